@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front of meson: `make help` lists what there is.
+PYTHON := /usr/bin/python3
+BUILD  := build
+BIN    := $(BUILD)/bin
+PREFIX ?= /usr/local
+HOT    := atoll atoll-box atoll-init
+HOST   := atoll-policy atoll-log
+
+.PHONY: all help run check bench install uninstall clean packages check-packages bench-packages
+
+all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
+	@ninja -C $(BUILD)/musl --quiet
+	@ninja -C $(BUILD)/host --quiet
+	@tools/link-programs $(BUILD)
+
+$(BUILD)/musl/build.ninja: | packages
+	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >/dev/null
+
+	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
+
+
+packages:
+	@tools/install-packages build
+
+check-packages:
+	@tools/install-packages build check
+
+bench-packages:
+	@tools/install-packages build check bench || true
+
+run: all ## build a real project inside the default boundary, then let a hostile script try to get out
+	@tools/demo $(BIN)/atoll
+
+check: check-packages all ## every suite; ends within 10 minutes
+	@tools/check $(BUILD)
+
+bench: bench-packages all ## atoll beside its peers, as ratios
+	@$(PYTHON) tests/bench/bench.py --build $(BUILD)
+
+install: all ## install below PREFIX (default /usr/local)
+	@tools/install-files $(BUILD) '$(DESTDIR)$(PREFIX)'
+
+uninstall: ## remove what install put there
+	@tools/install-files --remove $(BUILD) '$(DESTDIR)$(PREFIX)'
+
+clean: ## remove build/
+	@rm -rf $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+void buf_init(struct buf *buf, size_t max)
+{
+	*buf = (struct buf){ .max = max };
+}
+
+void buf_init_fixed(struct buf *buf, void *memory, size_t size)
+{
+	*buf = (struct buf){ .bytes = memory, .capacity = size, .max = size, .is_fixed = true };
+}
+
+void buf_done(struct buf *buf)
+{
+	if (!buf->is_fixed)
+		free(buf->bytes);
+	*buf = (struct buf){ 0 };
+}
+
+void buf_reset(struct buf *buf)
+{
+	buf->size = 0;
+	buf->error = 0;
+}
+
+int buf_error(const struct buf *buf)
+{
+	return buf->error;
+}
+
+static bool buf_grow(struct buf *buf, size_t size)
+{
+	size_t capacity = buf->capacity ? buf->capacity : 256;
+	uint8_t *bytes;
+
+	if (buf->error)
+		return false;
+	if (size > buf->max - buf->size) {
+		buf->error = -ENOBUFS;
+		return false;
+	}
+	if (size <= buf->capacity - buf->size)
+		return true;
+	while (capacity < buf->size + size)
+		capacity *= 2;
+	if (capacity > buf->max)
+		capacity = buf->max;
+	bytes = realloc(buf->bytes, capacity);
+	if (!bytes) {
+		buf->error = -ENOMEM;
+		return false;
+	}
+	buf->bytes = bytes;
+	buf->capacity = capacity;
+	return true;
+}
+
+void *buf_reserve(struct buf *buf, size_t size)
+{
+	void *at;
+
+	if (!buf_grow(buf, size))
+		return NULL;
+	at = buf->bytes + buf->size;
+	buf->size += size;
+	return at;
+}
+
+void buf_put(struct buf *buf, const void *bytes, size_t size)
+{
+	void *at = size ? buf_reserve(buf, size) : NULL;
+
+	if (at)
+		memcpy(at, bytes, size);
+}
+
+void buf_put_text(struct buf *buf, const char *text)
+{
+	buf_put(buf, text, strlen(text));
+}
+
+void buf_put_char(struct buf *buf, char c)
+{
+	buf_put(buf, &c, 1);
+}
+
+void buf_put_u64_decimal(struct buf *buf, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof digits;
+
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	buf_put(buf, digits + at, sizeof digits - at);
+}
+
+void buf_printf(struct buf *buf, const char *format, ...)
+{
+	va_list args;
+	int length;
+	char *at;
+
+	va_start(args, format);
+	length = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (length < 0 || !buf_grow(buf, (size_t)length + 1))
+		return;
+	at = (char *)buf->bytes + buf->size;
+	va_start(args, format);
+	vsnprintf(at, (size_t)length + 1, format, args);
+	va_end(args);
+	buf->size += (size_t)length;
+}
+
+/* One character of escaped text in out; the number of input bytes that it stands for. */
+static size_t escape_one(const uint8_t *bytes, size_t size, char out[16], size_t *ret_length)
+{
+	uint32_t rune;
+	size_t used = utf8_decode(bytes, size, &rune);
+
+	if (!used)
+		*ret_length = (size_t)snprintf(out, 16, "\\x%02x", bytes[0]);
+	else if (rune == '\\')
+		*ret_length = (size_t)snprintf(out, 16, "\\\\");
+	else if (rune < 0x20 || rune == 0x7f)
+		*ret_length = (size_t)snprintf(out, 16, "\\x%02x", (unsigned)rune);
+	else if (utf8_is_unsafe(rune))
+		*ret_length = (size_t)snprintf(out, 16, "\\u{%04X}", (unsigned)rune);
+	else
+		memcpy(out, bytes, *ret_length = used);
+	return used ? used : 1;
+}
+
+void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max_chars)
+{
+	const uint8_t *at = bytes;
+	size_t written = 0;
+
+	while (size) {
+		char out[16];
+		size_t length, used = escape_one(at, size, out, &length);
+
+		if (max_chars && written + length > max_chars) {
+			buf_put_text(buf, "…");
+			return;
+		}
+		buf_put(buf, out, length);
+		written += length;
+		at += used;
+		size -= used;
+	}
+}
+
+void buf_consume(struct buf *buf, size_t size)
+{
+	memmove(buf->bytes, buf->bytes + size, buf->size - size);
+	buf->size -= size;
+}
+
+const char *buf_text(struct buf *buf)
+{
+	if (!buf_grow(buf, 1))
+		return "";
+	buf->bytes[buf->size] = 0;
+	return (const char *)buf->bytes;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+struct out {
+	char *bytes;
+	unsigned size;
+	unsigned used;
+};
+
+static void out_char(struct out *out, char c)
+{
+	if (out->used + 1 < out->size)
+		out->bytes[out->used++] = c;
+}
+
+static void out_text(struct out *out, const char *text)
+{
+	if (!text)
+		text = "(null)";
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		/* A message can quote hostile names: no control byte reaches a terminal or a log. */
+		out_char(out, c < 0x20 || c == 0x7f ? '?' : *text);
+	}
+}
+
+static void out_number(struct out *out, unsigned long value, unsigned base, bool negative)
+{
+	char digits[24];
+	unsigned count = 0;
+
+	do {
+		digits[count++] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value);
+	if (negative)
+		out_char(out, '-');
+	while (count)
+		out_char(out, digits[--count]);
+}
+
+static void out_signed(struct out *out, long value)
+{
+	out_number(out, value < 0 ? 0UL - (unsigned long)value : (unsigned long)value, 10,
+		   value < 0);
+}
+
+unsigned err_vformat(char *bytes, unsigned size, const char *format, va_list args)
+{
+	struct out out = { .bytes = bytes, .size = size };
+
+	for (; *format; format++) {
+		if (*format != '%') {
+			out_char(&out, *format);
+			continue;
+		}
+		format++;
+		if (*format == 'z')
+			format++, out_number(&out, va_arg(args, size_t), 10, false);
+		else if (*format == 's')
+			out_text(&out, va_arg(args, const char *));
+		else if (*format == 'd')
+			out_signed(&out, va_arg(args, int));
+		else if (*format == 'u')
+			out_number(&out, va_arg(args, unsigned), 10, false);
+		else if (*format == 'x')
+			out_number(&out, va_arg(args, unsigned), 16, false);
+		else if (*format == 'c')
+			out_char(&out, (char)va_arg(args, int));
+		else if (*format == '%')
+			out_char(&out, '%');
+		else
+			break; /* an unknown directive would misread the arguments that follow */
+	}
+	if (size)
+		bytes[out.used] = 0;
+	return out.used;
+}
+
+int err_set(struct err *err, enum err_code code, int errnum, const char *stage,
+	    const char *format, ...)
+{
+	va_list args;
+
+	if (err) {
+		size_t length = strnlen(stage, ERR_STAGE_SIZE - 1);
+
+		memset(err, 0, sizeof *err);
+		err->code = code;
+		err->errnum = errnum;
+		memcpy(err->stage, stage, length);
+		va_start(args, format);
+		err_vformat(err->message, sizeof err->message, format, args);
+		va_end(args);
+	}
+	return errnum > 0 ? -errnum : -EINVAL;
+}
+
+void err_hint(struct err *err, const char *format, ...)
+{
+	va_list args;
+
+	if (!err)
+		return;
+	va_start(args, format);
+	err_vformat(err->hint, sizeof err->hint, format, args);
+	va_end(args);
+}
+
+const char *err_errno_name(int errnum)
+{
+	static const struct {
+		int value;
+		const char *name;
+	} names[] = {
+#define NAME(e) { e, #e }
+		NAME(EPERM),  NAME(ENOENT),  NAME(ESRCH),   NAME(EINTR),        NAME(EIO),
+		NAME(ENXIO),  NAME(E2BIG),   NAME(ENOEXEC), NAME(EBADF),        NAME(ECHILD),
+		NAME(EAGAIN), NAME(ENOMEM),  NAME(EACCES),  NAME(EFAULT),       NAME(EBUSY),
+		NAME(EEXIST), NAME(EXDEV),   NAME(ENODEV),  NAME(ENOTDIR),      NAME(EISDIR),
+		NAME(EINVAL), NAME(ENFILE),  NAME(EMFILE),  NAME(ENOTTY),       NAME(ETXTBSY),
+		NAME(EFBIG),  NAME(ENOSPC),  NAME(ESPIPE),  NAME(EROFS),        NAME(EMLINK),
+		NAME(EPIPE),  NAME(ERANGE),  NAME(ENOSYS),  NAME(ENOTEMPTY),    NAME(ELOOP),
+		NAME(ENODATA), NAME(EPROTO), NAME(EBADMSG), NAME(EOVERFLOW),    NAME(EILSEQ),
+		NAME(EUSERS), NAME(EMSGSIZE), NAME(EOPNOTSUPP), NAME(ECONNREFUSED), NAME(ETIMEDOUT),
+		NAME(ENAMETOOLONG), NAME(EDQUOT), NAME(ECANCELED), NAME(ECONNRESET), NAME(ENOTCONN),
+#undef NAME
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].value == errnum)
+			return names[i].name;
+	return "errno";
+}
+
+int err_exit_status(const struct err *err)
+{
+	if (err->code == ERR_NOT_FOUND)
+		return 127;
+	if (err->code == ERR_NOT_RUNNABLE)
+		return 126;
+	return 125;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* SHA-256 (FIPS 180-4) through libsodium, and lower-case hex. Pure; needs no sodium_init(). */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HASH_SIZE = 32, HASH_HEX_SIZE = 65 };
+
+struct hash {
+	uint8_t bytes[HASH_SIZE];
+};
+
+struct hash_piece {
+	const void *bytes;
+	size_t size;
+};
+
+/* The hash of the pieces, one after the other. */
+void hash_pieces(struct hash *ret_hash, const struct hash_piece *pieces, size_t count);
+void hash_bytes(struct hash *ret_hash, const void *bytes, size_t size);
+void hash_to_hex(const struct hash *hash, char out[HASH_HEX_SIZE]);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Bounded strings, string vectors and path text. Pure: nothing here asks the file system. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+bool str_equal(const char *a, const char *b);
+bool str_has_prefix(const char *text, const char *prefix);
+bool str_has_suffix(const char *text, const char *suffix);
+
+/* Copies text into out[size] with its NUL. -ENAMETOOLONG (out becomes "") if it does not fit. */
+int str_copy(char *out, size_t size, const char *text) MUST_USE;
+
+/* Formats into out[size]; -ENAMETOOLONG (out becomes "") if it does not fit, else 0. */
+int str_format(char *out, size_t size, const char *format, ...) MUST_USE
+	__attribute__((format(printf, 3, 4)));
+
+/* strdup that returns NULL on NULL or out of memory. Freed with free(). */
+char *str_dup(const char *text) MUST_USE;
+
+/* printf into a new string; NULL when out of memory. Freed with free(). */
+char *str_printf(const char *format, ...) MUST_USE __attribute__((format(printf, 1, 2)));
+
+/* Number of entries before the NULL; NULL counts 0. */
+size_t strv_count(const char *const *strv);
+
+/* Frees the entries and the array (NULL is fine). */
+void strv_free(char **strv);
+
+/*
+ * Normalises an absolute path lexically, in out[size]: "//" and "/./" and the trailing slash go,
+ * ".." removes the component before it and stops at the root. Symlinks are not looked at.
+ * -EINVAL for a relative or empty path, -ENAMETOOLONG if it does not fit.
+ */
+int path_normalise(char *out, size_t size, const char *path) MUST_USE;
+
+/* path_normalise(base + "/" + path) for a relative path, path_normalise(path) for an absolute. */
+int path_join(char *out, size_t size, const char *base, const char *path) MUST_USE;
+
+/*
+ * Whether path is prefix itself or lies below it, on component boundaries ("/a" is a prefix of
+ * "/a/b" but not of "/ab"). Both normalised and absolute.
+ */
+bool path_is_below(const char *path, const char *prefix);
+
+/* The last component ("" for "/"); points into path. */
+const char *path_basename(const char *path);

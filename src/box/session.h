@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Session directories on disk: where a run's log, policy and result are. Written by atoll-box, read by
+ * every verb that names a session.
+ *
+ *   STATE/sessions/ID/        mode 0700
+ *       session.bin           this record (a wire frame), replaced whole
+ *       policy.bin            the snapshot that was enforced
+ *       audit.jsonl           the action log
+ *       denials.jsonl         what the agent sees of its own denials
+ *       lock                  held (flock) by the box while it lives
+ *   RUNTIME/ID.sock           the control socket
+ *
+ * STATE is $XDG_STATE_HOME/atoll or ~/.local/state/atoll; /var/lib/atoll for root. RUNTIME is
+ * $XDG_RUNTIME_DIR/atoll; /run/atoll for root; STATE/run where neither exists.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "os/clock.h"
+
+struct session_record {
+	char id[SESSION_ID_SIZE];
+	char *name;              /* alias or "" (all strings owned) */
+	char *project;
+	char *policy;            /* the policy's name */
+	char *level;
+	char *command;           /* argv joined, escaped, for people */
+	char *cgroups;           /* directories that belong to it, one a line, deepest first */
+	pid_t box_pid;           /* as started; liveness is the lock, not the number */
+	uint64_t started_ns;     /* CLOCK_REALTIME */
+	uint64_t ended_ns;       /* 0 while it lives, or when its end was never recorded */
+	int32_t exit;            /* -1 while unknown */
+	char *ended;             /* "exit", "time", …; "" while unknown */
+	char *audit_head;        /* "sha256:…" at the end; "" while unknown */
+	uint64_t audit_records;
+	bool is_live;            /* not stored: whether the lock is held */
+};
+
+void session_record_done(struct session_record *record);
+#define cleanup_session_record __attribute__((cleanup(session_record_done)))
+
+/* The state and run-time directories of this user, in out[size]; made (0700) when make is set. */
+int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
+int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
+
+/* The project of cwd: the nearest ancestor with .atoll.yaml or .git, else cwd itself; real path. */
+int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
+
+/*
+ * Finds a session: by id, by unique prefix of at least 4 characters of an id, by name (the newest one), or with NULL the newest of the project.
+ * -ENOENT with ERR_NOT_FOUND and a hint otherwise. live_only leaves ended ones out.
+ */
+int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
+		 struct session_record *ret_record, struct err *err) MUST_USE;
+
+/* All sessions, newest first; *ret_records is owned (each with session_record_done, then free). */
+int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count, struct err *err) MUST_USE;
+
+/* The path of a file of a session, in out[size]. */
+int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size) MUST_USE;
+
+/* Reads or writes session.bin in dir_fd. */
+int session_load(int dir_fd, struct session_record *ret_record) MUST_USE;
+int session_store(int dir_fd, const struct session_record *record) MUST_USE;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The seccomp programs, generated at build time from tools/seccomp/NAME.table (see tools/seccomp-gen.c)
+ * and loaded as they are. Linked into atoll-init.
+ */
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "jail/spec.h"
+
+/* The program of a profile for the architecture that this was built for. Borrowed, static. */
+const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count);
+
+/*
+ * Loads the filter with a listener: execve/execveat, connect, bind, listen and every refused call that is worth
+ * a denial record are user notifications; everything unknown is ENOSYS. no_new_privs must be set.
+ * The listener fd, or -errno. seccomp(2) SECCOMP_FILTER_FLAG_NEW_LISTENER.
+ */
+int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
+
+/* SHA-256 over the program, bound into session.start. */
+struct hash;
+void jail_filter_hash(enum jail_seccomp_profile profile, struct hash *ret_hash);

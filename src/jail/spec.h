@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a jail is to look like: a plain value, made by box/plan.c from a policy, checked by
+ * jail_spec_check(), built by jail_start(). It owns nothing.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum jail_mount_kind {
+	JAIL_BIND,        /* host path -> target, recursive */
+	JAIL_TMPFS,       /* empty private directory; size_bytes, inodes */
+	JAIL_MASK,        /* target (inside a bind) becomes unreadable: empty, mode 0, read-only */
+	JAIL_FILE,        /* a small read-only file with this content (/etc/passwd, limits.md …) */
+	JAIL_DIRECTORY,   /* an empty read-only directory in the root tmpfs */
+	JAIL_SYMLINK,     /* target -> content */
+	JAIL_PROC,        /* /proc of the own PID namespace, dangerous entries masked */
+	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm fd stdin stdout stderr */
+	JAIL_DEVICE,      /* one more device node, bound from the host */
+	JAIL_MOUNT_KIND_COUNT,
+};
+
+enum {
+	JAIL_RDONLY = 1 << 0,
+	JAIL_NOEXEC = 1 << 1,
+	JAIL_OPTIONAL = 1 << 2,   /* skipped when the source does not exist */
+	JAIL_OWNED = 1 << 3,      /* as root: idmap so that the owner of the tree is the sandbox's user */
+	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
+};
+
+struct jail_mount {
+	enum jail_mount_kind kind;
+	uint32_t flags;
+	const char *target;       /* absolute, normalised, inside the new root */
+	const char *source;       /* JAIL_BIND, JAIL_DEVICE: absolute host path (links are followed once) */
+	const void *content;      /* JAIL_FILE bytes, JAIL_SYMLINK text */
+	size_t content_size;
+	uint64_t size_bytes;      /* JAIL_TMPFS */
+	uint64_t inodes;
+	const char *rule;         /* the policy rule that it comes from, for messages */
+};
+
+struct jail_rlimit {
+	int resource;             /* RLIMIT_* */
+	struct rlimit value;
+};
+
+enum jail_seccomp_profile { JAIL_SECCOMP_STRICT, JAIL_SECCOMP_NESTED /* own user namespaces allowed */, JAIL_SECCOMP_COUNT };
+
+struct jail_spec {
+	const struct jail_mount *mounts;   /* ordered: parents before what lies inside them */
+	size_t mount_count;
+	const char *hostname;
+	bool share_network;                /* network.host */
+	bool run_as_root;                  /* the caller has uid 0: an unprivileged host range of its own */
+	uid_t uid;                         /* inside; as a user also outside */
+	gid_t gid;
+	uid_t host_uid;                    /* run_as_root: what uid and gid are on the host */
+	gid_t host_gid;
+	enum jail_seccomp_profile seccomp;
+	const struct jail_rlimit *rlimits;
+	size_t rlimit_count;
+	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
+	/* Called in the parent while the child waits: cgroup v1 attachment. NULL: nothing to do. */
+	int (*attach)(void *context, pid_t pid, struct err *err);
+	/* Called in the child, async-signal-safe: limit_group_apply_rlimits. */
+	int (*child_limits)(const void *context);
+	void *limits;                      /* context of both */
+	int init_fd;                       /* O_PATH or O_RDONLY fd of atoll-init; borrowed */
+	int wire_fd;                       /* the child's end of the SEQPACKET pair; becomes fd 3 of init; borrowed */
+	uint32_t degrade;                  /* bits 1u << enum wall (policy/policy.h) that may be missing */
+	const char *broken_wall;           /* test hook (ATOLL_TEST_BREAK): this wall fails; NULL: none */
+};
+
+/* What was built, for the report. */
+struct jail_enforcement {
+	bool user, mount, pid, net, ipc, uts, cgroup;
+	int landlock_abi;                  /* 0: none */
+	const char *seccomp;               /* "strict", "nested" */
+	bool speculation, core_sched;
+	uint32_t missing;                  /* bits of walls that degrade allowed to be missing */
+	uint64_t stage_ns[8];              /* where the time went: see jail_stage_names */
+};
+
+enum jail_stage { JAIL_STAGE_CLONE, JAIL_STAGE_IDS, JAIL_STAGE_MOUNTS, JAIL_STAGE_PIVOT, JAIL_STAGE_LANDLOCK, JAIL_STAGE_EXEC, JAIL_STAGE_COUNT };
+extern const char *const jail_stage_names[JAIL_STAGE_COUNT];

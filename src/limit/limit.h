@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * RESOURCE MONITOR: one group of processes with limits, however this machine can hold one: cgroup v2
+ * (own delegation or a systemd user scope), cgroup v1 controllers (also beside a v2 tree without
+ * controllers: hybrid hosts), or rlimits with supervision. Used by atoll-box; knows no policy.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum limit_backend { LIMIT_RLIMIT, LIMIT_CGROUP_V1, LIMIT_CGROUP_V2, LIMIT_BACKEND_COUNT };
+
+extern const char *const limit_backend_names[LIMIT_BACKEND_COUNT]; /* "rlimit", "v1", "v2" */
+
+/* What holds each limit, for the report: "cgroup", "rlimit", "supervised", "none" (not asked for). */
+enum limit_holder { LIMIT_NONE, LIMIT_SUPERVISED, LIMIT_BY_RLIMIT, LIMIT_BY_CGROUP, LIMIT_HOLDER_COUNT };
+extern const char *const limit_holder_names[LIMIT_HOLDER_COUNT];
+
+struct limit_request {
+	const char *session;        /* names the cgroup: atoll-<session> */
+	uint64_t memory_bytes;      /* NUM_UNLIMITED: none (all fields) */
+	uint64_t millicpus;
+	uint64_t processes;         /* tasks, the sandbox's own PID 1 counted by us */
+	const char *forced_backend; /* test hook: "v1", "v2", "rlimit"; NULL: the best */
+	const char *cgroup_root;    /* test hook: a fake /sys/fs/cgroup; NULL: the real one */
+};
+
+struct limit_usage {
+	uint64_t cpu_ns;
+	uint64_t memory_bytes;       /* now */
+	uint64_t memory_peak_bytes;
+	uint64_t processes;          /* now */
+	uint64_t processes_peak;
+	uint64_t oom_kills;          /* kills by the memory limit so far */
+	uint64_t fork_refusals;      /* forks refused by the process limit so far */
+};
+
+struct limit_group;  /* opaque */
+
+/*
+ * Makes the group. On success *ret_group is owned by the caller. Where a limit cannot be held by a
+ * cgroup the holder table says so; the caller decides whether the policy allows that.
+ * Nothing is left behind on failure.
+ */
+int limit_group_new(struct limit_group **ret_group, const struct limit_request *request, struct err *err) MUST_USE;
+
+enum limit_backend limit_group_backend(const struct limit_group *group);
+enum limit_holder limit_group_holder_memory(const struct limit_group *group);
+enum limit_holder limit_group_holder_processes(const struct limit_group *group);
+enum limit_holder limit_group_holder_cpus(const struct limit_group *group);
+
+/* A directory fd for CLONE_INTO_CGROUP (borrowed), or -1: then limit_group_attach() before the child runs on. */
+int limit_group_clone_fd(const struct limit_group *group);
+
+/* Puts pid (a stopped or waiting child that has no children yet) into every hierarchy that clone did not. */
+int limit_group_attach(struct limit_group *group, pid_t pid, struct err *err) MUST_USE;
+
+/* Sets the rlimits that stand in for missing cgroup limits; async-signal-safe, called in the child. */
+int limit_group_apply_rlimits(const struct limit_group *group) MUST_USE;
+
+/* Reads usage; for the rlimit backend it walks /proc for the descendants of init_pid. */
+int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_usage *ret_usage) MUST_USE;
+
+/*
+ * For epoll: an fd that becomes readable when a memory or process limit was hit (v2 memory.events,
+ * v1 eventfd), or -1 where the caller must poll limit_group_usage().
+ */
+int limit_group_event_fd(const struct limit_group *group);
+
+/* Freezes or thaws all processes (for snapshots and for a kill without races). -EOPNOTSUPP on the rlimit backend. */
+int limit_group_freeze(struct limit_group *group, bool frozen) MUST_USE;
+
+/* Ends every process: cgroup.kill, or freezer + kill; rlimit backend: the caller's PID namespace does it. */
+int limit_group_kill(struct limit_group *group) MUST_USE;
+
+/*
+ * What a guardian process needs to remove the group when the box was killed: absolute directories,
+ * deepest first. Borrowed.
+ */
+size_t limit_group_directories(const struct limit_group *group, const char *const **ret_paths);
+
+/* Removes the cgroups (waits up to 2 s for the last process to be gone) and frees. NULL is fine. */
+void limit_group_free(struct limit_group *group);
+
+/* Removes cgroups atoll-<session> whose session is dead; is_alive(session, context) tells. The number removed. */
+int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context), const void *context);
+
+/* For doctor: which backend would be used and why a better one is not; lines of text in report[size]. */
+struct limit_capability {
+	enum limit_backend backend;
+	enum limit_holder memory, processes, cpus;
+	bool systemd_user_scope;     /* would be used to get a delegated cgroup */
+	char detail[256];            /* "cgroup v2 at /sys/fs/cgroup/… is not writable by uid 1000" */
+	char fix[256];               /* the command that improves it, or "" */
+};
+void limit_probe(const char *cgroup_root, struct limit_capability *ret_capability);

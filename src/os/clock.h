@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Clocks and random identifiers. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+uint64_t clock_monotonic_ns(void);   /* CLOCK_MONOTONIC */
+uint64_t clock_realtime_ns(void);    /* CLOCK_REALTIME, since the epoch */
+
+/* RFC 3339 in UTC with nine digits: "2026-03-01T12:34:56.123456789Z". */
+enum { CLOCK_RFC3339_SIZE = 31 };
+void clock_format_rfc3339(uint64_t realtime_ns, char out[CLOCK_RFC3339_SIZE]);
+
+/* getrandom(2), whole. */
+int random_bytes(void *bytes, size_t size) MUST_USE;
+
+/* A session id: 12 characters of [a-z0-9] (a little over 62 bits). */
+enum { SESSION_ID_SIZE = 13 };
+int random_session_id(char out[SESSION_ID_SIZE]) MUST_USE;

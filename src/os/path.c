@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/path.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+
+int path_open2(int dir_fd, const char *path, uint64_t flags, mode_t mode, uint64_t resolve)
+{
+	struct open_how how = { .flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve };
+	long fd;
+
+	/* EAGAIN: a rename raced with RESOLVE_BENEATH; openat2(2) asks to try again. */
+	for (int tries = 0; tries < 32; tries++) {
+		fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+		if (fd >= 0 || (errno != EINTR && errno != EAGAIN))
+			break;
+	}
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int path_open_anchor(const char *path)
+{
+	return path_open2(AT_FDCWD, path, O_PATH, 0, RESOLVE_NO_MAGICLINKS);
+}
+
+int path_of_fd(int fd, char *out, size_t size)
+{
+	char link[32];
+	struct stat st;
+	ssize_t length;
+	int r = str_format(link, sizeof link, "/proc/self/fd/%d", fd);
+
+	if (r < 0)
+		return r;
+	length = readlink(link, out, size);
+	if (length < 0)
+		return -errno;
+	if ((size_t)length >= size)
+		return -ENAMETOOLONG;
+	out[length] = 0;
+	/* A deleted file reads as "… (deleted)"; a file may also really be called so. */
+	if (out[0] != '/' || fstat(fd, &st) < 0 || (st.st_nlink == 0))
+		return -ENOENT;
+	return 0;
+}
+
+int path_real(const char *path, char *out, size_t size)
+{
+	cleanup_fd int fd = path_open_anchor(path);
+
+	if (fd < 0)
+		return fd;
+	return path_of_fd(fd, out, size);
+}
+
+int path_make_directories(int dir_fd, const char *path, mode_t mode)
+{
+	char part[PATH_MAX];
+	int r = str_copy(part, sizeof part, path);
+
+	if (r < 0)
+		return r;
+	for (char *at = part + 1;; at++) {
+		char end = *at;
+
+		if (end != '/' && end != 0)
+			continue;
+		*at = 0;
+		if (mkdirat(dir_fd, part, mode) < 0 && errno != EEXIST) {
+			int saved = errno;
+
+			/* On a read-only or foreign parent mkdir may fail before it sees that the directory is there. */
+			if (faccessat(dir_fd, part, F_OK, 0) < 0)
+				return -saved;
+		}
+		if (!end)
+			return 0;
+		*at = end;
+	}
+}
+
+static int remove_below(int fd, dev_t device);
+
+static int remove_entry(int dir_fd, const char *name, dev_t device)
+{
+	cleanup_fd int fd = FD_NONE;
+	struct stat st;
+	int r;
+
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	fd = fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != device)
+		return -EXDEV;
+	r = remove_below(take_fd(&fd), device);
+	if (r < 0)
+		return r;
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Takes fd. */
+static int remove_below(int fd, dev_t device)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (r == 0 && (entry = readdir(dir)))
+		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
+			r = remove_entry(fd, entry->d_name, device);
+	closedir(dir);
+	return r;
+}
+
+int path_remove_tree(int dir_fd, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return remove_entry(dir_fd, path, st.st_dev);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Paths resolved once: openat2(2) and /proc/self/fd. Above this file a path is (dirfd, relative). */
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+/* openat2(2) with O_CLOEXEC added; resolve is a RESOLVE_* mask. The fd, or -errno. */
+int path_open2(int dir_fd, const char *path, uint64_t flags, mode_t mode, uint64_t resolve) MUST_USE;
+
+/* O_PATH fd of an absolute path, following links; never a magic link (RESOLVE_NO_MAGICLINKS). */
+int path_open_anchor(const char *path) MUST_USE;
+
+/* The path that the kernel gives for fd, in out[size]. -ENOENT if it was deleted or is not reachable. */
+int path_of_fd(int fd, char *out, size_t size) MUST_USE;
+
+/* The real absolute path of path (links resolved). -ENOENT and so on as open(2). */
+int path_real(const char *path, char *out, size_t size) MUST_USE;
+
+/* mkdir -p below dir_fd (AT_FDCWD for absolute paths), each new directory with this mode. 0 if it exists. */
+int path_make_directories(int dir_fd, const char *path, mode_t mode) MUST_USE;
+
+/* Removes path and all below it, never following a link, never crossing a mount. Missing is success. */
+int path_remove_tree(int dir_fd, const char *path) MUST_USE;

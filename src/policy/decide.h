@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The one decision function. Pure, total, without allocation, under 2 µs; every gate calls it.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+
+enum action_kind {
+	ACTION_FILE_READ,
+	ACTION_FILE_WRITE,
+	ACTION_FILE_APPLY,       /* a staged change reaches the host: protect rules */
+	ACTION_EXEC,             /* subject: real path of the program; argv */
+	ACTION_NET_CONNECT,      /* subject: host or address; port */
+	ACTION_NET_LISTEN,
+	ACTION_NET_DNS,          /* subject: the name asked for */
+	ACTION_HTTP_REQUEST,     /* subject: host; port, method, path */
+	ACTION_DEVICE,           /* subject: name below /dev */
+	ACTION_ENV,              /* subject: variable name */
+	ACTION_SYSCALL,          /* subject: system call name; never allowed when it is asked about */
+	ACTION_KIND_COUNT,
+};
+
+extern const char *const action_kind_names[ACTION_KIND_COUNT]; /* "file.read", "net.connect", … */
+
+struct action {
+	enum action_kind kind;
+	const char *subject;             /* for files absolute and normalised by the caller */
+	const char *const *argv;         /* NULL or NULL-terminated */
+	const char *method, *path;       /* ACTION_HTTP_REQUEST */
+	uint16_t port;
+};
+
+struct decision {
+	enum verdict verdict;
+	struct rule_origin rule;         /* the rule that decided; borrowed from the policy */
+	const char *reason;              /* static or borrowed text, one sentence, never NULL */
+	const char *hint;                /* the way out, never NULL, may be "" */
+};
+
+/* Decides. An unknown kind or a malformed subject (relative, not normalised, empty) denies. */
+struct decision policy_decide(const struct policy *policy, const struct action *action);
+
+/* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
+enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
+
+/* Whether text matches a glob: ** any components, * and ? within one, [a-z] sets, backslash quotes. Linear-time bounded. */
+bool glob_match(const char *pattern, const char *text);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The compiled policy as every program reads it: immutable, validated, without pointers to free.
+ * Text becomes a snapshot in lang/; this folder only loads snapshots (policy/snapshot.h) and
+ * decides (policy/decide.h). Nothing here touches the file system.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Order matters: deny is 0, so that zeroed memory denies; a smaller value wins over a larger one. */
+enum verdict {
+	VERDICT_DENY = 0,
+	VERDICT_ASK,
+	VERDICT_STAGE,
+	VERDICT_SIMULATE,
+	VERDICT_ALLOW,
+	VERDICT_COUNT,
+};
+
+enum trust_level {
+	TRUST_NONE,
+	TRUST_LOW,
+	TRUST_MEDIUM,
+	TRUST_HIGH,
+	TRUST_FULL,
+	TRUST_COUNT,
+};
+
+/* Where a rule was written; carried into decisions, explanations and the audit log. */
+struct rule_origin {
+	const char *id;      /* "files.mask[3]", "network.default", "builtin.state" … */
+	const char *file;    /* path of the policy file, or "" for built-in rules */
+	uint32_t line;       /* from 1; 0 for built-in rules */
+};
+
+/* What the sandbox may do with a path and all below it; the most specific path decides. */
+enum file_class {
+	FILE_HIDDEN = 0,  /* not in the sandbox's view at all (the default) */
+	FILE_MASK,        /* looks absent or is unreadable, wins over every other class */
+	FILE_READ,
+	FILE_SCRATCH,     /* private, thrown away */
+	FILE_STAGE,       /* copy-on-write */
+	FILE_WRITE,       /* straight to the host */
+	FILE_CLASS_COUNT,
+};
+
+enum {
+	FILE_GLOB = 1 << 0,      /* pattern is a glob (**, *, ?, [..]) and not a path */
+	FILE_OPTIONAL = 1 << 1,  /* shipped rules: nothing is said when it does not exist */
+	FILE_NOEXEC = 1 << 2,    /* no program below may be executed */
+};
+
+struct file_rule {
+	const char *pattern;     /* absolute, normalised; or an absolute glob */
+	enum file_class class;
+	uint32_t flags;
+	struct rule_origin origin;
+};
+
+/* A path list without a class: files.ask, files.protect. */
+struct path_rule {
+	const char *pattern;
+	uint32_t flags;          /* FILE_GLOB */
+	struct rule_origin origin;
+};
+
+enum {
+	NET_METHOD_ANY = 1u << 31, /* http.methods was not given */
+};
+
+struct http_rule {
+	const char *const *methods;  /* upper case; NULL-terminated; empty: any */
+	const char *const *paths;    /* globs; empty: any */
+	struct rule_origin origin;
+};
+
+struct net_rule {
+	enum verdict verdict;        /* from the list it stands in: allow, ask, deny, simulate */
+	const char *host;            /* lower case ASCII (IDN as xn--); "*.example.org"; NULL with cidr */
+	const char *cidr;            /* "10.0.0.0/8", "fd00::/8"; NULL with host */
+	const uint16_t *ports;       /* empty: any */
+	size_t port_count;
+	const struct http_rule *http;
+	size_t http_count;
+	const char *inject_header;   /* NULL: no injection */
+	const char *inject_secret;
+	struct rule_origin origin;
+};
+
+struct exec_rule {
+	enum verdict verdict;        /* deny, ask or allow, from the list it stands in */
+	const char *program;         /* absolute path or glob; NULL with argv only */
+	uint32_t program_flags;      /* FILE_GLOB */
+	const char *const *argv;     /* patterns, NULL-terminated; empty: any arguments */
+	struct rule_origin origin;
+};
+
+enum resource {
+	RESOURCE_MEMORY,       /* bytes, the whole sandbox */
+	RESOURCE_CPUS,         /* thousandths of a CPU */
+	RESOURCE_PROCESSES,    /* tasks (threads count) */
+	RESOURCE_DISK,         /* bytes in scratch and staged trees together */
+	RESOURCE_INODES,
+	RESOURCE_OPEN_FILES,   /* per process */
+	RESOURCE_OUTPUT,       /* bytes through stdout and stderr together */
+	RESOURCE_FILE_SIZE,    /* bytes, the largest single file */
+	RESOURCE_WALL_MS,
+	RESOURCE_CPU_MS,       /* CPU time of the whole sandbox */
+	RESOURCE_IDLE_MS,      /* no output, no input and no CPU time used */
+	RESOURCE_COMMAND_MS,   /* wall time of one command of a session */
+	RESOURCE_COUNT,
+};
+
+struct resource_limit {
+	uint64_t value;              /* NUM_UNLIMITED where there is none */
+	struct rule_origin origin;
+};
+
+struct env_set {
+	const char *name;
+	const char *value;
+	struct rule_origin origin;
+};
+
+struct env_pass {
+	const char *pattern;         /* a name, or a prefix that ends in * ("LC_*") */
+	struct rule_origin origin;
+};
+
+struct device_rule {
+	const char *name;            /* below /dev: "fuse", "kvm", "dri/renderD128" */
+	struct rule_origin origin;
+};
+
+enum audit_depth { AUDIT_OFF, AUDIT_WRITES, AUDIT_ALL, AUDIT_DEPTH_COUNT };
+enum data_action { DATA_OFF, DATA_FLAG, DATA_MASK, DATA_DENY, DATA_ACTION_COUNT };
+
+enum network_mode {
+	NETWORK_NONE,       /* an empty namespace: the default verdict is deny and nothing is allowed */
+	NETWORK_GATE,       /* rules that need the network gate */
+	NETWORK_HOST,       /* `host: true`: shares the host's network, said in words */
+	NETWORK_MODE_COUNT,
+};
+
+/* A wall that the policy allows to be missing (`degrade:`); the run says so and the report names it. */
+enum wall {
+	WALL_USERNS, WALL_MOUNTS, WALL_PIDNS, WALL_NETNS, WALL_IPC, WALL_UTS, WALL_CGROUPNS,
+	WALL_LANDLOCK,         /* Landlock at all (ABI 1) */
+	WALL_LANDLOCK_SCOPE,   /* abstract sockets and signals (ABI 6) */
+	WALL_SECCOMP,
+	WALL_CGROUP_MEMORY,    /* the memory limit as a hard limit of the whole sandbox */
+	WALL_CGROUP_PIDS,
+	WALL_CGROUP_CPU,
+	WALL_MASK_LATE,        /* names in written trees that the host creates after the start */
+	WALL_SPECULATION,      /* speculation controls by prctl */
+	WALL_CORE_SCHED,       /* core-scheduling cookie */
+	WALL_DISK,             /* the disk budget for trees that are not private */
+	WALL_COUNT,
+};
+
+/* A section that is valid but that this build cannot enforce yet; a run that has one is refused. */
+struct unenforced {
+	const char *what;            /* "network.allow", "files.mask glob", "exec.argv", "data.secrets" */
+	struct rule_origin origin;
+};
+
+/*
+ * The file rules reduced to what must be mounted: ordered by path (parents first), globs and
+ * entries that repeat the class of the nearest entry above left out. Its size, not the number of
+ * rules, decides the start time.
+ */
+struct file_plan_entry {
+	const char *path;
+	enum file_class class;       /* never FILE_HIDDEN */
+	uint32_t flags;              /* FILE_OPTIONAL, FILE_NOEXEC */
+	uint32_t rule;               /* index into files */
+};
+
+struct policy {
+	const char *name;            /* "medium", "claude", a path */
+	enum trust_level level;      /* the level at the root of the extends chain */
+	const char *project;         /* absolute, normalised: what "." meant; "" when none */
+	const char *home;            /* what ~ meant; "" when none */
+
+	const struct file_rule *files;
+	size_t file_count;
+	const struct file_plan_entry *file_plan;
+	size_t file_plan_count;
+	const struct path_rule *file_asks;
+	size_t file_ask_count;
+	const struct path_rule *protects;
+	size_t protect_count;
+
+	enum network_mode network_mode;
+	enum verdict network_default;
+	struct rule_origin network_default_origin;
+	const struct net_rule *network;
+	size_t network_count;
+	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
+	uint64_t network_requests, network_requests_period_ms;
+
+	const struct exec_rule *exec;
+	size_t exec_count;
+	bool exec_new_binaries;      /* false: what can be written cannot be executed (none, low) */
+	bool user_namespaces;        /* exec.namespaces: true lets programs make their own (browsers) */
+
+	struct resource_limit limits[RESOURCE_COUNT];
+
+	const struct env_pass *env_pass;
+	size_t env_pass_count;
+	const struct env_set *env_set;
+	size_t env_set_count;
+	const struct device_rule *devices;
+	size_t device_count;
+
+	enum data_action data_secrets, data_pii, data_injection;
+	enum audit_depth audit_files, audit_exec, audit_network;
+
+	uint32_t degrade;            /* bit 1u << enum wall */
+	const struct unenforced *unenforced;
+	size_t unenforced_count;
+};
+
+/* Names in policy text, reports and the log. */
+extern const char *const verdict_names[VERDICT_COUNT];
+extern const char *const trust_level_names[TRUST_COUNT];
+extern const char *const file_class_names[FILE_CLASS_COUNT];
+extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
+extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
+extern const char *const data_action_names[DATA_ACTION_COUNT];
+extern const char *const wall_names[WALL_COUNT];           /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The seccomp-notify supervisor of atoll-box. It answers three kinds of notification:
+ * refused calls (answered with their errno, reported), network calls (reported; in the empty network
+ * namespace the topology refuses them by itself) and execs (reported, then continued). No decision
+ * here rests on memory that the sandbox can change: what is continued is harmless by topology or
+ * mounts, and what is refused is refused by number.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum {
+	WATCH_ARGV_MAX = 256,        /* arguments kept of one exec; more are counted */
+	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
+};
+
+struct watch_exec {
+	pid_t pid;                   /* host pid of the process that calls exec */
+	const char *exe;             /* what it asked to run, as given; may be cut */
+	const char *const *argv;     /* NULL-terminated, bounded */
+	size_t argv_left_out;
+};
+
+struct watch_refusal {
+	pid_t pid;
+	const char *syscall;         /* name */
+	uint64_t arguments[6];
+	int errnum;                  /* what the caller got */
+};
+
+struct watch_network {
+	pid_t pid;
+	const char *operation;       /* "connect", "bind", "listen", "sendto" */
+	const char *family;          /* "inet", "inet6", "unix", "netlink", … */
+	char address[128];           /* "203.0.113.7", "::1", "/run/x.sock", "@abstract" */
+	uint16_t port;
+	bool is_refused;             /* the supervisor or the topology refuses it */
+	int errnum;
+};
+
+/* Called for each event, in order. A negative return ends the sandbox (the log could not be written). */
+struct watch_handlers {
+	int (*on_exec)(void *context, const struct watch_exec *event);
+	int (*on_refusal)(void *context, const struct watch_refusal *event);
+	int (*on_network)(void *context, const struct watch_network *event);
+	void *context;
+};
+
+struct watch;
+
+/* Takes listener_fd (SECCOMP_IOCTL_NOTIF_*); sets the sync wake-up flag where the kernel has it. network_is_empty: connects beyond loopback are refused with ENETUNREACH. */
+int watch_new(struct watch **ret_watch, int listener_fd, bool network_is_empty, const struct watch_handlers *handlers, struct err *err) MUST_USE;
+void watch_free(struct watch *watch);
+
+/* For epoll (borrowed). */
+int watch_fd(const struct watch *watch);
+
+/* Serves at most max notifications without blocking. 0, or the negative value a handler returned. */
+int watch_serve(struct watch *watch, unsigned max) MUST_USE;

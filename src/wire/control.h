@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The messages on a session's control socket, between `atoll exec|ps|stop` and atoll-box. The box accepts
+ * the session's owner and root only (SO_PEERCRED). One connection carries one exec or one question.
+ */
+
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+enum control_message {
+	/* client -> box */
+	CONTROL_EXEC = 1,        /* struct control_exec; fds: 0, 1, 2 */
+	CONTROL_SIGNAL,          /* u32 signal: to the command of this connection */
+	CONTROL_CONTINUE,        /* SIGCONT after CONTROL_STOPPED */
+	CONTROL_STATUS,          /* -> CONTROL_STATUS_JSON */
+	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE when it is over */
+	/* box -> client */
+	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
+	CONTROL_EXITED,          /* u32 exit status as `atoll run` reports it, string ended ("exit", "time", …) */
+	CONTROL_STOPPED,         /* u32 signal */
+	CONTROL_STATUS_JSON,     /* bytes */
+	CONTROL_DONE,            /* u32 0 */
+	CONTROL_ERROR,           /* bytes: struct err */
+};
+
+enum { CONTROL_EXEC_TTY = 1 << 0 };
+
+struct control_exec {
+	uint32_t flags;
+	uint16_t rows, columns;
+	const char *cwd;         /* NULL: the project */
+	char **argv;
+	char **env;              /* additions: NAME=value, filtered by the policy's env.pass */
+};
+
+int control_exec_put(struct buf *out, const struct control_exec *exec) MUST_USE;
+int control_exec_get(struct frame *frame, struct control_exec *ret_exec) MUST_USE;

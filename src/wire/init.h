@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The messages between atoll-box and atoll-init (PID 1 inside). atoll-init is trusted code in a hostile
+ * place: the box checks all that it says and believes nothing that would widen anything.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/frame.h"
+
+enum { INIT_WIRE_FD = 3 };       /* in atoll-init; close-on-exec there */
+
+enum init_message {
+	/* box -> init */
+	INIT_SPAWN = 1,          /* struct init_spawn; fds: 0, 1, 2 (none with INIT_SPAWN_TTY) */
+	INIT_SIGNAL,             /* u32 id, u32 signal: to the command's process group */
+	INIT_CONTINUE,           /* u32 id: SIGCONT after a stop */
+	/* init -> box */
+	INIT_READY = 64,         /* fd: the seccomp listener */
+	INIT_STARTED,            /* u32 id, u32 inner pid; fd: pty master with INIT_SPAWN_TTY */
+	INIT_FAILED,             /* u32 id, u32 errno, u32 enum init_failure */
+	INIT_EXITED,             /* struct init_exit */
+	INIT_STOPPED,            /* u32 id, u32 signal: the command's process group stopped (job control) */
+	INIT_BROKEN,             /* u32 errno, string: init could not build its own wall; it exits */
+};
+
+enum { INIT_SPAWN_TTY = 1 << 0 };
+
+enum init_failure { INIT_FAILED_EXEC, INIT_FAILED_CWD, INIT_FAILED_SETUP };
+
+struct init_spawn {
+	uint32_t id;             /* chosen by the box; unique in the session */
+	uint32_t flags;
+	uint32_t umask;
+	uint16_t rows, columns;  /* INIT_SPAWN_TTY */
+	const char *cwd;
+	char **argv;             /* argv[0] without a slash is looked for in PATH of env, inside */
+	char **env;              /* the whole environment */
+};
+
+struct init_exit {
+	uint32_t id;
+	int32_t code;            /* exit code, or -1 */
+	int32_t signal;          /* signal number, or 0 */
+	uint64_t user_us, system_us, max_rss_bytes;
+};
+
+int init_spawn_put(struct buf *out, const struct init_spawn *spawn) MUST_USE;
+/* argv and env arrays are owned by the caller (free()), the strings are borrowed from frame. */
+int init_spawn_get(struct frame *frame, struct init_spawn *ret_spawn) MUST_USE;
+int init_exit_put(struct buf *out, const struct init_exit *event) MUST_USE;
+int init_exit_get(struct frame *frame, struct init_exit *ret_event) MUST_USE;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What `atoll run` asks atoll-box for: one frame in a sealed memfd (fd 3 of atoll-box), the policy snapshot in
+ * another (fd 4). atoll-box is execve'd in place by atoll, so terminal, cwd, umask and 0, 1, 2 are the user's.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+enum { REQUEST_FD = 3, REQUEST_SNAPSHOT_FD = 4 };
+
+enum { REQUEST_FRAME = 32 };     /* frame type */
+
+enum {
+	REQUEST_DETACH = 1 << 0,     /* -d: go to the background once the sandbox lives */
+	REQUEST_QUIET = 1 << 1,      /* no summary on stderr */
+	REQUEST_NO_TTY = 1 << 2,     /* no own pty even on a terminal (--no-tty) */
+	REQUEST_JSON = 1 << 3,       /* -d prints one JSON object */
+	REQUEST_CHECK = 1 << 4,      /* build every wall, run nothing (doctor) */
+};
+
+struct run_request {
+	uint32_t flags;
+	const char *session;         /* 12 characters of [a-z0-9] */
+	const char *name;            /* alias, or NULL */
+	const char *project;         /* absolute real path of the project */
+	const char *cwd;             /* absolute; where the command starts */
+	const char *home;            /* "" when there is none */
+	const char *state_dir;       /* …/atoll: sessions/ is below it */
+	const char *runtime_dir;     /* …/atoll: control sockets are below it */
+	const char *report_path;     /* --report, absolute or NULL; "-" never */
+	const char *init_path;       /* atoll-init beside this program */
+	const char *notes;           /* lines that the run shall say ("project is written in place …"), or NULL */
+	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
+	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
+	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
+	char **argv;                 /* may be empty with REQUEST_DETACH */
+	char **env;                  /* the caller's environment; the box filters it by the policy */
+};
+
+int run_request_put(struct buf *out, const struct run_request *request) MUST_USE;
+/* Strings are borrowed from the frame's bytes; argv and env arrays are owned (free()). */
+int run_request_get(struct frame *frame, struct run_request *ret_request) MUST_USE;
