@@ -20,6 +20,9 @@ $(BUILD)/musl/build.ninja: | packages
 	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
 
 
+$(BUILD)/host/build.ninja: | packages
+	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
+
 packages:
 	@tools/install-packages build
 
