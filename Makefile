@@ -17,9 +17,6 @@ all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the 
 $(BUILD)/musl/build.ninja: | packages
 	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >/dev/null
 
-	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
-
-
 $(BUILD)/host/build.ninja: | packages
 	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
 
