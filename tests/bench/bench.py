@@ -1,0 +1,356 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""atoll beside its peers on this machine, as ratios (doc/bench.md says how to read them).
+
+  bench.py --build build [--quick] [--as root|user|both] [--json FILE] [SECTION…]
+
+Sections: start rules exec rate memory work stages (none named: all). All contenders of a table run
+round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
+"""
+import argparse
+import atexit
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import workloads
+from contenders import TRUE, Place, Unusable
+
+FAST = ("plain", "floor", "atoll", "bwrap", "bwrap+seccomp", "unshare")
+SLOW = ("firejail", "crun", "runc", "runsc", "podman")
+
+
+def quantile(values, part):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * part))]
+
+
+def median(values):
+    return quantile(values, 0.5)
+
+
+class Report:
+    """What is printed, and the same as JSON."""
+
+    def __init__(self):
+        self.tables, self.budgets, self.missing = [], [], {}
+
+    def table(self, place, title, heads, rows, note=""):
+        cells = [[str(cell) for cell in row] for row in rows]
+        widths = [max(len(row[i]) for row in [heads, *cells]) for i in range(len(heads))]
+        print(f"\n{title} ({place.name})")
+        for row in [heads, *cells]:
+            print("  " + "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                                   for i, (cell, width) in enumerate(zip(row, widths))))
+        if note:
+            print("  " + note)
+        sys.stdout.flush()
+        self.tables.append({"user": place.name, "title": title, "heads": heads, "rows": rows, "note": note})
+
+    def budget(self, place, what, value, limit, unit="×", at_least=False):
+        is_met = value >= limit if at_least else value <= limit
+        self.budgets.append({"user": place.name, "what": what, "value": round(value, 4), "limit": limit, "unit": unit,
+                             "at_least": at_least, "met": is_met})
+
+    def absent(self, place, missing):
+        for name, why in missing.items():
+            if self.missing.setdefault(place.name, {}).get(name) != why:
+                self.missing[place.name][name] = why
+                print(f"  left out: {name} ({place.name}): {why}")
+
+    def print_budgets(self):
+        print("\nBudgets")
+        for row in self.budgets:
+            sign = "≥" if row["at_least"] else "≤"
+            print(f"  {'met   ' if row['met'] else 'MISSED'}  {row['value']:>8.3f} {row['unit']:<4} "
+                  f"{sign} {row['limit']:<6} {row['what']} ({row['user']})")
+        if not self.budgets:
+            print("  none was measured")
+
+
+def latency_rows(times, base):
+    rows = []
+    for name, values in times.items():
+        rows.append([name, len(values), f"{min(values) / 1e6:.3f}", f"{median(values) / 1e6:.3f}",
+                     f"{quantile(values, .95) / 1e6:.3f}", f"{median(values) / median(times[base]):.2f}"])
+    return rows
+
+
+LATENCY_HEADS = ["", "n", "min ms", "median ms", "p95 ms", "× plain"]
+
+
+def without_unified_cgroup(place):
+    """crun refuses hybrid hosts; the container runtimes are measured where the v2 tree is not mounted."""
+    if place.uid != 0 or not os.path.ismount("/sys/fs/cgroup/unified"):
+        return ()
+    return ("/usr/bin/unshare", "--mount", "/bin/sh", "-c", "umount /sys/fs/cgroup/unified; exec \"$@\"", "sh")
+
+
+def section_start(place, report, rounds):
+    commands, missing = place.usable(FAST, [TRUE])
+    times = place.latency(commands, rounds)
+    # The slow ones in rounds of their own: 200 starts of each would take minutes.
+    prefix = without_unified_cgroup(place)
+    slow, more_missing = place.usable(SLOW, [TRUE], prefix)
+    report.absent(place, {**missing, **more_missing})
+    if slow:
+        times.update(place.latency(slow, max(5, rounds // 10), prefix))
+    where = "read from a real run" if place.plan.is_measured else "atoll does not run: a written-down list"
+    report.table(place, "Cold start to exit of `true`", LATENCY_HEADS, latency_rows(times, "plain"),
+                 f"root of floor and peers: {len(place.plan.mounts)} mounts and links ({where}); "
+                 f"floor: {place.plan.landlock_rules} Landlock rules, {place.plan.filter_size} filter instructions")
+    if "atoll" in times:
+        for name, limit in (("bwrap", 0.5), ("floor", 1.5)):
+            if name in times:
+                report.budget(place, f"cold start of `true` against {name}", median(times["atoll"]) / median(times[name]),
+                              limit)
+    return times
+
+
+RULE_KINDS = (
+    ("files.read", lambda i: f"/usr/share/atoll-bench/{i}"),
+    ("files.mask", lambda i: f"~/.atoll-bench/{i}"),
+    ("exec.deny", lambda i: f"{{program: /usr/bin/atoll-bench-{i}}}"),
+)
+
+
+def policy_with(rules):
+    sections = {}
+    for i in range(rules):
+        key, text = RULE_KINDS[i % len(RULE_KINDS)]
+        section, kind = key.split(".")
+        sections.setdefault(section, {}).setdefault(kind, []).append(text(i))
+    lines = ["atoll: 1", "extends: medium"]
+    for section, kinds in sections.items():
+        lines.append(f"{section}:")
+        lines += [f"  {kind}: [{', '.join(texts)}]" for kind, texts in kinds.items()]
+    return "\n".join(lines) + "\n"
+
+
+def section_rules(place, report, rounds):
+    commands = {}
+    for rules in (0, 1000):
+        path = os.path.join(place.home, f"policy-{rules}.yaml")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(policy_with(rules))
+        os.chmod(path, 0o644)
+        commands[f"{rules} rules"] = [place.atoll, "run", "-p", path, "--", TRUE]
+        run = place.run(commands[f"{rules} rules"])
+        if run.returncode != 0:
+            raise Unusable(f"atoll run with {rules} rules: {run.stderr.strip()[-300:] or run.returncode}")
+    times = place.latency({"plain": [TRUE], **commands}, rounds)
+    report.table(place, "Policy rules (a third each of files.read, files.mask, exec.deny)", LATENCY_HEADS,
+                 latency_rows(times, "plain"))
+    report.budget(place, "1,000 rules against 0", median(times["1000 rules"]) / median(times["0 rules"]), 1.05)
+    return times
+
+
+class Live:
+    """A sandbox that lives in the background while it is measured."""
+
+    def __init__(self, place):
+        self.place = place
+        run = place.run([place.atoll, "run", "-d", "--", "/bin/sleep", "600"])
+        words = run.stdout.split()
+        if run.returncode != 0 or not words:
+            raise Unusable(f"atoll run -d: {run.stderr.strip()[-300:] or run.returncode}")
+        self.id = words[0]
+
+    def __enter__(self):
+        return self.id
+
+    def __exit__(self, *_):
+        self.place.run([self.place.atoll, "stop", self.id])
+
+
+def section_exec(place, report, rounds):
+    with Live(place) as session:
+        command = [place.atoll, "exec", session, "--", TRUE]
+        run = place.run(command)
+        if run.returncode != 0:
+            raise Unusable(f"atoll exec: {run.stderr.strip()[-300:] or run.returncode}")
+        times = place.latency({"plain": [TRUE], "atoll exec": command}, rounds)
+    report.table(place, "`true` in a live sandbox", LATENCY_HEADS, latency_rows(times, "plain"))
+    report.budget(place, "`atoll exec` of `true` against fork+exec outside",
+                  median(times["atoll exec"]) / median(times["plain"]), 1.5)
+    return times
+
+
+def section_rate(place, report, duration_ms):
+    commands, missing = place.usable(("atoll", "bwrap", "floor", "unshare"), [TRUE])
+    report.absent(place, missing)
+    rates, failures = {name: {} for name in commands}, {}
+    for jobs in (1, 2, 8, 32):
+        samples = {name: [] for name in commands}
+        for _ in range(3):
+            for name, command in commands.items():
+                good, failed, ns = place.throughput(command, jobs, duration_ms // 3)
+                samples[name].append(good / (ns / 1e9))
+                failures[name] = failures.get(name, 0) + failed
+        for name, values in samples.items():
+            rates[name][jobs] = median(values)
+    rows = [[name, *(f"{rate:.0f}" for rate in by_jobs.values()), failures[name]] for name, by_jobs in rates.items()]
+    report.table(place, "Sandboxes a second by number of starters", ["", "1", "2", "8", "32", "failed"], rows,
+                 "median of three slices, the contenders in turn")
+    if "atoll" in rates and "bwrap" in rates:
+        for jobs in (1, 2, 8, 32):
+            report.budget(place, f"sandboxes a second with {jobs} starters against bwrap",
+                          rates["atoll"][jobs] / rates["bwrap"][jobs], 2, at_least=True)
+    return {"rates": rates, "failed": failures}
+
+
+def processes_below(root):
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    text = file.read()
+                parents[int(name)] = (int(text[text.rindex(")") + 2:].split()[1]), text[text.index("(") + 1:text.rindex(")")])
+            except (OSError, ValueError):
+                continue
+    found, grew = {root}, True
+    while grew:
+        more = {pid for pid, (parent, _) in parents.items() if parent in found} - found
+        found |= more
+        grew = bool(more)
+    return {pid: parents[pid][1] for pid in found if pid in parents}
+
+
+def pss_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+
+
+def section_memory(place, report, _):
+    commands, missing = place.usable(("atoll", "bwrap"), [TRUE])
+    report.absent(place, missing)
+    rows, totals = [], {}
+    for name in commands:
+        process = place.popen(place.command_of(name, ["/bin/sleep", "30"]))
+        try:
+            time.sleep(2)
+            own = {pid: comm for pid, comm in processes_below(process.pid).items() if comm != "sleep"}
+            sizes = {pid: pss_kib(pid) for pid in own}
+        except (OSError, StopIteration) as error:
+            report.absent(place, {f"memory of {name}": f"smaps_rollup: {error}"})
+            continue
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+        totals[name] = sum(sizes.values())
+        rows.append([name, totals[name], ", ".join(f"{own[pid]} {size}" for pid, size in sorted(sizes.items()))])
+    report.table(place, "Memory of what stays beside a sleeping command, PSS in KiB", ["", "KiB", "of which"], rows)
+    if "atoll" in totals:
+        report.budget(place, "supervisor + init, idle", totals["atoll"], 600, "KiB")
+    return totals
+
+
+def section_work(place, report, rounds):
+    rows, raw = [], {}
+    for work in workloads.ALL:
+        try:
+            inside, outside, whole = work.measure(place, rounds)
+        except Unusable as why:
+            report.absent(place, {work.name: str(why)})
+            continue
+        ratio = median(inside) / median(outside)
+        rows.append([work.name, len(inside), f"{median(outside) / 1e6:.2f}", f"{median(inside) / 1e6:.2f}", f"{ratio:.3f}",
+                     f"{median(whole) / median(outside):.3f}"])
+        raw[work.name] = {"inside": inside, "outside": outside, "whole": whole}
+        report.budget(place, f"{work.name}, inside against outside", ratio, 1.03)
+    report.table(place, "Real work", ["", "n", "outside ms", "inside ms", "ratio", "with start"], rows,
+                 "ratio: timed inside a sandbox that is up; with start: a whole `atoll run` against the command")
+    return raw
+
+
+def section_stages(place, report, rounds):
+    path, stages, names = os.path.join(place.home, "report.json"), {}, []
+    for _ in range(max(10, rounds // 4)):
+        run = place.run([place.atoll, "run", "--report", path, "--", TRUE])
+        if run.returncode != 0:
+            raise Unusable(f"atoll run --report: {run.stderr.strip()[-300:] or run.returncode}")
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        if "stages" not in data:
+            raise Unusable("the report has no `stages`")
+        for stage in data["stages"]:
+            if stage["name"] not in stages:
+                names.append(stage["name"])
+            stages.setdefault(stage["name"], []).append(stage["us"])
+    whole = sum(median(stages[name]) for name in names)
+    rows = [[name, f"{min(stages[name]):.0f}", f"{median(stages[name]):.0f}", f"{quantile(stages[name], .95):.0f}",
+             f"{100 * median(stages[name]) / whole:.0f}"] for name in names]
+    report.table(place, "Where the time of `atoll run -- true` goes", ["stage", "min µs", "median µs", "p95 µs", "%"], rows,
+                 f"sum of the medians: {whole:.0f} µs")
+    return stages
+
+
+SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30), "exec": (section_exec, 300, 50),
+            "rate": (section_rate, 2400, 600), "memory": (section_memory, 1, 1), "work": (section_work, 15, 3),
+            "stages": (section_stages, 200, 40)}
+
+
+def make_user():
+    name = f"atolltest{os.getpid()}"
+    subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], check=True)
+    atexit.register(lambda: subprocess.run(["userdel", name], check=False, capture_output=True))
+    return pwd.getpwnam(name)
+
+
+def make_places(folder, build, who):
+    if os.getuid() != 0:
+        yield Place(folder, build, "user", os.getuid(), os.getgid())
+        return
+    if who in ("root", "both"):
+        yield Place(folder, build, "root", 0, 0)
+    if who in ("user", "both"):
+        user = make_user()
+        yield Place(folder, build, "user", user.pw_uid, user.pw_gid)
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), os.uname().machine)
+    return {"kernel": os.uname().release, "cpu": model, "cpus": os.cpu_count(), "load": os.getloadavg()[0]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--quick", action="store_true", help="few rounds: a look, not a measurement")
+    parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both", help="as root only: who runs")
+    parser.add_argument("--json", default=None, help="default BUILD/bench.json")
+    parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], default=[])
+    options = parser.parse_args()
+    about, report, results = machine(), Report(), {}
+    print(f"{about['cpus']} × {about['cpu']}, Linux {about['kernel']}, load {about['load']:.2f}"
+          + (" (busy: figures will be coarse)" if about["load"] > about["cpus"] / 2 else ""))
+    folder = tempfile.mkdtemp(prefix="atoll-bench.", dir="/var/tmp")
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.chmod(folder, 0o755)
+    for place in make_places(folder, os.path.abspath(options.build), options.who):
+        for name in options.sections or SECTIONS:
+            section, full, quick = SECTIONS[name]
+            try:
+                results.setdefault(place.name, {})[name] = section(place, report, quick if options.quick else full)
+            except (Unusable, OSError, subprocess.SubprocessError) as why:
+                report.absent(place, {f"section {name}": str(why)})
+    report.print_budgets()
+    path = options.json or os.path.join(options.build, "bench.json")
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"machine": about, "quick": options.quick, "budgets": report.budgets, "missing": report.missing,
+                   "tables": report.tables, "raw": results}, file, indent=1)
+    print(f"\nall figures: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
