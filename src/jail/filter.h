@@ -22,6 +22,16 @@ const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile,
  */
 int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
 
+/* "strict", "nested". */
+extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
+
+/*
+ * For a notified call that is refused: its name and the errno (positive) that the caller gets.
+ * NULL and 0 for calls that are judged (execve, execveat, connect, bind, listen) or never notified.
+ */
+const char *jail_filter_syscall_name(int number);
+int jail_filter_syscall_errno(int number);
+
 /* SHA-256 over the program, bound into session.start. */
 struct hash;
 void jail_filter_hash(enum jail_seccomp_profile profile, struct hash *ret_hash);
