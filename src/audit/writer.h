@@ -22,17 +22,29 @@ struct audit_writer {
 	char session[16];
 	uint64_t next_seq;             /* from 1 */
 	struct hash head;              /* SHA-256 of the last line without its newline; zeros before the first */
+	struct hash written_head;      /* the same for the last line that is in the file */
 	struct buf pending;            /* whole lines not yet written */
 	int error;                     /* sticky negative errno */
 };
 
-/* Takes fd (an empty, append-only log). session: the id that every record carries. */
+/*
+ * Takes fd, also when it fails: an empty log opened with O_APPEND, so that nothing that is written can be
+ * overwritten through it. session: the id that every record carries, 12 characters of [a-z0-9].
+ * -EINVAL for another id or a missing O_APPEND, -EEXIST where the log is not empty.
+ */
 int audit_writer_init(struct audit_writer *writer, int fd, const char *session) MUST_USE;
 
-/* Formats, chains and queues one record; writes when AUDIT_BATCH_MAX is reached. Under 3 µs amortised. */
+/*
+ * Formats, chains and queues one record; writes when AUDIT_BATCH_MAX is reached. Under 3 µs amortised.
+ * 0, or the sticky error: the caller must end the session, for what follows would happen unseen.
+ */
 int audit_write(struct audit_writer *writer, const struct audit_event *event) MUST_USE;
 
-/* Writes what is queued. Called at least before the box goes idle, and before it answers a question. */
+/*
+ * Writes what is queued. Called at least before the box goes idle, and before it answers a question.
+ * Where the file takes only a part (ENOSPC, EDQUOT, EFBIG), it is cut back to its last whole line, and head and
+ * next_seq tell what the file holds. The process must ignore SIGXFSZ. No fsync: a power cut may lose the end.
+ */
 int audit_flush(struct audit_writer *writer) MUST_USE;
 
 /* Flushes and closes. Returns the sticky error. The head and count stay readable in *writer. */

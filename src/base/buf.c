@@ -74,10 +74,17 @@ void *buf_reserve(struct buf *buf, size_t size)
 
 void buf_put(struct buf *buf, const void *bytes, size_t size)
 {
-	void *at = size ? buf_reserve(buf, size) : NULL;
+	const uint8_t *from = bytes;
+	uint8_t *at = size ? buf_reserve(buf, size) : NULL;
 
-	if (at)
-		memcpy(at, bytes, size);
+	if (!at)
+		return;
+	/* musl's memcpy is "rep movsq", whose start costs more than the few bytes that most puts are about. */
+	if (size >= 32)
+		memcpy(at, from, size);
+	else
+		for (size_t i = 0; i < size; i++)
+			at[i] = from[i];
 }
 
 void buf_put_text(struct buf *buf, const char *text)
@@ -87,7 +94,10 @@ void buf_put_text(struct buf *buf, const char *text)
 
 void buf_put_char(struct buf *buf, char c)
 {
-	buf_put(buf, &c, 1);
+	uint8_t *at = buf_reserve(buf, 1);
+
+	if (at)
+		*at = (uint8_t)c;
 }
 
 void buf_put_u64_decimal(struct buf *buf, uint64_t value)
@@ -135,7 +145,7 @@ static size_t escape_one(const uint8_t *bytes, size_t size, char out[16], size_t
 	else if (utf8_is_unsafe(rune))
 		*ret_length = (size_t)snprintf(out, 16, "\\u{%04X}", (unsigned)rune);
 	else
-		memcpy(out, bytes, *ret_length = used);
+		memcpy(out, bytes, *ret_length = used > 4 ? 4 : used);
 	return used ? used : 1;
 }
 
