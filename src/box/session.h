@@ -49,7 +49,16 @@ void session_record_done(struct session_record *record);
 int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 
-/* The project of cwd: the nearest ancestor with .atoll.yaml or .git, else cwd itself; real path. */
+/* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
+int session_home_dir(char *out, size_t size) MUST_USE;
+
+/* Whether project is /, the home or above it: taken only when the user names it. project: real and absolute. */
+bool session_project_is_refused(const char *project);
+
+/*
+ * The project of cwd: the nearest ancestor with .atoll.yaml or .git (of this user, root, or the owner of cwd) that
+ * is not refused as above, else cwd itself; real path.
+ */
 int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
 
 /*
@@ -65,6 +74,12 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 /* The path of a file of a session, in out[size]. */
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size) MUST_USE;
 
-/* Reads or writes session.bin in dir_fd. */
+/* Whether text can be a session's id: 12 characters of [a-z0-9]. */
+bool session_id_is_valid(const char *text);
+
+/*
+ * Reads or writes session.bin in dir_fd. The box takes the lock before it writes the first one: a session
+ * without a readable session.bin is passed over by every reader.
+ */
 int session_load(int dir_fd, struct session_record *ret_record) MUST_USE;
 int session_store(int dir_fd, const struct session_record *record) MUST_USE;

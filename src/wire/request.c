@@ -34,6 +34,7 @@ int run_request_put(struct buf *out, const struct run_request *request)
 		frame_put_string(out, *string_at(&copy, i));
 	frame_put_strv(out, (const char *const *)request->argv);
 	frame_put_strv(out, (const char *const *)request->env);
+	frame_put_strv(out, (const char *const *)request->env_added);
 	return frame_end(out);
 }
 
@@ -51,12 +52,14 @@ int run_request_get(struct frame *frame, struct run_request *ret_request)
 	}
 	request.argv = frame_get_strv(frame);
 	request.env = frame_get_strv(frame);
+	request.env_added = frame_get_strv(frame);
 	r = frame_finish(frame);
 	if (r == 0 && (frame->type != REQUEST_FRAME || (!request.argv[0] && !(request.flags & (REQUEST_DETACH | REQUEST_CHECK)))))
 		r = -EBADMSG;
 	if (r < 0) {
 		free(request.argv);
 		free(request.env);
+		free(request.env_added);
 		return r;
 	}
 	*ret_request = request;

@@ -40,8 +40,9 @@ struct run_request {
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */
+	char **env_added;            /* -e NAME=value: set whatever the policy passes; may be NULL when put */
 };
 
 int run_request_put(struct buf *out, const struct run_request *request) MUST_USE;
-/* Strings are borrowed from the frame's bytes; argv and env arrays are owned (free()). */
+/* Strings are borrowed from the frame's bytes; the three arrays are owned (free()). */
 int run_request_get(struct frame *frame, struct run_request *ret_request) MUST_USE;

@@ -9,11 +9,19 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/options.h"
+
+/* A verb's options, for parsing, help and completion alike. */
+struct cmd_options {
+	const struct option *rows;
+	size_t count;
+};
 
 struct cmd {
 	const char *name;        /* "run" */
 	const char *arguments;   /* "[-p POLICY] [-t LEVEL] [--] CMD…" */
 	const char *summary;     /* one line for `atoll help` */
+	const struct cmd_options *options;
 	/*
 	 * argv[0] is the verb. The exit status (>= 0), or negative with *err filled: main prints it as
 	 * one line "atoll: what, why; what to do" and exits with err_exit_status().
@@ -21,8 +29,25 @@ struct cmd {
 	int (*run)(int argc, char **argv, struct err *err);
 };
 
+/* The verbs, sorted by name. */
+extern const struct cmd *const cmd_table;
+extern const size_t cmd_count;
+
 /* NULL when there is none; used by `atoll help VERB` too. */
 const struct cmd *cmd_find(const char *name);
+
+/* The help of one verb on stdout, for its --help. The exit status. */
+int cmd_show_help(const char *name);
+
+extern const struct cmd_options cmd_doctor_options;
+extern const struct cmd_options cmd_exec_options;
+extern const struct cmd_options cmd_help_options;
+extern const struct cmd_options cmd_log_options;
+extern const struct cmd_options cmd_policy_options;
+extern const struct cmd_options cmd_ps_options;
+extern const struct cmd_options cmd_run_options;
+extern const struct cmd_options cmd_stop_options;
+extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
 int cmd_doctor(int argc, char **argv, struct err *err);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/session.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "wire/frame.h"
+
+enum {
+	SESSION_FRAME = 48,
+	SESSION_FILE_MAX = 256 << 10,
+	SESSION_COUNT_MAX = 1 << 20,
+	PREFIX_MIN = 4,
+};
+
+/* The string members in the order in which they are stored. */
+static const size_t strings[] = {
+#define FIELD(name) offsetof(struct session_record, name)
+	FIELD(name), FIELD(project), FIELD(policy), FIELD(level),
+	FIELD(command), FIELD(cgroups), FIELD(ended), FIELD(audit_head),
+#undef FIELD
+};
+
+static char **string_at(struct session_record *record, size_t field)
+{
+	return (char **)((char *)record + strings[field]);
+}
+
+void session_record_done(struct session_record *record)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free(*string_at(record, i));
+	*record = (struct session_record){ 0 };
+}
+
+bool session_id_is_valid(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == SESSION_ID_SIZE - 1 && !text[SESSION_ID_SIZE - 1];
+}
+
+int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size)
+{
+	return str_format(out, size, "%s/sessions/%s/%s", state_dir, id, file);
+}
+
+int session_store(int dir_fd, const struct session_record *record)
+{
+	struct session_record copy = *record;
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, SESSION_FILE_MAX);
+	frame_begin(&out, SESSION_FRAME);
+	frame_put_string(&out, record->id);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		frame_put_string(&out, *string_at(&copy, i) ? *string_at(&copy, i) : "");
+	frame_put_u32(&out, (uint32_t)record->box_pid);
+	frame_put_u64(&out, record->started_ns);
+	frame_put_u64(&out, record->ended_ns);
+	frame_put_u32(&out, (uint32_t)record->exit);
+	frame_put_u64(&out, record->audit_records);
+	r = frame_end(&out);
+	if (r < 0)
+		return r;
+	return fd_replace_file_at(dir_fd, "session.bin", out.bytes, out.size, 0600);
+}
+
+static int decode(struct frame *frame, struct session_record *record)
+{
+	const char *id = frame_get_string(frame);
+
+	if (!id || !session_id_is_valid(id))
+		return -EBADMSG;
+	memcpy(record->id, id, SESSION_ID_SIZE);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+		const char *text = frame_get_string(frame);
+
+		if (!text)
+			return -EBADMSG;
+		*string_at(record, i) = str_dup(text);
+		if (!*string_at(record, i))
+			return -ENOMEM;
+	}
+	record->box_pid = (pid_t)frame_get_u32(frame);
+	record->started_ns = frame_get_u64(frame);
+	record->ended_ns = frame_get_u64(frame);
+	record->exit = (int32_t)frame_get_u32(frame);
+	record->audit_records = frame_get_u64(frame);
+	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
+}
+
+/* The box holds the lock exclusively for its whole life; a shared one can be had only when it is gone. */
+static bool is_locked(int dir_fd)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, "lock", O_RDONLY | O_NOFOLLOW, 0);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int session_load(int dir_fd, struct session_record *ret_record)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_free char *bytes = NULL;
+	struct frame frame;
+	size_t size;
+	int r = fd_read_file_at(dir_fd, "session.bin", SESSION_FILE_MAX, &bytes, &size);
+
+	if (r < 0)
+		return r;
+	r = frame_open(&frame, bytes, size);
+	if (r == 0)
+		r = decode(&frame, &record);
+	if (r < 0)
+		return r;
+	record.is_live = is_locked(dir_fd);
+	*ret_record = record;
+	record = (struct session_record){ 0 };
+	return 0;
+}
+
+static int compare_newest_first(const void *a, const void *b)
+{
+	const struct session_record *left = a, *right = b;
+
+	if (left->started_ns != right->started_ns)
+		return left->started_ns < right->started_ns ? 1 : -1;
+	return strcmp(left->id, right->id);
+}
+
+struct list {
+	struct session_record *records;
+	size_t count, capacity;
+};
+
+static void list_free(struct list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		session_record_done(&list->records[i]);
+	free(list->records);
+	*list = (struct list){ 0 };
+}
+
+static int list_add(struct list *list, int sessions_fd, const char *name)
+{
+	cleanup_fd int fd = FD_NONE;
+	int r;
+
+	if (!session_id_is_valid(name))
+		return 0;
+	fd = fd_open_at(sessions_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? list->capacity * 2 : 16;
+		struct session_record *grown;
+
+		if (capacity > SESSION_COUNT_MAX)
+			return -EFBIG;
+		grown = realloc(list->records, capacity * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		list->records = grown;
+		list->capacity = capacity;
+	}
+	r = session_load(fd, &list->records[list->count]);
+	/* A session in the making, or a damaged record, is not an error of the list. */
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0 && str_equal(list->records[list->count].id, name))
+		list->count++;
+	else if (r == 0)
+		session_record_done(&list->records[list->count]);
+	return 0;
+}
+
+static int list_fill(struct list *list, DIR *dir)
+{
+	struct dirent *entry;
+	int r = 0;
+
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0)
+		r = list_add(list, dirfd(dir), entry->d_name);
+	return r == 0 ? -errno : r;
+}
+
+int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count, struct err *err)
+{
+	struct list list = { 0 };
+	char path[PATH_MAX];
+	DIR *dir = NULL;
+	int fd, r;
+
+	r = str_format(path, sizeof path, "%s/sessions", state_dir);
+	fd = r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd >= 0 && !(dir = fdopendir(fd))) {
+		r = -errno;
+		close(fd);
+	} else if (fd >= 0) {
+		r = list_fill(&list, dir);
+		closedir(dir);
+	} else {
+		r = fd == -ENOENT ? 0 : fd;
+	}
+	if (r < 0) {
+		list_free(&list);
+		return err_set(err, ERR_STATE, -r, "session", "the sessions in %s cannot be read: %s", state_dir, strerror(-r));
+	}
+	if (list.count)
+		qsort(list.records, list.count, sizeof *list.records, compare_newest_first);
+	*ret_records = list.records;
+	*ret_count = list.count;
+	return 0;
+}
+
+struct question {
+	const char *project, *text;
+	bool live_only;
+};
+
+static bool is_prefix_of(const struct question *question, const struct session_record *record)
+{
+	return strlen(question->text) >= PREFIX_MIN && str_has_prefix(record->id, question->text);
+}
+
+/* The index of the answer, SIZE_MAX for none, SIZE_MAX - 1 for more than one. */
+static size_t search(const struct list *list, const struct question *question)
+{
+	size_t by_name = SIZE_MAX, by_prefix = SIZE_MAX;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct session_record *record = &list->records[i];
+
+		if (question->live_only && !record->is_live)
+			continue;
+		if (!question->text) {
+			if (!question->project || str_equal(record->project, question->project))
+				return i;
+			continue;
+		}
+		if (str_equal(record->id, question->text))
+			return i;
+		if (by_name == SIZE_MAX && *record->name && str_equal(record->name, question->text))
+			by_name = i;
+		if (is_prefix_of(question, record))
+			by_prefix = by_prefix == SIZE_MAX ? i : SIZE_MAX - 1;
+	}
+	return by_name != SIZE_MAX ? by_name : by_prefix;
+}
+
+static int set_not_found(const struct question *question, bool is_ambiguous, struct err *err)
+{
+	const char *kind = question->live_only ? "running session" : "session";
+
+	if (is_ambiguous)
+		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "more than one %s begins with %s", kind, question->text);
+	else if (question->text)
+		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "there is no %s %s", kind, question->text);
+	else
+		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "there is no %s of the project %s", kind,
+			question->project ? question->project : "");
+	err_hint(err, question->live_only ? "`atoll ps` lists those that run, `atoll run -d` starts one" :
+					    "`atoll ps -a` lists all of them");
+	return -ENOENT;
+}
+
+int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
+		 struct session_record *ret_record, struct err *err)
+{
+	struct question question = { .project = project, .text = id_or_name, .live_only = live_only };
+	struct list list = { 0 };
+	size_t found;
+	int r = session_list(state_dir, &list.records, &list.count, err);
+
+	if (r < 0)
+		return r;
+	found = search(&list, &question);
+	if (found >= SIZE_MAX - 1) {
+		r = set_not_found(&question, found == SIZE_MAX - 1, err);
+	} else {
+		*ret_record = list.records[found];
+		list.records[found] = (struct session_record){ 0 };
+	}
+	list_free(&list);
+	return r;
+}

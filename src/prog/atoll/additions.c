@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/additions.h"
+
+#include <string.h>
+
+#include "prog/atoll/say.h"
+
+extern char **environ;
+
+static bool is_variable_name(const char *text, size_t length)
+{
+	if (!length || (text[0] >= '0' && text[0] <= '9'))
+		return false;
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") >= length;
+}
+
+/* The caller's NAME=value entry for name, or NULL. */
+static char *caller_entry(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (char **entry = environ; *entry; entry++)
+		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+			return *entry;
+	return NULL;
+}
+
+int additions_make(const struct option_list *list, bool with_terminal, char *out[ADDITIONS_MAX], struct err *err)
+{
+	static const char *const terminal[] = { "TERM", "COLORTERM" };
+	char shown[SAY_PATH_SIZE];
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const char *text = list->values[i];
+		size_t length = strcspn(text, "=");
+
+		if (!is_variable_name(text, length)) {
+			err_set(err, ERR_USAGE, EINVAL, "options", "--env %s names no variable", say_path(shown, text));
+			err_hint(err, "write NAME or NAME=VALUE");
+			return -EINVAL;
+		}
+		out[count] = text[length] ? (char *)text : caller_entry(text);
+		count += out[count] ? 1 : 0;
+	}
+	for (size_t i = 0; with_terminal && i < ARRAY_SIZE(terminal); i++) {
+		out[count] = caller_entry(terminal[i]);
+		count += out[count] ? 1 : 0;
+	}
+	out[count] = NULL;
+	return 0;
+}

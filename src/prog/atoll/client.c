@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/client.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "prog/atoll/say.h"
+
+void client_project(char *out, size_t size)
+{
+	char cwd[PATH_MAX];
+	struct err err;
+
+	if (!getcwd(cwd, sizeof cwd) || session_project_of(cwd, out, size, &err) < 0)
+		out[0] = 0;
+}
+
+/* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its directory's fd. */
+static int connect_in(const char *directory, const char *id)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY, 0);
+	cleanup_fd int fd = FD_NONE;
+	int r;
+
+	if (dir_fd < 0)
+		return dir_fd;
+	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", dir_fd, id);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	do
+		r = connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	return r < 0 ? r : take_fd(&fd);
+}
+
+int client_connect(const struct session_record *record, struct err *err)
+{
+	char runtime[PATH_MAX];
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;
+	int fd, r = session_runtime_dir(runtime, sizeof runtime, false, err);
+
+	if (r < 0)
+		return r;
+	fd = connect_in(runtime, record->id);
+	if (fd < 0) {
+		err_set(err, ERR_STATE, -fd, "session", "session %s does not answer: %s", record->id, strerror(-fd));
+		if (fd == -ENOENT)
+			err_hint(err, "its control socket is not in %s; sessions started by `atoll run` without -d have none", runtime);
+		return fd;
+	}
+	/* What the box answers decides what we tell the user and where our descriptors go. */
+	if (fd_peer_credentials(fd, &uid, &gid, &pid) < 0 || (uid != geteuid() && uid != 0)) {
+		close(fd);
+		return err_set(err, ERR_STATE, EPERM, "session", "the control socket of session %s belongs to somebody else", record->id);
+	}
+	return fd;
+}
+
+int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)
+{
+	char state[PATH_MAX], project[PATH_MAX];
+	int r = session_state_dir(state, sizeof state, false, err);
+
+	if (r < 0)
+		return r;
+	client_project(project, sizeof project);
+	r = session_find(state, project, id_or_name, true, ret_record, err);
+	if (r < 0)
+		return r;
+	r = client_connect(ret_record, err);
+	if (r < 0) {
+		session_record_done(ret_record);
+		return r;
+	}
+	*ret_fd = r;
+	return 0;
+}
+
+static int take_error(struct frame *frame, struct err *err)
+{
+	size_t size;
+	const void *bytes = frame_get_bytes(frame, &size);
+	struct err sent;
+
+	if (frame_finish(frame) < 0 || size != sizeof sent)
+		return err_set(err, ERR_INTERNAL, EBADMSG, "session", "the box sent an error that cannot be read");
+	memcpy(&sent, bytes, sizeof sent);
+	sent.stage[sizeof sent.stage - 1] = 0;
+	sent.message[sizeof sent.message - 1] = 0;
+	sent.hint[sizeof sent.hint - 1] = 0;
+	if (sent.code <= ERR_NONE || sent.code >= ERR_CODE_COUNT)
+		sent.code = ERR_INTERNAL;
+	*err = sent;
+	return sent.errnum > 0 ? -sent.errnum : -EINVAL;
+}
+
+int client_receive(int socket_fd, struct buf *scratch, struct client_answer *ret_answer, struct err *err)
+{
+	struct client_answer answer = { .fd = FD_NONE };
+	size_t fd_count;
+	ssize_t n;
+	void *bytes;
+	int r;
+
+	buf_reset(scratch);
+	bytes = buf_reserve(scratch, FRAME_MESSAGE_MAX);
+	if (!bytes)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "session", "no memory for an answer");
+	n = fd_receive_message(socket_fd, bytes, FRAME_MESSAGE_MAX, &answer.fd, 1, &fd_count);
+	if (n == 0 || n == -ECONNRESET)
+		return err_set(err, ERR_STATE, ECONNRESET, "session", "the session has ended");
+	r = n < 0 ? (int)n : frame_open(&answer.frame, bytes, (size_t)n);
+	if (r < 0) {
+		close_fd(&answer.fd);
+		return err_set(err, ERR_STATE, -r, "session", "the session's answer cannot be read: %s", strerror(-r));
+	}
+	if (answer.frame.type == CONTROL_ERROR) {
+		close_fd(&answer.fd);
+		return take_error(&answer.frame, err);
+	}
+	*ret_answer = answer;
+	return 0;
+}
+
+int client_send(int socket_fd, uint16_t type, size_t count, uint32_t value, struct err *err)
+{
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, 256);
+	frame_begin(&out, type);
+	if (count)
+		frame_put_u32(&out, value);
+	r = frame_end(&out);
+	if (r == 0)
+		r = frame_send(socket_fd, &out, NULL, 0);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "session", "the session cannot be asked: %s", strerror(-r));
+	return 0;
+}

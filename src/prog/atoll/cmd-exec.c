@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `atoll exec`: asks the box of a live session to run one more command in it. Streams travel as descriptors;
+ * a terminal stays here and is joined to the pty that the box sends back. Signals, stops and the exit status
+ * are passed on, so that the command behaves in a pipeline as it would without the sandbox.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#include "base/str.h"
+#include "box/console.h"
+#include "box/loop.h"
+#include "os/fd.h"
+#include "prog/atoll/client.h"
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/additions.h"
+#include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
+
+struct exec_options {
+	const char *cwd;
+	struct option_list env;
+	bool no_tty;
+};
+
+static const struct option options[] = {
+	{ 'e', "env", "NAME[=VALUE]", "set a variable that the policy passes", OPTION_LIST, offsetof(struct exec_options, env) },
+	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, offsetof(struct exec_options, cwd) },
+	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, offsetof(struct exec_options, no_tty) },
+};
+
+const struct cmd_options cmd_exec_options = { options, ARRAY_SIZE(options) };
+
+/* One command in flight. */
+struct attendance {
+	int socket_fd, signal_fd;
+	struct loop loop;
+	struct loop_source socket_source, signal_source;
+	struct console console;
+	bool has_console, is_over;
+	int status;
+	struct buf scratch;
+	struct err *err;
+};
+
+/* The client may be stopped only after the command has: else it would go on in a terminal that the shell took back. */
+static int stop_with_command(struct attendance *attendance)
+{
+	if (attendance->has_console)
+		console_suspend(&attendance->console);
+	if (kill(getpid(), SIGSTOP) < 0)
+		return -errno;
+	if (attendance->has_console) {
+		int r = console_resume(&attendance->console);
+
+		if (r < 0)
+			return err_set(attendance->err, ERR_INTERNAL, -r, "terminal", "the terminal cannot be taken again: %s",
+				       strerror(-r));
+	}
+	return client_send(attendance->socket_fd, CONTROL_CONTINUE, 0, 0, attendance->err);
+}
+
+static int join_terminal(struct attendance *attendance, int *master_fd)
+{
+	int r;
+
+	if (*master_fd < 0)
+		return 0;
+	r = console_open(&attendance->console, &attendance->loop, STDIN_FILENO, take_fd(master_fd), NULL, NULL);
+	if (r < 0)
+		return err_set(attendance->err, ERR_INTERNAL, -r, "terminal", "the terminal cannot be joined: %s", strerror(-r));
+	attendance->has_console = true;
+	return 0;
+}
+
+static int take_answer(struct attendance *attendance, struct client_answer *answer)
+{
+	uint32_t value;
+
+	switch (answer->frame.type) {
+	case CONTROL_STARTED:
+		return join_terminal(attendance, &answer->fd);
+	case CONTROL_STOPPED:
+		return stop_with_command(attendance);
+	case CONTROL_EXITED:
+		value = frame_get_u32(&answer->frame);
+		if (!frame_get_string(&answer->frame) || frame_finish(&answer->frame) < 0 || value > 255)
+			break;
+		attendance->status = (int)value;
+		attendance->is_over = true;
+		return 0;
+	default:
+		break;
+	}
+	return err_set(attendance->err, ERR_INTERNAL, EPROTO, "session", "the session sent an answer that makes no sense");
+}
+
+static int on_answer(void *context, uint32_t events)
+{
+	struct attendance *attendance = context;
+	struct client_answer answer;
+	int r = client_receive(attendance->socket_fd, &attendance->scratch, &answer, attendance->err);
+
+	if (r < 0)
+		return r;
+	r = take_answer(attendance, &answer);
+	close_fd(&answer.fd);
+	return r;
+}
+
+static int on_signal(void *context, uint32_t events)
+{
+	struct attendance *attendance = context;
+	struct signalfd_siginfo info;
+
+	if (read(attendance->signal_fd, &info, sizeof info) != sizeof info)
+		return 0;
+	if (info.ssi_signo == SIGWINCH) {
+		if (attendance->has_console)
+			console_resize(&attendance->console);
+		return 0;
+	}
+	return client_send(attendance->socket_fd, CONTROL_SIGNAL, 1, info.ssi_signo, attendance->err);
+}
+
+static int block_signals(void)
+{
+	static const int passed[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
+		sigaddset(&set, passed[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int attend(struct attendance *attendance)
+{
+	int r = loop_init(&attendance->loop);
+
+	if (r < 0)
+		return r;
+	attendance->socket_source = (struct loop_source){
+		.fd = attendance->socket_fd, .events = EPOLLIN, .ready = on_answer, .context = attendance,
+	};
+	attendance->signal_source = (struct loop_source){
+		.fd = attendance->signal_fd, .events = EPOLLIN, .ready = on_signal, .context = attendance,
+	};
+	r = loop_add(&attendance->loop, &attendance->socket_source);
+	if (r == 0)
+		r = loop_add(&attendance->loop, &attendance->signal_source);
+	while (r >= 0 && !attendance->is_over)
+		r = loop_step(&attendance->loop, -1);
+	if (attendance->has_console)
+		console_close(&attendance->console);
+	loop_done(&attendance->loop);
+	return r < 0 ? r : 0;
+}
+
+/* Where the command starts, as the sandbox names it; NULL leaves it to the session. */
+static int find_cwd(const char *given, const char *project, char out[PATH_MAX], const char **ret_cwd, struct err *err)
+{
+	*ret_cwd = NULL;
+	if (given) {
+		*ret_cwd = out;
+		return places_absolute(given, "working directory", out, err);
+	}
+	if (getcwd(out, PATH_MAX) && path_is_below(out, project))
+		*ret_cwd = out;
+	return 0;
+}
+
+static int send_request(struct attendance *attendance, const struct control_exec *request)
+{
+	cleanup_buf struct buf out;
+	int fds[] = { 0, 1, 2 };
+	int r;
+
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	r = control_exec_put(&out, request);
+	if (r == 0)
+		r = frame_send(attendance->socket_fd, &out, fds, ARRAY_SIZE(fds));
+	if (r == -ENOBUFS || r == -EMSGSIZE) {
+		err_set(attendance->err, ERR_USAGE, E2BIG, "exec", "the command and its variables are larger than %d bytes",
+			FRAME_MESSAGE_MAX);
+		err_hint(attendance->err, "put them into a file that the command reads");
+		return -E2BIG;
+	}
+	if (r < 0)
+		return err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s", strerror(-r));
+	return 0;
+}
+
+static int run_in(struct session_record *record, int socket_fd, const struct exec_options *given, char **command,
+		  struct err *err)
+{
+	struct attendance attendance = { .socket_fd = socket_fd, .signal_fd = FD_NONE, .err = err };
+	char cwd[PATH_MAX], *added[ADDITIONS_MAX];
+	struct control_exec request = { .argv = command, .env = added };
+	int r = find_cwd(given->cwd, record->project, cwd, &request.cwd, err);
+
+	if (r == 0)
+		r = additions_make(&given->env, true, added, err);
+	if (r < 0)
+		return r;
+	if (!given->no_tty && console_detect() == 0) {
+		request.flags |= CONTROL_EXEC_TTY;
+		console_size(STDIN_FILENO, &request.rows, &request.columns);
+	}
+	attendance.signal_fd = block_signals();
+	if (attendance.signal_fd < 0)
+		return err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec", "signals cannot be passed on: %s",
+			       strerror(-attendance.signal_fd));
+	buf_init(&attendance.scratch, FRAME_MESSAGE_MAX);
+	r = send_request(&attendance, &request);
+	if (r == 0)
+		r = attend(&attendance);
+	if (r < 0 && !err->code)
+		err_set(err, ERR_INTERNAL, -r, "exec", "the command cannot be attended: %s", strerror(-r));
+	buf_done(&attendance.scratch);
+	close_fd(&attendance.signal_fd);
+	return r < 0 ? r : attendance.status;
+}
+
+int cmd_exec(int argc, char **argv, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int socket_fd = FD_NONE;
+	struct exec_options given = { 0 };
+	const char *session = NULL;
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("exec");
+	if (r < 0)
+		return r;
+	/* `exec -- CMD` means the newest session of this project, `exec ID [--] CMD` that one. */
+	if (rest < argc && !str_equal(argv[rest - 1], "--")) {
+		session = argv[rest++];
+		if (rest < argc && str_equal(argv[rest], "--"))
+			rest++;
+	}
+	if (rest >= argc) {
+		err_set(err, ERR_USAGE, EINVAL, "exec", "there is no command to run");
+		err_hint(err, "say which: atoll exec [ID] -- CMD ARG…");
+		return -EINVAL;
+	}
+	r = fd_secure_standard();
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "exec", "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+			       strerror(-r));
+	r = client_open(session, &record, &socket_fd, err);
+	return r < 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/names.h"
+#include "base/str.h"
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/completion.h"
+#include "prog/atoll/say.h"
+
+struct help_options {
+	const char *completion;
+};
+
+static const struct option options[] = {
+	{ 0, "completion", "SHELL", "print the completion script for bash, zsh or fish", OPTION_TEXT,
+	  offsetof(struct help_options, completion) },
+};
+
+const struct cmd_options cmd_help_options = { options, ARRAY_SIZE(options) };
+
+static int show_overview(struct err *err)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, 16 << 10);
+	buf_put_text(&text, "atoll runs AI agents, and the code they write, inside a boundary that you can see and audit.\n\n"
+			    "usage: atoll VERB …\n\n");
+	for (size_t i = 0; i < cmd_count; i++)
+		buf_printf(&text, "  %-9s %s\n", cmd_table[i].name, cmd_table[i].summary);
+	buf_put_text(&text, "\n`atoll VERB --help` explains a verb, `man atoll` the whole.\n"
+			    "To begin: cd to a project and type `atoll run -- bash`.\n");
+	return say_out(&text, err);
+}
+
+int cmd_show_help(const char *name)
+{
+	const struct cmd *cmd = cmd_find(name);
+	cleanup_buf struct buf text;
+	struct err err;
+
+	buf_init(&text, 4 << 10);
+	buf_printf(&text, "usage: atoll %s%s%s\n\n%s\n", cmd->name, *cmd->arguments ? " " : "", cmd->arguments, cmd->summary);
+	if (cmd->options->count)
+		buf_put_text(&text, "\n");
+	if (say_out(&text, &err) < 0 ||
+	    (cmd->options->count && options_print(cmd->options->rows, cmd->options->count, STDOUT_FILENO) < 0))
+		return 125;
+	return 0;
+}
+
+int cmd_help(int argc, char **argv, struct err *err)
+{
+	struct help_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("help");
+	if (r < 0)
+		return r;
+	if (given.completion)
+		return completion_print(given.completion, err);
+	if (rest == argc)
+		return show_overview(err);
+	if (!cmd_find(argv[rest])) {
+		char shown[SAY_PATH_SIZE];
+
+		err_set(err, ERR_USAGE, EINVAL, "help", "%s is no verb of atoll", say_path(shown, argv[rest]));
+		err_hint(err, "`atoll help` lists them");
+		return -EINVAL;
+	}
+	return cmd_show_help(argv[rest]);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/fd.h"
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/say.h"
+
+const struct cmd_options cmd_version_options = { NULL, 0 };
+
+int cmd_version(int argc, char **argv, struct err *err)
+{
+	cleanup_buf struct buf text;
+	int rest, r = options_parse(NULL, 0, NULL, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("version");
+	if (r == 0 && rest < argc)
+		r = err_set(err, ERR_USAGE, EINVAL, "version", "it takes no arguments");
+	if (r < 0)
+		return r;
+	buf_init(&text, 256);
+	buf_put_text(&text, "atoll " ATOLL_VERSION "\n");
+	return say_out(&text, err);
+}

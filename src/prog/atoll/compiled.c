@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/compiled.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+enum {
+	CACHE_ENTRIES_MAX = 512,
+	NS_PER_S = 1000000000,
+};
+
+extern char **environ;
+
+void compiled_done(struct compiled *compiled)
+{
+	snapshot_free(compiled->snapshot);
+	free(compiled->bytes);
+	*compiled = (struct compiled){ 0 };
+}
+
+static int64_t timespec_ns(struct timespec time)
+{
+	return (int64_t)time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+/*
+ * Everything that decides which policy this is, each with its NUL so that the pieces cannot run into each other.
+ * The compiler counts too: another build of the same version may compile differently.
+ */
+static int cache_path(const struct compiled_request *request, char out[PATH_MAX])
+{
+	struct {
+		uid_t uid;
+		dev_t device;
+		ino_t inode;
+		off_t size;
+		int64_t mtime_ns;
+	} numbers;
+	const char *texts[] = {
+		ATOLL_VERSION, request->level ? request->level : "", request->policy ? request->policy : "",
+		request->project, request->home, request->config_home, request->programs_dir,
+	};
+	struct hash_piece pieces[ARRAY_SIZE(texts) + 1];
+	char compiler[PATH_MAX], hex[HASH_HEX_SIZE];
+	struct stat st = { 0 };
+	struct hash key;
+	int r = path_join(compiler, sizeof compiler, request->programs_dir, "atoll-policy");
+
+	if (r < 0)
+		return r;
+	if (stat(compiler, &st) < 0)
+		return -errno;
+	memset(&numbers, 0, sizeof numbers);
+	numbers.uid = geteuid();
+	numbers.device = st.st_dev;
+	numbers.inode = st.st_ino;
+	numbers.size = st.st_size;
+	numbers.mtime_ns = timespec_ns(st.st_mtim);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		pieces[i] = (struct hash_piece){ texts[i], strlen(texts[i]) + 1 };
+	pieces[ARRAY_SIZE(texts)] = (struct hash_piece){ &numbers, sizeof numbers };
+	hash_pieces(&key, pieces, ARRAY_SIZE(pieces));
+	hash_to_hex(&key, hex);
+	return str_format(out, PATH_MAX, "%s/policy/%s.bin", request->state_dir, hex);
+}
+
+/*
+ * A file changed twice within one tick of the file system's clock keeps its ctime: what changed shortly before
+ * it was compiled is compiled again (git calls such an entry racily clean). ctime, since utimes(2) cannot set it.
+ */
+static bool is_source_fresh(const struct snapshot_source *source, int64_t compiled_ns)
+{
+	struct stat st;
+
+	if (stat(source->path, &st) < 0)
+		return !source->exists && (errno == ENOENT || errno == ENOTDIR);
+	return source->exists && source->device == st.st_dev && source->inode == st.st_ino &&
+	       source->size == (uint64_t)st.st_size && source->mtime_ns == timespec_ns(st.st_mtim) &&
+	       source->ctime_ns == timespec_ns(st.st_ctim) && source->ctime_ns < compiled_ns - 2LL * NS_PER_S;
+}
+
+static bool is_fresh(const struct snapshot *snapshot, int64_t compiled_ns)
+{
+	size_t count;
+	const struct snapshot_source *sources = snapshot_sources(snapshot, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!is_source_fresh(&sources[i], compiled_ns))
+			return false;
+	return true;
+}
+
+/* Takes bytes in any case. */
+static int view(char *bytes, size_t size, struct compiled *ret_compiled)
+{
+	struct snapshot *snapshot;
+	int r = snapshot_load(&snapshot, bytes, size);
+
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	*ret_compiled = (struct compiled){ .bytes = bytes, .size = size, .snapshot = snapshot };
+	return 0;
+}
+
+/* 0 with a fresh snapshot; anything else means that there is none that may be used. */
+static int cache_load(const char *path, const struct compiled_request *request, struct compiled *ret_compiled)
+{
+	cleanup_compiled struct compiled compiled = { 0 };
+	cleanup_free char *bytes = NULL;
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	const struct policy *policy;
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 07777) != 0600 || st.st_nlink != 1)
+		return -EPERM;
+	if (st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return -ENOMEM;
+	r = fd_read_full(fd, bytes, (size_t)st.st_size);
+	if (r == 0)
+		r = view(take_ptr(bytes), (size_t)st.st_size, &compiled);
+	if (r < 0)
+		return r;
+	policy = snapshot_policy(compiled.snapshot);
+	if (!str_equal(policy->project, request->project) || !is_fresh(compiled.snapshot, timespec_ns(st.st_mtim)))
+		return -ESTALE;
+	*ret_compiled = compiled;
+	compiled = (struct compiled){ 0 };
+	return 0;
+}
+
+/* Keeps the cache from growing without end: beyond a number of policies all are compiled anew. */
+static void cache_prune(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+	size_t count = 0;
+
+	if (!dir)
+		return;
+	while (readdir(dir))
+		count++;
+	rewinddir(dir);
+	while (count > CACHE_ENTRIES_MAX && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+}
+
+/* A cache that cannot be written costs time and nothing else. */
+static void cache_store(const char *path, const struct compiled *compiled)
+{
+	char directory[PATH_MAX];
+	int r = str_copy(directory, sizeof directory, path);
+
+	if (r < 0)
+		return;
+	*strrchr(directory, '/') = 0;
+	if (path_make_directories(AT_FDCWD, directory, 0700) < 0)
+		return;
+	cache_prune(directory);
+	r = fd_replace_file_at(AT_FDCWD, path, compiled->bytes, compiled->size, 0600);
+	if (r < 0)
+		return;
+}
+
+static int wait_compiler(pid_t pid, struct err *err)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_set(err, ERR_INTERNAL, errno, "policy", "atoll-policy cannot be waited for: %s", strerror(errno));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) < 125)
+		return 1;
+	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Runs atoll-policy with this fd to write to. */
+static int run_compiler(const struct compiled_request *request, int output_fd, struct err *err)
+{
+	char program[PATH_MAX], policies[PATH_MAX], number[16];
+	const char *argv[20] = { "atoll-policy", "compile" };
+	size_t argc = 2;
+	pid_t pid;
+	int r = path_join(program, sizeof program, request->programs_dir, "atoll-policy");
+
+	if (r == 0)
+		r = path_join(policies, sizeof policies, request->programs_dir, "policies");
+	if (r == 0)
+		r = str_format(number, sizeof number, "%d", output_fd);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
+	const char *const pairs[][2] = {
+		{ "--level", request->level },        { "--policy", request->policy },
+		{ "--project", request->project },    { "--home", *request->home ? request->home : NULL },
+		{ "--config-home", *request->config_home ? request->config_home : NULL },
+		{ "--policies", policies },           { "--output-fd", number },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (!pairs[i][1])
+			continue;
+		argv[argc++] = pairs[i][0];
+		argv[argc++] = pairs[i][1];
+	}
+	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, environ);
+	if (r != 0) {
+		err_set(err, ERR_STATE, r, "policy", "%s cannot be started: %s", program, strerror(r));
+		err_hint(err, "atoll's programs belong into one directory; install atoll again");
+		return -r;
+	}
+	return wait_compiler(pid, err);
+}
+
+static int compile(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err)
+{
+	cleanup_free char *bytes = NULL;
+	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by the compiler on purpose */
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s", strerror(errno));
+	r = run_compiler(request, fd, err);
+	if (r != 0)
+		return r;
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
+		return err_set(err, ERR_INTERNAL, EBADMSG, "policy", "atoll-policy wrote no snapshot");
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "policy", "no memory for the compiled policy");
+	r = fd_read_full(fd, bytes, (size_t)st.st_size);
+	if (r == 0)
+		r = view(take_ptr(bytes), (size_t)st.st_size, ret_compiled);
+	if (r < 0) {
+		err_set(err, ERR_INTERNAL, -r, "policy", "atoll-policy wrote a snapshot that this atoll cannot read");
+		err_hint(err, "the programs beside %s are of different versions; install atoll again", request->programs_dir);
+	}
+	return r;
+}
+
+int compiled_get(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err)
+{
+	char path[PATH_MAX];
+	int r = cache_path(request, path);
+
+	if (r < 0) {
+		err_set(err, ERR_STATE, -r, "policy", "atoll-policy is not usable in %s: %s", request->programs_dir, strerror(-r));
+		err_hint(err, "atoll's programs belong into one directory; install atoll again");
+		return r;
+	}
+	if (cache_load(path, request, ret_compiled) == 0)
+		return 0;
+	r = compile(request, ret_compiled, err);
+	if (r == 0)
+		cache_store(path, ret_compiled);
+	return r;
+}

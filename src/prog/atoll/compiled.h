@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The compiled policy of a run: taken from the cache while none of the files that it was made from has changed,
+ * else made by atoll-policy. The cache lies in the state directory, which no sandbox ever sees: what is
+ * cached there is enforced later.
+ */
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "policy/snapshot.h"
+
+struct compiled_request {
+	const char *level;          /* -t, or NULL */
+	const char *policy;         /* -p: a name, or a path made absolute; or NULL */
+	const char *project;
+	const char *home;           /* "" when there is none */
+	const char *config_home;    /* $XDG_CONFIG_HOME or HOME/.config; "" when there is none */
+	const char *programs_dir;   /* where atoll-policy and policies/ are */
+	const char *state_dir;
+};
+
+struct compiled {
+	char *bytes;                /* owned */
+	size_t size;
+	struct snapshot *snapshot;  /* owned; a view of bytes */
+};
+
+void compiled_done(struct compiled *compiled);
+#define cleanup_compiled __attribute__((cleanup(compiled_done)))
+
+/* 0; 1 when the policy is wrong and atoll-policy has said why on stderr; -errno with *err. */
+int compiled_get(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err) MUST_USE;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/completion.h"
+
+#include <string.h>
+
+#include "base/names.h"
+#include "base/str.h"
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/say.h"
+
+/* What an option's argument or a verb's words can be completed to. */
+static bool is_path_argument(const char *argument)
+{
+	return argument && (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY"));
+}
+
+static const char *words_of_argument(const char *argument)
+{
+	if (argument && str_equal(argument, "LEVEL"))
+		return "none low medium high full";
+	if (argument && str_equal(argument, "SHELL"))
+		return "bash zsh fish";
+	return NULL;
+}
+
+static bool takes_session(const char *verb)
+{
+	return str_equal(verb, "exec") || str_equal(verb, "stop") || str_equal(verb, "log");
+}
+
+static bool takes_command(const char *verb)
+{
+	return str_equal(verb, "run") || str_equal(verb, "exec");
+}
+
+static const char *words_of_verb(const char *verb)
+{
+	if (str_equal(verb, "policy"))
+		return "check show explain diff";
+	return str_equal(verb, "log") ? "verify" : "";
+}
+
+static void put_verbs(struct buf *out)
+{
+	for (size_t i = 0; i < cmd_count; i++)
+		buf_printf(out, "%s%s", i ? " " : "", cmd_table[i].name);
+}
+
+static void bash_options(struct buf *out, const struct cmd *cmd)
+{
+	for (size_t i = 0; i < cmd->options->count; i++) {
+		const struct option *option = &cmd->options->rows[i];
+
+		if (option->short_name)
+			buf_printf(out, "-%c ", option->short_name);
+		buf_printf(out, "--%s ", option->long_name);
+	}
+	buf_put_text(out, "--help");
+}
+
+/* The words that follow an option with a value, and where the sandbox's own command begins. */
+static void bash_values(struct buf *out, const struct cmd *cmd)
+{
+	for (size_t i = 0; i < cmd->options->count; i++) {
+		const struct option *option = &cmd->options->rows[i];
+		const char *words = words_of_argument(option->argument);
+
+		if (!option->argument)
+			continue;
+		buf_printf(out, "\t%s:--%s", cmd->name, option->long_name);
+		if (option->short_name)
+			buf_printf(out, "|%s:-%c", cmd->name, option->short_name);
+		if (words)
+			buf_printf(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words);
+		else
+			buf_printf(out, ") %s; return ;;\n", is_path_argument(option->argument) ?
+							     "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))" : "COMPREPLY=()");
+	}
+}
+
+static void put_bash(struct buf *out)
+{
+	buf_put_text(out, "# bash completion for atoll; made by `atoll help --completion bash`\n"
+			  "_atoll()\n{\n"
+			  "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i\n"
+			  "\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W '");
+	put_verbs(out);
+	buf_put_text(out, "' -- \"$cur\"))\n\t\treturn\n\tfi\n"
+			  "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+			  "\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
+			  "\t\t\t_command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -- \"$cur\"))\n"
+			  "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
+	for (size_t i = 0; i < cmd_count; i++)
+		bash_values(out, &cmd_table[i]);
+	buf_put_text(out, "\tesac\n\tcase $verb in\n");
+	for (size_t i = 0; i < cmd_count; i++) {
+		const struct cmd *cmd = &cmd_table[i];
+
+		buf_printf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '", cmd->name);
+		bash_options(out, cmd);
+		buf_put_text(out, "' -- \"$cur\"))\n\t\telse\n\t\t\tCOMPREPLY=($(compgen ");
+		if (str_equal(cmd->name, "run"))
+			buf_put_text(out, "-c");
+		else if (str_equal(cmd->name, "policy"))
+			buf_printf(out, "-f -W '%s'", words_of_verb(cmd->name));
+		else if (takes_session(cmd->name))
+			buf_printf(out, "-W \"$(atoll ps -q 2>/dev/null) %s\"", words_of_verb(cmd->name));
+		else
+			buf_put_text(out, "-W ''");
+		buf_put_text(out, " -- \"$cur\"))\n\t\tfi ;;\n");
+	}
+	buf_put_text(out, "\tesac\n}\ncomplete -F _atoll atoll\n");
+}
+
+/* Within single quotes of both shells, and within the brackets of _arguments. */
+static void put_quoted(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			buf_put_text(out, "'\\''");
+		else if (*text == '[' || *text == ']' || *text == ':')
+			buf_printf(out, "\\%c", *text);
+		else
+			buf_put_char(out, *text);
+	}
+}
+
+static void zsh_option(struct buf *out, const struct option *option)
+{
+	const char *words = words_of_argument(option->argument);
+	const char *repeat = option->kind == OPTION_LIST ? "*" : "";
+
+	for (int is_long = !option->short_name; is_long < 2; is_long++) {
+		buf_put_text(out, "\t\t\t\t'");
+		if (is_long)
+			buf_printf(out, "%s--%s%s[", repeat, option->long_name, option->argument ? "=" : "");
+		else
+			buf_printf(out, "%s-%c%s[", repeat, option->short_name, option->argument ? "+" : "");
+		put_quoted(out, option->help);
+		buf_put_char(out, ']');
+		if (option->argument) {
+			buf_put_char(out, ':');
+			put_quoted(out, option->argument);
+			buf_put_char(out, ':');
+			if (words)
+				buf_printf(out, "(%s)", words);
+			else if (is_path_argument(option->argument))
+				buf_put_text(out, "_files");
+			else
+				buf_put_char(out, ' ');
+		}
+		buf_put_text(out, "' \\\n");
+	}
+}
+
+static void put_zsh(struct buf *out)
+{
+	buf_put_text(out, "#compdef atoll\n# zsh completion for atoll; made by `atoll help --completion zsh`\n"
+			  "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps -q 2>/dev/null)\"})\n"
+			  "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
+	for (size_t i = 0; i < cmd_count; i++) {
+		buf_printf(out, "\t\t'%s:", cmd_table[i].name);
+		put_quoted(out, cmd_table[i].summary);
+		buf_put_text(out, "'\n");
+	}
+	buf_put_text(out, "\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe verb verbs\n\t\treturn\n\tfi\n"
+			  "\tlocal verb=$words[2]\n\tshift words\n\t((CURRENT--))\n\tcase $verb in\n");
+	for (size_t i = 0; i < cmd_count; i++) {
+		const struct cmd *cmd = &cmd_table[i];
+
+		buf_printf(out, "\t\t%s)\n\t\t\t_arguments -s \\\n", cmd->name);
+		for (size_t k = 0; k < cmd->options->count; k++)
+			zsh_option(out, &cmd->options->rows[k]);
+		buf_put_text(out, "\t\t\t\t'--help[explain this verb]'");
+		if (takes_session(cmd->name))
+			buf_put_text(out, " \\\n\t\t\t\t'1:session:_atoll_sessions'");
+		else if (*words_of_verb(cmd->name))
+			buf_printf(out, " \\\n\t\t\t\t'1:what:(%s)'", words_of_verb(cmd->name));
+		if (takes_command(cmd->name))
+			buf_put_text(out, " \\\n\t\t\t\t'*::command:_normal'");
+		buf_put_text(out, "\n\t\t\t;;\n");
+	}
+	buf_put_text(out, "\tesac\n}\n_atoll \"$@\"\n");
+}
+
+static void fish_quoted(struct buf *out, const char *text)
+{
+	buf_put_char(out, '\'');
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			buf_put_char(out, '\\');
+		buf_put_char(out, *text);
+	}
+	buf_put_char(out, '\'');
+}
+
+static void put_fish(struct buf *out)
+{
+	buf_put_text(out, "# fish completion for atoll; made by `atoll help --completion fish`\ncomplete -c atoll -f\n");
+	for (size_t i = 0; i < cmd_count; i++) {
+		const struct cmd *cmd = &cmd_table[i];
+
+		buf_printf(out, "complete -c atoll -n __fish_use_subcommand -a %s -d ", cmd->name);
+		fish_quoted(out, cmd->summary);
+		buf_put_char(out, '\n');
+		for (size_t k = 0; k < cmd->options->count; k++) {
+			const struct option *option = &cmd->options->rows[k];
+			const char *words = words_of_argument(option->argument);
+
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, option->long_name);
+			if (option->short_name)
+				buf_printf(out, " -s %c", option->short_name);
+			if (words)
+				buf_printf(out, " -x -a '%s'", words);
+			else if (option->argument)
+				buf_put_text(out, is_path_argument(option->argument) ? " -r -F" : " -x");
+			buf_put_text(out, " -d ");
+			fish_quoted(out, option->help);
+			buf_put_char(out, '\n');
+		}
+		if (*words_of_verb(cmd->name))
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name,
+				   words_of_verb(cmd->name));
+		if (takes_session(cmd->name))
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps -q 2>/dev/null)'\n",
+				   cmd->name);
+		if (takes_command(cmd->name))
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_subcommand)'\n",
+				   cmd->name);
+	}
+}
+
+int completion_print(const char *shell, struct err *err)
+{
+	static const char *const shells[] = { "bash", "zsh", "fish" };
+	static void (*const put[])(struct buf *) = { put_bash, put_zsh, put_fish };
+	int which = names_find(shells, ARRAY_SIZE(shells), shell);
+	cleanup_buf struct buf text;
+	char shown[SAY_PATH_SIZE];
+
+	if (which < 0) {
+		err_set(err, ERR_USAGE, EINVAL, "help", "there is no completion for %s", say_path(shown, shell));
+		err_hint(err, "name bash, zsh or fish");
+		return -EINVAL;
+	}
+	buf_init(&text, 256 << 10);
+	put[which](&text);
+	return say_out(&text, err);
+}

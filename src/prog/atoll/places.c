@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/places.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "box/session.h"
+#include "os/path.h"
+#include "prog/atoll/say.h"
+
+int places_cwd(char out[PATH_MAX], struct err *err)
+{
+	if (getcwd(out, PATH_MAX))
+		return 0;
+	if (errno == ENOENT) {
+		err_set(err, ERR_USAGE, ENOENT, "cwd", "the working directory does not exist any more");
+		err_hint(err, "cd to a directory that does");
+	} else if (errno == ERANGE || errno == ENAMETOOLONG) {
+		err_set(err, ERR_USAGE, ENAMETOOLONG, "cwd", "the path of the working directory is longer than %d bytes",
+			PATH_MAX - 1);
+		err_hint(err, "cd to a directory with a shorter path");
+	} else {
+		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be read: %s", strerror(errno));
+		err_hint(err, "cd to a directory that you can read");
+	}
+	return -err->errnum;
+}
+
+int places_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err)
+{
+	char cwd[PATH_MAX];
+	int r;
+
+	if (text[0] == '/') {
+		r = str_copy(out, PATH_MAX, text);
+	} else {
+		r = places_cwd(cwd, err);
+		if (r < 0)
+			return r;
+		r = str_format(out, PATH_MAX, "%s/%s", str_equal(cwd, "/") ? "" : cwd, text);
+	}
+	return r < 0 ? err_set(err, ERR_USAGE, -r, "options", "the path of the %s is too long", what) : 0;
+}
+
+int places_programs(char out[PATH_MAX], struct err *err)
+{
+	ssize_t length = readlink("/proc/self/exe", out, PATH_MAX);
+
+	if (length < 0) {
+		err_set(err, ERR_STATE, errno, "programs", "/proc/self/exe cannot be read: %s", strerror(errno));
+		err_hint(err, "atoll needs /proc: mount -t proc proc /proc");
+		return -err->errnum;
+	}
+	if (length == PATH_MAX)
+		return err_set(err, ERR_STATE, ENAMETOOLONG, "programs", "the path of atoll's programs is too long");
+	out[length] = 0;
+	strrchr(out, '/')[out[1] && strrchr(out, '/') == out ? 1 : 0] = 0;
+	return 0;
+}
+
+/* A directory that the user named: real, and one that can be entered. */
+static int named_directory(const char *given, const char *option, char out[PATH_MAX], struct err *err)
+{
+	char shown[SAY_PATH_SIZE];
+	struct stat st;
+	int r = path_real(given, out, PATH_MAX);
+
+	if (r == 0 && stat(out, &st) < 0)
+		r = -errno;
+	if (r == 0 && !S_ISDIR(st.st_mode))
+		r = -ENOTDIR;
+	if (r == 0 && access(out, X_OK) < 0)
+		r = -errno;
+	if (r < 0) {
+		err_set(err, ERR_USAGE, -r, "options", "%s %s cannot be used: %s", option, say_path(shown, given), strerror(-r));
+		err_hint(err, "name a directory that you can enter");
+	}
+	return r;
+}
+
+static int find_project(struct places *places, const char *given, const char *start, struct err *err)
+{
+	char shown[SAY_PATH_SIZE];
+	int r;
+
+	if (given)
+		return named_directory(given, "--project", places->project, err);
+	r = session_project_of(start, places->project, sizeof places->project, err);
+	if (r < 0 || !session_project_is_refused(places->project))
+		return r;
+	err_set(err, ERR_USAGE, EPERM, "project", "%s is no project: it would hand over nearly everything you have",
+		say_path(shown, places->project));
+	err_hint(err, "cd to your project, or say that you mean it: --project %s", say_path(shown, places->project));
+	return -EPERM;
+}
+
+/*
+ * Where the command starts: where the user stands, unless that is outside a project that was named, which the
+ * sandbox probably cannot see.
+ */
+static int find_cwd(struct places *places, const char *given, const char *project_given, struct err *err)
+{
+	int r;
+
+	if (given)
+		return named_directory(given, "--cwd", places->cwd, err);
+	if (project_given) {
+		/* A deleted or too long working directory does not matter when the project was named. */
+		if (getcwd(places->cwd, sizeof places->cwd) && path_is_below(places->cwd, places->project))
+			return 0;
+		return str_copy(places->cwd, sizeof places->cwd, places->project);
+	}
+	r = places_cwd(places->cwd, err);
+	if (r == 0 && access(places->cwd, X_OK) < 0) {
+		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be entered: %s", strerror(errno));
+		err_hint(err, "cd to a directory that you can read");
+		return -err->errnum;
+	}
+	return r;
+}
+
+static int find_config_home(struct places *places)
+{
+	const char *given = getenv("XDG_CONFIG_HOME");
+
+	places->config_home[0] = 0;
+	if (given && given[0] == '/')
+		return path_normalise(places->config_home, sizeof places->config_home, given);
+	if (!places->home[0])
+		return 0;
+	return path_join(places->config_home, sizeof places->config_home, places->home, ".config");
+}
+
+int places_find(struct places *places, const char *project, const char *cwd, struct err *err)
+{
+	int r = 0;
+
+	if (project)
+		r = find_project(places, project, NULL, err);
+	if (r == 0)
+		r = find_cwd(places, cwd, project, err);
+	if (r == 0 && !project)
+		r = find_project(places, NULL, places->cwd, err);
+	if (r == 0)
+		r = places_programs(places->programs, err);
+	if (r == 0)
+		r = session_state_dir(places->state, sizeof places->state, true, err);
+	if (r == 0)
+		r = session_runtime_dir(places->runtime, sizeof places->runtime, true, err);
+	if (r < 0)
+		return r;
+	if (faccessat(AT_FDCWD, places->state, W_OK | X_OK, AT_EACCESS) < 0) {
+		err_set(err, ERR_STATE, errno, "state", "the state directory %s cannot be written: %s", places->state, strerror(errno));
+		err_hint(err, "every run keeps its log there; make it writable, or set XDG_STATE_HOME");
+		return -err->errnum;
+	}
+	r = session_home_dir(places->home, sizeof places->home);
+	if (r == 0)
+		r = find_config_home(places);
+	return r < 0 ? err_set(err, ERR_USAGE, -r, "home", "the path of the home directory is too long") : 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Every place that a run needs to know, worked out once: where it stands, whose project it is, where atoll lives. */
+
+#include <limits.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct places {
+	char cwd[PATH_MAX];           /* of the command: real, absolute */
+	char project[PATH_MAX];       /* real, absolute */
+	char home[PATH_MAX];          /* "" when there is none */
+	char config_home[PATH_MAX];   /* "" when there is none */
+	char state[PATH_MAX];
+	char runtime[PATH_MAX];
+	char programs[PATH_MAX];      /* the directory of this program and its siblings */
+};
+
+/* The working directory. ERR_USAGE when it was deleted, cannot be reached, or its path is too long. */
+int places_cwd(char out[PATH_MAX], struct err *err) MUST_USE;
+
+/*
+ * text below the working directory where it is relative. ".." stays: with links on the way the kernel's answer
+ * differs from the text's. what names the thing in an error.
+ */
+int places_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err) MUST_USE;
+
+/* The directory of the running program. */
+int places_programs(char out[PATH_MAX], struct err *err) MUST_USE;
+
+/*
+ * project and cwd as the user gave them, or NULL. Makes the state and run-time directories. Refuses `/`, the home
+ * and what is above it as a project that nobody named.
+ */
+int places_find(struct places *ret_places, const char *project, const char *cwd, struct err *err) MUST_USE;

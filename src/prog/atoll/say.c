@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/say.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "os/fd.h"
+
+bool say_has_colour(int fd)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return !(no_colour && *no_colour) && isatty(fd);
+}
+
+/* Messages are escaped where they are made; this holds back what nobody thought of. */
+static void put_safe(struct buf *line, const char *text)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	size_t left = strlen(text);
+
+	while (left) {
+		uint32_t rune = 0;
+		size_t used = utf8_decode(at, left, &rune);
+
+		if (!used || rune < 0x20 || rune == 0x7f || utf8_is_unsafe(rune))
+			buf_put_char(line, '?');
+		else
+			buf_put(line, at, used);
+		at += used ? used : 1;
+		left -= used ? used : 1;
+	}
+}
+
+void say_error(const struct err *err)
+{
+	bool has_colour = say_has_colour(STDERR_FILENO);
+	char memory[2048];
+	struct buf line;
+
+	buf_init_fixed(&line, memory, sizeof memory);
+	buf_put_text(&line, has_colour ? "\033[1;31matoll:\033[0m " : "atoll: ");
+	if (*err->stage) {
+		put_safe(&line, err->stage);
+		buf_put_text(&line, ": ");
+	}
+	put_safe(&line, err->message);
+	if (*err->hint) {
+		buf_put_text(&line, "; ");
+		put_safe(&line, err->hint);
+	}
+	buf_put_char(&line, '\n');
+	/* Nobody is left to tell when stderr itself is gone. */
+	if (fd_write_full(STDERR_FILENO, line.bytes, line.size) < 0)
+		return;
+}
+
+int say_out(struct buf *text, struct err *err)
+{
+	int r = buf_error(text);
+
+	if (r == 0)
+		r = fd_write_full(STDOUT_FILENO, text->bytes, text->size);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "output", "stdout cannot be written: %s", strerror(-r));
+	return 0;
+}
+
+const char *say_path(char out[SAY_PATH_SIZE], const char *path)
+{
+	struct buf text;
+
+	buf_init_fixed(&text, out, SAY_PATH_SIZE);
+	buf_put_escaped(&text, path, strlen(path), SAY_PATH_SIZE - 8);
+	return buf_text(&text);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What `atoll` says to people: one line for an error, whole buffers without stdio (its start and its buffers
+ * would cost more than the rest of the front). Nothing hostile reaches the terminal unescaped.
+ */
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* Whether fd is a terminal that may get colours (NO_COLOR is honoured). */
+bool say_has_colour(int fd);
+
+/* "atoll: STAGE: WHAT; WHAT TO DO" on stderr. */
+void say_error(const struct err *err);
+
+/* Writes the buffer to stdout. -errno; a closed pipe is an error like any other. */
+int say_out(struct buf *text, struct err *err) MUST_USE;
+
+/* A path or another string of unknown bytes, escaped and cut to what fits, in out[SAY_PATH_SIZE]. */
+enum { SAY_PATH_SIZE = 256 };
+const char *say_path(char out[SAY_PATH_SIZE], const char *path);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "prog/atoll/cmd.h"
+
+/* Sorted by name. */
+static const struct cmd verbs[] = {
+	{ "exec", "[ID] -- CMD…", "run a command in a running sandbox", &cmd_exec_options, cmd_exec },
+	{ "help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs", &cmd_help_options, cmd_help },
+	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
+	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options, cmd_run },
+	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },
+	{ "version", "", "print the version", &cmd_version_options, cmd_version },
+};
+
+const struct cmd *const cmd_table = verbs;
+const size_t cmd_count = ARRAY_SIZE(verbs);
+
+const struct cmd *cmd_find(const char *name)
+{
+	for (size_t i = 0; i < cmd_count; i++)
+		if (str_equal(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
