@@ -127,15 +127,29 @@ def try_http(port):
             raise OSError("no answer")
 
 
+def try_route(host):
+    """Whether a packet would leave, found out without sending one: connect() of a UDP socket asks for a route."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect((host, 53))
+
+
 def try_dns():
-    try:
-        socket.getaddrinfo("stolen.atoll-demo.invalid", 80)
-    except socket.gaierror as error:
-        if error.errno == socket.EAI_NONAME and "nameserver" not in str(error):
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.connect(("192.0.2.53", 53))             # does any route lead to a resolver?
-            return
-        raise
+    """A name looked up is a message sent. Is there a resolver that could be asked?"""
+    resolvers = ["127.0.0.53"]
+    with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
+        resolvers += [line.split()[1] for line in file if line.startswith("nameserver ")]
+    for address in resolvers:
+        if address.startswith("127."):
+            with socket.socket(socket.AF_INET) as sock:
+                sock.settimeout(2)
+                if sock.connect_ex((address, 53)) == 0:
+                    return
+        else:
+            try:
+                return try_route(address)
+            except OSError:
+                continue
+    raise OSError("no resolver can be reached")
 
 
 def try_raw():

@@ -148,12 +148,13 @@ try persist "the log of this session" find_log
 try persist "a daemon that outlives the session" daemon
 
 # ---- carrying it out ------------------------------------------------------------------------------------
+# Only listeners on this machine are ever sent anything; of the rest of the world it is asked whether a route leads there.
 try exfiltrate "TCP to this machine" python tcp 127.0.0.1 "$DEMO_TCP"
 try exfiltrate "UDP to this machine" python udp 127.0.0.1 "$DEMO_UDP"
 try exfiltrate "HTTP (curl)" web
-try exfiltrate "TCP to the internet" python tcp 192.0.2.1 443
-try exfiltrate "IPv6 to the internet" python tcp 2001:db8::1 443
-try exfiltrate "the cloud's metadata service" python tcp 169.254.169.254 80
+try exfiltrate "the internet (IPv4)" python route 192.0.2.1
+try exfiltrate "the internet (IPv6)" python route 2001:db8::1
+try exfiltrate "the cloud's metadata service" python route 169.254.169.254
 try exfiltrate "a name as the message (DNS)" python dns
 try exfiltrate "a raw packet" python raw
 try exfiltrate "the hypervisor (vsock)" python vsock
