@@ -58,6 +58,7 @@ struct file_rule {
 	const char *pattern;     /* absolute, normalised; or an absolute glob */
 	enum file_class class;
 	uint32_t flags;
+	const char *const *except; /* patterns that the rule does not cover, NULL-terminated; NULL: none */
 	struct rule_origin origin;
 };
 
@@ -65,6 +66,7 @@ struct file_rule {
 struct path_rule {
 	const char *pattern;
 	uint32_t flags;          /* FILE_GLOB */
+	const char *const *except;
 	struct rule_origin origin;
 };
 
@@ -88,6 +90,7 @@ struct net_rule {
 	size_t http_count;
 	const char *inject_header;   /* NULL: no injection */
 	const char *inject_secret;
+	const char *const *except;   /* hosts ("*.example.org" too) that the rule does not cover; NULL: none */
 	struct rule_origin origin;
 };
 
@@ -96,6 +99,7 @@ struct exec_rule {
 	const char *program;         /* absolute path or glob; NULL with argv only */
 	uint32_t program_flags;      /* FILE_GLOB */
 	const char *const *argv;     /* patterns, NULL-terminated; empty: any arguments */
+	const char *const *except;   /* programs that the rule does not cover; NULL: none */
 	struct rule_origin origin;
 };
 
@@ -186,8 +190,15 @@ struct policy {
 	const char *project;         /* absolute, normalised: what "." meant; "" when none */
 	const char *home;            /* what ~ meant; "" when none */
 
+	/*
+	 * The first file_exact_count rules are paths (no globs) in path_compare() order, and
+	 * file_parents[i] is the last of them before i at or above whose path rule i lies (UINT32_MAX: none):
+	 * one binary search answers for any number of rules. The rest is searched one by one.
+	 */
 	const struct file_rule *files;
 	size_t file_count;
+	size_t file_exact_count;
+	const uint32_t *file_parents;
 	const struct file_plan_entry *file_plan;
 	size_t file_plan_count;
 	const struct path_rule *file_asks;
@@ -200,11 +211,13 @@ struct policy {
 	struct rule_origin network_default_origin;
 	const struct net_rule *network;
 	size_t network_count;
+	size_t network_exact_count;  /* the first ones: host rules in net_host_compare() order */
 	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
 	uint64_t network_requests, network_requests_period_ms;
 
 	const struct exec_rule *exec;
 	size_t exec_count;
+	size_t exec_exact_count;     /* the first ones: programs without globs and argv, in strcmp() order */
 	bool exec_new_binaries;      /* false: what can be written cannot be executed (none, low) */
 	bool user_namespaces;        /* exec.namespaces: true lets programs make their own (browsers) */
 

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/decide-net.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "policy/glob.h"
+#include "policy/order.h"
+
+enum { HOST_SIZE = 254 };
+
+/* An address as 16 bytes (IPv4 as ::ffff:a.b.c.d), and the IPv4 address that it hides, if any. */
+struct address {
+	uint8_t bytes[16];
+	uint8_t hidden[16];
+	bool has_hidden;
+};
+
+struct subject {
+	char host[HOST_SIZE];
+	bool is_address;
+	struct address address;
+};
+
+static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+static const uint8_t nat64_prefix[12] = { 0, 0x64, 0xff, 0x9b };
+
+static void set_mapped(uint8_t out[16], const uint8_t v4[4])
+{
+	memcpy(out, mapped_prefix, sizeof mapped_prefix);
+	memcpy(out + 12, v4, 4);
+}
+
+static bool parse_address(const char *text, uint8_t out[16])
+{
+	uint8_t v4[4];
+
+	if (inet_pton(AF_INET, text, v4) == 1) {
+		set_mapped(out, v4);
+		return true;
+	}
+	return inet_pton(AF_INET6, text, out) == 1;
+}
+
+/* NAT64 (RFC 6052), 6to4 and IPv4-compatible forms lead to an IPv4 host: what denies that host denies them. */
+static void find_hidden(struct address *address)
+{
+	const uint8_t *b = address->bytes, *v4 = NULL;
+	static const uint8_t zero[12];
+
+	if (memcmp(b, nat64_prefix, 12) == 0 || memcmp(b, zero, 12) == 0)
+		v4 = b + 12;
+	else if (b[0] == 0x20 && b[1] == 0x02)
+		v4 = b + 2;
+	address->has_hidden = v4 != NULL;
+	if (v4)
+		set_mapped(address->hidden, v4);
+}
+
+static bool parse_cidr(const char *text, uint8_t out[16], unsigned *ret_bits)
+{
+	const char *slash = strchr(text, '/');
+	char address[64];
+	uint64_t bits;
+
+	if (!slash || (size_t)(slash - text) >= sizeof address)
+		return false;
+	memcpy(address, text, (size_t)(slash - text));
+	address[slash - text] = 0;
+	if (num_parse_u64(slash + 1, &bits) < 0 || !parse_address(address, out))
+		return false;
+	if (!strchr(address, ':'))
+		bits = bits > 32 ? 129 : bits + 96;
+	*ret_bits = (unsigned)bits;
+	return bits <= 128;
+}
+
+static bool prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits)
+{
+	unsigned whole = bits / 8, rest = bits % 8;
+
+	if (memcmp(a, b, whole) != 0)
+		return false;
+	return !rest || (a[whole] ^ b[whole]) >> (8 - rest) == 0;
+}
+
+bool net_cidr_is_valid(const char *text)
+{
+	uint8_t bytes[16], masked[16] = { 0 };
+	unsigned bits;
+
+	if (!parse_cidr(text, bytes, &bits))
+		return false;
+	for (unsigned i = 0; i < bits; i++)
+		masked[i / 8] |= bytes[i / 8] & (uint8_t)(0x80 >> i % 8);
+	return memcmp(bytes, masked, 16) == 0;
+}
+
+static bool label_is_valid(const char *label, size_t length)
+{
+	if (length == 0 || length > 63 || label[0] == '-' || label[length - 1] == '-')
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		char c = label[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'))
+			return false;
+	}
+	return true;
+}
+
+/* A last label of digits (or 0x…) is an address in a spelling that resolvers accept and rules do not see. */
+static bool name_is_valid(const char *text)
+{
+	const char *last = text;
+
+	if (!*text || strlen(text) >= HOST_SIZE)
+		return false;
+	for (;;) {
+		size_t length = strcspn(text, ".");
+
+		if (!label_is_valid(text, length))
+			return false;
+		last = text;
+		if (!text[length])
+			break;
+		text += length + 1;
+	}
+	return !(last[0] >= '0' && last[0] <= '9' &&
+		 (last[strspn(last, "0123456789")] == 0 || (last[0] == '0' && last[1] == 'x')));
+}
+
+bool net_host_is_valid(const char *text)
+{
+	return name_is_valid(str_has_prefix(text, "*.") ? text + 2 : text);
+}
+
+static bool parse_subject(const char *text, struct subject *ret_subject)
+{
+	size_t i;
+
+	ret_subject->is_address = parse_address(text, ret_subject->address.bytes);
+	if (ret_subject->is_address) {
+		find_hidden(&ret_subject->address);
+		ret_subject->host[0] = 0;
+		return true;
+	}
+	for (i = 0; text[i] && i + 1 < HOST_SIZE; i++)
+		ret_subject->host[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20) : text[i];
+	ret_subject->host[i] = 0;
+	return !text[i] && name_is_valid(ret_subject->host);
+}
+
+static bool host_matches(const char *pattern, const char *host)
+{
+	if (str_has_prefix(pattern, "*."))
+		return str_has_suffix(host, pattern + 1) && strlen(host) > strlen(pattern) - 1;
+	return str_equal(pattern, host);
+}
+
+static bool is_excepted(const struct net_rule *rule, const struct subject *subject)
+{
+	for (const char *const *except = rule->except; except && *except; except++)
+		if (!subject->is_address && host_matches(*except, subject->host))
+			return true;
+	return false;
+}
+
+static bool port_matches(const struct net_rule *rule, const struct action *action)
+{
+	if (action->kind == ACTION_NET_DNS || !rule->port_count)
+		return true;
+	for (size_t i = 0; i < rule->port_count; i++)
+		if (rule->ports[i] == action->port)
+			return true;
+	return false;
+}
+
+static bool http_matches(const struct http_rule *rule, const struct action *action)
+{
+	bool method = !rule->methods || !rule->methods[0], path = !rule->paths || !rule->paths[0];
+
+	for (const char *const *m = rule->methods; !method && m && *m; m++)
+		method = action->method && str_equal(*m, action->method);
+	for (const char *const *p = rule->paths; !path && p && *p; p++)
+		path = action->path && glob_match(*p, action->path);
+	return method && path;
+}
+
+static bool request_matches(const struct net_rule *rule, const struct action *action)
+{
+	if (action->kind != ACTION_HTTP_REQUEST || !rule->http_count)
+		return true;
+	for (size_t i = 0; i < rule->http_count; i++)
+		if (http_matches(&rule->http[i], action))
+			return true;
+	return false;
+}
+
+static bool cidr_matches(const struct net_rule *rule, const struct subject *subject)
+{
+	uint8_t bytes[16];
+	unsigned bits;
+
+	if (!subject->is_address || !parse_cidr(rule->cidr, bytes, &bits))
+		return false;
+	if (prefix_equal(bytes, subject->address.bytes, bits))
+		return true;
+	return rule->verdict < VERDICT_SIMULATE && subject->address.has_hidden &&
+	       prefix_equal(bytes, subject->address.hidden, bits);
+}
+
+static void consider(const struct net_rule **best, const struct net_rule *rule, const struct subject *subject,
+		     const struct action *action)
+{
+	bool matches;
+
+	if (*best && (*best)->verdict <= rule->verdict)
+		return;
+	matches = rule->cidr ? cidr_matches(rule, subject) : !subject->is_address && host_matches(rule->host, subject->host);
+	if (matches && port_matches(rule, action) && request_matches(rule, action) && !is_excepted(rule, subject))
+		*best = rule;
+}
+
+/* The exact host rules whose key (the host, or what follows its "*") is key. */
+static void consider_host(const struct policy *policy, const char *key, const struct net_rule **best,
+			  const struct subject *subject, const struct action *action)
+{
+	size_t low = 0, high = policy->network_exact_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (net_host_compare(policy->network[middle].host, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < policy->network_exact_count && net_host_compare(policy->network[low].host, key) == 0; low++)
+		consider(best, &policy->network[low], subject, action);
+}
+
+static const struct net_rule *find_rule(const struct policy *policy, const struct subject *subject,
+					const struct action *action)
+{
+	const struct net_rule *best = NULL;
+
+	if (!subject->is_address) {
+		consider_host(policy, subject->host, &best, subject, action);
+		for (const char *dot = strchr(subject->host, '.'); dot; dot = strchr(dot + 1, '.'))
+			consider_host(policy, dot, &best, subject, action);
+	}
+	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
+		consider(&best, &policy->network[i], subject, action);
+	return best;
+}
+
+static bool is_loopback(const struct subject *subject)
+{
+	static const uint8_t v6[16] = { [15] = 1 };
+
+	if (!subject->is_address)
+		return str_equal(subject->host, "localhost");
+	return memcmp(subject->address.bytes, v6, 16) == 0 ||
+	       (memcmp(subject->address.bytes, mapped_prefix, 12) == 0 && subject->address.bytes[12] == 127);
+}
+
+static struct decision decide_by_default(const struct policy *policy, const struct subject *subject,
+					 const struct action *action)
+{
+	static const struct rule_origin own = { "builtin.loopback", "", 0 };
+	static const struct rule_origin none = { "network.default", "", 0 };
+	const struct rule_origin *origin = policy->network_default_origin.id ? &policy->network_default_origin : &none;
+
+	if (policy->network_mode != NETWORK_HOST && action->kind == ACTION_NET_LISTEN)
+		return (struct decision){ VERDICT_ALLOW, own, "listening is private to the sandbox's own network", "" };
+	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) && action->kind != ACTION_HTTP_REQUEST)
+		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
+	if (policy->network_default == VERDICT_ALLOW)
+		return (struct decision){ VERDICT_ALLOW, *origin, "the network is open by default", "" };
+	if (policy->network_default == VERDICT_ASK)
+		return (struct decision){ VERDICT_ASK, *origin, "the policy asks a person for hosts that no rule lists", "" };
+	return (struct decision){ VERDICT_DENY, *origin, "no rule allows this host and port",
+				  "list the host under network.allow of your policy" };
+}
+
+struct decision policy_decide_net(const struct policy *policy, const struct action *action)
+{
+	static const char *const reasons[VERDICT_COUNT] = {
+		[VERDICT_DENY] = "the policy denies this host",
+		[VERDICT_ASK] = "the policy asks a person for this host",
+		[VERDICT_STAGE] = "the policy stages this request",
+		[VERDICT_SIMULATE] = "the policy answers in place of this host",
+		[VERDICT_ALLOW] = "the policy allows this host",
+	};
+	const struct net_rule *rule;
+	struct subject subject;
+
+	if (!parse_subject(action->subject, &subject))
+		return (struct decision){ VERDICT_DENY, { "builtin.subject", "", 0 }, "this is no valid host name or address",
+					  "give the plain lower-case name, without a trailing dot" };
+	rule = find_rule(policy, &subject, action);
+	if (!rule)
+		return decide_by_default(policy, &subject, action);
+	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict], "" };
+}

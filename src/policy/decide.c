@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/decide.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "policy/decide-net.h"
+#include "policy/glob.h"
+#include "policy/order.h"
+
+/*
+ * The exact file rules are sorted, and each knows the nearest rule above it: the rule before the place
+ * where the path would stand shares its nearest ancestor rule with the path, so one binary search and a
+ * walk upwards find every exact rule that covers the path. Globs are few (the compiler bounds them)
+ * and are tried one by one.
+ */
+
+/* What the sandbox itself provides, whatever the rules say; the plan of the jail makes the same. */
+static const struct {
+	const char *path;
+	bool can_write;
+} jail_paths[] = {
+	{ "/dev", true },
+	{ "/proc", true },
+	{ "/run/atoll/limits.md", false },
+	{ "/run/atoll/denials.jsonl", false },
+	{ "/etc/passwd", false },
+	{ "/etc/group", false },
+	{ "/etc/hosts", false },
+	{ "/etc/hostname", false },
+	{ "/etc/resolv.conf", false },
+};
+
+static const char *const jail_devices[] = {
+	"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout", "stderr",
+};
+
+static struct decision builtin(enum verdict verdict, const char *id, const char *reason, const char *hint)
+{
+	return (struct decision){ verdict, { id, "", 0 }, reason, hint };
+}
+
+static struct decision by_rule(enum verdict verdict, const struct rule_origin *rule, const char *reason, const char *hint)
+{
+	return (struct decision){ verdict, *rule, reason, hint };
+}
+
+static bool path_is_valid(const char *path)
+{
+	if (!path || *path != '/' || strlen(path) > 4096)
+		return false;
+	if (!path[1])
+		return true;
+	while (*path) {
+		size_t length = strcspn(path + 1, "/");
+
+		if (!length || (length == 1 && path[1] == '.') || (length == 2 && path[1] == '.' && path[2] == '.'))
+			return false;
+		path += 1 + length;
+	}
+	return true;
+}
+
+static bool is_excepted(const char *const *except, const char *path)
+{
+	for (; except && *except; except++)
+		if (glob_is_pattern(*except) ? glob_match_below(*except, path) >= 0 : path_is_below(path, *except))
+			return true;
+	return false;
+}
+
+static size_t nearest_exact(const struct policy *policy, const char *path)
+{
+	size_t low = 0, high = policy->file_exact_count;
+	uint32_t at;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (path_compare(policy->files[middle].pattern, path) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	at = (uint32_t)low - 1;
+	while (at != UINT32_MAX && !path_is_below(path, policy->files[at].pattern))
+		at = policy->file_parents[at];
+	return at == UINT32_MAX ? SIZE_MAX : at;
+}
+
+struct best {
+	size_t rule;
+	int depth;
+};
+
+/* The linear part: globs, and exact rules of policies that were not sorted. True when a mask decides. */
+static bool classify_rest(const struct policy *policy, const char *path, struct best *best)
+{
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
+		const struct file_rule *rule = &policy->files[i];
+		int depth = -1;
+
+		if (rule->flags & FILE_GLOB)
+			depth = glob_match_below(rule->pattern, path);
+		else if (path_is_below(path, rule->pattern))
+			depth = path_depth(rule->pattern);
+		if (depth < 0 || is_excepted(rule->except, path))
+			continue;
+		if (rule->class == FILE_MASK) {
+			best->rule = i;
+			return true;
+		}
+		if (depth > best->depth || (depth == best->depth && best->rule >= policy->file_exact_count &&
+					    rule->class < policy->files[best->rule].class))
+			*best = (struct best){ i, depth };
+	}
+	return false;
+}
+
+enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule)
+{
+	struct best best = { SIZE_MAX, -1 };
+
+	for (size_t i = nearest_exact(policy, path); i != SIZE_MAX;
+	     i = policy->file_parents[i] == UINT32_MAX ? SIZE_MAX : policy->file_parents[i]) {
+		const struct file_rule *rule = &policy->files[i];
+
+		if (is_excepted(rule->except, path))
+			continue;
+		if (rule->class == FILE_MASK) {
+			*ret_rule = i;
+			return FILE_MASK;
+		}
+		if (best.rule == SIZE_MAX)
+			best = (struct best){ i, path_depth(rule->pattern) };
+	}
+	if (classify_rest(policy, path, &best)) {
+		*ret_rule = best.rule;
+		return FILE_MASK;
+	}
+	*ret_rule = best.rule;
+	return best.rule == SIZE_MAX ? FILE_HIDDEN : policy->files[best.rule].class;
+}
+
+static const struct path_rule *find_path_rule(const struct path_rule *rules, size_t count, const char *path)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool matches = rules[i].flags & FILE_GLOB ? glob_match_below(rules[i].pattern, path) >= 0
+							  : path_is_below(path, rules[i].pattern);
+
+		if (matches && !is_excepted(rules[i].except, path))
+			return &rules[i];
+	}
+	return NULL;
+}
+
+static struct decision decide_hidden(const struct action *action)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(jail_paths); i++) {
+		if (!path_is_below(action->subject, jail_paths[i].path) || action->kind == ACTION_FILE_APPLY)
+			continue;
+		if (action->kind == ACTION_FILE_READ || jail_paths[i].can_write)
+			return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
+	}
+	return builtin(VERDICT_DENY, "files.default", "no rule lists this path, so it does not exist inside",
+		       "list it under files.read or files.write of your policy");
+}
+
+static struct decision decide_apply(const struct policy *policy, const struct action *action,
+				    const struct file_rule *rule)
+{
+	const struct path_rule *protect = find_path_rule(policy->protects, policy->protect_count, action->subject);
+
+	if (rule->class != FILE_STAGE && rule->class != FILE_WRITE)
+		return by_rule(VERDICT_DENY, &rule->origin, "nothing from this path reaches the host", "");
+	if (protect)
+		return by_rule(VERDICT_ASK, &protect->origin, "a protected path reaches the host only by an explicit yes",
+			       "review the change, then name the path to apply");
+	return by_rule(VERDICT_ALLOW, &rule->origin, "changes of this path may reach the host", "");
+}
+
+static struct decision decide_file(const struct policy *policy, const struct action *action)
+{
+	static const char *const reasons[FILE_CLASS_COUNT] = {
+		[FILE_READ] = "the path is readable",
+		[FILE_SCRATCH] = "the path is private to the sandbox and thrown away at its end",
+		[FILE_STAGE] = "writes are staged and reach the host only by apply",
+		[FILE_WRITE] = "the path is written straight to the host",
+	};
+	const struct path_rule *ask;
+	const struct file_rule *rule;
+	enum file_class class;
+	size_t index;
+
+	if (!path_is_valid(action->subject))
+		return builtin(VERDICT_DENY, "builtin.subject", "the path is not absolute and normalised", "give the real path");
+	class = policy_classify(policy, action->subject, &index);
+	rule = index == SIZE_MAX ? NULL : &policy->files[index];
+	if (class == FILE_MASK)
+		return by_rule(VERDICT_DENY, &rule->origin, "the path is masked: it looks absent or empty inside",
+			       str_equal(rule->origin.id, "builtin.state") ? "atoll's own files are out of reach for every policy"
+									   : "only the person who wrote the policy can drop the mask");
+	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject);
+	if (ask)
+		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
+	if (!rule)
+		return decide_hidden(action);
+	if (action->kind == ACTION_FILE_APPLY)
+		return decide_apply(policy, action, rule);
+	if (action->kind == ACTION_FILE_WRITE && class == FILE_READ)
+		return by_rule(VERDICT_DENY, &rule->origin, "the path is read-only",
+			       "write inside the project or /tmp, or list it under files.write of your policy");
+	if (action->kind == ACTION_FILE_WRITE && class == FILE_STAGE)
+		return by_rule(VERDICT_STAGE, &rule->origin, reasons[class], "");
+	return by_rule(VERDICT_ALLOW, &rule->origin, reasons[class], "");
+}
+
+/* Element by element; "**" stands for any number of arguments. */
+static bool argv_matches(const char *const *patterns, const char *const *argv)
+{
+	const char *const *star = NULL, *const *star_argv = NULL;
+
+	while (*argv) {
+		if (*patterns && str_equal(*patterns, "**")) {
+			star = ++patterns;
+			star_argv = argv;
+		} else if (*patterns && glob_match(*patterns, *argv)) {
+			patterns++;
+			argv++;
+		} else if (star) {
+			patterns = star;
+			argv = ++star_argv;
+		} else {
+			return false;
+		}
+	}
+	while (*patterns && str_equal(*patterns, "**"))
+		patterns++;
+	return !*patterns;
+}
+
+static bool exec_rule_matches(const struct exec_rule *rule, const struct action *action)
+{
+	if (rule->program) {
+		bool matches = rule->program_flags & FILE_GLOB ? glob_match(rule->program, action->subject)
+							       : str_equal(rule->program, action->subject);
+
+		if (!matches)
+			return false;
+	}
+	if (rule->argv && rule->argv[0] && !(action->argv && argv_matches(rule->argv, action->argv)))
+		return false;
+	return !is_excepted(rule->except, action->subject);
+}
+
+static void consider(const struct exec_rule **best, const struct exec_rule *rule, const struct action *action)
+{
+	if (exec_rule_matches(rule, action) && (!*best || rule->verdict < (*best)->verdict))
+		*best = rule;
+}
+
+static const struct exec_rule *find_exec_rule(const struct policy *policy, const struct action *action)
+{
+	const struct exec_rule *best = NULL;
+	size_t low = 0, high = policy->exec_exact_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(policy->exec[middle].program, action->subject) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < policy->exec_exact_count && str_equal(policy->exec[low].program, action->subject); low++)
+		consider(&best, &policy->exec[low], action);
+	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++)
+		consider(&best, &policy->exec[i], action);
+	return best;
+}
+
+static struct decision decide_exec(const struct policy *policy, const struct action *action)
+{
+	struct action read = { .kind = ACTION_FILE_READ, .subject = action->subject };
+	struct decision file = decide_file(policy, &read);
+	const struct exec_rule *rule;
+	enum file_class class;
+	size_t index;
+
+	if (file.verdict != VERDICT_ALLOW)
+		return file;
+	class = policy_classify(policy, action->subject, &index);
+	if (index != SIZE_MAX && policy->files[index].flags & FILE_NOEXEC)
+		return by_rule(VERDICT_DENY, &policy->files[index].origin, "no program below this path may be executed", "");
+	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
+		return builtin(VERDICT_DENY, "exec.new_binaries", "what can be written inside cannot be executed at this level",
+			       "run a script by its interpreter, or use level medium");
+	rule = find_exec_rule(policy, action);
+	if (!rule)
+		return builtin(VERDICT_ALLOW, "exec.default", "no rule denies this program", "");
+	if (rule->verdict == VERDICT_DENY)
+		return by_rule(VERDICT_DENY, &rule->origin, "the policy denies this program", "");
+	if (rule->verdict == VERDICT_ASK)
+		return by_rule(VERDICT_ASK, &rule->origin, "the policy asks a person for this program", "");
+	return by_rule(VERDICT_ALLOW, &rule->origin, "the policy allows this program", "");
+}
+
+static struct decision decide_device(const struct policy *policy, const struct action *action)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(jail_devices); i++)
+		if (str_equal(jail_devices[i], action->subject))
+			return builtin(VERDICT_ALLOW, "builtin.jail", "every sandbox has this device", "");
+	for (size_t i = 0; i < policy->device_count; i++)
+		if (str_equal(policy->devices[i].name, action->subject))
+			return by_rule(VERDICT_ALLOW, &policy->devices[i].origin, "the policy lists this device", "");
+	return builtin(VERDICT_DENY, "devices.default", "no rule lists this device", "list it under devices of your policy");
+}
+
+static bool env_matches(const char *pattern, const char *name)
+{
+	size_t length = strlen(pattern);
+
+	if (length && pattern[length - 1] == '*')
+		return strncmp(pattern, name, length - 1) == 0;
+	return str_equal(pattern, name);
+}
+
+static struct decision decide_env(const struct policy *policy, const struct action *action)
+{
+	for (size_t i = 0; i < policy->env_set_count; i++)
+		if (str_equal(policy->env_set[i].name, action->subject))
+			return by_rule(VERDICT_ALLOW, &policy->env_set[i].origin, "the policy sets this variable", "");
+	for (size_t i = 0; i < policy->env_pass_count; i++)
+		if (env_matches(policy->env_pass[i].pattern, action->subject))
+			return by_rule(VERDICT_ALLOW, &policy->env_pass[i].origin, "the policy passes this variable", "");
+	return builtin(VERDICT_DENY, "env.default", "no rule passes this variable", "list it under env.pass of your policy");
+}
+
+struct decision policy_decide(const struct policy *policy, const struct action *action)
+{
+	if (!action->subject || !*action->subject)
+		return builtin(VERDICT_DENY, "builtin.subject", "nothing was asked about", "");
+	switch (action->kind) {
+	case ACTION_FILE_READ:
+	case ACTION_FILE_WRITE:
+	case ACTION_FILE_APPLY:
+		return decide_file(policy, action);
+	case ACTION_EXEC:
+		return decide_exec(policy, action);
+	case ACTION_NET_CONNECT:
+	case ACTION_NET_LISTEN:
+	case ACTION_NET_DNS:
+	case ACTION_HTTP_REQUEST:
+		return policy_decide_net(policy, action);
+	case ACTION_DEVICE:
+		return decide_device(policy, action);
+	case ACTION_ENV:
+		return decide_env(policy, action);
+	case ACTION_SYSCALL:
+		return builtin(VERDICT_DENY, "builtin.syscall", "a system call that has to ask is refused", "");
+	case ACTION_KIND_COUNT:
+		break;
+	}
+	return builtin(VERDICT_DENY, "builtin.kind", "this kind of action is not known", "");
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/glob.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "policy/decide.h"
+
+/*
+ * A pattern is matched component by component as a nondeterministic automaton whose states are the
+ * components, one bit each: hostile text cannot make it backtrack over "**". Within one component
+ * only the last star is ever retried.
+ */
+
+struct component {
+	const char *text;
+	uint16_t length;
+	bool is_any; /* "**" */
+};
+
+struct compiled {
+	struct component components[GLOB_COMPONENTS_MAX];
+	unsigned count;
+	bool is_absolute;
+};
+
+static bool compile(const char *pattern, struct compiled *ret_compiled)
+{
+	ret_compiled->count = 0;
+	ret_compiled->is_absolute = *pattern == '/';
+	pattern += ret_compiled->is_absolute;
+	for (;;) {
+		size_t length = strcspn(pattern, "/");
+		struct component *component = &ret_compiled->components[ret_compiled->count];
+
+		if (ret_compiled->count == GLOB_COMPONENTS_MAX || length > GLOB_SIZE_MAX)
+			return false;
+		component->text = pattern;
+		component->length = (uint16_t)length;
+		component->is_any = length == 2 && pattern[0] == '*' && pattern[1] == '*';
+		ret_compiled->count++;
+		if (!pattern[length])
+			return true;
+		pattern += length + 1;
+	}
+}
+
+/* The set at *at (behind "["): whether it has c; *at moves behind "]". An unclosed set matches nothing. */
+static bool match_set(const char **at, const char *end, unsigned char c)
+{
+	const char *p = *at;
+	bool negated = p < end && (*p == '!' || *p == '^');
+	bool found = false;
+
+	p += negated;
+	for (const char *first = p; p < end && (*p != ']' || p == first);) {
+		unsigned char low, high;
+
+		if (*p == '\\' && p + 1 < end)
+			p++;
+		low = high = (unsigned char)*p++;
+		if (p + 1 < end && *p == '-' && p[1] != ']') {
+			p++;
+			if (*p == '\\' && p + 1 < end)
+				p++;
+			high = (unsigned char)*p++;
+		}
+		found |= low <= c && c <= high;
+	}
+	if (p >= end) {
+		*at = end;
+		return false;
+	}
+	*at = p + 1;
+	return found != negated;
+}
+
+/* One element of the pattern that is no star against c; *at moves behind it. */
+static bool match_one(const char **at, const char *end, unsigned char c)
+{
+	const char *p = *at;
+
+	if (*p == '?') {
+		*at = p + 1;
+		return true;
+	}
+	if (*p == '[') {
+		*at = p + 1;
+		return match_set(at, end, c);
+	}
+	if (*p == '\\' && p + 1 < end)
+		p++;
+	*at = p + 1;
+	return (unsigned char)*p == c;
+}
+
+static bool match_component(const struct component *component, const char *text, size_t length)
+{
+	const char *p = component->text, *end = p + component->length;
+	const char *text_end = text + length, *star = NULL, *star_text = NULL;
+
+	while (text < text_end) {
+		if (p < end && *p == '*') {
+			star = ++p;
+			star_text = text;
+		} else if (p < end && match_one(&p, end, (unsigned char)*text)) {
+			text++;
+		} else if (star) {
+			p = star;
+			text = ++star_text;
+		} else {
+			return false;
+		}
+	}
+	while (p < end && *p == '*')
+		p++;
+	return p == end;
+}
+
+/* "**" may stand for no component at all: its successor state is reached with it. */
+static uint64_t close_states(const struct compiled *compiled, uint64_t states)
+{
+	for (unsigned i = 0; i < compiled->count; i++)
+		if (compiled->components[i].is_any && states >> i & 1)
+			states |= 2ULL << i;
+	return states;
+}
+
+static uint64_t step(const struct compiled *compiled, uint64_t states, const char *text, size_t length)
+{
+	uint64_t next = 0;
+
+	for (unsigned i = 0; i < compiled->count; i++) {
+		if (!(states >> i & 1))
+			continue;
+		if (compiled->components[i].is_any)
+			next |= 1ULL << i;
+		else if (match_component(&compiled->components[i], text, length))
+			next |= 2ULL << i;
+	}
+	return close_states(compiled, next);
+}
+
+static bool starts_alike(const struct compiled *compiled, const char *text)
+{
+	if (compiled->is_absolute)
+		return *text == '/';
+	return *text != '/' || compiled->components[0].is_any;
+}
+
+bool glob_match(const char *pattern, const char *text)
+{
+	struct compiled compiled;
+	uint64_t states;
+
+	if (!compile(pattern, &compiled) || !starts_alike(&compiled, text))
+		return false;
+	text += *text == '/';
+	states = close_states(&compiled, 1);
+	for (;;) {
+		size_t length = strcspn(text, "/");
+
+		states = step(&compiled, states, text, length);
+		if (!states)
+			return false;
+		if (!text[length])
+			return states >> compiled.count & 1;
+		text += length + 1;
+	}
+}
+
+int glob_match_below(const char *pattern, const char *path)
+{
+	struct compiled compiled;
+	uint64_t states;
+	int depth = 0, best = -1;
+
+	if (!compile(pattern, &compiled) || !starts_alike(&compiled, path))
+		return -1;
+	while (compiled.count && compiled.components[compiled.count - 1].is_any)
+		compiled.count--;
+	states = close_states(&compiled, 1);
+	path += *path == '/';
+	for (;;) {
+		size_t length = strcspn(path, "/");
+
+		if (states >> compiled.count & 1)
+			best = depth;
+		if (!length && !path[length])
+			return best;
+		states = step(&compiled, states, path, length);
+		depth++;
+		if (!path[length])
+			break;
+		if (!states)
+			return best;
+		path += length + 1;
+	}
+	return states >> compiled.count & 1 ? depth : best;
+}
+
+bool glob_is_pattern(const char *text)
+{
+	return text[strcspn(text, "*?[\\")] != 0;
+}
+
+static const char *component_problem(const struct component *component)
+{
+	const char *p = component->text, *end = p + component->length;
+
+	if (component->is_any)
+		return NULL;
+	while (p < end) {
+		if (p[0] == '*' && p + 1 < end && p[1] == '*')
+			return "\"**\" must stand alone between slashes";
+		if (*p == '[') {
+			const char *close = p + 1;
+
+			close += close < end && (*close == '!' || *close == '^');
+			close += close < end && *close == ']';
+			while (close < end && *close != ']')
+				close += *close == '\\' && close + 1 < end ? 2 : 1;
+			if (close >= end)
+				return "\"[\" without \"]\"";
+			p = close;
+		} else if (*p == '\\' && ++p >= end) {
+			return "a backslash at the end quotes nothing";
+		}
+		p++;
+	}
+	return NULL;
+}
+
+const char *glob_problem(const char *pattern)
+{
+	struct compiled compiled;
+
+	if (strlen(pattern) > GLOB_SIZE_MAX || !compile(pattern, &compiled))
+		return "the pattern is too long";
+	for (unsigned i = 0; i < compiled.count; i++) {
+		const char *problem = component_problem(&compiled.components[i]);
+
+		if (problem)
+			return problem;
+	}
+	return NULL;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/decide.h"
+#include "policy/policy.h"
+
+const char *const verdict_names[VERDICT_COUNT] = {
+	[VERDICT_DENY] = "deny",
+	[VERDICT_ASK] = "ask",
+	[VERDICT_STAGE] = "stage",
+	[VERDICT_SIMULATE] = "simulate",
+	[VERDICT_ALLOW] = "allow",
+};
+
+const char *const trust_level_names[TRUST_COUNT] = {
+	[TRUST_NONE] = "none",
+	[TRUST_LOW] = "low",
+	[TRUST_MEDIUM] = "medium",
+	[TRUST_HIGH] = "high",
+	[TRUST_FULL] = "full",
+};
+
+const char *const file_class_names[FILE_CLASS_COUNT] = {
+	[FILE_HIDDEN] = "hidden",
+	[FILE_MASK] = "mask",
+	[FILE_READ] = "read",
+	[FILE_SCRATCH] = "scratch",
+	[FILE_STAGE] = "stage",
+	[FILE_WRITE] = "write",
+};
+
+const char *const resource_names[RESOURCE_COUNT] = {
+	[RESOURCE_MEMORY] = "memory",
+	[RESOURCE_CPUS] = "cpus",
+	[RESOURCE_PROCESSES] = "processes",
+	[RESOURCE_DISK] = "disk",
+	[RESOURCE_INODES] = "inodes",
+	[RESOURCE_OPEN_FILES] = "open_files",
+	[RESOURCE_OUTPUT] = "output",
+	[RESOURCE_FILE_SIZE] = "file_size",
+	[RESOURCE_WALL_MS] = "wall",
+	[RESOURCE_CPU_MS] = "cpu",
+	[RESOURCE_IDLE_MS] = "idle",
+	[RESOURCE_COMMAND_MS] = "command",
+};
+
+const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
+	[AUDIT_OFF] = "off",
+	[AUDIT_WRITES] = "writes",
+	[AUDIT_ALL] = "all",
+};
+
+const char *const data_action_names[DATA_ACTION_COUNT] = {
+	[DATA_OFF] = "off",
+	[DATA_FLAG] = "flag",
+	[DATA_MASK] = "mask",
+	[DATA_DENY] = "deny",
+};
+
+const char *const wall_names[WALL_COUNT] = {
+	[WALL_USERNS] = "userns",
+	[WALL_MOUNTS] = "mounts",
+	[WALL_PIDNS] = "pidns",
+	[WALL_NETNS] = "netns",
+	[WALL_IPC] = "ipc",
+	[WALL_UTS] = "uts",
+	[WALL_CGROUPNS] = "cgroupns",
+	[WALL_LANDLOCK] = "landlock",
+	[WALL_LANDLOCK_SCOPE] = "landlock.scope",
+	[WALL_SECCOMP] = "seccomp",
+	[WALL_CGROUP_MEMORY] = "cgroup.memory",
+	[WALL_CGROUP_PIDS] = "cgroup.pids",
+	[WALL_CGROUP_CPU] = "cgroup.cpu",
+	[WALL_MASK_LATE] = "mask.late",
+	[WALL_SPECULATION] = "speculation",
+	[WALL_CORE_SCHED] = "core-sched",
+	[WALL_DISK] = "disk",
+};
+
+const char *const action_kind_names[ACTION_KIND_COUNT] = {
+	[ACTION_FILE_READ] = "file.read",
+	[ACTION_FILE_WRITE] = "file.write",
+	[ACTION_FILE_APPLY] = "file.apply",
+	[ACTION_EXEC] = "exec",
+	[ACTION_NET_CONNECT] = "net.connect",
+	[ACTION_NET_LISTEN] = "net.listen",
+	[ACTION_NET_DNS] = "net.dns",
+	[ACTION_HTTP_REQUEST] = "http.request",
+	[ACTION_DEVICE] = "device",
+	[ACTION_ENV] = "env",
+	[ACTION_SYSCALL] = "syscall",
+};

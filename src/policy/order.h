@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The orders in which a compiled policy keeps its exact rules, so that a decision is a binary search:
+ * the compiler sorts by them, the snapshot loader checks them, decide.c relies on them. Pure.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+
+/* Byte order, except that "/" stands before every other byte: what lies below a path follows it directly. */
+int path_compare(const char *a, const char *b);
+
+/* Hosts by their text behind a leading "*", so that "*.example.org" is found by ".example.org". */
+int net_host_compare(const char *a, const char *b);
+
+/*
+ * Fills parents[0…count) for rules in path_compare() order (struct policy, file_parents).
+ * 0, or -EINVAL when the rules are out of order or one of them is a glob.
+ */
+int file_parents_fill(uint32_t *parents, const struct file_rule *rules, size_t count);
+
+/* The number of components of a normalised absolute path; 0 for "/". */
+int path_depth(const char *path);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The bytes of a snapshot (doc/format/snapshot.md): a header, a table of sections, arrays of fixed
+ * little-endian records. Private to snapshot-load.c and snapshot-store.c.
+ */
+
+#include <stdint.h>
+
+#include "policy/policy.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as they are in memory");
+
+#define SNAPSHOT_MAGIC "ATOLLPOL"
+
+enum {
+	SNAPSHOT_VERSION = 1,
+	SNAPSHOT_ALIGN = 8,
+};
+
+/* A string is its offset in SECTION_STRINGS; a vector of strings the index of its first entry in SECTION_VECTORS. */
+#define SNAPSHOT_NULL UINT32_MAX
+
+enum snapshot_section {
+	SECTION_STRINGS,     /* bytes: NUL-terminated strings; the first and the last byte are NUL */
+	SECTION_VECTORS,     /* uint32_t: strings, each vector ends with SNAPSHOT_NULL */
+	SECTION_POLICY,      /* one struct snapshot_scalars */
+	SECTION_LIMITS,      /* RESOURCE_COUNT struct snapshot_limit */
+	SECTION_FILES,
+	SECTION_FILE_PLAN,
+	SECTION_FILE_ASKS,
+	SECTION_PROTECTS,
+	SECTION_NETWORK,
+	SECTION_PORTS,       /* uint16_t */
+	SECTION_HTTP,
+	SECTION_EXEC,
+	SECTION_ENV_PASS,
+	SECTION_ENV_SET,
+	SECTION_DEVICES,
+	SECTION_UNENFORCED,
+	SECTION_SOURCES,
+	SECTION_COUNT,
+};
+
+struct snapshot_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t size;                /* of the whole snapshot */
+	struct {
+		uint32_t offset;      /* from the start, a multiple of SNAPSHOT_ALIGN */
+		uint32_t count;       /* records */
+	} sections[SECTION_COUNT];
+};
+
+struct snapshot_origin {
+	uint32_t id, file, line;
+};
+
+struct snapshot_scalars {
+	uint32_t name, project, home;
+	uint32_t level;
+	uint32_t file_exact_count, network_exact_count, exec_exact_count;
+	uint32_t network_mode, network_default;
+	struct snapshot_origin network_default_origin;
+	uint32_t exec_new_binaries, user_namespaces;
+	uint32_t data_secrets, data_pii, data_injection;
+	uint32_t audit_files, audit_exec, audit_network;
+	uint32_t degrade;
+	uint32_t reserved;            /* 0 */
+	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
+	uint64_t network_requests, network_requests_period_ms;
+};
+
+struct snapshot_limit {
+	uint64_t value;
+	struct snapshot_origin origin;
+	uint32_t reserved;            /* 0 */
+};
+
+struct snapshot_file {
+	uint32_t pattern, class, flags, except;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_plan {
+	uint32_t path, class, flags, rule;
+};
+
+struct snapshot_path {                /* asks and protects */
+	uint32_t pattern, flags, except;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_net {
+	uint32_t verdict, host, cidr, first_port, port_count, first_http, http_count;
+	uint32_t inject_header, inject_secret, except;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_http {
+	uint32_t methods, paths;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_exec {
+	uint32_t verdict, program, program_flags, argv, except;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_named {               /* env.pass, devices, unenforced; env.set with a value */
+	uint32_t name, value;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_source_record {
+	uint64_t device, inode, size;
+	int64_t mtime_ns, ctime_ns;
+	uint32_t path, exists;
+};

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "policy/glob.h"
+#include "policy/order.h"
+#include "policy/snapshot-format.h"
+#include "policy/snapshot.h"
+
+/*
+ * Loading is on the way of every start, so it touches each byte once: a string is valid when its offset
+ * lies in the pool behind a NUL (the pool ends with one), so no string is scanned. The view is one
+ * anonymous mapping, populated in one go: page faults, not the work, would be what it costs.
+ */
+
+struct snapshot {
+	struct policy policy;
+	const struct snapshot_source *sources;
+	size_t source_count;
+	const void *bytes;
+	size_t size;
+	size_t mapping_size;
+};
+
+struct loader {
+	const uint8_t *bytes;
+	const struct snapshot_header *header;
+	const char *strings;
+	uint32_t string_size;
+	const char *const *vectors; /* the view's array, same indices as SECTION_VECTORS */
+	uint32_t vector_count;
+	uint8_t *arena;
+	size_t arena_used;
+	bool is_bad;
+};
+
+struct section_size {
+	uint32_t record; /* in the snapshot */
+	uint32_t view;   /* in memory */
+};
+
+static const struct section_size section_sizes[SECTION_COUNT] = {
+	[SECTION_STRINGS] = { 1, 0 },
+	[SECTION_VECTORS] = { sizeof(uint32_t), sizeof(char *) },
+	[SECTION_POLICY] = { sizeof(struct snapshot_scalars), 0 },
+	[SECTION_LIMITS] = { sizeof(struct snapshot_limit), 0 },
+	[SECTION_FILES] = { sizeof(struct snapshot_file), sizeof(struct file_rule) + sizeof(uint32_t) },
+	[SECTION_FILE_PLAN] = { sizeof(struct snapshot_plan), sizeof(struct file_plan_entry) },
+	[SECTION_FILE_ASKS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
+	[SECTION_PROTECTS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
+	[SECTION_NETWORK] = { sizeof(struct snapshot_net), sizeof(struct net_rule) },
+	[SECTION_PORTS] = { sizeof(uint16_t), 0 },
+	[SECTION_HTTP] = { sizeof(struct snapshot_http), sizeof(struct http_rule) },
+	[SECTION_EXEC] = { sizeof(struct snapshot_exec), sizeof(struct exec_rule) },
+	[SECTION_ENV_PASS] = { sizeof(struct snapshot_named), sizeof(struct env_pass) },
+	[SECTION_ENV_SET] = { sizeof(struct snapshot_named), sizeof(struct env_set) },
+	[SECTION_DEVICES] = { sizeof(struct snapshot_named), sizeof(struct device_rule) },
+	[SECTION_UNENFORCED] = { sizeof(struct snapshot_named), sizeof(struct unenforced) },
+	[SECTION_SOURCES] = { sizeof(struct snapshot_source_record), sizeof(struct snapshot_source) },
+};
+
+/* Header and section table; the bytes that the view needs in *ret_view. */
+static int check_header(const void *bytes, size_t size, size_t *ret_view)
+{
+	const struct snapshot_header *header = bytes;
+	size_t view = sizeof(struct snapshot) + SNAPSHOT_ALIGN;
+
+	if (size > SNAPSHOT_SIZE_MAX)
+		return -EFBIG;
+	if (size < sizeof *header || (uintptr_t)bytes % SNAPSHOT_ALIGN)
+		return -EBADMSG;
+	if (memcmp(header->magic, SNAPSHOT_MAGIC, sizeof header->magic) != 0 || header->version != SNAPSHOT_VERSION ||
+	    header->size != size)
+		return -EBADMSG;
+	for (size_t i = 0; i < SECTION_COUNT; i++) {
+		uint64_t offset = header->sections[i].offset, count = header->sections[i].count;
+
+		if (offset % SNAPSHOT_ALIGN || offset < sizeof *header || offset + count * section_sizes[i].record > size)
+			return -EBADMSG;
+		view += count * section_sizes[i].view + SNAPSHOT_ALIGN;
+	}
+	if (header->sections[SECTION_POLICY].count != 1 || header->sections[SECTION_LIMITS].count != RESOURCE_COUNT)
+		return -EBADMSG;
+	*ret_view = view;
+	return 0;
+}
+
+static const void *records(const struct loader *loader, enum snapshot_section section, size_t *ret_count)
+{
+	*ret_count = loader->header->sections[section].count;
+	return loader->bytes + loader->header->sections[section].offset;
+}
+
+static void *view_array(struct loader *loader, size_t count, size_t size)
+{
+	void *at = loader->arena + loader->arena_used;
+
+	loader->arena_used += (count * size + SNAPSHOT_ALIGN - 1) & ~(size_t)(SNAPSHOT_ALIGN - 1);
+	return at;
+}
+
+static const char *string_or_null(struct loader *loader, uint32_t offset)
+{
+	if (offset == SNAPSHOT_NULL)
+		return NULL;
+	if (offset >= loader->string_size || (offset && loader->strings[offset - 1])) {
+		loader->is_bad = true;
+		return "";
+	}
+	return loader->strings + offset;
+}
+
+static const char *string(struct loader *loader, uint32_t offset)
+{
+	const char *text = string_or_null(loader, offset);
+
+	if (text)
+		return text;
+	loader->is_bad = true;
+	return "";
+}
+
+static const char *const *vector(struct loader *loader, uint32_t first)
+{
+	if (first == SNAPSHOT_NULL)
+		return NULL;
+	/* The whole array ends with a NULL, so each vector in it ends. */
+	if (first >= loader->vector_count) {
+		loader->is_bad = true;
+		return NULL;
+	}
+	return loader->vectors + first;
+}
+
+static struct rule_origin origin(struct loader *loader, const struct snapshot_origin *record)
+{
+	return (struct rule_origin){ string(loader, record->id), string(loader, record->file), record->line };
+}
+
+static uint32_t checked(struct loader *loader, uint32_t value, uint32_t end)
+{
+	if (value < end)
+		return value;
+	loader->is_bad = true;
+	return 0;
+}
+
+/* An absolute path without "//", "." or ".." components is what lang/ writes; the first byte is what is checked here. */
+static const char *pattern(struct loader *loader, uint32_t offset, uint32_t flags)
+{
+	const char *text = string(loader, offset);
+
+	if (text[0] != '/' || (flags & FILE_GLOB && glob_problem(text)))
+		loader->is_bad = true;
+	return text;
+}
+
+static void load_strings(struct loader *loader)
+{
+	size_t count;
+	const uint32_t *in;
+	const char **out;
+
+	loader->strings = records(loader, SECTION_STRINGS, &count);
+	loader->string_size = (uint32_t)count;
+	if (!count || loader->strings[0] || loader->strings[count - 1]) {
+		loader->is_bad = true;
+		loader->string_size = 0;
+	}
+	in = records(loader, SECTION_VECTORS, &count);
+	out = view_array(loader, count, sizeof *out);
+	for (size_t i = 0; i < count; i++)
+		out[i] = string_or_null(loader, in[i]);
+	if (count && out[count - 1])
+		loader->is_bad = true;
+	loader->vectors = out;
+	loader->vector_count = (uint32_t)count;
+}
+
+static void load_scalars(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct snapshot_scalars *in = records(loader, SECTION_POLICY, &count);
+	const struct snapshot_limit *limits = records(loader, SECTION_LIMITS, &count);
+
+	policy->name = string(loader, in->name);
+	policy->project = string(loader, in->project);
+	policy->home = string(loader, in->home);
+	policy->level = checked(loader, in->level, TRUST_COUNT);
+	policy->network_mode = checked(loader, in->network_mode, NETWORK_MODE_COUNT);
+	policy->network_default = checked(loader, in->network_default, VERDICT_COUNT);
+	policy->network_default_origin = origin(loader, &in->network_default_origin);
+	policy->exec_new_binaries = checked(loader, in->exec_new_binaries, 2);
+	policy->user_namespaces = checked(loader, in->user_namespaces, 2);
+	policy->data_secrets = checked(loader, in->data_secrets, DATA_ACTION_COUNT);
+	policy->data_pii = checked(loader, in->data_pii, DATA_ACTION_COUNT);
+	policy->data_injection = checked(loader, in->data_injection, DATA_ACTION_COUNT);
+	policy->audit_files = checked(loader, in->audit_files, AUDIT_DEPTH_COUNT);
+	policy->audit_exec = checked(loader, in->audit_exec, AUDIT_DEPTH_COUNT);
+	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
+	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
+	policy->network_rate_bytes = in->network_rate_bytes;
+	policy->network_rate_period_ms = in->network_rate_period_ms;
+	policy->network_total_bytes = in->network_total_bytes;
+	policy->network_requests = in->network_requests;
+	policy->network_requests_period_ms = in->network_requests_period_ms;
+	policy->file_exact_count = in->file_exact_count;
+	policy->network_exact_count = in->network_exact_count;
+	policy->exec_exact_count = in->exec_exact_count;
+	for (size_t i = 0; i < RESOURCE_COUNT; i++)
+		policy->limits[i] = (struct resource_limit){ limits[i].value, origin(loader, &limits[i].origin) };
+}
+
+static void load_files(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct snapshot_file *in = records(loader, SECTION_FILES, &count);
+	struct file_rule *out = view_array(loader, count, sizeof *out);
+	uint32_t *parents = view_array(loader, count, sizeof *parents);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t flags = checked(loader, in[i].flags, FILE_NOEXEC << 1);
+
+		out[i] = (struct file_rule){
+			.pattern = pattern(loader, in[i].pattern, flags),
+			.class = checked(loader, in[i].class, FILE_CLASS_COUNT),
+			.flags = flags,
+			.except = vector(loader, in[i].except),
+			.origin = origin(loader, &in[i].origin),
+		};
+	}
+	policy->files = out;
+	policy->file_count = count;
+	policy->file_parents = parents;
+	if (policy->file_exact_count > count || loader->is_bad ||
+	    file_parents_fill(parents, out, policy->file_exact_count) < 0)
+		loader->is_bad = true;
+}
+
+static void load_plan(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct snapshot_plan *in = records(loader, SECTION_FILE_PLAN, &count);
+	struct file_plan_entry *out = view_array(loader, count, sizeof *out);
+
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (struct file_plan_entry){
+			.path = pattern(loader, in[i].path, 0),
+			.class = checked(loader, in[i].class, FILE_CLASS_COUNT),
+			.flags = checked(loader, in[i].flags, FILE_NOEXEC << 1) & ~(uint32_t)FILE_GLOB,
+			.rule = checked(loader, in[i].rule, (uint32_t)policy->file_count),
+		};
+		if (out[i].class == FILE_HIDDEN || (i && !loader->is_bad && path_compare(out[i - 1].path, out[i].path) >= 0))
+			loader->is_bad = true;
+	}
+	policy->file_plan = out;
+	policy->file_plan_count = count;
+}
+
+static const struct path_rule *load_paths(struct loader *loader, enum snapshot_section section, size_t *ret_count)
+{
+	const struct snapshot_path *in = records(loader, section, ret_count);
+	struct path_rule *out = view_array(loader, *ret_count, sizeof *out);
+
+	for (size_t i = 0; i < *ret_count; i++) {
+		uint32_t flags = checked(loader, in[i].flags, FILE_GLOB + 1);
+
+		out[i] = (struct path_rule){
+			pattern(loader, in[i].pattern, flags), flags, vector(loader, in[i].except), origin(loader, &in[i].origin),
+		};
+	}
+	return out;
+}
+
+static const struct http_rule *load_http(struct loader *loader, size_t *ret_count)
+{
+	const struct snapshot_http *in = records(loader, SECTION_HTTP, ret_count);
+	struct http_rule *out = view_array(loader, *ret_count, sizeof *out);
+
+	for (size_t i = 0; i < *ret_count; i++)
+		out[i] = (struct http_rule){
+			vector(loader, in[i].methods), vector(loader, in[i].paths), origin(loader, &in[i].origin),
+		};
+	return out;
+}
+
+/* A slice [first, first + count) of an array of total entries. */
+static size_t slice(struct loader *loader, uint32_t first, uint32_t count, size_t total)
+{
+	if ((uint64_t)first + count <= total)
+		return first;
+	loader->is_bad = true;
+	return 0;
+}
+
+static void load_network(struct loader *loader, struct policy *policy)
+{
+	size_t count, port_count, http_count;
+	const struct snapshot_net *in = records(loader, SECTION_NETWORK, &count);
+	const uint16_t *ports = records(loader, SECTION_PORTS, &port_count);
+	struct net_rule *out = view_array(loader, count, sizeof *out);
+	const struct http_rule *http = load_http(loader, &http_count);
+
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (struct net_rule){
+			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
+			.host = string_or_null(loader, in[i].host),
+			.cidr = string_or_null(loader, in[i].cidr),
+			.ports = ports + slice(loader, in[i].first_port, in[i].port_count, port_count),
+			.port_count = in[i].port_count,
+			.http = http + slice(loader, in[i].first_http, in[i].http_count, http_count),
+			.http_count = in[i].http_count,
+			.inject_header = string_or_null(loader, in[i].inject_header),
+			.inject_secret = string_or_null(loader, in[i].inject_secret),
+			.except = vector(loader, in[i].except),
+			.origin = origin(loader, &in[i].origin),
+		};
+		if (!out[i].host == !out[i].cidr)
+			loader->is_bad = true;
+		if (i < policy->network_exact_count && (!out[i].host || loader->is_bad ||
+		    (i && net_host_compare(out[i - 1].host, out[i].host) > 0)))
+			loader->is_bad = true;
+	}
+	loader->is_bad |= policy->network_exact_count > count;
+	policy->network = out;
+	policy->network_count = count;
+}
+
+static void load_exec(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct snapshot_exec *in = records(loader, SECTION_EXEC, &count);
+	struct exec_rule *out = view_array(loader, count, sizeof *out);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t flags = checked(loader, in[i].program_flags, FILE_GLOB + 1);
+
+		out[i] = (struct exec_rule){
+			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
+			.program = in[i].program == SNAPSHOT_NULL ? NULL : pattern(loader, in[i].program, flags),
+			.program_flags = flags,
+			.argv = vector(loader, in[i].argv),
+			.except = vector(loader, in[i].except),
+			.origin = origin(loader, &in[i].origin),
+		};
+		if (!out[i].program && !out[i].argv)
+			loader->is_bad = true;
+		if (i < policy->exec_exact_count &&
+		    (!out[i].program || flags || out[i].argv || (i && strcmp(out[i - 1].program, out[i].program) > 0)))
+			loader->is_bad = true;
+		if (loader->is_bad)
+			return;
+	}
+	loader->is_bad |= policy->exec_exact_count > count;
+	policy->exec = out;
+	policy->exec_count = count;
+}
+
+static void load_env(struct loader *loader, struct policy *policy)
+{
+	const struct snapshot_named *in = records(loader, SECTION_ENV_PASS, &policy->env_pass_count);
+	struct env_pass *pass = view_array(loader, policy->env_pass_count, sizeof *pass);
+	struct env_set *set;
+
+	for (size_t i = 0; i < policy->env_pass_count; i++)
+		pass[i] = (struct env_pass){ string(loader, in[i].name), origin(loader, &in[i].origin) };
+	policy->env_pass = pass;
+	in = records(loader, SECTION_ENV_SET, &policy->env_set_count);
+	set = view_array(loader, policy->env_set_count, sizeof *set);
+	for (size_t i = 0; i < policy->env_set_count; i++) {
+		set[i] = (struct env_set){ string(loader, in[i].name), string(loader, in[i].value), origin(loader, &in[i].origin) };
+		if (!set[i].name[0] || strchr(set[i].name, '='))
+			loader->is_bad = true;
+	}
+	policy->env_set = set;
+}
+
+static void load_rest(struct loader *loader, struct policy *policy)
+{
+	const struct snapshot_named *in = records(loader, SECTION_DEVICES, &policy->device_count);
+	struct device_rule *devices = view_array(loader, policy->device_count, sizeof *devices);
+	struct unenforced *unenforced;
+
+	for (size_t i = 0; i < policy->device_count; i++) {
+		devices[i] = (struct device_rule){ string(loader, in[i].name), origin(loader, &in[i].origin) };
+		if (!devices[i].name[0] || devices[i].name[0] == '/' || strstr(devices[i].name, ".."))
+			loader->is_bad = true;
+	}
+	policy->devices = devices;
+	in = records(loader, SECTION_UNENFORCED, &policy->unenforced_count);
+	unenforced = view_array(loader, policy->unenforced_count, sizeof *unenforced);
+	for (size_t i = 0; i < policy->unenforced_count; i++)
+		unenforced[i] = (struct unenforced){ string(loader, in[i].name), origin(loader, &in[i].origin) };
+	policy->unenforced = unenforced;
+}
+
+static void load_sources(struct loader *loader, struct snapshot *snapshot)
+{
+	const struct snapshot_source_record *in = records(loader, SECTION_SOURCES, &snapshot->source_count);
+	struct snapshot_source *out = view_array(loader, snapshot->source_count, sizeof *out);
+
+	for (size_t i = 0; i < snapshot->source_count; i++)
+		out[i] = (struct snapshot_source){
+			.path = pattern(loader, in[i].path, 0),
+			.exists = (uint8_t)checked(loader, in[i].exists, 2),
+			.device = in[i].device,
+			.inode = in[i].inode,
+			.size = in[i].size,
+			.mtime_ns = in[i].mtime_ns,
+			.ctime_ns = in[i].ctime_ns,
+		};
+	snapshot->sources = out;
+}
+
+int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size)
+{
+	struct loader loader = { .bytes = bytes, .header = bytes };
+	struct snapshot *snapshot;
+	size_t view;
+	int r = check_header(bytes, size, &view);
+
+	if (r < 0)
+		return r;
+	loader.arena = mmap(NULL, view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (loader.arena == MAP_FAILED)
+		return -ENOMEM;
+	snapshot = view_array(&loader, 1, sizeof *snapshot);
+	snapshot->mapping_size = view;
+	snapshot->bytes = bytes;
+	snapshot->size = size;
+	load_strings(&loader);
+	load_scalars(&loader, &snapshot->policy);
+	load_files(&loader, &snapshot->policy);
+	load_plan(&loader, &snapshot->policy);
+	snapshot->policy.file_asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.file_ask_count);
+	snapshot->policy.protects = load_paths(&loader, SECTION_PROTECTS, &snapshot->policy.protect_count);
+	load_network(&loader, &snapshot->policy);
+	load_exec(&loader, &snapshot->policy);
+	load_env(&loader, &snapshot->policy);
+	load_rest(&loader, &snapshot->policy);
+	load_sources(&loader, snapshot);
+	if (loader.is_bad) {
+		snapshot_free(snapshot);
+		return -EBADMSG;
+	}
+	*ret_snapshot = snapshot;
+	return 0;
+}
+
+void snapshot_free(struct snapshot *snapshot)
+{
+	if (snapshot)
+		munmap(snapshot, snapshot->mapping_size);
+}
+
+const struct policy *snapshot_policy(const struct snapshot *snapshot)
+{
+	return &snapshot->policy;
+}
+
+const struct snapshot_source *snapshot_sources(const struct snapshot *snapshot, size_t *ret_count)
+{
+	*ret_count = snapshot->source_count;
+	return snapshot->sources;
+}
+
+void snapshot_hash(const struct snapshot *snapshot, struct hash *ret_hash)
+{
+	hash_bytes(ret_hash, snapshot->bytes, snapshot->size);
+}
