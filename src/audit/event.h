@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The event types of the action log (doc/format/audit.md) and the form in which they are handed in. */
+/*
+ * The event types of the action log (doc/format/audit.md) and the form in which they are handed in.
+ * Says nothing about where a record goes: that is writer.h, in atoll-box alone.
+ */
 
 #include <stddef.h>
 #include <stdint.h>

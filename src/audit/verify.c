@@ -313,7 +313,8 @@ static void format_end_fault(const struct audit_result *result, const struct aud
 	unsigned long long expected = anchor ? anchor->records : 0;
 
 	if (result->fault == AUDIT_FAULT_MISSING && expected)
-		buf_printf(out, "record %llu is missing: the log ends after %llu of %llu records", bad, records, expected);
+		buf_printf(out, "record %llu is missing: the log ends after %llu of %llu records", bad, records,
+			   expected);
 	else if (result->fault == AUDIT_FAULT_MISSING)
 		buf_printf(out, "record %llu is missing: the log is empty", bad);
 	else if (result->fault == AUDIT_FAULT_EXTRA)

@@ -125,7 +125,8 @@ static void format_record(struct audit_writer *writer, const struct audit_event 
 		json_i64(&json, "pid", event->pid);
 	put_text(&json, "exe", event->exe, is_cut ? CUT_EXE : SIZE_MAX);
 	if (event->subject)
-		json_bytes(&json, "subject", event->subject, cut_size(event->subject, event->subject_size, subject_max));
+		json_bytes(&json, "subject", event->subject,
+			   cut_size(event->subject, event->subject_size, subject_max));
 	put_detail(&json, event, is_cut);
 	hash_to_hex(&writer->head, prev);
 	buf_put_text(&writer->pending, ",\"prev\":\"");

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SHA-256 (FIPS 180-4) through libsodium, and lower-case hex. Pure; needs no sodium_init(). */
+/*
+ * SHA-256 (FIPS 180-4) through libsodium, and lower-case hex. Pure; needs no sodium_init().
+ * For integrity only: nothing here is keyed, and nothing compares secrets.
+ */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -40,7 +40,11 @@ static void put_text(struct json *json, const uint8_t *at, size_t size)
 			buf_put_text(json->out, "\\t");
 		} else if (rune < 0x20 || (rune < 0x10000 && (rune == 0x7f || utf8_is_unsafe(rune)))) {
 			/* Invisible characters are escaped, so that a log line shows what it holds. */
-			buf_put(json->out, (char[]){ '\\', 'u', hex[rune >> 12], hex[rune >> 8 & 15], hex[rune >> 4 & 15], hex[rune & 15] }, 6);
+			const char escape[6] = {
+				'\\', 'u', hex[rune >> 12], hex[rune >> 8 & 15], hex[rune >> 4 & 15], hex[rune & 15],
+			};
+
+			buf_put(json->out, escape, sizeof escape);
 		} else {
 			buf_put(json->out, at, used);
 		}
@@ -162,7 +166,9 @@ void json_fixed(struct json *json, const char *key, uint64_t thousandths)
 	begin_value(json, key);
 	buf_put_u64_decimal(json->out, thousandths / 1000);
 	if (rest) {
-		char digits[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10) };
+		char digits[4] = {
+			'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10),
+		};
 		size_t length = 4;
 
 		while (digits[length - 1] == '0')

@@ -220,7 +220,8 @@ void num_format_duration(uint64_t ms, char out[32])
 		uint64_t part = ms / duration_units[i].factor;
 
 		if (part)
-			used += (size_t)snprintf(out + used, 32 - used, "%llu%s", (unsigned long long)part, duration_units[i].name);
+			used += (size_t)snprintf(out + used, 32 - used, "%llu%s", (unsigned long long)part,
+						 duration_units[i].name);
 		ms %= duration_units[i].factor;
 	}
 }

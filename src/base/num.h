@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers with units, as people write them in policies and on command lines. Pure. */
+/*
+ * Numbers with units, as people write them in policies and on command lines, and back. Pure.
+ * Strict on purpose: a limit that is read wrongly is a limit that does not hold.
+ */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bounded strings, string vectors and path text. Pure: nothing here asks the file system. */
+/*
+ * Bounded strings, string vectors and path text. Pure: nothing here asks the file system,
+ * so a normalised path is still only a name (os/path.h resolves names).
+ */
 
 #include <stdbool.h>
 #include <stddef.h>

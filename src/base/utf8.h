@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* UTF-8 (RFC 3629), strict: no overlong forms, no surrogates, nothing above U+10FFFF. Pure. */
+/*
+ * UTF-8 (RFC 3629), strict: no overlong forms, no surrogates, nothing above U+10FFFF. Pure.
+ * Also tells which characters must not reach a terminal or a log as they are.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>

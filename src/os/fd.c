@@ -69,11 +69,16 @@ static int read_to_end(int fd, size_t max, char **ret_bytes, size_t *ret_size)
 		capacity = (size_t)st.st_size + 2;
 	for (;;) {
 		ssize_t n;
-		char *grown = used + 1 < capacity && bytes ? bytes : realloc(bytes, capacity = bytes ? capacity * 2 : capacity);
 
-		if (!grown)
-			return -ENOMEM;
-		bytes = grown;
+		if (!bytes || used + 1 >= capacity) {
+			size_t wanted = bytes ? capacity * 2 : capacity;
+			char *grown = realloc(bytes, wanted);
+
+			if (!grown)
+				return -ENOMEM;
+			bytes = grown;
+			capacity = wanted;
+		}
 		n = read(fd, bytes + used, capacity - used - 1);
 		if (n < 0 && errno == EINTR)
 			continue;

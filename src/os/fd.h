@@ -54,7 +54,8 @@ bool fd_is_same_file(int a, int b);
  */
 enum { FD_PASS_MAX = 16 };
 ssize_t fd_send_message(int socket_fd, const void *bytes, size_t size, const int *fds, size_t fd_count) MUST_USE;
-ssize_t fd_receive_message(int socket_fd, void *bytes, size_t size, int *fds, size_t fd_max, size_t *ret_fd_count) MUST_USE;
+ssize_t fd_receive_message(int socket_fd, void *bytes, size_t size, int *fds, size_t fd_max,
+			   size_t *ret_fd_count) MUST_USE;
 
 /* The uid, gid and pid of the peer of a connected unix socket (SO_PEERCRED). */
 int fd_peer_credentials(int socket_fd, uid_t *ret_uid, gid_t *ret_gid, pid_t *ret_pid) MUST_USE;

@@ -77,7 +77,7 @@ int path_make_directories(int dir_fd, const char *path, mode_t mode)
 		if (mkdirat(dir_fd, part, mode) < 0 && errno != EEXIST) {
 			int saved = errno;
 
-			/* On a read-only or foreign parent mkdir may fail before it sees that the directory is there. */
+			/* On a read-only or foreign parent mkdir may fail before it sees that it is there. */
 			if (faccessat(dir_fd, part, F_OK, 0) < 0)
 				return -saved;
 		}

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Paths resolved once: openat2(2) and /proc/self/fd. Above this file a path is (dirfd, relative). */
+/*
+ * Paths resolved once: openat2(2) and /proc/self/fd. Above this file a path is (dirfd, relative),
+ * so that nobody can swap a component between the check and the use.
+ */
 
 #include <limits.h>
 #include <stddef.h>

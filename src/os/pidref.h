@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A process named by pidfd, so that a reused number is never signalled. pidfd_open(2). */
+/*
+ * A process named by pidfd, so that a reused number is never signalled. pidfd_open(2).
+ * Everything above os/ that signals or waits does it through this.
+ */
 
 #include <signal.h>
 #include <stdbool.h>

@@ -16,7 +16,7 @@ enum control_message {
 	CONTROL_SIGNAL,          /* u32 signal: to the command of this connection */
 	CONTROL_CONTINUE,        /* SIGCONT after CONTROL_STOPPED */
 	CONTROL_STATUS,          /* -> CONTROL_STATUS_JSON */
-	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE when it is over */
+	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` reports it, string ended ("exit", "time", …) */

@@ -44,7 +44,8 @@ uint32_t frame_get_u32(struct frame *frame);                          /* 0 after
 uint64_t frame_get_u64(struct frame *frame);
 const char *frame_get_string(struct frame *frame);                    /* borrowed; NULL: NULL was sent, or error */
 const void *frame_get_bytes(struct frame *frame, size_t *ret_size);   /* borrowed */
-char **frame_get_strv(struct frame *frame);                           /* array owned (free()), strings borrowed; NULL on error */
+/* The array is owned (free()), the strings are borrowed; NULL on error. */
+char **frame_get_strv(struct frame *frame);
 /* 0 when everything was read without error and nothing is left; else -EBADMSG. */
 int frame_finish(struct frame *frame) MUST_USE;
 
@@ -54,7 +55,8 @@ struct frame_rule {
 	uint32_t states;          /* bits 1u << state in which it is allowed */
 	size_t size_max;
 	size_t fd_min, fd_max;
-	int (*handle)(void *context, struct frame *frame, int *fds, size_t fd_count); /* takes the fds it keeps by take_fd */
+	/* Takes the fds that it keeps by take_fd(). */
+	int (*handle)(void *context, struct frame *frame, int *fds, size_t fd_count);
 };
 
 /*

@@ -242,8 +242,10 @@ static void other_session(void **state)
 static void rubbish_lines(void **state)
 {
 	static const char *const rubbish[] = {
-		"", "{}", "null", "{\"v\":1}", "{\"v\":01,\"seq\":1", "{\"v\":1,\"seq\":18446744073709551616,\"ts\":",
-		"{\"v\":99999999999999999999", "\x1b[2J", "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000000000Z\"}",
+		"", "{}", "null", "{\"v\":1}", "{\"v\":01,\"seq\":1",
+		"{\"v\":1,\"seq\":18446744073709551616,\"ts\":",
+		"{\"v\":99999999999999999999", "\x1b[2J",
+		"{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000000000Z\"}",
 	};
 	char *lines[RECORDS], *longest = calloc(1, AUDIT_RECORD_MAX + 1);
 
@@ -283,10 +285,10 @@ static void nul_bytes(void **state)
 static void anchor_text(void **state)
 {
 	struct audit_anchor anchor = { 0 };
-	char text[80] = "sha256:", hex[HASH_HEX_SIZE];
+	char text[80], hex[HASH_HEX_SIZE];
 
 	hash_to_hex(&sample.head, hex);
-	strcat(text, hex);
+	snprintf(text, sizeof text, "sha256:%s", hex);
 	assert_int_equal(audit_anchor_parse_head(&anchor, text), 0);
 	assert_true(anchor.has_head);
 	assert_memory_equal(&anchor.head, &sample.head, sizeof anchor.head);

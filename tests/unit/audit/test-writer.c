@@ -55,13 +55,14 @@ static void record_format(void **state)
 {
 	static const char expected_start[] = "{\"v\":1,\"seq\":1,\"ts\":\"";
 	static const char expected_rest[] =
-		"\",\"session\":\"k3v9q2m4x7dt\",\"type\":\"net.connect\",\"verdict\":\"deny\",\"rule\":\"network.default\","
-		"\"pid\":42,\"exe\":\"/usr/bin/curl\",\"subject\":\"pastebin.com:443\","
+		"\",\"session\":\"k3v9q2m4x7dt\",\"type\":\"net.connect\",\"verdict\":\"deny\","
+		"\"rule\":\"network.default\",\"pid\":42,\"exe\":\"/usr/bin/curl\",\"subject\":\"pastebin.com:443\","
 		"\"detail\":{\"text\":\"a\\\"b\",\"list\":[7]},"
 		"\"prev\":\"0000000000000000000000000000000000000000000000000000000000000000\"}\n";
 	struct audit_event event = {
-		.type = AUDIT_NET_CONNECT, .verdict = "deny", .rule = "network.default", .pid = 42, .exe = "/usr/bin/curl",
-		.subject = "pastebin.com:443", .subject_size = 16, .write_detail = put_two, .context = "a\"b",
+		.type = AUDIT_NET_CONNECT, .verdict = "deny", .rule = "network.default", .pid = 42,
+		.exe = "/usr/bin/curl", .subject = "pastebin.com:443", .subject_size = 16,
+		.write_detail = put_two, .context = "a\"b",
 	};
 	struct audit_writer writer;
 	int copy = open_writer(&writer);
@@ -161,7 +162,9 @@ static void oversized_records_are_cut_and_say_so(void **state)
 		char *text;
 
 		assert_int_equal(audit_write(&writer, &event), 0);
-		event = (struct audit_event){ .type = AUDIT_EXEC_START, .write_detail = put_too_much, .context = &sizes[i] };
+		event = (struct audit_event){ .type = AUDIT_EXEC_START };
+		event.write_detail = put_too_much;
+		event.context = &sizes[i];
 		assert_int_equal(audit_write(&writer, &event), 0);
 		assert_int_equal(audit_writer_done(&writer), 0);
 		assert_log_whole(copy, &writer);

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check-includes: downward includes pass; upward, sideways and unlisted ones fail, and tables that differ."""
+import pytest
+
+CHECKER = "check-includes"
+MESON = "folders = {\n  'base': [],\n  'os': ['base'],\n  'box': ['base', 'os'],  # the top\n}\n"
+DOCUMENT = ("# A\n<!-- includes:begin -->\n| folder | may include |\n|---|---|\n| `base` | |\n| `os` | base |\n"
+            "| `box` | base, os |\n<!-- includes:end -->\n")
+
+
+@pytest.fixture(autouse=True)
+def small_tree(tree):
+    tree.write("meson.build", MESON)
+    tree.write("ARCHITECTURE.md", DOCUMENT)
+    tree.write("src/base/a.c", '#include "base/a.h"\n#include <stdio.h>\n')
+    tree.write("src/os/a.c", '#include "base/a.h"\n#include "generated.h"\n')
+    tree.write("src/box/a.c", '#include "os/a.h"\n')
+    tree.write("src/prog/one/main.c", '#include "box/a.h"\n#include "base/a.h"\n#include "prog/one/b.h"\n')
+
+
+def test_clean_tree(tree):
+    assert tree.findings() == ""
+
+
+@pytest.mark.parametrize("path, include", [
+    ("src/base/b.c", "os/a.h"), ("src/os/b.c", "box/a.h"), ("src/os/b.h", "prog/one/b.h"),
+    ("src/os/b.c", "nowhere/a.h"),
+    ("src/prog/one/b.c", "prog/two/b.h"), ("src/os/b.c", "../box/a.h"), ("tests/unit/os/test-a.c", "box/a.h"),
+])
+def test_forbidden(tree, path, include):
+    tree.write(path, f'\n  #  include "{include}"\n')
+    assert f'{path}:2: "{include}"' in tree.findings()
+
+
+def test_unit_tests_include_what_their_folder_may(tree):
+    tree.write("tests/unit/os/test-a.c", '#include "os/a.h"\n#include "base/a.h"\n#include "fixture.h"\n')
+    assert tree.findings() == ""
+
+
+@pytest.mark.parametrize("old, new, text", [
+    ("| `os` | base |\n", "", "does not have os/"),
+    ("| `os` | base |", "| `os` | |", "os/ may include"),
+    ("<!-- includes:end -->", "", "no table between"),
+    ("| `box`", "| `gone` | base |\n| `box`", "does not have gone/"),
+])
+def test_document_differs(tree, old, new, text):
+    tree.write("ARCHITECTURE.md", DOCUMENT.replace(old, new))
+    assert text in tree.findings()
+
+
+def test_folder_in_no_table(tree):
+    tree.write("src/stray/a.c", "")
+    assert "src/stray:1: this folder is in no table" in tree.findings()
+
+
+def test_circle(tree):
+    tree.write("meson.build", MESON.replace("'base': []", "'base': ['os']"))
+    tree.write("ARCHITECTURE.md", DOCUMENT.replace("| `base` | |", "| `base` | os |"))
+    assert "base/ includes os/, which does not stand before it" in tree.findings()
