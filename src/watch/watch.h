@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 
 enum {
@@ -22,8 +23,8 @@ enum {
 };
 
 struct watch_exec {
-	pid_t pid;                   /* host pid of the process that calls exec */
-	const char *exe;             /* what it asked to run, as given; may be cut */
+	pid_t pid;                   /* host id of the thread that calls exec: that of the process, but for threaded programs */
+	const char *exe;             /* what it asked to run, as given; may be cut; "": could not be read */
 	const char *const *argv;     /* NULL-terminated, bounded */
 	size_t argv_left_out;
 };
@@ -62,5 +63,10 @@ void watch_free(struct watch *watch);
 /* For epoll (borrowed). */
 int watch_fd(const struct watch *watch);
 
-/* Serves at most max notifications without blocking. 0, or the negative value a handler returned. */
+/*
+ * Serves at most max notifications without blocking. 0; 1: nobody lives under the filter any more (take the fd
+ * out of epoll, it stays readable); or the negative value a handler returned (that call was refused), or -errno of
+ * the listener. Reads the callers' memory: needs what process_vm_readv(2) asks for, which the creator of the
+ * sandbox's user namespace has, as long as it did not enter a Landlock domain of its own afterwards.
+ */
 int watch_serve(struct watch *watch, unsigned max) MUST_USE;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/exec.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+
+enum { COUNTED_MAX = 64 << 10 };   /* pointers looked at in all, so that a huge vector costs a bounded time */
+
+struct cursor {
+	struct exec_text *text;
+	size_t used, count;
+};
+
+/* Appends the string at address. Whether there was room for any of it and it could be read. */
+static bool take_argument(struct remote *remote, struct cursor *cursor, uint64_t address)
+{
+	char *out = cursor->text->bytes + cursor->used;
+	size_t room = WATCH_TEXT_MAX - cursor->used;
+	ssize_t length;
+
+	if (cursor->count == WATCH_ARGV_MAX || room < 2)
+		return false;
+	length = remote_read_string(remote, address, out, room);
+	if (length < 0)
+		return false;
+	cursor->text->argv[cursor->count++] = out;
+	cursor->used += (size_t)length + 1;
+	return true;
+}
+
+static size_t read_vector(struct remote *remote, uint64_t address, struct cursor *cursor)
+{
+	size_t left_out = 0;
+
+	/* A NULL vector is an empty one to Linux. */
+	for (size_t i = 0; address && i < COUNTED_MAX; i++) {
+		uint64_t argument;
+
+		if (remote_read(remote, address + i * sizeof argument, &argument, sizeof argument) < 0 || !argument)
+			break;
+		if (left_out || !take_argument(remote, cursor, argument))
+			left_out++;
+	}
+	cursor->text->argv[cursor->count] = NULL;
+	return left_out;
+}
+
+/* fexecve(3): the name of the open file, which may be a memfd. */
+static ssize_t read_fd_name(pid_t pid, int fd, char *out, size_t size)
+{
+	char path[48];
+	ssize_t length = str_format(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+
+	if (length == 0)
+		length = readlink(path, out, size - 1);
+	out[length > 0 ? length : 0] = 0;
+	return length < 0 ? -EPERM : length;
+}
+
+static ssize_t read_exe(struct remote *remote, const struct seccomp_notif *request, char *out)
+{
+	const __u64 *args = request->data.args;
+	bool is_at = request->data.nr == SYS_execveat;
+	ssize_t length = remote_read_string(remote, args[is_at], out, PATH_MAX);
+
+	if (is_at && length <= 0 && args[4] & AT_EMPTY_PATH)
+		length = read_fd_name((pid_t)request->pid, (int)args[0], out, PATH_MAX);
+	return length;
+}
+
+void exec_read(struct remote *remote, const struct seccomp_notif *request, struct exec_text *text,
+	       struct watch_exec *ret_event)
+{
+	struct cursor cursor = { .text = text };
+	bool is_at = request->data.nr == SYS_execveat;
+	ssize_t length = read_exe(remote, request, text->bytes);
+
+	cursor.used = length < 0 ? 1 : (size_t)length + 1;
+	if (length < 0)
+		text->bytes[0] = 0;
+	*ret_event = (struct watch_exec){ .pid = (pid_t)request->pid, .exe = text->bytes, .argv = text->argv };
+	ret_event->argv_left_out = read_vector(remote, request->data.args[is_at ? 2 : 1], &cursor);
+}

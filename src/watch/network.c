@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/network.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+#include "os/pidref.h"
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+
+/*
+ * Theory of operation. The address lies in memory that another thread of the caller can rewrite once we have
+ * looked, so nothing may rest on what we saw. It does not: in the empty network namespace only loopback exists,
+ * and whatever address stands there when the kernel reads it again, there is no route to anything else (ENETUNREACH
+ * by topology); unix sockets reach what the mounts show. The early refusal gives the caller a prompt errno
+ * and us an exact record. Where the host's network is shared (level full), nothing is refused, only written down.
+ */
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in inet;
+	struct sockaddr_in6 inet6;
+	struct sockaddr_storage storage;
+};
+
+enum { INET6_SIZE_MIN = 24 };    /* SIN6_LEN_RFC2133: the kernel takes it without the scope */
+
+/* 0.0.0.0 as a destination is the host itself. */
+static bool is_loopback4(uint32_t address)
+{
+	return ntohl(address) >> 24 == IN_LOOPBACKNET || address == htonl(INADDR_ANY);
+}
+
+static bool is_loopback6(const struct in6_addr *address)
+{
+	uint32_t mapped;
+
+	if (IN6_IS_ADDR_LOOPBACK(address) || IN6_IS_ADDR_UNSPECIFIED(address))
+		return true;
+	memcpy(&mapped, address->s6_addr + 12, sizeof mapped);
+	return IN6_IS_ADDR_V4MAPPED(address) && is_loopback4(mapped);
+}
+
+/* Fills family, address and port. False for families that have none of these. */
+static bool describe(const union address *address, socklen_t size, struct watch_network *event, bool *ret_is_loopback)
+{
+	if (address->any.sa_family == AF_INET && size >= sizeof address->inet) {
+		event->family = "inet";
+		event->port = ntohs(address->inet.sin_port);
+		inet_ntop(AF_INET, &address->inet.sin_addr, event->address, sizeof event->address);
+		*ret_is_loopback = is_loopback4(address->inet.sin_addr.s_addr);
+		return true;
+	}
+	if (address->any.sa_family == AF_INET6 && size >= INET6_SIZE_MIN) {
+		event->family = "inet6";
+		event->port = ntohs(address->inet6.sin6_port);
+		inet_ntop(AF_INET6, &address->inet6.sin6_addr, event->address, sizeof event->address);
+		*ret_is_loopback = is_loopback6(&address->inet6.sin6_addr);
+		return true;
+	}
+	return false;
+}
+
+static enum network_verdict judge_address(const union address *address, socklen_t size, bool network_is_empty,
+					  struct watch_network *event)
+{
+	bool is_loopback;
+
+	if (describe(address, size, event, &is_loopback)) {
+		if (is_loopback || !network_is_empty || str_equal(event->operation, "bind"))
+			return NETWORK_REPORT;
+		event->is_refused = true;
+		event->errnum = ENETUNREACH;
+		return NETWORK_REFUSE;
+	}
+	switch (address->any.sa_family) {
+	case AF_INET:   /* too short: the kernel says EINVAL */
+	case AF_INET6:
+	case AF_UNIX:
+	case AF_NETLINK:
+	case AF_UNSPEC: /* ends the association of a datagram socket */
+		return NETWORK_SILENT;
+	}
+	return NETWORK_UNEXPECTED;
+}
+
+/* listen has no address: that of the socket is asked for on a copy of the caller's fd. */
+static enum network_verdict judge_listen(const struct seccomp_notif *request, struct watch_network *event)
+{
+	cleanup_pidref struct pidref caller = PIDREF_NONE;
+	cleanup_fd int socket_fd = FD_NONE;
+	union address address = { 0 };
+	socklen_t size = sizeof address;
+	bool is_loopback;
+
+	event->family = "unknown";
+	/* A thread that leads no process has no pidfd before Linux 6.9. */
+	if (pidref_open(&caller, (pid_t)request->pid) < 0)
+		return NETWORK_REPORT;
+	socket_fd = (int)syscall(SYS_pidfd_getfd, caller.fd, (int)request->data.args[0], 0);
+	if (socket_fd < 0 && errno == EBADF)
+		return NETWORK_SILENT;
+	if (socket_fd < 0 || getsockname(socket_fd, &address.any, &size) < 0)
+		return NETWORK_REPORT;
+	return describe(&address, size, event, &is_loopback) ? NETWORK_REPORT : NETWORK_SILENT;
+}
+
+/* Which argument is the address; its length is the next. */
+static int find_address(int number, const char **ret_operation)
+{
+	switch (number) {
+	case SYS_connect:
+		*ret_operation = "connect";
+		return 1;
+	case SYS_bind:
+		*ret_operation = "bind";
+		return 1;
+	case SYS_sendto:
+		*ret_operation = "sendto";
+		return 4;
+	}
+	*ret_operation = "listen";
+	return -1;
+}
+
+enum network_verdict network_judge(struct remote *remote, const struct seccomp_notif *request, bool network_is_empty,
+				   struct watch_network *ret_event)
+{
+	struct watch_network event = { .pid = (pid_t)request->pid };
+	int at = find_address(request->data.nr, &event.operation), length;
+	enum network_verdict verdict;
+	union address address = { 0 };
+
+	if (at < 0) {
+		verdict = judge_listen(request, &event);
+		*ret_event = event;
+		return verdict;
+	}
+	length = (int)request->data.args[at + 1];
+	if (!request->data.args[at] || length < (int)sizeof(sa_family_t))
+		return NETWORK_SILENT;
+	if (length > (int)sizeof address)
+		length = sizeof address;
+	if (remote_read(remote, request->data.args[at], &address, (size_t)length) < 0) {
+		/* The kernel says EFAULT where memory is missing; where only we may not look, topology holds. */
+		event.family = "unknown";
+		verdict = NETWORK_REPORT;
+	} else {
+		verdict = judge_address(&address, (socklen_t)length, network_is_empty, &event);
+	}
+	*ret_event = event;
+	return verdict;
+}

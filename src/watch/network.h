@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Judges connect, bind, listen and sendto from a copy of the socket address. */
+
+#include <linux/seccomp.h>
+
+#include "watch/remote.h"
+#include "watch/watch.h"
+
+enum network_verdict {
+	NETWORK_SILENT,      /* goes on, is not worth a record */
+	NETWORK_REPORT,      /* goes on */
+	NETWORK_REFUSE,      /* with errnum; the event is filled */
+	NETWORK_UNEXPECTED,  /* no address of a family that can exist inside: a refused call */
+};
+
+enum network_verdict network_judge(struct remote *remote, const struct seccomp_notif *request, bool network_is_empty,
+				   struct watch_network *ret_event);
