@@ -108,8 +108,8 @@ def section_start(place, report, rounds):
     if "atoll" in times:
         for name, limit in (("bwrap", 0.5), ("floor", 1.5)):
             if name in times:
-                report.budget(place, f"cold start of `true` against {name}", median(times["atoll"]) / median(times[name]),
-                              limit)
+                ratio = median(times["atoll"]) / median(times[name])
+                report.budget(place, f"cold start of `true` against {name}", ratio, limit)
     return times
 
 
@@ -212,7 +212,8 @@ def processes_below(root):
             try:
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                     text = file.read()
-                parents[int(name)] = (int(text[text.rindex(")") + 2:].split()[1]), text[text.index("(") + 1:text.rindex(")")])
+                parent = int(text[text.rindex(")") + 2:].split()[1])
+                parents[int(name)] = parent, text[text.index("(") + 1:text.rindex(")")]
             except (OSError, ValueError):
                 continue
     found, grew = {root}, True
@@ -261,8 +262,8 @@ def section_work(place, report, rounds):
             report.absent(place, {work.name: str(why)})
             continue
         ratio = median(inside) / median(outside)
-        rows.append([work.name, len(inside), f"{median(outside) / 1e6:.2f}", f"{median(inside) / 1e6:.2f}", f"{ratio:.3f}",
-                     f"{median(whole) / median(outside):.3f}"])
+        rows.append([work.name, len(inside), f"{median(outside) / 1e6:.2f}", f"{median(inside) / 1e6:.2f}",
+                     f"{ratio:.3f}", f"{median(whole) / median(outside):.3f}"])
         raw[work.name] = {"inside": inside, "outside": outside, "whole": whole}
         report.budget(place, f"{work.name}, inside against outside", ratio, 1.03)
     report.table(place, "Real work", ["", "n", "outside ms", "inside ms", "ratio", "with start"], rows,
@@ -287,7 +288,8 @@ def section_stages(place, report, rounds):
     whole = sum(median(stages[name]) for name in names)
     rows = [[name, f"{min(stages[name]):.0f}", f"{median(stages[name]):.0f}", f"{quantile(stages[name], .95):.0f}",
              f"{100 * median(stages[name]) / whole:.0f}"] for name in names]
-    report.table(place, "Where the time of `atoll run -- true` goes", ["stage", "min µs", "median µs", "p95 µs", "%"], rows,
+    heads = ["stage", "min µs", "median µs", "p95 µs", "%"]
+    report.table(place, "Where the time of `atoll run -- true` goes", heads, rows,
                  f"sum of the medians: {whole:.0f} µs")
     return stages
 
@@ -317,7 +319,8 @@ def make_places(folder, build, who):
 
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), os.uname().machine)
+        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    model = models[0] if models else os.uname().machine
     return {"kernel": os.uname().release, "cpu": model, "cpus": os.cpu_count(), "load": os.getloadavg()[0]}
 
 
@@ -325,7 +328,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--quick", action="store_true", help="few rounds: a look, not a measurement")
-    parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both", help="as root only: who runs")
+    parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both",
+                        help="who runs, where root starts this")
     parser.add_argument("--json", default=None, help="default BUILD/bench.json")
     parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], default=[])
     options = parser.parse_args()

@@ -31,7 +31,8 @@ class Place:
             os.makedirs(path)
             os.chmod(path, 0o755)
             os.chown(path, uid, gid)
-        self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home, "LANG": "C.UTF-8",
+        self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
+                            "HOME": self.home,
                             "XDG_STATE_HOME": self.path("state"), "XDG_RUNTIME_DIR": self.path("runtime"),
                             "XDG_CACHE_HOME": self.path("cache"), "USER": name, "LOGNAME": name}
         os.chmod(self.path("runtime"), 0o700)
@@ -44,7 +45,7 @@ class Place:
                 self.atoll, self.project, self.home, self.environment, self.path("state")))
         with open(self.path("floor-plan.h"), "w", encoding="ascii") as file:
             file.write(plans.header(self.plan, self.project))
-        multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+        multiarch = subprocess.check_output(["gcc", "-print-multiarch"], text=True).strip()
         self.compile("floor", ["musl-gcc", "-O2", "-static", "-idirafter", "/usr/include", "-idirafter",
                                "/usr/include/" + multiarch, "-I", self.folder, os.path.join(HERE, "floor.c")])
         self.run([self.path("floor"), "--dump-filter", self.path("state/filter")])
@@ -154,11 +155,12 @@ class Place:
                                 "--uts", "--cgroup", "--mount-proc", *argv],
             "firejail": lambda: ["firejail", "--quiet", "--noprofile", "--net=none", "--private-tmp", "--private-dev",
                                  "--caps.drop=all", "--seccomp", "--nonewprivs", *argv],
-            "crun": lambda: ["crun", "--cgroup-manager=disabled", "--root", state, "run", "--bundle", self.bundle("crun"),
-                             "{id}"],
+            "crun": lambda: ["crun", "--cgroup-manager=disabled", "--root", state, "run",
+                             "--bundle", self.bundle("crun"), "{id}"],
             "runc": lambda: ["runc", "--root", state, "run", "--bundle", self.bundle("runc"), "{id}"],
             "runsc": lambda: ["runsc", "--rootless" if self.uid else "--ignore-cgroups", "--network=none", "do", *argv],
-            "podman": lambda: ["podman", "run", "--rm", "--network=none", "--volume=/usr:/usr:ro", "--rootfs",
+            "podman": lambda: ["podman", "run", "--rm", "--network=none", "--ulimit=nofile=1024:1024",
+                               "--ulimit=nproc=4096:4096", "--volume=/usr:/usr:ro", "--rootfs",
                                os.path.join(self.bundle("podman"), "rootfs"), *argv],
         }
         program = name.split("+")[0]

@@ -175,7 +175,9 @@ static int attach(int fd, const char *target)
 
 static int make_mount(const struct plan_mount *mount, int source)
 {
-	static const char *const types[] = { [TMPFS] = "tmpfs", [PROC] = "proc", [DEVPTS] = "devpts", [MQUEUE] = "mqueue" };
+	static const char *const types[] = {
+		[TMPFS] = "tmpfs", [PROC] = "proc", [DEVPTS] = "devpts", [MQUEUE] = "mqueue"
+	};
 
 	make_target(mount);
 	if (mount->kind == LINK)
@@ -237,7 +239,8 @@ static int restrict_files(void)
 		rule++;
 		snprintf(path, sizeof path, "/%s", plan[i].target);
 		attr.parent_fd = open(path, O_PATH | O_CLOEXEC);
-		if (attr.parent_fd < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) < 0)
+		if (attr.parent_fd < 0 ||
+		    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) < 0)
 			return -1;
 		close(attr.parent_fd);
 	}

@@ -188,9 +188,9 @@ def oci_config(plan, project, argv, uid, gid):
     linux = {"namespaces": namespaces, "maskedPaths": ["/proc/kcore", "/proc/keys"], "readonlyPaths": ["/proc/sys"]}
     if uid != 0:
         namespaces.append({"type": "user"})
-        linux["uidMappings"] = [{"containerID": uid, "hostID": uid, "size": 1}]
-        linux["gidMappings"] = [{"containerID": gid, "hostID": gid, "size": 1}]
+        linux["uidMappings"] = [{"containerID": 0, "hostID": uid, "size": 1}]
+        linux["gidMappings"] = [{"containerID": 0, "hostID": gid, "size": 1}]
     return {"ociVersion": "1.0.2", "root": {"path": "rootfs", "readonly": True}, "hostname": "bench",
-            "process": {"user": {"uid": uid, "gid": gid}, "args": argv, "cwd": project, "noNewPrivileges": True,
+            "process": {"user": {"uid": 0, "gid": 0}, "args": argv, "cwd": project, "noNewPrivileges": True,
                         "env": ["PATH=/usr/bin:/bin"], "capabilities": {}},
             "mounts": mounts, "linux": linux}

@@ -59,7 +59,8 @@ class Work:
         run = place.run(command, timeout=600)
         rows = [line.split() for line in run.stdout.splitlines()]
         if run.returncode != 0 or len(rows) != 2 or rows[1][1] != "0":
-            raise Unusable(f"{' '.join(command[:3])}…: {(run.stderr.strip() or run.stdout.strip())[-300:] or run.returncode}")
+            said = (run.stderr.strip() or run.stdout.strip())[-300:]
+            raise Unusable(f"{' '.join(command[:3])}…: {said or run.returncode}")
         return int(rows[1][2])
 
 

@@ -48,7 +48,8 @@ def try_vm_read(pid):
     buffer = ctypes.create_string_buffer(16)
     local = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 16)
     remote = (ctypes.c_size_t * 2)(0x400000, 16)
-    call("process_vm_readv", ctypes.c_long(int(pid)), local, ctypes.c_ulong(1), remote, ctypes.c_ulong(1), ctypes.c_ulong(0))
+    one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+    call("process_vm_readv", ctypes.c_long(int(pid)), local, one, remote, one, none)
 
 
 def try_unix(path):

@@ -124,7 +124,8 @@ try escape "an abstract socket of the host" python abstract "$DEMO_ABSTRACT"
 try escape "the session bus" python unix "/run/user/$(id -u)/bus"
 try escape "the kernel's core_pattern" sh -c ': >>/proc/sys/kernel/core_pattern'
 try escape "/proc/sysrq-trigger" sh -c ': >>/proc/sysrq-trigger'
-try escape "a cgroup's release_agent" sh -c ': >>/sys/fs/cgroup/release_agent || : >>/sys/fs/cgroup/memory/release_agent'
+try escape "a cgroup's release_agent" sh -c ': >>/sys/fs/cgroup/release_agent ||
+	: >>/sys/fs/cgroup/memory/release_agent'
 try escape "load a kernel module" python finit_module
 try escape "bpf" python bpf
 try escape "io_uring" python io_uring
@@ -148,7 +149,7 @@ try persist "the log of this session" find_log
 try persist "a daemon that outlives the session" daemon
 
 # ---- carrying it out ------------------------------------------------------------------------------------
-# Only listeners on this machine are ever sent anything; of the rest of the world it is asked whether a route leads there.
+# Only listeners on this machine are ever sent anything; of the rest of the world it only asks for a route.
 try exfiltrate "TCP to this machine" python tcp 127.0.0.1 "$DEMO_TCP"
 try exfiltrate "UDP to this machine" python udp 127.0.0.1 "$DEMO_UDP"
 try exfiltrate "HTTP (curl)" web
