@@ -1,42 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/*
- * `atoll run`: the front of the hot path. It works out where it is, finds the compiled policy, hands both to
- * atoll-box as two sealed memfds and becomes it by execve. It builds nothing and enforces nothing itself.
- */
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "base/names.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "os/fd.h"
-#include "policy/decide.h"
-#include "prog/atoll/additions.h"
+#include "policy/policy.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/compiled.h"
-#include "prog/atoll/places.h"
+#include "prog/atoll/front.h"
 #include "prog/atoll/say.h"
-#include "wire/request.h"
-
-extern char **environ;
 
 struct run_options {
-	const char *policy, *trust, *name, *project, *cwd, *report;
-	struct option_list env;
+	struct front_options front;
 	bool detach, quiet, no_tty, json;
 };
 
 static const struct option options[] = {
 #define AT(field) offsetof(struct run_options, field)
-	{ 'p', "policy", "POLICY", "use this policy: a name that atoll ships or a file", OPTION_TEXT, AT(policy) },
-	{ 't', "trust", "LEVEL", "trust level: none, low, medium (default), high or full", OPTION_TEXT, AT(trust) },
+	{ 'p', "policy", "POLICY", "use this policy: a name that atoll ships or a file", OPTION_TEXT, AT(front.policy) },
+	{ 't', "trust", "LEVEL", "trust level: none, low, medium (default), high or full", OPTION_TEXT, AT(front.trust) },
 	{ 'd', "detach", NULL, "leave the sandbox running in the background and print its id", OPTION_FLAG, AT(detach) },
-	{ 'n', "name", "NAME", "give the session a name that other verbs understand", OPTION_TEXT, AT(name) },
-	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST, AT(env) },
-	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(cwd) },
-	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git", OPTION_TEXT, AT(project) },
-	{ 0, "report", "FILE", "write what happened to FILE as one JSON object", OPTION_TEXT, AT(report) },
+	{ 'n', "name", "NAME", "give the session a name that other verbs understand", OPTION_TEXT, AT(front.name) },
+	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST, AT(front.env) },
+	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(front.cwd) },
+	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git", OPTION_TEXT, AT(front.project) },
+	{ 0, "report", "FILE", "write what happened to FILE as one JSON object", OPTION_TEXT, AT(front.report) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "json", NULL, "with --detach: print one JSON object", OPTION_FLAG, AT(json) },
@@ -64,21 +51,21 @@ static int check_options(const struct run_options *given, bool has_command, stru
 	}
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--json goes with --detach; --report FILE is for other runs");
-	if (given->report && str_equal(given->report, "-"))
+	if (given->front.report && str_equal(given->front.report, "-"))
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--report needs a file: stdout belongs to the command");
-	if (given->report && !*given->report)
+	if (given->front.report && !*given->front.report)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--report needs a file, not an empty name");
-	if (given->policy && !*given->policy)
+	if (given->front.policy && !*given->front.policy)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--policy needs a policy, not an empty name");
-	if (given->name && !is_name_valid(given->name)) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session", say_path(shown, given->name));
+	if (given->front.name && !is_name_valid(given->front.name)) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session", say_path(shown, given->front.name));
 		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}
-	if (given->trust && names_find(trust_level_names, TRUST_COUNT, given->trust) < 0) {
-		const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, given->trust);
+	if (given->front.trust && names_find(trust_level_names, TRUST_COUNT, given->front.trust) < 0) {
+		const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, given->front.trust);
 
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level", say_path(shown, given->trust));
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level", say_path(shown, given->front.trust));
 		err_hint(err, "%s%s; the levels are none, low, medium, high and full", nearest ? "did you mean " : "use one",
 			 nearest ? nearest : "");
 		return -EINVAL;
@@ -86,152 +73,10 @@ static int check_options(const struct run_options *given, bool has_command, stru
 	return 0;
 }
 
-/* A valid section that this build cannot enforce is refused by name: running without it would be a lie. */
-static int refuse_unenforced(const struct policy *policy, struct err *err)
-{
-	enum { SHOWN_MAX = 3 };
-	char memory[400], shown[SAY_PATH_SIZE];
-	struct buf list;
-
-	if (!policy->unenforced_count)
-		return 0;
-	buf_init_fixed(&list, memory, sizeof memory);
-	for (size_t i = 0; i < policy->unenforced_count && i < SHOWN_MAX; i++) {
-		const struct unenforced *item = &policy->unenforced[i];
-
-		buf_put_text(&list, i ? ", " : "");
-		buf_put_text(&list, item->what);
-		if (item->origin.line) {
-			buf_put_text(&list, " (");
-			buf_put_text(&list, say_path(shown, item->origin.file));
-			buf_put_char(&list, ':');
-			buf_put_u64_decimal(&list, item->origin.line);
-			buf_put_char(&list, ')');
-		}
-	}
-	if (policy->unenforced_count > SHOWN_MAX) {
-		buf_put_text(&list, " and ");
-		buf_put_u64_decimal(&list, policy->unenforced_count - SHOWN_MAX);
-		buf_put_text(&list, " more");
-	}
-	err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "this atoll cannot enforce yet: %s",
-		buf_error(&list) ? policy->unenforced[0].what : buf_text(&list));
-	err_hint(err, "take it out of the policy (`drop:` for inherited rules), or choose another policy");
-	return -EOPNOTSUPP;
-}
-
-/* What the user should know about this run before it begins; NULL when there is nothing to say. */
-static const char *notes_for(const struct policy *policy, const struct places *places)
-{
-	bool would_stage = policy->level == TRUST_LOW || policy->level == TRUST_MEDIUM;
-
-	if (would_stage && policy_classify(policy, places->project, &(size_t){ 0 }) == FILE_WRITE)
-		return "the project is written in place (staging is not there yet)";
-	return NULL;
-}
-
-/* Puts the fd where atoll-box looks for it, to live through the execve. Takes fd. */
-static int place_fd(int fd, int wanted)
-{
-	int r;
-
-	if (fd < 0 || fd == wanted)
-		return fd < 0 ? fd : fd_set_cloexec(fd, false);
-	r = dup2(fd, wanted) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static int hand_over(const struct run_request *request, const struct compiled *compiled, const char *programs,
-		     struct err *err)
-{
-	char program[PATH_MAX], session[SESSION_ID_SIZE];
-	char *argv[] = { (char *)"atoll-box", session, NULL };
-	char *environment[] = { NULL };
-	cleanup_buf struct buf frame;
-	int r;
-
-	memcpy(session, request->session, sizeof session);
-	buf_init(&frame, FRAME_MEMFD_MAX);
-	r = run_request_put(&frame, request);
-	if (r < 0) {
-		err_set(err, ERR_USAGE, -r, "run", "command and environment together are larger than %d bytes", FRAME_MEMFD_MAX);
-		return r;
-	}
-	r = place_fd(fd_memfd_sealed("request", frame.bytes, frame.size), REQUEST_FD);
-	if (r == 0)
-		r = place_fd(fd_memfd_sealed("snapshot", compiled->bytes, compiled->size), REQUEST_SNAPSHOT_FD);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "the request cannot be handed to atoll-box: %s", strerror(-r));
-	r = path_join(program, sizeof program, programs, "atoll-box");
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "run", "the path of atoll's programs is too long");
-	execve(program, argv, environment);
-	err_set(err, ERR_STATE, errno, "run", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
-}
-
 static uint32_t request_flags(const struct run_options *given)
 {
 	return (given->detach ? REQUEST_DETACH : 0) | (given->quiet ? REQUEST_QUIET : 0) |
 	       (given->no_tty ? REQUEST_NO_TTY : 0) | (given->json ? REQUEST_JSON : 0);
-}
-
-/* 1 when atoll-policy has told the user what is wrong. */
-static int find_policy(const struct run_options *given, const struct places *places, struct compiled *ret_compiled,
-		       struct err *err)
-{
-	char policy[PATH_MAX];
-	struct compiled_request request = {
-		.level = given->trust, .policy = given->policy, .project = places->project, .home = places->home,
-		.config_home = places->config_home, .programs_dir = places->programs, .state_dir = places->state,
-	};
-	int r;
-
-	if (given->policy && strchr(given->policy, '/')) {
-		r = places_absolute(given->policy, "policy", policy, err);
-		if (r < 0)
-			return r;
-		request.policy = policy;
-	}
-	r = compiled_get(&request, ret_compiled, err);
-	return r != 0 ? r : refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
-}
-
-static int start(const struct run_options *given, char **command, uint64_t started_ns, struct err *err)
-{
-	cleanup_compiled struct compiled compiled = { 0 };
-	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
-	struct places places;
-	struct run_request request = {
-		.flags = request_flags(given), .session = session, .name = given->name, .project = places.project,
-		.cwd = places.cwd, .home = places.home, .state_dir = places.state, .runtime_dir = places.runtime,
-		.test_break = getenv("ATOLL_TEST_BREAK"), .test_limits = getenv("ATOLL_TEST_LIMITS"),
-		.started_ns = started_ns, .argv = command, .env = environ, .env_added = added,
-	};
-	char init[PATH_MAX];
-	int r = places_find(&places, given->project, given->cwd, err);
-
-	if (r == 0)
-		r = additions_make(&given->env, false, added, err);
-	if (r == 0 && given->report) {
-		r = places_absolute(given->report, "report", report, err);
-		request.report_path = report;
-	}
-	if (r < 0)
-		return r;
-	r = path_join(init, sizeof init, places.programs, "atoll-init");
-	if (r == 0)
-		r = random_session_id(session);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
-	request.init_path = init;
-	r = find_policy(given, &places, &compiled, err);
-	if (r != 0)
-		return r == 1 ? 125 : r;
-	request.notes = notes_for(snapshot_policy(compiled.snapshot), &places);
-	return hand_over(&request, &compiled, places.programs, err);
 }
 
 int cmd_run(int argc, char **argv, struct err *err)
@@ -246,12 +91,6 @@ int cmd_run(int argc, char **argv, struct err *err)
 		r = check_options(&given, rest < argc, err);
 	if (r < 0)
 		return r;
-	r = fd_secure_standard();
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
-			       strerror(-r));
-	/* Nothing that was inherited by accident reaches the sandbox, and 3 and 4 become free. */
-	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
-		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s", strerror(errno));
-	return start(&given, argv + rest, started_ns, err);
+	given.front.flags = request_flags(&given);
+	return front_start(&given.front, argv + rest, started_ns, err);
 }

@@ -4,7 +4,6 @@
 
 /* Sorted by name. */
 static const struct cmd verbs[] = {
-	{ "exec", "[ID] -- CMD…", "run a command in a running sandbox", &cmd_exec_options, cmd_exec },
 	{ "help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs", &cmd_help_options, cmd_help },
 	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
 	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options, cmd_run },

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/front.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "policy/decide.h"
+#include "prog/atoll/additions.h"
+#include "prog/atoll/compiled.h"
+#include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
+
+extern char **environ;
+
+/* A valid section that this build cannot enforce is refused by name: running without it would be a lie. */
+static int refuse_unenforced(const struct policy *policy, struct err *err)
+{
+	enum { SHOWN_MAX = 3 };
+	char memory[400], shown[SAY_PATH_SIZE];
+	struct buf list;
+
+	if (!policy->unenforced_count)
+		return 0;
+	buf_init_fixed(&list, memory, sizeof memory);
+	for (size_t i = 0; i < policy->unenforced_count && i < SHOWN_MAX; i++) {
+		const struct unenforced *item = &policy->unenforced[i];
+
+		buf_put_text(&list, i ? ", " : "");
+		buf_put_text(&list, item->what);
+		if (item->origin.line) {
+			buf_put_text(&list, " (");
+			buf_put_text(&list, say_path(shown, item->origin.file));
+			buf_put_char(&list, ':');
+			buf_put_u64_decimal(&list, item->origin.line);
+			buf_put_char(&list, ')');
+		}
+	}
+	if (policy->unenforced_count > SHOWN_MAX) {
+		buf_put_text(&list, " and ");
+		buf_put_u64_decimal(&list, policy->unenforced_count - SHOWN_MAX);
+		buf_put_text(&list, " more");
+	}
+	err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "this atoll cannot enforce yet: %s",
+		buf_error(&list) ? policy->unenforced[0].what : buf_text(&list));
+	err_hint(err, "take it out of the policy (`drop:` for inherited rules), or choose another policy");
+	return -EOPNOTSUPP;
+}
+
+/* What the user should know about this run before it begins; NULL when there is nothing to say. */
+static const char *notes_for(const struct policy *policy, const struct places *places)
+{
+	bool would_stage = policy->level == TRUST_LOW || policy->level == TRUST_MEDIUM;
+
+	if (would_stage && policy_classify(policy, places->project, &(size_t){ 0 }) == FILE_WRITE)
+		return "the project is written in place (staging is not there yet)";
+	return NULL;
+}
+
+/* Puts the fd where atoll-box looks for it, to live through the execve. Takes fd. */
+static int place_fd(int fd, int wanted)
+{
+	int r;
+
+	if (fd < 0 || fd == wanted)
+		return fd < 0 ? fd : fd_set_cloexec(fd, false);
+	r = dup2(fd, wanted) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int hand_over(const struct run_request *request, const struct compiled *compiled, const char *programs,
+		     struct err *err)
+{
+	char program[PATH_MAX], session[SESSION_ID_SIZE];
+	char *argv[] = { (char *)"atoll-box", session, NULL };
+	char *environment[] = { NULL };
+	cleanup_buf struct buf frame;
+	int r;
+
+	memcpy(session, request->session, sizeof session);
+	buf_init(&frame, FRAME_MEMFD_MAX);
+	r = run_request_put(&frame, request);
+	if (r < 0) {
+		err_set(err, ERR_USAGE, -r, "run", "command and environment together are larger than %d bytes", FRAME_MEMFD_MAX);
+		return r;
+	}
+	r = place_fd(fd_memfd_sealed("request", frame.bytes, frame.size), REQUEST_FD);
+	if (r == 0)
+		r = place_fd(fd_memfd_sealed("snapshot", compiled->bytes, compiled->size), REQUEST_SNAPSHOT_FD);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "run", "the request cannot be handed to atoll-box: %s", strerror(-r));
+	r = path_join(program, sizeof program, programs, "atoll-box");
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "run", "the path of atoll's programs is too long");
+	execve(program, argv, environment);
+	err_set(err, ERR_STATE, errno, "run", "%s cannot be started: %s", program, strerror(errno));
+	err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	return -err->errnum;
+}
+
+/* 1 when atoll-policy has told the user what is wrong. */
+static int find_policy(const struct front_options *given, const struct places *places, struct compiled *ret_compiled,
+		       struct err *err)
+{
+	char policy[PATH_MAX];
+	struct compiled_request request = {
+		.level = given->trust, .policy = given->policy, .project = places->project, .home = places->home,
+		.config_home = places->config_home, .programs_dir = places->programs, .state_dir = places->state,
+	};
+	int r;
+
+	if (given->policy && strchr(given->policy, '/')) {
+		r = places_absolute(given->policy, "policy", policy, err);
+		if (r < 0)
+			return r;
+		request.policy = policy;
+	}
+	r = compiled_get(&request, ret_compiled, err);
+	return r != 0 ? r : refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
+}
+
+/* Nothing that was inherited by accident reaches the sandbox, and 3 and 4 become free. */
+static int secure_fds(struct err *err)
+{
+	int r = fd_secure_standard();
+
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "run", "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+			       strerror(-r));
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
+		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s", strerror(errno));
+	return 0;
+}
+
+int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
+{
+	cleanup_compiled struct compiled compiled = { 0 };
+	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
+	struct places places;
+	struct run_request request = {
+		.flags = given->flags, .session = session, .name = given->name, .project = places.project,
+		.cwd = places.cwd, .home = places.home, .state_dir = places.state, .runtime_dir = places.runtime,
+		.test_break = getenv("ATOLL_TEST_BREAK"), .test_limits = getenv("ATOLL_TEST_LIMITS"),
+		.started_ns = started_ns, .argv = command, .env = environ, .env_added = added,
+	};
+	char init[PATH_MAX];
+	int r = secure_fds(err);
+
+	if (r == 0)
+		r = places_find(&places, given->project, given->cwd, err);
+	if (r == 0)
+		r = additions_make(&given->env, false, added, err);
+	if (r == 0 && given->report) {
+		r = places_absolute(given->report, "report", report, err);
+		request.report_path = report;
+	}
+	if (r < 0)
+		return r;
+	r = path_join(init, sizeof init, places.programs, "atoll-init");
+	if (r == 0)
+		r = random_session_id(session);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
+	request.init_path = init;
+	r = find_policy(given, &places, &compiled, err);
+	if (r != 0)
+		return r == 1 ? 125 : r;
+	request.notes = notes_for(snapshot_policy(compiled.snapshot), &places);
+	return hand_over(&request, &compiled, places.programs, err);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * From what the user asked for to atoll-box: places, compiled policy, request, execve. The front of the hot path;
+ * it builds nothing and enforces nothing itself. Used by `atoll run`, and by `atoll doctor` in a child.
+ */
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/options.h"
+#include "wire/request.h"
+
+struct front_options {
+	uint32_t flags;              /* REQUEST_* */
+	const char *policy, *trust;  /* -p, -t; NULL: the default */
+	const char *name, *report;   /* or NULL */
+	const char *project, *cwd;   /* as the user named them, or NULL */
+	struct option_list env;      /* -e */
+};
+
+/*
+ * Closes everything inherited above 2, and becomes atoll-box. Returns only when that failed: negative with *err,
+ * or 125 when atoll-policy has told the user what is wrong.
+ */
+int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;
