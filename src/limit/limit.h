@@ -19,27 +19,38 @@ enum limit_backend { LIMIT_RLIMIT, LIMIT_CGROUP_V1, LIMIT_CGROUP_V2, LIMIT_BACKE
 
 extern const char *const limit_backend_names[LIMIT_BACKEND_COUNT]; /* "rlimit", "v1", "v2" */
 
-/* What holds each limit, for the report: "cgroup", "rlimit", "supervised", "none" (not asked for). */
-enum limit_holder { LIMIT_NONE, LIMIT_SUPERVISED, LIMIT_BY_RLIMIT, LIMIT_BY_CGROUP, LIMIT_HOLDER_COUNT };
+/*
+ * What holds each limit, for the report, weakest first: "none" (not asked for, or nothing holds it), "supervised" (looked at
+ * from time to time), "rlimit", "cgroup", "machine" (it has no more CPUs than the limit allows).
+ */
+enum limit_holder {
+	LIMIT_NONE,
+	LIMIT_SUPERVISED,
+	LIMIT_BY_RLIMIT,
+	LIMIT_BY_CGROUP,
+	LIMIT_BY_MACHINE,
+	LIMIT_HOLDER_COUNT,
+};
 extern const char *const limit_holder_names[LIMIT_HOLDER_COUNT];
 
 struct limit_request {
-	const char *session;        /* names the cgroup: atoll-<session> */
+	const char *session;        /* names the cgroup: atoll-<session>; [a-z0-9], 1 to 32 characters */
 	uint64_t memory_bytes;      /* NUM_UNLIMITED: none (all fields) */
 	uint64_t millicpus;
-	uint64_t processes;         /* tasks, the sandbox's own PID 1 counted by us */
+	uint64_t processes;         /* tasks; one more is allowed for the sandbox's own PID 1 */
 	const char *forced_backend; /* test hook: "v1", "v2", "rlimit"; NULL: the best */
-	const char *cgroup_root;    /* test hook: a fake /sys/fs/cgroup; NULL: the real one */
+	const char *cgroup_root;    /* test hook: a fake /sys/fs/cgroup (os/cgroup.h); NULL: the real one */
+	const char *scope_program;  /* test hook: stands in for busctl(1); NULL: the system's */
 };
 
 struct limit_usage {
 	uint64_t cpu_ns;
 	uint64_t memory_bytes;       /* now */
 	uint64_t memory_peak_bytes;
-	uint64_t processes;          /* now */
+	uint64_t processes;          /* tasks now, PID 1 not counted (both) */
 	uint64_t processes_peak;
 	uint64_t oom_kills;          /* kills by the memory limit so far */
-	uint64_t fork_refusals;      /* forks refused by the process limit so far */
+	uint64_t fork_refusals;      /* forks refused by the process limit so far (rlimit: times seen at the limit) */
 };
 
 struct limit_group;  /* opaque */
@@ -65,19 +76,31 @@ int limit_group_attach(struct limit_group *group, pid_t pid, struct err *err) MU
 /* Sets the rlimits that stand in for missing cgroup limits; async-signal-safe, called in the child. */
 int limit_group_apply_rlimits(const struct limit_group *group) MUST_USE;
 
-/* Reads usage; for the rlimit backend it walks /proc for the descendants of init_pid. */
+/*
+ * Reads usage and re-arms the event fd; what no cgroup counts is summed over the processes of init_pid's PID
+ * namespace (then cpu_ns lacks what children ignored by their parents used between two calls, so compare it
+ * with the rusage of init at the end). init_pid 0: all have ended, the two figures of now are 0 and not read.
+ * -EIO: a limit was taken away behind our back (a service manager may do so) and could not be set again.
+ */
 int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_usage *ret_usage) MUST_USE;
 
 /*
- * For epoll: an fd that becomes readable when a memory or process limit was hit (v2 memory.events,
- * v1 eventfd), or -1 where the caller must poll limit_group_usage().
+ * For epoll: an fd that is readable from a hit of a memory or process limit until limit_group_usage(), or -1
+ * where the caller must poll that (rlimit backend). Made at the first call, which may come when the child runs;
+ * earlier hits are not lost. v1 tells of memory only. Borrowed.
  */
-int limit_group_event_fd(const struct limit_group *group);
+int limit_group_event_fd(struct limit_group *group);
 
-/* Freezes or thaws all processes (for snapshots and for a kill without races). -EOPNOTSUPP on the rlimit backend. */
+/*
+ * Freezes or thaws all processes (for snapshots and for a kill without races); back when all are frozen, or
+ * -ETIMEDOUT after 2 s. -EOPNOTSUPP on the rlimit backend.
+ */
 int limit_group_freeze(struct limit_group *group, bool frozen) MUST_USE;
 
-/* Ends every process: cgroup.kill, or freezer + kill; rlimit backend: the caller's PID namespace does it. */
+/*
+ * Ends every process: cgroup.kill, or SIGKILL to all that any of the groups lists until none is left.
+ * -EOPNOTSUPP on the rlimit backend: there the end of PID 1 ends its namespace.
+ */
 int limit_group_kill(struct limit_group *group) MUST_USE;
 
 /*
@@ -89,14 +112,17 @@ size_t limit_group_directories(const struct limit_group *group, const char *cons
 /* Removes the cgroups (waits up to 2 s for the last process to be gone) and frees. NULL is fine. */
 void limit_group_free(struct limit_group *group);
 
-/* Removes cgroups atoll-<session> whose session is dead; is_alive(session, context) tells. The number removed. */
+/*
+ * Removes cgroups atoll-<session> (and what still runs in them) beside and above our own group whose session
+ * is dead; is_alive(session, context) tells, and must say yes from before limit_group_new(). The number removed.
+ */
 int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context), const void *context);
 
 /* For doctor: which backend would be used and why a better one is not; lines of text in report[size]. */
 struct limit_capability {
 	enum limit_backend backend;
 	enum limit_holder memory, processes, cpus;
-	bool systemd_user_scope;     /* would be used to get a delegated cgroup */
+	bool systemd_user_scope;     /* would be used to get a delegated cgroup (some 20 ms for each run) */
 	char detail[256];            /* "cgroup v2 at /sys/fs/cgroup/… is not writable by uid 1000" */
 	char fix[256];               /* the command that improves it, or "" */
 };

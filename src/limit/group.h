@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the files of limit/ share: the group and its directories, one for each hierarchy in use.
+ * Not for anyone else.
+ */
+
+#include "limit/limit.h"
+#include "os/cgroup.h"
+
+enum {
+	GROUP_NAME_SIZE = 48,      /* "atoll-" and the session */
+	GROUP_PATHS_MAX = CGROUP_KIND_COUNT + 2,
+};
+
+#define GROUP_PREFIX "atoll-"
+
+struct limit_dir {
+	char *path;   /* owned, absolute; NULL: no group in this hierarchy */
+	int fd;       /* owned, O_PATH */
+	bool is_made; /* ours to remove (the freezer's is made when it is needed) */
+};
+
+struct limit_group {
+	char name[GROUP_NAME_SIZE];
+	uint64_t memory_bytes, millicpus, processes; /* as asked for */
+	const char *cgroup_root;    /* borrowed test hooks */
+	const char *scope_program;
+	enum limit_backend backend;
+	enum limit_holder memory, tasks, cpus;
+	struct limit_dir dirs[CGROUP_KIND_COUNT];
+	unsigned v2_controllers;    /* bits 1u << CGROUP_MEMORY, _PIDS, _CPU: what our v2 group has */
+	unsigned v2_set;            /* those of them whose limits we have set */
+	bool is_probe;              /* asks only what could be had: makes no scope */
+	char detail[256];           /* why nothing better was had, for doctor */
+	const char *paths[GROUP_PATHS_MAX]; /* for limit_group_directories() */
+
+	int event_epoll_fd;         /* owned, all four; FD_NONE until the event fd is asked for */
+	int memory_events_fd;
+	int pids_events_fd;
+	int oom_event_fd;
+	bool events_tried;
+
+	uint64_t memory_peak, processes_peak; /* where the kernel keeps none */
+	uint64_t cpu_last_ns, cpu_lost_ns;    /* of the walk over /proc */
+	uint64_t refusals;
+};
+
+static inline unsigned kind_bit(enum cgroup_kind kind)
+{
+	return 1u << kind;
+}
+
+/* Whether no better can be had (the hierarchy is foreign, read-only or full) rather than something being broken. */
+bool group_is_refusal(int error);
+
+/* Makes parent/name and opens it as group->dirs[kind]. */
+int group_make_dir(struct limit_group *group, enum cgroup_kind kind, const char *parent) MUST_USE;
+
+/* Removes group->dirs[kind] again if it was made; waits until deadline_ns (CLOCK_MONOTONIC) while it is busy. */
+void group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t deadline_ns);
+
+/* rmdir with short waits until the deadline. 0, or the last -errno. */
+int group_rmdir(const char *path, uint64_t deadline_ns) MUST_USE;
+
+/* SIGKILL to all in the group: cgroup.kill, or rounds of kill(2) until it is empty (-ETIMEDOUT after 2 s). */
+int group_kill_dir(int dir_fd) MUST_USE;
+
+/* Remembers the first reason why a better way was not open. */
+void group_note(struct limit_group *group, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * The v2 tree: makes the group in the nearest place that can have the most of the wanted controllers (bits),
+ * and sets its limits. 0 (with group->v2_controllers saying what it got) also when there is no place at all.
+ */
+int v2_make(struct limit_group *group, struct cgroup_layout *layout, unsigned wanted) MUST_USE;
+
+/* Sets the limits of these controllers; the ones that succeeded are in group->v2_set. */
+int v2_set_limits(struct limit_group *group, unsigned controllers) MUST_USE;
+
+/* Gives back a controller that someone took from the parent, and the limits with it. -EIO. */
+int v2_restore(struct limit_group *group) MUST_USE;
+
+/* The v1 hierarchies for the limits that the v2 tree does not hold. */
+int v1_make(struct limit_group *group, struct cgroup_layout *layout) MUST_USE;
+int v1_freeze(struct limit_group *group, bool frozen) MUST_USE;
+
+/* Quota and period in µs of a CPU limit. */
+void cpu_quota(uint64_t millicpus, uint64_t *ret_quota_us, uint64_t *ret_period_us);
+
+/* Whether swap space exists, so that a memory limit without a swap limit would leak. */
+bool has_swap(void);
+
+/* What the processes limit is held by without a cgroup. */
+enum limit_holder rlimit_tasks_holder(void);
+
+/* limit_group_new(); for a probe without the scope. */
+int group_new(struct limit_group **ret_group, const struct limit_request *request, bool is_probe, struct err *err) MUST_USE;
+
+/*
+ * systemd's user instance makes a delegated scope and moves us into it. 0, 1: it could not (noted in
+ * group->detail). Costs some 20 ms: a program is run, and the bus, the manager and the kernel take their turns.
+ */
+int scope_enter(struct limit_group *group) MUST_USE;
+
+/* Whether this user has a service manager to ask. */
+bool scope_is_possible(void);
+
+/* What no cgroup counts: bits CGROUP_MEMORY, _PIDS, _CPUACCT say what to fill in. */
+int walk_usage(struct limit_group *group, pid_t init_pid, unsigned missing, struct limit_usage *usage) MUST_USE;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What /proc tells about all processes of a PID namespace: the supervised stand-in for a cgroup's
+ * counters. Figures of processes that end while being read are left out. proc(5).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+struct proc_stat {
+	pid_t pid;       /* as numbered in the procfs it was read from */
+	pid_t parent;
+	char state;      /* 'R', 'S', 'Z', … */
+	uint32_t threads;
+	uint64_t cpu_ns; /* own, and of the children that it has waited for */
+};
+
+struct proc_memory {
+	uint64_t anonymous; /* bytes, all four */
+	uint64_t shmem;     /* mapped pages of tmpfs, memfd, System V and shared anonymous memory */
+	uint64_t swap;
+	uint64_t tables;    /* page tables; 0 in the shared-aware figures */
+};
+
+struct proc_list {
+	int proc_fd;              /* owned: the procfs whose numbers these are */
+	struct proc_stat *stats;  /* owned */
+	size_t count;
+};
+
+void proc_list_done(struct proc_list *list);
+#define cleanup_proc_list __attribute__((cleanup(proc_list_done)))
+
+/* /proc/PID/stat below proc_fd. -ESRCH or -ENOENT when it is gone. */
+int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;
+
+/*
+ * Every process of the PID namespace whose first process is init_pid, daemons and nested namespaces included.
+ * Reads init's own procfs where there is one (it lists nothing else), else finds the descendants of init_pid
+ * in ours. -ESRCH when init_pid is gone.
+ */
+int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list) MUST_USE;
+
+/* Sums of resident pages (fast; pages that several processes share count in each): an upper bound. */
+int proc_memory_resident(int proc_fd, pid_t pid, struct proc_memory *ret_memory) MUST_USE;
+
+/* Proportional shares (smaps_rollup; walks the page tables): exact over a whole namespace. */
+int proc_memory_share(int proc_fd, pid_t pid, struct proc_memory *ret_memory) MUST_USE;
+
+/* Bytes in the tmpfs mounts of init_pid's mount namespace that are not of ours: pages that no process need map. */
+int proc_tmpfs_bytes(pid_t init_pid, uint64_t *ret_bytes) MUST_USE;
+
+/* Bytes of the memfds that these processes hold open, each file once; looks at 65,536 descriptors at most. */
+uint64_t proc_memfd_bytes(const struct proc_list *list);
