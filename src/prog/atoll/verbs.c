@@ -5,6 +5,7 @@
 /* Sorted by name. */
 static const struct cmd verbs[] = {
 	{ "help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs", &cmd_help_options, cmd_help },
+	{ "log", "[verify] [ID] [-f] [--json]", "show or check what happened", &cmd_log_options, cmd_log },
 	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
 	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options, cmd_run },
 	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },

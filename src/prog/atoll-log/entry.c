@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-log/entry.h"
+
+#include <jansson.h>
+#include <sodium/utils.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "base/utf8.h"
+
+enum { PROGRAM_MAX = 15, TYPE_WIDTH = 14, VERDICT_WIDTH = 8, PID_WIDTH = 7, B64_MAX = 64 << 10 };
+
+void entry_init(void)
+{
+	tzset();
+	json_object_seed(0);
+}
+
+struct json_t *entry_parse(const char *line, size_t size)
+{
+	json_t *entry = json_loadb(line, size, JSON_ALLOW_NUL, NULL);
+
+	if (json_is_object(entry))
+		return entry;
+	json_decref(entry);
+	return NULL;
+}
+
+static const char *text_of(const json_t *entry, const char *key)
+{
+	const char *text = json_string_value(json_object_get(entry, key));
+
+	return text ? text : "";
+}
+
+static bool type_matches(const char *type, const char *wanted)
+{
+	size_t length = strlen(wanted);
+
+	return strncmp(type, wanted, length) == 0 && (type[length] == 0 || type[length] == '.');
+}
+
+bool entry_matches(const json_t *entry, const struct entry_filter *filter)
+{
+	bool has_type = !filter->types->count;
+
+	for (size_t i = 0; i < filter->types->count && !has_type; i++)
+		has_type = type_matches(text_of(entry, "type"), filter->types->values[i]);
+	if (!has_type || (filter->denied_only && !str_equal(text_of(entry, "verdict"), "deny")))
+		return false;
+	/* All times are UTC in one form, so their order is that of their text. */
+	return !filter->since || strcmp(text_of(entry, "ts"), filter->since) >= 0;
+}
+
+/* The bytes of a string, or of {"b64": …} in scratch[B64_MAX]; NULL for anything else. */
+static const char *bytes_of(const json_t *value, char *scratch, size_t *ret_size)
+{
+	const json_t *b64 = json_object_get(value, "b64");
+
+	*ret_size = json_string_length(value);
+	if (json_is_string(value))
+		return json_string_value(value);
+	if (!json_is_string(b64) ||
+	    sodium_base642bin((uint8_t *)scratch, B64_MAX, json_string_value(b64), json_string_length(b64), NULL,
+			      ret_size, NULL, sodium_base64_VARIANT_ORIGINAL) != 0)
+		return NULL;
+	return scratch;
+}
+
+static void put_value(struct buf *out, const json_t *value)
+{
+	char scratch[B64_MAX];
+	size_t size;
+	const char *bytes = bytes_of(value, scratch, &size);
+
+	if (bytes)
+		buf_put_escaped(out, bytes, size, 0);
+}
+
+static size_t width_of(const uint8_t *bytes, size_t size)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < size; i++)
+		width += (bytes[i] & 0xc0) != 0x80;
+	return width;
+}
+
+/* What was put since start, filled up to width columns, and one blank. */
+static void pad(struct buf *out, size_t start, size_t width)
+{
+	size_t used = width_of(out->bytes + start, out->size - start);
+
+	for (; used < width; used++)
+		buf_put_char(out, ' ');
+	buf_put_char(out, ' ');
+}
+
+static void put_field(struct buf *out, const char *text, size_t max, size_t width)
+{
+	size_t start = out->size;
+
+	buf_put_escaped(out, text, strlen(text), max);
+	pad(out, start, width);
+}
+
+static void put_program(struct buf *out, const json_t *exe)
+{
+	char scratch[B64_MAX];
+	size_t size, start = out->size;
+	const char *bytes = bytes_of(exe, scratch, &size);
+	const char *slash = bytes ? memrchr(bytes, '/', size) : NULL;
+
+	if (slash) {
+		size -= (size_t)(slash + 1 - bytes);
+		bytes = slash + 1;
+	}
+	if (bytes)
+		buf_put_escaped(out, bytes, size, PROGRAM_MAX);
+	else
+		buf_put_char(out, '-');
+	pad(out, start, PROGRAM_MAX);
+}
+
+/* The local time to the millisecond; as it stands where it is none. */
+static void put_time(struct buf *out, const char *text)
+{
+	struct tm tm = { 0 }, local;
+	char shown[32];
+	int used = 0;
+	time_t seconds;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		   &tm.tm_sec, &used) != 6 || used != 20 || strlen(text) != 30) {
+		put_field(out, text, 23, 23);
+		return;
+	}
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	seconds = timegm(&tm);
+	if (!localtime_r(&seconds, &local) || !strftime(shown, sizeof shown, "%Y-%m-%d %H:%M:%S", &local))
+		return;
+	buf_printf(out, "%s.%.3s ", shown, text + 20);
+}
+
+static void put_arguments(struct buf *out, const json_t *argv)
+{
+	for (size_t i = 0; i < json_array_size(argv); i++) {
+		if (i)
+			buf_put_char(out, ' ');
+		put_value(out, json_array_get(argv, i));
+	}
+}
+
+/* The few members of "detail" that tell how a thing ended. */
+static void put_outcome(struct buf *out, const json_t *detail)
+{
+	static const char *const numbers[] = { "exit", "signal", "errno", "status", "limit" };
+	const char *ended = text_of(detail, "ended");
+
+	if (*ended) {
+		buf_put_text(out, " ended: ");
+		buf_put_escaped(out, ended, strlen(ended), 32);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		const json_t *value = json_object_get(detail, numbers[i]);
+
+		if (json_is_integer(value))
+			buf_printf(out, " %s: %lld", numbers[i], (long long)json_integer_value(value));
+	}
+	if (json_is_true(json_object_get(detail, "cut")))
+		buf_put_text(out, " (cut)");
+}
+
+static void put_subject(struct buf *out, const json_t *entry)
+{
+	const json_t *detail = json_object_get(entry, "detail");
+	const json_t *argv = json_object_get(detail, "argv");
+
+	if (json_array_size(argv))
+		put_arguments(out, argv);
+	else
+		put_value(out, json_object_get(entry, "subject"));
+	put_outcome(out, detail);
+	if (*text_of(entry, "rule")) {
+		buf_put_text(out, " [");
+		buf_put_escaped(out, text_of(entry, "rule"), strlen(text_of(entry, "rule")), 200);
+		buf_put_char(out, ']');
+	}
+}
+
+static const char *colour_of(const char *verdict)
+{
+	if (str_equal(verdict, "deny"))
+		return "\x1b[31m";
+	return str_equal(verdict, "ask") ? "\x1b[33m" : "";
+}
+
+void entry_format(const json_t *entry, bool colour, struct buf *out)
+{
+	const char *verdict = text_of(entry, "verdict");
+	const char *start = colour ? colour_of(verdict) : "";
+	const json_t *pid = json_object_get(entry, "pid");
+	size_t at;
+
+	put_time(out, text_of(entry, "ts"));
+	put_field(out, text_of(entry, "type"), 24, TYPE_WIDTH);
+	buf_put_text(out, start);
+	put_field(out, *verdict ? verdict : "-", 16, VERDICT_WIDTH);
+	buf_put_text(out, *start ? "\x1b[0m" : "");
+	at = out->size;
+	if (json_is_integer(pid))
+		buf_printf(out, "%lld", (long long)json_integer_value(pid));
+	else
+		buf_put_char(out, '-');
+	pad(out, at, PID_WIDTH);
+	put_program(out, json_object_get(entry, "exe"));
+	put_subject(out, entry);
+	while (out->size && out->bytes[out->size - 1] == ' ')
+		out->size--;
+	buf_put_char(out, '\n');
+}
+
+static bool is_safe(const char *line, size_t size)
+{
+	const uint8_t *at = (const uint8_t *)line;
+
+	while (size) {
+		uint32_t rune;
+		size_t used = utf8_decode(at, size, &rune);
+
+		if (!used || rune < 0x20 || rune == 0x7f || utf8_is_unsafe(rune))
+			return false;
+		at += used;
+		size -= used;
+	}
+	return true;
+}
+
+void entry_format_json(const json_t *entry, const char *line, size_t size, struct buf *out)
+{
+	char *dumped;
+
+	if (is_safe(line, size)) {
+		buf_put(out, line, size);
+	} else {
+		dumped = json_dumps(entry, JSON_COMPACT | JSON_ENSURE_ASCII);
+		buf_put_text(out, dumped ? dumped : "{}");
+		free(dumped);
+	}
+	buf_put_char(out, '\n');
+}
