@@ -62,19 +62,25 @@ static enum outcome try_copy_in(const struct attempt *attempt, const struct targ
 	const char *directory = attempt->text;
 	char path[4096];
 	cleanup_fd int fd = FD_NONE;
+	enum outcome result;
 
 	NEED_NOEXEC();
 	if (!directory)
 		directory = attempt->number ? getenv("HOME") : targets->scratch;
 	if (!directory)
 		return outcome_no_target(note, "--scratch or HOME");
-	snprintf(path, sizeof path, "%s/mynode", directory);
+	snprintf(path, sizeof path, "%s/atolltest-mynode-%d", directory, (int)getpid());
 	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 	fd = raw_open(path, O_WRONLY | O_CREAT, 0700);
-	if (fd < 0 || copy_self(targets, fd) < 0)
-		return outcome(note, OUTCOME_HELD, "the copy cannot be made: %s", err_errno_name(errno));
+	if (fd < 0 || copy_self(targets, fd) < 0) {
+		outcome(note, OUTCOME_HELD, "the copy cannot be made: %s", err_errno_name(errno));
+		syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+		return OUTCOME_HELD;
+	}
 	close_fd(&fd);
-	return run_copy(path, FD_NONE, note);
+	result = run_copy(path, FD_NONE, note);
+	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	return result;
 }
 
 static enum outcome try_memfd(const struct attempt *attempt, const struct targets *targets, struct note *note)

@@ -126,7 +126,8 @@ static int by_other_calls(enum way way, const struct targets *targets)
 	case WAY_OPENAT2:
 		return (int)syscall(SYS_openat2, AT_FDCWD, targets->secret, &how, sizeof how);
 	case WAY_OPEN_TREE:
-		return (int)syscall(SYS_openat, syscall(SYS_open_tree, AT_FDCWD, targets->secret, 0), "", O_RDONLY, 0);
+		snprintf(name, sizeof name, "/proc/self/fd/%ld", syscall(SYS_open_tree, AT_FDCWD, targets->secret, 0));
+		return raw_open(name, O_RDONLY, 0);
 	case WAY_CHDIR:
 		snprintf(name, sizeof name, "%s", targets->secret);
 		*strrchr(name, '/') = '\0';

@@ -236,7 +236,7 @@ static const struct attempt attempts[] = {
 	REACH("clock_settime", "X17", "clock_settime of an impossible time", SYS_clock_settime, 0,
 		(long)&(const long[2]){ -1, -1 }),
 	REACH("syslog.read", "X17", "syslog(SYSLOG_ACTION_SIZE_BUFFER): kernel messages", SYS_syslog, 10, 0, 0),
-	CALL("sethostname", "X17", "sethostname", SYS_sethostname, (long)"atoll-probe", -1),
+	REACH("sethostname", "X17", "sethostname", SYS_sethostname, (long)"atoll-probe", -1),
 #ifdef SYS_iopl
 	CALL("iopl", "X17", "iopl(3): I/O ports", SYS_iopl, 3),
 	CALL("ioperm", "X17", "ioperm", SYS_ioperm, 0x80, 1, 1),
@@ -248,7 +248,6 @@ static const struct attempt attempts[] = {
 	REACH("move_pages", "X17", "move_pages", SYS_move_pages, 0, 1, 0, 0, 0, 4),
 	REACH("migrate_pages", "X17", "migrate_pages", SYS_migrate_pages, 0, 0, 0, 0),
 	CALL("personality.read-implies-exec", "X17", "personality(READ_IMPLIES_EXEC)", SYS_personality, 0x0400000),
-	CALL("personality.linux32", "X14", "personality(PER_LINUX32)", SYS_personality, 8),
 #ifdef SYS_uselib
 	REACH("uselib", "X17", "uselib", SYS_uselib, (long)"/nonexistent/lib"),
 	REACH("sysfs", "X17", "sysfs(2)", SYS_sysfs, 9),

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,7 +29,7 @@ enum change {
 		SYMLINK_TO, MKNOD_FIFO,
 	MKDIR, RMDIR, UTIMENSAT, FUTIMENS, CHMOD, FCHMODAT2, FCHMOD, CHOWN, LCHOWN, SETXATTR, LSETXATTR, SETXATTRAT,
 		FSETXATTR,
-	REMOVEXATTR, SOCKET_TO, MMAP_SHARED, CHMOD_DIRECTORY, FSETATTR, FILE_SETATTR,
+	REMOVEXATTR, SOCKET_TO, CHMOD_DIRECTORY, FSETATTR, FILE_SETATTR,
 };
 
 static long on_new_fd(int fd)
@@ -71,17 +70,6 @@ static long by_socket(const char *path)
 		return -1;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	return syscall(SYS_bind, fd, &address, sizeof address);
-}
-
-static long by_shared_mapping(const char *path)
-{
-	int fd = raw_open(path, O_RDONLY, 0);
-	void *bytes;
-
-	if (fd < 0)
-		return -1;
-	bytes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return bytes == MAP_FAILED ? -1 : 0;
 }
 
 /* Changes of metadata through a descriptor that was opened for reading only. */
@@ -181,7 +169,7 @@ static long names_at(enum change change, const char *victim, const char *fresh, 
 	case MKDIR:
 		return syscall(SYS_mkdirat, AT_FDCWD, fresh, 0700);
 	default:
-		return syscall(SYS_unlinkat, AT_FDCWD, joined(victim, "-directory"), AT_REMOVEDIR);
+		return syscall(SYS_unlinkat, AT_FDCWD, joined(victim, ".d"), AT_REMOVEDIR);
 	}
 }
 
@@ -210,10 +198,8 @@ static long content_at(enum change change, const char *victim, const char *fresh
 #endif
 	case TRUNCATE:
 		return syscall(SYS_truncate, victim, 0);
-	case SOCKET_TO:
-		return by_socket(fresh);
 	default:
-		return by_shared_mapping(victim);
+		return by_socket(fresh);
 	}
 }
 
@@ -229,7 +215,7 @@ static enum outcome try_change(const struct attempt *attempt, const struct targe
 	snprintf(victim, sizeof victim, "%s", victim_path(directory, attempt, ""));
 	snprintf(fresh, sizeof fresh, "%s", victim_path(directory, attempt, "-new"));
 	own = own_file(attempt, targets);
-	if (change <= TRUNCATE || change == SOCKET_TO || change == MMAP_SHARED)
+	if (change <= TRUNCATE || change == SOCKET_TO)
 		ret = content_at(change, victim, fresh, directory);
 	else if (change == FCHMOD || change == FUTIMENS || change == FSETXATTR || change == FSETATTR)
 		ret = by_read_fd(change, victim);
@@ -280,7 +266,6 @@ static const struct attempt attempts[] = {
 	ROW("fsetxattr", "fsetxattr", FSETXATTR),
 	ROW("removexattr", "removexattr", REMOVEXATTR),
 	ROW("bind-socket", "bind a unix socket", SOCKET_TO),
-	ROW("mmap-shared", "map a file shared and writable from a read-only descriptor", MMAP_SHARED),
 	ROW("inode-flags", "change inode flags", FSETATTR),
 	ROW("file_setattr", "file_setattr", FILE_SETATTR),
 };

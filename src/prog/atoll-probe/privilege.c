@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -34,8 +36,6 @@ static enum outcome try_status_zero(const struct attempt *attempt, const struct 
 
 static enum outcome try_no_new_privs(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
-	if (attempt->number)
-		return outcome_of_call(note, prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0), "switched off");
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return outcome(note, OUTCOME_HELD, "set");
 	return outcome(note, OUTCOME_BROKE, "not set");
@@ -138,10 +138,69 @@ static enum outcome try_raise_limit(const struct attempt *attempt, const struct 
 	return outcome_of_call(note, setrlimit((int)attempt->number, &limit), "raised the hard limit");
 }
 
-/* A filter of one's own with a listener could answer for the supervisor's children. */
 static enum outcome try_secure_bits(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
 	return outcome_of_call(note, prctl(PR_SET_SECUREBITS, 0, 0, 0, 0), "changed");
+}
+
+/*
+ * A set-user-ID or capable file left on the host runs as the owner of the tree for whoever executes it there: by
+ * chmod, at creation, or by attribute. number: which call.
+ */
+enum { MARK_FCHMODAT, MARK_FCHMOD, MARK_FCHMODAT2, MARK_OPENAT, MARK_OPENAT2, MARK_CREAT, MARK_MKNODAT, MARK_XATTR,
+	MARK_FXATTR };
+
+static long mark_file(const struct attempt *attempt, const char *path)
+{
+	static const unsigned char capability[20] = { 1, 0, 0, 2, 0xff, 0xff, 0xff, 0xff };
+	uint64_t how[3] = { O_WRONLY | O_CREAT | O_EXCL, 04755, 0 };
+	int fd;
+
+	switch (attempt->number) {
+	case MARK_OPENAT:
+		return raw_open(path, O_WRONLY | O_CREAT | O_EXCL, 04755);
+	case MARK_OPENAT2:
+		return syscall(SYS_openat2, AT_FDCWD, path, how, sizeof how);
+	case MARK_MKNODAT:
+		return syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | 04755, 0);
+	case MARK_CREAT:
+#ifdef SYS_creat
+		return syscall(SYS_creat, path, 04755);
+#else
+		return raw_open(path, O_WRONLY | O_CREAT | O_EXCL, 04755);
+#endif
+	default:
+		break;
+	}
+	fd = raw_open(path, O_WRONLY | O_CREAT | O_EXCL, 0755);
+	switch (attempt->number) {
+	case MARK_FCHMODAT:
+		return syscall(SYS_fchmodat, AT_FDCWD, path, 04755);
+	case MARK_FCHMODAT2:
+		return syscall(SYS_fchmodat2, AT_FDCWD, path, 04755, 0);
+	case MARK_FCHMOD:
+		return syscall(SYS_fchmod, fd, 04755);
+	case MARK_XATTR:
+		return syscall(SYS_setxattr, path, "security.capability", capability, sizeof capability, 0);
+	default:
+		return syscall(SYS_fsetxattr, fd, "security.capability", capability, sizeof capability, 0);
+	}
+}
+
+static enum outcome try_mark(const struct attempt *attempt, const struct targets *targets, struct note *note)
+{
+	const char *path = joined(joined(targets->scratch ? targets->scratch : "/tmp", "/marked-"), attempt->name);
+	struct stat now;
+	char value[32];
+	long ret;
+
+	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	ret = mark_file(attempt, path);
+	if (ret >= 0 && stat(path, &now) == 0 && (now.st_mode & S_ISUID))
+		return outcome(note, OUTCOME_BROKE, "the file has the set-user-ID bit");
+	if (syscall(SYS_getxattr, path, "security.capability", value, sizeof value) > 0)
+		return outcome(note, OUTCOME_BROKE, "the file has capabilities");
+	return outcome(note, OUTCOME_HELD, "%s", ret < 0 ? err_errno_name(errno) : "the bit was dropped");
 }
 
 static enum outcome try_environment(const struct attempt *attempt, const struct targets *targets, struct note *note)
@@ -173,7 +232,6 @@ static const struct attempt attempts[] = {
 	{ "status.cap-bounding", "X21", "the bounding set is empty", try_status_zero, 0, { 0 }, "CapBnd:\t" },
 	{ "status.seccomp", "X21", "a seccomp filter is in force", try_status_zero, 2, { 0 }, "Seccomp:\t" },
 	{ "no_new_privs", "X21", "no_new_privs is set", try_no_new_privs, 0, { 0 }, NULL },
-	{ "no_new_privs.clear", "X21", "switch no_new_privs off", try_no_new_privs, 1, { 0 }, NULL },
 	{ "capset", "X21", "capset", try_capset, 0, { 0 }, NULL },
 	{ "ambient", "X21", "raise an ambient capability", try_ambient, 0, { 0 }, NULL },
 	{ "securebits", "X21", "change securebits", try_secure_bits, 0, { 0 }, NULL },
@@ -185,6 +243,15 @@ static const struct attempt attempts[] = {
 	{ "setfsuid", "X21", "setfsuid", try_setfsuid, 0, { 0 }, NULL },
 	{ "setuid-program", "X21", "a setuid-root program gains nothing", try_gain, 0, { 0 }, NULL },
 	{ "capable-program", "X21", "a program with file capabilities gains nothing", try_gain, 1, { 0 }, NULL },
+	{ "mark.fchmodat", "X21", "leave a set-user-ID file, by fchmodat", try_mark, MARK_FCHMODAT, { 0 }, NULL },
+	{ "mark.fchmodat2", "X21", "leave a set-user-ID file, by fchmodat2", try_mark, MARK_FCHMODAT2, { 0 }, NULL },
+	{ "mark.fchmod", "X21", "leave a set-user-ID file, by fchmod", try_mark, MARK_FCHMOD, { 0 }, NULL },
+	{ "mark.openat", "X21", "leave a set-user-ID file, by openat", try_mark, MARK_OPENAT, { 0 }, NULL },
+	{ "mark.openat2", "X21", "leave a set-user-ID file, by openat2", try_mark, MARK_OPENAT2, { 0 }, NULL },
+	{ "mark.creat", "X21", "leave a set-user-ID file, by creat", try_mark, MARK_CREAT, { 0 }, NULL },
+	{ "mark.mknodat", "X21", "leave a set-user-ID file, by mknodat", try_mark, MARK_MKNODAT, { 0 }, NULL },
+	{ "mark.setxattr", "X21", "leave a file with capabilities, by setxattr", try_mark, MARK_XATTR, { 0 }, NULL },
+	{ "mark.fsetxattr", "X21", "leave a file with capabilities, by fsetxattr", try_mark, MARK_FXATTR, { 0 }, NULL },
 	{ "speculation.store-bypass", "X21", "speculative store bypass is off", try_speculation, PR_SPEC_STORE_BYPASS,
 		{ 0 }, NULL },
 	{ "speculation.indirect-branch", "X21", "indirect branch speculation is off", try_speculation,
