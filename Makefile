@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-box atoll-init
 HOST   := atoll-policy atoll-log
 
-.PHONY: all help run check bench install uninstall clean packages check-packages bench-packages
+.PHONY: all help run check check-bare bench install uninstall clean packages check-packages bench-packages
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -15,10 +15,12 @@ all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the 
 	@tools/link-programs $(BUILD)
 
 $(BUILD)/musl/build.ninja: | packages
-	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >/dev/null
+	@mkdir -p $(BUILD)
+	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }
 
 $(BUILD)/host/build.ninja: | packages
-	@meson setup $(BUILD)/host -Dprograms=host >/dev/null
+	@mkdir -p $(BUILD)
+	@meson setup $(BUILD)/host -Dprograms=host >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }
 
 packages:
 	@tools/install-packages build
@@ -34,6 +36,9 @@ run: all ## build a real project inside the default boundary, then let a hostile
 
 check: check-packages all ## every suite; ends within 10 minutes
 	@tools/check $(BUILD)
+
+check-bare: ## the same and `make run` on a bare Debian 12 (root; needs debootstrap)
+	@tools/bare-debian run check
 
 bench: bench-packages all ## atoll beside its peers, as ratios
 	@$(PYTHON) tests/bench/bench.py --build $(BUILD)
