@@ -16,11 +16,11 @@ all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the 
 
 $(BUILD)/musl/build.ninja: | packages
 	@mkdir -p $(BUILD)
-	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }
+	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >$(BUILD)/setup-musl.log || { cat $(BUILD)/setup-musl.log; exit 1; }
 
 $(BUILD)/host/build.ninja: | packages
 	@mkdir -p $(BUILD)
-	@meson setup $(BUILD)/host -Dprograms=host >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }
+	@meson setup $(BUILD)/host -Dprograms=host >$(BUILD)/setup-host.log || { cat $(BUILD)/setup-host.log; exit 1; }
 
 packages:
 	@tools/install-packages build
