@@ -160,7 +160,7 @@ static int set_name(struct limit_group *group, const struct limit_request *reque
 {
 	size_t length = strlen(request->session);
 
-	if (!length || length > SESSION_MAX || strspn(request->session, "abcdefghijklmnopqrstuvwxyz0123456789") != length)
+	if (!length || length > SESSION_MAX || strspn(request->session, GROUP_SESSION_CHARACTERS) != length)
 		return err_set(err, ERR_INTERNAL, EINVAL, "cgroup", "\"%s\" is no session id", request->session);
 	return str_format(group->name, sizeof group->name, GROUP_PREFIX "%s", request->session);
 }
@@ -224,7 +224,7 @@ static int make_v2(struct limit_group *group, unsigned wanted)
 static int make_groups(struct limit_group *group, const char *forced)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
-	unsigned wanted = wanted_limits(group), possible = 0;
+	unsigned wanted = wanted_limits(group), possible = 0, lacking;
 	int r = cgroup_layout_load(&layout, group->cgroup_root);
 
 	if (r < 0)
@@ -233,7 +233,8 @@ static int make_groups(struct limit_group *group, const char *forced)
 		if (!cgroup_layout_is_v1(&layout, kind) && !str_equal(forced, "v1"))
 			possible |= kind_bit(kind);
 	r = v2_make(group, &layout, wanted & possible);
-	if (r == 0 && wanted & possible & ~group->v2_set & ~kind_bit(CGROUP_CPU) && !group->is_probe && scope_is_possible()) {
+	lacking = wanted & possible & ~group->v2_set & ~kind_bit(CGROUP_CPU);
+	if (r == 0 && lacking && !group->is_probe && scope_is_possible()) {
 		group_remove_dir(group, CGROUP_V2, clock_monotonic_ns());
 		group->v2_controllers = group->v2_set = 0;
 		r = scope_enter(group);

@@ -15,6 +15,7 @@ enum {
 };
 
 #define GROUP_PREFIX "atoll-"
+#define GROUP_SESSION_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789"
 
 struct limit_dir {
 	char *path;   /* owned, absolute; NULL: no group in this hierarchy */
@@ -96,7 +97,8 @@ bool has_swap(void);
 enum limit_holder rlimit_tasks_holder(void);
 
 /* limit_group_new(); for a probe without the scope. */
-int group_new(struct limit_group **ret_group, const struct limit_request *request, bool is_probe, struct err *err) MUST_USE;
+int group_new(struct limit_group **ret_group, const struct limit_request *request, bool is_probe,
+	      struct err *err) MUST_USE;
 
 /*
  * systemd's user instance makes a delegated scope and moves us into it. 0, 1: it could not (noted in

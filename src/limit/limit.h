@@ -20,8 +20,8 @@ enum limit_backend { LIMIT_RLIMIT, LIMIT_CGROUP_V1, LIMIT_CGROUP_V2, LIMIT_BACKE
 extern const char *const limit_backend_names[LIMIT_BACKEND_COUNT]; /* "rlimit", "v1", "v2" */
 
 /*
- * What holds each limit, for the report, weakest first: "none" (not asked for, or nothing holds it), "supervised" (looked at
- * from time to time), "rlimit", "cgroup", "machine" (it has no more CPUs than the limit allows).
+ * What holds each limit, for the report, weakest first: "none" (not asked for, or nothing holds it), "supervised"
+ * (looked at from time to time), "rlimit", "cgroup", "machine" (it has no more CPUs than the limit allows).
  */
 enum limit_holder {
 	LIMIT_NONE,
@@ -116,7 +116,8 @@ void limit_group_free(struct limit_group *group);
  * Removes cgroups atoll-<session> (and what still runs in them) beside and above our own group whose session
  * is dead; is_alive(session, context) tells, and must say yes from before limit_group_new(). The number removed.
  */
-int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context), const void *context);
+int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
+		const void *context);
 
 /* For doctor: which backend would be used and why a better one is not; lines of text in report[size]. */
 struct limit_capability {

@@ -27,16 +27,20 @@ static const char *fix_for(const struct limit_capability *capability, bool has_v
 
 	if (capability->memory == LIMIT_BY_CGROUP && capability->processes == LIMIT_BY_CGROUP)
 		return capability->cpus >= LIMIT_BY_CGROUP ? "" :
-		       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
-		       "sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload";
+		       "sudo mkdir -p /etc/systemd/system/user@.service.d && "
+		       "printf '[Service]\\nDelegate=cpu memory pids\\n' | "
+		       "sudo tee /etc/systemd/system/user@.service.d/delegate.conf && "
+		       "sudo systemctl daemon-reload";
 	if (!has_v1 && !has_v2)
 		return "mount -t cgroup2 none /sys/fs/cgroup (in a container: start it with a writable /sys/fs/cgroup)";
 	if (geteuid() == 0)
 		return "mount -o remount,rw /sys/fs/cgroup (in a container: start it with a writable /sys/fs/cgroup)";
 	if (has_v1)
-		return "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line, or run atoll as root";
+		return "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line, "
+		       "or run atoll as root";
 	if (has_systemd && !capability->systemd_user_scope)
-		return "sudo apt-get install dbus-user-session && sudo loginctl enable-linger \"$USER\", then log in again";
+		return "sudo apt-get install dbus-user-session && sudo loginctl enable-linger \"$USER\", "
+		       "then log in again";
 	return "";
 }
 
@@ -64,7 +68,8 @@ void limit_probe(const char *cgroup_root, struct limit_capability *ret_capabilit
 	struct limit_group *group = NULL;
 	char session[SESSION_ID_SIZE], path[PATH_MAX];
 	struct limit_request request = {
-		.session = session, .memory_bytes = 64 << 20, .millicpus = 500, .processes = 64, .cgroup_root = cgroup_root,
+		.session = session, .memory_bytes = 64 << 20, .millicpus = 500, .processes = 64,
+		.cgroup_root = cgroup_root,
 	};
 	struct err err = { 0 };
 	bool has_v1 = false, has_v2 = false;

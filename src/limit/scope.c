@@ -31,7 +31,8 @@ static int runtime_dir(char out[PATH_MAX])
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
-	int r = dir ? path_normalise(out, PATH_MAX, dir) : str_format(out, PATH_MAX, "/run/user/%u", (unsigned)geteuid());
+	int r = dir ? path_normalise(out, PATH_MAX, dir) :
+		      str_format(out, PATH_MAX, "/run/user/%u", (unsigned)geteuid());
 
 	if (r < 0)
 		return r;
@@ -133,10 +134,12 @@ static int ask_manager(const char *program, const char *unit)
 	char bus[PATH_MAX], address[PATH_MAX], dir[PATH_MAX], runtime[PATH_MAX], pid_text[16];
 	char *const envp[] = { runtime, address, (char *)"LC_ALL=C", NULL };
 	const char *const argv[] = {
-		program, "--user", "--quiet", "--timeout=4", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-		"org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail",
-		"4", "Description", "s", "atoll sandbox", "Delegate", "b", "true", "CollectMode", "s", "inactive-or-failed",
-		"PIDs", "au", "1", pid_text, "0", NULL,
+		program, "--user", "--quiet", "--timeout=4", "call",
+		"org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+		"StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail",
+		"4", "Description", "s", "atoll sandbox", "Delegate", "b", "true",
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "1", pid_text,
+		"0", NULL,
 	};
 	pid_t pid;
 	int r = bus_socket(bus);

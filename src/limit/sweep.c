@@ -32,7 +32,7 @@ static const char *session_of(const char *name)
 	if (!str_has_prefix(name, GROUP_PREFIX))
 		return NULL;
 	length = strlen(session);
-	return length && strspn(session, "abcdefghijklmnopqrstuvwxyz0123456789") == length ? session : NULL;
+	return length && strspn(session, GROUP_SESSION_CHARACTERS) == length ? session : NULL;
 }
 
 static void remove_dead(struct sweep *sweep, const char *parent, const char *name)
@@ -79,7 +79,8 @@ static void sweep_directory(struct sweep *sweep, const char *parent, const char 
 	closedir(dir);
 }
 
-int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context), const void *context)
+int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
+		const void *context)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
 	struct sweep sweep = { .is_alive = is_alive, .context = context };

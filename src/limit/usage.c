@@ -24,7 +24,8 @@ static const struct usage_files v2_files = {
 	"memory.current", "memory.peak", "memory.events", "oom_kill", "cpu.stat", "usage_usec", 1000,
 };
 static const struct usage_files v1_files = {
-	"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control", "oom_kill", "cpuacct.usage", NULL, 1,
+	"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control", "oom_kill",
+	"cpuacct.usage", NULL, 1,
 };
 
 /* The directory that has this controller's files, and their names. */

@@ -161,7 +161,7 @@ static int wait_frozen(int fd)
 
 		if (r < 0)
 			return r;
-		if (str_equal(state, "FROZEN\n"))
+		if (str_has_prefix(state, "FROZEN"))
 			return 0;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;

@@ -251,6 +251,7 @@ int v2_make(struct limit_group *group, struct cgroup_layout *layout, unsigned wa
 		return group_is_refusal(r) ? 0 : r;
 	}
 	group->v2_controllers = best.controllers;
+	group->detail[0] = 0; /* that places further up are foreign is no reason any more */
 	if ((best.controllers & wanted) != wanted)
 		group_note(group, "%s cannot hand down all of the memory, pids and cpu controllers", best.path);
 	return v2_set_limits(group, best.controllers & wanted);
