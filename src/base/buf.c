@@ -171,6 +171,8 @@ void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max
 
 void buf_consume(struct buf *buf, size_t size)
 {
+	if (!size)
+		return;
 	memmove(buf->bytes, buf->bytes + size, buf->size - size);
 	buf->size -= size;
 }

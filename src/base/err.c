@@ -60,7 +60,7 @@ unsigned err_vformat(char *bytes, unsigned size, const char *format, va_list arg
 			continue;
 		}
 		format++;
-		if (*format == 'z')
+		if (format[0] == 'z' && format[1] == 'u')
 			format++, out_number(&out, va_arg(args, size_t), 10, false);
 		else if (*format == 's')
 			out_text(&out, va_arg(args, const char *));

@@ -11,10 +11,21 @@ void json_init(struct json *json, struct buf *out)
 	*json = (struct json){ .out = out };
 }
 
-static void put_text(struct json *json, const uint8_t *at, size_t size)
+/* \uXXXX, as two of them above U+FFFF (RFC 8259, section 7). */
+static void put_escape(struct buf *out, uint32_t rune)
 {
 	static const char hex[] = "0123456789abcdef";
 
+	if (rune >= 0x10000) {
+		put_escape(out, 0xd800 + ((rune - 0x10000) >> 10));
+		rune = 0xdc00 + ((rune - 0x10000) & 0x3ff);
+	}
+	buf_put(out, (const char[]){ '\\', 'u', hex[rune >> 12], hex[rune >> 8 & 15], hex[rune >> 4 & 15],
+				     hex[rune & 15] }, 6);
+}
+
+static void put_text(struct json *json, const uint8_t *at, size_t size)
+{
 	buf_put_char(json->out, '"');
 	while (size) {
 		size_t plain = 0;
@@ -38,13 +49,9 @@ static void put_text(struct json *json, const uint8_t *at, size_t size)
 			buf_put_text(json->out, "\\n");
 		} else if (rune == '\t') {
 			buf_put_text(json->out, "\\t");
-		} else if (rune < 0x20 || (rune < 0x10000 && (rune == 0x7f || utf8_is_unsafe(rune)))) {
+		} else if (rune < 0x20 || rune == 0x7f || utf8_is_unsafe(rune)) {
 			/* Invisible characters are escaped, so that a log line shows what it holds. */
-			const char escape[6] = {
-				'\\', 'u', hex[rune >> 12], hex[rune >> 8 & 15], hex[rune >> 4 & 15], hex[rune & 15],
-			};
-
-			buf_put(json->out, escape, sizeof escape);
+			put_escape(json->out, rune);
 		} else {
 			buf_put(json->out, at, used);
 		}

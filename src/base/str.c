@@ -123,8 +123,11 @@ int path_join(char *out, size_t size, const char *base, const char *path)
 	size_t used = 0;
 	int r = 0;
 
-	if (size < 2)
+	if (size < 2) {
+		if (size)
+			out[0] = 0;
 		return -ENAMETOOLONG;
+	}
 	if (path[0] != '/') {
 		if (base[0] != '/' || !path[0])
 			r = -EINVAL;

@@ -64,7 +64,7 @@ int path_real(const char *path, char *out, size_t size)
 int path_make_directories(int dir_fd, const char *path, mode_t mode)
 {
 	char part[PATH_MAX];
-	int r = str_copy(part, sizeof part, path);
+	int r = path[0] ? str_copy(part, sizeof part, path) : -ENOENT;
 
 	if (r < 0)
 		return r;

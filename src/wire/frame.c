@@ -259,7 +259,8 @@ int frame_dispatch(int socket_fd, struct buf *scratch, unsigned state, const str
 	n = fd_receive_message(socket_fd, memory, FRAME_MESSAGE_MAX, fds, FRAME_FD_MAX, &fd_count);
 	if (n == -EMSGSIZE)
 		return -EPROTO;
-	if (n <= 0)
+	/* Nothing but fds: no frame, and not the end either, whose fds would stay with us. */
+	if (n < 0 || (n == 0 && !fd_count))
 		return (int)n;
 	r = frame_open(&frame, memory, (size_t)n);
 	rule = r < 0 ? NULL : find_rule(&frame, state, fd_count, rules, rule_count);

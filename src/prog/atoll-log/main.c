@@ -33,7 +33,8 @@ struct log_options {
 };
 
 static const struct option options[] = {
-	{ 0, "verify", NULL, "check the chain instead of showing it", OPTION_FLAG, offsetof(struct log_options, verify) },
+	{ 0, "verify", NULL, "check the chain instead of showing it", OPTION_FLAG,
+	  offsetof(struct log_options, verify) },
 	{ 'f', "follow", NULL, "go on until the session ends", OPTION_FLAG, offsetof(struct log_options, follow) },
 	{ 0, "json", NULL, "the records as they are", OPTION_FLAG, offsetof(struct log_options, json) },
 	{ 't', "type", "TYPE", "only this type or family (exec, net.dns, …)", OPTION_LIST,
@@ -44,7 +45,8 @@ static const struct option options[] = {
 	{ 'n', "lines", "N", "only the last N records", OPTION_TEXT, offsetof(struct log_options, lines) },
 	{ 0, "head", "HASH", "verify: the head that a report names (sha256:…)", OPTION_TEXT,
 	  offsetof(struct log_options, head) },
-	{ 0, "records", "N", "verify: how many records there must be", OPTION_TEXT, offsetof(struct log_options, records) },
+	{ 0, "records", "N", "verify: how many records there must be", OPTION_TEXT,
+	  offsetof(struct log_options, records) },
 	{ 0, "session", "ID", "verify: the session that all records must carry", OPTION_TEXT,
 	  offsetof(struct log_options, session) },
 };
@@ -119,7 +121,8 @@ static int open_log(const char *path, struct err *err)
 	struct stat st;
 
 	if (fd < 0)
-		return err_set(err, fd == -ENOENT ? ERR_NOT_FOUND : ERR_STATE, -fd, "log", "%s: %s", path, strerror(-fd));
+		return err_set(err, fd == -ENOENT ? ERR_NOT_FOUND : ERR_STATE, -fd, "log", "%s: %s", path,
+			       strerror(-fd));
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(err, ERR_STATE, EINVAL, "log", "%s is not a regular file", path);
 	return take_fd(&fd);

@@ -38,7 +38,8 @@ static int print_entry(struct walk *walk, const json_t *entry, const char *line,
 	if (buf_error(&walk->out)) {
 		int error = -buf_error(&walk->out);
 
-		return err_set(walk->err, ERR_INTERNAL, error, "log", "record %zu: %s", (size_t)walk->line, strerror(error));
+		return err_set(walk->err, ERR_INTERNAL, error, "log", "record %zu: %s", (size_t)walk->line,
+			       strerror(error));
 	}
 	return flush(walk);
 }
@@ -116,7 +117,8 @@ static int follow(struct walk *walk)
 			return r;
 		if (walk->is_ended || was_gone)
 			break;
-		if (poll(&poll_fd, 1, BOX_CHECK_MS) > 0 && read(poll_fd.fd, events, sizeof events) < 0 && errno != EAGAIN)
+		if (poll(&poll_fd, 1, BOX_CHECK_MS) > 0 && read(poll_fd.fd, events, sizeof events) < 0 &&
+		    errno != EAGAIN)
 			return err_set(walk->err, ERR_INTERNAL, errno, "log", "inotify: %s", strerror(errno));
 	}
 	return 0;

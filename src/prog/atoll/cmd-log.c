@@ -95,7 +95,8 @@ static int check_usage(const struct log_options *given, bool verify, struct err 
 	bool has_show = given->follow || given->denied || given->since || given->lines || given->types.count;
 
 	if (verify && has_show)
-		return err_set(err, ERR_USAGE, EINVAL, "log", "verify checks the whole log and takes only --head and --json");
+		return err_set(err, ERR_USAGE, EINVAL, "log",
+			       "verify checks the whole log and takes only --head and --json");
 	if (!verify && given->head) {
 		err_set(err, ERR_USAGE, EINVAL, "log", "--head is for verify");
 		err_hint(err, "atoll log verify [ID] --head HASH");

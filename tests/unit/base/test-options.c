@@ -44,8 +44,8 @@ static struct line parse(bool permute, const char *const *words)
 
 	for (; *words; words++)
 		line.argv[line.argc++] = (char *)*words;
-	line.result = options_parse(options, ARRAY_SIZE(options), &line.given, line.argc, line.argv, permute, &line.rest,
-				    &line.err);
+	line.result = options_parse(options, ARRAY_SIZE(options), &line.given, line.argc, line.argv, permute,
+				    &line.rest, &line.err);
 	return line;
 }
 
@@ -178,7 +178,8 @@ static void an_unknown_option_names_the_nearest(void **state)
 	assert_non_null(strstr(line.err.message, "-z"));
 	line = PARSE(false, "-qz");
 	assert_int_equal(line.result, -EINVAL);
-	/* A prefix is no spelling of an option: it would change its meaning with the next option that is added. */
+	/* A prefix is no spelling of an option: it would change its meaning with the next option that is
+	 * added. */
 	line = PARSE(false, "--pol", "x");
 	assert_int_equal(line.result, -EINVAL);
 }
