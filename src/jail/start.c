@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "jail/filter.h"
+#include "jail/job.h"
+#include "os/clock.h"
+#include "os/clone.h"
+#include "os/fd.h"
+
+const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
+	[JAIL_STAGE_CLONE] = "clone",   [JAIL_STAGE_IDS] = "ids",           [JAIL_STAGE_MOUNTS] = "mounts",
+	[JAIL_STAGE_PIVOT] = "pivot",   [JAIL_STAGE_LANDLOCK] = "landlock", [JAIL_STAGE_EXEC] = "exec",
+};
+
+static const struct {
+	enum wall wall;
+	uint64_t flag;
+	const char *failure;
+} namespaces[] = {
+	{ WALL_USERNS, CLONE_NEWUSER, "cannot make a user namespace" },
+	{ WALL_MOUNTS, CLONE_NEWNS, "cannot make a mount namespace" },
+	{ WALL_PIDNS, CLONE_NEWPID, "cannot make a PID namespace" },
+	{ WALL_NETNS, CLONE_NEWNET, "cannot make a network namespace" },
+	{ WALL_IPC, CLONE_NEWIPC, "cannot make an IPC namespace" },
+	{ WALL_UTS, CLONE_NEWUTS, "cannot make a UTS namespace" },
+	{ WALL_CGROUPNS, CLONE_NEWCGROUP, "cannot make a cgroup namespace" },
+};
+
+/* Without these three nothing of the jail holds, so no policy can let them be missing. */
+static bool is_indispensable(enum wall wall)
+{
+	return wall == WALL_USERNS || wall == WALL_MOUNTS || wall == WALL_PIDNS;
+}
+
+/* Whether the kernel makes this namespace (inside a new user namespace) at all: 0 or its -errno. */
+static int probe_namespace(uint64_t flag)
+{
+	int pidfd = FD_NONE;
+	pid_t pid = clone_process(CLONE_NEWUSER | flag, -1, &pidfd);
+	struct pidref child = { .pid = pid, .fd = pidfd };
+	siginfo_t info;
+	int r;
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0)
+		_exit(0);
+	r = pidref_wait(&child, WEXITED, &info, NULL);
+	pidref_done(&child);
+	return r < 0 ? r : 0;
+}
+
+/*
+ * clone3 failed as a whole: asks for each namespace alone, takes those out that the policy lets be missing, and
+ * names the first that it does not. 0 when a second try makes sense.
+ */
+static int settle_namespaces(const struct jail_spec *spec, uint64_t *flags, int clone_error, uint32_t *missing,
+			     struct err *err)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+		enum wall wall = namespaces[i].wall;
+		int r;
+
+		if (!(*flags & namespaces[i].flag))
+			continue;
+		r = jail_wall_is_broken(spec, wall) ? -EPERM : probe_namespace(namespaces[i].flag);
+		if (r == 0)
+			continue;
+		found = true;
+		*flags &= ~namespaces[i].flag;
+		if (is_indispensable(wall)) {
+			struct jail_spec strict = *spec;
+
+			strict.degrade = 0;
+			return jail_wall_failed(&strict, wall, -r, missing, err, namespaces[i].failure);
+		}
+		r = jail_wall_failed(spec, wall, -r, missing, err, namespaces[i].failure);
+		if (r < 0)
+			return r;
+	}
+	return found ? 0 : err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS], "cannot start the sandbox's first process: %s",
+				   err_errno_name(-clone_error));
+}
+
+static bool is_any_namespace_broken(const struct jail_spec *spec, uint64_t flags)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
+		/* A broken "mounts" is shown where mounts are made. */
+		if (flags & namespaces[i].flag && namespaces[i].wall != WALL_MOUNTS &&
+		    jail_wall_is_broken(spec, namespaces[i].wall))
+			return true;
+	return false;
+}
+
+static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
+{
+	const struct jail_spec *spec = job->spec;
+	pid_t pid = is_any_namespace_broken(spec, job->namespaces) ?
+			    -EPERM : clone_process(job->namespaces, spec->cgroup_fd, ret_pidfd);
+	int r;
+
+	if (pid >= 0)
+		return pid;
+	r = settle_namespaces(spec, &job->namespaces, pid, &job->report->missing, err);
+	if (r < 0)
+		return r;
+	pid = clone_process(job->namespaces, spec->cgroup_fd, ret_pidfd);
+	return pid < 0 ? err_set(err, ERR_WALL, -pid, wall_names[WALL_USERNS], "cannot start the sandbox's first process: %s",
+				 err_errno_name(-pid)) : pid;
+}
+
+static int send_byte(const struct jail_job *job)
+{
+	return send(job->parent_socket, "x", 1, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+/* What the parent does while the child builds. A failed send means that the child has an error to tell. */
+static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
+{
+	const struct jail_spec *spec = job->spec;
+	struct clone_ids ids = {
+		.uid = spec->uid, .gid = spec->gid,
+		.host_uid = spec->run_as_root ? spec->host_uid : geteuid(),
+		.host_gid = spec->run_as_root ? spec->host_gid : getegid(),
+		.deny_setgroups = !spec->run_as_root,
+	};
+	int r = clone_write_ids(pid, &ids);
+
+	if (r < 0) {
+		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
+		if (r == -EACCES)
+			err_hint(err, "atoll-box must be dumpable (readable by its user) until the sandbox has started");
+		return r;
+	}
+	if (send_byte(job) < 0)
+		return 0;
+	r = spec->attach ? spec->attach(spec->limits, pid, err) : 0;
+	if (r < 0)
+		return r;
+	(void)!send_byte(job);
+	return 0;
+}
+
+/* 0 when the child has executed init (its end of the socket closed at exec), else its error. */
+static int await_exec(const struct jail_job *job, struct err *err)
+{
+	struct err told;
+	ssize_t size;
+
+	do {
+		size = recv(job->parent_socket, &told, sizeof told, 0);
+	} while (size < 0 && errno == EINTR);
+	if (size == sizeof told) {
+		told.message[sizeof told.message - 1] = told.hint[sizeof told.hint - 1] = told.stage[sizeof told.stage - 1] = 0;
+		if (err)
+			*err = told;
+		return told.errnum > 0 ? -told.errnum : -EINVAL;
+	}
+	if (size != 0 || !job->report->is_complete)
+		return err_set(err, ERR_INTERNAL, size < 0 ? errno : ECHILD, "jail",
+			       "the sandbox's first process died while the jail was built");
+	return 0;
+}
+
+static void reap(const struct pidref *child)
+{
+	siginfo_t info;
+
+	/* It may be gone already; waiting settles both cases. */
+	(void)!pidref_signal(child, SIGKILL);
+	(void)!pidref_wait(child, WEXITED, &info, NULL);
+}
+
+static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint64_t clone_ns,
+			     struct jail_enforcement *enforcement)
+{
+	const struct jail_report *report = job->report;
+	uint64_t before = clone_ns, ends[JAIL_STAGE_COUNT];
+
+	*enforcement = (struct jail_enforcement){
+		.user = job->namespaces & CLONE_NEWUSER, .mount = job->namespaces & CLONE_NEWNS,
+		.pid = job->namespaces & CLONE_NEWPID,   .net = job->namespaces & CLONE_NEWNET,
+		.ipc = job->namespaces & CLONE_NEWIPC,   .uts = job->namespaces & CLONE_NEWUTS,
+		.cgroup = job->namespaces & CLONE_NEWCGROUP,
+		.landlock_abi = report->landlock_abi,    .seccomp = jail_seccomp_names[job->spec->seccomp],
+		.speculation = report->speculation,      .core_sched = report->core_sched,
+		.missing = report->missing,
+	};
+	memcpy(ends, report->stage_end_ns, sizeof ends);
+	ends[JAIL_STAGE_EXEC] = clock_monotonic_ns();
+	enforcement->stage_ns[JAIL_STAGE_CLONE] = clone_ns - start_ns;
+	for (int stage = JAIL_STAGE_IDS; stage < JAIL_STAGE_COUNT; stage++) {
+		enforcement->stage_ns[stage] = ends[stage] > before ? ends[stage] - before : 0;
+		before = ends[stage];
+	}
+}
+
+/* Everything between the preparation and the result; the job's descriptors and memory stay the caller's. */
+static int run_job(struct jail_job *job, struct pidref *ret_init, struct jail_enforcement *enforcement, struct err *err)
+{
+	uint64_t start_ns = clock_monotonic_ns(), clone_ns;
+	struct pidref child = PIDREF_NONE;
+	struct err told;
+	pid_t pid = clone_child(job, &child.fd, err);
+	int r;
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0) {
+		if (child_run(job, &told) < 0)
+			(void)!send(job->child_socket, &told, sizeof told, MSG_NOSIGNAL);
+		_exit(1);
+	}
+	clone_ns = clock_monotonic_ns();
+	child.pid = pid;
+	close_fd(&job->child_socket);
+	r = serve_child(job, pid, err);
+	if (r == 0)
+		r = await_exec(job, err);
+	if (r < 0) {
+		reap(&child);
+		pidref_done(&child);
+		return r;
+	}
+	fill_enforcement(job, start_ns, clone_ns, enforcement);
+	*ret_init = child;
+	return 0;
+}
+
+/* Descriptors that the child needs must not stand where init's own are put (0 to 3). */
+static int open_channel(struct jail_job *job)
+{
+	int sockets[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	job->parent_socket = sockets[0];
+	job->child_socket = sockets[1];
+	if (job->child_socket <= 3) {
+		r = fd_move_above(job->child_socket, 4);
+		if (r < 0)
+			return r;
+		job->child_socket = r;
+	}
+	r = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (r < 0)
+		return -errno;
+	job->parent_pidfd = r;
+	if (r <= 3)
+		job->parent_pidfd = r = fd_move_above(r, 4);
+	return r < 0 ? r : 0;
+}
+
+static int check_walls(const struct jail_spec *spec, struct err *err)
+{
+	uint32_t missing = 0;
+
+	if (spec->init_fd <= 3)
+		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "init's descriptor must be above 3");
+	/* The filter is loaded by init, which has no hook: as without a kernel that can do it. */
+	if (jail_wall_is_broken(spec, WALL_SECCOMP))
+		return jail_wall_failed(spec, WALL_SECCOMP, EINVAL, &missing, err, "seccomp filters are not available");
+	return 0;
+}
+
+int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jail_enforcement *ret_enforcement,
+	       struct err *err)
+{
+	struct jail_job job = {
+		.spec = spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
+		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+			      (spec->share_network ? 0 : CLONE_NEWNET),
+	};
+	int r = jail_spec_check(spec, err);
+
+	if (r == 0)
+		r = check_walls(spec, err);
+	if (r < 0)
+		return r;
+	job.report = mmap(NULL, sizeof *job.report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (job.report == MAP_FAILED)
+		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
+	r = open_channel(&job);
+	if (r < 0)
+		err_set(err, ERR_INTERNAL, -r, "jail", "cannot make a channel to the child: %s", err_errno_name(-r));
+	if (r == 0 && spec->run_as_root)
+		r = sources_open(spec, &job.trees, err);
+	if (r == 0)
+		r = run_job(&job, ret_init, ret_enforcement, err);
+	sources_free(job.trees, spec->mount_count);
+	close_fd(&job.child_socket);
+	close_fd(&job.parent_socket);
+	close_fd(&job.parent_pidfd);
+	munmap(job.report, sizeof *job.report);
+	return r;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/clone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
+pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
+{
+	int pidfd = FD_NONE;
+	struct clone_args args = {
+		.flags = flags | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
+	};
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		*ret_pidfd = pidfd;
+	return (pid_t)pid;
+}
+
+static int write_map(int dir_fd, const char *file, unsigned inside, unsigned outside)
+{
+	char line[40];
+	int r = str_format(line, sizeof line, "%u %u 1", inside, outside);
+
+	return r < 0 ? r : fd_write_file_at(dir_fd, file, line);
+}
+
+int clone_write_ids(pid_t pid, const struct clone_ids *ids)
+{
+	cleanup_fd int dir = FD_NONE;
+	char path[32];
+	int r = str_format(path, sizeof path, "/proc/%d", (int)pid);
+
+	if (r < 0)
+		return r;
+	dir = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	if (dir < 0)
+		return dir;
+	if (ids->deny_setgroups) {
+		r = fd_write_file_at(dir, "setgroups", "deny");
+		if (r < 0)
+			return r;
+	}
+	r = write_map(dir, "uid_map", ids->uid, ids->host_uid);
+	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid);
+}
+
+int clone_user_namespace(const struct clone_ids *ids)
+{
+	cleanup_fd int pidfd = FD_NONE;
+	char path[40];
+	siginfo_t info;
+	pid_t pid = clone_process(CLONE_NEWUSER, -1, &pidfd);
+	int r, fd = FD_NONE;
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0)
+		for (;;)
+			pause();
+	r = clone_write_ids(pid, ids);
+	if (r == 0)
+		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+	if (r == 0)
+		r = fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && r >= 0)
+		r = -errno;
+	while (waitid((idtype_t)3 /* P_PIDFD */, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		close_fd(&fd);
+	return r < 0 ? r : fd;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* clone3(2) and user namespaces: new processes in new namespaces, and their id maps. */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+/*
+ * A fork(2) with CLONE_* flags; cgroup_fd >= 0 starts the child in that v2 cgroup. 0 in the child, the pid in the
+ * parent with *ret_pidfd (owned), or -errno. No atfork handlers run: the caller has one thread, and the child
+ * makes async-signal-safe calls only.
+ */
+pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd) MUST_USE;
+
+struct clone_ids {
+	uid_t uid, host_uid;   /* inside, outside */
+	gid_t gid, host_gid;
+	int deny_setgroups;    /* needed where the writer is not root */
+};
+
+/* Writes setgroups, uid_map and gid_map of a process in a new user namespace. user_namespaces(7). */
+int clone_write_ids(pid_t pid, const struct clone_ids *ids) MUST_USE;
+
+/* An fd of a new user namespace with this map, for idmapped mounts (mount_setattr(2)). Needs root. */
+int clone_user_namespace(const struct clone_ids *ids) MUST_USE;

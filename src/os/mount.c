@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+enum { UMOUNT_DETACH = 2 /* MNT_DETACH; <sys/mount.h> and <linux/mount.h> exclude each other in glibc 2.36 */ };
+
+int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attributes)
+{
+	cleanup_fd int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+	long fd;
+
+	if (context < 0)
+		return -errno;
+	for (size_t i = 0; i < count; i++) {
+		unsigned command = options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+
+		if (syscall(SYS_fsconfig, context, command, options[i].name, options[i].value, 0) < 0)
+			return -errno;
+	}
+	if (syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, (unsigned)attributes);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int mount_clone(int dir_fd, const char *path, bool recursive)
+{
+	unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (recursive ? AT_RECURSIVE : 0) |
+			 (*path ? 0 : AT_EMPTY_PATH);
+	long fd = syscall(SYS_open_tree, dir_fd, path, flags);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd)
+{
+	struct mount_attr attr = {
+		.attr_set = attributes,
+		.propagation = MS_PRIVATE,
+		.userns_fd = userns_fd >= 0 ? (uint64_t)userns_fd : 0,
+	};
+	unsigned flags = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0);
+
+	return syscall(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
+int mount_attach(int mount_fd, int target_fd)
+{
+	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+
+	return syscall(SYS_move_mount, mount_fd, "", target_fd, "", flags) < 0 ? -errno : 0;
+}
+
+int mount_pivot(int root_fd)
+{
+	/*
+	 * With "." for both, the old root is put on top of the new one, where one detach removes it: no directory
+	 * for it is needed (pivot_root(2), NOTES).
+	 */
+	if (fchdir(root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    syscall(SYS_umount2, ".", UMOUNT_DETACH) < 0 || chdir("/") < 0)
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The file-descriptor mount API of Linux 5.2 to 5.12: mounts are made detached, get all their attributes while
+ * nobody can see them, and are attached by fd, so no path is ever resolved twice. Async-signal-safe throughout.
+ */
+
+#include <linux/mount.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct mount_option {
+	const char *name;
+	const char *value;   /* NULL: a flag */
+};
+
+/* A detached mount of a new file system with MOUNT_ATTR_* attributes. The fd (usable as directory fd), or -errno. */
+int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attributes) MUST_USE;
+
+/*
+ * A detached copy of what (dir_fd, path) names, "" meaning dir_fd itself (an O_PATH fd will do); recursive takes the
+ * mounts below along. dir_fd must belong to the caller's mount namespace. The fd, or -errno.
+ */
+int mount_clone(int dir_fd, const char *path, bool recursive) MUST_USE;
+
+/*
+ * Sets attributes on the mount at fd, and below it if recursive; and cuts it off from the host's propagation, so
+ * that neither a later mount of the host appears in it nor one of ours on the host. userns_fd >= 0 with
+ * MOUNT_ATTR_IDMAP. mount_setattr(2): -EINVAL also where a file system cannot be idmapped, -ENOSYS before 5.12.
+ */
+int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd) MUST_USE;
+
+/* Attaches a detached mount on top of what target_fd names (a file on a file, a directory on a directory). */
+int mount_attach(int mount_fd, int target_fd) MUST_USE;
+
+/* Makes root_fd (the root of a mount) the root directory and the working directory, and detaches the old root. */
+int mount_pivot(int root_fd) MUST_USE;
