@@ -45,8 +45,9 @@ static int store(struct parse *parse, const struct option *option, const char *v
 		struct option_list *list = (struct option_list *)field;
 
 		if (list->count == OPTION_LIST_MAX)
-			return err_set(parse->err, ERR_USAGE, EINVAL, "options", "--%s was given more than %d times",
-				       option->long_name, OPTION_LIST_MAX);
+			return err_set(parse->err, ERR_USAGE, EINVAL, "options",
+				       "--%s was given more than %d times", option->long_name,
+				       OPTION_LIST_MAX);
 		list->values[list->count++] = value;
 	}
 	return 0;
@@ -55,8 +56,8 @@ static int store(struct parse *parse, const struct option *option, const char *v
 static int store_next(struct parse *parse, const struct option *option)
 {
 	if (parse->at >= parse->argc)
-		return err_set(parse->err, ERR_USAGE, EINVAL, "options", "--%s needs a value: %s", option->long_name,
-			       option->argument);
+		return err_set(parse->err, ERR_USAGE, EINVAL, "options", "--%s needs a value: %s",
+			       option->long_name, option->argument);
 	return store(parse, option, take_token(parse));
 }
 
@@ -134,12 +135,18 @@ static int parse_shorts(struct parse *parse, const char *text)
 	return 0;
 }
 
-int options_parse(const struct option *options, size_t count, void *target, int argc, char **argv, bool permute,
-		  int *ret_rest, struct err *err)
+int options_parse(const struct option *options, size_t count, void *target, int argc, char **argv,
+		  bool permute, int *ret_rest, struct err *err)
 {
 	struct parse parse = {
-		.options = options, .count = count, .target = target, .argc = argc, .argv = argv,
-		.at = 1, .front = 1, .err = err,
+		.options = options,
+		.count = count,
+		.target = target,
+		.argc = argc,
+		.argv = argv,
+		.at = 1,
+		.front = 1,
+		.err = err,
 	};
 
 	while (parse.at < argc) {
@@ -193,7 +200,8 @@ int options_print(const struct option *options, size_t count, int fd)
 	for (size_t i = 0; i < count; i++) {
 		buf_put_text(&text, "  ");
 		put_synopsis(&text, &options[i]);
-		buf_printf(&text, "%*s%s\n", (int)(width - synopsis_width(&options[i]) + 3), "", options[i].help);
+		buf_printf(&text, "%*s%s\n", (int)(width - synopsis_width(&options[i]) + 3), "",
+			   options[i].help);
 	}
 	if (buf_error(&text) < 0)
 		return buf_error(&text);

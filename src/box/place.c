@@ -63,20 +63,25 @@ static int check_dir(const char *path, bool make, const char *what, struct err *
 
 	if (stat(path, &st) < 0) {
 		if (errno != ENOENT || !make)
-			return errno == ENOENT ? 0 : err_set(err, ERR_STATE, errno, "state", "the %s directory %s cannot be read: %s",
-							     what, path, strerror(errno));
+			return errno == ENOENT ? 0
+					       : err_set(err, ERR_STATE, errno, "state",
+							 "the %s directory %s cannot be read: %s", what, path,
+							 strerror(errno));
 		r = path_make_directories(AT_FDCWD, path, 0700);
 		if (r < 0 || stat(path, &st) < 0) {
 			r = r < 0 ? r : -errno;
-			err_set(err, ERR_STATE, -r, "state", "the %s directory %s cannot be made: %s", what, path, strerror(-r));
+			err_set(err, ERR_STATE, -r, "state", "the %s directory %s cannot be made: %s", what,
+				path, strerror(-r));
 			err_hint(err, "make it, or set %s to a directory that you can write",
 				 str_equal(what, "state") ? "XDG_STATE_HOME" : "XDG_RUNTIME_DIR");
 			return r;
 		}
 	}
 	if (!is_private_dir(&st)) {
-		err_set(err, ERR_STATE, EPERM, "state", "the %s directory %s does not belong to you alone", what, path);
-		err_hint(err, "its owner must be uid %u and nobody else may write to it (chmod 700)", (unsigned)geteuid());
+		err_set(err, ERR_STATE, EPERM, "state", "the %s directory %s does not belong to you alone",
+			what, path);
+		err_hint(err, "its owner must be uid %u and nobody else may write to it (chmod 700)",
+			 (unsigned)geteuid());
 		return -EPERM;
 	}
 	return 0;
@@ -95,7 +100,9 @@ int session_state_dir(char *out, size_t size, bool make, struct err *err)
 	} else {
 		r = session_home_dir(home, sizeof home);
 		if (r == 0 && !*home) {
-			err_set(err, ERR_STATE, ENOENT, "state", "there is no place for session records: HOME is not set and uid %u has no home directory",
+			err_set(err, ERR_STATE, ENOENT, "state",
+				"there is no place for session records: HOME is not set and uid %u has no "
+				"home directory",
 				(unsigned)geteuid());
 			err_hint(err, "set HOME or XDG_STATE_HOME to a directory that you can write");
 			return -ENOENT;
@@ -203,7 +210,8 @@ int session_project_of(const char *cwd, char *out, size_t size, struct err *err)
 
 	if (r < 0 || stat(out, &st) < 0 || !S_ISDIR(st.st_mode)) {
 		r = r < 0 ? r : -ENOTDIR;
-		return err_set(err, ERR_USAGE, -r, "project", "the directory %s cannot be used: %s", cwd, strerror(-r));
+		return err_set(err, ERR_USAGE, -r, "project", "the directory %s cannot be used: %s", cwd,
+			       strerror(-r));
 	}
 	find_homes(&homes);
 	r = str_copy(at, sizeof at, out);

@@ -23,8 +23,8 @@ enum {
 /* The string members in the order in which they are stored. */
 static const size_t strings[] = {
 #define FIELD(name) offsetof(struct session_record, name)
-	FIELD(name), FIELD(project), FIELD(policy), FIELD(level),
-	FIELD(command), FIELD(cgroups), FIELD(ended), FIELD(audit_head),
+	FIELD(name),	FIELD(project), FIELD(policy), FIELD(level),
+	FIELD(command), FIELD(cgroups), FIELD(ended),  FIELD(audit_head),
 #undef FIELD
 };
 
@@ -42,7 +42,8 @@ void session_record_done(struct session_record *record)
 
 bool session_id_is_valid(const char *text)
 {
-	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == SESSION_ID_SIZE - 1 && !text[SESSION_ID_SIZE - 1];
+	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == SESSION_ID_SIZE - 1 &&
+	       !text[SESSION_ID_SIZE - 1];
 }
 
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size)
@@ -190,7 +191,8 @@ static int list_fill(struct list *list, DIR *dir)
 	return r == 0 ? -errno : r;
 }
 
-int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count, struct err *err)
+int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,
+		 struct err *err)
 {
 	struct list list = { 0 };
 	char path[PATH_MAX];
@@ -210,7 +212,8 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 	}
 	if (r < 0) {
 		list_free(&list);
-		return err_set(err, ERR_STATE, -r, "session", "the sessions in %s cannot be read: %s", state_dir, strerror(-r));
+		return err_set(err, ERR_STATE, -r, "session", "the sessions in %s cannot be read: %s",
+			       state_dir, strerror(-r));
 	}
 	if (list.count)
 		qsort(list.records, list.count, sizeof *list.records, compare_newest_first);
@@ -259,14 +262,15 @@ static int set_not_found(const struct question *question, bool is_ambiguous, str
 	const char *kind = question->live_only ? "running session" : "session";
 
 	if (is_ambiguous)
-		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "more than one %s begins with %s", kind, question->text);
+		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "more than one %s begins with %s", kind,
+			question->text);
 	else if (question->text)
 		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "there is no %s %s", kind, question->text);
 	else
 		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "there is no %s of the project %s", kind,
 			question->project ? question->project : "");
-	err_hint(err, question->live_only ? "`atoll ps` lists those that run, `atoll run -d` starts one" :
-					    "`atoll ps -a` lists all of them");
+	err_hint(err, question->live_only ? "`atoll ps` lists those that run, `atoll run -d` starts one"
+					  : "`atoll ps -a` lists all of them");
 	return -ENOENT;
 }
 

@@ -62,14 +62,16 @@ bool session_project_is_refused(const char *project);
 int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
 
 /*
- * Finds a session: by id, by unique prefix of at least 4 characters of an id, by name (the newest one), or with NULL the newest of the project.
+ * Finds a session: by id, by unique prefix of at least 4 characters of an id, by name (the newest one), or with
+ * NULL the newest of the project (NULL: of all).
  * -ENOENT with ERR_NOT_FOUND and a hint otherwise. live_only leaves ended ones out.
  */
 int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
 		 struct session_record *ret_record, struct err *err) MUST_USE;
 
 /* All sessions, newest first; *ret_records is owned (each with session_record_done, then free). */
-int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count, struct err *err) MUST_USE;
+int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,
+		 struct err *err) MUST_USE;
 
 /* The path of a file of a session, in out[size]. */
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size) MUST_USE;

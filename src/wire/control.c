@@ -9,6 +9,7 @@ int control_exec_put(struct buf *out, const struct control_exec *exec)
 	frame_put_string(out, exec->cwd);
 	frame_put_strv(out, (const char *const *)exec->argv);
 	frame_put_strv(out, (const char *const *)exec->env);
+	frame_put_strv(out, (const char *const *)exec->env_added);
 	return frame_end(out);
 }
 
@@ -25,12 +26,14 @@ int control_exec_get(struct frame *frame, struct control_exec *ret_exec)
 	exec.cwd = frame_get_string(frame);
 	exec.argv = frame_get_strv(frame);
 	exec.env = frame_get_strv(frame);
+	exec.env_added = frame_get_strv(frame);
 	r = frame_finish(frame);
 	if (r == 0 && !exec.argv[0])
 		r = -EBADMSG;
 	if (r < 0) {
 		free(exec.argv);
 		free(exec.env);
+		free(exec.env_added);
 		return r;
 	}
 	*ret_exec = exec;

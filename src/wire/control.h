@@ -19,7 +19,7 @@ enum control_message {
 	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
-	CONTROL_EXITED,          /* u32 exit status as `atoll run` reports it, string ended ("exit", "time", …) */
+	CONTROL_EXITED,          /* u32 exit status as `atoll run` reports it, u32 errno when it could not be started (else 0), string ended */
 	CONTROL_STOPPED,         /* u32 signal */
 	CONTROL_STATUS_JSON,     /* bytes */
 	CONTROL_DONE,            /* u32 0 */
@@ -33,7 +33,8 @@ struct control_exec {
 	uint16_t rows, columns;
 	const char *cwd;         /* NULL: the project */
 	char **argv;
-	char **env;              /* additions: NAME=value, filtered by the policy's env.pass */
+	char **env;              /* the caller's NAME=value, filtered by the policy's env.pass */
+	char **env_added;        /* -e NAME=value: set whatever the policy passes; may be NULL when put */
 };
 
 int control_exec_put(struct buf *out, const struct control_exec *exec) MUST_USE;

@@ -25,9 +25,8 @@ static char *caller_entry(const char *name)
 	return NULL;
 }
 
-int additions_make(const struct option_list *list, bool with_terminal, char *out[ADDITIONS_MAX], struct err *err)
+int additions_make(const struct option_list *list, char *out[ADDITIONS_MAX], struct err *err)
 {
-	static const char *const terminal[] = { "TERM", "COLORTERM" };
 	char shown[SAY_PATH_SIZE];
 	size_t count = 0;
 
@@ -36,15 +35,12 @@ int additions_make(const struct option_list *list, bool with_terminal, char *out
 		size_t length = strcspn(text, "=");
 
 		if (!is_variable_name(text, length)) {
-			err_set(err, ERR_USAGE, EINVAL, "options", "--env %s names no variable", say_path(shown, text));
+			err_set(err, ERR_USAGE, EINVAL, "options", "--env %s names no variable",
+				say_path(shown, text));
 			err_hint(err, "write NAME or NAME=VALUE");
 			return -EINVAL;
 		}
 		out[count] = text[length] ? (char *)text : caller_entry(text);
-		count += out[count] ? 1 : 0;
-	}
-	for (size_t i = 0; with_terminal && i < ARRAY_SIZE(terminal); i++) {
-		out[count] = caller_entry(terminal[i]);
 		count += out[count] ? 1 : 0;
 	}
 	out[count] = NULL;

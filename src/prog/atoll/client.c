@@ -20,7 +20,8 @@ void client_project(char *out, size_t size)
 		out[0] = 0;
 }
 
-/* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its directory's fd. */
+/* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its
+ * directory's fd. */
 static int connect_in(const char *directory, const char *id)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -54,15 +55,20 @@ int client_connect(const struct session_record *record, struct err *err)
 		return r;
 	fd = connect_in(runtime, record->id);
 	if (fd < 0) {
-		err_set(err, ERR_STATE, -fd, "session", "session %s does not answer: %s", record->id, strerror(-fd));
+		err_set(err, ERR_STATE, -fd, "session", "session %s does not answer: %s", record->id,
+			strerror(-fd));
 		if (fd == -ENOENT)
-			err_hint(err, "its control socket is not in %s; sessions started by `atoll run` without -d have none", runtime);
+			err_hint(err,
+				 "its control socket is not in %s; sessions started by `atoll run` without "
+				 "-d have none",
+				 runtime);
 		return fd;
 	}
 	/* What the box answers decides what we tell the user and where our descriptors go. */
 	if (fd_peer_credentials(fd, &uid, &gid, &pid) < 0 || (uid != geteuid() && uid != 0)) {
 		close(fd);
-		return err_set(err, ERR_STATE, EPERM, "session", "the control socket of session %s belongs to somebody else", record->id);
+		return err_set(err, ERR_STATE, EPERM, "session",
+			       "the control socket of session %s belongs to somebody else", record->id);
 	}
 	return fd;
 }
@@ -94,7 +100,8 @@ static int take_error(struct frame *frame, struct err *err)
 	struct err sent;
 
 	if (frame_finish(frame) < 0 || size != sizeof sent)
-		return err_set(err, ERR_INTERNAL, EBADMSG, "session", "the box sent an error that cannot be read");
+		return err_set(err, ERR_INTERNAL, EBADMSG, "session",
+			       "the box sent an error that cannot be read");
 	memcpy(&sent, bytes, sizeof sent);
 	sent.stage[sizeof sent.stage - 1] = 0;
 	sent.message[sizeof sent.message - 1] = 0;
@@ -123,7 +130,8 @@ int client_receive(int socket_fd, struct buf *scratch, struct client_answer *ret
 	r = n < 0 ? (int)n : frame_open(&answer.frame, bytes, (size_t)n);
 	if (r < 0) {
 		close_fd(&answer.fd);
-		return err_set(err, ERR_STATE, -r, "session", "the session's answer cannot be read: %s", strerror(-r));
+		return err_set(err, ERR_STATE, -r, "session", "the session's answer cannot be read: %s",
+			       strerror(-r));
 	}
 	if (answer.frame.type == CONTROL_ERROR) {
 		close_fd(&answer.fd);
@@ -146,6 +154,7 @@ int client_send(int socket_fd, uint16_t type, size_t count, uint32_t value, stru
 	if (r == 0)
 		r = frame_send(socket_fd, &out, NULL, 0);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "session", "the session cannot be asked: %s", strerror(-r));
+		return err_set(err, ERR_STATE, -r, "session", "the session cannot be asked: %s",
+			       strerror(-r));
 	return 0;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The client's end of a session's control socket (wire/control.h): finding the session, one request, its answers. */
+/*
+ * The client's end of a session's control socket (wire/control.h): finding the session, one request, its answers.
+ * Used by the verbs of `atoll` that speak to a running box.
+ */
 
 #include <stdbool.h>
 

@@ -21,6 +21,11 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
+/* As console_detect() says it: a pty takes the place of all three streams, or of none. */
+enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO };
+
+extern char **environ;
+
 struct exec_options {
 	const char *cwd;
 	struct option_list env;
@@ -28,9 +33,12 @@ struct exec_options {
 };
 
 static const struct option options[] = {
-	{ 'e', "env", "NAME[=VALUE]", "set a variable that the policy passes", OPTION_LIST, offsetof(struct exec_options, env) },
-	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, offsetof(struct exec_options, cwd) },
-	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, offsetof(struct exec_options, no_tty) },
+	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST,
+	  offsetof(struct exec_options, env) },
+	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT,
+	  offsetof(struct exec_options, cwd) },
+	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG,
+	  offsetof(struct exec_options, no_tty) },
 };
 
 const struct cmd_options cmd_exec_options = { options, ARRAY_SIZE(options) };
@@ -43,11 +51,13 @@ struct attendance {
 	struct console console;
 	bool has_console, is_over;
 	int status;
+	char command[SAY_PATH_SIZE]; /* for messages */
 	struct buf scratch;
 	struct err *err;
 };
 
-/* The client may be stopped only after the command has: else it would go on in a terminal that the shell took back. */
+/* The client may be stopped only after the command has: else it would go on in a terminal that the shell took
+ * back. */
 static int stop_with_command(struct attendance *attendance)
 {
 	if (attendance->has_console)
@@ -58,8 +68,8 @@ static int stop_with_command(struct attendance *attendance)
 		int r = console_resume(&attendance->console);
 
 		if (r < 0)
-			return err_set(attendance->err, ERR_INTERNAL, -r, "terminal", "the terminal cannot be taken again: %s",
-				       strerror(-r));
+			return err_set(attendance->err, ERR_INTERNAL, -r, "terminal",
+				       "the terminal cannot be taken again: %s", strerror(-r));
 	}
 	return client_send(attendance->socket_fd, CONTROL_CONTINUE, 0, 0, attendance->err);
 }
@@ -70,16 +80,32 @@ static int join_terminal(struct attendance *attendance, int *master_fd)
 
 	if (*master_fd < 0)
 		return 0;
-	r = console_open(&attendance->console, &attendance->loop, STDIN_FILENO, take_fd(master_fd), NULL, NULL);
+	r = console_open(&attendance->console, &attendance->loop, take_fd(master_fd), true, NULL, NULL);
 	if (r < 0)
-		return err_set(attendance->err, ERR_INTERNAL, -r, "terminal", "the terminal cannot be joined: %s", strerror(-r));
+		return err_set(attendance->err, ERR_INTERNAL, -r, "terminal",
+			       "the terminal cannot be joined: %s", strerror(-r));
 	attendance->has_console = true;
 	return 0;
 }
 
+/* 127 is the command's own status too: only with an errno does it mean that there was none. */
+static int take_exit(struct attendance *attendance, struct frame *frame)
+{
+	uint32_t status = frame_get_u32(frame), errnum = frame_get_u32(frame);
+
+	if (!frame_get_string(frame) || frame_finish(frame) < 0 || status > 255)
+		return -EPROTO;
+	attendance->status = (int)status;
+	attendance->is_over = true;
+	if (!errnum)
+		return 0;
+	return err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum,
+		       "exec", "%s cannot be started: %s", attendance->command, strerror((int)errnum));
+}
+
 static int take_answer(struct attendance *attendance, struct client_answer *answer)
 {
-	uint32_t value;
+	int r;
 
 	switch (answer->frame.type) {
 	case CONTROL_STARTED:
@@ -87,16 +113,15 @@ static int take_answer(struct attendance *attendance, struct client_answer *answ
 	case CONTROL_STOPPED:
 		return stop_with_command(attendance);
 	case CONTROL_EXITED:
-		value = frame_get_u32(&answer->frame);
-		if (!frame_get_string(&answer->frame) || frame_finish(&answer->frame) < 0 || value > 255)
-			break;
-		attendance->status = (int)value;
-		attendance->is_over = true;
-		return 0;
+		r = take_exit(attendance, &answer->frame);
+		if (r != -EPROTO)
+			return r;
+		break;
 	default:
 		break;
 	}
-	return err_set(attendance->err, ERR_INTERNAL, EPROTO, "session", "the session sent an answer that makes no sense");
+	return err_set(attendance->err, ERR_INTERNAL, EPROTO, "session",
+		       "the session sent an answer that makes no sense");
 }
 
 static int on_answer(void *context, uint32_t events)
@@ -149,10 +174,16 @@ static int attend(struct attendance *attendance)
 	if (r < 0)
 		return r;
 	attendance->socket_source = (struct loop_source){
-		.fd = attendance->socket_fd, .events = EPOLLIN, .ready = on_answer, .context = attendance,
+		.fd = attendance->socket_fd,
+		.events = EPOLLIN,
+		.ready = on_answer,
+		.context = attendance,
 	};
 	attendance->signal_source = (struct loop_source){
-		.fd = attendance->signal_fd, .events = EPOLLIN, .ready = on_signal, .context = attendance,
+		.fd = attendance->signal_fd,
+		.events = EPOLLIN,
+		.ready = on_signal,
+		.context = attendance,
 	};
 	r = loop_add(&attendance->loop, &attendance->socket_source);
 	if (r == 0)
@@ -166,7 +197,8 @@ static int attend(struct attendance *attendance)
 }
 
 /* Where the command starts, as the sandbox names it; NULL leaves it to the session. */
-static int find_cwd(const char *given, const char *project, char out[PATH_MAX], const char **ret_cwd, struct err *err)
+static int find_cwd(const char *given, const char *project, char out[PATH_MAX], const char **ret_cwd,
+		    struct err *err)
 {
 	*ret_cwd = NULL;
 	if (given) {
@@ -189,36 +221,38 @@ static int send_request(struct attendance *attendance, const struct control_exec
 	if (r == 0)
 		r = frame_send(attendance->socket_fd, &out, fds, ARRAY_SIZE(fds));
 	if (r == -ENOBUFS || r == -EMSGSIZE) {
-		err_set(attendance->err, ERR_USAGE, E2BIG, "exec", "the command and its variables are larger than %d bytes",
-			FRAME_MESSAGE_MAX);
+		err_set(attendance->err, ERR_USAGE, E2BIG, "exec",
+			"the command and its variables are larger than %d bytes", FRAME_MESSAGE_MAX);
 		err_hint(attendance->err, "put them into a file that the command reads");
 		return -E2BIG;
 	}
 	if (r < 0)
-		return err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s", strerror(-r));
+		return err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s",
+			       strerror(-r));
 	return 0;
 }
 
-static int run_in(struct session_record *record, int socket_fd, const struct exec_options *given, char **command,
-		  struct err *err)
+static int run_in(struct session_record *record, int socket_fd, const struct exec_options *given,
+		  char **command, struct err *err)
 {
 	struct attendance attendance = { .socket_fd = socket_fd, .signal_fd = FD_NONE, .err = err };
 	char cwd[PATH_MAX], *added[ADDITIONS_MAX];
-	struct control_exec request = { .argv = command, .env = added };
+	struct control_exec request = { .argv = command, .env = environ, .env_added = added };
 	int r = find_cwd(given->cwd, record->project, cwd, &request.cwd, err);
 
 	if (r == 0)
-		r = additions_make(&given->env, true, added, err);
+		r = additions_make(&given->env, added, err);
 	if (r < 0)
 		return r;
-	if (!given->no_tty && console_detect() == 0) {
+	if (!given->no_tty && console_detect() == ALL_STREAMS) {
 		request.flags |= CONTROL_EXEC_TTY;
-		console_size(STDIN_FILENO, &request.rows, &request.columns);
+		console_size(&request.rows, &request.columns);
 	}
+	say_path(attendance.command, command[0]);
 	attendance.signal_fd = block_signals();
 	if (attendance.signal_fd < 0)
-		return err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec", "signals cannot be passed on: %s",
-			       strerror(-attendance.signal_fd));
+		return err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec",
+			       "signals cannot be passed on: %s", strerror(-attendance.signal_fd));
 	buf_init(&attendance.scratch, FRAME_MESSAGE_MAX);
 	r = send_request(&attendance, &request);
 	if (r == 0)
@@ -255,7 +289,8 @@ int cmd_exec(int argc, char **argv, struct err *err)
 	}
 	r = fd_secure_standard();
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "exec", "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+		return err_set(err, ERR_INTERNAL, -r, "exec",
+			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
 	r = client_open(session, &record, &socket_fd, err);
 	return r < 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);

@@ -23,7 +23,8 @@ static int show_overview(struct err *err)
 	cleanup_buf struct buf text;
 
 	buf_init(&text, 16 << 10);
-	buf_put_text(&text, "atoll runs AI agents, and the code they write, inside a boundary that you can see and audit.\n\n"
+	buf_put_text(&text, "atoll runs AI agents, and the code they write, inside a boundary that you can "
+			    "see and audit.\n\n"
 			    "usage: atoll VERB …\n\n");
 	for (size_t i = 0; i < cmd_count; i++)
 		buf_printf(&text, "  %-9s %s\n", cmd_table[i].name, cmd_table[i].summary);
@@ -39,11 +40,13 @@ int cmd_show_help(const char *name)
 	struct err err;
 
 	buf_init(&text, 4 << 10);
-	buf_printf(&text, "usage: atoll %s%s%s\n\n%s\n", cmd->name, *cmd->arguments ? " " : "", cmd->arguments, cmd->summary);
+	buf_printf(&text, "usage: atoll %s%s%s\n\n%s\n", cmd->name, *cmd->arguments ? " " : "",
+		   cmd->arguments, cmd->summary);
 	if (cmd->options->count)
 		buf_put_text(&text, "\n");
 	if (say_out(&text, &err) < 0 ||
-	    (cmd->options->count && options_print(cmd->options->rows, cmd->options->count, STDOUT_FILENO) < 0))
+	    (cmd->options->count &&
+	     options_print(cmd->options->rows, cmd->options->count, STDOUT_FILENO) < 0))
 		return 125;
 	return 0;
 }
@@ -64,7 +67,8 @@ int cmd_help(int argc, char **argv, struct err *err)
 	if (!cmd_find(argv[rest])) {
 		char shown[SAY_PATH_SIZE];
 
-		err_set(err, ERR_USAGE, EINVAL, "help", "%s is no verb of atoll", say_path(shown, argv[rest]));
+		err_set(err, ERR_USAGE, EINVAL, "help", "%s is no verb of atoll",
+			say_path(shown, argv[rest]));
 		err_hint(err, "`atoll help` lists them");
 		return -EINVAL;
 	}

@@ -112,7 +112,8 @@ static void make_row(struct row *row, const struct session_record *record, uint6
 		buf_printf(&state, "%s %d", *record->ended ? record->ended : "exit", (int)record->exit);
 		set_cell(row, 2, buf_text(&state));
 	}
-	num_format_duration_human(until > record->started_ns ? (until - record->started_ns) / NS_PER_MS : 0, text);
+	num_format_duration_human(until > record->started_ns ? (until - record->started_ns) / NS_PER_MS : 0,
+				  text);
 	set_cell(row, 3, !record->is_live && !record->ended_ns ? "" : text);
 	set_cell(row, 4, record->policy);
 	set_cell(row, 5, record->project);
@@ -139,14 +140,16 @@ static void put_table(struct buf *out, const struct row *rows, size_t count)
 				widths[c] = width_of(rows[i].cells[c]);
 	for (size_t i = 0; i < count; i++) {
 		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
-			buf_printf(out, "%s%*s", rows[i].cells[c], (int)(widths[c] - width_of(rows[i].cells[c]) + 2), "");
+			buf_printf(out, "%s%*s", rows[i].cells[c],
+				   (int)(widths[c] - width_of(rows[i].cells[c]) + 2), "");
 		buf_printf(out, "%s\n", rows[i].cells[COLUMN_COUNT - 1]);
 	}
 }
 
 static int put_people(struct buf *out, const struct session_record *records, size_t count, bool all)
 {
-	static const char *const titles[COLUMN_COUNT] = { "ID", "NAME", "STATE", "TIME", "POLICY", "PROJECT", "COMMAND" };
+	static const char *const titles[COLUMN_COUNT] = { "ID",	    "NAME",    "STATE",	 "TIME",
+							  "POLICY", "PROJECT", "COMMAND" };
 	struct row *rows = calloc(count + 1, sizeof *rows);
 	uint64_t now_ns = clock_realtime_ns();
 	size_t used = 1;
@@ -163,7 +166,8 @@ static int put_people(struct buf *out, const struct session_record *records, siz
 	return 0;
 }
 
-static int show(const struct ps_options *given, const struct session_record *records, size_t count, struct err *err)
+static int show(const struct ps_options *given, const struct session_record *records, size_t count,
+		struct err *err)
 {
 	cleanup_buf struct buf text;
 	int r = 0;
@@ -192,7 +196,8 @@ int cmd_ps(int argc, char **argv, struct err *err)
 	if (r == 1)
 		return cmd_show_help("ps");
 	if (r == 0 && rest < argc)
-		r = err_set(err, ERR_USAGE, EINVAL, "ps", "it takes no names; it lists all of your sandboxes");
+		r = err_set(err, ERR_USAGE, EINVAL, "ps",
+			    "it takes no names; it lists all of your sandboxes");
 	if (r == 0)
 		r = session_state_dir(state, sizeof state, false, err);
 	if (r == 0)

@@ -16,14 +16,21 @@ struct run_options {
 
 static const struct option options[] = {
 #define AT(field) offsetof(struct run_options, field)
-	{ 'p', "policy", "POLICY", "use this policy: a name that atoll ships or a file", OPTION_TEXT, AT(front.policy) },
-	{ 't', "trust", "LEVEL", "trust level: none, low, medium (default), high or full", OPTION_TEXT, AT(front.trust) },
-	{ 'd', "detach", NULL, "leave the sandbox running in the background and print its id", OPTION_FLAG, AT(detach) },
-	{ 'n', "name", "NAME", "give the session a name that other verbs understand", OPTION_TEXT, AT(front.name) },
-	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST, AT(front.env) },
+	{ 'p', "policy", "POLICY", "use this policy: a name that atoll ships or a file", OPTION_TEXT,
+	  AT(front.policy) },
+	{ 't', "trust", "LEVEL", "trust level: none, low, medium (default), high or full", OPTION_TEXT,
+	  AT(front.trust) },
+	{ 'd', "detach", NULL, "leave the sandbox running in the background and print its id", OPTION_FLAG,
+	  AT(detach) },
+	{ 'n', "name", "NAME", "give the session a name that other verbs understand", OPTION_TEXT,
+	  AT(front.name) },
+	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST,
+	  AT(front.env) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(front.cwd) },
-	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git", OPTION_TEXT, AT(front.project) },
-	{ 0, "report", "FILE", "write what happened to FILE as one JSON object", OPTION_TEXT, AT(front.report) },
+	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git",
+	  OPTION_TEXT, AT(front.project) },
+	{ 0, "report", "FILE", "write what happened to FILE as one JSON object", OPTION_TEXT,
+	  AT(front.report) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "json", NULL, "with --detach: print one JSON object", OPTION_FLAG, AT(json) },
@@ -50,24 +57,29 @@ static int check_options(const struct run_options *given, bool has_command, stru
 		return -EINVAL;
 	}
 	if (given->json && !given->detach)
-		return err_set(err, ERR_USAGE, EINVAL, "run", "--json goes with --detach; --report FILE is for other runs");
+		return err_set(err, ERR_USAGE, EINVAL, "run",
+			       "--json goes with --detach; --report FILE is for other runs");
 	if (given->front.report && str_equal(given->front.report, "-"))
-		return err_set(err, ERR_USAGE, EINVAL, "run", "--report needs a file: stdout belongs to the command");
+		return err_set(err, ERR_USAGE, EINVAL, "run",
+			       "--report needs a file: stdout belongs to the command");
 	if (given->front.report && !*given->front.report)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--report needs a file, not an empty name");
 	if (given->front.policy && !*given->front.policy)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--policy needs a policy, not an empty name");
 	if (given->front.name && !is_name_valid(given->front.name)) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session", say_path(shown, given->front.name));
-		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session",
+			say_path(shown, given->front.name));
+		err_hint(err,
+			 "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}
 	if (given->front.trust && names_find(trust_level_names, TRUST_COUNT, given->front.trust) < 0) {
 		const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, given->front.trust);
 
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level", say_path(shown, given->front.trust));
-		err_hint(err, "%s%s; the levels are none, low, medium, high and full", nearest ? "did you mean " : "use one",
-			 nearest ? nearest : "");
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level",
+			say_path(shown, given->front.trust));
+		err_hint(err, "%s%s; the levels are none, low, medium, high and full",
+			 nearest ? "did you mean " : "use one", nearest ? nearest : "");
 		return -EINVAL;
 	}
 	return 0;

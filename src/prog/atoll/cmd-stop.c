@@ -15,7 +15,8 @@ struct stop_options {
 };
 
 static const struct option options[] = {
-	{ 'a', "all", NULL, "stop every running sandbox of yours", OPTION_FLAG, offsetof(struct stop_options, all) },
+	{ 'a', "all", NULL, "stop every running sandbox of yours", OPTION_FLAG,
+	  offsetof(struct stop_options, all) },
 	{ 't', "time", "GRACE", "how long commands may take to end before they are killed (5s)", OPTION_TEXT,
 	  offsetof(struct stop_options, time) },
 };
@@ -39,8 +40,9 @@ static int stop_one(const struct session_record *record, uint32_t grace_ms, stru
 	if (r < 0)
 		return err->errnum == ECONNRESET || err->errnum == EPIPE ? 0 : r;
 	close_fd(&answer.fd);
-	return answer.frame.type == CONTROL_DONE ? 0 : err_set(err, ERR_STATE, EPROTO, "session", "session %s gave no clear answer",
-							       record->id);
+	return answer.frame.type == CONTROL_DONE ? 0
+						 : err_set(err, ERR_STATE, EPROTO, "session",
+							   "session %s gave no clear answer", record->id);
 }
 
 static int stop_named(const char *state, char **names, uint32_t grace_ms, struct err *err)
@@ -94,19 +96,22 @@ int cmd_stop(int argc, char **argv, struct err *err)
 	if (r < 0)
 		return r;
 	if (given.all == (rest < argc)) {
-		err_set(err, ERR_USAGE, EINVAL, "stop", given.all ? "--all and names exclude each other" : "which session?");
+		err_set(err, ERR_USAGE, EINVAL, "stop",
+			given.all ? "--all and names exclude each other" : "which session?");
 		err_hint(err, "atoll stop ID…, or atoll stop --all; `atoll ps` lists them");
 		return -EINVAL;
 	}
 	if (given.time && (num_parse_duration(given.time, &grace_ms) < 0 || grace_ms > GRACE_MAX_MS)) {
 		char shown[SAY_PATH_SIZE];
 
-		err_set(err, ERR_USAGE, EINVAL, "stop", "--time %s is no duration up to 24h", say_path(shown, given.time));
+		err_set(err, ERR_USAGE, EINVAL, "stop", "--time %s is no duration up to 24h",
+			say_path(shown, given.time));
 		err_hint(err, "write it like 0s, 500ms, 10s or 2m");
 		return -EINVAL;
 	}
 	r = session_state_dir(state, sizeof state, false, err);
 	if (r < 0)
 		return r;
-	return given.all ? stop_all(state, (uint32_t)grace_ms, err) : stop_named(state, argv + rest, (uint32_t)grace_ms, err);
+	return given.all ? stop_all(state, (uint32_t)grace_ms, err)
+			 : stop_named(state, argv + rest, (uint32_t)grace_ms, err);
 }

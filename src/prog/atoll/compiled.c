@@ -36,8 +36,8 @@ static int64_t timespec_ns(struct timespec time)
 }
 
 /*
- * Everything that decides which policy this is, each with its NUL so that the pieces cannot run into each other.
- * The compiler counts too: another build of the same version may compile differently.
+ * Everything that decides which policy this is, each with its NUL so that the pieces cannot run into each
+ * other. The compiler counts too: another build of the same version may compile differently.
  */
 static int cache_path(const struct compiled_request *request, char out[PATH_MAX])
 {
@@ -49,8 +49,13 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 		int64_t mtime_ns;
 	} numbers;
 	const char *texts[] = {
-		ATOLL_VERSION, request->level ? request->level : "", request->policy ? request->policy : "",
-		request->project, request->home, request->config_home, request->programs_dir,
+		ATOLL_VERSION,
+		request->level ? request->level : "",
+		request->policy ? request->policy : "",
+		request->project,
+		request->home,
+		request->config_home,
+		request->programs_dir,
 	};
 	struct hash_piece pieces[ARRAY_SIZE(texts) + 1];
 	char compiler[PATH_MAX], hex[HASH_HEX_SIZE];
@@ -77,8 +82,9 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 }
 
 /*
- * A file changed twice within one tick of the file system's clock keeps its ctime: what changed shortly before
- * it was compiled is compiled again (git calls such an entry racily clean). ctime, since utimes(2) cannot set it.
+ * A file changed twice within one tick of the file system's clock keeps its ctime: what changed shortly
+ * before it was compiled is compiled again (git calls such an entry racily clean). ctime, since utimes(2)
+ * cannot set it.
  */
 static bool is_source_fresh(const struct snapshot_source *source, int64_t compiled_ns)
 {
@@ -130,7 +136,8 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 07777) != 0600 || st.st_nlink != 1)
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 07777) != 0600 ||
+	    st.st_nlink != 1)
 		return -EPERM;
 	if (st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
 		return -EFBIG;
@@ -143,7 +150,8 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 	if (r < 0)
 		return r;
 	policy = snapshot_policy(compiled.snapshot);
-	if (!str_equal(policy->project, request->project) || !is_fresh(compiled.snapshot, timespec_ns(st.st_mtim)))
+	if (!str_equal(policy->project, request->project) ||
+	    !is_fresh(compiled.snapshot, timespec_ns(st.st_mtim)))
 		return -ESTALE;
 	*ret_compiled = compiled;
 	compiled = (struct compiled){ 0 };
@@ -191,12 +199,14 @@ static int wait_compiler(pid_t pid, struct err *err)
 
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return err_set(err, ERR_INTERNAL, errno, "policy", "atoll-policy cannot be waited for: %s", strerror(errno));
+			return err_set(err, ERR_INTERNAL, errno, "policy",
+				       "atoll-policy cannot be waited for: %s", strerror(errno));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) < 125)
 		return 1;
-	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d",
+		       WIFSIGNALED(status) ? "signal" : "status",
 		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -216,10 +226,13 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
 	const char *const pairs[][2] = {
-		{ "--level", request->level },        { "--policy", request->policy },
-		{ "--project", request->project },    { "--home", *request->home ? request->home : NULL },
+		{ "--level", request->level },
+		{ "--policy", request->policy },
+		{ "--project", request->project },
+		{ "--home", *request->home ? request->home : NULL },
 		{ "--config-home", *request->config_home ? request->config_home : NULL },
-		{ "--policies", policies },           { "--output-fd", number },
+		{ "--policies", policies },
+		{ "--output-fd", number },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		if (!pairs[i][1])
@@ -244,7 +257,8 @@ static int compile(const struct compiled_request *request, struct compiled *ret_
 	int r;
 
 	if (fd < 0)
-		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s", strerror(errno));
+		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s",
+			       strerror(errno));
 	r = run_compiler(request, fd, err);
 	if (r != 0)
 		return r;
@@ -257,8 +271,10 @@ static int compile(const struct compiled_request *request, struct compiled *ret_
 	if (r == 0)
 		r = view(take_ptr(bytes), (size_t)st.st_size, ret_compiled);
 	if (r < 0) {
-		err_set(err, ERR_INTERNAL, -r, "policy", "atoll-policy wrote a snapshot that this atoll cannot read");
-		err_hint(err, "the programs beside %s are of different versions; install atoll again", request->programs_dir);
+		err_set(err, ERR_INTERNAL, -r, "policy",
+			"atoll-policy wrote a snapshot that this atoll cannot read");
+		err_hint(err, "the programs beside %s are of different versions; install atoll again",
+			 request->programs_dir);
 	}
 	return r;
 }
@@ -269,7 +285,8 @@ int compiled_get(const struct compiled_request *request, struct compiled *ret_co
 	int r = cache_path(request, path);
 
 	if (r < 0) {
-		err_set(err, ERR_STATE, -r, "policy", "atoll-policy is not usable in %s: %s", request->programs_dir, strerror(-r));
+		err_set(err, ERR_STATE, -r, "policy", "atoll-policy is not usable in %s: %s",
+			request->programs_dir, strerror(-r));
 		err_hint(err, "atoll's programs belong into one directory; install atoll again");
 		return r;
 	}

@@ -11,7 +11,8 @@
 /* What an option's argument or a verb's words can be completed to. */
 static bool is_path_argument(const char *argument)
 {
-	return argument && (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY"));
+	return argument &&
+	       (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY"));
 }
 
 static const char *words_of_argument(const char *argument)
@@ -73,8 +74,10 @@ static void bash_values(struct buf *out, const struct cmd *cmd)
 		if (words)
 			buf_printf(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words);
 		else
-			buf_printf(out, ") %s; return ;;\n", is_path_argument(option->argument) ?
-							     "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))" : "COMPREPLY=()");
+			buf_printf(out, ") %s; return ;;\n",
+				   is_path_argument(option->argument)
+					   ? "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))"
+					   : "COMPREPLY=()");
 	}
 }
 
@@ -82,21 +85,24 @@ static void put_bash(struct buf *out)
 {
 	buf_put_text(out, "# bash completion for atoll; made by `atoll help --completion bash`\n"
 			  "_atoll()\n{\n"
-			  "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i\n"
+			  "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
+			  "verb=${COMP_WORDS[1]} i\n"
 			  "\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W '");
 	put_verbs(out);
-	buf_put_text(out, "' -- \"$cur\"))\n\t\treturn\n\tfi\n"
-			  "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-			  "\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
-			  "\t\t\t_command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -- \"$cur\"))\n"
-			  "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
+	buf_put_text(out,
+		     "' -- \"$cur\"))\n\t\treturn\n\tfi\n"
+		     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+		     "\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
+		     "\t\t\t_command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -- \"$cur\"))\n"
+		     "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
 	for (size_t i = 0; i < cmd_count; i++)
 		bash_values(out, &cmd_table[i]);
 	buf_put_text(out, "\tesac\n\tcase $verb in\n");
 	for (size_t i = 0; i < cmd_count; i++) {
 		const struct cmd *cmd = &cmd_table[i];
 
-		buf_printf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '", cmd->name);
+		buf_printf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '",
+			   cmd->name);
 		bash_options(out, cmd);
 		buf_put_text(out, "' -- \"$cur\"))\n\t\telse\n\t\t\tCOMPREPLY=($(compgen ");
 		if (str_equal(cmd->name, "run"))
@@ -155,9 +161,10 @@ static void zsh_option(struct buf *out, const struct option *option)
 
 static void put_zsh(struct buf *out)
 {
-	buf_put_text(out, "#compdef atoll\n# zsh completion for atoll; made by `atoll help --completion zsh`\n"
-			  "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps -q 2>/dev/null)\"})\n"
-			  "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
+	buf_put_text(out,
+		     "#compdef atoll\n# zsh completion for atoll; made by `atoll help --completion zsh`\n"
+		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps -q 2>/dev/null)\"})\n"
+		     "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
 	for (size_t i = 0; i < cmd_count; i++) {
 		buf_printf(out, "\t\t'%s:", cmd_table[i].name);
 		put_quoted(out, cmd_table[i].summary);
@@ -196,7 +203,8 @@ static void fish_quoted(struct buf *out, const char *text)
 
 static void put_fish(struct buf *out)
 {
-	buf_put_text(out, "# fish completion for atoll; made by `atoll help --completion fish`\ncomplete -c atoll -f\n");
+	buf_put_text(out, "# fish completion for atoll; made by `atoll help --completion fish`\ncomplete -c "
+			  "atoll -f\n");
 	for (size_t i = 0; i < cmd_count; i++) {
 		const struct cmd *cmd = &cmd_table[i];
 
@@ -207,7 +215,8 @@ static void put_fish(struct buf *out)
 			const struct option *option = &cmd->options->rows[k];
 			const char *words = words_of_argument(option->argument);
 
-			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, option->long_name);
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -l %s",
+				   cmd->name, option->long_name);
 			if (option->short_name)
 				buf_printf(out, " -s %c", option->short_name);
 			if (words)
@@ -219,13 +228,17 @@ static void put_fish(struct buf *out)
 			buf_put_char(out, '\n');
 		}
 		if (*words_of_verb(cmd->name))
-			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name,
-				   words_of_verb(cmd->name));
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '%s'\n",
+				   cmd->name, words_of_verb(cmd->name));
 		if (takes_session(cmd->name))
-			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps -q 2>/dev/null)'\n",
+			buf_printf(out,
+				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps -q "
+				   "2>/dev/null)'\n",
 				   cmd->name);
 		if (takes_command(cmd->name))
-			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_subcommand)'\n",
+			buf_printf(out,
+				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a "
+				   "'(__fish_complete_subcommand)'\n",
 				   cmd->name);
 	}
 }
@@ -239,7 +252,8 @@ int completion_print(const char *shell, struct err *err)
 	char shown[SAY_PATH_SIZE];
 
 	if (which < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "help", "there is no completion for %s", say_path(shown, shell));
+		err_set(err, ERR_USAGE, EINVAL, "help", "there is no completion for %s",
+			say_path(shown, shell));
 		err_hint(err, "name bash, zsh or fish");
 		return -EINVAL;
 	}

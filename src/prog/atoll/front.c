@@ -84,14 +84,17 @@ static int hand_over(const struct run_request *request, const struct compiled *c
 	buf_init(&frame, FRAME_MEMFD_MAX);
 	r = run_request_put(&frame, request);
 	if (r < 0) {
-		err_set(err, ERR_USAGE, -r, "run", "command and environment together are larger than %d bytes", FRAME_MEMFD_MAX);
+		err_set(err, ERR_USAGE, -r, "run",
+			"command and environment together are larger than %d bytes", FRAME_MEMFD_MAX);
 		return r;
 	}
 	r = place_fd(fd_memfd_sealed("request", frame.bytes, frame.size), REQUEST_FD);
 	if (r == 0)
-		r = place_fd(fd_memfd_sealed("snapshot", compiled->bytes, compiled->size), REQUEST_SNAPSHOT_FD);
+		r = place_fd(fd_memfd_sealed("snapshot", compiled->bytes, compiled->size),
+			     REQUEST_SNAPSHOT_FD);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "the request cannot be handed to atoll-box: %s", strerror(-r));
+		return err_set(err, ERR_INTERNAL, -r, "run", "the request cannot be handed to atoll-box: %s",
+			       strerror(-r));
 	r = path_join(program, sizeof program, programs, "atoll-box");
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "run", "the path of atoll's programs is too long");
@@ -102,13 +105,18 @@ static int hand_over(const struct run_request *request, const struct compiled *c
 }
 
 /* 1 when atoll-policy has told the user what is wrong. */
-static int find_policy(const struct front_options *given, const struct places *places, struct compiled *ret_compiled,
-		       struct err *err)
+static int find_policy(const struct front_options *given, const struct places *places,
+		       struct compiled *ret_compiled, struct err *err)
 {
 	char policy[PATH_MAX];
 	struct compiled_request request = {
-		.level = given->trust, .policy = given->policy, .project = places->project, .home = places->home,
-		.config_home = places->config_home, .programs_dir = places->programs, .state_dir = places->state,
+		.level = given->trust,
+		.policy = given->policy,
+		.project = places->project,
+		.home = places->home,
+		.config_home = places->config_home,
+		.programs_dir = places->programs,
+		.state_dir = places->state,
 	};
 	int r;
 
@@ -128,10 +136,12 @@ static int secure_fds(struct err *err)
 	int r = fd_secure_standard();
 
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+		return err_set(err, ERR_INTERNAL, -r, "run",
+			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
 	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
-		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s", strerror(errno));
+		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s",
+			       strerror(errno));
 	return 0;
 }
 
@@ -141,10 +151,20 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
 	struct places places;
 	struct run_request request = {
-		.flags = given->flags, .session = session, .name = given->name, .project = places.project,
-		.cwd = places.cwd, .home = places.home, .state_dir = places.state, .runtime_dir = places.runtime,
-		.test_break = getenv("ATOLL_TEST_BREAK"), .test_limits = getenv("ATOLL_TEST_LIMITS"),
-		.started_ns = started_ns, .argv = command, .env = environ, .env_added = added,
+		.flags = given->flags,
+		.session = session,
+		.name = given->name,
+		.project = places.project,
+		.cwd = places.cwd,
+		.home = places.home,
+		.state_dir = places.state,
+		.runtime_dir = places.runtime,
+		.test_break = getenv("ATOLL_TEST_BREAK"),
+		.test_limits = getenv("ATOLL_TEST_LIMITS"),
+		.started_ns = started_ns,
+		.argv = command,
+		.env = environ,
+		.env_added = added,
 	};
 	char init[PATH_MAX];
 	int r = secure_fds(err);
@@ -152,7 +172,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	if (r == 0)
 		r = places_find(&places, given->project, given->cwd, err);
 	if (r == 0)
-		r = additions_make(&given->env, false, added, err);
+		r = additions_make(&given->env, added, err);
 	if (r == 0 && given->report) {
 		r = places_absolute(given->report, "report", report, err);
 		request.report_path = report;

@@ -36,7 +36,9 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *option, *verb;
-	} aliases[] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" }, { "-V", "version" } };
+	} aliases[] = {
+		{ "--help", "help" }, { "-h", "help" }, { "--version", "version" }, { "-V", "version" }
+	};
 	struct err err = { 0 };
 	char *help[] = { (char *)"help", NULL };
 	int status;

@@ -18,11 +18,12 @@ int places_cwd(char out[PATH_MAX], struct err *err)
 		err_set(err, ERR_USAGE, ENOENT, "cwd", "the working directory does not exist any more");
 		err_hint(err, "cd to a directory that does");
 	} else if (errno == ERANGE || errno == ENAMETOOLONG) {
-		err_set(err, ERR_USAGE, ENAMETOOLONG, "cwd", "the path of the working directory is longer than %d bytes",
-			PATH_MAX - 1);
+		err_set(err, ERR_USAGE, ENAMETOOLONG, "cwd",
+			"the path of the working directory is longer than %d bytes", PATH_MAX - 1);
 		err_hint(err, "cd to a directory with a shorter path");
 	} else {
-		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be read: %s", strerror(errno));
+		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be read: %s",
+			strerror(errno));
 		err_hint(err, "cd to a directory that you can read");
 	}
 	return -err->errnum;
@@ -49,12 +50,14 @@ int places_programs(char out[PATH_MAX], struct err *err)
 	ssize_t length = readlink("/proc/self/exe", out, PATH_MAX);
 
 	if (length < 0) {
-		err_set(err, ERR_STATE, errno, "programs", "/proc/self/exe cannot be read: %s", strerror(errno));
+		err_set(err, ERR_STATE, errno, "programs", "/proc/self/exe cannot be read: %s",
+			strerror(errno));
 		err_hint(err, "atoll needs /proc: mount -t proc proc /proc");
 		return -err->errnum;
 	}
 	if (length == PATH_MAX)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "programs", "the path of atoll's programs is too long");
+		return err_set(err, ERR_STATE, ENAMETOOLONG, "programs",
+			       "the path of atoll's programs is too long");
 	out[length] = 0;
 	strrchr(out, '/')[out[1] && strrchr(out, '/') == out ? 1 : 0] = 0;
 	return 0;
@@ -74,7 +77,8 @@ static int named_directory(const char *given, const char *option, char out[PATH_
 	if (r == 0 && access(out, X_OK) < 0)
 		r = -errno;
 	if (r < 0) {
-		err_set(err, ERR_USAGE, -r, "options", "%s %s cannot be used: %s", option, say_path(shown, given), strerror(-r));
+		err_set(err, ERR_USAGE, -r, "options", "%s %s cannot be used: %s", option,
+			say_path(shown, given), strerror(-r));
 		err_hint(err, "name a directory that you can enter");
 	}
 	return r;
@@ -90,9 +94,11 @@ static int find_project(struct places *places, const char *given, const char *st
 	r = session_project_of(start, places->project, sizeof places->project, err);
 	if (r < 0 || !session_project_is_refused(places->project))
 		return r;
-	err_set(err, ERR_USAGE, EPERM, "project", "%s is no project: it would hand over nearly everything you have",
+	err_set(err, ERR_USAGE, EPERM, "project",
+		"%s is no project: it would hand over nearly everything you have",
 		say_path(shown, places->project));
-	err_hint(err, "cd to your project, or say that you mean it: --project %s", say_path(shown, places->project));
+	err_hint(err, "cd to your project, or say that you mean it: --project %s",
+		 say_path(shown, places->project));
 	return -EPERM;
 }
 
@@ -114,7 +120,8 @@ static int find_cwd(struct places *places, const char *given, const char *projec
 	}
 	r = places_cwd(places->cwd, err);
 	if (r == 0 && access(places->cwd, X_OK) < 0) {
-		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be entered: %s", strerror(errno));
+		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be entered: %s",
+			strerror(errno));
 		err_hint(err, "cd to a directory that you can read");
 		return -err->errnum;
 	}
@@ -152,7 +159,8 @@ int places_find(struct places *places, const char *project, const char *cwd, str
 	if (r < 0)
 		return r;
 	if (faccessat(AT_FDCWD, places->state, W_OK | X_OK, AT_EACCESS) < 0) {
-		err_set(err, ERR_STATE, errno, "state", "the state directory %s cannot be written: %s", places->state, strerror(errno));
+		err_set(err, ERR_STATE, errno, "state", "the state directory %s cannot be written: %s",
+			places->state, strerror(errno));
 		err_hint(err, "every run keeps its log there; make it writable, or set XDG_STATE_HOME");
 		return -err->errnum;
 	}

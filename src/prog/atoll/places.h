@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Every place that a run needs to know, worked out once: where it stands, whose project it is, where atoll lives. */
+/*
+ * Every place that a run needs to know, worked out once: where it stands, whose project it is, where atoll lives.
+ * Used by `atoll` alone; what the state and run-time directories are is decided in box/place.c.
+ */
 
 #include <limits.h>
 

@@ -73,13 +73,23 @@ static void use_state(struct world *world)
 	setenv("XDG_STATE_HOME", below(world, "state", path), 1);
 }
 
-static struct session_record sample(const char *id, const char *name, const char *project, uint64_t started_ns)
+static struct session_record sample(const char *id, const char *name, const char *project,
+				    uint64_t started_ns)
 {
 	struct session_record record = {
-		.name = str_dup(name), .project = str_dup(project), .policy = str_dup("medium"), .level = str_dup("medium"),
-		.command = str_dup("make -j2"), .cgroups = str_dup("/sys/fs/cgroup/a/b\n/sys/fs/cgroup/a"),
-		.box_pid = 4711, .started_ns = started_ns, .ended_ns = 17, .exit = -1, .ended = str_dup("time"),
-		.audit_head = str_dup("sha256:00"), .audit_records = 9,
+		.name = str_dup(name),
+		.project = str_dup(project),
+		.policy = str_dup("medium"),
+		.level = str_dup("medium"),
+		.command = str_dup("make -j2"),
+		.cgroups = str_dup("/sys/fs/cgroup/a/b\n/sys/fs/cgroup/a"),
+		.box_pid = 4711,
+		.started_ns = started_ns,
+		.ended_ns = 17,
+		.exit = -1,
+		.ended = str_dup("time"),
+		.audit_head = str_dup("sha256:00"),
+		.audit_records = 9,
 	};
 
 	assert_int_equal(str_copy(record.id, sizeof record.id, id), 0);
@@ -87,7 +97,8 @@ static struct session_record sample(const char *id, const char *name, const char
 }
 
 /* The fd of the session's directory, with its record; a lock file too. */
-static int make_session(struct world *world, const char *id, const char *name, const char *project, uint64_t started_ns)
+static int make_session(struct world *world, const char *id, const char *name, const char *project,
+			uint64_t started_ns)
 {
 	cleanup_session_record struct session_record record = sample(id, name, project, started_ns);
 	char path[PATH_MAX];
@@ -214,7 +225,8 @@ static void no_state_directory_means_no_sessions(void **state)
 	free(records);
 }
 
-static int find(struct world *world, const char *project, const char *text, bool live_only, char out[SESSION_ID_SIZE])
+static int find(struct world *world, const char *project, const char *text, bool live_only,
+		char out[SESSION_ID_SIZE])
 {
 	struct session_record record = { 0 };
 	int r = session_find(world->state, project, text, live_only, &record, &world->err);
@@ -283,7 +295,9 @@ static void the_project_is_the_nearest_marked_directory(void **state)
 	char cwd[PATH_MAX], want[PATH_MAX], got[PATH_MAX];
 
 	make_dir(world, "home/work/proj/src/deep");
-	assert_int_equal(session_project_of(below(world, "home/work/proj/src/deep", cwd), got, sizeof got, &world->err), 0);
+	assert_int_equal(session_project_of(below(world, "home/work/proj/src/deep", cwd), got, sizeof got,
+					    &world->err),
+			 0);
 	assert_string_equal(got, cwd);
 	make_dir(world, "home/work/proj/.git");
 	assert_int_equal(session_project_of(cwd, got, sizeof got, &world->err), 0);
@@ -300,7 +314,8 @@ static void the_home_is_never_found_as_a_project(void **state)
 
 	make_dir(world, "home/.git");
 	make_dir(world, "home/notes");
-	assert_int_equal(session_project_of(below(world, "home/notes", cwd), got, sizeof got, &world->err), 0);
+	assert_int_equal(session_project_of(below(world, "home/notes", cwd), got, sizeof got, &world->err),
+			 0);
 	assert_string_equal(got, cwd);
 	assert_true(session_project_is_refused(world->home));
 	assert_true(session_project_is_refused(world->root));
@@ -341,7 +356,8 @@ static void a_missing_working_directory_is_an_error(void **state)
 	struct world *world = *state;
 	char cwd[PATH_MAX], got[PATH_MAX];
 
-	assert_int_equal(session_project_of(below(world, "nowhere", cwd), got, sizeof got, &world->err), -ENOENT);
+	assert_int_equal(session_project_of(below(world, "nowhere", cwd), got, sizeof got, &world->err),
+			 -ENOENT);
 	assert_int_equal(world->err.code, ERR_USAGE);
 }
 

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/posture.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "box/session.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "prog/atoll/compiled.h"
+#include "prog/atoll/front.h"
+#include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
+
+enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 24 };
+
+/* A sandbox of the doctor's: its project, and the policy that it runs under. */
+struct stand {
+	char directory[64]; /* below /tmp; the project is project/ in it */
+	char project[96], policy[96];
+	struct places places;
+	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
+};
+
+static int stand_open(struct stand *stand, struct err *err)
+{
+	int r;
+
+	*stand = (struct stand){ .directory = "/tmp/atoll-doctor-XXXXXX" };
+	if (!mkdtemp(stand->directory)) {
+		r = -errno;
+		stand->directory[0] = 0;
+		return err_set(err, ERR_STATE, -r, "doctor", "no directory can be made in /tmp: %s",
+			       strerror(-r));
+	}
+	r = str_format(stand->project, sizeof stand->project, "%s/project", stand->directory);
+	if (r == 0)
+		r = str_format(stand->policy, sizeof stand->policy, "%s/policy.yaml", stand->directory);
+	if (r == 0 && mkdir(stand->project, 0755) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "doctor", "no project can be made in /tmp: %s",
+			       strerror(-r));
+	return places_find(&stand->places, stand->project, NULL, err);
+}
+
+static void stand_close(struct stand *stand)
+{
+	/* What cannot be removed is an empty directory in /tmp and no reason to fail. */
+	if (stand->directory[0] && path_remove_tree(AT_FDCWD, stand->directory) < 0)
+		rmdir(stand->directory);
+	if (stand->secret[0])
+		unlink(stand->secret);
+}
+
+/* In the child: the captured stream becomes the pipe; stdin is empty. Does not return. */
+static void stand_child(const struct front_options *front, char **command, int captured, int pipe_fd)
+{
+	struct err err = { 0 };
+	int null = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	int status = 125;
+
+	if (null >= 0 && dup2(null, 0) == 0 && (captured == 1 || dup2(null, 1) == 1) &&
+	    dup2(pipe_fd, captured) == captured)
+		status = front_start(front, command, clock_monotonic_ns(), &err);
+	if (status < 0) {
+		say_error(&err);
+		status = err_exit_status(&err);
+	}
+	_exit(status);
+}
+
+static int read_all(int fd, struct buf *out)
+{
+	for (;;) {
+		uint8_t bytes[4096];
+		ssize_t n = read(fd, bytes, sizeof bytes);
+
+		if (n == 0)
+			return buf_error(out);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			buf_put(out, bytes, (size_t)n);
+	}
+}
+
+/* Runs command in a sandbox; what it writes to captured (1 or 2) goes to out. The wait status, or -errno with
+ * *err. */
+static int stand_run(const struct front_options *front, char **command, int captured, struct buf *out,
+		     struct err *err)
+{
+	int ends[2], status, r;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "doctor", "no pipe can be made: %s",
+			       strerror(errno));
+	pid = fork();
+	if (pid == 0)
+		stand_child(front, command, captured, ends[1]);
+	r = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (r == 0)
+		r = read_all(ends[0], out);
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			r = -errno;
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "doctor", "the sandbox cannot be watched: %s",
+			       strerror(-r));
+	return status;
+}
+
+/* The last line that is ours: warnings may stand before it, and atoll-policy may have said more than one line. */
+static void copy_reason(char *why, size_t size, struct buf *text)
+{
+	const char *all = buf_text(text), *found = all;
+
+	for (const char *at = all; (at = strstr(at, "atoll: ")); at++)
+		if (at == all || at[-1] == '\n')
+			found = at + strlen("atoll: ");
+	snprintf(why, size, "%.*s", (int)strcspn(found, "\n"), found);
+	if (!*why)
+		snprintf(why, size, "atoll-box ended without a reason");
+}
+
+int posture_check(const struct posture_request *request, char *why, size_t size)
+{
+	struct front_options front = {
+		.flags = REQUEST_CHECK | REQUEST_QUIET,
+		.policy = request->policy,
+		.trust = request->trust,
+	};
+	char *command[] = { NULL };
+	cleanup_buf struct buf text;
+	struct stand stand;
+	struct err err;
+	int r = stand_open(&stand, &err);
+
+	buf_init(&text, OUTPUT_MAX);
+	front.project = stand.project;
+	if (r == 0)
+		r = stand_run(&front, command, 2, &text, &err);
+	stand_close(&stand);
+	if (r < 0)
+		snprintf(why, size, "%s", err.message);
+	else if (r > 0)
+		copy_reason(why, size, &text);
+	return r;
+}
+
+/* The policy asked for, and atoll's own directory in view: else the probe could not be started in most
+ * places. */
+static int write_policy(const struct stand *stand, const struct posture_request *request, struct err *err)
+{
+	const char *base = request->policy ? request->policy : request->trust ? request->trust : "medium";
+	char absolute[PATH_MAX];
+	cleanup_buf struct buf text;
+	struct json json;
+	int r = 0;
+
+	if (strchr(base, '/')) {
+		r = places_absolute(base, "policy", absolute, err);
+		if (r < 0)
+			return r;
+		base = absolute;
+	}
+	buf_init(&text, 64 << 10);
+	json_init(&json, &text); /* JSON is YAML, and quotes what needs it */
+	json_object_begin(&json, NULL);
+	json_u64(&json, "atoll", 1);
+	json_string(&json, "extends", base);
+	json_object_begin(&json, "files");
+	json_array_begin(&json, "read");
+	json_string(&json, NULL, stand->places.programs);
+	json_array_end(&json);
+	json_object_end(&json);
+	json_object_end(&json);
+	r = buf_error(&text);
+	if (r == 0)
+		r = fd_replace_file_at(AT_FDCWD, stand->policy, text.bytes, text.size, 0600);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "doctor", "%s cannot be written: %s", stand->policy,
+			       strerror(-r))
+		     : 0;
+}
+
+static int make_secret(struct stand *stand, struct err *err)
+{
+	int r = str_format(stand->secret, sizeof stand->secret, "%s/doctor-%d", stand->places.state,
+			   (int)getpid());
+
+	if (r == 0)
+		r = fd_replace_file_at(AT_FDCWD, stand->secret, "secret\n", 7, 0600);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "doctor", "%s cannot be written: %s", stand->secret,
+			       strerror(-r))
+		     : 0;
+}
+
+struct arguments {
+	char *argv[ARGUMENTS_MAX];
+	size_t count;
+	char program[PATH_MAX], host_pid[16];
+};
+
+static void add(struct arguments *arguments, const char *option, const char *value)
+{
+	arguments->argv[arguments->count++] = (char *)(uintptr_t)option;
+	if (value)
+		arguments->argv[arguments->count++] = (char *)(uintptr_t)value;
+}
+
+static int make_arguments(struct arguments *arguments, const struct stand *stand, const struct policy *policy,
+			  bool json)
+{
+	int r = path_join(arguments->program, sizeof arguments->program, stand->places.programs,
+			  "atoll-probe");
+
+	if (r == 0)
+		r = str_format(arguments->host_pid, sizeof arguments->host_pid, "%d", (int)getpid());
+	if (r < 0)
+		return r;
+	add(arguments, arguments->program, NULL);
+	if (json)
+		add(arguments, "--json", NULL);
+	add(arguments, "--scratch", "/tmp");
+	add(arguments, "--secret", stand->secret);
+	add(arguments, "--hidden", stand->places.state);
+	add(arguments, "--state", stand->places.state);
+	add(arguments, "--control", stand->places.runtime);
+	add(arguments, "--host-pid", arguments->host_pid);
+	if (!policy->exec_new_binaries)
+		add(arguments, "--noexec", "1");
+	if (policy->user_namespaces)
+		add(arguments, "--user-namespaces", "1");
+	if (policy->network_mode == NETWORK_HOST)
+		add(arguments, "--shared-network", "1");
+	return 0;
+}
+
+/* What the policy itself allows is not to be reported as broken: the probe is told. 1: atoll-policy has
+ * complained. */
+static int find_policy(const struct stand *stand, const struct posture_request *request,
+		       struct compiled *ret_compiled, struct err *err)
+{
+	const struct compiled_request compile = {
+		.level = request->trust,
+		.policy = stand->policy,
+		.project = stand->places.project,
+		.home = stand->places.home,
+		.config_home = stand->places.config_home,
+		.programs_dir = stand->places.programs,
+		.state_dir = stand->places.state,
+	};
+
+	return compiled_get(&compile, ret_compiled, err);
+}
+
+struct counts {
+	size_t held, broke, other;
+};
+
+/* "NAME\tCASES\tOUTCOME\tNOTE\tWHAT" becomes "held   NAME  WHAT (NOTE)". */
+static void put_row(struct buf *out, char *line, struct counts *counts, bool has_colour)
+{
+	char *fields[5];
+	const char *colour;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		fields[i] = line;
+		line = strchrnul(line, '\t');
+		if (*line)
+			*line++ = 0;
+	}
+	counts->held += str_equal(fields[2], "held");
+	counts->broke += str_equal(fields[2], "broke");
+	counts->other += !str_equal(fields[2], "held") && !str_equal(fields[2], "broke");
+	colour = !has_colour			 ? ""
+		 : str_equal(fields[2], "broke") ? "\033[1;31m"
+		 : str_equal(fields[2], "held")	 ? "\033[32m"
+						 : "";
+	buf_printf(out, "%s%-6s%s %-28s %s", colour, fields[2], *colour ? "\033[0m" : "", fields[0],
+		   fields[4]);
+	if (*fields[3])
+		buf_printf(out, " (%s)", fields[3]);
+	buf_put_char(out, '\n');
+}
+
+/* What comes out of a sandbox is hostile, even the doctor's own: tabs and lines are ours, the rest is
+ * escaped. */
+static void put_table(struct buf *out, struct buf *text, struct counts *counts)
+{
+	bool has_colour = say_has_colour(STDOUT_FILENO);
+	char *line = (char *)(uintptr_t)buf_text(text);
+
+	while (*line) {
+		char *end = strchrnul(line, '\n');
+		char *next = *end ? end + 1 : end;
+
+		*end = 0;
+		for (char *at = line; *at; at++)
+			if ((unsigned char)*at < 0x20 && *at != '\t')
+				*at = '?';
+		put_row(out, line, counts, has_colour);
+		line = next;
+	}
+	buf_printf(out, "%zu tried: %zu held, %zu broke, %zu could not be tried here\n",
+		   counts->held + counts->broke + counts->other, counts->held, counts->broke, counts->other);
+}
+
+static int show(struct buf *text, bool json, int status, struct err *err)
+{
+	cleanup_buf struct buf out;
+	struct counts counts = { 0 };
+	int r;
+
+	/* 125 to 127 are ours, and the reason is on stderr already. */
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
+	buf_init(&out, OUTPUT_MAX * 2);
+	if (json)
+		buf_put(&out, text->bytes, text->size);
+	else
+		put_table(&out, text, &counts);
+	if (!json && !counts.held)
+		return err_set(err, ERR_INTERNAL, ENODATA, "doctor", "atoll-probe tried nothing");
+	r = say_out(&out, err);
+	return r < 0 ? r : WEXITSTATUS(status);
+}
+
+static int probe_in(struct stand *stand, const struct posture_request *request, bool json, struct err *err)
+{
+	struct front_options front = {
+		.flags = REQUEST_QUIET | REQUEST_NO_TTY,
+		.policy = stand->policy,
+		.trust = request->trust,
+		.project = stand->project,
+	};
+	cleanup_compiled struct compiled compiled = { 0 };
+	struct arguments arguments = { .count = 0 };
+	cleanup_buf struct buf text;
+	int r = write_policy(stand, request, err);
+
+	buf_init(&text, OUTPUT_MAX);
+	if (r == 0)
+		r = make_secret(stand, err);
+	if (r == 0)
+		r = find_policy(stand, request, &compiled, err);
+	if (r != 0)
+		return r == 1 ? 125 : r;
+	r = make_arguments(&arguments, stand, snapshot_policy(compiled.snapshot), json);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "doctor", "the path of atoll's programs is too long");
+	r = stand_run(&front, arguments.argv, 1, &text, err);
+	return r < 0 ? r : show(&text, json, r, err);
+}
+
+int posture_probe(const struct posture_request *request, bool json, struct err *err)
+{
+	struct stand stand;
+	int r = stand_open(&stand, err);
+
+	if (r == 0)
+		r = probe_in(&stand, request, json, err);
+	stand_close(&stand);
+	return r;
+}
