@@ -27,14 +27,13 @@ static const struct limit_request all_limits = {
 	.session = SESSION, .memory_bytes = 1 << 26, .millicpus = 500, .processes = 9, .cgroup_root = fake_root,
 };
 
-static const char v2_mountinfo[] = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+/* The top has a directory of its own, so that the two files of the hook do not stand in a group. */
+static const char v2_mountinfo[] = "30 23 0:26 / /sys/fs/cgroup/top rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
 /* A desktop login: the user's manager is delegated from user@1000.service down. */
 static void begin_desktop(const char *controllers)
 {
 	fake_begin("0::/user.slice/user@1000.service/app.slice/term.scope\n", v2_mountinfo);
-	/* The fake top is named, so that the tree has its files in a directory of its own. */
-	fake_write("mountinfo", "30 23 0:26 / /sys/fs/cgroup/top rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
 	fake_group("top", controllers, "");
 	fake_group("top/user.slice", controllers, "");
 	fake_group("top/user.slice/user@1000.service", controllers, "");
@@ -416,8 +415,7 @@ static void begin_ssh(char program[128])
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char path[96];
 
-	fake_begin("0::/user.slice/session-3.scope\n",
-		   "30 23 0:26 / /sys/fs/cgroup/top rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+	fake_begin("0::/user.slice/session-3.scope\n", v2_mountinfo);
 	fake_group("top", "cpu memory pids", "");
 	fake_group("top/user.slice", "cpu memory pids", "");
 	fake_group("top/user.slice/session-3.scope", "", "4711\n");
