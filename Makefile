@@ -44,7 +44,7 @@ bench: bench-packages all ## atoll beside its peers, as ratios
 	@$(PYTHON) tests/bench/bench.py --build $(BUILD)
 
 install: all ## install below PREFIX (default /usr/local)
-	@tools/install-files $(BUILD) '$(DESTDIR)$(PREFIX)'
+	@PREFIX='$(PREFIX)' tools/install-files $(BUILD) '$(DESTDIR)$(PREFIX)'
 
 uninstall: ## remove what install put there
 	@tools/install-files --remove $(BUILD) '$(DESTDIR)$(PREFIX)'

@@ -41,10 +41,12 @@ static const char *words_of_verb(const char *verb)
 	return str_equal(verb, "log") ? "verify" : "";
 }
 
-static void put_verbs(struct buf *out)
+static void put_verbs(struct buf *out, const char *before, const char *after)
 {
+	buf_put_text(out, before);
 	for (size_t i = 0; i < cmd_count; i++)
 		buf_printf(out, "%s%s", i ? " " : "", cmd_table[i].name);
+	buf_put_text(out, after);
 }
 
 static void bash_options(struct buf *out, const struct cmd *cmd)
@@ -59,7 +61,7 @@ static void bash_options(struct buf *out, const struct cmd *cmd)
 	buf_put_text(out, "--help");
 }
 
-/* The words that follow an option with a value, and where the sandbox's own command begins. */
+/* The words that follow an option with a value. */
 static void bash_values(struct buf *out, const struct cmd *cmd)
 {
 	for (size_t i = 0; i < cmd->options->count; i++) {
@@ -72,49 +74,53 @@ static void bash_values(struct buf *out, const struct cmd *cmd)
 		if (option->short_name)
 			buf_printf(out, "|%s:-%c", cmd->name, option->short_name);
 		if (words)
-			buf_printf(out, ") COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words);
+			buf_printf(out, ") _atoll_reply -W '%s'; return ;;\n", words);
+		else if (is_path_argument(option->argument))
+			buf_put_text(out, ") compopt -o filenames; _atoll_reply -f; return ;;\n");
 		else
-			buf_printf(out, ") %s; return ;;\n",
-				   is_path_argument(option->argument)
-					   ? "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))"
-					   : "COMPREPLY=()");
+			buf_put_text(out, ") return ;;\n");
 	}
+}
+
+static void bash_verb(struct buf *out, const struct cmd *cmd)
+{
+	buf_printf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\t_atoll_reply -W '", cmd->name);
+	bash_options(out, cmd);
+	buf_put_text(out, "'\n\t\telse\n\t\t\t");
+	if (str_equal(cmd->name, "run"))
+		buf_put_text(out, "_atoll_reply -c");
+	else if (str_equal(cmd->name, "policy"))
+		buf_printf(out, "compopt -o filenames\n\t\t\t_atoll_reply -f -W '%s'",
+			   words_of_verb(cmd->name));
+	else if (takes_session(cmd->name))
+		buf_printf(out, "_atoll_reply -W \"$(atoll ps -q 2>/dev/null) %s\"",
+			   words_of_verb(cmd->name));
+	else if (str_equal(cmd->name, "help"))
+		put_verbs(out, "_atoll_reply -W '", "'");
+	else
+		buf_put_text(out, ":");
+	buf_put_text(out, "\n\t\tfi ;;\n");
 }
 
 static void put_bash(struct buf *out)
 {
 	buf_put_text(out, "# bash completion for atoll; made by `atoll help --completion bash`\n"
+			  "_atoll_reply()\n{\n\tmapfile -t COMPREPLY < <(compgen \"$@\" -- \"$cur\")\n}\n\n"
 			  "_atoll()\n{\n"
 			  "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
 			  "verb=${COMP_WORDS[1]} i\n"
-			  "\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W '");
-	put_verbs(out);
-	buf_put_text(out,
-		     "' -- \"$cur\"))\n\t\treturn\n\tfi\n"
-		     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-		     "\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
-		     "\t\t\t_command_offset $((i + 1)) 2>/dev/null || COMPREPLY=($(compgen -c -- \"$cur\"))\n"
-		     "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
+			  "\tCOMPREPLY=()\n\tif ((COMP_CWORD == 1)); then\n");
+	put_verbs(out, "\t\t_atoll_reply -W '", "'\n");
+	buf_put_text(out, "\t\treturn\n\tfi\n"
+			  "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+			  "\t\tif [[ ${COMP_WORDS[i]} == -- ]]; then\n"
+			  "\t\t\t_command_offset $((i + 1)) 2>/dev/null || _atoll_reply -c\n"
+			  "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
 	for (size_t i = 0; i < cmd_count; i++)
 		bash_values(out, &cmd_table[i]);
 	buf_put_text(out, "\tesac\n\tcase $verb in\n");
-	for (size_t i = 0; i < cmd_count; i++) {
-		const struct cmd *cmd = &cmd_table[i];
-
-		buf_printf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '",
-			   cmd->name);
-		bash_options(out, cmd);
-		buf_put_text(out, "' -- \"$cur\"))\n\t\telse\n\t\t\tCOMPREPLY=($(compgen ");
-		if (str_equal(cmd->name, "run"))
-			buf_put_text(out, "-c");
-		else if (str_equal(cmd->name, "policy"))
-			buf_printf(out, "-f -W '%s'", words_of_verb(cmd->name));
-		else if (takes_session(cmd->name))
-			buf_printf(out, "-W \"$(atoll ps -q 2>/dev/null) %s\"", words_of_verb(cmd->name));
-		else
-			buf_put_text(out, "-W ''");
-		buf_put_text(out, " -- \"$cur\"))\n\t\tfi ;;\n");
-	}
+	for (size_t i = 0; i < cmd_count; i++)
+		bash_verb(out, &cmd_table[i]);
 	buf_put_text(out, "\tesac\n}\ncomplete -F _atoll atoll\n");
 }
 

@@ -120,7 +120,8 @@ static int stand_run(const struct front_options *front, char **command, int capt
 	return status;
 }
 
-/* The last line that is ours: warnings may stand before it, and atoll-policy may have said more than one line. */
+/* The last line that is ours: warnings may stand before it, and atoll-policy may have said more than one
+ * line. */
 static void copy_reason(char *why, size_t size, struct buf *text)
 {
 	const char *all = buf_text(text), *found = all;
