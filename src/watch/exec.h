@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Copies what an execve or execveat asks for out of the caller's memory, bounded, for the record. */
+/*
+ * Copies what an execve or execveat asks for out of the caller's memory, bounded, for the record. It judges
+ * nothing. Runs in atoll-box.
+ */
 
 #include <linux/seccomp.h>
 

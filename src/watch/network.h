@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Judges connect, bind, listen and sendto from a copy of the socket address. */
+/*
+ * Judges connect, bind, listen and sendto from a copy of the socket address; what that is worth stands in
+ * network.c. Runs in atoll-box.
+ */
 
 #include <linux/seccomp.h>
 

@@ -44,6 +44,11 @@ struct watch {
 	struct exec_text text;
 };
 
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 static int allocate_messages(struct watch *watch, struct err *err)
 {
 	struct seccomp_notif_sizes sizes;
@@ -51,8 +56,8 @@ static int allocate_messages(struct watch *watch, struct err *err)
 
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
 		return err_set(err, ERR_WALL, errno, "seccomp", "this kernel has no seccomp user notification");
-	watch->request_size = sizes.seccomp_notif > sizeof *watch->request ? sizes.seccomp_notif : sizeof *watch->request;
-	response_size = sizes.seccomp_notif_resp > sizeof *watch->response ? sizes.seccomp_notif_resp : sizeof *watch->response;
+	watch->request_size = larger(sizes.seccomp_notif, sizeof *watch->request);
+	response_size = larger(sizes.seccomp_notif_resp, sizeof *watch->response);
 	watch->request = malloc(watch->request_size);
 	watch->response = calloc(1, response_size);
 	if (!watch->request || !watch->response)

@@ -23,7 +23,7 @@ enum {
 };
 
 struct watch_exec {
-	pid_t pid;                   /* host id of the thread that calls exec: that of the process, but for threaded programs */
+	pid_t pid;                   /* host id of the calling thread: in most programs that of the process */
 	const char *exe;             /* what it asked to run, as given; may be cut; "": could not be read */
 	const char *const *argv;     /* NULL-terminated, bounded */
 	size_t argv_left_out;
@@ -56,8 +56,12 @@ struct watch_handlers {
 
 struct watch;
 
-/* Takes listener_fd (SECCOMP_IOCTL_NOTIF_*); sets the sync wake-up flag where the kernel has it. network_is_empty: connects beyond loopback are refused with ENETUNREACH. */
-int watch_new(struct watch **ret_watch, int listener_fd, bool network_is_empty, const struct watch_handlers *handlers, struct err *err) MUST_USE;
+/*
+ * Takes listener_fd (SECCOMP_IOCTL_NOTIF_*), also on failure; sets the sync wake-up flag where the kernel has it.
+ * network_is_empty: connects beyond loopback are refused with ENETUNREACH.
+ */
+int watch_new(struct watch **ret_watch, int listener_fd, bool network_is_empty, const struct watch_handlers *handlers,
+	      struct err *err) MUST_USE;
 void watch_free(struct watch *watch);
 
 /* For epoll (borrowed). */

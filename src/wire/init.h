@@ -16,7 +16,7 @@ enum { INIT_WIRE_FD = 3 };       /* in atoll-init; close-on-exec there */
 
 enum init_message {
 	/* box -> init */
-	INIT_SPAWN = 1,          /* struct init_spawn; fds: 0, 1, 2 (none with INIT_SPAWN_TTY) */
+	INIT_SPAWN = 1,          /* struct init_spawn; fds: 0, 1, 2 (with INIT_SPAWN_TTY: see its flags) */
 	INIT_SIGNAL,             /* u32 id, u32 signal: to the command's process group */
 	INIT_CONTINUE,           /* u32 id: SIGCONT after a stop */
 	/* init -> box */
@@ -28,7 +28,19 @@ enum init_message {
 	INIT_BROKEN,             /* u32 errno, string: init could not build its own wall; it exits */
 };
 
-enum { INIT_SPAWN_TTY = 1 << 0 };
+/*
+ * With INIT_SPAWN_TTY the streams are on a new pty, but for those that an INIT_SPAWN_PIPE_… bit names: their fds come
+ * with the message, in the order 0, 1, 2. INIT_SPAWN_BACKGROUND leaves the pty's foreground empty, so that
+ * the first read from it stops the command (SIGTTIN, INIT_STOPPED) until INIT_CONTINUE: the box takes the user's
+ * keyboard only from then on (`atoll run -- git log | less`).
+ */
+enum {
+	INIT_SPAWN_TTY = 1 << 0,
+	INIT_SPAWN_PIPE_IN = 1 << 1,
+	INIT_SPAWN_PIPE_OUT = 1 << 2,
+	INIT_SPAWN_PIPE_ERR = 1 << 3,
+	INIT_SPAWN_BACKGROUND = 1 << 4,
+};
 
 enum init_failure { INIT_FAILED_EXEC, INIT_FAILED_CWD, INIT_FAILED_SETUP };
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -49,6 +48,11 @@ static void drop_slot(struct init *init, struct command *command)
 static uint64_t to_us(struct timeval time)
 {
 	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
+}
+
+static struct timeval to_timeval(uint64_t us)
+{
+	return (struct timeval){ .tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000) };
 }
 
 static int report_exit(struct init *init, struct command *command, int status, const struct rusage *usage)
@@ -115,10 +119,34 @@ static int start_on_terminal(struct init *init, struct command *command, struct 
 	return 0;
 }
 
+/* Which streams came as fds: all without a terminal, else those that the flags name. */
+static bool has_fd(uint32_t flags, int stream)
+{
+	return !(flags & INIT_SPAWN_TTY) || flags & (uint32_t)INIT_SPAWN_PIPE_IN << stream;
+}
+
+static size_t fds_wanted(uint32_t flags)
+{
+	size_t count = 0;
+
+	for (int i = 0; i < 3; i++)
+		count += has_fd(flags, i);
+	return count;
+}
+
+static bool are_flags_sane(uint32_t flags)
+{
+	const uint32_t pipes = INIT_SPAWN_PIPE_IN | INIT_SPAWN_PIPE_OUT | INIT_SPAWN_PIPE_ERR;
+
+	if (flags & ~(pipes | INIT_SPAWN_TTY | INIT_SPAWN_BACKGROUND))
+		return false;
+	return flags & INIT_SPAWN_TTY ? (flags & pipes) != pipes : flags == 0;
+}
+
 static int start(struct init *init, const struct init_spawn *spawn, const int *fds)
 {
 	struct command *command = take_slot(init, spawn->id);
-	struct spawn_plan plan = { .spawn = spawn, .terminal = FD_NONE };
+	struct spawn_plan plan = { .spawn = spawn, .terminal = FD_NONE, .fds = { FD_NONE, FD_NONE, FD_NONE } };
 	cleanup_free char **shell_argv = NULL;
 
 	if (!command)
@@ -127,10 +155,11 @@ static int start(struct init *init, const struct init_spawn *spawn, const int *f
 	if (!shell_argv)
 		return report_failure(init, command, ENOMEM, INIT_FAILED_SETUP);
 	plan.shell_argv = shell_argv;
-	if (spawn->flags & INIT_SPAWN_TTY)
-		return start_on_terminal(init, command, &plan);
-	memcpy(plan.fds, fds, sizeof plan.fds);
-	return start_on_pipes(init, command, &plan);
+	for (int i = 0; i < 3; i++)
+		if (has_fd(spawn->flags, i))
+			plan.fds[i] = *fds++;
+	return spawn->flags & INIT_SPAWN_TTY ? start_on_terminal(init, command, &plan) :
+					       start_on_pipes(init, command, &plan);
 }
 
 int commands_spawn(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -143,8 +172,7 @@ int commands_spawn(void *context, struct frame *frame, int *fds, size_t fd_count
 	r = init_spawn_get(frame, &spawn);
 	if (r < 0)
 		return r;
-	if (spawn.flags & ~(uint32_t)INIT_SPAWN_TTY || fd_count != (spawn.flags & INIT_SPAWN_TTY ? 0 : 3) ||
-	    find_command(init, spawn.id))
+	if (!are_flags_sane(spawn.flags) || fd_count != fds_wanted(spawn.flags) || find_command(init, spawn.id))
 		r = -EPROTO;
 	else
 		r = start(init, &spawn, fds);
@@ -205,8 +233,8 @@ static int hear_monitor(struct init *init, const struct monitor_event *event)
 {
 	struct command *command = find_command(init, event->id);
 	struct rusage usage = {
-		.ru_utime = { .tv_sec = (time_t)(event->user_us / 1000000), .tv_usec = (long)(event->user_us % 1000000) },
-		.ru_stime = { .tv_sec = (time_t)(event->system_us / 1000000), .tv_usec = (long)(event->system_us % 1000000) },
+		.ru_utime = to_timeval(event->user_us),
+		.ru_stime = to_timeval(event->system_us),
 		.ru_maxrss = (long)(event->max_rss_bytes >> 10),
 	};
 

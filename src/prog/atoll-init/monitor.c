@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "monitor.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "os/fd.h"
@@ -87,21 +89,46 @@ static void watch_command(const struct monitor *monitor, const sigset_t *signals
 	}
 }
 
-static int take_terminal(struct spawn_plan *plan, int terminal_fd)
+/*
+ * Closes what fork copied of init: a master held here would keep its terminal from hanging up, and the wire is
+ * init's alone. Only terminal, pipe and the command's own streams stay.
+ */
+static void drop_other_fds(const struct monitor *monitor, const struct spawn_plan *plan)
 {
+	const int kept[] = { monitor->terminal, monitor->events, plan->fds[0], plan->fds[1], plan->fds[2] };
+	int from = INIT_WIRE_FD;
+
+	for (;;) {
+		int next = INT_MAX;
+
+		for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+			if (kept[i] >= from && kept[i] < next)
+				next = kept[i];
+		if (next > from)
+			syscall(SYS_close_range, (unsigned)from, (unsigned)next - 1, 0);
+		if (next == INT_MAX)
+			return;
+		from = next + 1;
+	}
+}
+
+static int take_terminal(struct spawn_plan *plan, const struct monitor *monitor)
+{
+	drop_other_fds(monitor, plan);
 	if (setsid() < 0)
 		return -errno;
-	plan->terminal = terminal_fd;
+	plan->terminal = monitor->terminal;
 	for (int i = 0; i < 3; i++)
-		plan->fds[i] = terminal_fd;
-	return pty_take_control(terminal_fd);
+		if (plan->fds[i] < 0)
+			plan->fds[i] = monitor->terminal;
+	return pty_take_control(monitor->terminal);
 }
 
 static _Noreturn void monitor_main(struct spawn_plan *plan, struct monitor *monitor, struct buf *scratch)
 {
 	struct monitor_event event = { .id = monitor->id, .kind = MONITOR_FAILED, .failure = INIT_FAILED_SETUP };
 	sigset_t signals;
-	int r = take_terminal(plan, monitor->terminal);
+	int r = take_terminal(plan, monitor);
 
 	/* fork cleared it; as PID 1 init takes all with it anyway. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,6 +141,10 @@ static _Noreturn void monitor_main(struct spawn_plan *plan, struct monitor *moni
 		report(monitor, &event);
 		_exit(1);
 	}
+	/* What the command has open is the command's alone: its end must be seen when it closes it. */
+	for (int i = 0; i < 3; i++)
+		if (plan->fds[i] != monitor->terminal)
+			close_fd(&plan->fds[i]);
 	monitor->command = r;
 	event.kind = MONITOR_STARTED;
 	event.value = r;

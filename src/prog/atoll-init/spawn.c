@@ -100,7 +100,7 @@ static int find_and_execute(struct spawn_plan *plan)
 		size_t length = strcspn(path, ":");
 		int errnum = join_program(plan->program, path, length, name) ? try_program(plan) : ENAMETOOLONG;
 
-		/* execvp(3): what is not there or may not be run is passed over; "may not" is what is told at the end. */
+		/* execvp(3): passes over what is not there or may not be run, and tells "may not" at the end. */
 		if (errnum == EACCES)
 			result = EACCES;
 		else if (errnum != ENOENT && errnum != ENOTDIR && errnum != ENAMETOOLONG && errnum != ELOOP)
@@ -115,7 +115,9 @@ static int child_prepare(struct spawn_plan *plan)
 {
 	if (plan->terminal >= 0) {
 		/* A group of its own in the monitor's session: not orphaned, so Ctrl-Z can stop it. */
-		if (setpgid(0, 0) < 0 || tcsetpgrp(plan->terminal, getpid()) < 0)
+		if (setpgid(0, 0) < 0)
+			return errno;
+		if (!(plan->spawn->flags & INIT_SPAWN_BACKGROUND) && tcsetpgrp(plan->terminal, getpid()) < 0)
 			return errno;
 	} else if (setsid() < 0) {
 		return errno;

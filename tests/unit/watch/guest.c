@@ -34,7 +34,8 @@ static int load_filter(const int *calls, size_t count)
 	return seccomp_load_with_listener(program, at);
 }
 
-static _Noreturn void child(int socket_fd, int wait_fd, const int *calls, size_t count, int (*run)(void *), void *argument)
+static _Noreturn void child(int socket_fd, int wait_fd, const int *calls, size_t count, int (*run)(void *),
+			    void *argument)
 {
 	char byte = 0;
 	int listener;

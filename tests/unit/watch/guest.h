@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A child under a real filter with a listener, for the tests of the supervisor: it runs one function and ends. */
+/*
+ * A child under a real filter with a listener, for the tests of the supervisor: it runs one function and ends.
+ * The test is its supervisor.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -347,8 +347,8 @@ static int try_connect(const char *address, bool network_is_empty, struct seen *
 static void test_connect_beyond_loopback_is_refused_in_the_empty_network(void **state)
 {
 	static const char *const outside[] = {
-		"198.51.100.7", "255.255.255.255", "224.0.0.1", "169.254.169.254", "2001:db8::1", "::ffff:198.51.100.7", "fe80::1",
-		"64:ff9b::7f00:1",
+		"198.51.100.7", "255.255.255.255", "224.0.0.1", "169.254.169.254", "2001:db8::1",
+		"::ffff:198.51.100.7", "fe80::1", "64:ff9b::7f00:1",
 	};
 	struct seen seen;
 
