@@ -50,7 +50,7 @@ class Sandbox:
         self.outside = self.home / "outside"
         self.state = base / "state"
         self.runtime = base / "run"
-        self.children = []
+        self.children, self.terminals = [], []
         self.reports = 0
         for directory in (self.home, self.project, self.outside, self.state, self.runtime, base / "cache", base / "config"):
             self.make_directory(directory)
@@ -182,8 +182,11 @@ class Sandbox:
         if not outside:
             words = self.command_line(words, policy, trust, options)
         keywords = self.popen_keywords(cwd, env)
-        return pexpect.spawn(words[0], words[1:], cwd=keywords["cwd"], env=keywords["env"], dimensions=size,
-                             timeout=15, preexec_fn=self.identity.become, encoding=None)
+        child = pexpect.spawn(words[0], words[1:], cwd=keywords["cwd"], env=keywords["env"], dimensions=size,
+                              timeout=15, preexec_fn=self.identity.become, encoding=None)
+        child.delaybeforesend = None
+        self.terminals.append(child)
+        return child
 
     # --- The end. ---
 
@@ -195,6 +198,8 @@ class Sandbox:
         return self.state / "atoll" / "sessions" / session / "audit.jsonl"
 
     def end(self):
+        for child in self.terminals:
+            child.close(force=True)
         for child in self.children:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""F cases that need more than one attempt: spellings of the policy, races, planted programs, the sandbox's own files."""
+import hashlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def tree(root, left_out=()):
+    """What a tree looks like: names, types, modes, content. For "the host is byte-identical"."""
+    seen = {}
+    for directory, directories, files in os.walk(root):
+        directories[:] = sorted(name for name in directories if os.path.join(directory, name) not in left_out)
+        for name in sorted(directories + files):
+            path = os.path.join(directory, name)
+            status = os.lstat(path)
+            content = os.readlink(path) if os.path.islink(path) else ""
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    content = hashlib.sha256(file.read()).hexdigest()
+            seen[path] = (oct(status.st_mode), status.st_uid, status.st_gid, content)
+    return seen
+
+
+def verdicts(result):
+    """name=0|1 lines of a hostile script: {name: succeeded}."""
+    return {line.split("=")[0]: line.endswith("=0") for line in result.out.splitlines() if "=" in line}
+
+
+def attempts(**commands):
+    return "\n".join(f"( {command} ) >/dev/null 2>&1; echo {name}=$?" for name, command in commands.items())
+
+
+def test_rules_end_at_component_boundaries(sandbox):
+    """F27: a rule for a name says nothing about names that begin with it."""
+    home = sandbox.home
+    for name in ("shared/a/file", "shared/ab/file", "kept/a/file", "kept/ab/file", "kept/a.bak"):
+        sandbox.write(home / name, "content\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  read: [~/shared/a]\n  write: [~/kept/a]\n")
+    script = attempts(read=f"cat {home}/shared/a/file", read_longer=f"cat {home}/shared/ab/file",
+                      write=f"echo x >>{home}/kept/a/file", write_longer=f"echo x >>{home}/kept/ab/file",
+                      write_sibling=f"echo x >>{home}/kept/a.bak", list_parent=f"ls {home}/shared | grep ab")
+    assert all(verdicts(sandbox.run_outside(["bash", "-c", script])).values())
+    for name in ("kept/a/file", "kept/ab/file", "kept/a.bak"):
+        sandbox.write(home / name, "content\n")
+    seen = verdicts(sandbox.run(script, policy=policy))
+    assert seen == {"read": True, "read_longer": False, "write": True, "write_longer": False, "write_sibling": False,
+                    "list_parent": False}
+    assert (home / "kept/ab/file").read_text() == "content\n"
+    assert (home / "kept/a.bak").read_text() == "content\n"
+    assert (home / "kept/a/file").read_text() == "content\nx\n"
+
+
+@pytest.mark.parametrize("spelling", ["~/x/../shared/a", "~//shared/./a/", "{home}/shared/a/.", "../shared/a", "./../shared//a/"])
+def test_spellings_mean_the_same(sandbox, spelling):
+    """F29: in the policy and in the request."""
+    home = sandbox.home
+    sandbox.write(home / "shared/a/file", "content\n")
+    sandbox.write(home / "shared/b", "content\n")
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\nfiles:\n  read: ['{spelling.format(home=home)}']\n")
+    script = attempts(plain=f"cat {home}/shared/a/file", dots=f"cat {home}/shared/a/../a/./file",
+                      slashes=f"cat {home}//shared///a/file", relative="cat ../shared/a/file", other="cat ../shared/b",
+                      write=f"echo x >{home}/shared/a/file")
+    assert verdicts(sandbox.run(script, policy=policy)) == {
+        "plain": True, "dots": True, "slashes": True, "relative": True, "other": False, "write": False}
+
+
+def test_same_path_in_two_classes_is_an_error_however_it_is_spelt(sandbox):
+    """F29: "write: [~/a]" and "read: [~//a/]" are one path."""
+    sandbox.make_directory(sandbox.home / "a")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  read: [~//a/]\n  write: [~/x/../a]\n")
+    done = sandbox.run(["true"], policy=policy)
+    assert done.code == 125 and "test.yaml:" in done.err, done
+
+
+def test_mask_holds_under_every_name(sandbox):
+    """F9, F18: a masked file stays masked when its directory moves, by links and by descriptors."""
+    secret = sandbox.write(sandbox.project / "conf/token", "the secret\n", 0o600)
+    sandbox.write(sandbox.project / "plain", "plain\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [conf/token]\n")
+    script = attempts(plain="cat plain", read="grep secret conf/token", link="ln conf/token x && grep secret x",
+                      symlink="ln -s conf/token y && grep secret y", move="mv conf/token z && grep secret z",
+                      exchange="echo new >n; mv --exchange n conf/token && grep secret n", root="grep secret /proc/self/root$PWD/conf/token",
+                      parent="mv conf conf2 && grep secret conf2/token", back="mv conf2 conf; grep secret conf/token",
+                      copy="cp -a conf c && grep secret c/token", unmount="umount conf/token", write="echo x >conf/token",
+                      remove="rm -f conf/token && test ! -e conf/token", fd="exec 5<conf/token; grep secret <&5")
+    seen = verdicts(sandbox.run(script, policy=policy))
+    assert seen.pop("plain") and seen.pop("back") is False
+    assert not [name for name, succeeded in seen.items() if succeeded], seen
+    found = [path for path in (secret, sandbox.project / "conf2/token") if path.exists()]
+    assert found and found[0].read_text() == "the secret\n"
+
+
+def test_mask_of_a_directory_does_not_swallow_writes(sandbox):
+    """F12: a write into a masked directory fails; it does not succeed into nowhere."""
+    sandbox.write(sandbox.project / "private/key", "the secret\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [private]\n")
+    seen = verdicts(sandbox.run(attempts(write="echo x >private/new", read="cat private/key", list="test -n \"$(ls private)\"",
+                                         rename="mv private elsewhere"), policy=policy))
+    assert not any(seen.values()), seen
+    assert (sandbox.project / "private/key").read_text() == "the secret\n"
+    assert os.listdir(sandbox.project / "private") == ["key"]
+
+
+def test_a_written_link_is_not_followed_at_the_next_start(sandbox):
+    """F1: the sandbox replaces a directory that its policy lets it write by a link to a secret place."""
+    sandbox.write(sandbox.home / "hidden/id", "the secret\n", 0o600)
+    sandbox.make_directory(sandbox.project / "out")
+    sandbox.write(sandbox.project / "cache/x", "x")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [./out]\n  read: [./cache]\n")
+    first = sandbox.run(f"rm -rf out cache; ln -s {sandbox.home}/hidden out; ln -s {sandbox.home}/hidden cache; ls -l", policy=policy)
+    second = sandbox.run(attempts(read="cat out/id", write="echo x >>out/id", read_cache="cat cache/id",
+                                  new="echo x >out/authorized_keys"), policy=policy)
+    assert not any(verdicts(second).values()), (first, second)
+    assert (sandbox.home / "hidden/id").read_text() == "the secret\n"
+    assert os.listdir(sandbox.home / "hidden") == ["id"]
+
+
+SWAPPER = r"""
+import os, sys
+place, target = sys.argv[1:3]
+while True:
+    try:
+        os.rename(place, place + ".real")
+        os.symlink(target, place)
+        os.unlink(place)
+        os.rename(place + ".real", place)
+    except OSError:
+        pass
+"""
+
+
+def test_a_link_swapped_during_the_start_is_not_followed(sandbox):
+    """F1: a process outside (left from another tool) swaps a policy path while mounts are being made."""
+    sandbox.write(sandbox.home / "hidden/id", "the secret\n", 0o600)
+    out = sandbox.make_directory(sandbox.project / "out")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [./out]\n")
+    swapper = subprocess.Popen([sys.executable, "-c", SWAPPER, str(out), str(sandbox.home / "hidden")],
+                               **sandbox.popen_keywords())
+    try:
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            done = sandbox.run(["cat", "out/id", f"{sandbox.home}/hidden/id"], policy=policy)
+            assert "the secret" not in done.out, done
+    finally:
+        swapper.kill()
+        swapper.wait()
+
+
+PLANTED = "#!/bin/sh\ntouch {mark}\nexit 0\n"
+
+
+def test_planted_programs_are_never_run(sandbox):
+    """F31: by cwd, PATH, or a variable that names them."""
+    mark = sandbox.home / "planted-ran"
+    bin_directory = sandbox.make_directory(sandbox.project / "bin")
+    names = ("atoll-box", "atoll-init", "atoll-policy", "atoll-log", "atoll", "bwrap", "newuidmap", "newgidmap", "systemd-run", "sh", "mount")
+    for directory in (sandbox.project, bin_directory):
+        for name in names:
+            sandbox.write(directory / name, PLANTED.format(mark=mark), 0o755)
+    env = {"PATH": f"{bin_directory}:.:/usr/bin:/bin", "BWRAP_BIN": str(bin_directory / "bwrap"), "ATOLL_BOX": "./atoll-box",
+           "ATOLL_BIN": str(bin_directory), "ATOLL_INIT": "./atoll-init", "ATOLL_POLICY": "./atoll-policy", "LD_PRELOAD": "./x.so"}
+    assert sandbox.run_outside(["sh", "-c", "bwrap"], env={**env, "LD_PRELOAD": None}).code == 0 and mark.exists()
+    mark.unlink()
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {memory: 1GiB}\n")
+    for options in ({}, {"policy": policy}):
+        assert sandbox.run(["/bin/true"], env=env, **options).code == 0
+    for words in (["ps"], ["log"], ["policy", "show", "medium"], ["doctor"]):
+        sandbox.run_atoll(*words, env=env)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("text", [
+    "files: {read: [/]}", "files: {write: [~]}", "files: {read: [~/.ssh]}", "network: {default: allow, host: true}", "network: {default: allow}",
+    "extends: full", "extends: high", "resources: {memory: unlimited}", "time: {wall: unlimited}", "env: {pass: ['*']}",
+    "env: {pass: [GITHUB_TOKEN]}", "env: {set: {LD_PRELOAD: /tmp/x.so}}", "devices: [kvm]", "exec: {namespaces: true}",
+    "degrade: [seccomp]", "degrade: [landlock, netns]", "drop: [files.mask]", "audit: {files: off, exec: off}",
+])
+def test_a_projects_policy_only_tightens(sandbox, text):
+    """F32: whatever widens is refused, with the line that does it."""
+    sandbox.write(sandbox.home / ".ssh/id", "the secret\n", 0o600)
+    sandbox.write(sandbox.project / ".atoll.yaml", f"atoll: 1\n{text}\n")
+    done = sandbox.run(["cat", str(sandbox.home / ".ssh/id")], env={"GITHUB_TOKEN": "planted"})
+    assert "the secret" not in done.out
+    assert done.code == 125, done
+    assert ".atoll.yaml:2" in done.err, done
+
+
+def test_a_projects_policy_tightens(sandbox):
+    """F32's control: a policy of the project that tightens is in force."""
+    sandbox.write(sandbox.project / "token", "the secret\n")
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [token]}\nresources: {processes: 64}\n")
+    assert sandbox.run(["true"]).code == 0
+    assert "the secret" not in sandbox.run(["cat", "token"]).out
+
+
+def test_wide_places_are_no_project(sandbox):
+    """F34: / and the home are a project only when that is said."""
+    sandbox.write(sandbox.home / ".ssh/id", "the secret\n", 0o600)
+    for place in ("/", str(sandbox.home), str(sandbox.home) + "/.", "/home/.."):
+        done = sandbox.run(["cat", str(sandbox.home / ".ssh/id")], cwd=place)
+        assert done.code == 125, (place, done)
+        assert len(done.err.strip().splitlines()) == 1, done
+        assert "--project" in done.err, done
+
+
+def test_the_sandboxs_own_files_are_out_of_reach(sandbox):
+    """F30: policy, state and log, also where they lie inside the project."""
+    project = sandbox.git_project()
+    rules = "atoll: 1\nfiles: {mask: [token]}\n"
+    sandbox.write(project / ".atoll.yaml", rules)
+    sandbox.write(project / "token", "the secret\n")
+    own = sandbox.write(project / "policies/mine.yaml", "atoll: 1\nextends: medium\n")
+    state = project / "state"
+    script = attempts(append="echo '# x' >>.atoll.yaml", replace="echo 'atoll: 1' >n; mv -f n .atoll.yaml", remove="rm -f .atoll.yaml",
+                      link="ln -sf /dev/null .atoll.yaml", rename="mv .atoll.yaml y", policy="echo x >>policies/mine.yaml",
+                      policy_replace="echo x >n && mv -f n policies/mine.yaml", policy_remove="rm -f policies/mine.yaml",
+                      list="ls state/atoll/sessions/*", write="echo x >state/atoll/x", tamper="echo x >>$(ls -d state/atoll/sessions/*)/audit.jsonl")
+    done = sandbox.run(script, policy=own, env={"XDG_STATE_HOME": str(state)})
+    if done.code == 125:
+        # Refusing to keep the state inside the project is as good.
+        assert "state" in done.err, done
+        done = sandbox.run(script, policy=own)
+    seen = verdicts(done)
+    assert seen and not any(seen.values()), (seen, done)
+    assert (project / ".atoll.yaml").read_text() == rules
+    assert own.read_text() == "atoll: 1\nextends: medium\n"
+
+
+PERSISTENCE = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".gitconfig", ".config/autostart/x.desktop", ".config/systemd/user/x.service",
+               ".ssh/authorized_keys", ".local/bin/ls", ".config/git/config", ".npmrc", ".mcp.json", ".claude/settings.json",
+               ".vimrc", ".pam_environment", ".config/fish/config.fish", ".local/share/applications/x.desktop")
+
+
+def test_the_home_is_byte_identical_afterwards(sandbox):
+    """F26, F42: nothing that a later login would run is written, and no empty names are left."""
+    sandbox.git_project()
+    for name in PERSISTENCE[:4]:
+        sandbox.write(sandbox.home / name, "original\n")
+    before = tree(sandbox.home, left_out=(str(sandbox.project),))
+    script = "\n".join(f"mkdir -p $(dirname ~/{name}); echo hostile >>~/{name}; ln -sf /bin/sh ~/{name}.link" for name in PERSISTENCE)
+    sandbox.run(f"{script}\ngit config --global alias.st '!sh'\necho x >inside\n")
+    after = tree(sandbox.home, left_out=(str(sandbox.project),))
+    assert after == before
+    assert (sandbox.project / "inside").read_text() == "x\n"
+    project_names = set(os.listdir(sandbox.project))
+    assert project_names == {".git", "inside"}, "the run left names in the project"
+
+
+PROTECTED = (".git/hooks/pre-commit", ".git/config", ".git/info/attributes", ".git/config.worktree", ".vscode/tasks.json", ".envrc",
+             ".claude/settings.json", ".mcp.json", ".idea/workspace.xml", ".husky/pre-commit", ".gitmodules", "sub/.git/hooks/post-checkout")
+
+
+@pytest.mark.needs("git")
+def test_git_hooks_and_configuration_are_protected(sandbox):
+    """F2, F7, F21, F22: what git or an editor would run outside is not the sandbox's to write, while git works."""
+    project = sandbox.git_project()
+    sandbox.write(project / "file", "one\n")
+    sandbox.run_outside(["git", "init", "-q", "sub"], check=True)
+    before = {name: (project / name).read_bytes() for name in (".git/config", "sub/.git/config")}
+    script = attempts(
+        hook="echo x >.git/hooks/pre-commit", moved="echo x >a; mv a .git/hooks/pre-commit", linked="echo x >b; ln b .git/hooks/post-commit",
+        symlinked="ln -s /bin/sh .git/hooks/pre-push", directory="mv .git/hooks .git/h && mkdir .git/hooks && echo x >.git/hooks/pre-commit",
+        nested="echo x >sub/.git/hooks/post-checkout", config="git config core.fsmonitor ./x", pager="git config core.pager ./x",
+        hookspath="git config core.hooksPath .", alias="git config alias.st '!x'", worktree="git config --worktree core.pager ./x",
+        nested_config="git -C sub config core.pager ./x")
+    sandbox.run(script)
+    for name, content in before.items():
+        assert (project / name).read_bytes() == content, f"{name} was changed"
+    for repository in (".git", "sub/.git"):
+        hooks = [name for name in os.listdir(project / repository / "hooks") if not name.endswith(".sample")]
+        assert not hooks, f"{repository}/hooks: {hooks}"
+    done = sandbox.run("git add file && git commit -qm one && git log --oneline")
+    assert done.code == 0, done

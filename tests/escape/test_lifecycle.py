@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""R5: whoever of us dies at whatever moment, nothing of the sandbox survives; and signals stay inside."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+import leaks
+from atoll import wait_until
+
+ROUNDS = int(os.environ.get("ATOLL_TEST_KILL_ROUNDS", "12"))
+
+
+def ours(sandbox, name):
+    """pids of the programs of this session's copy with this name."""
+    path = str(sandbox.programs.program(name))
+    return [pid for pid, exe in leaks.processes(sandbox.programs, ()) if exe == path]
+
+
+BUSY = "setsid sleep 77 & (setsid setsid sleep 77 &) ; trap '' TERM; echo ready; while :; do sleep 0.01; done"
+
+
+@pytest.mark.parametrize("victim", ["atoll-box", "atoll-init"])
+def test_killed_in_the_middle(sandbox, victim):
+    """SIGKILL of the supervisor or of PID 1 while the command runs."""
+    child = sandbox.popen(["bash", "-c", BUSY])
+    assert child.stdout.readline() == b"ready\n"
+    pids = ours(sandbox, victim)
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    child.wait(timeout=10)
+    assert child.returncode != 0
+    assert not leaks.wait_for_none(sandbox)
+    # The next run says what happened before, or at least works.
+    assert sandbox.run(["true"]).code == 0
+
+
+@pytest.mark.parametrize("victim", ["atoll", "atoll-box", "atoll-init"])
+def test_killed_at_random_moments(sandbox, victim):
+    """At every stage of building the jail and of running, also between clone and PR_SET_PDEATHSIG."""
+    generator = random.Random(7)
+    for _ in range(ROUNDS):
+        child = sandbox.popen(["bash", "-c", "sleep 77 & sleep 78"])
+        time.sleep(generator.random() * 0.02)
+        if victim == "atoll":
+            pids = [child.pid]
+        else:
+            pids = ours(sandbox, victim)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not pids:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait(timeout=15)
+        child.stdout.close()
+        child.stderr.close()
+    left = leaks.wait_for_none(sandbox)
+    assert not left, left
+
+
+def test_all_of_us_killed_at_once(sandbox):
+    child = sandbox.popen(["bash", "-c", BUSY])
+    assert child.stdout.readline() == b"ready\n"
+    for pid, _ in leaks.processes(sandbox.programs, ()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    child.wait(timeout=10)
+    sandbox.run(["true"])
+    assert not leaks.wait_for_none(sandbox)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_ended_by_a_signal(sandbox, number):
+    """The caller's signal ends the command; the status is 128 + N, or the command's own answer to it."""
+    child = sandbox.popen(["bash", "-c", "echo ready; exec sleep 77"])
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(number)
+    assert child.wait(timeout=10) == 128 + number
+    assert not leaks.wait_for_none(sandbox)
+
+
+def test_a_signal_reaches_the_commands_handler(sandbox):
+    child = sandbox.popen(["bash", "-c", "trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.05; done"])
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(timeout=10) == 7
+    assert b"caught" in child.stdout.read()
+
+
+def test_kill_everything_stays_inside(sandbox):
+    """X19: kill -9 -1, and every process id that there may be, from inside."""
+    victim = subprocess.Popen(["sleep", "77"], **sandbox.popen_keywords())
+    script = "import os\nfor pid in list(range(2, 40000)) + [-1]:\n  if pid != os.getpid():\n    try: os.kill(pid, 9)\n    except OSError: pass\nprint('done')"
+    try:
+        done = sandbox.run(["python3", "-c", script])
+        assert "done" in done.out or done.code == 137, done
+        assert victim.poll() is None, "a process outside was killed"
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+def test_killing_the_parent_and_pid_1(sandbox):
+    """PID 1 does not die by its children's hands, so the supervisor keeps its eyes."""
+    done = sandbox.run("for s in KILL TERM INT HUP QUIT SEGV ABRT STOP USR1 USR2 PIPE ALRM; do kill -$s 1; done; sleep 0.1; echo alive")
+    assert done.code == 0 and "alive" in done.out, done
+
+
+def test_a_dead_command_with_a_living_child(sandbox):
+    """The end of the command is the end, whoever still holds stdout."""
+    started = time.monotonic()
+    done = sandbox.run("(sleep 60; echo late) & echo early")
+    assert done.code == 0 and done.out == "early\n", done
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 77, 124, 125, 126, 127, 137, 255])
+def test_own_exit_status(sandbox, code):
+    done = sandbox.run(["sh", "-c", f"exit {code}"])
+    assert done.code == code and done.report["exit"] == code, done
+
+
+def test_statuses_of_atoll(sandbox):
+    sandbox.write(sandbox.project / "plain", "not a program\n")
+    sandbox.make_directory(sandbox.project / "directory")
+    assert sandbox.run(["no-such-program"]).code == 127
+    assert sandbox.run(["./no-such-program"]).code == 127
+    assert sandbox.run(["./plain"]).code == 126
+    assert sandbox.run(["./directory"]).code == 126
+    killed = sandbox.run(["sh", "-c", "kill -KILL $$"])
+    assert killed.code == 137 and killed.report["signal"] == 9 and killed.report["ended"] == "signal", killed
+    assert sandbox.run(["sh", "-c", "kill -SEGV $$"]).code == 139
+
+
+def test_detached_sessions_live_and_end(sandbox):
+    started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
+    assert started.code == 0, started
+    session = started.out.split()[-1]
+    assert session in sandbox.sessions()
+    assert session in sandbox.run_atoll("ps").out
+    inside = sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo $ATOLL_SESSION; exit 9")
+    assert inside.code == 9 and inside.out.strip() == session, inside
+    stopped = sandbox.run_atoll("stop", session)
+    assert stopped.code == 0, stopped
+    assert not leaks.wait_for_none(sandbox)
+
+
+def test_a_killed_detached_box_leaves_nothing(sandbox):
+    started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
+    assert started.code == 0, started
+    for pid in ours(sandbox, "atoll-box"):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not ours(sandbox, "atoll-init"), what="the sandbox dies with its supervisor")
+    assert not leaks.wait_for_none(sandbox)
+    listed = sandbox.run_atoll("ps")
+    assert listed.code == 0, listed
+
+
+def test_another_user_cannot_reach_a_session(sandbox, identities):
+    """F35, N17: the control socket and the state are the owner's (and root's)."""
+    if sandbox.identity.is_root or "root" not in identities:
+        pytest.skip("needs an ordinary user's session and root to become a third one")
+    started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
+    session = started.out.split()[-1]
+    try:
+        done = subprocess.run([str(sandbox.programs.atoll), "exec", session, "--", "id"], env=sandbox.environment, user=65534,
+                              group=65534, extra_groups=[], capture_output=True, cwd="/", check=False)
+        assert done.returncode != 0 and b"uid=" not in done.stdout
+        for path in (sandbox.state / "atoll", sandbox.runtime / "atoll"):
+            assert not path.stat().st_mode & 0o077, path
+    finally:
+        sandbox.run_atoll("stop", session)
+
+
+def test_files_made_inside_belong_to_the_owner_of_the_tree(sandbox):
+    """As root the sandbox runs as an unprivileged uid of the host; its files are the project owner's all the same."""
+    done = sandbox.run("touch made; mkdir d; touch d/made; stat -c %u made; id -u; sleep 0.3 & cat /proc/self/uid_map; wait")
+    assert done.code == 0, done
+    for name in ("made", "d", "d/made"):
+        status = (sandbox.project / name).stat()
+        assert (status.st_uid, status.st_gid) == (sandbox.identity.uid, sandbox.identity.gid), name
+
+
+@pytest.mark.only("root")
+def test_root_never_runs_as_the_hosts_root(sandbox):
+    child = sandbox.popen(["bash", "-c", "echo ready; exec sleep 77"])
+    assert child.stdout.readline() == b"ready\n"
+    found = []
+    for entry in os.scandir("/proc"):
+        try:
+            if entry.name.isdigit() and b"77" in pathlib.Path(f"/proc/{entry.name}/cmdline").read_bytes().split(b"\0"):
+                status = pathlib.Path(f"/proc/{entry.name}/status").read_text()
+                found.append(status.split("Uid:\t")[1].split("\n")[0].split() + status.split("Gid:\t")[1].split("\n")[0].split())
+        except OSError:
+            continue
+    child.terminate()
+    child.wait(timeout=10)
+    inside = [ids for ids in found if "0" not in ids]
+    assert inside and all(int(number) > 65535 or int(number) > 0 for number in inside[0]), found
