@@ -24,8 +24,7 @@ struct jail_report {
 struct jail_job {
 	const struct jail_spec *spec;
 	struct jail_report *report;
-	int *trees;          /* run_as_root: the detached tree of each mount (FD_NONE: none); NULL otherwise */
-	int child_socket;    /* the child's end: receives one byte each for "ids" and "go", sends a struct err */
+	int child_socket;    /* the child's end: receives "ids", the trees (run_as_root) and "go", sends a struct err */
 	int parent_socket;   /* the other end, to be closed in the child */
 	int parent_pidfd;    /* readable when the parent has died */
 	uint64_t namespaces; /* CLONE_NEW* that were asked for */
@@ -46,14 +45,13 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;
 
 /*
- * Where the root of the host's view is read-only to the child (run_as_root), the parent opens every source and makes
- * the detached trees. *ret_trees is owned: sources_free(). sources.c
+ * run_as_root: the parent makes the tree of every JAIL_BIND and JAIL_DEVICE and sends them in order. 1: the child has
+ * gone and has an error to tell. sources.c
  */
-int sources_open(const struct jail_spec *spec, int **ret_trees, struct err *err) MUST_USE;
-void sources_free(int *trees, size_t count);
+int sources_send(const struct jail_job *job, struct err *err) MUST_USE;
 
-/*
- * A detached tree of one JAIL_BIND or JAIL_DEVICE with its attributes; idmap_fd >= 0: owned by the sandbox's user.
- * -ENOENT without an error when the source does not exist and may be missing. sources.c
- */
-int source_tree(const struct jail_mount *mount, int idmap_fd, struct err *err) MUST_USE;
+/* The next of these trees, in the child; -ENOENT where an optional source does not exist. sources.c */
+int source_receive(const struct jail_job *job, struct err *err) MUST_USE;
+
+/* The detached tree of one JAIL_BIND or JAIL_DEVICE with its attributes; -ENOENT as above. sources.c */
+int source_tree(const struct jail_mount *mount, struct err *err) MUST_USE;

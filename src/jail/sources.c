@@ -3,8 +3,8 @@
 /*
  * Theory of operation. A bind mount starts as a detached copy of the host's tree that gets all its attributes before
  * it is attached anywhere. As a user, the child makes it in its own mount namespace. As root the child
- * is nobody on the host and could not even reach the source, so the parent makes all trees before clone and the
- * child inherits the fds. Trees whose owner the sandbox's user shall be are idmapped: their owner's files appear as,
+ * is nobody on the host and could not even reach the source, so the parent makes the trees, in the order of the spec, while
+ * the child is still busy with what needs none, and the child gets the fds through the socket. Trees whose owner the sandbox's user shall be are idmapped: their owner's files appear as,
  * and what the sandbox writes is written as, one uid; every other uid of the tree is nobody there.
  */
 #include <errno.h>
@@ -13,6 +13,7 @@
 
 #include "jail/job.h"
 #include "os/clone.h"
+#include "os/fd.h"
 #include "os/mount.h"
 #include "os/path.h"
 
@@ -44,19 +45,27 @@ static int seal_failed(const struct jail_mount *mount, int r, int idmap_fd, stru
 	return r;
 }
 
-int source_tree(const struct jail_mount *mount, int idmap_fd, struct err *err)
+/* -ENOENT without an error when the source does not exist and may be missing. */
+static int open_source(const struct jail_mount *mount, struct err *err)
 {
-	cleanup_fd int source = path_open_anchor(mount->source);
+	int fd = path_open_anchor(mount->source);
+
+	if (fd >= 0)
+		return fd;
+	if (mount->flags & JAIL_OPTIONAL && (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES))
+		return -ENOENT;
+	err_set(err, ERR_WALL, -fd, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", mount->source, rule_of(mount),
+		err_errno_name(-fd));
+	return fd == -ENOENT ? -ENXIO : fd;
+}
+
+/* The detached tree of an open source. */
+static int take_tree(const struct jail_mount *mount, int source, int idmap_fd, struct err *err)
+{
 	cleanup_fd int tree = FD_NONE;
 	struct stat st;
 	int r;
 
-	if (source < 0) {
-		if (mount->flags & JAIL_OPTIONAL && (source == -ENOENT || source == -ENOTDIR || source == -EACCES))
-			return -ENOENT;
-		return err_set(err, ERR_WALL, -source, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", mount->source,
-			       rule_of(mount), err_errno_name(-source));
-	}
 	if (mount->kind == JAIL_DEVICE && (fstat(source, &st) < 0 || !S_ISCHR(st.st_mode)))
 		return err_set(err, ERR_WALL, ENODEV, wall_names[WALL_MOUNTS], "%s (%s) is no character device", mount->source,
 			       rule_of(mount));
@@ -71,6 +80,13 @@ int source_tree(const struct jail_mount *mount, int idmap_fd, struct err *err)
 	return r < 0 ? seal_failed(mount, r, idmap_fd, err) : take_fd(&tree);
 }
 
+int source_tree(const struct jail_mount *mount, struct err *err)
+{
+	cleanup_fd int source = open_source(mount, err);
+
+	return source < 0 ? source : take_tree(mount, source, FD_NONE, err);
+}
+
 /* User namespaces for idmaps: nearly always one, because nearly always one person owns all trees. */
 struct idmaps {
 	struct { uid_t uid; gid_t gid; int fd; } entries[8];
@@ -83,16 +99,16 @@ static void idmaps_done(struct idmaps *idmaps)
 		close(idmaps->entries[i].fd);
 }
 
-static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const struct jail_mount *mount,
+static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const struct jail_mount *mount, int source,
 		     struct err *err)
 {
 	struct clone_ids ids = { .host_uid = spec->host_uid, .host_gid = spec->host_gid };
 	struct stat st;
 	int fd;
 
-	/* A source that does not exist is source_tree()'s to judge. */
-	if (stat(mount->source, &st) < 0)
-		return FD_NONE;
+	if (fstat(source, &st) < 0)
+		return err_set(err, ERR_WALL, errno, wall_names[WALL_MOUNTS], "cannot look at %s: %s", mount->source,
+			       err_errno_name(errno));
 	for (size_t i = 0; i < idmaps->count; i++)
 		if (idmaps->entries[i].uid == st.st_uid && idmaps->entries[i].gid == st.st_gid)
 			return idmaps->entries[i].fd;
@@ -110,49 +126,51 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 	return idmaps->entries[idmaps->count++].fd = fd;
 }
 
-static int open_one(struct idmaps *idmaps, const struct jail_spec *spec, const struct jail_mount *mount, struct err *err)
+/* Makes and sends one tree; a message without an fd says that an optional source is not there. */
+static int send_one(const struct jail_job *job, struct idmaps *idmaps, const struct jail_mount *mount, struct err *err)
 {
-	int idmap_fd = FD_NONE, tree;
+	cleanup_fd int source = open_source(mount, err);
+	cleanup_fd int tree = FD_NONE;
+	int idmap_fd = FD_NONE;
+	ssize_t sent;
 
-	if (mount->kind != JAIL_BIND && mount->kind != JAIL_DEVICE)
-		return FD_NONE;
-	if (mount->flags & (JAIL_OWNED | JAIL_AGENT_APPEND)) {
-		idmap_fd = idmap_for(idmaps, spec, mount, err);
-		if (idmap_fd < 0 && idmap_fd != FD_NONE)
+	if (source < 0 && source != -ENOENT)
+		return source;
+	if (source >= 0 && mount->flags & (JAIL_OWNED | JAIL_AGENT_APPEND)) {
+		idmap_fd = idmap_for(idmaps, job->spec, mount, source, err);
+		if (idmap_fd < 0)
 			return idmap_fd;
 	}
-	tree = source_tree(mount, idmap_fd, err);
-	return tree == -ENOENT && mount->flags & JAIL_OPTIONAL ? FD_NONE : tree;
+	if (source >= 0) {
+		tree = take_tree(mount, source, idmap_fd, err);
+		if (tree < 0)
+			return tree;
+	}
+	sent = fd_send_message(job->parent_socket, "t", 1, &tree, tree >= 0);
+	return sent == 1 ? 0 : 1;
 }
 
-int sources_open(const struct jail_spec *spec, int **ret_trees, struct err *err)
+int sources_send(const struct jail_job *job, struct err *err)
 {
+	const struct jail_spec *spec = job->spec;
 	struct idmaps idmaps = { .count = 0 };
-	int *trees = malloc((spec->mount_count + 1) * sizeof *trees);
 	int r = 0;
 
-	if (!trees)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "jail", "out of memory");
-	for (size_t i = 0; i < spec->mount_count; i++)
-		trees[i] = FD_NONE;
-	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
-		trees[i] = open_one(&idmaps, spec, &spec->mounts[i], err);
-		if (trees[i] < 0 && trees[i] != FD_NONE)
-			r = trees[i];
-	}
+	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
+		if (spec->mounts[i].kind == JAIL_BIND || spec->mounts[i].kind == JAIL_DEVICE)
+			r = send_one(job, &idmaps, &spec->mounts[i], err);
 	idmaps_done(&idmaps);
-	if (r < 0) {
-		sources_free(trees, spec->mount_count);
-		return r;
-	}
-	*ret_trees = trees;
-	return 0;
+	return r;
 }
 
-void sources_free(int *trees, size_t count)
+int source_receive(const struct jail_job *job, struct err *err)
 {
-	for (size_t i = 0; trees && i < count; i++)
-		if (trees[i] >= 0)
-			close(trees[i]);
-	free(trees);
+	char byte;
+	int fd = FD_NONE;
+	size_t count;
+	ssize_t size = fd_receive_message(job->child_socket, &byte, 1, &fd, 1, &count);
+
+	if (size == 1)
+		return count ? fd : -ENOENT;
+	return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
 }

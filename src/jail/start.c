@@ -145,6 +145,9 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	}
 	if (send_byte(job) < 0)
 		return 0;
+	r = spec->run_as_root ? sources_send(job, err) : 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = spec->attach ? spec->attach(spec->limits, pid, err) : 0;
 	if (r < 0)
 		return r;
@@ -158,9 +161,10 @@ static int await_exec(const struct jail_job *job, struct err *err)
 	struct err told;
 	ssize_t size;
 
+	/* A child that fails leaves messages unread, which the kernel reports once, before its error: ECONNRESET. */
 	do {
 		size = recv(job->parent_socket, &told, sizeof told, 0);
-	} while (size < 0 && errno == EINTR);
+	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (size == sizeof told) {
 		told.message[sizeof told.message - 1] = told.hint[sizeof told.hint - 1] = told.stage[sizeof told.stage - 1] = 0;
 		if (err)
@@ -266,6 +270,8 @@ static int check_walls(const struct jail_spec *spec, struct err *err)
 {
 	uint32_t missing = 0;
 
+	if (!spec->run_as_root && geteuid() == 0)
+		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "a sandbox must not run as the host's root");
 	if (spec->init_fd <= 3)
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "init's descriptor must be above 3");
 	/* The filter is loaded by init, which has no hook: as without a kernel that can do it. */
@@ -294,11 +300,8 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 	r = open_channel(&job);
 	if (r < 0)
 		err_set(err, ERR_INTERNAL, -r, "jail", "cannot make a channel to the child: %s", err_errno_name(-r));
-	if (r == 0 && spec->run_as_root)
-		r = sources_open(spec, &job.trees, err);
 	if (r == 0)
 		r = run_job(&job, ret_init, ret_enforcement, err);
-	sources_free(job.trees, spec->mount_count);
 	close_fd(&job.child_socket);
 	close_fd(&job.parent_socket);
 	close_fd(&job.parent_pidfd);

@@ -186,6 +186,22 @@ static void do_tty(const char *path, const char *rest)
 	say_result(fd < 0 || grantpt(fd) < 0 || unlockpt(fd) < 0 || open(ptsname(fd), O_RDWR | O_NOCTTY) < 0 ? -1 : 0);
 }
 
+static void do_copy(const char *path, const char *rest)
+{
+	int from = open(path, O_RDONLY), to = open(rest, O_WRONLY | O_CREAT | O_EXCL, 0755);
+	char bytes[8192];
+	ssize_t size = -1;
+
+	while (from >= 0 && to >= 0 && (size = read(from, bytes, sizeof bytes)) > 0)
+		if (write(to, bytes, (size_t)size) != size) {
+			size = -1;
+			break;
+		}
+	say_result((int)size);
+	close(from);
+	close(to);
+}
+
 static const struct {
 	const char *verb;
 	void (*handler)(const char *path, const char *rest);
@@ -194,6 +210,7 @@ static const struct {
 	{ "list", do_list },     { "stat", do_stat },         { "exec", do_exec },     { "abstract", do_abstract },
 	{ "kill", do_kill },     { "unshare", do_unshare },   { "chmod", do_chmod },   { "rename", do_rename },
 	{ "readlink", do_readlink }, { "deathsig", do_deathsig }, { "tty", do_tty },
+	{ "copy", do_copy },
 };
 
 int main(int argc, char **argv)

@@ -202,7 +202,6 @@ static void test_a_link_does_not_redirect_a_mount(void **state)
 static void test_nothing_is_made_on_the_host(void **state)
 {
 	struct cell *cell = *state;
-	static const char text[] = "content";
 
 	cell_host_make(cell, "tree", NULL);
 	cell_host_make(cell, "source", NULL);
@@ -213,7 +212,6 @@ static void test_nothing_is_made_on_the_host(void **state)
 	cell_start(cell);
 	cell_expect_errno(cell, "stat /tree/place", ENOENT);
 	assert_int_equal(rmdir(cell_host_path(cell, "tree/place")), -1);
-	(void)text;
 }
 
 static void test_files_links_and_directories(void **state)
@@ -307,12 +305,25 @@ static void test_landlock_denies_what_mounts_permit(void **state)
 {
 	struct cell *cell = *state;
 
-	cell_host_make(cell, "tree", NULL);
+	cell->mounts[1].size_bytes = 16 << 20;
 	cell_mount(cell, JAIL_BIND, "/inmate", getenv("ATOLL_INMATE"), JAIL_RDONLY);
 	cell_start(cell);
 	cell_expect_ok(cell, "exec /inmate", NULL);
-	/* A file of /proc that its mode makes readable to all, and writable: only Landlock has no right for it. */
-	cell_expect_errno(cell, "mkdir /dev/shm/../pts/x", EACCES);
+	cell_expect_ok(cell, "copy /inmate /dev/shm/inmate", NULL);
+	cell_expect_errno(cell, "exec /dev/shm/inmate", EACCES);
+}
+
+static void test_mounts_permit_what_landlock_denies(void **state)
+{
+	struct cell *cell = *state;
+
+	cell->mounts[1].size_bytes = 16 << 20;
+	cell->spec.broken_wall = "landlock";
+	cell->spec.degrade = 1u << WALL_LANDLOCK;
+	cell_mount(cell, JAIL_BIND, "/inmate", getenv("ATOLL_INMATE"), JAIL_RDONLY);
+	cell_start(cell);
+	cell_expect_ok(cell, "copy /inmate /dev/shm/inmate", NULL);
+	cell_expect_ok(cell, "exec /dev/shm/inmate", NULL);
 }
 
 static void test_noexec(void **state)
@@ -401,6 +412,38 @@ static void test_failed_attach_leaves_nothing(void **state)
 	assert_int_equal(attach_called, 1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
+}
+
+/* A path of nearly PATH_MAX bytes and 2,000 directories. */
+static void test_deep_target(void **state)
+{
+	struct cell *cell = *state;
+	static char target[PATH_MAX], request[PATH_MAX + 16];
+
+	cell_host_make(cell, "source", "deep");
+	for (size_t i = 0; i + 2 < sizeof target - 64; i += 2)
+		memcpy(target + i, "/d", 3);
+	cell_mount(cell, JAIL_BIND, target, cell_host_path(cell, "source"), JAIL_RDONLY);
+	cell_start(cell);
+	snprintf(request, sizeof request, "read %s", target);
+	cell_expect_ok(cell, request, "ok deep");
+}
+
+static int attach_slowly(void *context, pid_t pid, struct err *err)
+{
+	usleep(50000);
+	return 0;
+}
+
+/* The child has failed and gone, with a message unread, long before the parent listens. */
+static void test_error_arrives_late(void **state)
+{
+	struct cell *cell = *state;
+
+	cell->spec.attach = attach_slowly;
+	cell_mount(cell, JAIL_BIND, "/x", "/does/not/exist", JAIL_RDONLY);
+	cell_refused(cell, "mounts");
+	assert_non_null(strstr(cell->err.message, "/does/not/exist"));
 }
 
 static unsigned count_descriptors(void)
@@ -496,11 +539,14 @@ int main(void)
 		CASE(test_landlock_confines_abstract_sockets),
 		CASE(test_abstract_socket_without_landlock),
 		CASE(test_landlock_denies_what_mounts_permit),
+		CASE(test_mounts_permit_what_landlock_denies),
 		CASE(test_noexec),
 		CASE(test_no_user_namespaces_within),
 		CASE(test_nested_profile_allows_user_namespaces),
 		CASE(test_dies_with_its_parent),
 		CASE(test_rlimits),
+		CASE(test_deep_target),
+		CASE(test_error_arrives_late),
 		CASE(test_failed_attach_leaves_nothing),
 		CASE(test_every_broken_wall_is_refused),
 		CASE(test_degraded_walls_are_named),
