@@ -15,6 +15,8 @@
 /* Above this a message's pages are given back after use; below they are kept for the next. */
 enum { SCRATCH_KEPT = 16 << 10 };
 
+enum { REAPED_AT_ONCE = 256 };
+
 static struct command *find_command(struct init *init, uint32_t id)
 {
 	for (size_t i = 0; i < init->command_top; i++)
@@ -186,8 +188,12 @@ static void signal_command(struct init *init, uint32_t id, int signal_number)
 {
 	struct command *command = find_command(init, id);
 
-	if (!command || !command->is_started)
+	if (!command)
 		return;
+	if (!command->is_started) {
+		command->waiting_signal = signal_number;
+		return;
+	}
 	/* The queue has a limit per user, which the sandbox can exhaust: then straight to the group. */
 	if (command->monitor &&
 	    sigqueue(command->monitor, MONITOR_SIGNAL, (union sigval){ .sival_int = signal_number }) == 0 &&
@@ -226,6 +232,8 @@ static int monitor_started(struct init *init, struct command *command, const str
 
 	command->pid = event->value;
 	command->is_started = true;
+	if (command->waiting_signal)
+		signal_command(init, command->id, command->waiting_signal);
 	return tell_started(init, command->id, command->pid, master);
 }
 
@@ -316,13 +324,16 @@ int commands_reap(struct init *init)
 {
 	struct rusage usage;
 	int status, r = 0;
-	pid_t pid;
 
-	while (r == 0 && (pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
+	for (int i = 0; r == 0 && i < REAPED_AT_ONCE; i++) {
+		pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage);
+
+		if (pid <= 0)
+			return 0;
 		if (WIFSTOPPED(status))
 			resume_monitor(init, pid);
 		else
 			r = reap_one(init, pid, status, &usage);
 	}
-	return r;
+	return r < 0 ? r : 1;
 }

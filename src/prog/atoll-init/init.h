@@ -22,6 +22,7 @@ struct command {
 	pid_t pid;               /* also the number of its process group */
 	pid_t monitor;           /* on a terminal: its parent; 0: init is */
 	int master;              /* on a terminal: until INIT_STARTED takes it to the box */
+	int waiting_signal;      /* came before the pid was known; 0: none */
 };
 
 struct init {
@@ -29,6 +30,7 @@ struct init {
 	int events[2];           /* from the monitors; FD_NONE before the first terminal */
 	struct buf scratch;      /* the message in hand */
 	bool is_scratch_large;   /* it used many pages, which go back */
+	bool is_reaping;         /* commands_reap() said that there may be more */
 	size_t command_top;      /* used slots are below: an idle table touches no page */
 	struct command commands[COMMAND_MAX];
 };
@@ -43,7 +45,10 @@ int commands_continue(void *context, struct frame *frame, int *fds, size_t fd_co
 /* Reads what the monitors tell, without blocking. */
 int commands_read_monitors(struct init *init) MUST_USE;
 
-/* Reaps every child that has ended, the orphans of the sandbox included, and reports commands. */
+/*
+ * Reaps children that have ended, the orphans of the sandbox included, and reports commands. 1: there may be more, but
+ * a sandbox that forks faster than this reaps must not keep init from its wire.
+ */
 int commands_reap(struct init *init) MUST_USE;
 
 /* tell.c: one message to the box each. */

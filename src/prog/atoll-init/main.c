@@ -98,11 +98,14 @@ static int handle_wire(struct init *init)
 static int handle_children(struct init *init)
 {
 	struct signalfd_siginfo info;
+	int r;
 
 	/* Only to empty it: one SIGCHLD may stand for many. */
 	while (read(init->signal_fd, &info, sizeof info) > 0)
 		;
-	return commands_reap(init);
+	r = commands_reap(init);
+	init->is_reaping = r > 0;
+	return r < 0 ? r : 0;
 }
 
 /* 0: the box closed the wire. */
@@ -116,9 +119,9 @@ static int serve(struct init *init)
 		};
 		int r = 0;
 
-		if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+		if (poll(polled, ARRAY_SIZE(polled), init->is_reaping ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
-		if (polled[0].revents)
+		if (polled[0].revents || init->is_reaping)
 			r = handle_children(init);
 		if (r == 0 && polled[1].revents)
 			r = commands_read_monitors(init);

@@ -257,6 +257,20 @@ static void test_orphans_are_reaped(void **state)
 	assert_int_equal(size, 0);
 }
 
+/* Orphans without end: init still answers, and none is left. */
+static void test_fork_storm_does_not_keep_init_from_its_wire(void **state)
+{
+	struct peer *peer = *state;
+	char output[64];
+
+	peer_spawn(peer, 1, (const char *[]){ "sh", "-c", "while :; do (: & : & : &); done", NULL }, -1);
+	peer_expect(peer, INIT_STARTED, 1);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(peer_run_shell(peer, "exit 2", output, sizeof output).code, 2);
+	peer_send_numbers(peer, INIT_SIGNAL, (uint32_t[]){ 1, SIGKILL }, 2);
+	assert_int_equal(peer_expect(peer, INIT_EXITED, 1).exit.signal, SIGKILL);
+}
+
 static void test_stop_of_a_command_on_pipes_is_not_job_control(void **state)
 {
 	char output[64];
@@ -353,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_command_starts_clean, start, stop),
 		cmocka_unit_test_setup_teardown(test_signal_reaches_the_whole_group, start, stop),
 		cmocka_unit_test_setup_teardown(test_orphans_are_reaped, start, stop),
+		cmocka_unit_test_setup_teardown(test_fork_storm_does_not_keep_init_from_its_wire, start, stop),
 		cmocka_unit_test_setup_teardown(test_stop_of_a_command_on_pipes_is_not_job_control, start, stop),
 		cmocka_unit_test_setup_teardown(test_two_hundred_commands_one_after_the_other, start, stop),
 		cmocka_unit_test_setup_teardown(test_table_is_bounded, start, stop),

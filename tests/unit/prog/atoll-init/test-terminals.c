@@ -185,6 +185,19 @@ static void test_signal_from_the_box(void **state)
 	assert_int_equal(peer_expect(peer, INIT_EXITED, 2).exit.signal, SIGKILL);
 }
 
+/* The signal may overtake the monitor's word that the command runs. */
+static void test_signal_right_behind_the_spawn(void **state)
+{
+	struct peer *peer = *state;
+	struct init_spawn spawn = peer_plan(1, (const char *[]){ "sleep", "1000", NULL });
+
+	spawn.flags = INIT_SPAWN_TTY;
+	peer_spawn_some(peer, &spawn, NULL, 0);
+	peer_send_numbers(peer, INIT_SIGNAL, (uint32_t[]){ 1, SIGTERM }, 2);
+	close(peer_expect(peer, INIT_STARTED, 1).fd);
+	assert_int_equal(peer_expect(peer, INIT_EXITED, 1).exit.signal, SIGTERM);
+}
+
 static void test_what_cannot_run_is_told(void **state)
 {
 	struct peer *peer = *state;
@@ -310,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_job_control_of_a_shell, start, stop),
 		cmocka_unit_test_setup_teardown(test_hang_up_when_the_master_closes, start, stop),
 		cmocka_unit_test_setup_teardown(test_signal_from_the_box, start, stop),
+		cmocka_unit_test_setup_teardown(test_signal_right_behind_the_spawn, start, stop),
 		cmocka_unit_test_setup_teardown(test_what_cannot_run_is_told, start, stop),
 		cmocka_unit_test_setup_teardown(test_some_streams_on_pipes, start, stop),
 		cmocka_unit_test_setup_teardown(test_background_command_stops_when_it_reads, start, stop),
