@@ -56,6 +56,8 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 		request->home,
 		request->config_home,
 		request->programs_dir,
+		request->state_dir,
+		request->runtime_dir,
 	};
 	struct hash_piece pieces[ARRAY_SIZE(texts) + 1];
 	char compiler[PATH_MAX], hex[HASH_HEX_SIZE];
@@ -210,11 +212,29 @@ static int wait_compiler(pid_t pid, struct err *err)
 		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
+/*
+ * What is compiled may depend on the arguments alone, since they are the key of the cache: of the environment
+ * the compiler gets only what concerns its messages.
+ */
+static char **compiler_environment(char *out[8])
+{
+	static const char *const names[] = { "NO_COLOR=", "TERM=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=" };
+	size_t count = 0;
+
+	for (char **entry = environ; *entry; entry++)
+		for (size_t i = 0; count < 7 && i < ARRAY_SIZE(names); i++)
+			if (str_has_prefix(*entry, names[i]))
+				out[count++] = *entry;
+	out[count] = NULL;
+	return out;
+}
+
 /* Runs atoll-policy with this fd to write to. */
 static int run_compiler(const struct compiled_request *request, int output_fd, struct err *err)
 {
 	char program[PATH_MAX], policies[PATH_MAX], number[16];
-	const char *argv[20] = { "atoll-policy", "compile" };
+	const char *argv[24] = { "atoll-policy", "compile" };
+	char *environment[8];
 	size_t argc = 2;
 	pid_t pid;
 	int r = path_join(program, sizeof program, request->programs_dir, "atoll-policy");
@@ -232,6 +252,8 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 		{ "--home", *request->home ? request->home : NULL },
 		{ "--config-home", *request->config_home ? request->config_home : NULL },
 		{ "--policies", policies },
+		{ "--private", request->state_dir },
+		{ "--private", request->runtime_dir },
 		{ "--output-fd", number },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
@@ -240,7 +262,7 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 		argv[argc++] = pairs[i][0];
 		argv[argc++] = pairs[i][1];
 	}
-	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, environ);
+	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, compiler_environment(environment));
 	if (r != 0) {
 		err_set(err, ERR_STATE, r, "policy", "%s cannot be started: %s", program, strerror(r));
 		err_hint(err, "atoll's programs belong into one directory; install atoll again");

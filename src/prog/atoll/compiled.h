@@ -18,7 +18,8 @@ struct compiled_request {
 	const char *home;           /* "" when there is none */
 	const char *config_home;    /* $XDG_CONFIG_HOME or HOME/.config; "" when there is none */
 	const char *programs_dir;   /* where atoll-policy and policies/ are */
-	const char *state_dir;
+	const char *state_dir;      /* kept out of reach of every policy, as the next */
+	const char *runtime_dir;
 };
 
 struct compiled {

@@ -117,6 +117,7 @@ static int find_policy(const struct front_options *given, const struct places *p
 		.config_home = places->config_home,
 		.programs_dir = places->programs,
 		.state_dir = places->state,
+		.runtime_dir = places->runtime,
 	};
 	int r;
 

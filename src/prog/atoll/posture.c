@@ -260,6 +260,7 @@ static int find_policy(const struct stand *stand, const struct posture_request *
 		.config_home = stand->places.config_home,
 		.programs_dir = stand->places.programs,
 		.state_dir = stand->places.state,
+		.runtime_dir = stand->places.runtime,
 	};
 
 	return compiled_get(&compile, ret_compiled, err);
