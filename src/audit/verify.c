@@ -247,7 +247,7 @@ void audit_chain_put(struct audit_chain *chain, const char *line, size_t size, b
 		bool can_vouch = fault == AUDIT_FAULT_NONE && is_whole && record.seq == chain->result.records + 2;
 
 		settle_suspect(chain, can_vouch ? &record.prev : NULL);
-	} else if (!is_whole) {
+	} else if (!is_whole && size < AUDIT_RECORD_MAX) {
 		set_fault(chain, AUDIT_FAULT_TRUNCATED, chain->result.records + 1);
 	} else if (fault) {
 		set_fault(chain, fault, chain->result.records + 1);

@@ -54,7 +54,9 @@ int run_request_get(struct frame *frame, struct run_request *ret_request)
 	request.env = frame_get_strv(frame);
 	request.env_added = frame_get_strv(frame);
 	r = frame_finish(frame);
-	if (r == 0 && (frame->type != REQUEST_FRAME || (!request.argv[0] && !(request.flags & (REQUEST_DETACH | REQUEST_CHECK)))))
+	if (r == 0 && frame->type != REQUEST_FRAME)
+		r = -EBADMSG;
+	if (r == 0 && !request.argv[0] && !(request.flags & (REQUEST_DETACH | REQUEST_CHECK)))
 		r = -EBADMSG;
 	if (r < 0) {
 		free(request.argv);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every decoder of wire/ on arbitrary bytes: it fails, or what it gives is whole and goes through its encoder again. */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "wire/control.h"
+#include "wire/init.h"
+#include "wire/request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* What was encoded again must be the bytes that came, from the first field on. */
+static void require_same(const struct buf *out, const struct frame *frame)
+{
+	enum { HEADER_SIZE = 16 };
+
+	require(out->size == frame->size);
+	require(memcmp(out->bytes + HEADER_SIZE, frame->bytes + HEADER_SIZE, out->size - HEADER_SIZE) == 0);
+}
+
+static void try_spawn(struct frame *frame, struct buf *out)
+{
+	struct init_spawn spawn;
+
+	if (init_spawn_get(frame, &spawn) < 0)
+		return;
+	require(spawn.cwd && spawn.argv[0] && init_spawn_put(out, &spawn) == 0);
+	require_same(out, frame);
+	free(spawn.argv);
+	free(spawn.env);
+}
+
+static void try_exit(struct frame *frame, struct buf *out)
+{
+	struct init_exit event;
+
+	if (init_exit_get(frame, &event) < 0)
+		return;
+	require(event.code >= -1 && event.code <= 255 && event.signal >= 0 && init_exit_put(out, &event) == 0);
+	require_same(out, frame);
+}
+
+static void try_exec(struct frame *frame, struct buf *out)
+{
+	struct control_exec exec;
+
+	if (control_exec_get(frame, &exec) < 0)
+		return;
+	require(exec.argv[0] && control_exec_put(out, &exec) == 0);
+	require_same(out, frame);
+	free(exec.argv);
+	free(exec.env);
+	free(exec.env_added);
+}
+
+static void try_request(struct frame *frame, struct buf *out)
+{
+	struct run_request request;
+
+	if (run_request_get(frame, &request) < 0)
+		return;
+	require(request.session && request.project && request.cwd && request.init_path);
+	require(run_request_put(out, &request) == 0);
+	require_same(out, frame);
+	free(request.argv);
+	free(request.env);
+	free(request.env_added);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
+		try_spawn, try_exit, try_exec, try_request,
+	};
+	cleanup_free uint8_t *copy = malloc(size ? size : 1);
+	struct buf out;
+
+	if (!copy)
+		return 0;
+	memcpy(copy, bytes, size);
+	buf_init(&out, FRAME_MEMFD_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(decoders); i++) {
+		struct frame frame;
+
+		if (frame_open(&frame, copy, size) == 0)
+			decoders[i](&frame, &out);
+		else
+			require(frame_finish(&frame) == -EBADMSG && !frame_get_strv(&frame) &&
+				!frame_get_string(&frame));
+	}
+	buf_done(&out);
+	return 0;
+}

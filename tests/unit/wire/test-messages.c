@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/control.h"
+#include "wire/init.h"
+#include "wire/request.h"
+
+static struct buf out;
+static char *argv[] = { (char *)"sh", (char *)"-c", (char *)"", NULL };
+static char *env[] = { (char *)"A=1", NULL };
+static char *nothing[] = { NULL };
+
+static int setup(void **state)
+{
+	buf_init(&out, FRAME_MEMFD_MAX);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	buf_done(&out);
+	return 0;
+}
+
+static struct frame reopen(void)
+{
+	struct frame frame;
+
+	assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
+	return frame;
+}
+
+/*
+ * Every shorter frame, and every single changed byte: the reader fails or gives something whole, and never touches
+ * what is not there (which the address sanitizer sees, since each copy has its exact size).
+ */
+static void damage_everywhere(int (*get)(struct frame *frame))
+{
+	uint8_t *whole = malloc(out.size);
+	size_t total = out.size;
+
+	memcpy(whole, out.bytes, total);
+	for (size_t size = 16; size < total; size++) {
+		uint8_t *copy = malloc(size);
+		struct frame frame;
+		uint32_t claimed = (uint32_t)size;
+
+		memcpy(copy, whole, size);
+		memcpy(copy + 8, &claimed, sizeof claimed);
+		assert_int_equal(frame_open(&frame, copy, size), 0);
+		assert_int_not_equal(get(&frame), 0);
+		free(copy);
+	}
+	for (size_t at = 16; at < total; at++) {
+		uint8_t *copy = malloc(total);
+		struct frame frame;
+
+		memcpy(copy, whole, total);
+		copy[at] ^= 0xff;
+		assert_int_equal(frame_open(&frame, copy, total), 0);
+		(void)!get(&frame);
+		free(copy);
+	}
+	free(whole);
+}
+
+static int get_spawn(struct frame *frame)
+{
+	struct init_spawn spawn;
+	int r = init_spawn_get(frame, &spawn);
+
+	if (r == 0) {
+		assert_non_null(spawn.cwd);
+		assert_non_null(spawn.argv[0]);
+		free(spawn.argv);
+		free(spawn.env);
+	}
+	return r;
+}
+
+static void spawn_comes_back(void **state)
+{
+	struct init_spawn spawn = {
+		.id = 7, .flags = INIT_SPAWN_TTY, .umask = 022, .rows = 65535, .columns = 1, .cwd = "/",
+		.argv = argv, .env = env,
+	}, back;
+	struct frame frame;
+
+	assert_int_equal(init_spawn_put(&out, &spawn), 0);
+	frame = reopen();
+	assert_int_equal(frame.type, INIT_SPAWN);
+	assert_int_equal(init_spawn_get(&frame, &back), 0);
+	assert_int_equal(back.id, 7);
+	assert_int_equal(back.umask, 022);
+	assert_int_equal(back.rows, 65535);
+	assert_int_equal(back.columns, 1);
+	assert_string_equal(back.argv[1], "-c");
+	assert_string_equal(back.env[0], "A=1");
+	free(back.argv);
+	free(back.env);
+	damage_everywhere(get_spawn);
+}
+
+static void spawn_needs_a_command_and_a_directory(void **state)
+{
+	struct init_spawn spawn = { .cwd = "/", .argv = nothing, .env = env }, back = { .id = 99 };
+	struct frame frame;
+
+	assert_int_equal(init_spawn_put(&out, &spawn), 0);
+	frame = reopen();
+	assert_int_equal(init_spawn_get(&frame, &back), -EBADMSG);
+	spawn = (struct init_spawn){ .argv = argv, .env = env };
+	assert_int_equal(init_spawn_put(&out, &spawn), 0);
+	frame = reopen();
+	assert_int_equal(init_spawn_get(&frame, &back), -EBADMSG);
+	assert_int_equal(back.id, 99);
+}
+
+static int get_exit(struct frame *frame)
+{
+	struct init_exit event;
+
+	return init_exit_get(frame, &event);
+}
+
+static void exit_comes_back_within_its_bounds(void **state)
+{
+	static const struct {
+		int32_t code, signal;
+		int result;
+	} samples[] = {
+		{ 0, 0, 0 }, { 255, 0, 0 }, { -1, 64, 0 }, { 256, 0, -EBADMSG }, { -2, 0, -EBADMSG },
+		{ -1, 65, -EBADMSG },
+		{ -1, -1, -EBADMSG }, { INT32_MIN, 0, -EBADMSG }, { 0, INT32_MAX, -EBADMSG },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		struct init_exit event = { 1, samples[i].code, samples[i].signal, 2, 3, UINT64_MAX }, back = { 0 };
+		struct frame frame;
+
+		assert_int_equal(init_exit_put(&out, &event), 0);
+		frame = reopen();
+		assert_int_equal(init_exit_get(&frame, &back), samples[i].result);
+		if (samples[i].result == 0)
+			assert_memory_equal(&back, &event, sizeof back);
+		else
+			assert_int_equal(back.id, 0);
+	}
+	assert_int_equal(init_exit_put(&out, &(struct init_exit){ .id = 1 }), 0);
+	damage_everywhere(get_exit);
+}
+
+static int get_exec(struct frame *frame)
+{
+	struct control_exec exec;
+	int r = control_exec_get(frame, &exec);
+
+	if (r == 0) {
+		assert_non_null(exec.argv[0]);
+		free(exec.argv);
+		free(exec.env);
+		free(exec.env_added);
+	}
+	return r;
+}
+
+static void exec_comes_back(void **state)
+{
+	struct control_exec exec = {
+		.flags = CONTROL_EXEC_TTY, .rows = 24, .columns = 80, .argv = argv, .env = nothing,
+	}, back;
+	struct frame frame;
+
+	assert_int_equal(control_exec_put(&out, &exec), 0);
+	frame = reopen();
+	assert_int_equal(control_exec_get(&frame, &back), 0);
+	assert_null(back.cwd);
+	assert_int_equal(back.rows, 24);
+	assert_int_equal(back.columns, 80);
+	assert_string_equal(back.argv[0], "sh");
+	assert_null(back.env[0]);
+	free(back.argv);
+	free(back.env);
+	free(back.env_added);
+	damage_everywhere(get_exec);
+	exec.argv = nothing;
+	assert_int_equal(control_exec_put(&out, &exec), 0);
+	frame = reopen();
+	assert_int_equal(control_exec_get(&frame, &back), -EBADMSG);
+}
+
+static struct run_request full_request(void)
+{
+	return (struct run_request){
+		.flags = REQUEST_QUIET, .session = "k3v9q2m4x7dt", .project = "/p", .cwd = "/p/q", .home = "",
+		.state_dir = "/s",
+		.runtime_dir = "/r", .init_path = "/i", .started_ns = 5, .argv = argv, .env = env,
+	};
+}
+
+static void free_request(struct run_request *request)
+{
+	free(request->argv);
+	free(request->env);
+	free(request->env_added);
+}
+
+static int get_request(struct frame *frame)
+{
+	struct run_request request;
+	int r = run_request_get(frame, &request);
+
+	if (r == 0) {
+		assert_non_null(request.session);
+		assert_non_null(request.project);
+		free_request(&request);
+	}
+	return r;
+}
+
+static void request_comes_back(void **state)
+{
+	struct run_request request = full_request(), back;
+	struct frame frame;
+
+	request.notes = "a\nb";
+	assert_int_equal(run_request_put(&out, &request), 0);
+	frame = reopen();
+	assert_int_equal(run_request_get(&frame, &back), 0);
+	assert_string_equal(back.session, request.session);
+	assert_string_equal(back.notes, "a\nb");
+	assert_string_equal(back.home, "");
+	assert_null(back.name);
+	assert_null(back.test_break);
+	assert_true(back.started_ns == 5);
+	assert_null(back.env_added[0]);
+	free_request(&back);
+	damage_everywhere(get_request);
+}
+
+static void request_without_what_it_needs(void **state)
+{
+	const size_t required[] = {
+		offsetof(struct run_request, session), offsetof(struct run_request, project),
+		offsetof(struct run_request, cwd), offsetof(struct run_request, home),
+		offsetof(struct run_request, state_dir),
+		offsetof(struct run_request, runtime_dir), offsetof(struct run_request, init_path),
+	};
+	struct run_request back;
+	struct frame frame;
+
+	for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
+		struct run_request request = full_request();
+
+		*(const char **)((char *)&request + required[i]) = NULL;
+		assert_int_equal(run_request_put(&out, &request), 0);
+		frame = reopen();
+		assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
+	}
+}
+
+static void request_without_a_command(void **state)
+{
+	struct run_request request = full_request(), back;
+	struct frame frame;
+
+	request.argv = nothing;
+	assert_int_equal(run_request_put(&out, &request), 0);
+	frame = reopen();
+	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
+	request.flags = REQUEST_DETACH;
+	assert_int_equal(run_request_put(&out, &request), 0);
+	frame = reopen();
+	assert_int_equal(run_request_get(&frame, &back), 0);
+	free_request(&back);
+	/* The same fields in a frame of another type are no request. */
+	frame = reopen();
+	frame.type = INIT_SPAWN;
+	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spawn_comes_back),
+		cmocka_unit_test(spawn_needs_a_command_and_a_directory),
+		cmocka_unit_test(exit_comes_back_within_its_bounds),
+		cmocka_unit_test(exec_comes_back),
+		cmocka_unit_test(request_comes_back),
+		cmocka_unit_test(request_without_what_it_needs),
+		cmocka_unit_test(request_without_a_command),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
