@@ -190,11 +190,12 @@ static void test_signal_right_behind_the_spawn(void **state)
 {
 	struct peer *peer = *state;
 	struct init_spawn spawn = peer_plan(1, (const char *[]){ "sleep", "1000", NULL });
+	cleanup_fd int master = FD_NONE;
 
 	spawn.flags = INIT_SPAWN_TTY;
 	peer_spawn_some(peer, &spawn, NULL, 0);
 	peer_send_numbers(peer, INIT_SIGNAL, (uint32_t[]){ 1, SIGTERM }, 2);
-	close(peer_expect(peer, INIT_STARTED, 1).fd);
+	master = peer_expect(peer, INIT_STARTED, 1).fd;
 	assert_int_equal(peer_expect(peer, INIT_EXITED, 1).exit.signal, SIGTERM);
 }
 
