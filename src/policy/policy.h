@@ -52,6 +52,8 @@ enum {
 	FILE_GLOB = 1 << 0,      /* pattern is a glob (**, *, ?, [..]) and not a path */
 	FILE_OPTIONAL = 1 << 1,  /* shipped rules: nothing is said when it does not exist */
 	FILE_NOEXEC = 1 << 2,    /* no program below may be executed */
+	FILE_NOFOLLOW = 1 << 3,  /* plan only: lies in a tree that the sandbox writes, so no link below that tree may be followed */
+	FILE_FLAGS_END = 1 << 4,
 };
 
 struct file_rule {

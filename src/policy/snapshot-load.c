@@ -220,7 +220,7 @@ static void load_files(struct loader *loader, struct policy *policy)
 	uint32_t *parents = view_array(loader, count, sizeof *parents);
 
 	for (size_t i = 0; i < count; i++) {
-		uint32_t flags = checked(loader, in[i].flags, FILE_NOEXEC << 1);
+		uint32_t flags = checked(loader, in[i].flags, FILE_FLAGS_END);
 
 		out[i] = (struct file_rule){
 			.pattern = pattern(loader, in[i].pattern, flags),
@@ -248,7 +248,7 @@ static void load_plan(struct loader *loader, struct policy *policy)
 		out[i] = (struct file_plan_entry){
 			.path = pattern(loader, in[i].path, 0),
 			.class = checked(loader, in[i].class, FILE_CLASS_COUNT),
-			.flags = checked(loader, in[i].flags, FILE_NOEXEC << 1) & ~(uint32_t)FILE_GLOB,
+			.flags = checked(loader, in[i].flags, FILE_FLAGS_END) & ~(uint32_t)FILE_GLOB,
 			.rule = checked(loader, in[i].rule, (uint32_t)policy->file_count),
 		};
 		if (out[i].class == FILE_HIDDEN || (i && !loader->is_bad && path_compare(out[i - 1].path, out[i].path) >= 0))

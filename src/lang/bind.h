@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The one binder: tables of keys say which key takes what, and it walks a document along them. Unknown
+ * keys, wrong types, repeated keys and bad values become errors with their place and the nearest valid name.
+ */
+
+#include "lang/draft.h"
+#include "lang/node.h"
+#include "lang/pattern.h"
+
+struct binder {
+	struct arena *arena;
+	struct diags *diags;
+	struct draft *draft;
+	struct pattern_scope scope;
+	bool is_shipped;
+	const char *section;     /* the mapping that is being read: "files"; "" at the top */
+	const char *list;        /* the list in it, and where in the list: for rule ids */
+	size_t index;
+	struct draft_rule *rule; /* the rule that is being read: the first member of its own type */
+};
+
+enum key_kind {
+	KEY_SCALAR,   /* bind() gets the scalar */
+	KEY_LIST,     /* bind() gets each item */
+	KEY_SCALARS,  /* bind() gets each item, all of them scalars */
+	KEY_ONE_OR_MORE, /* a scalar, or a list of scalars */
+	KEY_MAP,      /* keys says what is in it; bind() is not used */
+	KEY_FREE,     /* a mapping whose keys are the user's; bind() gets the mapping */
+};
+
+struct key {
+	const char *name;
+	enum key_kind kind;
+	void (*bind)(struct binder *binder, const struct key *key, const struct node *node);
+	const struct key *keys;
+	size_t key_count;
+	int value;               /* what bind() makes of it: a file class, a scalar kind, … */
+	const char *const *names; /* of a choice */
+	size_t name_count;
+};
+
+/* Reads a whole policy file into binder->draft. Errors go to binder->diags. */
+void bind_policy(struct binder *binder, const struct node *root);
+
+/* The engine, for the tables of bind-rules.c and bind-scalars.c. */
+void bind_map(struct binder *binder, const struct key *keys, size_t count, const struct node *node);
+
+/* An item of a list: a scalar goes to the first key of the table, a mapping along the table. */
+void bind_item(struct binder *binder, const struct key *keys, size_t count, const struct node *node);
+
+/* "expected a size such as 4GiB, found …". */
+void bind_expected(struct binder *binder, const struct node *node, const char *what);
+
+/* A new rule at the end of vec with its place and id, or NULL. */
+void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const struct node *node);
+
+/* Scalars into binder->draft->scalars[key->value]. */
+void bind_size(struct binder *binder, const struct key *key, const struct node *node);
+void bind_rate(struct binder *binder, const struct key *key, const struct node *node);
+void bind_bool(struct binder *binder, const struct key *key, const struct node *node);
+void bind_choice(struct binder *binder, const struct key *key, const struct node *node);
+
+extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],
+	audit_keys[], env_keys[];
+extern const size_t files_key_count, network_key_count, exec_key_count, resources_key_count, time_key_count,
+	data_key_count, audit_key_count, env_key_count;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One compilation and its steps: the files of the chain (chain.c), the project's file (tighten.c), the result (finish.c). */
+
+#include "lang/draft.h"
+#include "lang/lang.h"
+#include "lang/node.h"
+
+struct lang {
+	struct arena arena;
+	struct diags diags;
+	struct draft draft;         /* merged */
+	struct draft project;       /* of .atoll.yaml */
+	struct lang_request request;
+	const char *name;
+	enum trust_level level;
+	bool has_level, has_project;
+	const struct policy *policy;
+	struct vec sources;         /* struct snapshot_source */
+};
+
+/* Reads the chain into lang->draft; errors go to lang->diags. */
+void chain_load(struct lang *lang);
+
+/* Reads PROJECT/.atoll.yaml into lang->project where it exists. */
+void chain_load_project(struct lang *lang);
+
+/* Appends what from says to into; scalars that it sets replace. */
+void draft_merge(struct arena *arena, struct draft *into, const struct draft *from);
+
+/* Says every line of lang->project that base does not already allow. */
+void tighten_check(struct lang *lang, const struct policy *base);
+
+/* Merges lang->project, which tighten_check() found to tighten only, into lang->draft. */
+void tighten_merge(struct lang *lang);
+
+/* The draft as a policy in the arena: sorted, planned. NULL after errors, or out of memory. */
+struct policy *finish_policy(struct lang *lang);
+
+/* finish.c's second half: policy->file_plan and policy->unenforced. */
+void plan_files(struct lang *lang, struct policy *policy);
+void plan_unenforced(struct lang *lang, struct policy *policy);

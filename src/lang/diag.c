@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lang/diag.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void diag_add(struct diags *diags, struct place place, const char *format, ...)
+{
+	char message[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	if (diags->count < DIAGS_MAX) {
+		const char *copy = arena_text(diags->arena, message);
+
+		diags->items[diags->count] = (struct diag){ place, copy ? copy : "out of memory" };
+	}
+	diags->count++;
+}
+
+static size_t shown(const struct diags *diags)
+{
+	return diags->count < DIAGS_MAX ? diags->count : DIAGS_MAX;
+}
+
+void diags_put(const struct diags *diags, struct buf *out)
+{
+	for (size_t i = 0; i < shown(diags); i++) {
+		const struct diag *diag = &diags->items[i];
+
+		if (diag->place.file[0]) {
+			buf_put_escaped(out, diag->place.file, strlen(diag->place.file), 0);
+			if (diag->place.line)
+				buf_printf(out, ":%u:%u", diag->place.line, diag->place.column);
+			buf_put_text(out, ": ");
+		}
+		buf_put_escaped(out, diag->message, strlen(diag->message), 0);
+		buf_put_char(out, '\n');
+	}
+	if (diags->count > DIAGS_MAX)
+		buf_printf(out, "and %zu more errors\n", diags->count - DIAGS_MAX);
+}
+
+void diags_put_json(const struct diags *diags, struct json *json)
+{
+	json_array_begin(json, "errors");
+	for (size_t i = 0; i < shown(diags); i++) {
+		const struct diag *diag = &diags->items[i];
+
+		json_object_begin(json, NULL);
+		json_bytes(json, "file", diag->place.file, strlen(diag->place.file));
+		json_u64(json, "line", diag->place.line);
+		json_u64(json, "column", diag->place.column);
+		json_string(json, "message", diag->message);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "lang/arena.h"
+#include "lang/print.h"
+#include "policy/decide.h"
+#include "policy/describe-text.h"
+#include "policy/order.h"
+
+/*
+ * Two policies are compared where either of them says something: every path, host, program, variable and
+ * device that a rule of one names is put to both. Between two named paths decisions do not change, so this
+ * finds every difference; a pattern is put as a sample of what it matches and shown as itself.
+ */
+
+struct change {
+	const char *dimension; /* "file.write" */
+	const char *subject;
+	const char *from, *to; /* verdicts, limits */
+	bool allows;
+};
+
+struct differ {
+	struct arena arena;
+	const struct policy *a, *b;
+	struct vec changes;    /* struct change */
+};
+
+static void add_change(struct differ *differ, const char *dimension, const char *subject, const char *from, const char *to, bool allows)
+{
+	struct change *change = vec_add(&differ->arena, &differ->changes, sizeof *change);
+
+	if (change)
+		*change = (struct change){ dimension, subject, from, to, allows };
+}
+
+/* sample is what is asked, shown what is printed. Whether there is a difference. */
+static bool compare_action(struct differ *differ, const struct action *action, const char *shown)
+{
+	enum verdict from = policy_decide(differ->a, action).verdict, to = policy_decide(differ->b, action).verdict;
+
+	if (from == to)
+		return false;
+	add_change(differ, action_kind_names[action->kind], shown, verdict_names[from], verdict_names[to], to > from);
+	return true;
+}
+
+/* A path that the pattern matches: its stars as plain names. NULL for sets, which are not sampled. */
+static const char *sample(struct arena *arena, const char *pattern)
+{
+	char *out = arena_alloc(arena, strlen(pattern) + 1), *at = out;
+
+	for (; out && *pattern; pattern++) {
+		if (*pattern == '[')
+			return NULL;
+		if (*pattern == '\\' && pattern[1])
+			pattern++;
+		else if (*pattern == '*' && pattern[1] == '*')
+			pattern++, *at++ = 'x';
+		else if (*pattern == '*' || *pattern == '?')
+			*at++ = 'x';
+		if (*pattern != '*' && *pattern != '?')
+			*at++ = *pattern;
+	}
+	return out;
+}
+
+struct probe {
+	const char *subject, *shown;
+};
+
+static void add_probe(struct differ *differ, struct vec *probes, const char *pattern, bool is_glob)
+{
+	const char *subject = is_glob ? sample(&differ->arena, pattern) : pattern;
+	struct probe *probe = subject ? vec_add(&differ->arena, probes, sizeof *probe) : NULL;
+
+	if (probe)
+		*probe = (struct probe){ subject, pattern };
+}
+
+static int compare_probes(const void *a, const void *b)
+{
+	const struct probe *x = a, *y = b;
+
+	return path_compare(x->subject, y->subject);
+}
+
+static void gather_files(struct differ *differ, const struct policy *policy, struct vec *probes)
+{
+	for (size_t i = 0; i < policy->file_count; i++) {
+		add_probe(differ, probes, policy->files[i].pattern, policy->files[i].flags & FILE_GLOB);
+		for (const char *const *except = policy->files[i].except; except && *except; except++)
+			add_probe(differ, probes, *except, strpbrk(*except, "*?[\\") != NULL);
+	}
+	for (size_t i = 0; i < policy->file_ask_count; i++)
+		add_probe(differ, probes, policy->file_asks[i].pattern, policy->file_asks[i].flags & FILE_GLOB);
+	for (size_t i = 0; i < policy->protect_count; i++)
+		add_probe(differ, probes, policy->protects[i].pattern, policy->protects[i].flags & FILE_GLOB);
+}
+
+/* A change below a path that changed in the same way is the same change. */
+struct covered {
+	const char *path;
+	enum verdict from, to;
+};
+
+static void compare_paths(struct differ *differ, const struct vec *probes, enum action_kind kind)
+{
+	const struct probe *probe = probes->items;
+	struct covered stack[256];
+	size_t depth = 0;
+
+	for (size_t i = 0; i < probes->count; i++, probe++) {
+		struct action action = { .kind = kind, .subject = probe->subject };
+		struct covered now = { probe->subject, policy_decide(differ->a, &action).verdict,
+				       policy_decide(differ->b, &action).verdict };
+
+		if (i && str_equal(probe->subject, probe[-1].subject))
+			continue;
+		while (depth && !path_is_below(probe->subject, stack[depth - 1].path))
+			depth--;
+		if (depth && stack[depth - 1].from == now.from && stack[depth - 1].to == now.to)
+			continue;
+		if (depth < ARRAY_SIZE(stack))
+			stack[depth++] = now;
+		compare_action(differ, &action, probe->shown);
+	}
+}
+
+static void compare_files(struct differ *differ)
+{
+	static const enum action_kind kinds[] = { ACTION_FILE_READ, ACTION_FILE_WRITE, ACTION_FILE_APPLY };
+	struct vec probes = { 0 };
+
+	gather_files(differ, differ->a, &probes);
+	gather_files(differ, differ->b, &probes);
+	if (probes.count)
+		qsort(probes.items, probes.count, sizeof(struct probe), compare_probes);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		compare_paths(differ, &probes, kinds[i]);
+}
+
+static bool is_known(const struct differ *differ, const char *dimension, const char *subject)
+{
+	const struct change *change = differ->changes.items;
+
+	for (size_t i = 0; i < differ->changes.count; i++)
+		if (str_equal(change[i].dimension, dimension) && str_equal(change[i].subject, subject))
+			return true;
+	return false;
+}
+
+static void compare_host(struct differ *differ, const struct net_rule *rule)
+{
+	static const uint16_t usual[] = { 443, 80, 22 };
+	const uint16_t *ports = rule->port_count ? rule->ports : usual;
+	size_t count = rule->port_count ? rule->port_count : ARRAY_SIZE(usual);
+	char address[INT8_MAX];
+	const char *subject = rule->host;
+
+	if (rule->cidr) {
+		size_t length = strcspn(rule->cidr, "/");
+
+		if (length >= sizeof address)
+			return;
+		memcpy(address, rule->cidr, length);
+		address[length] = 0;
+		subject = address;
+	} else if (rule->host[0] == '*') {
+		subject = arena_format(&differ->arena, "x%s", rule->host + 1);
+	}
+	for (size_t i = 0; subject && i < count; i++) {
+		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = ports[i], .method = "GET", .path = "/" };
+		const char *shown = arena_format(&differ->arena, "%s:%u", rule->host ? rule->host : rule->cidr, ports[i]);
+
+		if (!shown || is_known(differ, action_kind_names[action.kind], shown))
+			continue;
+		compare_action(differ, &action, shown);
+		if (rule->http_count) {
+			action.kind = ACTION_HTTP_REQUEST;
+			compare_action(differ, &action, shown);
+		}
+	}
+}
+
+static void compare_network(struct differ *differ)
+{
+	struct action unlisted = { .kind = ACTION_NET_CONNECT, .subject = "host.invalid", .port = 443 };
+
+	compare_action(differ, &unlisted, "hosts that no rule lists");
+	if ((differ->a->network_mode == NETWORK_HOST) != (differ->b->network_mode == NETWORK_HOST))
+		add_change(differ, "network.host", "the host's own network, its loopback included",
+			   differ->a->network_mode == NETWORK_HOST ? "shared" : "separate",
+			   differ->b->network_mode == NETWORK_HOST ? "shared" : "separate", differ->b->network_mode == NETWORK_HOST);
+	for (size_t i = 0; i < differ->a->network_count; i++)
+		compare_host(differ, &differ->a->network[i]);
+	for (size_t i = 0; i < differ->b->network_count; i++)
+		compare_host(differ, &differ->b->network[i]);
+}
+
+static void compare_programs(struct differ *differ, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->exec_count; i++) {
+		const struct exec_rule *rule = &policy->exec[i];
+		const char *program = rule->program ? rule->program : "/usr/bin/env";
+		const char *subject = rule->program_flags & FILE_GLOB ? sample(&differ->arena, program) : program;
+		struct action action = { .kind = ACTION_EXEC, .subject = subject, .argv = rule->argv };
+
+		/* A pattern's sample is nowhere: what is asked is whether its rule holds where programs are. */
+		if (subject && str_has_prefix(program, "/**/"))
+			action.subject = arena_format(&differ->arena, "/usr/bin/%s", path_basename(subject));
+		if (action.subject && !is_known(differ, action_kind_names[ACTION_EXEC], program))
+			compare_action(differ, &action, program);
+	}
+}
+
+static void compare_exec(struct differ *differ)
+{
+	compare_programs(differ, differ->a);
+	compare_programs(differ, differ->b);
+	if (differ->a->exec_new_binaries != differ->b->exec_new_binaries)
+		add_change(differ, "exec", "programs made inside the sandbox", differ->a->exec_new_binaries ? "allow" : "deny",
+			   differ->b->exec_new_binaries ? "allow" : "deny", differ->b->exec_new_binaries);
+	if (differ->a->user_namespaces != differ->b->user_namespaces)
+		add_change(differ, "exec", "namespaces of programs' own", differ->a->user_namespaces ? "allow" : "deny",
+			   differ->b->user_namespaces ? "allow" : "deny", differ->b->user_namespaces);
+}
+
+static void compare_limits(struct differ *differ)
+{
+	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
+		uint64_t from = differ->a->limits[i].value, to = differ->b->limits[i].value;
+		char from_text[32], to_text[32];
+
+		if (from == to)
+			continue;
+		limit_to_text((enum resource)i, from, from_text);
+		limit_to_text((enum resource)i, to, to_text);
+		add_change(differ, "limit", resource_names[i], arena_text(&differ->arena, from_text),
+			   arena_text(&differ->arena, to_text), to > from);
+	}
+}
+
+static void compare_names(struct differ *differ, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->env_pass_count + policy->env_set_count; i++) {
+		const char *name = i < policy->env_pass_count ? policy->env_pass[i].pattern
+							      : policy->env_set[i - policy->env_pass_count].name;
+		const char *subject = strchr(name, '*') ? sample(&differ->arena, name) : name;
+		struct action action = { .kind = ACTION_ENV, .subject = subject };
+
+		if (subject && !is_known(differ, action_kind_names[ACTION_ENV], name))
+			compare_action(differ, &action, name);
+	}
+	for (size_t i = 0; i < policy->device_count; i++) {
+		struct action action = { .kind = ACTION_DEVICE, .subject = policy->devices[i].name };
+
+		if (!is_known(differ, action_kind_names[ACTION_DEVICE], action.subject))
+			compare_action(differ, &action, action.subject);
+	}
+}
+
+static void compare_depth(struct differ *differ, const char *what, const char *const *names, unsigned from, unsigned to)
+{
+	if (from != to)
+		add_change(differ, "watching", what, names[from], names[to], to < from);
+}
+
+static void compare_rest(struct differ *differ)
+{
+	const struct policy *a = differ->a, *b = differ->b;
+
+	compare_names(differ, a);
+	compare_names(differ, b);
+	compare_depth(differ, "data.secrets", data_action_names, a->data_secrets, b->data_secrets);
+	compare_depth(differ, "data.pii", data_action_names, a->data_pii, b->data_pii);
+	compare_depth(differ, "data.injection", data_action_names, a->data_injection, b->data_injection);
+	compare_depth(differ, "audit.files", audit_depth_names, a->audit_files, b->audit_files);
+	compare_depth(differ, "audit.exec", audit_depth_names, a->audit_exec, b->audit_exec);
+	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);
+	for (unsigned i = 0; i < WALL_COUNT; i++)
+		if ((a->degrade ^ b->degrade) >> i & 1)
+			add_change(differ, "wall", wall_names[i], a->degrade >> i & 1 ? "may be missing" : "required",
+				   b->degrade >> i & 1 ? "may be missing" : "required", b->degrade >> i & 1);
+}
+
+static void compare_all(struct differ *differ)
+{
+	compare_files(differ);
+	compare_network(differ);
+	compare_exec(differ);
+	compare_limits(differ);
+	compare_rest(differ);
+}
+
+static void put_change(struct buf *out, const struct change *change)
+{
+	buf_printf(out, "%c %-12s ", change->allows ? '+' : '-', change->dimension);
+	buf_put_escaped(out, change->subject, strlen(change->subject), 0);
+	buf_printf(out, "  (%s -> %s)\n", change->from, change->to);
+}
+
+size_t print_diff(const struct policy *a, const struct policy *b, struct buf *out)
+{
+	struct differ differ = { .a = a, .b = b };
+	size_t count;
+
+	compare_all(&differ);
+	count = differ.changes.count;
+	for (int allows = 1; allows >= 0; allows--)
+		for (size_t i = 0; i < count; i++) {
+			const struct change *change = (const struct change *)differ.changes.items + i;
+
+			if (change->allows == (allows == 1))
+				put_change(out, change);
+		}
+	if (differ.arena.has_failed)
+		out->error = -ENOMEM;
+	arena_done(&differ.arena);
+	return count;
+}
+
+size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json)
+{
+	struct differ differ = { .a = a, .b = b };
+	size_t count;
+
+	compare_all(&differ);
+	count = differ.changes.count;
+	json_object_begin(json, NULL);
+	for (int allows = 1; allows >= 0; allows--) {
+		json_array_begin(json, allows ? "allows" : "denies");
+		for (size_t i = 0; i < count; i++) {
+			const struct change *change = (const struct change *)differ.changes.items + i;
+
+			if (change->allows != (allows == 1))
+				continue;
+			json_object_begin(json, NULL);
+			json_string(json, "dimension", change->dimension);
+			json_bytes(json, "subject", change->subject, strlen(change->subject));
+			json_string(json, "from", change->from);
+			json_string(json, "to", change->to);
+			json_object_end(json);
+		}
+		json_array_end(json);
+	}
+	json_object_end(json);
+	if (differ.arena.has_failed)
+		json->out->error = -ENOMEM;
+	arena_done(&differ.arena);
+	return count;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "lang/chain.h"
+#include "policy/order.h"
+
+/* A rule with what is needed to sort it and to say where it stands. */
+struct sorted_file {
+	struct file_rule rule;
+	const struct draft_file *from; /* NULL: built in */
+	bool is_alias;                 /* the same rule at the real path behind a symbolic link */
+};
+
+static struct rule_origin origin_of(const struct draft_rule *rule)
+{
+	return (struct rule_origin){ rule->id ? rule->id : "", rule->place.file, rule->place.line };
+}
+
+static void add_builtin(struct lang *lang, struct vec *vec, const char *base, const char *below)
+{
+	struct sorted_file *file;
+	char path[PATH_MAX];
+
+	if (!base || base[0] != '/' || path_join(path, sizeof path, base, below) < 0)
+		return;
+	file = vec_add(&lang->arena, vec, sizeof *file);
+	if (file)
+		*file = (struct sorted_file){ .rule = { .pattern = arena_text(&lang->arena, path), .class = FILE_MASK,
+			.flags = FILE_OPTIONAL, .origin = { "builtin.state", "", 0 } } };
+}
+
+/*
+ * atoll's own files: whoever writes the user's policy directory, the cache of compiled policies or the
+ * log decides what the next run may do. Masked below, so no rule of any policy reaches them.
+ */
+static void add_builtins(struct lang *lang, struct vec *vec)
+{
+	const struct lang_request *request = &lang->request;
+
+	add_builtin(lang, vec, request->home, ".config/atoll");
+	add_builtin(lang, vec, request->home, ".local/state/atoll");
+	add_builtin(lang, vec, request->home, ".cache/atoll");
+	add_builtin(lang, vec, request->config_home, "atoll");
+	add_builtin(lang, vec, "/var/lib/atoll", ".");
+	add_builtin(lang, vec, "/var/cache/atoll", ".");
+	add_builtin(lang, vec, "/run/atoll", ".");
+	for (const char *const *dir = request->private_dirs; dir && *dir; dir++)
+		add_builtin(lang, vec, *dir, ".");
+}
+
+/* The real path of path, also where its last components do not exist yet. */
+static bool real_path(struct lang *lang, const char *path, char out[PATH_MAX])
+{
+	char part[PATH_MAX], real[PATH_MAX];
+
+	if (str_copy(part, sizeof part, path) < 0)
+		return false;
+	for (;;) {
+		char *slash = strrchr(part, '/');
+		int r = lang->request.reader.real(lang->request.reader.context, part, real, sizeof real);
+
+		if (r == 0)
+			return path_join(out, PATH_MAX, real, path[strlen(part)] ? path + strlen(part) + 1 : ".") == 0;
+		if ((r != -ENOENT && r != -ENOTDIR) || slash == part || !slash)
+			return false;
+		*slash = 0;
+	}
+}
+
+/*
+ * A rule about a symbolic link is also one about what it leads to. Not where the link lies in the project
+ * and leads out of it: whoever can write the project could plant a link there that widens the next run.
+ */
+static void add_alias(struct lang *lang, struct vec *vec, const struct sorted_file *file)
+{
+	const char *project = lang->request.project;
+	struct sorted_file alias = *file, *copy;
+	char real[PATH_MAX];
+
+	if (!real_path(lang, file->rule.pattern, real) || str_equal(real, file->rule.pattern))
+		return;
+	if (file->rule.class != FILE_MASK && project[0] && path_is_below(file->rule.pattern, project))
+		return;
+	alias.rule.pattern = arena_text(&lang->arena, real);
+	alias.is_alias = true;
+	copy = vec_add(&lang->arena, vec, sizeof *copy);
+	if (copy)
+		*copy = alias;
+}
+
+static void gather_files(struct lang *lang, struct vec *vec)
+{
+	size_t count;
+
+	add_builtins(lang, vec);
+	DRAFT_EACH(struct draft_file, from, &lang->draft.files) {
+		struct sorted_file *file = from->pattern ? vec_add(&lang->arena, vec, sizeof *file) : NULL;
+
+		if (file)
+			*file = (struct sorted_file){
+				.rule = { from->pattern, from->class, from->flags, vec_strings(&lang->arena, &from->from.except),
+					  origin_of(&from->from) },
+				.from = from,
+			};
+	}
+	count = vec->count;
+	for (size_t i = 0; i < count; i++) {
+		struct sorted_file file = ((struct sorted_file *)vec->items)[i];
+
+		if (!(file.rule.flags & FILE_GLOB))
+			add_alias(lang, vec, &file);
+	}
+}
+
+/* Paths before globs; among one path's rules the mask first, then as they were written. */
+static int compare_files(const void *a, const void *b)
+{
+	const struct sorted_file *x = a, *y = b;
+	int r = (int)(x->rule.flags & FILE_GLOB) - (int)(y->rule.flags & FILE_GLOB);
+
+	if (r == 0)
+		r = path_compare(x->rule.pattern, y->rule.pattern);
+	if (r == 0)
+		r = (y->rule.class == FILE_MASK) - (x->rule.class == FILE_MASK);
+	if (r == 0)
+		r = x->is_alias - y->is_alias;
+	if (r == 0 && x->from && y->from)
+		r = x->from < y->from ? -1 : x->from > y->from;
+	return r;
+}
+
+/*
+ * Which of two rules about one path stays. A path that two texts name by accident (the project is the
+ * home) belongs to the one that is relative to the project; anything else is a contradiction.
+ */
+static struct sorted_file *settle(struct lang *lang, struct sorted_file *first, struct sorted_file *second)
+{
+	if (first->rule.class == FILE_MASK && !first->rule.except)
+		return first;
+	if (second->is_alias)
+		return first;
+	if (!first->from || !second->from || first->rule.class == second->rule.class)
+		return first;
+	if (first->from->from.is_relative != second->from->from.is_relative &&
+	    (first->from->from.is_shipped || second->from->from.is_shipped))
+		return first->from->from.is_relative ? first : second;
+	diag_add(&lang->diags, second->from->from.place, "\"%.80s\" is %s here and %s in %s:%u; drop one of them", second->from->from.text,
+		 file_class_names[second->rule.class], file_class_names[first->rule.class], first->from->from.place.file,
+		 first->from->from.place.line);
+	return first;
+}
+
+/* A list that names a path twice was not meant so. */
+static void check_repeated(struct lang *lang, const struct sorted_file *first, const struct sorted_file *second)
+{
+	const struct draft_rule *a = first->from ? &first->from->from : NULL, *b = second->from ? &second->from->from : NULL;
+
+	if (!a || !b || first->is_alias || second->is_alias || first->rule.class != second->rule.class)
+		return;
+	if (str_equal(a->place.file, b->place.file) && str_equal(a->text, b->text))
+		diag_add(&lang->diags, b->place, "\"%.80s\" stands in this list twice; the first is in line %u", b->text, a->place.line);
+}
+
+static size_t settle_files(struct lang *lang, struct sorted_file *files, size_t count)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct sorted_file *last = out ? &files[out - 1] : NULL;
+		bool is_mask_with_except = last && last->rule.class == FILE_MASK && last->rule.except;
+
+		if (!last || (last->rule.flags & FILE_GLOB) != (files[i].rule.flags & FILE_GLOB) ||
+		    !str_equal(last->rule.pattern, files[i].rule.pattern) || is_mask_with_except) {
+			files[out++] = files[i];
+			continue;
+		}
+		check_repeated(lang, last, &files[i]);
+		*last = *settle(lang, last, &files[i]);
+	}
+	return out;
+}
+
+static void check_globs(struct lang *lang, size_t count, const char *what)
+{
+	if (count > DRAFT_GLOBS_MAX)
+		diag_add(&lang->diags, (struct place){ lang->name, 0, 0 }, "%zu patterns in %s; at most %d, so that a decision stays fast",
+			 count, what, DRAFT_GLOBS_MAX);
+}
+
+static void finish_files(struct lang *lang, struct policy *policy)
+{
+	struct vec vec = { 0 };
+	struct sorted_file *files;
+	struct file_rule *rules;
+	uint32_t *parents;
+	size_t count;
+
+	gather_files(lang, &vec);
+	files = vec.items;
+	if (lang->arena.has_failed)
+		return;
+	qsort(files, vec.count, sizeof *files, compare_files);
+	count = settle_files(lang, files, vec.count);
+	rules = arena_alloc(&lang->arena, count * sizeof *rules);
+	parents = arena_alloc(&lang->arena, count * sizeof *parents);
+	if (!rules || !parents)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		rules[i] = files[i].rule;
+		policy->file_exact_count += !(rules[i].flags & FILE_GLOB);
+	}
+	policy->files = rules;
+	policy->file_count = count;
+	policy->file_parents = parents;
+	check_globs(lang, count - policy->file_exact_count, "files");
+	if (file_parents_fill(parents, rules, policy->file_exact_count) < 0)
+		lang->arena.has_failed = true;
+}
+
+static const struct path_rule *finish_paths(struct lang *lang, const struct vec *vec, size_t *ret_count)
+{
+	struct path_rule *rules = arena_alloc(&lang->arena, vec->count * sizeof *rules);
+
+	*ret_count = 0;
+	if (!rules)
+		return NULL;
+	DRAFT_EACH(struct draft_path, from, vec)
+		if (from->pattern)
+			rules[(*ret_count)++] = (struct path_rule){ from->pattern, from->flags,
+				vec_strings(&lang->arena, &from->from.except), origin_of(&from->from) };
+	check_globs(lang, *ret_count, "files.ask or files.protect");
+	return rules;
+}
+
+static const struct http_rule *finish_http(struct lang *lang, const struct vec *vec)
+{
+	struct http_rule *rules = arena_alloc(&lang->arena, vec->count * sizeof *rules), *at = rules;
+
+	if (!rules)
+		return NULL;
+	DRAFT_EACH(struct draft_http, from, vec)
+		*at++ = (struct http_rule){ vec_strings(&lang->arena, &from->methods), vec_strings(&lang->arena, &from->paths),
+			origin_of(&from->from) };
+	return rules;
+}
+
+static int compare_net(const void *a, const void *b)
+{
+	const struct net_rule *x = a, *y = b;
+
+	if (!x->host || !y->host)
+		return !x->host - !y->host;
+	return net_host_compare(x->host, y->host);
+}
+
+static void finish_network(struct lang *lang, struct policy *policy)
+{
+	struct net_rule *rules = arena_alloc(&lang->arena, lang->draft.network.count * sizeof *rules);
+
+	if (!rules)
+		return;
+	policy->network = rules;
+	DRAFT_EACH(struct draft_net, from, &lang->draft.network) {
+		if (!from->host && !from->cidr)
+			continue;
+		policy->network_exact_count += from->host != NULL;
+		rules[policy->network_count++] = (struct net_rule){
+			.verdict = from->verdict,
+			.host = from->host,
+			.cidr = from->cidr,
+			.ports = from->ports.items,
+			.port_count = from->ports.count,
+			.http = finish_http(lang, &from->http),
+			.http_count = from->http.count,
+			.inject_header = from->inject_header,
+			.inject_secret = from->inject_secret,
+			.except = vec_strings(&lang->arena, &from->from.except),
+			.origin = origin_of(&from->from),
+		};
+	}
+	qsort(rules, policy->network_count, sizeof *rules, compare_net);
+	check_globs(lang, policy->network_count - policy->network_exact_count, "network (cidr)");
+}
+
+static bool exec_is_exact(const struct exec_rule *rule)
+{
+	return rule->program && !rule->program_flags && !rule->argv;
+}
+
+static int compare_exec(const void *a, const void *b)
+{
+	const struct exec_rule *x = a, *y = b;
+
+	if (!exec_is_exact(x) || !exec_is_exact(y))
+		return exec_is_exact(y) - exec_is_exact(x);
+	return strcmp(x->program, y->program);
+}
+
+static void finish_exec(struct lang *lang, struct policy *policy)
+{
+	struct exec_rule *rules = arena_alloc(&lang->arena, lang->draft.exec.count * sizeof *rules);
+
+	if (!rules)
+		return;
+	policy->exec = rules;
+	DRAFT_EACH(struct draft_exec, from, &lang->draft.exec) {
+		struct exec_rule *rule = &rules[policy->exec_count];
+
+		if (!from->program && !from->argv.count)
+			continue;
+		*rule = (struct exec_rule){
+			.verdict = from->verdict,
+			.program = from->program,
+			.program_flags = from->flags,
+			.argv = vec_strings(&lang->arena, &from->argv),
+			.except = vec_strings(&lang->arena, &from->from.except),
+			.origin = origin_of(&from->from),
+		};
+		policy->exec_count++;
+		policy->exec_exact_count += exec_is_exact(rule);
+	}
+	qsort(rules, policy->exec_count, sizeof *rules, compare_exec);
+	check_globs(lang, policy->exec_count - policy->exec_exact_count, "exec");
+}
+
+static uint64_t scalar(const struct lang *lang, enum draft_scalar_kind kind, uint64_t otherwise)
+{
+	const struct draft_scalar *value = &lang->draft.scalars[kind];
+
+	return value->is_set ? value->value : otherwise;
+}
+
+static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, const char *id)
+{
+	const struct draft_scalar *value = &lang->draft.scalars[kind];
+
+	if (!value->is_set)
+		return (struct rule_origin){ id, "", 0 };
+	return (struct rule_origin){ value->id ? value->id : id, value->place.file, value->place.line };
+}
+
+static void finish_scalars(struct lang *lang, struct policy *policy)
+{
+	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
+	policy->network_default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
+	policy->network_rate_bytes = scalar(lang, SCALAR_NETWORK_RATE, 0);
+	policy->network_rate_period_ms = lang->draft.scalars[SCALAR_NETWORK_RATE].value2;
+	policy->network_total_bytes = scalar(lang, SCALAR_NETWORK_TOTAL, 0);
+	policy->network_requests = scalar(lang, SCALAR_NETWORK_REQUESTS, 0);
+	policy->network_requests_period_ms = lang->draft.scalars[SCALAR_NETWORK_REQUESTS].value2;
+	policy->exec_new_binaries = scalar(lang, SCALAR_NEW_BINARIES, false);
+	policy->user_namespaces = scalar(lang, SCALAR_NAMESPACES, false);
+	policy->data_secrets = (enum data_action)scalar(lang, SCALAR_DATA_SECRETS, DATA_OFF);
+	policy->data_pii = (enum data_action)scalar(lang, SCALAR_DATA_PII, DATA_OFF);
+	policy->data_injection = (enum data_action)scalar(lang, SCALAR_DATA_INJECTION, DATA_OFF);
+	policy->audit_files = (enum audit_depth)scalar(lang, SCALAR_AUDIT_FILES, AUDIT_OFF);
+	policy->audit_exec = (enum audit_depth)scalar(lang, SCALAR_AUDIT_EXEC, AUDIT_ALL);
+	policy->audit_network = (enum audit_depth)scalar(lang, SCALAR_AUDIT_NETWORK, AUDIT_ALL);
+	for (size_t i = 0; i < RESOURCE_COUNT; i++)
+		policy->limits[i] = (struct resource_limit){
+			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),
+			scalar_origin(lang, SCALAR_RESOURCES + i, i >= RESOURCE_WALL_MS ? "time.default" : "resources.default"),
+		};
+}
+
+static void finish_env(struct lang *lang, struct policy *policy)
+{
+	const struct draft *draft = &lang->draft;
+	struct env_pass *pass = arena_alloc(&lang->arena, draft->env_pass.count * sizeof *pass);
+	struct env_set *set = arena_alloc(&lang->arena, draft->env_set.count * sizeof *set);
+	struct device_rule *devices = arena_alloc(&lang->arena, draft->devices.count * sizeof *devices);
+
+	if (!pass || !set || !devices)
+		return;
+	DRAFT_EACH(struct draft_named, from, &draft->env_pass)
+		pass[policy->env_pass_count++] = (struct env_pass){ from->name, origin_of(&from->from) };
+	DRAFT_EACH(struct draft_named, from, &draft->env_set) {
+		size_t i = 0;
+
+		/* A child's value replaces its parent's. */
+		while (i < policy->env_set_count && !str_equal(set[i].name, from->name))
+			i++;
+		set[i] = (struct env_set){ from->name, from->value, origin_of(&from->from) };
+		policy->env_set_count += i == policy->env_set_count;
+	}
+	DRAFT_EACH(struct draft_named, from, &draft->devices)
+		devices[policy->device_count++] = (struct device_rule){ from->name, origin_of(&from->from) };
+	policy->env_pass = pass;
+	policy->env_set = set;
+	policy->devices = devices;
+	DRAFT_EACH(struct draft_named, from, &draft->degrade)
+		for (unsigned wall = 0; wall < WALL_COUNT; wall++)
+			if (str_equal(wall_names[wall], from->name))
+				policy->degrade |= 1u << wall;
+}
+
+/*
+ * The host's network is shared only where the text says so twice: `host: true` alone could be one word
+ * copied too much.
+ */
+static void finish_network_mode(struct lang *lang, struct policy *policy)
+{
+	const struct draft_scalar *host = &lang->draft.scalars[SCALAR_NETWORK_HOST];
+	bool wants_gate = policy->network_count || policy->network_rate_bytes || policy->network_total_bytes ||
+			  policy->network_requests || policy->network_default != VERDICT_DENY;
+
+	/* Refusing more where nothing is reachable needs no gate. */
+	if (!policy->network_rate_bytes && !policy->network_total_bytes && !policy->network_requests &&
+	    policy->network_default == VERDICT_DENY) {
+		wants_gate = false;
+		for (size_t i = 0; i < policy->network_count; i++)
+			wants_gate |= policy->network[i].verdict != VERDICT_DENY;
+	}
+	policy->network_mode = wants_gate ? NETWORK_GATE : NETWORK_NONE;
+	if (!host->is_set || !host->value)
+		return;
+	if (policy->network_default != VERDICT_ALLOW) {
+		diag_add(&lang->diags, host->place, "\"host: true\" shares the host's network; it also needs \"default: allow\" in words");
+		return;
+	}
+	policy->network_mode = NETWORK_HOST;
+}
+
+struct policy *finish_policy(struct lang *lang)
+{
+	struct policy *policy = arena_alloc(&lang->arena, sizeof *policy);
+
+	if (!policy)
+		return NULL;
+	policy->name = lang->name ? lang->name : "";
+	policy->level = lang->level;
+	policy->project = lang->request.project;
+	policy->home = lang->request.home;
+	finish_scalars(lang, policy);
+	finish_files(lang, policy);
+	policy->file_asks = finish_paths(lang, &lang->draft.asks, &policy->file_ask_count);
+	policy->protects = finish_paths(lang, &lang->draft.protects, &policy->protect_count);
+	finish_network(lang, policy);
+	finish_exec(lang, policy);
+	finish_env(lang, policy);
+	finish_network_mode(lang, policy);
+	if (lang->diags.count || lang->arena.has_failed)
+		return NULL;
+	plan_files(lang, policy);
+	plan_unenforced(lang, policy);
+	return lang->arena.has_failed ? NULL : policy;
+}

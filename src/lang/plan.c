@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "lang/chain.h"
+#include "policy/decide.h"
+#include "policy/glob.h"
+#include "policy/order.h"
+
+/*
+ * The plan is what the decision function says about every path that a rule names, less what the entry above
+ * already gives: it cannot disagree with decisions, and a thousand rules that change nothing cost nothing.
+ */
+
+static int compare_text(const void *a, const void *b)
+{
+	return path_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_excepts(struct lang *lang, struct vec *paths, const char *const *except)
+{
+	for (; except && *except; except++)
+		if (!glob_is_pattern(*except))
+			vec_add_text(&lang->arena, paths, *except);
+}
+
+static void gather_paths(struct lang *lang, const struct policy *policy, struct vec *paths)
+{
+	for (size_t i = 0; i < policy->file_count; i++) {
+		if (!(policy->files[i].flags & FILE_GLOB))
+			vec_add_text(&lang->arena, paths, policy->files[i].pattern);
+		add_excepts(lang, paths, policy->files[i].except);
+	}
+	if (paths->count)
+		qsort(paths->items, paths->count, sizeof(char *), compare_text);
+}
+
+static struct file_plan_entry entry_of(const struct policy *policy, const char *path)
+{
+	size_t rule;
+	enum file_class class = policy_classify(policy, path, &rule);
+	struct file_plan_entry entry = { .path = path, .class = class };
+
+	if (rule != SIZE_MAX) {
+		entry.rule = (uint32_t)rule;
+		entry.flags = policy->files[rule].flags & (FILE_OPTIONAL | FILE_NOEXEC);
+		/* Only the path that the rule names has to exist. */
+		if (!str_equal(policy->files[rule].pattern, path))
+			entry.flags |= FILE_OPTIONAL;
+	}
+	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
+		entry.flags |= FILE_NOEXEC;
+	return entry;
+}
+
+/* Whether entry changes what the nearest entry above (NULL: nothing) gives. */
+static bool is_needed(struct file_plan_entry *entry, const struct file_plan_entry *above)
+{
+	if (!above)
+		return entry->class > FILE_MASK;
+	if (above->class == FILE_MASK)
+		return false;
+	if (entry->class <= FILE_MASK) {
+		/* Nothing of the host is in a private directory that would have to be masked. */
+		if (above->class == FILE_SCRATCH)
+			return false;
+		if (entry->class == FILE_HIDDEN)
+			entry->rule = above->rule;
+		entry->class = FILE_MASK;
+		return true;
+	}
+	return entry->class != above->class || (entry->flags & FILE_NOEXEC) != (above->flags & FILE_NOEXEC);
+}
+
+void plan_files(struct lang *lang, struct policy *policy)
+{
+	struct vec paths = { 0 };
+	struct file_plan_entry *plan;
+	size_t *above; /* the index of the nearest entry above each entry, SIZE_MAX: none */
+	size_t count = 0, top = SIZE_MAX;
+
+	gather_paths(lang, policy, &paths);
+	plan = arena_alloc(&lang->arena, paths.count * sizeof *plan);
+	above = arena_alloc(&lang->arena, paths.count * sizeof *above);
+	if (!plan || !above)
+		return;
+	DRAFT_EACH(const char *, path, &paths) {
+		struct file_plan_entry entry = entry_of(policy, *path);
+
+		while (top != SIZE_MAX && !path_is_below(*path, plan[top].path))
+			top = above[top];
+		if ((top != SIZE_MAX && str_equal(plan[top].path, *path)) || !is_needed(&entry, top == SIZE_MAX ? NULL : &plan[top]))
+			continue;
+		/* In a tree that the sandbox writes, a link could have been planted for the next run. */
+		if (top != SIZE_MAX && plan[top].class >= FILE_STAGE)
+			entry.flags |= FILE_NOFOLLOW;
+		plan[count] = entry;
+		above[count] = top;
+		top = count++;
+	}
+	policy->file_plan = plan;
+	policy->file_plan_count = count;
+}
+
+static void add(struct lang *lang, struct vec *vec, const char *what, const struct rule_origin *origin)
+{
+	struct unenforced *item = vec_add(&lang->arena, vec, sizeof *item);
+
+	if (item)
+		*item = (struct unenforced){ what, *origin };
+}
+
+static void add_files(struct lang *lang, const struct policy *policy, struct vec *vec)
+{
+	for (size_t i = 0; i < policy->file_count; i++) {
+		const struct file_rule *rule = &policy->files[i];
+		const char *what = NULL;
+
+		if (rule->flags & FILE_GLOB)
+			what = arena_format(&lang->arena, "files.%s glob", file_class_names[rule->class]);
+		else if (rule->class == FILE_STAGE)
+			what = "files.stage";
+		else if (rule->class == FILE_MASK && rule->except)
+			what = "files.mask except";
+		for (const char *const *except = rule->except; !what && except && *except; except++)
+			if (glob_is_pattern(*except))
+				what = "files except glob";
+		if (what)
+			add(lang, vec, what, &rule->origin);
+	}
+	for (size_t i = 0; i < policy->file_ask_count; i++)
+		add(lang, vec, "files.ask", &policy->file_asks[i].origin);
+}
+
+static void add_network(struct lang *lang, const struct policy *policy, struct vec *vec)
+{
+	struct rule_origin limits = { "network.limits", "", 0 };
+
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		if (policy->network_mode != NETWORK_NONE || rule->verdict != VERDICT_DENY)
+			add(lang, vec, arena_format(&lang->arena, "network.%s", verdict_names[rule->verdict]), &rule->origin);
+	}
+	if (policy->network_mode == NETWORK_GATE && policy->network_default != VERDICT_DENY)
+		add(lang, vec, arena_format(&lang->arena, "network.default %s", verdict_names[policy->network_default]),
+		    &policy->network_default_origin);
+	for (size_t i = SCALAR_NETWORK_RATE; i <= SCALAR_NETWORK_REQUESTS; i++) {
+		const struct draft_scalar *scalar = &lang->draft.scalars[i];
+
+		limits.file = scalar->is_set ? scalar->place.file : "";
+		limits.line = scalar->place.line;
+		if (scalar->is_set)
+			add(lang, vec, "network.limits", &limits);
+	}
+}
+
+static void add_exec(struct lang *lang, const struct policy *policy, struct vec *vec)
+{
+	for (size_t i = 0; i < policy->exec_count; i++) {
+		const struct exec_rule *rule = &policy->exec[i];
+
+		if (rule->verdict == VERDICT_ASK)
+			add(lang, vec, "exec.ask", &rule->origin);
+		else if (rule->argv)
+			add(lang, vec, "exec.argv", &rule->origin);
+		else if (rule->verdict == VERDICT_DENY && (rule->program_flags & FILE_GLOB || rule->except))
+			add(lang, vec, "exec.deny glob", &rule->origin);
+	}
+}
+
+void plan_unenforced(struct lang *lang, struct policy *policy)
+{
+	static const struct {
+		enum draft_scalar_kind kind;
+		const char *what;
+	} scalars[] = {
+		{ SCALAR_DATA_SECRETS, "data.secrets" },
+		{ SCALAR_DATA_PII, "data.pii" },
+		{ SCALAR_DATA_INJECTION, "data.injection" },
+		{ SCALAR_AUDIT_FILES, "audit.files" },
+	};
+	struct vec vec = { 0 };
+
+	add_files(lang, policy, &vec);
+	add_network(lang, policy, &vec);
+	add_exec(lang, policy, &vec);
+	for (size_t i = 0; i < ARRAY_SIZE(scalars); i++) {
+		const struct draft_scalar *scalar = &lang->draft.scalars[scalars[i].kind];
+		struct rule_origin origin = { scalars[i].what, scalar->place.file, scalar->place.line };
+
+		/* "off" is 0 in both tables. */
+		if (scalar->is_set && scalar->value)
+			add(lang, &vec, scalars[i].what, &origin);
+	}
+	policy->unenforced = vec.items;
+	policy->unenforced_count = vec.count;
+}

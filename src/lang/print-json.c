@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/num.h"
+#include "lang/print.h"
+
+static void put_origin(struct json *json, const struct rule_origin *origin)
+{
+	json_string(json, "rule", origin->id);
+	json_bytes(json, "file", origin->file, strlen(origin->file));
+	json_u64(json, "line", origin->line);
+}
+
+static void put_strings(struct json *json, const char *key, const char *const *strings)
+{
+	json_array_begin(json, key);
+	for (; strings && *strings; strings++)
+		json_bytes(json, NULL, *strings, strlen(*strings));
+	json_array_end(json);
+}
+
+static void put_files(struct json *json, const struct policy *policy)
+{
+	json_array_begin(json, "files");
+	for (size_t i = 0; i < policy->file_count; i++) {
+		const struct file_rule *rule = &policy->files[i];
+
+		json_object_begin(json, NULL);
+		json_bytes(json, "path", rule->pattern, strlen(rule->pattern));
+		json_string(json, "class", file_class_names[rule->class]);
+		json_bool(json, "glob", rule->flags & FILE_GLOB);
+		json_bool(json, "optional", rule->flags & FILE_OPTIONAL);
+		json_bool(json, "exec", !(rule->flags & FILE_NOEXEC));
+		put_strings(json, "except", rule->except);
+		put_origin(json, &rule->origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_array_begin(json, "plan");
+	for (size_t i = 0; i < policy->file_plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->file_plan[i];
+
+		json_object_begin(json, NULL);
+		json_bytes(json, "path", entry->path, strlen(entry->path));
+		json_string(json, "class", file_class_names[entry->class]);
+		json_bool(json, "optional", entry->flags & FILE_OPTIONAL);
+		json_bool(json, "exec", !(entry->flags & FILE_NOEXEC));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_paths(struct json *json, const char *key, const struct path_rule *rules, size_t count)
+{
+	json_array_begin(json, key);
+	for (size_t i = 0; i < count; i++) {
+		json_object_begin(json, NULL);
+		json_bytes(json, "path", rules[i].pattern, strlen(rules[i].pattern));
+		json_bool(json, "glob", rules[i].flags & FILE_GLOB);
+		put_strings(json, "except", rules[i].except);
+		put_origin(json, &rules[i].origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_network(struct json *json, const struct policy *policy)
+{
+	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
+
+	json_object_begin(json, "network");
+	json_string(json, "mode", modes[policy->network_mode]);
+	json_string(json, "default", verdict_names[policy->network_default]);
+	json_array_begin(json, "rules");
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		json_object_begin(json, NULL);
+		json_string(json, "verdict", verdict_names[rule->verdict]);
+		json_string(json, rule->host ? "host" : "cidr", rule->host ? rule->host : rule->cidr);
+		json_array_begin(json, "ports");
+		for (size_t p = 0; p < rule->port_count; p++)
+			json_u64(json, NULL, rule->ports[p]);
+		json_array_end(json);
+		put_strings(json, "except", rule->except);
+		json_u64(json, "http_rules", rule->http_count);
+		json_string(json, "inject", rule->inject_secret);
+		put_origin(json, &rule->origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void put_exec(struct json *json, const struct policy *policy)
+{
+	json_object_begin(json, "exec");
+	json_bool(json, "new_binaries", policy->exec_new_binaries);
+	json_bool(json, "namespaces", policy->user_namespaces);
+	json_array_begin(json, "rules");
+	for (size_t i = 0; i < policy->exec_count; i++) {
+		const struct exec_rule *rule = &policy->exec[i];
+
+		json_object_begin(json, NULL);
+		json_string(json, "verdict", verdict_names[rule->verdict]);
+		json_string(json, "program", rule->program);
+		put_strings(json, "argv", rule->argv);
+		put_strings(json, "except", rule->except);
+		put_origin(json, &rule->origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void put_limits(struct json *json, const struct policy *policy)
+{
+	json_object_begin(json, "limits");
+	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
+		if (policy->limits[i].value == NUM_UNLIMITED)
+			json_null(json, resource_names[i]);
+		else
+			json_u64(json, resource_names[i], policy->limits[i].value);
+	}
+	json_object_end(json);
+}
+
+static void put_env(struct json *json, const struct policy *policy)
+{
+	json_object_begin(json, "env");
+	json_array_begin(json, "pass");
+	for (size_t i = 0; i < policy->env_pass_count; i++)
+		json_string(json, NULL, policy->env_pass[i].pattern);
+	json_array_end(json);
+	json_object_begin(json, "set");
+	for (size_t i = 0; i < policy->env_set_count; i++)
+		json_string(json, policy->env_set[i].name, policy->env_set[i].value);
+	json_object_end(json);
+	json_object_end(json);
+}
+
+static void put_rest(struct json *json, const struct policy *policy)
+{
+	json_array_begin(json, "devices");
+	for (size_t i = 0; i < policy->device_count; i++)
+		json_string(json, NULL, policy->devices[i].name);
+	json_array_end(json);
+	json_object_begin(json, "data");
+	json_string(json, "secrets", data_action_names[policy->data_secrets]);
+	json_string(json, "pii", data_action_names[policy->data_pii]);
+	json_string(json, "injection", data_action_names[policy->data_injection]);
+	json_object_end(json);
+	json_object_begin(json, "audit");
+	json_string(json, "files", audit_depth_names[policy->audit_files]);
+	json_string(json, "exec", audit_depth_names[policy->audit_exec]);
+	json_string(json, "network", audit_depth_names[policy->audit_network]);
+	json_object_end(json);
+	json_array_begin(json, "degrade");
+	for (unsigned i = 0; i < WALL_COUNT; i++)
+		if (policy->degrade >> i & 1)
+			json_string(json, NULL, wall_names[i]);
+	json_array_end(json);
+	json_array_begin(json, "unenforced");
+	for (size_t i = 0; i < policy->unenforced_count; i++) {
+		json_object_begin(json, NULL);
+		json_string(json, "what", policy->unenforced[i].what);
+		put_origin(json, &policy->unenforced[i].origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+void print_policy_json(const struct policy *policy, struct json *json)
+{
+	json_object_begin(json, NULL);
+	json_bytes(json, "name", policy->name, strlen(policy->name));
+	json_string(json, "level", trust_level_names[policy->level]);
+	json_bytes(json, "project", policy->project, strlen(policy->project));
+	json_bytes(json, "home", policy->home, strlen(policy->home));
+	put_files(json, policy);
+	put_paths(json, "ask", policy->file_asks, policy->file_ask_count);
+	put_paths(json, "protect", policy->protects, policy->protect_count);
+	put_network(json, policy);
+	put_exec(json, policy);
+	put_limits(json, policy);
+	put_env(json, policy);
+	put_rest(json, policy);
+	json_object_end(json);
+}

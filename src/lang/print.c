@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lang/print.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "base/utf8.h"
+#include "policy/describe-text.h"
+#include "policy/glob.h"
+
+/* Everything is quoted: no text can become a key, a number, an alias or another line. */
+static void put_quoted(struct buf *out, const char *text)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	size_t size = strlen(text);
+	uint32_t rune;
+
+	buf_put_char(out, '"');
+	while (size) {
+		size_t used = utf8_decode(at, size, &rune);
+
+		if (!used || rune < 0x20 || rune == 0x7f)
+			buf_printf(out, "\\x%02x", at[0]);
+		else if (rune == '"' || rune == '\\')
+			buf_printf(out, "\\%c", (char)rune);
+		else if (utf8_is_unsafe(rune))
+			buf_printf(out, "\\U%08x", (unsigned)rune);
+		else
+			buf_put(out, at, used);
+		used = used ? used : 1;
+		at += used;
+		size -= used;
+	}
+	buf_put_char(out, '"');
+}
+
+static void put_origin(struct buf *out, const struct rule_origin *origin)
+{
+	if (!origin->file[0]) {
+		buf_printf(out, "  # %s\n", origin->id[0] ? origin->id : "default");
+		return;
+	}
+	buf_put_text(out, "  # ");
+	buf_put_escaped(out, origin->file, strlen(origin->file), 0);
+	buf_printf(out, ":%u\n", origin->line);
+}
+
+static void put_strings(struct buf *out, const char *key, const char *const *strings)
+{
+	if (!strings || !*strings)
+		return;
+	buf_printf(out, ", %s: [", key);
+	for (size_t i = 0; strings[i]; i++) {
+		buf_put_text(out, i ? ", " : "");
+		put_quoted(out, strings[i]);
+	}
+	buf_put_char(out, ']');
+}
+
+/* Header lines are printed once, when something follows: sections that are empty stay away. */
+struct heading {
+	const char *section, *list;
+	bool has_section, has_list;
+};
+
+static void head(struct heading *heading, const char *list, struct buf *out)
+{
+	if (!heading->has_section)
+		buf_printf(out, "%s:\n", heading->section);
+	heading->has_section = true;
+	if (heading->list != list)
+		buf_printf(out, "  %s:\n", list);
+	heading->list = list;
+}
+
+static void put_file(struct buf *out, const struct file_rule *rule)
+{
+	buf_put_text(out, "    - {path: ");
+	put_quoted(out, rule->pattern);
+	put_strings(out, "except", rule->except);
+	if (rule->flags & FILE_OPTIONAL)
+		buf_put_text(out, ", optional: true");
+	if (rule->flags & FILE_NOEXEC)
+		buf_put_text(out, ", exec: false");
+	buf_put_char(out, '}');
+	put_origin(out, &rule->origin);
+}
+
+static void put_paths(struct buf *out, struct heading *heading, const char *list, const struct path_rule *rules, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		head(heading, list, out);
+		buf_put_text(out, "    - {path: ");
+		put_quoted(out, rules[i].pattern);
+		put_strings(out, "except", rules[i].except);
+		buf_put_char(out, '}');
+		put_origin(out, &rules[i].origin);
+	}
+}
+
+static void put_files(struct buf *out, const struct policy *policy)
+{
+	static const enum file_class order[] = { FILE_READ, FILE_SCRATCH, FILE_STAGE, FILE_WRITE, FILE_MASK };
+	struct heading heading = { .section = "files" };
+
+	for (size_t c = 0; c < ARRAY_SIZE(order); c++)
+		for (size_t i = 0; i < policy->file_count; i++) {
+			const struct file_rule *rule = &policy->files[i];
+
+			/* Built-in rules come with every policy, and are no one's to write. */
+			if (rule->class != order[c] || (!rule->origin.line && !rule->origin.file[0]))
+				continue;
+			head(&heading, file_class_names[order[c]], out);
+			put_file(out, rule);
+		}
+	put_paths(out, &heading, "ask", policy->file_asks, policy->file_ask_count);
+	put_paths(out, &heading, "protect", policy->protects, policy->protect_count);
+}
+
+static void put_http(struct buf *out, const struct net_rule *rule)
+{
+	if (!rule->http_count)
+		return;
+	buf_put_text(out, ", http: [");
+	for (size_t i = 0; i < rule->http_count; i++) {
+		static const char *const none[] = { NULL };
+		const char *const *methods = rule->http[i].methods ? rule->http[i].methods : none;
+
+		buf_printf(out, "%s{methods: [", i ? ", " : "");
+		for (size_t m = 0; methods[m]; m++) {
+			buf_put_text(out, m ? ", " : "");
+			put_quoted(out, methods[m]);
+		}
+		buf_put_char(out, ']');
+		put_strings(out, "paths", rule->http[i].paths);
+		buf_put_char(out, '}');
+	}
+	buf_put_char(out, ']');
+}
+
+static void put_net_rule(struct buf *out, const struct net_rule *rule)
+{
+	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
+	put_quoted(out, rule->host ? rule->host : rule->cidr);
+	for (size_t i = 0; i < rule->port_count; i++)
+		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i], i + 1 == rule->port_count ? "]" : "");
+	put_http(out, rule);
+	if (rule->inject_header) {
+		buf_put_text(out, ", inject: {header: ");
+		put_quoted(out, rule->inject_header);
+		buf_put_text(out, ", secret: ");
+		put_quoted(out, rule->inject_secret);
+		buf_put_char(out, '}');
+	}
+	put_strings(out, "except", rule->except);
+	buf_put_char(out, '}');
+	put_origin(out, &rule->origin);
+}
+
+static const char *period_name(uint64_t period_ms)
+{
+	return period_ms == 1000 ? "s" : period_ms == 60000 ? "min" : "h";
+}
+
+static void put_network_limits(struct buf *out, const struct policy *policy)
+{
+	char text[32];
+
+	if (!policy->network_rate_bytes && !policy->network_total_bytes && !policy->network_requests)
+		return;
+	buf_put_text(out, "  limits:\n");
+	if (policy->network_rate_bytes) {
+		num_format_size(policy->network_rate_bytes, text);
+		buf_printf(out, "    rate: %s/%s\n", text, period_name(policy->network_rate_period_ms));
+	}
+	if (policy->network_total_bytes) {
+		num_format_size(policy->network_total_bytes, text);
+		buf_printf(out, "    total: %s\n", text);
+	}
+	if (policy->network_requests) {
+		num_format_count(policy->network_requests, text);
+		buf_printf(out, "    requests: %s/%s\n", text, period_name(policy->network_requests_period_ms));
+	}
+}
+
+static void put_network(struct buf *out, const struct policy *policy)
+{
+	struct heading heading = { .section = "network", .has_section = true };
+
+	buf_printf(out, "network:\n  default: %s", verdict_names[policy->network_default]);
+	put_origin(out, &policy->network_default_origin);
+	if (policy->network_mode == NETWORK_HOST)
+		buf_put_text(out, "  host: true\n");
+	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+		for (size_t i = 0; i < policy->network_count; i++) {
+			if ((int)policy->network[i].verdict != verdict)
+				continue;
+			head(&heading, verdict_names[verdict], out);
+			put_net_rule(out, &policy->network[i]);
+		}
+	put_network_limits(out, policy);
+}
+
+static void put_exec(struct buf *out, const struct policy *policy)
+{
+	struct heading heading = { .section = "exec", .has_section = true };
+
+	buf_printf(out, "exec:\n  new_binaries: %s\n  namespaces: %s\n", policy->exec_new_binaries ? "true" : "false",
+		   policy->user_namespaces ? "true" : "false");
+	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+		for (size_t i = 0; i < policy->exec_count; i++) {
+			const struct exec_rule *rule = &policy->exec[i];
+
+			if ((int)rule->verdict != verdict)
+				continue;
+			head(&heading, verdict_names[verdict], out);
+			buf_put_text(out, "    - {");
+			if (rule->program) {
+				buf_put_text(out, "program: ");
+				put_quoted(out, rule->program);
+			}
+			/* put_strings begins with a comma, which YAML does not want first. */
+			if (rule->program)
+				put_strings(out, "argv", rule->argv);
+			else
+				for (size_t a = 0; rule->argv[a]; a++) {
+					buf_put_text(out, a ? ", " : "argv: [");
+					put_quoted(out, rule->argv[a]);
+					buf_put_text(out, rule->argv[a + 1] ? "" : "]");
+				}
+			put_strings(out, "except", rule->except);
+			buf_put_char(out, '}');
+			put_origin(out, &rule->origin);
+		}
+}
+
+static void put_limits(struct buf *out, const struct policy *policy)
+{
+	char text[32];
+
+	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
+		if (i == RESOURCE_MEMORY || i == RESOURCE_WALL_MS)
+			buf_printf(out, "%s:\n", i == RESOURCE_MEMORY ? "resources" : "time");
+		limit_to_text((enum resource)i, policy->limits[i].value, text);
+		buf_printf(out, "  %s: %s", resource_names[i], text);
+		put_origin(out, &policy->limits[i].origin);
+	}
+}
+
+static void put_env(struct buf *out, const struct policy *policy)
+{
+	if (policy->env_pass_count || policy->env_set_count)
+		buf_put_text(out, "env:\n");
+	for (size_t i = 0; i < policy->env_pass_count; i++) {
+		buf_put_text(out, i ? "    - " : "  pass:\n    - ");
+		put_quoted(out, policy->env_pass[i].pattern);
+		put_origin(out, &policy->env_pass[i].origin);
+	}
+	for (size_t i = 0; i < policy->env_set_count; i++) {
+		buf_printf(out, "%s%s: ", i ? "    " : "  set:\n    ", policy->env_set[i].name);
+		put_quoted(out, policy->env_set[i].value);
+		put_origin(out, &policy->env_set[i].origin);
+	}
+}
+
+void print_policy(const struct policy *policy, struct buf *out)
+{
+	buf_put_text(out, "# The policy that is in force: ");
+	buf_put_escaped(out, policy->name, strlen(policy->name), 0);
+	buf_printf(out, ", trust level %s\n", trust_level_names[policy->level]);
+	for (size_t i = 0; i < policy->unenforced_count; i++) {
+		buf_printf(out, "# not enforceable yet, a run is refused: %s (", policy->unenforced[i].what);
+		buf_put_escaped(out, policy->unenforced[i].origin.file, strlen(policy->unenforced[i].origin.file), 0);
+		buf_printf(out, ":%u)\n", policy->unenforced[i].origin.line);
+	}
+	buf_put_text(out, "atoll: 1\n");
+	put_files(out, policy);
+	put_network(out, policy);
+	put_exec(out, policy);
+	put_limits(out, policy);
+	put_env(out, policy);
+	for (size_t i = 0; i < policy->device_count; i++) {
+		buf_put_text(out, i ? "  - " : "devices:\n  - ");
+		put_quoted(out, policy->devices[i].name);
+		put_origin(out, &policy->devices[i].origin);
+	}
+	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s}\n", data_action_names[policy->data_secrets],
+		   data_action_names[policy->data_pii], data_action_names[policy->data_injection]);
+	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
+		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
+	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
+		if (policy->degrade >> i & 1)
+			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);
+	buf_put_text(out, policy->degrade ? "]\n" : "");
+}

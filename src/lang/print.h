@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A compiled policy as text again: the whole of it, or what another one adds and takes away. Pure. */
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "policy/policy.h"
+
+/* The effective policy as YAML that compiles to the same, with a comment "# file:line" at each rule. */
+void print_policy(const struct policy *policy, struct buf *out);
+
+/* The same as one JSON object. */
+void print_policy_json(const struct policy *policy, struct json *json);
+
+/*
+ * What b allows that a does not ("+"), and what it no longer allows ("-"), by decisions and not by text,
+ * a line each under the name of its dimension. The number of differences.
+ */
+size_t print_diff(const struct policy *a, const struct policy *b, struct buf *out);
+
+/* The same as an object {"allows": […], "denies": […]}. */
+size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "lang/chain.h"
+#include "policy/decide.h"
+#include "policy/glob.h"
+
+/*
+ * A project's own .atoll.yaml comes from whoever wrote the project, which may be the agent of the last
+ * run. So each of its lines must only take away: it is compared with what the policy without it decides.
+ */
+
+static void refuse(struct lang *lang, struct place place, const char *id, const char *text, const char *why)
+{
+	diag_add(&lang->diags, place, "%s \"%.80s\" widens the policy: %s; a project's .atoll.yaml may only tighten it", id, text, why);
+}
+
+/* Whether a path of class b may become a: nothing is readable or reaches the host that did not before. */
+static bool class_is_within(enum file_class a, enum file_class b)
+{
+	static const uint8_t within[FILE_CLASS_COUNT] = {
+		[FILE_READ] = 1 << FILE_READ,
+		[FILE_SCRATCH] = 1 << FILE_SCRATCH,
+		[FILE_STAGE] = 1 << FILE_READ | 1 << FILE_SCRATCH | 1 << FILE_STAGE,
+		[FILE_WRITE] = 1 << FILE_READ | 1 << FILE_SCRATCH | 1 << FILE_STAGE | 1 << FILE_WRITE,
+	};
+
+	return a == FILE_MASK || within[b] >> a & 1;
+}
+
+static void check_files(struct lang *lang, const struct policy *base)
+{
+	DRAFT_EACH(struct draft_file, file, &lang->project.files) {
+		enum file_class class;
+		size_t rule;
+
+		if (!file->pattern || (file->class == FILE_MASK && !file->from.except.count))
+			continue;
+		if (file->flags & FILE_GLOB) {
+			if (file->class != FILE_MASK)
+				refuse(lang, file->from.place, file->from.id, file->from.text, "a pattern cannot be compared with it");
+			continue;
+		}
+		class = policy_classify(base, file->pattern, &rule);
+		if (!class_is_within(file->class, class))
+			diag_add(&lang->diags, file->from.place,
+				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; a project's .atoll.yaml may only tighten it",
+				 file->from.id, file->from.text, file_class_names[class], file_class_names[file->class]);
+	}
+	DRAFT_EACH(struct draft_path, ask, &lang->project.asks) {
+		size_t rule;
+
+		/* ask turns a refusal into a question where nothing is listed. */
+		if (ask->pattern && (ask->flags & FILE_GLOB || policy_classify(base, ask->pattern, &rule) <= FILE_MASK))
+			refuse(lang, ask->from.place, ask->from.id, ask->from.text, "the path is not one that it allows");
+	}
+}
+
+/* Whether base allows all that the rule names: its ports, or every port. */
+static bool net_is_within(const struct policy *base, const struct draft_net *net)
+{
+	const uint16_t *ports = net->ports.items;
+
+	for (size_t i = 0; i < base->network_count; i++)
+		if (base->network[i].host && net->host && str_equal(base->network[i].host, net->host) && !net->ports.count &&
+		    !base->network[i].port_count && !base->network[i].http_count && base->network[i].verdict == VERDICT_ALLOW)
+			return true;
+	if (!net->host || net->host[0] == '*' || !net->ports.count)
+		return base->network_default == VERDICT_ALLOW && !base->network_count;
+	for (size_t i = 0; i < net->ports.count; i++) {
+		struct action action = { .kind = ACTION_NET_CONNECT, .subject = net->host, .port = ports[i] };
+
+		if (policy_decide(base, &action).verdict != VERDICT_ALLOW)
+			return false;
+	}
+	return true;
+}
+
+static void check_network(struct lang *lang, const struct policy *base)
+{
+	const struct draft_scalar *scalar = &lang->project.scalars[SCALAR_NETWORK_DEFAULT];
+
+	DRAFT_EACH(struct draft_net, net, &lang->project.network) {
+		if (net->inject_secret)
+			refuse(lang, net->from.place, net->from.id, net->from.text, "a secret would be used");
+		else if (net->verdict == VERDICT_DENY && net->from.except.count == 0)
+			continue;
+		else if (net->verdict != VERDICT_DENY && !net_is_within(base, net))
+			refuse(lang, net->from.place, net->from.id, net->from.text, "the host is not one that it allows");
+	}
+	if (scalar->is_set && scalar->value > base->network_default)
+		refuse(lang, scalar->place, scalar->id, scalar->text, "the default is stricter there");
+	scalar = &lang->project.scalars[SCALAR_NETWORK_HOST];
+	if (scalar->is_set && scalar->value && base->network_mode != NETWORK_HOST)
+		refuse(lang, scalar->place, scalar->id, scalar->text, "the host's network is not shared");
+}
+
+/* Smaller is tighter; 0 of base means that there is no limit. */
+static void check_limit(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
+{
+	const struct draft_scalar *scalar = &lang->project.scalars[kind];
+
+	if (scalar->is_set && base && scalar->value > base)
+		refuse(lang, scalar->place, scalar->id, scalar->text, "the limit is smaller there");
+}
+
+/* amount per period, compared without division. */
+static void check_rate(struct lang *lang, enum draft_scalar_kind kind, uint64_t amount, uint64_t period)
+{
+	const struct draft_scalar *scalar = &lang->project.scalars[kind];
+
+	if (scalar->is_set && amount &&
+	    (unsigned __int128)scalar->value * period > (unsigned __int128)amount * scalar->value2)
+		refuse(lang, scalar->place, scalar->id, scalar->text, "the rate is smaller there");
+}
+
+static void check_stronger(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
+{
+	const struct draft_scalar *scalar = &lang->project.scalars[kind];
+
+	if (scalar->is_set && scalar->value < base)
+		refuse(lang, scalar->place, scalar->id, scalar->text, "more is asked for there");
+}
+
+static void check_weaker(struct lang *lang, enum draft_scalar_kind kind, uint64_t base, const char *why)
+{
+	const struct draft_scalar *scalar = &lang->project.scalars[kind];
+
+	if (scalar->is_set && scalar->value > base)
+		refuse(lang, scalar->place, scalar->id, scalar->text, why);
+}
+
+static void check_scalars(struct lang *lang, const struct policy *base)
+{
+	for (size_t i = 0; i < RESOURCE_COUNT; i++)
+		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
+	check_limit(lang, SCALAR_NETWORK_TOTAL, base->network_total_bytes);
+	check_rate(lang, SCALAR_NETWORK_RATE, base->network_rate_bytes, base->network_rate_period_ms);
+	check_rate(lang, SCALAR_NETWORK_REQUESTS, base->network_requests, base->network_requests_period_ms);
+	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries, "new programs may not be executed there");
+	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces, "programs may not make namespaces there");
+	check_stronger(lang, SCALAR_DATA_SECRETS, base->data_secrets);
+	check_stronger(lang, SCALAR_DATA_PII, base->data_pii);
+	check_stronger(lang, SCALAR_DATA_INJECTION, base->data_injection);
+	check_stronger(lang, SCALAR_AUDIT_FILES, base->audit_files);
+	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
+	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
+}
+
+static void check_exec(struct lang *lang, const struct policy *base)
+{
+	DRAFT_EACH(struct draft_exec, exec, &lang->project.exec) {
+		struct action action = { .kind = ACTION_EXEC, .subject = exec->program };
+
+		if (exec->verdict == VERDICT_DENY)
+			continue;
+		if (!exec->program || exec->flags & FILE_GLOB || policy_decide(base, &action).verdict != VERDICT_ALLOW)
+			refuse(lang, exec->from.place, exec->from.id, exec->from.text, "the program is not one that it allows");
+	}
+}
+
+static bool env_is_passed(const struct policy *base, const char *name)
+{
+	for (size_t i = 0; i < base->env_pass_count; i++)
+		if (str_equal(base->env_pass[i].pattern, name))
+			return true;
+	if (strchr(name, '*'))
+		return false;
+	return policy_decide(base, &(struct action){ .kind = ACTION_ENV, .subject = name }).verdict == VERDICT_ALLOW;
+}
+
+static void check_named(struct lang *lang, const struct policy *base)
+{
+	DRAFT_EACH(struct draft_named, pass, &lang->project.env_pass)
+		if (!env_is_passed(base, pass->name))
+			refuse(lang, pass->from.place, pass->from.id, pass->from.text, "the variable is not passed there");
+	DRAFT_EACH(struct draft_named, set, &lang->project.env_set)
+		refuse(lang, set->from.place, set->from.id, set->from.text, "a variable changes what programs do");
+	DRAFT_EACH(struct draft_named, device, &lang->project.devices) {
+		struct action action = { .kind = ACTION_DEVICE, .subject = device->name };
+
+		if (policy_decide(base, &action).verdict != VERDICT_ALLOW)
+			refuse(lang, device->from.place, device->from.id, device->from.text, "the device is not one that it lists");
+	}
+	DRAFT_EACH(struct draft_named, wall, &lang->project.degrade)
+		for (unsigned i = 0; i < WALL_COUNT; i++)
+			if (str_equal(wall_names[i], wall->name) && !(base->degrade >> i & 1))
+				refuse(lang, wall->from.place, wall->from.id, wall->from.text, "the wall must stand there");
+	DRAFT_EACH(struct draft_named, parent, &lang->project.extends)
+		refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
+	DRAFT_EACH(struct draft_named, drop, &lang->project.drop)
+		refuse(lang, drop->from.place, "drop", drop->from.text, "it would take rules away; mask or deny instead");
+}
+
+void tighten_check(struct lang *lang, const struct policy *base)
+{
+	check_files(lang, base);
+	check_network(lang, base);
+	check_exec(lang, base);
+	check_scalars(lang, base);
+	check_named(lang, base);
+}
+
+/* What other rules leave out below the path stays left out: a nearer rule would cover it again. */
+static void keep_excepts(struct lang *lang, struct draft_file *file)
+{
+	DRAFT_EACH(struct draft_file, other, &lang->draft.files) {
+		if (other->class == FILE_MASK)
+			continue;
+		DRAFT_EACH(const char *, except, &other->from.except)
+			vec_add_text(&lang->arena, &file->from.except, *except);
+	}
+}
+
+/* The rule of the policy about the very same path gives way to the tighter one. */
+static void replace_same_path(struct lang *lang, const char *pattern)
+{
+	struct draft_file *out = lang->draft.files.items;
+
+	DRAFT_EACH(struct draft_file, file, &lang->draft.files)
+		if (file->class == FILE_MASK || !str_equal(file->pattern, pattern))
+			*out++ = *file;
+	lang->draft.files.count = (size_t)(out - (struct draft_file *)lang->draft.files.items);
+}
+
+void tighten_merge(struct lang *lang)
+{
+	struct vec kept = { 0 };
+
+	DRAFT_EACH(struct draft_file, file, &lang->project.files) {
+		struct draft_file *copy;
+		enum file_class class;
+		size_t rule;
+
+		/* A rule that gives what the policy gives anyway changes nothing, and is not let near it. */
+		class = file->pattern && !(file->flags & FILE_GLOB) ? policy_classify(lang->policy, file->pattern, &rule) : FILE_HIDDEN;
+		if (!file->pattern || (class == file->class && class != FILE_MASK))
+			continue;
+		copy = vec_add(&lang->arena, &kept, sizeof *copy);
+		if (!copy)
+			return;
+		*copy = *file;
+		if (copy->class == FILE_MASK)
+			continue;
+		keep_excepts(lang, copy);
+		replace_same_path(lang, copy->pattern);
+	}
+	lang->project.files = kept;
+	/* An allow that base has already must not stand beside a narrower one of it. */
+	lang->project.env_pass.count = 0;
+	lang->project.degrade.count = 0;
+	lang->project.devices.count = 0;
+	draft_merge(&lang->arena, &lang->draft, &lang->project);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/describe.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "policy/describe-text.h"
+
+enum { LISTED_MAX = 200 };
+
+static void put_path(struct buf *out, const char *path)
+{
+	buf_put_text(out, "- `");
+	buf_put_escaped(out, path, strlen(path), 300);
+	buf_put_text(out, "`\n");
+}
+
+/* The plan's paths of this class; what a list that has none says. */
+static void put_class(const struct policy *policy, enum file_class class, const char *title, const char *none, struct buf *out)
+{
+	size_t count = 0;
+
+	buf_printf(out, "\n%s\n\n", title);
+	for (size_t i = 0; i < policy->file_plan_count; i++) {
+		if (policy->file_plan[i].class != class)
+			continue;
+		if (count++ < LISTED_MAX)
+			put_path(out, policy->file_plan[i].path);
+	}
+	if (count > LISTED_MAX)
+		buf_printf(out, "- and %zu more\n", count - LISTED_MAX);
+	if (!count)
+		buf_printf(out, "- %s\n", none);
+}
+
+static void put_files(const struct policy *policy, struct buf *out)
+{
+	buf_put_text(out, "\n## Files\n");
+	put_class(policy, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
+	put_class(policy, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
+	put_class(policy, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
+	put_class(policy, FILE_READ, "You may read here (and below):", "nothing", out);
+	put_class(policy, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing", out);
+	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not look for a way around.\n");
+	if (!policy->exec_new_binaries)
+		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter (`sh file`, `python3 file`).\n");
+}
+
+static void put_network(const struct policy *policy, struct buf *out)
+{
+	buf_put_text(out, "\n## Network\n\n");
+	if (policy->network_mode == NETWORK_HOST) {
+		buf_put_text(out, "The machine's network is shared with you.\n");
+		return;
+	}
+	buf_put_text(out, "You have a loopback interface of your own: servers and clients inside this sandbox reach each other.\n");
+	if (policy->network_mode == NETWORK_NONE) {
+		buf_put_text(out, "There is no other network. Downloads, package installs and API calls fail; retrying does not help.\n");
+		return;
+	}
+	buf_printf(out, "Hosts that are not listed: %s.\n\n", verdict_names[policy->network_default]);
+	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		buf_printf(out, "- %s: `%s`", verdict_names[rule->verdict], rule->host ? rule->host : rule->cidr);
+		for (size_t p = 0; p < rule->port_count; p++)
+			buf_printf(out, "%s%u", p ? ", " : " ports ", rule->ports[p]);
+		buf_put_char(out, '\n');
+	}
+}
+
+static void put_exec(const struct policy *policy, struct buf *out)
+{
+	bool has_any = false;
+
+	for (size_t i = 0; i < policy->exec_count; i++) {
+		const struct exec_rule *rule = &policy->exec[i];
+
+		if (rule->verdict == VERDICT_ALLOW || !rule->program)
+			continue;
+		if (!has_any)
+			buf_put_text(out, "\n## Programs\n\n");
+		has_any = true;
+		buf_printf(out, "- %s: `", verdict_names[rule->verdict]);
+		buf_put_escaped(out, rule->program, strlen(rule->program), 300);
+		buf_put_text(out, "`\n");
+	}
+}
+
+void limit_to_text(enum resource resource, uint64_t value, char out[32])
+{
+	switch (resource) {
+	case RESOURCE_MEMORY:
+	case RESOURCE_DISK:
+	case RESOURCE_OUTPUT:
+	case RESOURCE_FILE_SIZE:
+		num_format_size(value, out);
+		return;
+	case RESOURCE_WALL_MS:
+	case RESOURCE_CPU_MS:
+	case RESOURCE_IDLE_MS:
+	case RESOURCE_COMMAND_MS:
+		num_format_duration(value, out);
+		return;
+	case RESOURCE_CPUS:
+		if (value != NUM_UNLIMITED) {
+			struct buf text;
+
+			buf_init_fixed(&text, out, 32);
+			buf_put_u64_decimal(&text, value / 1000);
+			if (value % 1000) {
+				uint64_t rest = value % 1000;
+
+				buf_put_char(&text, '.');
+				for (uint64_t digit = 100; rest; rest %= digit, digit /= 10)
+					buf_put_char(&text, (char)('0' + rest / digit));
+			}
+			buf_put_char(&text, 0);
+			return;
+		}
+		__attribute__((fallthrough));
+	default:
+		num_format_count(value, out);
+	}
+}
+
+static void put_limits(const struct policy *policy, struct buf *out)
+{
+	static const char *const meanings[RESOURCE_COUNT] = {
+		[RESOURCE_MEMORY] = "memory of everything together",
+		[RESOURCE_CPUS] = "CPUs",
+		[RESOURCE_PROCESSES] = "processes and threads",
+		[RESOURCE_DISK] = "private space",
+		[RESOURCE_INODES] = "files in private space",
+		[RESOURCE_OPEN_FILES] = "open files of one process",
+		[RESOURCE_OUTPUT] = "output",
+		[RESOURCE_FILE_SIZE] = "size of one file",
+		[RESOURCE_WALL_MS] = "time from start to end",
+		[RESOURCE_CPU_MS] = "CPU time",
+		[RESOURCE_IDLE_MS] = "time without any activity",
+		[RESOURCE_COMMAND_MS] = "time of one command",
+	};
+
+	buf_put_text(out, "\n## Limits\n\n");
+	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
+		char text[32];
+
+		if (policy->limits[i].value == NUM_UNLIMITED)
+			continue;
+		limit_to_text((enum resource)i, policy->limits[i].value, text);
+		buf_printf(out, "- %s: %s\n", meanings[i], text);
+	}
+}
+
+int policy_describe(const struct policy *policy, struct buf *out)
+{
+	buf_put_text(out, "# What you may do here\n\nYou run inside atoll, a sandbox. Policy: `");
+	buf_put_escaped(out, policy->name, strlen(policy->name), 300);
+	buf_printf(out, "`, trust level %s.\n", trust_level_names[policy->level]);
+	put_files(policy, out);
+	put_network(policy, out);
+	put_exec(policy, out);
+	put_limits(policy, out);
+	buf_put_text(out, "\n## When something is refused\n\n"
+		     "Each refusal that atoll sees is a line in `/run/atoll/denials.jsonl`, with the rule, the reason and the way out.\n"
+		     "A refusal is final for this run: the same thing by another path, tool or spelling is refused as well.\n"
+		     "If the task cannot be done within these limits, say which limit is in the way and stop; the person can\n"
+		     "change the policy (`atoll policy explain ACTION` names the rule) and start again.\n");
+	return buf_error(out);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "base/names.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "os/path.h"
+#include "policy/decide.h"
+#include "prog/atoll-policy/given.h"
+
+struct question {
+	struct action action;
+	char subject[PATH_MAX];
+	char path[PATH_MAX];
+};
+
+static int bad(struct err *err, const char *text, const char *expected)
+{
+	err_set(err, ERR_USAGE, EINVAL, "explain", "%s is not %s", text, expected);
+	return -EINVAL;
+}
+
+static int parse_kind(const char *text, enum action_kind *ret_kind, struct err *err)
+{
+	int kind = names_find(action_kind_names, ACTION_KIND_COUNT, text);
+	const char *nearest = names_nearest(action_kind_names, ACTION_KIND_COUNT, text);
+
+	if (kind < 0) {
+		err_set(err, ERR_USAGE, EINVAL, "explain", "there is no kind of action \"%s\"", text);
+		err_hint(err, nearest ? "did you mean %s?" : "file.read, file.write, exec, net.connect, net.dns, http.request, device, env%s",
+			 nearest ? nearest : "");
+		return -EINVAL;
+	}
+	*ret_kind = (enum action_kind)kind;
+	return 0;
+}
+
+/* ~, relative and untidy paths as a policy reads them. */
+static int parse_path(const struct given *given, const char *text, struct question *question, struct err *err)
+{
+	int r;
+
+	if (text[0] == '~' && (text[1] == '/' || !text[1]) && given->home[0])
+		r = path_join(question->subject, PATH_MAX, given->home, text[1] && text[2] ? text + 2 : ".");
+	else
+		r = path_join(question->subject, PATH_MAX, given->project_normal, text);
+	return r < 0 ? bad(err, text, "a usable path") : 0;
+}
+
+/* A program by name is looked for where a shell inside would find it; links are followed, as execve does. */
+static int parse_program(const struct given *given, char *const *argv, struct question *question, struct err *err)
+{
+	static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin" };
+	char real[PATH_MAX];
+	int r = 0;
+
+	if (strchr(argv[0], '/')) {
+		r = parse_path(given, argv[0], question, err);
+	} else {
+		for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+			r = path_join(question->subject, PATH_MAX, folders[i], argv[0]);
+			if (r == 0 && path_real(question->subject, real, sizeof real) == 0)
+				break;
+		}
+	}
+	if (r < 0)
+		return r;
+	if (path_real(question->subject, real, sizeof real) == 0)
+		r = str_copy(question->subject, PATH_MAX, real);
+	question->action.argv = (const char *const *)argv;
+	return r;
+}
+
+static int parse_port(const char *text, uint16_t *ret_port, struct err *err)
+{
+	uint64_t port;
+
+	if (num_parse_u64(text, &port) < 0 || port > 65535)
+		return bad(err, text, "a port");
+	*ret_port = (uint16_t)port;
+	return 0;
+}
+
+/* HOST, HOST:PORT, [ADDRESS]:PORT or a bare IPv6 address. */
+static int parse_host(const char *text, uint16_t port, struct question *question, struct err *err)
+{
+	const char *host = text, *end = text + strlen(text), *colon = strrchr(text, ':');
+	int r = 0;
+
+	question->action.port = port;
+	if (*text == '[') {
+		host = text + 1;
+		end = strchr(text, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return bad(err, text, "an address");
+		colon = end[1] ? end + 1 : NULL;
+	} else if (colon && strchr(text, ':') != colon) {
+		colon = NULL;
+	} else if (colon) {
+		end = colon;
+	}
+	if (colon)
+		r = parse_port(colon + 1, &question->action.port, err);
+	if (r == 0)
+		r = str_format(question->subject, PATH_MAX, "%.*s", (int)(end - host), host);
+	return r;
+}
+
+/* METHOD URL */
+static int parse_request(int argc, char **argv, struct question *question, struct err *err)
+{
+	const char *host, *path;
+	uint16_t port = 443;
+	char authority[512];
+
+	if (argc != 2)
+		return bad(err, argv[0], "a request; write METHOD URL");
+	if (str_has_prefix(argv[1], "http://"))
+		port = 80;
+	else if (!str_has_prefix(argv[1], "https://"))
+		return bad(err, argv[1], "a URL");
+	host = strstr(argv[1], "//") + 2;
+	path = strchr(host, '/');
+	question->action.method = argv[0];
+	question->action.path = path ? path : "/";
+	if (str_format(authority, sizeof authority, "%.*s", (int)strcspn(host, "/"), host) < 0)
+		return bad(err, argv[1], "a URL");
+	return parse_host(authority, port, question, err);
+}
+
+static int parse_question(const struct given *given, int argc, char **argv, struct question *question, struct err *err)
+{
+	int r;
+
+	if (argc < 2) {
+		err_set(err, ERR_USAGE, EINVAL, "explain", "explain takes a kind and a subject");
+		err_hint(err, "for example: net.connect example.org:443, file.write ~/.bashrc, exec /usr/bin/git push");
+		return -EINVAL;
+	}
+	r = parse_kind(argv[0], &question->action.kind, err);
+	if (r < 0)
+		return r;
+	question->action.subject = question->subject;
+	switch (question->action.kind) {
+	case ACTION_FILE_READ:
+	case ACTION_FILE_WRITE:
+	case ACTION_FILE_APPLY:
+		r = parse_path(given, argv[1], question, err);
+		break;
+	case ACTION_EXEC:
+		return parse_program(given, argv + 1, question, err);
+	case ACTION_NET_CONNECT:
+	case ACTION_NET_LISTEN:
+	case ACTION_NET_DNS:
+		r = parse_host(argv[1], 443, question, err);
+		break;
+	case ACTION_HTTP_REQUEST:
+		return parse_request(argc - 1, argv + 1, question, err);
+	default:
+		r = str_copy(question->subject, PATH_MAX, argv[1]);
+		break;
+	}
+	if (r == 0 && argc > 2)
+		return bad(err, argv[2], "expected: this kind of action has one subject");
+	return r;
+}
+
+static bool has_port(const struct action *action)
+{
+	return action->kind == ACTION_NET_CONNECT || action->kind == ACTION_NET_LISTEN || action->kind == ACTION_HTTP_REQUEST;
+}
+
+static void put_json(const struct policy *policy, const struct action *action, const struct decision *decision, struct buf *out)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_string(&json, "kind", action_kind_names[action->kind]);
+	json_bytes(&json, "subject", action->subject, strlen(action->subject));
+	if (has_port(action))
+		json_u64(&json, "port", action->port);
+	json_string(&json, "verdict", verdict_names[decision->verdict]);
+	json_string(&json, "rule", decision->rule.id);
+	json_bytes(&json, "file", decision->rule.file, strlen(decision->rule.file));
+	json_u64(&json, "line", decision->rule.line);
+	json_string(&json, "reason", decision->reason);
+	json_string(&json, "hint", decision->hint);
+	json_array_begin(&json, "degrade");
+	for (unsigned i = 0; i < WALL_COUNT; i++)
+		if (policy->degrade >> i & 1)
+			json_string(&json, NULL, wall_names[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	buf_put_char(out, '\n');
+}
+
+static void put_text(const struct policy *policy, const struct action *action, const struct decision *decision, struct buf *out)
+{
+	unsigned shown = 0;
+
+	buf_printf(out, "%s: %s ", verdict_names[decision->verdict], action_kind_names[action->kind]);
+	buf_put_escaped(out, action->subject, strlen(action->subject), 0);
+	if (has_port(action))
+		buf_printf(out, ":%u", action->port);
+	buf_printf(out, "\n  rule:    %s", decision->rule.id);
+	if (decision->rule.file[0]) {
+		buf_put_text(out, " (");
+		buf_put_escaped(out, decision->rule.file, strlen(decision->rule.file), 0);
+		buf_printf(out, ":%u)", decision->rule.line);
+	}
+	buf_printf(out, "\n  reason:  %s\n", decision->reason);
+	if (decision->hint[0])
+		buf_printf(out, "  way out: %s\n", decision->hint);
+	for (unsigned i = 0; i < WALL_COUNT; i++)
+		if (policy->degrade >> i & 1)
+			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ", wall_names[i]);
+	buf_put_text(out, shown ? "\n" : "");
+}
+
+/* `atoll policy explain`: 0 when it may happen (at once or staged), 1 when it may not. */
+int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
+{
+	static struct question question;
+	cleanup_lang struct lang *lang = NULL;
+	struct lang_request request = given_request(given);
+	cleanup_buf struct buf out;
+	struct decision decision;
+	int r;
+
+	buf_init(&out, 1 << 20);
+	r = parse_question(given, argc, argv, &question, err);
+	if (r < 0)
+		return err->code == ERR_NONE ? bad(err, argc > 1 ? argv[1] : "nothing", "usable") : r;
+	r = given_compile(given, &request, &lang, err);
+	if (r != 0)
+		return r;
+	decision = policy_decide(lang_policy(lang), &question.action);
+	if (given->json)
+		put_json(lang_policy(lang), &question.action, &decision, &out);
+	else
+		put_text(lang_policy(lang), &question.action, &decision, &out);
+	r = given_print(&out, err);
+	if (r < 0)
+		return r;
+	return decision.verdict == VERDICT_ALLOW || decision.verdict == VERDICT_STAGE ? 0 : 1;
+}

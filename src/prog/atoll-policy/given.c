@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-policy/given.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "lang/node.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+#define AT(field) offsetof(struct given, field)
+
+static const struct option options[] = {
+	{ 't', "level", "LEVEL", "trust level: none, low, medium, high, full", OPTION_TEXT, AT(level) },
+	{ 'p', "policy", "POLICY", "a shipped policy, one of your own, or a path", OPTION_TEXT, AT(policy) },
+	{ 0, "project", "DIR", "what relative paths are relative to", OPTION_TEXT, AT(project) },
+	{ 0, "home", "DIR", "what ~ means", OPTION_TEXT, AT(home) },
+	{ 0, "config-home", "DIR", "where your own policies are: DIR/atoll/policy.yaml, DIR/atoll/policies/", OPTION_TEXT, AT(config_home) },
+	{ 0, "policies", "DIR", "where the shipped policies are", OPTION_TEXT, AT(policies) },
+	{ 0, "private", "DIR", "one more directory of atoll's own, out of reach for every policy", OPTION_LIST, AT(private_dirs) },
+	{ 0, "output-fd", "N", "compile: where the snapshot goes", OPTION_TEXT, AT(output_fd) },
+	{ 0, "json", NULL, "print JSON", OPTION_FLAG, AT(json) },
+};
+
+static int set_policies(struct given *given)
+{
+	ssize_t length = readlink("/proc/self/exe", given->policies_default, PATH_MAX - 16);
+
+	if (length < 0)
+		return -errno;
+	given->policies_default[length] = 0;
+	return path_join(given->policies_normal, PATH_MAX, given->policies_default, "../policies");
+}
+
+/* Directories of atoll's own that the environment moves away from their usual places. */
+static void add_private(struct given *given)
+{
+	static const char *const names[] = { "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR" };
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *dir = getenv(names[i]);
+
+		if (dir && dir[0] == '/' && path_join(given->private_paths[i], PATH_MAX, dir, "atoll") == 0)
+			given->private_list[count++] = given->private_paths[i];
+	}
+	for (size_t i = 0; i < given->private_dirs.count; i++)
+		given->private_list[count++] = given->private_dirs.values[i];
+}
+
+static int check_directory(const char *path, const char *option, struct err *err)
+{
+	if (!path[0] || path[0] == '/')
+		return 0;
+	return err_set(err, ERR_USAGE, EINVAL, "options", "--%s needs an absolute path, not %s", option, path);
+}
+
+static int fill(struct given *given, struct err *err)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME");
+	int r = 0;
+
+	if (!getcwd(given->cwd, sizeof given->cwd))
+		r = str_copy(given->cwd, sizeof given->cwd, "/");
+	if (!given->home)
+		given->home = getenv("HOME") && getenv("HOME")[0] == '/' ? getenv("HOME") : "";
+	if (!given->project)
+		given->project = given->cwd;
+	if (!given->config_home && xdg && xdg[0] == '/')
+		given->config_home = xdg;
+	if (r == 0 && !given->config_home) {
+		given->config_home = given->config_default;
+		if (given->home[0] == '/')
+			r = path_join(given->config_default, PATH_MAX, given->home, ".config");
+	}
+	if (r == 0 && given->policies)
+		r = path_join(given->policies_normal, PATH_MAX, given->cwd, given->policies);
+	else if (r == 0)
+		r = set_policies(given);
+	if (r == 0 && given->project[0] == '/')
+		r = path_normalise(given->project_normal, PATH_MAX, given->project);
+	if (r < 0)
+		return err_set(err, ERR_USAGE, -r, "options", "a directory cannot be used: %s", strerror(-r));
+	add_private(given);
+	r = check_directory(given->home, "home", err);
+	if (r == 0)
+		r = check_directory(given->config_home, "config-home", err);
+	return r == 0 ? check_directory(given->project, "project", err) : r;
+}
+
+int given_parse(struct given *given, int argc, char **argv, int *ret_rest, struct err *err)
+{
+	int r = options_parse(options, ARRAY_SIZE(options), given, argc, argv, true, ret_rest, err);
+
+	if (r == 1) {
+		r = options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
+		return r < 0 ? r : 1;
+	}
+	return r < 0 ? r : fill(given, err);
+}
+
+static void describe(const struct stat *st, struct snapshot_source *ret_source)
+{
+	ret_source->exists = 1;
+	ret_source->device = st->st_dev;
+	ret_source->inode = st->st_ino;
+	ret_source->size = (uint64_t)st->st_size;
+	ret_source->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	ret_source->ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
+}
+
+/* A pipe or a device in the place of a policy must not hold the compiler up: regular files only. */
+static int read_source(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+{
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
+	cleanup_free char *bytes = NULL;
+	struct stat st;
+	int r;
+
+	ret_source->path = path;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	describe(&st, ret_source);
+	if (st.st_size > NODE_TEXT_MAX)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	r = fd_read_full(fd, bytes, (size_t)st.st_size);
+	if (r < 0)
+		return r;
+	*ret_size = (size_t)st.st_size;
+	*ret_bytes = take_ptr(bytes);
+	return 0;
+}
+
+static int real_source(void *context, const char *path, char *out, size_t size)
+{
+	return path_real(path, out, size);
+}
+
+struct lang_request given_request(const struct given *given)
+{
+	return (struct lang_request){
+		.level = given->level,
+		.policy = given->policy,
+		.project = given->project_normal,
+		.home = given->home,
+		.config_home = given->config_home,
+		.policies_dir = given->policies_normal,
+		.cwd = given->cwd,
+		.private_dirs = given->private_list,
+		.reader = { read_source, real_source, NULL },
+	};
+}
+
+struct lang_request given_request_for(const struct given *given, const char *policy)
+{
+	struct lang_request request = given_request(given);
+
+	request.policy = policy;
+	request.level = NULL;
+	request.without_project_file = true;
+	return request;
+}
+
+int given_print(struct buf *buf, struct err *err)
+{
+	int r = buf_error(buf);
+
+	if (r == 0)
+		r = fd_write_full(STDOUT_FILENO, buf->bytes, buf->size);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the result cannot be written: %s", strerror(-r)) : 0;
+}
+
+int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang, struct err *err)
+{
+	cleanup_buf struct buf out;
+	int r = lang_compile(request, ret_lang);
+
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s", strerror(-r));
+	if (r == 0)
+		return 0;
+	buf_init(&out, 1 << 20);
+	lang_put_errors(*ret_lang, &out);
+	r = fd_write_full(STDERR_FILENO, out.bytes, out.size);
+	return r < 0 ? r : 1;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the command line gives to every subcommand of atoll-policy, and the files as the compiler sees them.
+ * Called by `atoll`, which passes what it knows; started by hand, the environment answers instead.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/options.h"
+#include "lang/lang.h"
+
+struct given {
+	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd;
+	struct option_list private_dirs;
+	bool json;
+	char cwd[PATH_MAX], policies_default[PATH_MAX], config_default[PATH_MAX];
+	char project_normal[PATH_MAX], policies_normal[PATH_MAX];
+	char private_paths[3][PATH_MAX];
+	const char *private_list[OPTION_LIST_MAX + 4];
+};
+
+/* Parses argv[1…]; *ret_rest as options_parse(). 1 after --help was printed. */
+int given_parse(struct given *given, int argc, char **argv, int *ret_rest, struct err *err) MUST_USE;
+
+/* The request of -p and -t; borrows from given. */
+struct lang_request given_request(const struct given *given);
+
+/* The same for another policy, without the project's own file: what `diff` compares. */
+struct lang_request given_request_for(const struct given *given, const char *policy);
+
+/* Compiles; errors go to stderr (or stdout as JSON). 0, 1 after errors, or -errno with *err. */
+int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang, struct err *err) MUST_USE;
+
+/* Writes all of buf to stdout. */
+int given_print(struct buf *buf, struct err *err) MUST_USE;
+
+/* The subcommands: the exit status, or -errno with *err. argv are the words behind the options. */
+int cmd_check(struct given *given, int argc, char **argv, struct err *err);
+int cmd_compile(struct given *given, int argc, char **argv, struct err *err);
+int cmd_diff(struct given *given, int argc, char **argv, struct err *err);
+int cmd_explain(struct given *given, int argc, char **argv, struct err *err);
+int cmd_show(struct given *given, int argc, char **argv, struct err *err);
