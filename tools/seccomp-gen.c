@@ -603,7 +603,8 @@ static void print_rules(FILE *out, const struct program *program, const char *pr
 			for (unsigned c = 0; c < rule->condition_count; c++) {
 				const struct condition *condition = &rule->conditions[c];
 
-				fprintf(out, " { %u, 0x%x, %d, %u, {", condition->arg, condition->mask, condition->negate,
+				fprintf(out, " { %u, 0x%x, %d, %u, {", condition->arg, condition->mask,
+					condition->negate,
 					condition->value_count);
 				for (unsigned v = 0; v < condition->value_count; v++)
 					fprintf(out, "%s0x%x", v ? ", " : " ", condition->values[v]);

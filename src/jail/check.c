@@ -77,7 +77,8 @@ int jail_spec_check(const struct jail_spec *spec, struct err *err)
 	if ((unsigned)spec->seccomp >= JAIL_SECCOMP_COUNT || spec->init_fd < 0 || spec->wire_fd < 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "profile, init or wire is missing");
 	if (spec->run_as_root && (spec->host_uid == 0 || spec->host_gid == 0))
-		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "the sandbox of root must not run as the host's root");
+		return err_set(err, ERR_INTERNAL, EINVAL, "spec",
+			       "the sandbox of root must not run as the host's root");
 	for (size_t i = 0; i < spec->mount_count; i++) {
 		int r = check_mount(&spec->mounts[i], err);
 

@@ -56,7 +56,8 @@ static int child_network(const struct jail_job *job, struct err *err)
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
 			       err_errno_name(-r));
 	if (job->namespaces & CLONE_NEWUTS && sethostname(job->spec->hostname, strlen(job->spec->hostname)) < 0)
-		return err_set(err, ERR_WALL, errno, wall_names[WALL_UTS], "cannot set the host name: %s", err_errno_name(errno));
+		return err_set(err, ERR_WALL, errno, wall_names[WALL_UTS], "cannot set the host name: %s",
+			       err_errno_name(errno));
 	return 0;
 }
 
@@ -68,11 +69,13 @@ static int child_ids(const struct jail_job *job, struct err *err)
 		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
 	/* Root's own groups must not come along. An ordinary user may not drop groups: they are unmapped inside. */
 	if (spec->run_as_root && syscall(SYS_setgroups, 0, NULL) < 0)
-		return err_set(err, ERR_WALL, errno, wall_names[WALL_USERNS], "cannot drop the groups: %s", err_errno_name(errno));
+		return err_set(err, ERR_WALL, errno, wall_names[WALL_USERNS], "cannot drop the groups: %s",
+			       err_errno_name(errno));
 	/* The raw calls: musl's would signal other threads, of which there are none. */
 	if (syscall(SYS_setresgid, spec->gid, spec->gid, spec->gid) < 0 ||
 	    syscall(SYS_setresuid, spec->uid, spec->uid, spec->uid) < 0)
-		return err_set(err, ERR_WALL, errno, wall_names[WALL_USERNS], "cannot become uid %u: %s", (unsigned)spec->uid,
+		return err_set(err, ERR_WALL, errno, wall_names[WALL_USERNS], "cannot become uid %u: %s",
+			       (unsigned)spec->uid,
 			       err_errno_name(errno));
 	return 0;
 }
@@ -129,7 +132,8 @@ static int child_hardware(const struct jail_job *job, struct err *err)
 	if (r == -EOPNOTSUPP)
 		report->missing |= 1u << WALL_SPECULATION, r = 0;
 	if (r < 0)
-		r = jail_wall_failed(job->spec, WALL_SPECULATION, -r, &report->missing, err, "cannot limit speculation");
+		r = jail_wall_failed(job->spec, WALL_SPECULATION, -r, &report->missing, err,
+				     "cannot limit speculation");
 	if (r < 0)
 		return r;
 	r = jail_wall_is_broken(job->spec, WALL_CORE_SCHED) ? -EPERM : caps_core_cookie();
@@ -137,7 +141,8 @@ static int child_hardware(const struct jail_job *job, struct err *err)
 	if (r == -EOPNOTSUPP)
 		report->missing |= 1u << WALL_CORE_SCHED, r = 0;
 	if (r < 0)
-		r = jail_wall_failed(job->spec, WALL_CORE_SCHED, -r, &report->missing, err, "cannot make a core-scheduling cookie");
+		r = jail_wall_failed(job->spec, WALL_CORE_SCHED, -r, &report->missing, err,
+				     "cannot make a core-scheduling cookie");
 	return r < 0 ? r : 0;
 }
 
@@ -164,7 +169,8 @@ static int child_ruleset(const struct jail_job *job, int *ret_fd, struct err *er
 	r = landlock_allow(fd, abi, spec->init_fd, false, LANDLOCK_EXECUTE | LANDLOCK_READ_FILE);
 	if (r < 0) {
 		close(fd);
-		return err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "cannot allow init: %s", err_errno_name(-r));
+		return err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "cannot allow init: %s",
+			       err_errno_name(-r));
 	}
 	report->landlock_abi = abi;
 	*ret_fd = fd;
@@ -185,9 +191,11 @@ static int child_give_up(const struct jail_job *job, int ruleset_fd, struct err 
 	if (r == 0)
 		r = caps_no_new_privs();
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "capabilities", "cannot give up the privileges: %s", err_errno_name(-r));
+		return err_set(err, ERR_INTERNAL, -r, "capabilities", "cannot give up the privileges: %s",
+			       err_errno_name(-r));
 	r = ruleset_fd >= 0 ? landlock_restrict(ruleset_fd) : 0;
-	return r < 0 ? err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "cannot enforce Landlock: %s", err_errno_name(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "cannot enforce Landlock: %s",
+			       err_errno_name(-r)) : 0;
 }
 
 /* The signal comes if the parent dies from now on; the pidfd tells whether it died before. */
@@ -196,7 +204,8 @@ static int child_bind_to_parent(const struct jail_job *job, struct err *err)
 	struct pollfd parent = { .fd = job->parent_pidfd, .events = POLLIN };
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot ask for the death signal: %s", err_errno_name(errno));
+		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot ask for the death signal: %s",
+			       err_errno_name(errno));
 	if (poll(&parent, 1, 0) != 0)
 		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
 	return 0;
@@ -210,13 +219,15 @@ static int child_exec(const struct jail_job *job, struct err *err)
 
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot unblock the signals: %s", err_errno_name(errno));
+		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot unblock the signals: %s",
+			       err_errno_name(errno));
 	umask(022);
 	job->report->is_complete = true;
 	syscall(SYS_execveat, job->spec->init_fd, "", argv, env, AT_EMPTY_PATH);
 	err_set(err, ERR_INTERNAL, errno, "init", "cannot execute atoll-init: %s", err_errno_name(errno));
 	if (err->errnum == EACCES && job->spec->run_as_root)
-		err_hint(err, "atoll-init must be executable for everybody, because the sandbox runs it as an unprivileged uid");
+		err_hint(err,
+			 "atoll-init must be executable for everybody: the sandbox runs it as an unprivileged uid");
 	return -err->errnum;
 }
 

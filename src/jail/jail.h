@@ -10,11 +10,15 @@
 #include "jail/spec.h"
 #include "os/pidref.h"
 
-/* Refuses specs that cannot mean what they say: relative or unnormalised targets, "..", a target outside its parent's kind, unordered mounts. Pure. */
+/*
+ * Refuses specs that cannot mean what they say: relative or unnormalised targets, "..", a target inside something
+ * that is no directory, unordered mounts. Pure.
+ */
 int jail_spec_check(const struct jail_spec *spec, struct err *err) MUST_USE;
 
 /*
  * Builds the jail and leaves atoll-init executing in it. *ret_init is owned by the caller. On any
  * failure the child is gone and reaped, nothing is mounted on the host, and *err names the wall.
  */
-int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jail_enforcement *ret_enforcement, struct err *err) MUST_USE;
+int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jail_enforcement *ret_enforcement,
+	       struct err *err) MUST_USE;

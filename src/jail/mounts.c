@@ -27,8 +27,9 @@ enum {
 	INSIDE = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
 	READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
 	/* Everything but device nodes. */
-	WRITE = LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE | LANDLOCK_MAKE_DIR |
-		LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SOCK | LANDLOCK_MAKE_FIFO | LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
+	WRITE = LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE |
+		LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG |
+		LANDLOCK_MAKE_SOCK | LANDLOCK_MAKE_FIFO | LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
 };
 
 struct root {
@@ -164,7 +165,8 @@ static int attach(struct root *root, const struct jail_mount *mount, int tree, u
 		if (target == -ELOOP)
 			err_hint(root->err, "a component of it is a symbolic link; name the path that it leads to");
 		if (target == -ENOENT)
-			err_hint(root->err, "it lies in a tree of the host, where atoll makes nothing: create it first");
+			err_hint(root->err,
+				 "it lies in a tree of the host, where atoll makes nothing: create it first");
 		return r;
 	}
 	r = mount_attach(tree, target);
@@ -228,7 +230,8 @@ static int mount_tmpfs(struct root *root, const struct jail_mount *mount)
 	/* The shared places of a host are sticky and open to all; anything else is the user's own. */
 	bool is_shared = str_equal(mount->target, "/tmp") || str_equal(mount->target, "/var/tmp") ||
 			 str_equal(mount->target, "/dev/shm");
-	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC :
+								      0);
 	cleanup_fd int tree = new_tmpfs(mount->size_bytes, mount->inodes, is_shared ? "1777" : "0700", attributes);
 	int r;
 
@@ -252,7 +255,7 @@ static int mask_source(struct root *root, bool is_directory)
 	return *fd = path_open2(root->fd, name, O_PATH, 0, INSIDE);
 }
 
-/* Covers what target_fd names with nothing: mode 0 and read-only, so that writing does not succeed into nowhere either. */
+/* Covers what target_fd names with nothing: mode 0 and read-only, so that no write succeeds into nowhere. */
 static int cover(struct root *root, int target_fd)
 {
 	cleanup_fd int tree = FD_NONE;
@@ -266,7 +269,8 @@ static int cover(struct root *root, int target_fd)
 	tree = mount_clone(source, "", false);
 	if (tree < 0)
 		return tree;
-	r = mount_seal(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, FD_NONE);
+	r = mount_seal(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+		       FD_NONE);
 	return r < 0 ? r : mount_attach(tree, target_fd);
 }
 
@@ -315,7 +319,8 @@ static int mount_file(struct root *root, const struct jail_mount *mount)
 	if (r >= 0)
 		r = tree = mount_clone(source, "", false);
 	if (r >= 0)
-		r = mount_seal(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, FD_NONE);
+		r = mount_seal(tree, false,
+			       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, FD_NONE);
 	if (r < 0)
 		return fail(root, mount, r, "cannot write");
 	r = attach(root, mount, tree, READ);
@@ -379,7 +384,8 @@ static int proc_restrict(struct root *root, int proc)
 			continue;
 		r = target < 0 ? target : (tree = mount_clone(target, "", false));
 		if (r >= 0)
-			r = mount_seal(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+			r = mount_seal(tree, false,
+				       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
 				       FD_NONE);
 		if (r >= 0)
 			r = mount_attach(tree, target);
@@ -405,7 +411,8 @@ static int mount_proc(struct root *root, const struct jail_mount *mount)
 		r = fail(root, mount, proc, "cannot mount");
 		/* The kernel wants to see an unmasked /proc before it gives out another one (mount_too_revealing()). */
 		if (proc == -EPERM)
-			err_hint(root->err, "in a container whose /proc is masked, start the container with an unmasked one "
+			err_hint(root->err,
+				 "in a container whose /proc is masked, start the container with an unmasked one "
 					    "(podman: --security-opt unmask=ALL, docker: systempaths=unconfined)");
 		return r;
 	}
@@ -455,7 +462,8 @@ static int dev_nodes(struct root *root, int dev)
 static int dev_links(int dev)
 {
 	static const char *const links[][2] = {
-		{ "random", "urandom" }, { "ptmx", "pts/ptmx" }, { "fd", "/proc/self/fd" }, { "stdin", "/proc/self/fd/0" },
+		{ "random", "urandom" }, { "ptmx", "pts/ptmx" }, { "fd", "/proc/self/fd" }, { "stdin",
+											     "/proc/self/fd/0" },
 		{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
 	};
 
@@ -479,7 +487,8 @@ static int attach_new(int dev, const char *name, int tree)
 
 static int dev_file_systems(struct root *root, const struct jail_mount *mount, int dev)
 {
-	static const struct mount_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" } };
+	static const struct mount_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode",
+													 "0620" } };
 	cleanup_fd int pts = FD_NONE, shm = FD_NONE;
 	int r;
 
@@ -542,7 +551,8 @@ static int root_open(struct root *root)
 		return 0;
 	err_set(root->err, ERR_WALL, -r, wall_names[WALL_MOUNTS], "cannot make the new root: %s", err_errno_name(-r));
 	if (r == -EACCES || r == -EPERM)
-		err_hint(root->err, "a security module restricts mounts in user namespaces here (AppArmor on Ubuntu does): "
+		err_hint(root->err,
+			 "a security module restricts mounts in user namespaces here (AppArmor on Ubuntu does): "
 				    "install atoll's profile, see `atoll doctor`");
 	return r;
 }
@@ -569,13 +579,15 @@ static int root_close(struct root *root)
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 {
 	struct root root = {
-		.job = job, .fd = FD_NONE, .ruleset_fd = ruleset_fd, .abi = abi, .mask_file = FD_NONE, .mask_directory = FD_NONE,
+		.job = job, .fd = FD_NONE, .ruleset_fd = ruleset_fd, .abi = abi, .mask_file = FD_NONE,
+			.mask_directory = FD_NONE,
 		.err = err,
 	};
 	int r;
 
 	if (jail_wall_is_broken(job->spec, WALL_MOUNTS))
-		return err_set(err, ERR_WALL, EPERM, wall_names[WALL_MOUNTS], "cannot make the new root: %s", err_errno_name(EPERM));
+		return err_set(err, ERR_WALL, EPERM, wall_names[WALL_MOUNTS], "cannot make the new root: %s",
+			       err_errno_name(EPERM));
 	r = root_open(&root);
 	for (size_t i = 0; r == 0 && i < job->spec->mount_count; i++)
 		r = kinds[job->spec->mounts[i].kind](&root, &job->spec->mounts[i]);

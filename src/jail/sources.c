@@ -2,10 +2,11 @@
 
 /*
  * Theory of operation. A bind mount starts as a detached copy of the host's tree that gets all its attributes before
- * it is attached anywhere. As a user, the child makes it in its own mount namespace. As root the child
- * is nobody on the host and could not even reach the source, so the parent makes the trees, in the order of the spec, while
- * the child is still busy with what needs none, and the child gets the fds through the socket. Trees whose owner the sandbox's user shall be are idmapped: their owner's files appear as,
- * and what the sandbox writes is written as, one uid; every other uid of the tree is nobody there.
+ * it is attached anywhere. As a user, the child makes it in its own mount namespace. As root the child is nobody on
+ * the host and could not even reach the source, so the parent makes the trees, in the order of the spec, while the
+ * child is still busy with what needs none, and the child gets the fds through the socket. Trees whose owner the
+ * sandbox's user shall be are idmapped: their owner's files appear as, and what the sandbox writes is written as, one
+ * uid; every other uid of the tree is nobody there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static int seal_failed(const struct jail_mount *mount, int r, int idmap_fd, stru
 	if (r == -ENOSYS)
 		err_hint(err, "Linux 5.12 or newer is needed");
 	else if (idmap_fd >= 0)
-		err_hint(err, "its file system cannot be idmapped, which a sandbox of root needs for trees that are written: "
+		err_hint(err,
+			 "its file system cannot be idmapped, which a sandbox of root needs for what it writes: "
 			      "move it to ext4, xfs, btrfs or tmpfs, or run atoll as the owner of the tree");
 	return r;
 }
@@ -67,7 +69,8 @@ static int take_tree(const struct jail_mount *mount, int source, int idmap_fd, s
 	int r;
 
 	if (mount->kind == JAIL_DEVICE && (fstat(source, &st) < 0 || !S_ISCHR(st.st_mode)))
-		return err_set(err, ERR_WALL, ENODEV, wall_names[WALL_MOUNTS], "%s (%s) is no character device", mount->source,
+		return err_set(err, ERR_WALL, ENODEV, wall_names[WALL_MOUNTS], "%s (%s) is no character device",
+			       mount->source,
 			       rule_of(mount));
 	tree = mount_clone(source, "", mount->kind == JAIL_BIND);
 	if (tree < 0)
@@ -113,7 +116,8 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 		if (idmaps->entries[i].uid == st.st_uid && idmaps->entries[i].gid == st.st_gid)
 			return idmaps->entries[i].fd;
 	if (idmaps->count == ARRAY_SIZE(idmaps->entries))
-		return err_set(err, ERR_WALL, E2BIG, wall_names[WALL_MOUNTS], "the trees have more than %zu different owners",
+		return err_set(err, ERR_WALL, E2BIG, wall_names[WALL_MOUNTS],
+			       "the trees have more than %zu different owners",
 			       ARRAY_SIZE(idmaps->entries));
 	ids.uid = st.st_uid;
 	ids.gid = st.st_gid;

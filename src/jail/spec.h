@@ -53,7 +53,11 @@ struct jail_rlimit {
 	struct rlimit value;
 };
 
-enum jail_seccomp_profile { JAIL_SECCOMP_STRICT, JAIL_SECCOMP_NESTED /* own user namespaces allowed */, JAIL_SECCOMP_COUNT };
+enum jail_seccomp_profile {
+	JAIL_SECCOMP_STRICT,
+	JAIL_SECCOMP_NESTED,              /* own user namespaces allowed */
+	JAIL_SECCOMP_COUNT,
+};
 
 struct jail_spec {
 	const struct jail_mount *mounts;   /* ordered: parents before what lies inside them */
@@ -90,5 +94,13 @@ struct jail_enforcement {
 	uint64_t stage_ns[8];              /* where the time went: see jail_stage_names */
 };
 
-enum jail_stage { JAIL_STAGE_CLONE, JAIL_STAGE_IDS, JAIL_STAGE_MOUNTS, JAIL_STAGE_PIVOT, JAIL_STAGE_LANDLOCK, JAIL_STAGE_EXEC, JAIL_STAGE_COUNT };
+enum jail_stage {
+	JAIL_STAGE_CLONE,
+	JAIL_STAGE_IDS,
+	JAIL_STAGE_MOUNTS,
+	JAIL_STAGE_PIVOT,
+	JAIL_STAGE_LANDLOCK,
+	JAIL_STAGE_EXEC,
+	JAIL_STAGE_COUNT,
+};
 extern const char *const jail_stage_names[JAIL_STAGE_COUNT];

@@ -41,6 +41,16 @@ static bool is_indispensable(enum wall wall)
 	return wall == WALL_USERNS || wall == WALL_MOUNTS || wall == WALL_PIDNS;
 }
 
+static int indispensable_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err,
+				     const char *what)
+{
+	struct jail_spec strict = *spec;
+	uint32_t missing = 0;
+
+	strict.degrade = 0;
+	return jail_wall_failed(&strict, wall, errnum, &missing, err, what);
+}
+
 /* Whether the kernel makes this namespace (inside a new user namespace) at all: 0 or its -errno. */
 static int probe_namespace(uint64_t flag)
 {
@@ -79,17 +89,14 @@ static int settle_namespaces(const struct jail_spec *spec, uint64_t *flags, int 
 			continue;
 		found = true;
 		*flags &= ~namespaces[i].flag;
-		if (is_indispensable(wall)) {
-			struct jail_spec strict = *spec;
-
-			strict.degrade = 0;
-			return jail_wall_failed(&strict, wall, -r, missing, err, namespaces[i].failure);
-		}
+		if (is_indispensable(wall))
+			return indispensable_wall_failed(spec, wall, -r, err, namespaces[i].failure);
 		r = jail_wall_failed(spec, wall, -r, missing, err, namespaces[i].failure);
 		if (r < 0)
 			return r;
 	}
-	return found ? 0 : err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS], "cannot start the sandbox's first process: %s",
+	return found ? 0 : err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS],
+				   "cannot start the sandbox's first process: %s",
 				   err_errno_name(-clone_error));
 }
 
@@ -116,7 +123,8 @@ static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
 	if (r < 0)
 		return r;
 	pid = clone_process(job->namespaces, spec->cgroup_fd, ret_pidfd);
-	return pid < 0 ? err_set(err, ERR_WALL, -pid, wall_names[WALL_USERNS], "cannot start the sandbox's first process: %s",
+	return pid < 0 ? err_set(err, ERR_WALL, -pid, wall_names[WALL_USERNS],
+				 "cannot start the sandbox's first process: %s",
 				 err_errno_name(-pid)) : pid;
 }
 
@@ -140,7 +148,8 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	if (r < 0) {
 		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
 		if (r == -EACCES)
-			err_hint(err, "atoll-box must be dumpable (readable by its user) until the sandbox has started");
+			err_hint(err,
+				 "atoll-box must be dumpable (readable by its user) until the sandbox has started");
 		return r;
 	}
 	if (send_byte(job) < 0)
@@ -166,7 +175,9 @@ static int await_exec(const struct jail_job *job, struct err *err)
 		size = recv(job->parent_socket, &told, sizeof told, 0);
 	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (size == sizeof told) {
-		told.message[sizeof told.message - 1] = told.hint[sizeof told.hint - 1] = told.stage[sizeof told.stage - 1] = 0;
+		told.stage[sizeof told.stage - 1] = 0;
+		told.message[sizeof told.message - 1] = 0;
+		told.hint[sizeof told.hint - 1] = 0;
 		if (err)
 			*err = told;
 		return told.errnum > 0 ? -told.errnum : -EINVAL;
@@ -268,15 +279,13 @@ static int open_channel(struct jail_job *job)
 
 static int check_walls(const struct jail_spec *spec, struct err *err)
 {
-	uint32_t missing = 0;
-
 	if (!spec->run_as_root && geteuid() == 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "a sandbox must not run as the host's root");
 	if (spec->init_fd <= 3)
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "init's descriptor must be above 3");
-	/* The filter is loaded by init, which has no hook: as without a kernel that can do it. */
+	/* The filter is loaded by init, which has no hook. Without it there is no audit: nothing lets it be missing. */
 	if (jail_wall_is_broken(spec, WALL_SECCOMP))
-		return jail_wall_failed(spec, WALL_SECCOMP, EINVAL, &missing, err, "seccomp filters are not available");
+		return indispensable_wall_failed(spec, WALL_SECCOMP, EINVAL, err, "seccomp filters are not available");
 	return 0;
 }
 
@@ -285,7 +294,8 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 {
 	struct jail_job job = {
 		.spec = spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
-		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			      CLONE_NEWCGROUP |
 			      (spec->share_network ? 0 : CLONE_NEWNET),
 	};
 	int r = jail_spec_check(spec, err);

@@ -6,8 +6,8 @@
 
 /* What to do about each wall that this folder builds. */
 static const char *const wall_hints[WALL_COUNT] = {
-	[WALL_USERNS] = "user namespaces are off or used up here: see `sysctl kernel.unprivileged_userns_clone user.max_user_namespaces "
-			"kernel.apparmor_restrict_unprivileged_userns`, or run `atoll doctor`",
+	[WALL_USERNS] = "user namespaces are off or used up here: see `sysctl kernel.unprivileged_userns_clone "
+			"user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`, or run `atoll doctor`",
 	[WALL_MOUNTS] = "the kernel or a security module refuses mounts in a user namespace: `atoll doctor` says which",
 	[WALL_PIDNS] = "see `sysctl user.max_pid_namespaces`, or run `atoll doctor`",
 	[WALL_NETNS] = "see `sysctl user.max_net_namespaces`, or run `atoll doctor`",
@@ -18,7 +18,7 @@ static const char *const wall_hints[WALL_COUNT] = {
 	[WALL_LANDLOCK_SCOPE] = "Linux 6.12 has it; accept it with `degrade: [landlock.scope]`",
 	[WALL_SECCOMP] = "the kernel needs CONFIG_SECCOMP_FILTER",
 	[WALL_SPECULATION] = "accept it with `degrade: [speculation]`",
-	[WALL_CORE_SCHED] = "the kernel needs CONFIG_SCHED_CORE; accept it with `degrade: [core.sched]`",
+	[WALL_CORE_SCHED] = "the kernel needs CONFIG_SCHED_CORE; accept it with `degrade: [core-sched]`",
 };
 
 bool jail_wall_is_broken(const struct jail_spec *spec, enum wall wall)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a process gives up for good: capabilities, new privileges, speculation, shared cores. */
+/*
+ * What a process gives up for good: capabilities, new privileges, speculation, shared cores, the keyring.
+ * Each call is for the calling process and all that come from it. Used by the child of jail/ before it executes init.
+ */
 
 #include <stdbool.h>
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* clone3(2) and user namespaces: new processes in new namespaces, and their id maps. */
+/*
+ * clone3(2) and user namespaces: new processes in new namespaces, and their id maps.
+ * Knows nothing of jails; used by jail/ in atoll-box.
+ */
 
 #include <stdint.h>
 #include <sys/types.h>

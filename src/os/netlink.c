@@ -14,7 +14,8 @@ int netlink_loopback_up(void)
 		struct nlmsghdr header;
 		struct ifinfomsg info;
 	} request = {
-		.header = { .nlmsg_len = sizeof request, .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.header = { .nlmsg_len = sizeof request, .nlmsg_type = RTM_NEWLINK,
+			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
 		/* `lo` is interface 1 in every namespace: it is the first that is made. */
 		.info = { .ifi_family = AF_UNSPEC, .ifi_index = 1, .ifi_flags = IFF_UP, .ifi_change = IFF_UP },
 	};

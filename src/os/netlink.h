@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* rtnetlink(7): the few requests that a new network namespace needs. Async-signal-safe. */
+/*
+ * rtnetlink(7): the few requests that a new network namespace needs. Async-signal-safe.
+ * Used by the child of jail/ before it executes init.
+ */
 
 #include "base/cleanup.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* seccomp(2): loading a filter with a listener. The programs themselves are jail/filter.h's. */
+/*
+ * seccomp(2): loading a filter with a listener. The programs themselves are jail/filter.h's.
+ * Used by atoll-init.
+ */
 
 #include <linux/filter.h>
 #include <stddef.h>

@@ -75,7 +75,9 @@ struct jail_mount *cell_mount(struct cell *cell, enum jail_mount_kind kind, cons
 	struct jail_mount *mount = &cell->mounts[cell->spec.mount_count++];
 
 	assert_true(cell->spec.mount_count <= CELL_MOUNTS);
-	*mount = (struct jail_mount){ .kind = kind, .target = target, .source = source, .flags = flags, .rule = "test" };
+	*mount = (struct jail_mount){
+		.kind = kind, .target = target, .source = source, .flags = flags, .rule = "test",
+	};
 	return mount;
 }
 
@@ -152,6 +154,6 @@ void cell_expect_errno(struct cell *cell, const char *request, int errnum)
 {
 	const char *answer = cell_ask(cell, request);
 
-	if (atol(answer) != errnum)
+	if (strtol(answer, NULL, 10) != errnum)
 		fail_msg("'%s' was answered by '%s', not by %s", request, answer, err_errno_name(errnum));
 }

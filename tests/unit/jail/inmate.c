@@ -145,7 +145,7 @@ static void do_abstract(const char *path, const char *rest)
 
 static void do_kill(const char *path, const char *rest)
 {
-	say_result(kill((pid_t)atol(path), 0));
+	say_result(kill((pid_t)strtol(path, NULL, 10), 0));
 }
 
 static void do_unshare(const char *path, const char *rest)

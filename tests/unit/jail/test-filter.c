@@ -159,7 +159,8 @@ static void check_arguments(const struct subject *subject, int number)
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < count; j++)
 			for (size_t k = 0; k < count; k++) {
-				data.args[0] = pool[i], data.args[1] = pool[j], data.args[2] = pool[k], data.args[3] = pool[i];
+				data.args[0] = pool[i], data.args[1] = pool[j], data.args[2] = pool[k],
+					data.args[3] = pool[i];
 				check_one(subject, &data);
 				data.args[3] = pool[k];
 				check_one(subject, &data);

@@ -27,7 +27,8 @@ static void test_looks_right_from_inside(void **state)
 	cell_start(cell);
 	status = cell_ask(cell, "read /proc/self/status");
 	assert_non_null(strstr(status, "\nNoNewPrivs:\t1\n"));
-	assert_non_null(strstr(status, "\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"));
+	assert_non_null(strstr(status,
+			       "\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"));
 	assert_non_null(strstr(status, "\nCapAmb:\t0000000000000000\n"));
 	assert_non_null(strstr(status, "\nPid:\t1\n"));
 	cell_expect_ok(cell, "read /proc/sys/kernel/hostname", "cell");
@@ -35,7 +36,8 @@ static void test_looks_right_from_inside(void **state)
 	assert_null(strstr(cell->answer, "usr"));
 	assert_null(strstr(cell->answer, "mask"));
 	cell_expect_ok(cell, "deathsig", "ok 9 sid 1");
-	assert_true(cell->enforcement.user && cell->enforcement.mount && cell->enforcement.pid && cell->enforcement.net);
+	assert_true(cell->enforcement.user && cell->enforcement.mount && cell->enforcement.pid &&
+		    cell->enforcement.net);
 	assert_true(cell->enforcement.ipc && cell->enforcement.uts && cell->enforcement.cgroup);
 }
 
@@ -263,7 +265,8 @@ static void test_landlock_confines_abstract_sockets(void **state)
 
 	snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "atoll-test-%d", (int)getpid());
 	assert_int_equal(bind(fd, (void *)&address,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1))), 0);
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1))),
+				      0);
 	assert_int_equal(listen(fd, 1), 0);
 	cell->spec.share_network = true;
 	snprintf(request, sizeof request, "abstract %s", address.sun_path + 1);
@@ -287,7 +290,8 @@ static void test_abstract_socket_without_landlock(void **state)
 
 	snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "atoll-test-%d", (int)getpid());
 	assert_int_equal(bind(fd, (void *)&address,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1))), 0);
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address.sun_path + 1))),
+				      0);
 	assert_int_equal(listen(fd, 1), 0);
 	cell->spec.share_network = true;
 	cell->spec.broken_wall = "landlock";
@@ -491,7 +495,8 @@ static void test_every_broken_wall_is_refused(void **state)
 
 static void test_degraded_walls_are_named(void **state)
 {
-	static const enum wall walls[] = { WALL_IPC, WALL_UTS, WALL_CGROUPNS, WALL_LANDLOCK, WALL_SPECULATION, WALL_CORE_SCHED };
+	static const enum wall walls[] = { WALL_IPC, WALL_UTS, WALL_CGROUPNS, WALL_LANDLOCK, WALL_SPECULATION,
+					  WALL_CORE_SCHED };
 	struct cell *cell = *state;
 	siginfo_t info;
 
