@@ -11,6 +11,9 @@
 /*
  * Whole pages are read: a page is there or not, so no read ends halfway, and path, argument vector and
  * strings of one exec mostly lie in two or three of them.
+ *
+ * A page that never comes would hang the supervisor: so the filter refuses userfaultfd, and mount refuses FUSE
+ * inside. What the host itself mounts (a slow NFS) is as slow for us as for the caller.
  */
 
 void remote_begin(struct remote *remote, pid_t pid)
