@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-box atoll-init
 HOST   := atoll-policy atoll-log
 
-.PHONY: all help run check check-bare bench install uninstall clean packages check-packages bench-packages
+.PHONY: all help run check check-vm check-bare bench install uninstall clean check-agents check-fault packages check-packages bench-packages
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -37,8 +37,18 @@ run: all ## build a real project inside the default boundary, then let a hostile
 check: check-packages all ## every suite; ends within 10 minutes
 	@tools/check $(BUILD)
 
+check-vm: check-packages all ## the limits on a cgroup v2 machine: Debian's kernel in software emulation
+	@tools/install-packages vm
+	@tools/check-vm $(BUILD)
+
 check-bare: ## the same and `make run` on a bare Debian 12 (root; needs debootstrap)
 	@tools/bare-debian run check
+
+check-agents: check-packages all ## the real agents start under their policies (npm registry, a gigabyte)
+	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py
+
+check-fault: check-packages all ## every system call of the start fails once (long)
+	@ATOLL_BIN=$(BIN) ATOLL_FAULT_FULL=1 $(PYTHON) -m pytest -q tests/fault
 
 bench: bench-packages all ## atoll beside its peers, as ratios
 	@$(PYTHON) tests/bench/bench.py --build $(BUILD)

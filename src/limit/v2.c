@@ -17,7 +17,9 @@
  *     write access to cgroup.procs of the common ancestor;
  *   - the parent must hand its controllers down in cgroup.subtree_control, which it can do only while it has no
  *     processes itself. Our own group has one (us), so the place is beside us, not below, unless no controller
- *     is asked for.
+ *     is asked for. The kernel refuses only half of it: pids and cpu alone can be turned on above processes, but
+ *     that silently makes a threaded domain, below which no process can be started. So we look ourselves;
+ *   - the parent must be an ordinary domain for the same reason.
  *
  * The nearest ancestor that fits is taken, so that the limits that hold us hold the sandbox too. For a user,
  * that an ancestor is writable is the delegation. Root can write everywhere, also into what a service manager
@@ -69,11 +71,19 @@ static int enable(int dir_fd, unsigned bits)
 	return fd_write_file_at(dir_fd, "cgroup.subtree_control", buf_text(&buf));
 }
 
+static bool has_processes(int dir_fd)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, "cgroup.procs", O_RDONLY, 0);
+	char byte;
+
+	return fd < 0 || read(fd, &byte, 1) != 0;
+}
+
 /*
  * The controllers that a group below this one has, after turning on the wanted ones where that is possible.
  * One by one when not all can be had together: the cpu controller is refused while realtime processes exist.
  */
-static int offered_controllers(int dir_fd, unsigned wanted, unsigned *ret_bits)
+static int offered_controllers(int dir_fd, bool is_real_root, unsigned wanted, unsigned *ret_bits)
 {
 	unsigned have = 0, available = 0, missing;
 	int r = read_controllers(dir_fd, "cgroup.subtree_control", &have);
@@ -82,7 +92,7 @@ static int offered_controllers(int dir_fd, unsigned wanted, unsigned *ret_bits)
 		return r;
 	*ret_bits = have;
 	missing = wanted & ~have;
-	if (!missing)
+	if (!missing || (!is_real_root && has_processes(dir_fd)))
 		return 0;
 	r = read_controllers(dir_fd, "cgroup.controllers", &available);
 	missing &= available;
@@ -124,13 +134,22 @@ static int try_place(const char *path, unsigned wanted, struct place *best)
 {
 	unsigned offered = 0;
 	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	bool is_real_root;
+	char type[32];
 	int r;
 
 	if (fd < 0)
 		return fd;
 	if (faccessat(fd, "cgroup.procs", W_OK, 0) < 0 || faccessat(fd, ".", W_OK, 0) < 0)
 		return -errno;
-	r = offered_controllers(fd, wanted, &offered);
+	/* Only the root of the whole tree has no type (that of a namespace has one), and no constraint. */
+	r = cgroup_read_text(fd, "cgroup.type", type, sizeof type);
+	is_real_root = r == -ENOENT;
+	if (r < 0 && !is_real_root)
+		return r;
+	if (!is_real_root && !str_equal(type, "domain\n"))
+		return -EOPNOTSUPP;
+	r = offered_controllers(fd, is_real_root, wanted, &offered);
 	if (r < 0)
 		return r;
 	if (!best->path[0] || count_bits(offered & wanted) > count_bits(best->controllers & wanted)) {

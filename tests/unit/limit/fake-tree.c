@@ -121,7 +121,7 @@ bool fake_exists(const char *path)
 
 static void populate(const char *dir, const char *file, const char *text)
 {
-	char path[PATH_MAX];
+	char path[2 * PATH_MAX];
 
 	snprintf(path, sizeof path, "%s/%s", dir, file);
 	write_at(path, text);
@@ -165,6 +165,7 @@ static void populate_group(const char *dir)
 		snprintf(offered, sizeof offered, "%s", read_at(path));
 		populate(dir, "cgroup.controllers", offered);
 		populate(dir, "cgroup.subtree_control", "");
+		populate(dir, "cgroup.type", "domain\n");
 		populate(dir, "cgroup.freeze", "0\n");
 		populate(dir, "cgroup.kill", "");
 		populate(dir, "cgroup.events", "populated 0\nfrozen 1\n");
@@ -345,8 +346,11 @@ int __wrap_rmdir(const char *path)
 	return __real_rmdir(path);
 }
 
-/* No Internal Process Constraint: such a group refuses to hand controllers down. */
-static bool is_busy_subtree(const char *file)
+/*
+ * No Internal Process Constraint: a group with processes refuses to hand memory down. Threaded controllers
+ * it does hand down, but is a threaded domain from then on.
+ */
+static bool refuses_controllers(const char *file, const char *value)
 {
 	char path[PATH_MAX + 32], *slash;
 
@@ -355,7 +359,13 @@ static bool is_busy_subtree(const char *file)
 	if (!slash || strcmp(slash, "/cgroup.subtree_control") != 0)
 		return false;
 	memcpy(slash, "/cgroup.procs", sizeof "/cgroup.procs");
-	return *read_at(path) != 0;
+	if (!*read_at(path))
+		return false;
+	if (strstr(value, "memory"))
+		return true;
+	*slash = 0;
+	populate(path, "cgroup.type", "domain threaded\n");
+	return false;
 }
 
 static bool is_fake_file(int fd, char path[PATH_MAX])
@@ -380,7 +390,10 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 		return -1;
 	}
 	if (is_fake_file(fd, path)) {
-		if (is_busy_subtree(path)) {
+		char value[128];
+
+		snprintf(value, sizeof value, "%.*s", (int)size, (const char *)bytes);
+		if (refuses_controllers(path, value)) {
 			errno = EBUSY;
 			return -1;
 		}

@@ -198,12 +198,11 @@ void act_page_tables(size_t bytes)
 {
 	size_t size = bytes / 4096 * (2 * MIB);
 	char *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	volatile char sum = 0;
 
 	must(memory != MAP_FAILED, "mmap");
 	madvise(memory, size, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < size; i += 2 * MIB)
-		sum += memory[i];
+		board->counter += (uint64_t)memory[i];
 	stay();
 }
 

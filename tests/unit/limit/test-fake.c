@@ -64,6 +64,16 @@ static void begin_hybrid(void)
 	fake_group("unified/x", "", "77\n");
 }
 
+/* Takes the listing from before. */
+static void assert_unchanged(char *before)
+{
+	char *now = fake_listing();
+
+	assert_string_equal(now, before);
+	free(now);
+	free(before);
+}
+
 static struct limit_group *make(const struct limit_request *request)
 {
 	struct limit_group *group = NULL;
@@ -104,8 +114,39 @@ static void v2_group_stands_beside_our_own(void **state)
 	assert_true(str_has_suffix(paths[0], APP "/" GROUP));
 	assert_true(fcntl(limit_group_clone_fd(group), F_GETFD) & FD_CLOEXEC);
 	limit_group_free(group);
-	assert_string_equal(fake_listing(), before);
-	free(before);
+	assert_unchanged(before);
+	fake_end();
+}
+
+/* The pids controller alone may be turned on above processes, but then nothing can be started below. */
+static void no_group_with_processes_becomes_a_threaded_domain(void **state)
+{
+	struct limit_request request = all_limits;
+	struct limit_group *group;
+
+	request.memory_bytes = request.millicpus = NUM_UNLIMITED;
+	begin_desktop("cpu memory pids");
+	fake_write(APP "/term.scope/cgroup.controllers", "pids");
+	fake_as_user();
+	group = make(&request);
+	assert_int_equal(limit_group_holder_processes(group), LIMIT_BY_CGROUP);
+	assert_true(fake_exists(APP "/" GROUP));
+	assert_string_equal(fake_read(APP "/term.scope/cgroup.type"), "domain\n");
+	limit_group_free(group);
+	fake_end();
+}
+
+/* Someone else has made that mistake already: its group is no place for us. */
+static void a_threaded_domain_is_no_place(void **state)
+{
+	struct limit_group *group;
+
+	begin_desktop("cpu memory pids");
+	fake_write(APP "/cgroup.type", "domain threaded\n");
+	fake_as_user();
+	group = make(&all_limits);
+	assert_true(fake_exists("top/user.slice/user@1000.service/" GROUP));
+	limit_group_free(group);
 	fake_end();
 }
 
@@ -160,8 +201,7 @@ static void v2_without_delegation_falls_back(void **state)
 	request.forced_backend = "v2";
 	assert_int_equal(limit_group_new(&group, &request, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "EACCES"));
-	assert_string_equal(fake_listing(), before);
-	free(before);
+	assert_unchanged(before);
 	fake_end();
 }
 
@@ -192,8 +232,7 @@ static void hybrid_uses_each_own_path(void **state)
 	fake_write("cpu/" GROUP "/cgroup.procs", "");
 	fake_write("memory/process_api/1f/" GROUP "/cgroup.procs", "");
 	limit_group_free(group);
-	assert_string_equal(fake_listing(), before);
-	free(before);
+	assert_unchanged(before);
 	fake_end();
 }
 
@@ -323,8 +362,7 @@ static void nothing_is_left_whichever_step_fails(void (*begin)(void))
 			limit_group_free(group);
 		else
 			assert_true(err.message[0]);
-		assert_string_equal(fake_listing(), before);
-		free(before);
+		assert_unchanged(before);
 		fake_end();
 		if (!has_failed)
 			break;
@@ -405,6 +443,7 @@ static const char scope_program[] =
 	"dir=$root/top/user.slice/user@1000.service/app.slice/" GROUP ".scope\n"
 	"mkdir \"$dir\"\n"
 	"echo 'cpu memory pids' > \"$dir/cgroup.controllers\"\n"
+	"echo domain > \"$dir/cgroup.type\"\n"
 	": > \"$dir/cgroup.subtree_control\"\n"
 	": > \"$dir/cgroup.procs\"\n"
 	"echo '0::/user.slice/user@1000.service/app.slice/" GROUP ".scope' > \"$root/self-cgroup\"\n";
@@ -497,8 +536,7 @@ static void probe_tells_what_is_missing(void **state)
 	assert_int_equal(capability.cpus, LIMIT_NONE);
 	assert_non_null(strstr(capability.detail, "cannot hand down"));
 	assert_non_null(strstr(capability.fix, "Delegate=cpu memory pids"));
-	assert_string_equal(fake_listing(), before);
-	free(before);
+	assert_unchanged(before);
 	fake_end();
 
 	begin_hybrid();
@@ -522,6 +560,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(v2_group_stands_beside_our_own, end),
+		cmocka_unit_test_teardown(no_group_with_processes_becomes_a_threaded_domain, end),
+		cmocka_unit_test_teardown(a_threaded_domain_is_no_place, end),
 		cmocka_unit_test_teardown(v2_without_cpu_holds_the_rest, end),
 		cmocka_unit_test_teardown(v2_limit_that_cannot_be_set_is_not_claimed, end),
 		cmocka_unit_test_teardown(v2_without_delegation_falls_back, end),
