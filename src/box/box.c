@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/box.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+/*
+ * One run, in order:
+ *   store      the session's directory, its lock and its log
+ *   guardian   who tidies up should we be killed
+ *   limits     the cgroup, or what stands in for it
+ *   plan       policy -> mounts
+ *   spawn      the command's message waits in init's socket before init exists
+ *   jail       namespaces, mounts, Landlock, capabilities; atoll-init runs
+ *   serve      until PID 1 is dead and all output is delivered
+ *   tear-down  cgroups, socket, record, report: each step also when one before failed
+ */
+
+const char *const ended_names[ENDED_COUNT] = {
+	[ENDED_NOT] = "",	   [ENDED_EXIT] = "exit",     [ENDED_SIGNAL] = "signal",
+	[ENDED_TIME] = "time",	   [ENDED_MEMORY] = "memory", [ENDED_DISK] = "disk",
+	[ENDED_OUTPUT] = "output", [ENDED_POLICY] = "policy", [ENDED_STOPPED] = "stopped",
+};
+
+void box_stage(struct box *box, const char *name)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (box->stage_count < BOX_STAGES_MAX)
+		box->stages[box->stage_count++] = (struct box_stage){ name, now_ns - box->stage_started_ns };
+	box->stage_started_ns = now_ns;
+}
+
+void box_read_usage(struct box *box)
+{
+	struct limit_usage usage;
+
+	if (!box->limits || limit_group_usage(box->limits, box->init.pid, &usage) < 0)
+		return;
+	if (usage.memory_peak_bytes < box->usage.memory_peak_bytes)
+		usage.memory_peak_bytes = box->usage.memory_peak_bytes;
+	if (usage.processes_peak < box->usage.processes_peak)
+		usage.processes_peak = box->usage.processes_peak;
+	box->usage = usage;
+}
+
+void box_end(struct box *box, enum ended why)
+{
+	if (box->ended != ENDED_NOT)
+		return;
+	box->ended = why;
+	/* The cgroup first: it also reaches what hides from us. PID 1 takes its whole namespace with it. */
+	if (box->limits && limit_group_kill(box->limits) < 0)
+		box->killed_by_namespace = true; /* the rlimit backend has nothing to kill with */
+	if (box->init.fd >= 0 && !box->init_is_gone && pidref_signal(&box->init, SIGKILL) < 0)
+		return; /* it is dead already, and its pidfd says so */
+}
+
+static int run(struct box *box)
+{
+	int r = build_ground(box);
+
+	if (r == 0)
+		r = build_signals(box);
+	if (r == 0)
+		r = loop_init(&box->loop);
+	if (r == 0)
+		r = build_jail(box);
+	if (r == 0)
+		r = serve_start(box);
+	if (r < 0)
+		return r;
+	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
+		    clock_monotonic_ns());
+	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
+	 */
+	r = events_session_start(box);
+	if (r == 0)
+		r = control_start(box);
+	if (r == 0)
+		r = serve(box);
+	return r;
+}
+
+static int exit_status(const struct box *box)
+{
+	switch (box->ended) {
+	case ENDED_TIME:
+		return 124;
+	case ENDED_MEMORY:
+	case ENDED_DISK:
+	case ENDED_OUTPUT:
+		return 137;
+	case ENDED_STOPPED:
+		return 128 + (box->exit_signal ? box->exit_signal : SIGTERM);
+	case ENDED_SIGNAL:
+		/* The kernel killed the command itself for memory: that is how a v1 group or a single victim
+		 * looks. */
+		return 128 + box->exit_signal;
+	default:
+		return box->exit_code;
+	}
+}
+
+/* The command that was killed by the memory limit ended by it, and not by some signal. */
+static void name_memory_kill(struct box *box)
+{
+	if (box->ended == ENDED_SIGNAL && box->exit_signal == SIGKILL && box->usage.oom_kills)
+		box->ended = ENDED_MEMORY;
+}
+
+static int finish_log(struct box *box, int status)
+{
+	char head[HASH_HEX_SIZE];
+	int r = 0;
+
+	if (box->usage.oom_kills)
+		r = box_limit_hit(box, "resources.memory",
+				  box->policy->policy->limits[RESOURCE_MEMORY].value);
+	if (r == 0 && box->usage.fork_refusals)
+		r = box_limit_hit(box, "resources.processes",
+				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
+	if (r == 0)
+		r = events_session_end(box, status);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	hash_to_hex(&box->audit.head, head);
+	free(box->store.record.audit_head);
+	free(box->store.record.ended);
+	box->store.record.audit_head = str_printf("sha256:%s", head);
+	box->store.record.ended = str_dup(ended_names[box->ended]);
+	box->store.record.audit_records = box->audit.next_seq - 1;
+	box->store.record.ended_ns = clock_realtime_ns();
+	box->store.record.exit = status;
+	if (r < 0) {
+		err_set(box->err, ERR_STATE, -r, "audit",
+			"the log could not be written (%s), so the sandbox was stopped", err_errno_name(-r));
+		err_hint(box->err, "free some space below %s", box->request->state_dir);
+	}
+	return r;
+}
+
+/* Kills and reaps what is left; after this nothing runs inside. */
+static int end_jail(struct box *box)
+{
+	siginfo_t info;
+	int r;
+
+	box_end(box, ENDED_POLICY);
+	if (box->init.fd >= 0 && !box->init_is_gone &&
+	    pidref_wait(&box->init, WEXITED, &info, &box->rusage) > 0)
+		box->init_is_gone = true;
+	r = processes_done(&box->processes);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		command_free(box->commands[i]);
+	return r;
+}
+
+static void release(struct box *box)
+{
+	control_done(box);
+	if (box->watch)
+		loop_remove(&box->loop, &box->watch_source);
+	watch_free(box->watch);
+	limit_group_free(box->limits);
+	guardian_dismiss(&box->guardian);
+	pidref_done(&box->init);
+	close_fd(&box->wire_fd);
+	close_fd(&box->signal_fd);
+	close_fd(&box->announce_fd);
+	loop_done(&box->loop);
+	buf_done(&box->out);
+	buf_done(&box->scratch);
+	store_done(&box->store);
+}
+
+static int conclude(struct box *box, int r, int *ret_status)
+{
+	bool was_alive = box->init_state != 0;
+
+	if (end_jail(box) < 0 && r == 0)
+		r = -EIO;
+	box_stage(box, "run");
+	if (box->store.dir_fd < 0)
+		return r;
+	box_read_usage(box);
+	name_memory_kill(box);
+	*ret_status = r < 0 ? 125 : exit_status(box);
+	if (!was_alive && r < 0) { /* never came to life: nothing to review */
+		store_discard(&box->store);
+		return r;
+	}
+	if (r == 0)
+		r = finish_log(box, *ret_status);
+	else
+		(void)!finish_log(box, *ret_status);
+	if (store_save(&box->store, r < 0 ? NULL : box->err) < 0 && r == 0)
+		r = -EIO;
+	box_stage(box, "end");
+	if (report_write(box, *ret_status, r < 0 ? NULL : box->err) < 0 && r == 0)
+		r = -EIO;
+	return r;
+}
+
+int box_announce(struct box *box)
+{
+	cleanup_fd int fd = take_fd(&box->announce_fd);
+
+	return fd < 0 ? 0 : fd_write_full(fd, box->request->session, strlen(box->request->session));
+}
+
+int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
+	    int *ret_status, struct err *err)
+{
+	struct box *box = calloc(1, sizeof *box);
+	int r;
+
+	if (!box)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "box", "out of memory");
+	box->request = request;
+	box->policy = policy;
+	box->err = err;
+	box->store = (struct store){ .dir_fd = FD_NONE,
+				     .lock_fd = FD_NONE,
+				     .audit_fd = FD_NONE,
+				     .denials_fd = FD_NONE,
+				     .output_fd = FD_NONE };
+	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
+		box->loop.epoll_fd = box->audit.fd = FD_NONE;
+	box->announce_fd = announce_fd;
+	box->stop_ns = UINT64_MAX;
+	box->stage_started_ns = request->started_ns;
+	buf_init(&box->out, FRAME_MESSAGE_MAX);
+	buf_init(&box->scratch, FRAME_MESSAGE_MAX);
+	box_stage(box, "front");
+	r = run(box);
+	r = conclude(box, r, ret_status);
+	if (r == 0)
+		summary_print(box);
+	if (audit_writer_done(&box->audit) < 0 && r == 0)
+		r = -EIO;
+	release(box);
+	free(box);
+	return r;
+}

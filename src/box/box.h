@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The life of one sandbox, from a run request to its report. Run by atoll-box alone, which is one
+ * process per sandbox, has no threads, parses no text and is the only writer of the action log.
+ */
+
+#include "base/err.h"
+#include "policy/snapshot.h"
+#include "wire/request.h"
+
+/* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */
+struct run_policy {
+	const void *bytes;
+	size_t size;
+	const struct policy *policy;
+	struct hash hash;
+};
+
+/*
+ * Builds the sandbox, runs the request's command (with REQUEST_DETACH: serves the control socket until it
+ * is stopped; announce_fd, which it takes, gets the session's id once the sandbox lives), tears everything
+ * down and writes the report. *ret_status is the exit status for the caller. Negative with *err when the
+ * sandbox could not be built or was lost; nothing is left then.
+ */
+int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
+	    int *ret_status, struct err *err) MUST_USE;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "box/environment.h"
+#include "box/plan.h"
+#include "box/report.h"
+#include "box/state.h"
+#include "os/fd.h"
+#include "policy/describe.h"
+
+/* How a sandbox comes to be: everything before the loop. The order is told in box.c. */
+
+/*
+ * As root the sandbox runs as a user that nobody is: inside uid 1000 ("agent"), on the host one of a range
+ * that neither login users nor systemd's own ranges use (systemd.io/UIDS-GIDS).
+ */
+enum { AGENT_ID = 1000, RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
+
+enum { LIMITS_TEXT_MAX = 64 << 10 };
+
+static int start_limits(struct box *box)
+{
+	const struct policy *policy = box->policy->policy;
+	struct limit_request request = {
+		.session = box->request->session,
+		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
+		.millicpus = policy->limits[RESOURCE_CPUS].value,
+		.processes = policy->limits[RESOURCE_PROCESSES].value,
+		.forced_backend = box->request->test_limits,
+	};
+
+	return limit_group_new(&box->limits, &request, box->err);
+}
+
+/* A limit that the policy wants hard and that nothing here can hold is a missing wall. */
+static int check_limit_walls(struct box *box)
+{
+	const struct {
+		enum limit_holder holder;
+		enum wall wall;
+		enum resource resource;
+	} walls[] = {
+		{ limit_group_holder_memory(box->limits), WALL_CGROUP_MEMORY, RESOURCE_MEMORY },
+		{ limit_group_holder_processes(box->limits), WALL_CGROUP_PIDS, RESOURCE_PROCESSES },
+		{ limit_group_holder_cpus(box->limits), WALL_CGROUP_CPU, RESOURCE_CPUS },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(walls); i++) {
+		const struct resource_limit *limit = &box->policy->policy->limits[walls[i].resource];
+		/* The process limit holds without a cgroup too: the user namespace counts (see limit/). */
+		bool holds = walls[i].holder == LIMIT_BY_CGROUP ||
+			     (walls[i].holder == LIMIT_BY_RLIMIT && walls[i].wall == WALL_CGROUP_PIDS);
+
+		if (str_equal(box->request->test_break, wall_names[walls[i].wall]))
+			holds = false;
+		if (holds || limit->value == NUM_UNLIMITED)
+			continue;
+		if (box->policy->policy->degrade & 1u << walls[i].wall) {
+			box->missing |= 1u << walls[i].wall;
+			continue;
+		}
+		err_set(box->err, ERR_WALL, 0, wall_names[walls[i].wall],
+			"no cgroup here can hold the %s limit (%s)", resource_names[walls[i].resource],
+			limit->origin.id);
+		err_hint(box->err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
+			 wall_names[walls[i].wall]);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int attach(void *context, pid_t pid, struct err *err)
+{
+	return limit_group_attach(context, pid, err);
+}
+
+static int child_limits(const void *context)
+{
+	return limit_group_apply_rlimits(context);
+}
+
+static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4])
+{
+	size_t count = 0;
+	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value,
+		 size = policy->limits[RESOURCE_FILE_SIZE].value;
+
+	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 0, 0 } };
+	if (files != NUM_UNLIMITED) {
+		struct rlimit now;
+
+		/* A hard limit can only be lowered without privilege. */
+		if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max < files)
+			files = now.rlim_max;
+		rlimits[count++] = (struct jail_rlimit){ RLIMIT_NOFILE, { files, files } };
+	}
+	if (size != NUM_UNLIMITED)
+		rlimits[count++] = (struct jail_rlimit){ RLIMIT_FSIZE, { size, size } };
+	return count;
+}
+
+/* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
+static int choose_identity(struct jail_spec *spec)
+{
+	uint32_t random;
+	int r;
+
+	spec->run_as_root = getuid() == 0;
+	if (!spec->run_as_root) {
+		spec->uid = spec->host_uid = getuid();
+		spec->gid = spec->host_gid = getgid();
+		return 0;
+	}
+	r = random_bytes(&random, sizeof random);
+	spec->uid = spec->gid = AGENT_ID;
+	spec->host_uid = spec->host_gid = RANGE_FIRST + random % RANGE_SIZE;
+	return r;
+}
+
+/* Above the numbers that init's own descriptors get. */
+static int open_init(const char *path)
+{
+	int fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
+
+	return fd < 0 ? fd : fd_move_above(fd, INIT_WIRE_FD + 1);
+}
+
+static int start_jail(struct box *box, int init_wire_fd)
+{
+	cleanup_fd int init_fd = open_init(box->request->init_path);
+	char denials_path[PATH_MAX];
+	struct jail_rlimit rlimits[4];
+	struct jail_spec spec = {
+		.hostname = "atoll",
+		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+		.seccomp = report_seccomp_profile(box),
+		.rlimits = rlimits,
+		.rlimit_count = make_rlimits(box->policy->policy, rlimits),
+		.cgroup_fd = limit_group_clone_fd(box->limits),
+		.attach = attach,
+		.child_limits = child_limits,
+		.limits = box->limits,
+		.init_fd = init_fd,
+		.wire_fd = init_wire_fd,
+		.degrade = box->policy->policy->degrade,
+		.broken_wall = box->request->test_break,
+	};
+	struct plan_input input = { .policy = box->policy->policy, .denials_path = denials_path };
+	struct plan *plan = NULL;
+	struct buf limits_text;
+	int r = choose_identity(&spec);
+
+	if (r == 0)
+		r = session_path(box->request->state_dir, box->request->session, "denials.jsonl",
+				 denials_path, sizeof denials_path);
+	if (init_fd < 0 || r < 0) {
+		r = init_fd < 0 ? init_fd : r;
+		err_set(box->err, ERR_INTERNAL, -r, "init", "cannot open %s: %s", box->request->init_path,
+			err_errno_name(-r));
+		err_hint(box->err, "atoll-init belongs beside atoll; install again");
+		return r;
+	}
+	buf_init(&limits_text, LIMITS_TEXT_MAX);
+	r = policy_describe(box->policy->policy, &limits_text);
+	input.limits_text = buf_text(&limits_text);
+	input.limits_size = limits_text.size;
+	input.run_as_root = spec.run_as_root;
+	input.uid = spec.uid;
+	input.gid = spec.gid;
+	if (r == 0)
+		r = plan_new(&plan, &input, &box->missing, box->err);
+	box_stage(box, "plan");
+	if (r == 0) {
+		spec.mounts = plan_mounts(plan, &spec.mount_count);
+		r = jail_start(&spec, &box->init, &box->enforcement, box->err);
+		box->missing |= box->enforcement.missing;
+		/*
+		 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
+		 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
+		 */
+		prctl(PR_SET_DUMPABLE, 0);
+		box_stage(box, "jail");
+	}
+	plan_free(plan);
+	buf_done(&limits_text);
+	return r;
+}
+
+static char **command_environment(struct box *box)
+{
+	char session[32], home[PATH_MAX + 8];
+	const char *forced[] = { session, home, NULL };
+
+	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0 ||
+	    str_format(home, sizeof home, "HOME=%s", box->request->home[0] ? box->request->home : "/") < 0)
+		return NULL;
+	return environment_make(&(struct environment_input){ .policy = box->policy->policy,
+							     .caller = (const char *const *)box->request->env,
+							     .added = (const char *const *)box->request->env_added,
+							     .forced = forced });
+}
+
+/* A detached run reads nothing, and what it says goes into its session's directory. */
+static int start_main_command(struct box *box)
+{
+	bool is_detached = box->request->flags & REQUEST_DETACH;
+	int fds[STDIO_COUNT] = { 0, 1, 2 };
+	struct command_request request = {
+		.argv = box->request->argv,
+		.cwd = box->request->cwd,
+		.fds = fds,
+		.is_main = true,
+	};
+	struct command *command;
+	int r;
+
+	box->command_started_ns = clock_monotonic_ns();
+	if (!box->request->argv[0])
+		return 0;
+	if (is_detached)
+		fds[STDIO_OUT] = fds[STDIO_ERR] = box->store.output_fd;
+	else if (!(box->request->flags & REQUEST_NO_TTY))
+		request.tty = console_detect();
+	if (request.tty)
+		console_size(&request.rows, &request.columns);
+	request.env = command_environment(box);
+	r = request.env ? command_start(box, &request, &command) : -ENOMEM;
+	strv_free(request.env);
+	if (r < 0) {
+		err_set(box->err, ERR_INTERNAL, -r, "command",
+			r == -EMSGSIZE ? "the command's arguments and environment are larger than %u KiB (%s)"
+				       : "cannot hand over a command of up to %u KiB: %s",
+			FRAME_MESSAGE_MAX >> 10, err_errno_name(-r));
+		err_hint(box->err, "put long arguments into a file");
+	}
+	return r;
+}
+
+int build_signals(struct box *box)
+{
+	static const int numbers[] = { SIGINT,	SIGTERM, SIGHUP,  SIGQUIT, SIGWINCH,
+				       SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&set, numbers[i]);
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	box->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return box->signal_fd < 0 ? -errno : 0;
+}
+
+static int start_guardian(struct box *box)
+{
+	char socket_path[PATH_MAX], notice_path[PATH_MAX];
+	struct guardian_task task = {
+		.session = box->request->session,
+		.session_path = box->store.path,
+		.socket_path = socket_path,
+		.notice_path = notice_path,
+	};
+
+	if (str_format(socket_path, sizeof socket_path, "%s/%s.sock", box->request->runtime_dir,
+		       box->request->session) < 0 ||
+	    str_format(notice_path, sizeof notice_path, "%s/notice", box->request->state_dir) < 0)
+		return err_set(box->err, ERR_STATE, ENAMETOOLONG, "guardian",
+			       "the state directory's path is too long");
+	return guardian_start(&box->guardian, &task, box->err);
+}
+
+int build_ground(struct box *box)
+{
+	int r = store_open(&box->store, box->request, box->policy, box->err);
+
+	if (r < 0)
+		return r;
+	box->denials.fd = box->store.denials_fd;
+	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
+	if (r < 0)
+		return err_set(box->err, ERR_STATE, -r, "audit", "cannot start the log: %s",
+			       err_errno_name(-r));
+	box_stage(box, "store");
+	r = start_guardian(box);
+	if (r < 0)
+		return r;
+	box_stage(box, "guardian");
+	r = start_limits(box);
+	if (r == 0)
+		r = check_limit_walls(box);
+	box_stage(box, "limits");
+	return r;
+}
+
+int build_jail(struct box *box)
+{
+	int ends[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return err_set(box->err, ERR_INTERNAL, errno, "wire", "socketpair: %s",
+			       err_errno_name(errno));
+	box->wire_fd = ends[0];
+	r = start_main_command(box);
+	if (r == 0)
+		r = start_jail(box, ends[1]);
+	close(ends[1]);
+	return r;
+}

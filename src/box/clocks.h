@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * TIME LIMITER: which time limit has been reached, and when to look again. Pure: the caller brings the clock.
+ * Per-command time is in command.h. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+
+enum clock_hit { CLOCK_NONE, CLOCK_WALL, CLOCK_CPU, CLOCK_IDLE, CLOCK_HIT_COUNT };
+
+extern const char *const clock_hit_names[CLOCK_HIT_COUNT]; /* policy keys: "time.wall", … */
+
+struct clocks {
+	uint64_t wall_ms, cpu_ms, idle_ms; /* NUM_UNLIMITED: none */
+	unsigned cpus;			   /* how fast CPU time can be used up at most */
+	uint64_t started_ns;
+	uint64_t active_ns;	      /* when something was last seen to happen */
+	uint64_t cpu_ns, moved_bytes; /* as last seen */
+	uint64_t look_ns;	      /* when usage must be read again */
+};
+
+void clocks_init(struct clocks *clocks, const struct policy *policy, unsigned cpus, uint64_t now_ns);
+
+/* Whether CPU time or activity must be read now (clocks_saw), since a limit on them might be reached. */
+bool clocks_must_look(const struct clocks *clocks, uint64_t now_ns);
+
+/* Takes what was read and plans the next look. */
+void clocks_saw(struct clocks *clocks, uint64_t now_ns, uint64_t cpu_ns, uint64_t moved_bytes);
+
+/* The limit that is reached by what was last seen. */
+enum clock_hit clocks_check(const struct clocks *clocks, uint64_t now_ns);
+
+/* Milliseconds until the next thing to do, rounded up; -1 when there is none. */
+int clocks_timeout_ms(const struct clocks *clocks, uint64_t now_ns);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One command inside: the run's own, or one of `atoll exec`. Spawned through atoll-init, streams relayed
+ * here. */
+
+#include "box/console.h"
+#include "box/stdio.h"
+#include "wire/init.h"
+
+struct box;
+struct client;
+
+struct command {
+	struct box *box;
+	uint32_t id;
+	bool is_main;
+	bool has_stdio, has_console;
+	unsigned tty;	 /* as asked for */
+	bool has_exited; /* init said so; streams may still deliver */
+	bool is_overdue; /* killed by time.command */
+	struct stdio stdio;
+	struct console console; /* of the main command; `atoll exec` relays its terminal itself */
+	struct client *client;	/* who asked for it; NULL: the run, or a client that left */
+	uint64_t started_ns, deadline_ns;
+	struct init_exit result;
+	int failed_errno; /* could not be started */
+	enum init_failure failure;
+};
+
+struct command_request {
+	char **argv;
+	char **env; /* complete */
+	const char *cwd;
+	const int *fds; /* three, borrowed */
+	unsigned tty; /* bits 1 << STDIO_…: streams that are on a pty; 0: no pty at all */
+	uint16_t rows, columns;
+	bool is_main;
+	struct client *client;
+};
+
+/*
+ * Makes the streams and sends INIT_SPAWN. May be called before init lives: the message waits in the socket.
+ * -EAGAIN when there are BOX_COMMANDS_MAX already. *ret_command is owned by the box (command_free).
+ */
+int command_start(struct box *box, const struct command_request *request,
+		  struct command **ret_command) MUST_USE;
+
+/* Takes master_fd: joins the user's terminal (fd 0 of this process) to the command's pty. */
+int command_open_console(struct command *command, int master_fd) MUST_USE;
+
+/* NULL when no such command runs. */
+struct command *command_find(struct box *box, uint32_t id);
+
+/* Sends a signal to the command's process group, or lets it go on after a stop. */
+int command_signal(struct command *command, int signal_number) MUST_USE;
+int command_continue(struct command *command) MUST_USE;
+
+/* Whether it has exited and what it wrote until then has been delivered (others may still hold its streams).
+ */
+bool command_is_settled(struct command *command);
+
+/* 126 or 127 for a command that could not be started; 125 where that was not its fault. */
+int command_failure_status(const struct command *command);
+
+/* The exit status as the shell would see it: its own, 128 + signal, 124, 126, 127. */
+int command_status(const struct command *command);
+
+/* Whether everything that it wrote has been delivered. */
+bool command_is_drained(const struct command *command);
+
+void command_free(struct command *command);

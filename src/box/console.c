@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/console.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "os/fd.h"
+
+unsigned console_detect(void)
+{
+	unsigned which = 0;
+
+	for (int fd = 0; fd <= 2; fd++)
+		if (isatty(fd))
+			which |= 1u << fd;
+	return which;
+}
+
+static int find_tty(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (isatty(fd))
+			return fd;
+	return -ENOTTY;
+}
+
+void console_size(uint16_t *ret_rows, uint16_t *ret_columns)
+{
+	struct winsize size = { 0 };
+
+	if (ioctl(find_tty(), TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col)
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	*ret_rows = size.ws_row;
+	*ret_columns = size.ws_col;
+}
+
+/*
+ * tcsetattr from the background stops us with SIGTTOU: after `bg` that would hang the session. The modes
+ * are only ours to change while we are in the foreground.
+ */
+static bool is_foreground(int tty_fd)
+{
+	return tcgetpgrp(tty_fd) == getpgrp();
+}
+
+static int make_raw(struct console *console)
+{
+	struct termios raw;
+
+	if (console->is_raw || !is_foreground(console->tty_fd))
+		return 0;
+	if (tcgetattr(console->tty_fd, &console->modes) < 0)
+		return -errno;
+	raw = console->modes;
+	cfmakeraw(&raw);
+	if (tcsetattr(console->tty_fd, TCSADRAIN, &raw) < 0)
+		return -errno;
+	console->is_raw = true;
+	return 0;
+}
+
+static void make_cooked(struct console *console)
+{
+	if (console->is_raw && is_foreground(console->tty_fd))
+		tcsetattr(console->tty_fd, TCSADRAIN, &console->modes);
+	console->is_raw = false;
+}
+
+static int duplicate(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return copy < 0 ? -errno : copy;
+}
+
+static int open_input(struct console *console)
+{
+	/* An own description of the terminal, so that non-blocking reads do not become the shell's. */
+	int in = relay_reopen(console->tty_fd, O_RDONLY);
+	int out = in < 0 ? in : duplicate(console->master_fd);
+
+	if (out < 0) {
+		if (in >= 0)
+			close(in);
+		return out;
+	}
+	console->input.out_is_own = true;
+	return relay_open(&console->input, console->loop, in, out);
+}
+
+static int open_output(struct console *console)
+{
+	int in = duplicate(console->master_fd);
+	int out = in < 0 ? in : relay_reopen(console->tty_fd, O_WRONLY);
+
+	if (out < 0) {
+		if (in >= 0)
+			close(in);
+		return out;
+	}
+	console->output.out_is_own = true;
+	return relay_open(&console->output, console->loop, in, out);
+}
+
+bool console_has_input(const struct console *console)
+{
+	return console->input.is_open;
+}
+
+int console_take_input(struct console *console)
+{
+	int r = console_has_input(console) ? 0 : open_input(console);
+
+	return r < 0 ? r : make_raw(console);
+}
+
+int console_open(struct console *console, struct loop *loop, int master_fd, bool reads_now,
+		 int (*on_output)(void *context, uint64_t n), void *context)
+{
+	int r;
+
+	*console = (struct console){ .loop = loop, .tty_fd = find_tty(), .master_fd = master_fd };
+	console->output.on_bytes = on_output;
+	console->output.context = context;
+	r = console->tty_fd < 0 ? console->tty_fd : open_output(console);
+	if (r == 0 && reads_now)
+		r = console_take_input(console);
+	if (r == 0)
+		console_resize(console);
+	else
+		console_close(console);
+	return r;
+}
+
+void console_resize(struct console *console)
+{
+	struct winsize size;
+
+	/* Only a change is passed on: setting the same size raises no SIGWINCH inside, and costs nothing. */
+	if (ioctl(console->tty_fd, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
+		ioctl(console->master_fd, TIOCSWINSZ, &size);
+}
+
+void console_suspend(struct console *console)
+{
+	make_cooked(console);
+}
+
+int console_resume(struct console *console)
+{
+	console_resize(console);
+	return console_has_input(console) ? make_raw(console) : 0;
+}
+
+void console_close(struct console *console)
+{
+	if (relay_drain(&console->output) < 0)
+		relay_close(&console->output);
+	relay_close(&console->input);
+	relay_close(&console->output);
+	make_cooked(console);
+	close_fd(&console->master_fd);
+}

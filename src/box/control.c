@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/str.h"
+#include "box/environment.h"
+#include "box/report.h"
+#include "box/state.h"
+#include "os/fd.h"
+#include "wire/control.h"
+
+/*
+ * The control socket of a live sandbox: `atoll exec`, `ps` and `stop`. It lies in a directory of mode 0700
+ * that is not in the sandbox's view, and every peer must be the owner or root by SO_PEERCRED. A command that
+ * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
+ */
+
+enum client_state { CLIENT_NEW, CLIENT_EXEC, CLIENT_STOPPING };
+
+struct client {
+	struct box *box;
+	int fd;
+	enum client_state state;
+	struct loop_source source;
+	struct command *command;
+};
+
+enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10, SEND_TIMEOUT_S = 5 };
+
+static void client_free(struct client *client)
+{
+	if (client->command) {
+		client->command->client = NULL;
+		/* Nobody is there to read or to type: what the terminal would do when its line is cut. */
+		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
+			box_end(client->box, ENDED_POLICY);
+	}
+	loop_remove(&client->box->loop, &client->source);
+	close_fd(&client->fd);
+	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
+		if (client->box->clients[i] == client)
+			client->box->clients[i] = NULL;
+	free(client);
+}
+
+/* A client that does not listen (SO_SNDTIMEO) loses its answer, not the sandbox. */
+static void send_frame(struct client *client, int r, const int *fds, size_t fd_count)
+{
+	if (r == 0)
+		r = frame_send(client->fd, &client->box->out, fds, fd_count);
+	if (r < 0)
+		shutdown(client->fd, SHUT_RDWR);
+}
+
+static void send_u32(struct client *client, uint16_t type, uint32_t value)
+{
+	frame_begin(&client->box->out, type);
+	frame_put_u32(&client->box->out, value);
+	send_frame(client, frame_end(&client->box->out), NULL, 0);
+}
+
+static void send_error(struct client *client, const struct err *err)
+{
+	frame_begin(&client->box->out, CONTROL_ERROR);
+	frame_put_bytes(&client->box->out, err, sizeof *err);
+	send_frame(client, frame_end(&client->box->out), NULL, 0);
+}
+
+static char **exec_environment(struct box *box, const struct control_exec *exec)
+{
+	char session[32];
+	const char *forced[] = { session, NULL };
+
+	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0)
+		return NULL;
+	return environment_make(&(struct environment_input){
+		.policy = box->policy->policy, .caller = (const char *const *)exec->env,
+		.added = (const char *const *)exec->env_added, .forced = forced });
+}
+
+static int start_exec(struct client *client, const struct control_exec *exec, const int *fds)
+{
+	struct box *box = client->box;
+	char **env = exec_environment(box, exec);
+	struct command_request request = {
+		.argv = exec->argv,
+		.env = env,
+		.cwd = exec->cwd ? exec->cwd : box->request->project,
+		.fds = fds,
+		.tty = exec->flags & CONTROL_EXEC_TTY ? STDIO_ALL : 0,
+		.rows = exec->rows,
+		.columns = exec->columns,
+		.client = client,
+	};
+	int r = env ? command_start(box, &request, &client->command) : -ENOMEM;
+
+	strv_free(env);
+	return r;
+}
+
+static int on_exec(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct control_exec exec;
+	struct err err;
+	int r = control_exec_get(frame, &exec);
+
+	if (r < 0)
+		return r;
+	r = client->box->ended != ENDED_NOT ? -ESHUTDOWN : start_exec(client, &exec, fds);
+	free(exec.argv);
+	free(exec.env);
+	free(exec.env_added);
+	if (r < 0) {
+		err_set(&err, ERR_INTERNAL, -r, "exec",
+			r == -EAGAIN ? "too many commands run in this sandbox (%s)"
+				     : "cannot start a command in this sandbox: %s",
+			err_errno_name(-r));
+		send_error(client, &err);
+		return 0;
+	}
+	client->state = CLIENT_EXEC;
+	return 0;
+}
+
+static int on_signal(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint32_t signal_number = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0 || signal_number < 1 || signal_number > 64)
+		return -EBADMSG;
+	return client->command ? command_signal(client->command, (int)signal_number) : 0;
+}
+
+static int on_continue(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	return client->command ? command_continue(client->command) : 0;
+}
+
+static void put_status(struct box *box, struct json *json)
+{
+	size_t commands = 0;
+
+	box_read_usage(box);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		commands += box->commands[i] != NULL;
+	json_object_begin(json, NULL);
+	json_string(json, "session", box->request->session);
+	json_string(json, "policy", box->policy->policy->name);
+	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->request->started_ns) / MS_NS);
+	json_u64(json, "commands", commands);
+	json_u64(json, "processes", box->usage.processes);
+	json_u64(json, "memory_bytes", box->usage.memory_bytes);
+	json_u64(json, "cpu_ms", box->usage.cpu_ns / MS_NS);
+	json_u64(json, "denials", box->denials.total);
+	report_enforcement(box, json);
+	json_object_end(json);
+}
+
+static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct json json;
+	struct buf text;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	buf_init(&text, STATUS_MAX);
+	json_init(&json, &text);
+	put_status(client->box, &json);
+	frame_begin(&client->box->out, CONTROL_STATUS_JSON);
+	frame_put_bytes(&client->box->out, text.bytes, text.size);
+	send_frame(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->out), NULL, 0);
+	buf_done(&text);
+	return 0;
+}
+
+static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct box *box = client->box;
+	uint32_t grace_ms = frame_get_u32(frame);
+	bool is_idle = true;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	client->state = CLIENT_STOPPING;
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		if (!box->commands[i] || box->commands[i]->has_exited)
+			continue;
+		is_idle = false;
+		if (command_signal(box->commands[i], SIGTERM) < 0)
+			grace_ms = 0;
+	}
+	box->stop_ns = is_idle ? 0 : clock_monotonic_ns() + (uint64_t)grace_ms * MS_NS;
+	return 0;
+}
+
+static const struct frame_rule client_rules[] = {
+	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
+	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
+	{ CONTROL_CONTINUE, 1 << CLIENT_EXEC, 64, 0, 0, on_continue },
+	{ CONTROL_STATUS, 1 << CLIENT_NEW, 64, 0, 0, on_status },
+	{ CONTROL_STOP, 1 << CLIENT_NEW, 64, 0, 0, on_stop },
+};
+
+static int client_ready(void *context, uint32_t events)
+{
+	struct client *client = context;
+	int r = frame_dispatch(client->fd, &client->box->scratch, client->state, client_rules,
+			       ARRAY_SIZE(client_rules), client);
+
+	/* A client that breaks the protocol is cut off; the sandbox goes on. */
+	if (r <= 0)
+		client_free(client);
+	return 0;
+}
+
+static bool may_control(int fd)
+{
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;
+
+	return fd_peer_credentials(fd, &uid, &gid, &pid) == 0 && (uid == 0 || uid == getuid());
+}
+
+static int accept_client(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
+	struct client **slot = NULL;
+	struct client *client;
+
+	if (fd < 0)
+		return 0;
+	for (size_t i = 0; i < BOX_CLIENTS_MAX && !slot; i++)
+		if (!box->clients[i])
+			slot = &box->clients[i];
+	client = slot && may_control(fd) ? calloc(1, sizeof *client) : NULL;
+	if (!client || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0) {
+		free(client);
+		close(fd);
+		return 0;
+	}
+	*client = (struct client){ .box = box, .fd = fd };
+	client->source =
+		(struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = client_ready, .context = client };
+	*slot = client;
+	if (loop_add(&box->loop, &client->source) < 0)
+		client_free(client);
+	return 0;
+}
+
+static int bind_socket(struct box *box)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, box->request->runtime_dir, O_PATH | O_DIRECTORY, 0);
+	int r;
+
+	if (dir_fd < 0)
+		return dir_fd;
+	/* Through the directory's fd: sun_path holds 108 bytes, and a home may lie deeper than that. */
+	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", dir_fd,
+		       box->request->session);
+	if (r < 0)
+		return r;
+	box->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (box->listen_fd < 0)
+		return -errno;
+	if (bind(box->listen_fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+	    listen(box->listen_fd, BACKLOG) < 0)
+		return -errno;
+	return 0;
+}
+
+int control_start(struct box *box)
+{
+	int r = bind_socket(box);
+
+	if (r < 0) {
+		err_set(box->err, ERR_STATE, -r, "control", "cannot make the control socket in %s: %s",
+			box->request->runtime_dir, err_errno_name(-r));
+		err_hint(box->err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
+		return r;
+	}
+	box->listen_source = (struct loop_source){
+		.fd = box->listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
+	};
+	return loop_add(&box->loop, &box->listen_source);
+}
+
+int control_check(struct box *box)
+{
+	if (box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
+		return 0;
+	if (clock_monotonic_ns() >= box->stop_ns)
+		box_end(box, ENDED_STOPPED);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && !box->commands[i]->has_exited)
+			return 0;
+	box_end(box, ENDED_STOPPED);
+	return 0;
+}
+
+void control_command_started(struct box *box, struct command *command, int master_fd)
+{
+	struct client *client = command->client;
+
+	if (!client)
+		return;
+	frame_begin(&box->out, CONTROL_STARTED);
+	send_frame(client, frame_end(&box->out), &master_fd, master_fd >= 0);
+}
+
+void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number)
+{
+	if (command->client)
+		send_u32(command->client, CONTROL_STOPPED, signal_number);
+}
+
+void control_command_ended(struct box *box, struct command *command)
+{
+	struct client *client = command->client;
+	int status = command->has_exited ? command_status(command) : 128 + SIGKILL;
+
+	if (!client)
+		return;
+	frame_begin(&box->out, CONTROL_EXITED);
+	frame_put_u32(&box->out, (uint32_t)status);
+	frame_put_u32(&box->out, (uint32_t)command->failed_errno);
+	frame_put_string(&box->out, command->is_overdue
+					    ? "time"
+					    : ended_names[command->has_exited ? ENDED_EXIT : box->ended]);
+	send_frame(client, frame_end(&box->out), NULL, 0);
+	command->client = NULL;
+	client->command = NULL;
+}
+
+void control_done(struct box *box)
+{
+	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
+		struct client *client = box->clients[i];
+
+		if (!client)
+			continue;
+		if (client->state == CLIENT_STOPPING)
+			send_u32(client, CONTROL_DONE, 0);
+		client_free(client);
+	}
+	if (box->listen_fd >= 0) {
+		char path[PATH_MAX];
+
+		loop_remove(&box->loop, &box->listen_source);
+		close_fd(&box->listen_fd);
+		if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir,
+			       box->request->session) == 0)
+			unlink(path);
+	}
+}

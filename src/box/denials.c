@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/denials.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+static void put_members(struct json *json, const struct denial *denial)
+{
+	json_string(json, "kind", action_kind_names[denial->kind]);
+	json_string(json, "subject", denial->subject);
+	json_string(json, "rule", denial->rule);
+	json_string(json, "reason", denial->reason);
+	json_string(json, "hint", denial->hint);
+}
+
+/* The agent's copy is bounded: a loop of refused calls must not fill the host's disk. */
+static int append(struct denials *denials, const struct denial *denial)
+{
+	char memory[2048], time[CLOCK_RFC3339_SIZE];
+	struct json json;
+	struct buf line;
+	int r;
+
+	if (denials->file_bytes >= DENIALS_FILE_MAX)
+		return 0;
+	buf_init_fixed(&line, memory, sizeof memory);
+	json_init(&json, &line);
+	clock_format_rfc3339(clock_realtime_ns(), time);
+	json_object_begin(&json, NULL);
+	json_string(&json, "ts", time);
+	put_members(&json, denial);
+	json_object_end(&json);
+	buf_put_char(&line, '\n');
+	if (buf_error(&line))
+		return 0; /* the record is in the log and in the report; only this copy is left out */
+	r = fd_write_full(denials->fd, line.bytes, line.size);
+	denials->file_bytes += line.size;
+	return r;
+}
+
+static struct denial *find(struct denials *denials, const struct denial *like)
+{
+	for (size_t i = 0; i < denials->count; i++)
+		if (denials->kept[i].kind == like->kind && str_equal(denials->kept[i].subject, like->subject))
+			return &denials->kept[i];
+	return NULL;
+}
+
+static void format_subject(struct denial *denial, const struct action *action)
+{
+	struct buf out;
+
+	buf_init_fixed(&out, denial->subject, sizeof denial->subject);
+	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 16);
+	if (action->port)
+		buf_printf(&out, ":%u", action->port);
+	(void)buf_text(&out);
+}
+
+int denials_add(struct denials *denials, const struct action *action, const struct decision *decision)
+{
+	struct denial denial = {
+		.kind = action->kind, .reason = decision->reason, .hint = decision->hint, .count = 1
+	};
+	struct denial *known;
+
+	format_subject(&denial, action);
+	if (str_copy(denial.rule, sizeof denial.rule, decision->rule.id) < 0)
+		denial.rule[0] = 0;
+	denials->total++;
+	known = find(denials, &denial);
+	if (known) {
+		known->count++;
+		return 0;
+	}
+	if (denials->count < DENIALS_KEPT)
+		denials->kept[denials->count++] = denial;
+	return append(denials, &denial);
+}
+
+void denials_to_json(const struct denials *denials, struct json *json)
+{
+	json_array_begin(json, "denials");
+	for (size_t i = 0; i < denials->count; i++) {
+		json_object_begin(json, NULL);
+		put_members(json, &denials->kept[i]);
+		json_u64(json, "count", denials->kept[i].count);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Refusals as people and agents read them: one structured record each with rule, reason and way out, equal
+ * ones counted instead of repeated. Kept for the report, and appended to denials.jsonl, which the sandbox can
+ * read.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "policy/decide.h"
+
+enum { DENIALS_KEPT = 64, DENIAL_SUBJECT_MAX = 256, DENIALS_FILE_MAX = 1 << 20 };
+
+struct denial {
+	enum action_kind kind;
+	char subject[DENIAL_SUBJECT_MAX]; /* escaped */
+	char rule[64];
+	const char *reason, *hint; /* static, or borrowed from the policy */
+	uint64_t count;
+};
+
+struct denials {
+	int fd; /* borrowed: denials.jsonl, O_APPEND */
+	uint64_t file_bytes;
+	uint64_t total; /* every refusal, also those that are not kept */
+	size_t count;
+	struct denial kept[DENIALS_KEPT];
+};
+
+/* Adds one refusal; subject may hold hostile bytes. Negative when denials.jsonl could not be written. */
+int denials_add(struct denials *denials, const struct action *action,
+		const struct decision *decision) MUST_USE;
+
+/* Writes the "denials" array. */
+void denials_to_json(const struct denials *denials, struct json *json);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "box/report.h"
+#include "box/state.h"
+#include "jail/filter.h"
+
+/* What happens in and around the sandbox, as records of the action log. Every function fails closed: see
+ * audit/writer.h. */
+
+static void put_argv(struct json *json, const char *key, const char *const *argv, size_t left_out)
+{
+	json_array_begin(json, key);
+	for (size_t i = 0; argv[i]; i++)
+		json_bytes(json, NULL, argv[i], strlen(argv[i]));
+	json_array_end(json);
+	if (left_out)
+		json_u64(json, "left_out", left_out);
+}
+
+static void put_hash(struct json *json, const char *key, const struct hash *hash)
+{
+	char text[HASH_HEX_SIZE + 8] = "sha256:";
+
+	hash_to_hex(hash, text + strlen(text));
+	json_string(json, key, text);
+}
+
+static void start_detail(struct json *json, const void *context)
+{
+	const struct box *box = context;
+	const struct run_request *request = box->request;
+	struct hash filter;
+
+	jail_filter_hash(report_seccomp_profile(box), &filter);
+	json_string(json, "atoll", ATOLL_VERSION);
+	json_string(json, "policy", box->policy->policy->name);
+	json_string(json, "level", trust_level_names[box->policy->policy->level]);
+	put_hash(json, "policy_hash", &box->policy->hash);
+	put_hash(json, "seccomp_hash", &filter);
+	json_bytes(json, "project", request->project, strlen(request->project));
+	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
+	put_argv(json, "argv", (const char *const *)request->argv, 0);
+	report_enforcement(box, json);
+}
+
+int events_session_start(struct box *box)
+{
+	struct audit_event event = {
+		.type = AUDIT_SESSION_START,
+		.pid = getpid(),
+		.subject = box->request->session,
+		.subject_size = strlen(box->request->session),
+		.write_detail = start_detail,
+		.context = box,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+struct end_context {
+	const struct box *box;
+	int status;
+};
+
+static void end_detail(struct json *json, const void *context)
+{
+	const struct end_context *end = context;
+
+	json_string(json, "ended", ended_names[end->box->ended]);
+	json_i64(json, "status", end->status);
+	report_usage(end->box, json);
+	json_u64(json, "denials", end->box->denials.total);
+}
+
+int events_session_end(struct box *box, int status)
+{
+	struct end_context context = { box, status };
+	struct audit_event event = {
+		.type = AUDIT_SESSION_END,
+		.subject = box->request->session,
+		.subject_size = strlen(box->request->session),
+		.write_detail = end_detail,
+		.context = &context,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+static void command_detail(struct json *json, const void *context)
+{
+	const struct command *command = context;
+
+	json_u64(json, "command", command->id);
+	if (command->failed_errno) {
+		json_i64(json, "errno", command->failed_errno);
+		return;
+	}
+	if (command->result.signal)
+		json_i64(json, "signal", command->result.signal);
+	else
+		json_i64(json, "exit", command->result.code);
+	json_u64(json, "user_us", command->result.user_us);
+	json_u64(json, "system_us", command->result.system_us);
+	json_u64(json, "max_rss_bytes", command->result.max_rss_bytes);
+	json_u64(json, "wall_us", (clock_monotonic_ns() - command->started_ns) / 1000);
+}
+
+int events_command_end(struct box *box, const struct command *command)
+{
+	struct audit_event event = {
+		.type = AUDIT_EXEC_END,
+		.write_detail = command_detail,
+		.context = command,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+struct hit_context {
+	const char *limit;
+	uint64_t value;
+};
+
+static void hit_detail(struct json *json, const void *context)
+{
+	const struct hit_context *hit = context;
+
+	json_u64(json, "limit", hit->value);
+}
+
+int box_limit_hit(struct box *box, const char *limit, uint64_t value)
+{
+	struct hit_context context = { limit, value };
+	struct audit_event event = {
+		.type = AUDIT_LIMIT_HIT,
+		.verdict = "deny",
+		.rule = limit,
+		.subject = limit,
+		.subject_size = strlen(limit),
+		.write_detail = hit_detail,
+		.context = &context,
+	};
+
+	for (size_t i = 0; i < box->hit_count; i++)
+		if (box->hits[i] == limit)
+			return 0;
+	if (box->hit_count < BOX_HITS_MAX)
+		box->hits[box->hit_count++] = limit;
+	return audit_write(&box->audit, &event);
+}
+
+static void exec_detail(struct json *json, const void *context)
+{
+	const struct watch_exec *event = context;
+
+	put_argv(json, "argv", event->argv, event->argv_left_out);
+}
+
+static void end_of_process_detail(struct json *json, const void *context)
+{
+	const struct process_end *end = context;
+
+	if (!end->has_status)
+		json_null(json, "exit");
+	else if (end->signal_number)
+		json_i64(json, "signal", end->signal_number);
+	else
+		json_i64(json, "exit", end->code);
+	json_u64(json, "wall_us", end->wall_us);
+}
+
+static int on_process_end(void *context, const struct process_end *end)
+{
+	struct box *box = context;
+	struct audit_event event = {
+		.type = AUDIT_EXEC_END, .pid = end->pid, .write_detail = end_of_process_detail, .context = end
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+static int on_exec(void *context, const struct watch_exec *exec)
+{
+	struct box *box = context;
+	int r;
+	const char *exe = exec->exe ? exec->exe : "";
+	struct audit_event event = {
+		.type = AUDIT_EXEC_START,
+		.verdict = "allow",
+		.rule = "exec.default",
+		.pid = exec->pid,
+		.subject = exe,
+		.subject_size = strlen(exe),
+		.write_detail = exec_detail,
+		.context = exec,
+	};
+
+	box->allowed++;
+	if (box->policy->policy->audit_exec == AUDIT_OFF)
+		return 0;
+	r = audit_write(&box->audit, &event);
+	return r < 0 ? r : processes_follow(&box->processes, exec->pid);
+}
+
+static int deny(struct box *box, enum audit_type type, const struct action *action, pid_t pid)
+{
+	struct decision decision = policy_decide(box->policy->policy, action);
+	struct audit_event event = {
+		.type = type,
+		.verdict = verdict_names[VERDICT_DENY],
+		.rule = decision.rule.id,
+		.pid = pid,
+		.subject = action->subject,
+		.subject_size = strlen(action->subject),
+	};
+	int r = audit_write(&box->audit, &event);
+
+	box->denied++;
+	return r < 0 ? r : denials_add(&box->denials, action, &decision);
+}
+
+static int on_refusal(void *context, const struct watch_refusal *refusal)
+{
+	struct action action = { .kind = ACTION_SYSCALL, .subject = refusal->syscall };
+
+	return deny(context, AUDIT_SYSCALL, &action, refusal->pid);
+}
+
+static int on_network(void *context, const struct watch_network *network)
+{
+	struct box *box = context;
+	struct action action = { .kind = ACTION_NET_CONNECT,
+				 .subject = network->address,
+				 .port = network->port };
+
+	if (network->is_refused)
+		return deny(box, AUDIT_NET_CONNECT, &action, network->pid);
+	box->allowed++;
+	return 0;
+}
+
+static int serve_watch(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = watch_serve(box->watch, 16);
+
+	/* Nobody is left under the filter, or the listener broke: then nothing inside can be let through any
+	 * more. */
+	if (r < 0 || events & ~(uint32_t)1)
+		loop_remove(&box->loop, &box->watch_source);
+	return r;
+}
+
+int events_watch_new(struct box *box, int listener_fd)
+{
+	struct watch_handlers handlers = {
+		.on_exec = on_exec,
+		.on_refusal = on_refusal,
+		.on_network = on_network,
+		.context = box,
+	};
+	bool network_is_empty = box->policy->policy->network_mode != NETWORK_HOST;
+	int r;
+
+	box->processes.loop = &box->loop;
+	box->processes.on_end = on_process_end;
+	box->processes.context = box;
+	r = watch_new(&box->watch, listener_fd, network_is_empty, &handlers, box->err);
+
+	if (r < 0)
+		return r;
+	box->watch_source = (struct loop_source){
+		.fd = watch_fd(box->watch),
+		.events = 1 /* EPOLLIN */,
+		.ready = serve_watch,
+		.context = box,
+	};
+	return loop_add(&box->loop, &box->watch_source);
+}

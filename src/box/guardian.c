@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/guardian.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "box/session.h"
+#include "limit/limit.h"
+#include "os/fd.h"
+
+enum { TIDY_TRIES = 100, TIDY_PAUSE_MS = 20 };
+
+static bool is_other_session(const char *session, const void *context)
+{
+	return !str_equal(session, context);
+}
+
+/* The sandbox needs a moment to die before its cgroups can be removed. */
+static void remove_cgroups(const char *session)
+{
+	struct timespec pause = { .tv_nsec = TIDY_PAUSE_MS * 1000000L };
+
+	for (int i = 0; i < TIDY_TRIES; i++) {
+		if (limit_sweep(NULL, is_other_session, session) > 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void record_loss(const struct guardian_task *task)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int dir_fd =
+		fd_open_at(AT_FDCWD, task->session_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_fd int notice_fd = FD_NONE;
+	char line[96];
+
+	if (dir_fd < 0 || session_load(dir_fd, &record) < 0)
+		return;
+	free(record.ended);
+	record.ended = str_dup("lost");
+	record.ended_ns = clock_realtime_ns();
+	if (!record.ended || session_store(dir_fd, &record) < 0)
+		return;
+	notice_fd = fd_open_at(AT_FDCWD, task->notice_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+	if (notice_fd >= 0 && str_format(line, sizeof line, "%s\n", task->session) == 0 &&
+	    fd_write_full(notice_fd, line, strlen(line)) < 0)
+		return; /* the record says it too */
+}
+
+static void guard(int pipe_fd, const struct guardian_task *task)
+{
+	char word;
+	ssize_t n;
+
+	do
+		n = read(pipe_fd, &word, 1);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return;
+	remove_cgroups(task->session);
+	if (task->socket_path[0])
+		unlink(task->socket_path);
+	record_loss(task);
+}
+
+static void become_guardian(int pipe_fd, const struct guardian_task *task)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	setsid(); /* a Ctrl-C is for the foreground group, not for us */
+	prctl(PR_SET_NAME, "atoll-guardian");
+	/* Everything but the pipe goes: a held stdout would keep the user's `| cat` waiting, a held lock the
+	 * session alive. */
+	if (pipe_fd > 0)
+		syscall(SYS_close_range, 0, pipe_fd - 1, 0);
+	syscall(SYS_close_range, pipe_fd + 1, ~0U, 0);
+	guard(pipe_fd, task);
+	_exit(0);
+}
+
+int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "guardian", "pipe: %s", err_errno_name(errno));
+	pid = fork();
+	if (pid < 0) {
+		int saved = errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return err_set(err, ERR_INTERNAL, saved, "guardian", "fork: %s", err_errno_name(saved));
+	}
+	if (pid == 0)
+		become_guardian(ends[0], task);
+	close(ends[0]);
+	*ret_guardian = (struct guardian){ .pipe_fd = ends[1], .pid = pid };
+	return 0;
+}
+
+void guardian_dismiss(struct guardian *guardian)
+{
+	if (guardian->pipe_fd >= 0 && write(guardian->pipe_fd, "q", 1) < 0)
+		return; /* it was killed: nothing to dismiss */
+	close_fd(&guardian->pipe_fd);
+}

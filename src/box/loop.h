@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A small epoll loop: sources with a handler each, one event at a time, so that a handler may remove any
+ * source, its own too. Used by atoll-box and by the clients that relay a terminal. No threads.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct loop {
+	int epoll_fd;
+};
+
+/* Owned by whoever embeds it; must stay at its address while it is added. */
+struct loop_source {
+	int fd;		 /* borrowed */
+	uint32_t events; /* EPOLLIN | EPOLLOUT; 0: only errors and hang-ups */
+	/* Negative: the loop's owner ends the sandbox with this error. */
+	int (*ready)(void *context, uint32_t events);
+	void *context;
+	bool is_added;
+};
+
+int loop_init(struct loop *loop) MUST_USE;
+void loop_done(struct loop *loop);
+
+/* Adds source->fd. -EPERM for files that epoll does not know (regular files): they are always ready. */
+int loop_add(struct loop *loop, struct loop_source *source) MUST_USE;
+
+/* Changes what is waited for; nothing happens when that is the same. */
+int loop_change(struct loop *loop, struct loop_source *source, uint32_t events) MUST_USE;
+
+/* Removes it; nothing happens when it is not added. Must come before the fd is closed. */
+void loop_remove(struct loop *loop, struct loop_source *source);
+
+/* Waits up to timeout_ms (-1: for ever) and runs one handler. 1: ran one, 0: time is up, or the negative
+ * value of the handler. */
+int loop_step(struct loop *loop, int timeout_ms) MUST_USE;

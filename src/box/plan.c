@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/plan.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "os/path.h"
+
+/*
+ * The root starts empty. What every program needs comes first (proc, dev, the links of a merged
+ * /usr, /run/atoll), then the policy's own plan, parents before children, then what covers something up:
+ * masks and programs that may not run.
+ */
+
+enum { PLAN_MOUNTS_MAX = 4096 };
+
+struct plan {
+	struct jail_mount *mounts;
+	size_t count, capacity;
+	char **strings; /* owned text behind targets and contents */
+	size_t string_count, string_capacity;
+	uint64_t scratch_bytes, scratch_inodes;
+	bool new_binaries;
+};
+
+static const char *keep(struct plan *plan, char *text)
+{
+	if (!text)
+		return NULL;
+	if (plan->string_count == plan->string_capacity) {
+		size_t capacity = plan->string_capacity ? 2 * plan->string_capacity : 32;
+		char **grown = realloc(plan->strings, capacity * sizeof *grown);
+
+		if (!grown) {
+			free(text);
+			return NULL;
+		}
+		plan->strings = grown;
+		plan->string_capacity = capacity;
+	}
+	return plan->strings[plan->string_count++] = text;
+}
+
+static int add(struct plan *plan, struct jail_mount mount)
+{
+	if (!mount.target || plan->count == PLAN_MOUNTS_MAX)
+		return -ENOMEM;
+	if (plan->count == plan->capacity) {
+		size_t capacity = plan->capacity ? 2 * plan->capacity : 64;
+		struct jail_mount *grown = realloc(plan->mounts, capacity * sizeof *grown);
+
+		if (!grown)
+			return -ENOMEM;
+		plan->mounts = grown;
+		plan->capacity = capacity;
+	}
+	plan->mounts[plan->count++] = mount;
+	return 0;
+}
+
+static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
+{
+	return add(plan, (struct jail_mount){ .kind = JAIL_TMPFS,
+					      .target = target,
+					      .rule = rule,
+					      .flags = plan->new_binaries ? 0 : JAIL_NOEXEC,
+					      .size_bytes = plan->scratch_bytes,
+					      .inodes = plan->scratch_inodes });
+}
+
+static int add_entry(struct plan *plan, const struct policy *policy, const struct file_plan_entry *entry)
+{
+	const char *rule = policy->files[entry->rule].origin.id;
+	uint32_t flags = (entry->flags & FILE_OPTIONAL ? JAIL_OPTIONAL : 0) |
+			 (entry->flags & FILE_NOEXEC ? JAIL_NOEXEC : 0);
+	char link[PATH_MAX];
+	ssize_t length;
+
+	if (entry->class == FILE_SCRATCH)
+		return add_tmpfs(plan, entry->path, rule);
+	if (entry->class == FILE_MASK)
+		return add(plan,
+			   (struct jail_mount){
+				   .kind = JAIL_MASK, .target = entry->path, .flags = flags, .rule = rule });
+	if (entry->class == FILE_WRITE)
+		flags |= JAIL_OWNED | (plan->new_binaries ? 0 : JAIL_NOEXEC);
+	else
+		flags |= JAIL_RDONLY;
+	/* /bin, /lib and their like are links on a merged /usr: a link costs less than a mount and is what
+	 * programs expect. */
+	length = strchr(entry->path + 1, '/') ? -1 : readlink(entry->path, link, sizeof link - 1);
+	if (length > 0) {
+		const char *text = keep(plan, strndup(link, (size_t)length));
+
+		if (!text)
+			return -ENOMEM;
+		return add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
+						      .target = entry->path,
+						      .content = text,
+						      .content_size = (size_t)length,
+						      .rule = rule });
+	}
+	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+					      .flags = flags,
+					      .target = entry->path,
+					      .source = entry->path,
+					      .rule = rule });
+}
+
+static const struct file_plan_entry *entry_above(const struct policy *policy, size_t index)
+{
+	const char *path = policy->file_plan[index].path;
+
+	for (size_t i = index; i-- > 0;)
+		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
+			return &policy->file_plan[i];
+	return NULL;
+}
+
+/*
+ * A masked name that is absent from a tree that is written in place: nothing can be mounted over it
+ * without creating it on the host, so a file that the host puts there later would be seen.
+ */
+static int check_late_masks(const struct policy *policy, uint32_t *ret_missing, struct err *err)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->file_plan[i];
+		const struct file_plan_entry *above;
+		struct stat st;
+
+		if (entry->class != FILE_MASK || lstat(entry->path, &st) == 0)
+			continue;
+		above = entry_above(policy, i);
+		if (!above || above->class != FILE_WRITE)
+			continue;
+		if (policy->degrade & 1u << WALL_MASK_LATE) {
+			*ret_missing |= 1u << WALL_MASK_LATE;
+			continue;
+		}
+		err_set(err, ERR_WALL, 0, wall_names[WALL_MASK_LATE],
+			"%s (%s) does not exist, so it cannot be masked in a tree that is written in place",
+			entry->path, policy->files[entry->rule].origin.id);
+		err_hint(err, "create it, drop the rule, or accept it with `degrade: [%s]`",
+			 wall_names[WALL_MASK_LATE]);
+		return -ENOENT;
+	}
+	return 0;
+}
+
+/* A file masked under one name is masked under its real one too (~/.ssh may be a link). */
+static int add_real_mask(struct plan *plan, const char *path, const char *rule)
+{
+	char real[PATH_MAX];
+	const char *target;
+
+	if (path_real(path, real, sizeof real) < 0 || str_equal(real, path))
+		return 0;
+	target = keep(plan, str_dup(real));
+	return add(plan, (struct jail_mount){
+				 .kind = JAIL_MASK, .target = target, .flags = JAIL_OPTIONAL, .rule = rule });
+}
+
+static int add_refused_programs(struct plan *plan, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->exec_count; i++) {
+		const struct exec_rule *rule = &policy->exec[i];
+		char real[PATH_MAX];
+		int r;
+
+		if (rule->verdict != VERDICT_DENY || !rule->program || rule->program_flags & FILE_GLOB)
+			continue;
+		/* The file itself is covered, so that no other name of it runs: links and aliases lead to the
+		 * same place. */
+		if (path_real(rule->program, real, sizeof real) < 0)
+			continue;
+		r = add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+						   .flags = JAIL_OPTIONAL,
+						   .rule = rule->origin.id,
+						   .target = keep(plan, str_dup(real)) });
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_devices(struct plan *plan, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->device_count; i++) {
+		const char *path = keep(plan, str_printf("/dev/%s", policy->devices[i].name));
+		int r = add(plan, (struct jail_mount){ .kind = JAIL_DEVICE,
+						       .target = path,
+						       .source = path,
+						       .rule = policy->devices[i].origin.id });
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool policy_has_entry(const struct policy *policy, const char *path)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (str_equal(policy->file_plan[i].path, path))
+			return true;
+	return false;
+}
+
+/* As root the sandbox's user is nobody that the host's passwd knows. */
+static int add_identity(struct plan *plan, const struct plan_input *input)
+{
+	const char *home = input->policy->home[0] ? input->policy->home : "/";
+	const char *passwd =
+		keep(plan, str_printf("root:x:0:0:root:/:/bin/sh\nagent:x:%u:%u:atoll sandbox:%s:/bin/bash\n"
+				      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+				      input->uid, input->gid, home));
+	const char *group = keep(plan, str_printf("root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", input->gid));
+	int r;
+
+	if (!passwd || !group)
+		return -ENOMEM;
+	r = add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+					   .target = "/etc/passwd",
+					   .content = passwd,
+					   .content_size = strlen(passwd),
+					   .rule = "builtin.identity" });
+	if (r < 0)
+		return r;
+	return add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+					      .target = "/etc/group",
+					      .content = group,
+					      .content_size = strlen(group),
+					      .rule = "builtin.identity" });
+}
+
+static int add_fixed(struct plan *plan, const struct plan_input *input)
+{
+	static const struct jail_mount first[] = {
+		{ .kind = JAIL_PROC, .target = "/proc", .rule = "builtin.proc" },
+		{ .kind = JAIL_DEV, .target = "/dev", .rule = "builtin.dev" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
+		struct jail_mount mount = first[i];
+		int r;
+
+		mount.size_bytes = plan->scratch_bytes; /* of /dev/shm */
+		mount.inodes = plan->scratch_inodes;
+		r = add(plan, mount);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_run_atoll(struct plan *plan, const struct plan_input *input)
+{
+	int r = add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+					       .target = "/run/atoll/limits.md",
+					       .content = input->limits_text,
+					       .content_size = input->limits_size,
+					       .rule = "builtin.limits" });
+
+	if (r < 0)
+		return r;
+	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+					      .flags = JAIL_RDONLY | JAIL_NOEXEC | JAIL_AGENT_APPEND,
+					      .target = "/run/atoll/denials.jsonl",
+					      .source = input->denials_path,
+					      .rule = "builtin.denials" });
+}
+
+static int add_policy(struct plan *plan, const struct policy *policy)
+{
+	/* First: the project may lie below it. */
+	int r = policy_has_entry(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
+
+	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
+		r = add_entry(plan, policy, &policy->file_plan[i]);
+	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class == FILE_MASK)
+			r = add_real_mask(plan, policy->file_plan[i].path,
+					  policy->files[policy->file_plan[i].rule].origin.id);
+	return r;
+}
+
+int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing, struct err *err)
+{
+	const struct policy *policy = input->policy;
+	uint64_t disk = policy->limits[RESOURCE_DISK].value, inodes = policy->limits[RESOURCE_INODES].value;
+	struct plan *plan;
+	int r = check_late_masks(policy, ret_missing, err);
+
+	if (r < 0)
+		return r;
+	plan = calloc(1, sizeof *plan);
+	if (!plan)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "plan", "out of memory");
+	plan->new_binaries = policy->exec_new_binaries;
+	plan->scratch_bytes = disk == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : disk;
+	plan->scratch_inodes = inodes == NUM_UNLIMITED ? 0 : inodes;
+	r = add_fixed(plan, input);
+	if (r == 0)
+		r = add_policy(plan, policy);
+	if (r == 0 && input->run_as_root)
+		r = add_identity(plan, input);
+	if (r == 0)
+		r = add_refused_programs(plan, policy);
+	if (r == 0)
+		r = add_devices(plan, policy);
+	if (r == 0)
+		r = add_run_atoll(plan, input);
+	if (r < 0) {
+		plan_free(plan);
+		return err_set(err, ERR_INTERNAL, -r, "plan", "cannot plan the mounts: %s",
+			       err_errno_name(-r));
+	}
+	*ret_plan = plan;
+	return 0;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->string_count; i++)
+		free(plan->strings[i]);
+	free(plan->strings);
+	free(plan->mounts);
+	free(plan);
+}
+
+const struct jail_mount *plan_mounts(const struct plan *plan, size_t *ret_count)
+{
+	*ret_count = plan->count;
+	return plan->mounts;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Bytes from one fd to another without ever blocking the supervisor: between the sandbox's pipes and the
+ * user's files, pipes, terminals and sockets. Counts what passes. The receiver that closes first ends the
+ * relay, so that a writer inside gets its SIGPIPE as it would without atoll.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/loop.h"
+
+enum { RELAY_CHUNK = 64 << 10 };
+
+struct relay {
+	struct loop *loop;
+	int in, out; /* owned */
+	struct loop_source in_source, out_source;
+	bool is_open;
+	bool can_splice;    /* until the kernel says that these two cannot */
+	bool out_is_shared; /* out's description belongs to others: it may block, so small writes after poll
+			       only */
+	bool out_is_own;    /* set before relay_open(): out's description is nobody else's */
+	bool in_is_file;    /* epoll does not know it: read whenever out has room */
+	bool in_is_socket;
+	bool out_is_file; /* epoll does not know it: always writable */
+	uint8_t *pending; /* RELAY_CHUNK bytes, made on first use */
+	uint32_t pending_at, pending_size;
+	uint64_t moved_bytes;
+	/* Told of n more bytes before they are passed on; negative ends the sandbox. NULL: not asked. */
+	int (*on_bytes)(void *context, uint64_t n);
+	void (*on_close)(void *context);
+	void *context;
+};
+
+/*
+ * Takes in and out (closed also on failure). in is made non-blocking and must be an own description;
+ * out may be anybody's: it is reopened where that is possible and never left non-blocking.
+ */
+int relay_open(struct relay *relay, struct loop *loop, int in, int out) MUST_USE;
+
+/* Stops and closes both ends; on_close is not called. */
+void relay_close(struct relay *relay);
+
+/* Moves what can be moved now without waiting, up to the end of input: for what is left after the last writer
+ * died. */
+int relay_drain(struct relay *relay) MUST_USE;
+
+/* An own non-blocking description of what fd refers to, or -errno: proc(5), /proc/PID/fd. */
+int relay_reopen(int fd, int flags) MUST_USE;

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/report.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+enum { REPORT_MAX = 1 << 20 };
+
+enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
+{
+	return box->policy->policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
+}
+
+static void put_namespaces(const struct jail_enforcement *enforcement, struct json *json)
+{
+	const struct {
+		const char *name;
+		bool is_own;
+	} namespaces[] = {
+		{ "user", enforcement->user },	   { "mount", enforcement->mount },
+		{ "pid", enforcement->pid },	   { "net", enforcement->net },
+		{ "ipc", enforcement->ipc },	   { "uts", enforcement->uts },
+		{ "cgroup", enforcement->cgroup },
+	};
+
+	json_array_begin(json, "namespaces");
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
+		if (namespaces[i].is_own)
+			json_string(json, NULL, namespaces[i].name);
+	json_array_end(json);
+}
+
+static void put_holders(const struct box *box, struct json *json)
+{
+	const struct policy *policy = box->policy->policy;
+	const char *rlimit = limit_holder_names[LIMIT_BY_RLIMIT];
+
+	json_object_begin(json, "limits");
+	if (box->limits) {
+		json_string(json, "memory", limit_holder_names[limit_group_holder_memory(box->limits)]);
+		json_string(json, "processes", limit_holder_names[limit_group_holder_processes(box->limits)]);
+		json_string(json, "cpus", limit_holder_names[limit_group_holder_cpus(box->limits)]);
+	}
+	if (policy->limits[RESOURCE_OPEN_FILES].value != NUM_UNLIMITED)
+		json_string(json, "open_files", rlimit);
+	if (policy->limits[RESOURCE_FILE_SIZE].value != NUM_UNLIMITED)
+		json_string(json, "file_size", rlimit);
+	json_string(json, "disk", "tmpfs");
+	json_string(json, "output", "relay");
+	json_string(json, "time", "clock");
+	json_object_end(json);
+}
+
+void report_enforcement(const struct box *box, struct json *json)
+{
+	const struct jail_enforcement *enforcement = &box->enforcement;
+
+	json_object_begin(json, "enforcement");
+	put_namespaces(enforcement, json);
+	json_i64(json, "landlock", enforcement->landlock_abi);
+	json_string(json, "seccomp", enforcement->seccomp);
+	json_bool(json, "speculation", enforcement->speculation);
+	json_bool(json, "core_sched", enforcement->core_sched);
+	json_string(json, "cgroup",
+		    box->limits ? limit_backend_names[limit_group_backend(box->limits)] : NULL);
+	put_holders(box, json);
+	json_array_begin(json, "missing");
+	for (int wall = 0; wall < WALL_COUNT; wall++)
+		if (box->missing & 1u << wall)
+			json_string(json, NULL, wall_names[wall]);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static uint64_t cpu_ms(const struct box *box)
+{
+	const struct rusage *r = &box->rusage;
+	uint64_t reaped_ms = (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000 +
+			     (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) / 1000;
+	uint64_t group_ms = box->usage.cpu_ns / 1000000;
+
+	return reaped_ms > group_ms ? reaped_ms : group_ms;
+}
+
+void report_usage(const struct box *box, struct json *json)
+{
+	uint64_t rss = (uint64_t)box->rusage.ru_maxrss * 1024;
+	uint64_t peak = box->usage.memory_peak_bytes;
+
+	json_object_begin(json, "usage");
+	json_u64(json, "cpu_ms", cpu_ms(box));
+	json_u64(json, "memory_peak", peak ? peak : rss);
+	json_u64(json, "processes_peak", box->usage.processes_peak);
+	json_u64(json, "read_bytes", (uint64_t)box->rusage.ru_inblock * 512);
+	json_u64(json, "written_bytes", (uint64_t)box->rusage.ru_oublock * 512);
+	json_u64(json, "output_bytes", box->output_bytes);
+	json_u64(json, "net_in", 0);
+	json_u64(json, "net_out", 0);
+	json_object_end(json);
+}
+
+static void put_decisions(const struct box *box, struct json *json)
+{
+	json_object_begin(json, "decisions");
+	json_u64(json, "allow", box->allowed);
+	json_u64(json, "deny", box->denied);
+	json_u64(json, "ask", 0);
+	json_u64(json, "stage", 0);
+	json_object_end(json);
+}
+
+static void put_audit(const struct box *box, struct json *json)
+{
+	struct buf path;
+
+	buf_init(&path, PATH_MAX + 16);
+	buf_printf(&path, "%s/audit.jsonl", box->store.path);
+	json_object_begin(json, "audit");
+	json_bytes(json, "path", buf_text(&path), path.size);
+	json_u64(json, "records", box->store.record.audit_records);
+	json_string(json, "head", box->store.record.audit_head);
+	json_object_end(json);
+	buf_done(&path);
+}
+
+static void put_stages(const struct box *box, struct json *json)
+{
+	json_array_begin(json, "stages");
+	for (size_t i = 0; i < box->stage_count; i++) {
+		json_object_begin(json, NULL);
+		json_string(json, "name", box->stages[i].name);
+		json_fixed(json, "us", box->stages[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_report(const struct box *box, int status, struct json *json)
+{
+	uint64_t start_us = (box->command_started_ns - box->request->started_ns) / 1000;
+
+	json_object_begin(json, NULL);
+	json_string(json, "session", box->request->session);
+	json_i64(json, "exit", status);
+	if (box->exit_signal)
+		json_i64(json, "signal", box->exit_signal);
+	else
+		json_null(json, "signal");
+	json_string(json, "ended", ended_names[box->ended]);
+	json_fixed(json, "start_ms", start_us);
+	json_u64(json, "wall_ms", (box->command_ended_ns - box->command_started_ns) / 1000000);
+	report_usage(box, json);
+	report_enforcement(box, json);
+	put_decisions(box, json);
+	denials_to_json(&box->denials, json);
+	json_array_begin(json, "limits_hit");
+	for (size_t i = 0; i < box->hit_count; i++)
+		json_string(json, NULL, box->hits[i]);
+	json_array_end(json);
+	json_null(json, "changes");
+	put_audit(box, json);
+	put_stages(box, json);
+	json_object_end(json);
+}
+
+int report_write(const struct box *box, int status, struct err *err)
+{
+	const char *path = box->request->report_path;
+	struct json json;
+	struct buf out;
+	int r;
+
+	if (!path)
+		return 0;
+	buf_init(&out, REPORT_MAX);
+	json_init(&json, &out);
+	put_report(box, status, &json);
+	buf_put_char(&out, '\n');
+	r = buf_error(&out);
+	if (r == 0)
+		r = fd_replace_file_at(AT_FDCWD, path, out.bytes, out.size, 0644);
+	buf_done(&out);
+	if (r < 0) {
+		err_set(err, ERR_STATE, -r, "report", "cannot write the report to %s: %s", path,
+			err_errno_name(-r));
+		err_hint(err, "name a path in a directory that you can write to");
+	}
+	return r;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The report of a run (`--report`, doc/format/report.md) and the parts of it that the log shares. Written by
+ * atoll-box when everything is over; it reads the state and changes nothing.
+ */
+
+#include "base/json.h"
+#include "jail/spec.h"
+
+struct box;
+
+/* The profile of system calls that the policy asks for. */
+enum jail_seccomp_profile report_seccomp_profile(const struct box *box);
+
+/* The "enforcement" object: which walls stand, what holds each limit, what the policy let be missing. */
+void report_enforcement(const struct box *box, struct json *json);
+
+/* The "usage" object. */
+void report_usage(const struct box *box, struct json *json);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#include "base/num.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+/*
+ * The life of the sandbox after it was built: messages of atoll-init, signals for us, the end of PID 1, hits
+ * of limits and the clocks, all in one loop. Nothing here blocks but the wait itself.
+ */
+
+enum box_init_state { INIT_STATE_BUILDING, INIT_STATE_READY };
+
+enum { MS_NS = 1000000, SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20 };
+
+static int lost(struct box *box, const char *what)
+{
+	box_end(box, ENDED_POLICY);
+	return err_set(box->err, ERR_INTERNAL, EPROTO, "init", "the sandbox was ended: %s", what);
+}
+
+static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	int r = frame_finish(frame);
+
+	if (r < 0)
+		return r;
+	box->init_state = INIT_STATE_READY;
+	box_stage(box, "init");
+	r = events_watch_new(box, take_fd(&fds[0]));
+	return r < 0 ? r : box_announce(box);
+}
+
+static int on_started(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct command *command = command_find(box, frame_get_u32(frame));
+
+	(void)frame_get_u32(frame); /* its pid inside: nothing here rests on it */
+	if (frame_finish(frame) < 0 || !command || !command->tty != !fd_count)
+		return -EBADMSG;
+	if (command->tty && !command->client && command->is_main)
+		return command_open_console(command, take_fd(&fds[0]));
+	control_command_started(box, command, fd_count ? fds[0] : FD_NONE);
+	return 0;
+}
+
+static int finish_command(struct box *box, struct command *command)
+{
+	int r;
+
+	command->has_exited = true;
+	r = events_command_end(box, command);
+	if (r < 0)
+		return r;
+	if (!command->is_main)
+		return 0;
+	box->command_ended_ns = clock_monotonic_ns();
+	box->exit_code = command->result.code;
+	box->exit_signal = command->result.signal;
+	box_end(box, command->result.signal ? ENDED_SIGNAL : ENDED_EXIT);
+	return 0;
+}
+
+static int on_failed(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct command *command = command_find(box, frame_get_u32(frame));
+	uint32_t errnum = frame_get_u32(frame), failure = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0 || !command || command->has_exited || failure > INIT_FAILED_SETUP)
+		return -EBADMSG;
+	command->failed_errno = errnum && errnum < 4096 ? (int)errnum : EPROTO;
+	command->failure = (enum init_failure)failure;
+	command->result.code = command_failure_status(command);
+	if (command->is_main)
+		box->failure_status = command->result.code;
+	return finish_command(box, command);
+}
+
+static int on_exited(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct command *command;
+	struct init_exit event;
+	int r = init_exit_get(frame, &event);
+
+	if (r < 0)
+		return r;
+	command = command_find(box, event.id);
+	if (!command || command->has_exited)
+		return -EBADMSG;
+	command->result = event;
+	return finish_command(box, command);
+}
+
+/* The shell that started us must see us stop, and the terminal must be usable meanwhile. */
+static int suspend(struct box *box, struct command *command)
+{
+	sigset_t stop;
+
+	if (command->has_console)
+		console_suspend(&command->console);
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	/* SIGTSTP and not SIGSTOP: in an orphaned process group, where nobody could continue us, the kernel
+	 * drops it. */
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	raise(SIGTSTP);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (command->has_console && console_resume(&command->console) < 0)
+		return lost(box, "its terminal is gone");
+	return command_continue(command);
+}
+
+static int on_stopped(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct command *command = command_find(box, frame_get_u32(frame));
+	uint32_t signal_number = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0 || !command)
+		return -EBADMSG;
+	if (command->has_console && (signal_number == SIGTTIN || signal_number == SIGTTOU) &&
+	    !console_has_input(&command->console)) {
+		/* It wants the keyboard now. Where that is not ours to give, the kernel stops us as it would
+		 * any other. */
+		return console_take_input(&command->console) < 0 ? lost(box, "its terminal is gone")
+								 : command_continue(command);
+	}
+	if (command->has_console)
+		return suspend(box, command);
+	control_command_stopped(box, command, signal_number);
+	return 0;
+}
+
+static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	int errnum = (int)frame_get_u32(frame);
+	const char *wall = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !wall)
+		return -EBADMSG;
+	box_end(box, ENDED_POLICY);
+	err_set(box->err, ERR_WALL, errnum, wall, "the wall %s could not be built: %s", wall,
+		err_errno_name(errnum));
+	err_hint(box->err, "run: atoll doctor");
+	return errnum > 0 ? -errnum : -EPROTO;
+}
+
+enum { ANY = 1 << INIT_STATE_BUILDING | 1 << INIT_STATE_READY, READY = 1 << INIT_STATE_READY };
+
+static const struct frame_rule init_rules[] = {
+	{ INIT_READY, 1 << INIT_STATE_BUILDING, 64, 1, 1, on_ready },
+	{ INIT_STARTED, READY, 64, 0, 1, on_started },
+	{ INIT_FAILED, READY, 64, 0, 0, on_failed },
+	{ INIT_EXITED, READY, 128, 0, 0, on_exited },
+	{ INIT_STOPPED, READY, 64, 0, 0, on_stopped },
+	{ INIT_BROKEN, ANY, 512, 0, 0, on_broken },
+};
+
+static int wire_ready(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = frame_dispatch(box->wire_fd, &box->scratch, box->init_state, init_rules,
+			       ARRAY_SIZE(init_rules), box);
+
+	if (r == 0 || r == -ECONNRESET) { /* init is gone: its pidfd tells the rest */
+		loop_remove(&box->loop, &box->wire_source);
+		return 0;
+	}
+	if (r == -EPROTO || r == -EBADMSG)
+		return lost(box, "its first process spoke out of turn");
+	return r < 0 ? r : 0;
+}
+
+static void note_unexpected_end(struct box *box)
+{
+	box_read_usage(box);
+	if (box->usage.oom_kills) {
+		box->ended = ENDED_MEMORY;
+		return;
+	}
+	box->ended = ENDED_STOPPED;
+	box->exit_signal = SIGKILL;
+}
+
+static int init_ready(void *context, uint32_t events)
+{
+	struct box *box = context;
+	siginfo_t info;
+	int r;
+
+	/* What init said before it died comes first: its exit may have crossed with a command's. */
+	while (box->wire_source.is_added) {
+		struct pollfd wire = { .fd = box->wire_fd, .events = POLLIN };
+
+		if (poll(&wire, 1, 0) <= 0)
+			break;
+		r = wire_ready(box, EPOLLIN);
+		if (r < 0)
+			return r;
+	}
+	r = pidref_wait(&box->init, WEXITED, &info, &box->rusage);
+	if (r < 0)
+		return r;
+	box->init_is_gone = true;
+	loop_remove(&box->loop, &box->init_source);
+	loop_remove(&box->loop, &box->wire_source);
+	if (box->ended == ENDED_NOT)
+		note_unexpected_end(box);
+	if (!box->command_ended_ns)
+		box->command_ended_ns = clock_monotonic_ns();
+	return 0;
+}
+
+static struct command *main_command(struct box *box)
+{
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->is_main)
+			return box->commands[i];
+	return NULL;
+}
+
+static int on_signal(struct box *box, int signal_number)
+{
+	struct command *command = main_command(box);
+
+	switch (signal_number) {
+	case SIGWINCH:
+		if (command && command->has_console)
+			console_resize(&command->console);
+		return 0;
+	case SIGCONT:
+		if (command && command->has_console)
+			return console_resume(&command->console) < 0 ? lost(box, "its terminal is gone") : 0;
+		return command ? command_signal(command, SIGCONT) : 0;
+	case SIGTSTP:
+		if (!command)
+			return 0;
+		if (command->has_console) /* its stop comes back as INIT_STOPPED */
+			return command_signal(command, SIGTSTP);
+		/* Without a terminal of its own the command's group is orphaned and would ignore SIGTSTP. */
+		if (command_signal(command, SIGSTOP) < 0)
+			return 0;
+		raise(SIGSTOP);
+		return 0;
+	default:
+		break;
+	}
+	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
+		box_end(box, ENDED_STOPPED);
+		return 0;
+	}
+	return command_signal(command, signal_number);
+}
+
+static int signal_ready(void *context, uint32_t events)
+{
+	struct signalfd_siginfo info;
+	struct box *box = context;
+	int r = fd_read_full(box->signal_fd, &info, sizeof info);
+
+	return r < 0 ? r : on_signal(box, (int)info.ssi_signo);
+}
+
+static int check_limits(struct box *box)
+{
+	int r = 0;
+
+	if (box->usage.oom_kills)
+		r = box_limit_hit(box, "resources.memory",
+				  box->policy->policy->limits[RESOURCE_MEMORY].value);
+	if (r == 0 && box->usage.fork_refusals)
+		r = box_limit_hit(box, "resources.processes",
+				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
+	return r;
+}
+
+/* Where no cgroup holds the memory, we do, by looking. */
+static int check_supervised_memory(struct box *box)
+{
+	uint64_t limit = box->policy->policy->limits[RESOURCE_MEMORY].value;
+
+	if (limit_group_holder_memory(box->limits) != LIMIT_SUPERVISED || box->usage.memory_bytes <= limit)
+		return 0;
+	box_end(box, ENDED_MEMORY);
+	return box_limit_hit(box, "resources.memory", limit);
+}
+
+static int limit_ready(void *context, uint32_t events)
+{
+	struct box *box = context;
+	char counter[8];
+
+	/* An eventfd or a cgroup events file: what it says is read by box_read_usage(); this only makes it
+	 * quiet again. */
+	if (read(box->limit_source.fd, counter, sizeof counter) < 0 && errno != EAGAIN)
+		loop_remove(&box->loop, &box->limit_source);
+	box_read_usage(box);
+	return check_limits(box);
+}
+
+static uint64_t moved_bytes(const struct box *box)
+{
+	uint64_t moved = box->output_bytes;
+
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		const struct command *command = box->commands[i];
+
+		if (command && command->has_stdio)
+			moved += command->stdio.relays[STDIO_IN].moved_bytes;
+		if (command && command->has_console)
+			moved += command->console.input.moved_bytes;
+	}
+	return moved;
+}
+
+static int check_commands(struct box *box, uint64_t now_ns)
+{
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		struct command *command = box->commands[i];
+		int r;
+
+		if (!command || command->has_exited || now_ns < command->deadline_ns)
+			continue;
+		r = box_limit_hit(box, "time.command",
+				  box->policy->policy->limits[RESOURCE_COMMAND_MS].value);
+		if (r < 0)
+			return r;
+		command->deadline_ns = UINT64_MAX;
+		command->is_overdue = true;
+		if (command->is_main)
+			box_end(box, ENDED_TIME);
+		else if (command_signal(command, SIGKILL) < 0)
+			return lost(box, "its first process does not listen");
+	}
+	return 0;
+}
+
+static int check_clocks(struct box *box)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	enum clock_hit hit;
+	int r;
+
+	if (clocks_must_look(&box->clocks, now_ns)) {
+		box_read_usage(box);
+		clocks_saw(&box->clocks, now_ns, box->usage.cpu_ns, moved_bytes(box));
+		r = check_limits(box);
+		if (r == 0)
+			r = check_supervised_memory(box);
+		if (r < 0)
+			return r;
+	}
+	hit = clocks_check(&box->clocks, now_ns);
+	if (hit != CLOCK_NONE) {
+		box_end(box, ENDED_TIME);
+		return box_limit_hit(box, clock_hit_names[hit], 0);
+	}
+	return check_commands(box, now_ns);
+}
+
+static int timeout_ms(const struct box *box)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	int timeout = clocks_timeout_ms(&box->clocks, now_ns);
+
+	if (box->ended != ENDED_NOT)
+		return -1;
+	if (box->stop_ns != UINT64_MAX)
+		return STOP_LOOK_MS;
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		const struct command *command = box->commands[i];
+		uint64_t left;
+
+		if (!command || command->has_exited || command->deadline_ns == UINT64_MAX)
+			continue;
+		left = command->deadline_ns > now_ns ? (command->deadline_ns - now_ns) / MS_NS + 1 : 0;
+		if (timeout < 0 || left < (uint64_t)timeout)
+			timeout = left > INT32_MAX ? INT32_MAX : (int)left;
+	}
+	if (limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED &&
+	    (timeout < 0 || timeout > SUPERVISED_LOOK_MS))
+		timeout = SUPERVISED_LOOK_MS;
+	return timeout;
+}
+
+/* Forgets commands of `atoll exec` that have ended and whose output was delivered. */
+static bool settle_commands(struct box *box)
+{
+	bool is_settled = true;
+
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		struct command *command = box->commands[i];
+
+		if (!command)
+			continue;
+		if (box->init_is_gone ? command_is_drained(command) : command_is_settled(command)) {
+			control_command_ended(box, command);
+			if (!command->is_main || box->init_is_gone)
+				command_free(command);
+		}
+		is_settled = is_settled && !box->commands[i];
+	}
+	return is_settled;
+}
+
+/* Records are written together, but none waits longer than FLUSH_MS: that much a killed box can lose. */
+static int wait_for_event(struct box *box)
+{
+	int timeout = timeout_ms(box), r;
+
+	if (!box->audit.pending.size)
+		return loop_step(&box->loop, timeout);
+	if (timeout < 0 || timeout > FLUSH_MS)
+		timeout = FLUSH_MS;
+	r = loop_step(&box->loop, timeout);
+	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
+		return r;
+	box->flushed_ns = clock_monotonic_ns();
+	return audit_flush(&box->audit);
+}
+
+static int add(struct box *box, struct loop_source *source, int fd, int (*ready)(void *, uint32_t))
+{
+	*source = (struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = ready, .context = box };
+	return loop_add(&box->loop, source);
+}
+
+int serve_start(struct box *box)
+{
+	int limit_fd = limit_group_event_fd(box->limits);
+	int r = add(box, &box->wire_source, box->wire_fd, wire_ready);
+
+	if (r == 0)
+		r = add(box, &box->init_source, box->init.fd, init_ready);
+	if (r == 0)
+		r = add(box, &box->signal_source, box->signal_fd, signal_ready);
+	if (r == 0 && limit_fd >= 0)
+		r = add(box, &box->limit_source, limit_fd, limit_ready);
+	return r;
+}
+
+int serve(struct box *box)
+{
+	for (;;) {
+		int r = 0;
+
+		if (settle_commands(box) && box->init_is_gone)
+			return 0;
+		if (box->ended == ENDED_NOT)
+			r = check_clocks(box);
+		if (r == 0)
+			r = control_check(box);
+		if (r == 0)
+			r = wait_for_event(box);
+		if (r < 0)
+			return r;
+	}
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The state of the one sandbox of this process, shared by the files of box/ and by nobody else: they each do
+ * one job on it, box.c has the order.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "audit/writer.h"
+#include "box/box.h"
+#include "box/clocks.h"
+#include "box/command.h"
+#include "box/denials.h"
+#include "box/guardian.h"
+#include "box/loop.h"
+#include "box/processes.h"
+#include "box/store.h"
+#include "jail/jail.h"
+#include "limit/limit.h"
+#include "watch/watch.h"
+
+/* Why the sandbox ended; the first reason stays. */
+enum ended {
+	ENDED_NOT,
+	ENDED_EXIT,
+	ENDED_SIGNAL,
+	ENDED_TIME,
+	ENDED_MEMORY,
+	ENDED_DISK,
+	ENDED_OUTPUT,
+	ENDED_POLICY,
+	ENDED_STOPPED,
+	ENDED_COUNT,
+};
+
+extern const char *const ended_names[ENDED_COUNT];
+
+enum {
+	BOX_COMMANDS_MAX = 64,
+	BOX_CLIENTS_MAX = 64,
+	BOX_STAGES_MAX = 24,
+	BOX_HITS_MAX = 8,
+};
+
+struct box_stage {
+	const char *name;
+	uint64_t ns;
+};
+
+struct box {
+	const struct run_request *request;
+	const struct run_policy *policy;
+	struct err *err; /* where a failure is explained; borrowed */
+
+	struct store store;
+	struct guardian guardian;
+	struct audit_writer audit;
+	struct limit_group *limits;
+	struct jail_enforcement enforcement;
+	struct pidref init;
+	int wire_fd;
+	struct buf out, scratch; /* frames to and from init and clients */
+	unsigned init_state;	 /* enum box_init_state */
+
+	struct loop loop;
+	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
+	struct watch *watch;
+	struct processes processes;          /* who exec'd, until they end */
+	int signal_fd, listen_fd;
+	struct command *commands[BOX_COMMANDS_MAX];
+	uint32_t next_command;
+	struct client *clients[BOX_CLIENTS_MAX];
+
+	struct clocks clocks;
+	uint64_t output_bytes;
+	struct denials denials;
+	uint64_t allowed, denied;	/* decisions that were made */
+	struct limit_usage usage;	/* as last read */
+	struct rusage rusage;		/* of everything inside, once init was reaped */
+	const char *hits[BOX_HITS_MAX]; /* limits that were hit, by policy key */
+	size_t hit_count;
+	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
+	bool killed_by_namespace; /* no cgroup could kill: the end of PID 1 did */
+	unsigned terms;		  /* SIGTERM received: the second one ends */
+
+	uint64_t flushed_ns; /* when the log was last written */
+	uint64_t stop_ns;    /* CONTROL_STOP: when patience ends; UINT64_MAX: nobody asked */
+
+	uint32_t missing; /* walls that the policy lets be missing */
+	enum ended ended;
+	bool init_is_gone;
+	int exit_code, exit_signal; /* of the main command */
+	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
+
+	struct box_stage stages[BOX_STAGES_MAX];
+	size_t stage_count;
+	uint64_t stage_started_ns, command_started_ns, command_ended_ns;
+};
+
+/* The moment a stage ends: its name and the time since the last one go into the report. */
+void box_stage(struct box *box, const char *name);
+
+/* Ends the sandbox for this reason (the first one stays) and kills everything inside. */
+void box_end(struct box *box, enum ended why);
+
+/* Notes that a limit was hit: once a kind in the report, and a record in the log. */
+int box_limit_hit(struct box *box, const char *limit, uint64_t value) MUST_USE;
+
+/* Tells whoever waits on announce_fd that the sandbox lives. */
+int box_announce(struct box *box) MUST_USE;
+
+/* Reads usage from the limit group into box->usage (peaks kept). */
+void box_read_usage(struct box *box);
+
+/* How it comes to be (build.c): directory, guardian and limits; signals as an fd; the jail and its first
+ * command. */
+int build_ground(struct box *box) MUST_USE;
+int build_signals(struct box *box) MUST_USE;
+int build_jail(struct box *box) MUST_USE;
+
+/* The log, the wire and the clients: see events.c, serve.c, control.c. */
+int events_session_start(struct box *box) MUST_USE;
+int events_session_end(struct box *box, int status) MUST_USE;
+int events_command_end(struct box *box, const struct command *command) MUST_USE;
+int events_watch_new(struct box *box, int listener_fd) MUST_USE;
+int serve(struct box *box) MUST_USE;
+int serve_start(struct box *box) MUST_USE;
+int control_start(struct box *box) MUST_USE;
+void control_done(struct box *box);
+int control_check(struct box *box) MUST_USE;
+void control_command_started(struct box *box, struct command *command, int master_fd);
+void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
+void control_command_ended(struct box *box, struct command *command);
+int report_write(const struct box *box, int status, struct err *err) MUST_USE;
+void summary_print(const struct box *box);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/store.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+enum { COMMAND_TEXT_MAX = 512 };
+
+static int fail(struct err *err, int r, const char *what, const char *path)
+{
+	err_set(err, ERR_STATE, -r, "state", "%s %s: %s", what, path, err_errno_name(-r));
+	err_hint(err, r == -ENOSPC || r == -EDQUOT
+			      ? "free some space there, or point XDG_STATE_HOME at another disk"
+			      : "make it writable, or point XDG_STATE_HOME at a directory that is");
+	return r;
+}
+
+static char *command_text(char *const *argv)
+{
+	struct buf out;
+	char *text;
+
+	buf_init(&out, 4 * COMMAND_TEXT_MAX);
+	for (size_t i = 0; argv[i] && out.size < COMMAND_TEXT_MAX; i++) {
+		if (i)
+			buf_put_char(&out, ' ');
+		buf_put_escaped(&out, argv[i], strlen(argv[i]), COMMAND_TEXT_MAX - out.size);
+	}
+	text = str_dup(buf_text(&out));
+	buf_done(&out);
+	return text;
+}
+
+static int fill_record(struct session_record *record, const struct run_request *request,
+		       const struct policy *policy)
+{
+	if (str_copy(record->id, sizeof record->id, request->session) < 0)
+		return -EINVAL;
+	record->name = str_dup(request->name ? request->name : "");
+	record->project = str_dup(request->project);
+	record->policy = str_dup(policy->name);
+	record->level = str_dup(trust_level_names[policy->level]);
+	record->command = command_text(request->argv);
+	record->cgroups = str_dup("");
+	record->ended = str_dup("");
+	record->audit_head = str_dup("");
+	record->box_pid = getpid();
+	record->started_ns = clock_realtime_ns();
+	record->exit = -1;
+	record->is_live = true;
+	return record->name && record->project && record->policy && record->level && record->command &&
+			       record->cgroups && record->ended && record->audit_head
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd)
+{
+	int fd = fd_open_at(dir_fd, name, O_CREAT | O_EXCL | O_NOFOLLOW | flags, mode);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int create_files(struct store *store, const struct run_request *request,
+			const struct run_policy *policy)
+{
+	cleanup_fd int policy_fd = FD_NONE;
+	int r = create(store->dir_fd, "lock", O_RDWR, 0600, &store->lock_fd);
+
+	if (r == 0 && flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		r = -errno;
+	if (r == 0)
+		r = create(store->dir_fd, "audit.jsonl", O_WRONLY | O_APPEND, 0600, &store->audit_fd);
+	/* The sandbox reads its denials, as root from another uid: 0644 in a directory that is 0700. */
+	if (r == 0)
+		r = create(store->dir_fd, "denials.jsonl", O_WRONLY | O_APPEND, 0644, &store->denials_fd);
+	if (r == 0 && request->flags & REQUEST_DETACH)
+		r = create(store->dir_fd, "output.log", O_WRONLY | O_APPEND, 0600, &store->output_fd);
+	if (r == 0)
+		r = create(store->dir_fd, "policy.bin", O_WRONLY, 0600, &policy_fd);
+	if (r == 0)
+		r = fd_write_full(policy_fd, policy->bytes, policy->size);
+	return r;
+}
+
+int store_open(struct store *ret_store, const struct run_request *request, const struct run_policy *policy,
+	       struct err *err)
+{
+	struct store store = { .dir_fd = FD_NONE,
+			       .lock_fd = FD_NONE,
+			       .audit_fd = FD_NONE,
+			       .denials_fd = FD_NONE,
+			       .output_fd = FD_NONE };
+	int r = session_path(request->state_dir, request->session, "", store.path, sizeof store.path);
+
+	if (r < 0)
+		return fail(err, r, "cannot name a session below", request->state_dir);
+	if (mkdirat(AT_FDCWD, store.path, 0700) < 0)
+		r = errno == ENOENT ? path_make_directories(AT_FDCWD, store.path, 0700) : -errno;
+	if (r < 0)
+		return fail(err, r, "cannot make", store.path);
+	store.dir_fd = fd_open_at(AT_FDCWD, store.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = store.dir_fd < 0 ? store.dir_fd : create_files(&store, request, policy);
+	if (r == 0)
+		r = fill_record(&store.record, request, policy->policy);
+	if (r == 0)
+		r = session_store(store.dir_fd, &store.record);
+	if (r < 0) {
+		fail(err, r, "cannot write in", store.path);
+		store_discard(&store);
+		store_done(&store);
+		return r;
+	}
+	*ret_store = store;
+	return 0;
+}
+
+int store_save(struct store *store, struct err *err)
+{
+	int r = session_store(store->dir_fd, &store->record);
+
+	return r < 0 ? fail(err, r, "cannot write session.bin in", store->path) : 0;
+}
+
+void store_discard(struct store *store)
+{
+	if (path_remove_tree(AT_FDCWD, store->path) < 0)
+		return; /* what is left has no record of a start; the sweep of old sessions takes it */
+}
+
+void store_done(struct store *store)
+{
+	close_fd(&store->audit_fd);
+	close_fd(&store->denials_fd);
+	close_fd(&store->output_fd);
+	close_fd(&store->dir_fd);
+	close_fd(&store->lock_fd);
+	session_record_done(&store->record);
+}

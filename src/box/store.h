@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The session directory as the running box holds it: made at the start, locked while the box lives,
+ * its record replaced at the end. Readers use box/session.h.
+ */
+
+#include <limits.h>
+
+#include "base/err.h"
+#include "box/session.h"
+#include "box/box.h"
+#include "wire/request.h"
+
+struct store {
+	int dir_fd;	     /* STATE/sessions/ID */
+	int lock_fd;	     /* flock held: the session is alive */
+	int audit_fd;	     /* audit.jsonl, O_APPEND; taken by the audit writer */
+	int denials_fd;	     /* denials.jsonl, O_APPEND, readable inside */
+	int output_fd;	     /* output.log of a detached run, or FD_NONE */
+	char path[PATH_MAX]; /* of the directory */
+	struct session_record record;
+};
+
+/* Makes the directory and its files. ERR_STATE with a hint when the state directory cannot take them; then
+ * nothing is left. */
+int store_open(struct store *ret_store, const struct run_request *request, const struct run_policy *policy,
+	       struct err *err) MUST_USE;
+
+/* Replaces session.bin with the record as it is now. */
+int store_save(struct store *store, struct err *err) MUST_USE;
+
+/* Removes the directory: for a sandbox that never came to life. */
+void store_discard(struct store *store);
+
+void store_done(struct store *store);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/num.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+/* The few lines that a person sees at the end of a run, on stderr, and only when there is something to say.
+ */
+
+enum { SUMMARY_MAX = 8192, SUMMARY_DENIALS = 5 };
+
+static void put_ended(const struct box *box, struct buf *out)
+{
+	static const char *const texts[ENDED_COUNT] = {
+		[ENDED_TIME] = "ended by a time limit",		[ENDED_MEMORY] = "ended by the memory limit",
+		[ENDED_DISK] = "ended by the disk limit",	[ENDED_OUTPUT] = "ended by the output limit",
+		[ENDED_POLICY] = "ended because a wall failed", [ENDED_STOPPED] = "stopped",
+	};
+
+	if (!texts[box->ended])
+		return;
+	buf_printf(out, "atoll: %s: %s", box->request->session, texts[box->ended]);
+	for (size_t i = 0; i < box->hit_count; i++)
+		buf_printf(out, "%s%s", i ? ", " : " (", box->hits[i]);
+	buf_put_text(out, box->hit_count ? ")\n" : "\n");
+}
+
+static void put_hits(const struct box *box, struct buf *out)
+{
+	if (box->ended != ENDED_EXIT && box->ended != ENDED_SIGNAL)
+		return;
+	for (size_t i = 0; i < box->hit_count; i++)
+		buf_printf(out, "atoll: %s: limit reached: %s\n", box->request->session, box->hits[i]);
+}
+
+static void put_denials(const struct box *box, struct buf *out)
+{
+	const struct denials *denials = &box->denials;
+
+	if (!denials->total)
+		return;
+	buf_printf(out, "atoll: %s: %llu refused:\n", box->request->session,
+		   (unsigned long long)denials->total);
+	for (size_t i = 0; i < denials->count && i < SUMMARY_DENIALS; i++) {
+		const struct denial *denial = &denials->kept[i];
+
+		buf_printf(out, "  %-12s %s", action_kind_names[denial->kind], denial->subject);
+		if (denial->count > 1)
+			buf_printf(out, " (%llu times)", (unsigned long long)denial->count);
+		buf_printf(out, "  [%s]\n", denial->rule);
+	}
+	if (denials->count > SUMMARY_DENIALS)
+		buf_put_text(out, "  …\n");
+	buf_printf(out, "  all of it: atoll log --denied %s\n", box->request->session);
+}
+
+void summary_print(const struct box *box)
+{
+	char memory[SUMMARY_MAX];
+	struct buf out;
+
+	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+		return;
+	buf_init_fixed(&out, memory, sizeof memory);
+	put_ended(box, &out);
+	put_hits(box, &out);
+	put_denials(box, &out);
+	/* stderr may be closed or full: then there is nobody to tell. */
+	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)
+		return;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * atoll-box: one process per sandbox. atoll puts it in its own place by execve, with the request and the
+ * compiled policy in two sealed memfds; nothing is taken from the command line or the environment.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "box/box.h"
+#include "os/fd.h"
+
+struct input {
+	void *request_bytes;
+	struct run_request request;
+	struct snapshot *snapshot;
+	struct run_policy policy;
+};
+
+/* What the waiting half of a detached start learns: the session's id, or why there is none. */
+struct outcome {
+	int status;
+	struct err err;
+};
+
+static int bad_start(struct err *err, int r, const char *what)
+{
+	err_set(err, ERR_USAGE, -r, "start", "%s: %s", what, err_errno_name(-r));
+	err_hint(err, "atoll-box is started by atoll: use `atoll run`");
+	return r;
+}
+
+/* The bytes of a sealed memfd: nobody can change them any more, but the mapping is private all the same. */
+static int map_sealed(int fd, size_t max, void **ret_bytes, size_t *ret_size)
+{
+	int r = fd_check_sealed(fd, ret_size);
+
+	if (r < 0)
+		return r;
+	if (!*ret_size || *ret_size > max)
+		return -EFBIG;
+	*ret_bytes = mmap(NULL, *ret_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	return *ret_bytes == MAP_FAILED ? -errno : 0;
+}
+
+static int read_request(struct input *input, struct err *err)
+{
+	struct frame frame;
+	size_t size;
+	int r = map_sealed(REQUEST_FD, FRAME_MEMFD_MAX, &input->request_bytes, &size);
+
+	if (r == 0)
+		r = frame_open(&frame, input->request_bytes, size);
+	if (r == 0)
+		r = run_request_get(&frame, &input->request);
+	return r < 0 ? bad_start(err, r, "no run request on fd 3") : 0;
+}
+
+static int read_policy(struct input *input, struct err *err)
+{
+	void *bytes;
+	size_t size;
+	int r = map_sealed(REQUEST_SNAPSHOT_FD, SNAPSHOT_SIZE_MAX, &bytes, &size);
+
+	if (r == 0)
+		r = snapshot_load(&input->snapshot, bytes, size);
+	if (r < 0)
+		return bad_start(err, r, "no policy snapshot on fd 4");
+	input->policy = (struct run_policy){ .bytes = bytes,
+					     .size = size,
+					     .policy = snapshot_policy(input->snapshot) };
+	snapshot_hash(input->snapshot, &input->policy.hash);
+	return 0;
+}
+
+/* Checked here too and not by the caller alone: this is the program that answers for the boundary. */
+static int check_enforceable(const struct policy *policy, struct err *err)
+{
+	const struct unenforced *first = policy->unenforced;
+
+	if (!policy->unenforced_count)
+		return 0;
+	err_set(err, ERR_POLICY, 0, "policy", "%s:%u: %s cannot be enforced by this version",
+		first->origin.file, first->origin.line, first->what);
+	err_hint(err, "drop that rule; `atoll policy check` lists all of them");
+	return -EOPNOTSUPP;
+}
+
+static int load(struct input *input, struct err *err)
+{
+	int r = read_request(input, err);
+
+	if (r == 0)
+		r = read_policy(input, err);
+	if (r == 0)
+		r = check_enforceable(input->policy.policy, err);
+	close(REQUEST_FD);
+	close(REQUEST_SNAPSHOT_FD);
+	/* Whatever else the caller had open is not ours to hold: a lock or a pipe would never be released. */
+	syscall(SYS_close_range, REQUEST_SNAPSHOT_FD + 1, ~0U, 0);
+	return r;
+}
+
+static void print_error(const struct err *err)
+{
+	char memory[1200];
+	struct buf out;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_printf(&out, "atoll: %s%s%s\n", err->message, err->hint[0] ? "; " : "", err->hint);
+	if (fd_write_full(2, out.bytes, out.size) < 0)
+		return; /* nobody reads */
+}
+
+static void print_notes(const struct run_request *request)
+{
+	if (request->notes && !(request->flags & REQUEST_QUIET) &&
+	    fd_write_full(2, request->notes, strlen(request->notes)) < 0)
+		return; /* nobody reads */
+}
+
+static int run(struct input *input, int announce_fd, struct err *err)
+{
+	int status = 125;
+	int r = box_run(&input->request, &input->policy, announce_fd, &status, err);
+
+	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;
+}
+
+/* The half that stays: a session of its own, no terminal, no streams. */
+static int run_detached(struct input *input, int announce_fd)
+{
+	struct outcome outcome = { 0 };
+	int error_fd = fcntl(announce_fd, F_DUPFD_CLOEXEC, 3);
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+
+	if (error_fd < 0 || null_fd < 0)
+		return 125;
+	setsid();
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(null_fd, fd);
+	close(null_fd);
+	outcome.status = run(input, announce_fd, &outcome.err);
+	/* After the id was announced nobody reads this any more; before it, this is the answer. */
+	if (outcome.err.code != ERR_NONE && fd_write_full(error_fd, &outcome, sizeof outcome) < 0)
+		return outcome.status;
+	return outcome.status;
+}
+
+static void print_session(const struct run_request *request)
+{
+	char memory[512];
+	struct json json;
+	struct buf out;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	if (request->flags & REQUEST_JSON) {
+		json_init(&json, &out);
+		json_object_begin(&json, NULL);
+		json_string(&json, "session", request->session);
+		json_string(&json, "name", request->name);
+		json_object_end(&json);
+	} else {
+		buf_put_text(&out, request->session);
+	}
+	buf_put_char(&out, '\n');
+	if (fd_write_full(1, out.bytes, out.size) < 0)
+		return; /* the sandbox lives all the same; `atoll ps` shows it */
+}
+
+static int wait_for_start(const struct run_request *request, int fd)
+{
+	struct outcome outcome;
+	ssize_t n;
+
+	do
+		n = read(fd, &outcome, sizeof outcome);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)strlen(request->session)) {
+		print_session(request);
+		return 0;
+	}
+	if (n == (ssize_t)sizeof outcome) {
+		print_error(&outcome.err);
+		return outcome.status;
+	}
+	err_set(&outcome.err, ERR_INTERNAL, 0, "start", "the sandbox ended before it lived");
+	print_error(&outcome.err);
+	return 125;
+}
+
+static int detach(struct input *input, struct err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "start", "pipe: %s", err_errno_name(errno));
+	pid = fork();
+	if (pid < 0)
+		return err_set(err, ERR_INTERNAL, errno, "start", "fork: %s", err_errno_name(errno));
+	if (pid == 0) {
+		close(ends[0]);
+		_exit(run_detached(input, ends[1]));
+	}
+	close(ends[1]);
+	return wait_for_start(&input->request, ends[0]);
+}
+
+int main(void)
+{
+	struct err err = { 0 };
+	struct input input = { 0 };
+	int status;
+
+	if (fd_secure_standard() < 0)
+		return 125;
+	if (load(&input, &err) < 0) {
+		print_error(&err);
+		return 125;
+	}
+	print_notes(&input.request);
+	if (input.request.flags & REQUEST_DETACH)
+		status = detach(&input, &err);
+	else
+		status = run(&input, FD_NONE, &err);
+	if (err.code != ERR_NONE)
+		print_error(&err);
+	return status < 0 ? 125 : status;
+}

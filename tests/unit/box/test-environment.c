@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "box/environment.h"
+
+static const struct env_pass passes[] = { { .pattern = "PATH" }, { .pattern = "LC_*" } };
+static const struct env_set sets[] = { { .name = "CI", .value = "1" }, { .name = "PATH", .value = "/policy" } };
+
+static bool has(char **env, const char *entry)
+{
+	for (size_t i = 0; env[i]; i++)
+		if (str_equal(env[i], entry))
+			return true;
+	return false;
+}
+
+static void only_listed_names_pass(void **state)
+{
+	struct policy policy = { .env_pass = passes, .env_pass_count = ARRAY_SIZE(passes) };
+	const char *caller[] = { "PATH=/usr/bin", "PATHX=1", "PAT=1",	  "LC_ALL=C", "LC=1",	 "AWS_SECRET=x",
+				 "=odd",	 "noequals", "LD_PRELOAD=/x", "LC_=e",	  "xLC_A=1", NULL };
+	char **env = environment_make(&(struct environment_input){ .policy = &policy, .caller = caller });
+
+	assert_non_null(env);
+	assert_true(has(env, "PATH=/usr/bin"));
+	assert_true(has(env, "LC_ALL=C"));
+	assert_true(has(env, "LC_=e"));
+	assert_int_equal(strv_count((const char *const *)env), 3);
+	strv_free(env);
+}
+
+static void forced_beats_set_beats_passed_and_each_name_comes_once(void **state)
+{
+	struct policy policy = { .env_pass = passes, .env_pass_count = ARRAY_SIZE(passes),
+				 .env_set = sets, .env_set_count = ARRAY_SIZE(sets) };
+	const char *caller[] = { "PATH=/usr/bin", "PATH=/second", NULL };
+	const char *forced[] = { "CI=forced", NULL };
+	char **env = environment_make(
+		&(struct environment_input){ .policy = &policy, .caller = caller, .forced = forced });
+
+	assert_non_null(env);
+	assert_true(has(env, "CI=forced"));
+	assert_true(has(env, "PATH=/policy"));
+	assert_int_equal(strv_count((const char *const *)env), 2);
+	strv_free(env);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_listed_names_pass),
+		cmocka_unit_test(forced_beats_set_beats_passed_and_each_name_comes_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
