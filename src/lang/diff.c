@@ -36,15 +36,24 @@ static void add_change(struct differ *differ, const char *dimension, const char 
 		*change = (struct change){ dimension, subject, from, to, allows };
 }
 
-/* sample is what is asked, shown what is printed. Whether there is a difference. */
-static bool compare_action(struct differ *differ, const struct action *action, const char *shown)
+/*
+ * What a verdict means outside: a private place that stands in for a file neither shows nor changes it,
+ * so for files it is worth as much as a refusal.
+ */
+static int worth(enum action_kind kind, enum verdict verdict)
+{
+	return kind <= ACTION_FILE_APPLY && verdict == VERDICT_SIMULATE ? VERDICT_DENY : (int)verdict;
+}
+
+/* shown is what is printed for the action. */
+static void compare_action(struct differ *differ, const struct action *action, const char *shown)
 {
 	enum verdict from = policy_decide(differ->a, action).verdict, to = policy_decide(differ->b, action).verdict;
 
-	if (from == to)
-		return false;
-	add_change(differ, action_kind_names[action->kind], shown, verdict_names[from], verdict_names[to], to > from);
-	return true;
+	if (worth(action->kind, from) == worth(action->kind, to))
+		return;
+	add_change(differ, action_kind_names[action->kind], shown, verdict_names[from], verdict_names[to],
+		   worth(action->kind, to) > worth(action->kind, from));
 }
 
 /* A path that the pattern matches: its stars as plain names. NULL for sets, which are not sampled. */
@@ -103,7 +112,7 @@ static void gather_files(struct differ *differ, const struct policy *policy, str
 /* A change below a path that changed in the same way is the same change. */
 struct covered {
 	const char *path;
-	enum verdict from, to;
+	int from, to;
 };
 
 static void compare_paths(struct differ *differ, const struct vec *probes, enum action_kind kind)
@@ -114,8 +123,8 @@ static void compare_paths(struct differ *differ, const struct vec *probes, enum 
 
 	for (size_t i = 0; i < probes->count; i++, probe++) {
 		struct action action = { .kind = kind, .subject = probe->subject };
-		struct covered now = { probe->subject, policy_decide(differ->a, &action).verdict,
-				       policy_decide(differ->b, &action).verdict };
+		struct covered now = { probe->subject, worth(kind, policy_decide(differ->a, &action).verdict),
+				       worth(kind, policy_decide(differ->b, &action).verdict) };
 
 		if (i && str_equal(probe->subject, probe[-1].subject))
 			continue;

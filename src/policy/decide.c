@@ -183,7 +183,6 @@ static struct decision decide_file(const struct policy *policy, const struct act
 {
 	static const char *const reasons[FILE_CLASS_COUNT] = {
 		[FILE_READ] = "the path is readable",
-		[FILE_SCRATCH] = "the path is private to the sandbox and thrown away at its end",
 		[FILE_STAGE] = "writes are staged and reach the host only by apply",
 		[FILE_WRITE] = "the path is written straight to the host",
 	};
@@ -207,6 +206,10 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		return decide_hidden(action);
 	if (action->kind == ACTION_FILE_APPLY)
 		return decide_apply(policy, action, rule);
+	/* Neither is the host's file seen nor does it change: this is no permission to do either. */
+	if (class == FILE_SCRATCH)
+		return by_rule(VERDICT_SIMULATE, &rule->origin,
+			       "the sandbox has a private, empty place here; what is written is thrown away at its end", "");
 	if (action->kind == ACTION_FILE_WRITE && class == FILE_READ)
 		return by_rule(VERDICT_DENY, &rule->origin, "the path is read-only",
 			       "write inside the project or /tmp, or list it under files.write of your policy");
@@ -287,7 +290,7 @@ static struct decision decide_exec(const struct policy *policy, const struct act
 	enum file_class class;
 	size_t index;
 
-	if (file.verdict != VERDICT_ALLOW)
+	if (file.verdict != VERDICT_ALLOW && file.verdict != VERDICT_SIMULATE)
 		return file;
 	class = policy_classify(policy, action->subject, &index);
 	if (index != SIZE_MAX && policy->files[index].flags & FILE_NOEXEC)

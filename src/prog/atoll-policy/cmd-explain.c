@@ -219,7 +219,7 @@ static void put_text(const struct policy *policy, const struct action *action, c
 	buf_put_text(out, shown ? "\n" : "");
 }
 
-/* `atoll policy explain`: 0 when it may happen (at once or staged), 1 when it may not. */
+/* `atoll policy explain`: 0 when it may happen (for real, staged, or in a private place), 1 when it may not. */
 int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 {
 	static struct question question;
@@ -244,5 +244,5 @@ int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 	r = given_print(&out, err);
 	if (r < 0)
 		return r;
-	return decision.verdict == VERDICT_ALLOW || decision.verdict == VERDICT_STAGE ? 0 : 1;
+	return decision.verdict >= VERDICT_STAGE ? 0 : 1;
 }

@@ -185,11 +185,11 @@ int given_compile(const struct given *given, const struct lang_request *request,
 	cleanup_buf struct buf out;
 	int r = lang_compile(request, ret_lang);
 
+	buf_init(&out, 1 << 20);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s", strerror(-r));
 	if (r == 0)
 		return 0;
-	buf_init(&out, 1 << 20);
 	lang_put_errors(*ret_lang, &out);
 	r = fd_write_full(STDERR_FILENO, out.bytes, out.size);
 	return r < 0 ? r : 1;

@@ -4,10 +4,18 @@
 
 /* Sorted by name. */
 static const struct cmd verbs[] = {
-	{ "help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs", &cmd_help_options, cmd_help },
-	{ "log", "[verify] [ID] [-f] [--json]", "show or check what happened", &cmd_log_options, cmd_log },
+	{ "doctor", "[--probe [-p POLICY] [-t LEVEL]] [--json]",
+	  "say what this machine can enforce, and how to get the rest", &cmd_doctor_options, cmd_doctor },
+	{ "exec", "[ID] -- CMD…", "run a command in a running sandbox", &cmd_exec_options, cmd_exec },
+	{ "help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs", &cmd_help_options,
+	  cmd_help },
+	{ "log", "[ID] [-f] [--json] | verify [ID]", "show or verify the action log of a session",
+	  &cmd_log_options, cmd_log },
+	{ "policy", "check [POLICY] | show | explain KIND SUBJECT | diff A B",
+	  "check, print, question or compare policies", &cmd_policy_options, cmd_policy },
 	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
-	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options, cmd_run },
+	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options,
+	  cmd_run },
 	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },
 	{ "version", "", "print the version", &cmd_version_options, cmd_version },
 };

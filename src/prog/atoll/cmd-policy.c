@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "box/session.h"
+#include "os/path.h"
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
+
+/*
+ * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and shipped
+ * policies that a run would have.
+ */
+
+struct policy_options {
+	const char *policy, *trust, *project;
+	bool json;
+};
+
+static const struct option options[] = {
+	{ 'p', "policy", "POLICY", "a shipped policy, one of your own, or a path", OPTION_TEXT,
+	  offsetof(struct policy_options, policy) },
+	{ 't', "trust", "LEVEL", "trust level: none, low, medium (default), high or full", OPTION_TEXT,
+	  offsetof(struct policy_options, trust) },
+	{ 0, "project", "DIR", "the project (default: where you stand)", OPTION_TEXT,
+	  offsetof(struct policy_options, project) },
+	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
+};
+
+const struct cmd_options cmd_policy_options = { options, ARRAY_SIZE(options) };
+
+enum { WORDS_MAX = 256 };
+
+static int find_config_home(const char *home, char out[PATH_MAX])
+{
+	const char *given = getenv("XDG_CONFIG_HOME");
+
+	out[0] = 0;
+	if (given && given[0] == '/')
+		return path_normalise(out, PATH_MAX, given);
+	return home[0] ? path_join(out, PATH_MAX, home, ".config") : 0;
+}
+
+static int find_project(const char *given, char out[PATH_MAX], struct err *err)
+{
+	char cwd[PATH_MAX];
+	int r;
+
+	if (given) {
+		r = path_real(given, out, PATH_MAX);
+		return r < 0 ? err_set(err, ERR_USAGE, -r, "options", "--project %s cannot be used: %s", given, strerror(-r)) : 0;
+	}
+	r = places_cwd(cwd, err);
+	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
+}
+
+/* Replaces this process; the words behind the options go along as they are. */
+static int become(const struct policy_options *given, const char *verb, char **words, struct err *err)
+{
+	static char programs[PATH_MAX], program[PATH_MAX], policies[PATH_MAX], project[PATH_MAX], home[PATH_MAX],
+		config_home[PATH_MAX];
+	const char *argv[WORDS_MAX + 20] = { "atoll-policy", verb };
+	size_t argc = 2;
+	int r = places_programs(programs, err);
+
+	if (r == 0)
+		r = find_project(given->project, project, err);
+	if (r < 0)
+		return r;
+	r = session_home_dir(home, sizeof home);
+	if (r == 0)
+		r = find_config_home(home, config_home);
+	if (r == 0)
+		r = path_join(program, sizeof program, programs, "atoll-policy");
+	if (r == 0)
+		r = path_join(policies, sizeof policies, programs, "policies");
+	if (r < 0)
+		return err_set(err, ERR_USAGE, -r, "policy", "a directory's path is too long");
+	const char *const pairs[][2] = {
+		{ "--level", given->trust }, { "--policy", given->policy },      { "--project", project },
+		{ "--home", home },          { "--config-home", config_home },   { "--policies", policies },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (!pairs[i][1])
+			continue;
+		argv[argc++] = pairs[i][0];
+		argv[argc++] = pairs[i][1];
+	}
+	if (given->json)
+		argv[argc++] = "--json";
+	argv[argc++] = "--";
+	while (*words)
+		argv[argc++] = *words++;
+	execv(program, (char **)argv);
+	err_set(err, ERR_STATE, errno, "policy", "%s cannot be started: %s", program, strerror(errno));
+	err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	return -err->errnum;
+}
+
+int cmd_policy(int argc, char **argv, struct err *err)
+{
+	static const char *const verbs[] = { "check", "diff", "explain", "show" };
+	struct policy_options given = { 0 };
+	char shown[SAY_PATH_SIZE];
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("policy");
+	if (r < 0)
+		return r;
+	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
+		if (!str_equal(argv[rest], verbs[i]))
+			continue;
+		if (argc - rest > WORDS_MAX)
+			return err_set(err, ERR_USAGE, E2BIG, "policy", "too many words");
+		return become(&given, argv[rest], argv + rest + 1, err);
+	}
+	err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
+		rest < argc ? say_path(shown, argv[rest]) : "no word");
+	err_hint(err, "check, diff, explain or show; `atoll help policy` explains them");
+	return -EINVAL;
+}
