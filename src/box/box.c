@@ -162,7 +162,7 @@ static int end_jail(struct box *box)
 
 static void release(struct box *box)
 {
-	control_done(box);
+	control_close(box);
 	if (box->watch)
 		loop_remove(&box->loop, &box->watch_source);
 	watch_free(box->watch);
@@ -172,10 +172,11 @@ static void release(struct box *box)
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
 	close_fd(&box->announce_fd);
+	store_done(&box->store);
+	control_dismiss_clients(box);
 	loop_done(&box->loop);
 	buf_done(&box->out);
 	buf_done(&box->scratch);
-	store_done(&box->store);
 }
 
 static int conclude(struct box *box, int r, int *ret_status)

@@ -348,7 +348,19 @@ void control_command_ended(struct box *box, struct command *command)
 	client->command = NULL;
 }
 
-void control_done(struct box *box)
+void control_close(struct box *box)
+{
+	char path[PATH_MAX];
+
+	if (box->listen_fd < 0)
+		return;
+	loop_remove(&box->loop, &box->listen_source);
+	close_fd(&box->listen_fd);
+	if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) == 0)
+		unlink(path);
+}
+
+void control_dismiss_clients(struct box *box)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
 		struct client *client = box->clients[i];
@@ -358,14 +370,5 @@ void control_done(struct box *box)
 		if (client->state == CLIENT_STOPPING)
 			send_u32(client, CONTROL_DONE, 0);
 		client_free(client);
-	}
-	if (box->listen_fd >= 0) {
-		char path[PATH_MAX];
-
-		loop_remove(&box->loop, &box->listen_source);
-		close_fd(&box->listen_fd);
-		if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir,
-			       box->request->session) == 0)
-			unlink(path);
 	}
 }

@@ -129,7 +129,8 @@ int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 int serve(struct box *box) MUST_USE;
 int serve_start(struct box *box) MUST_USE;
 int control_start(struct box *box) MUST_USE;
-void control_done(struct box *box);
+void control_close(struct box *box);
+void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
 int control_check(struct box *box) MUST_USE;
 void control_command_started(struct box *box, struct command *command, int master_fd);
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
