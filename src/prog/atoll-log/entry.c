@@ -184,7 +184,7 @@ static void put_subject(struct buf *out, const json_t *entry)
 	else
 		put_value(out, json_object_get(entry, "subject"));
 	put_outcome(out, detail);
-	if (*text_of(entry, "rule")) {
+	if (*text_of(entry, "rule") && !str_equal(text_of(entry, "verdict"), "allow")) {
 		buf_put_text(out, " [");
 		buf_put_escaped(out, text_of(entry, "rule"), strlen(text_of(entry, "rule")), 200);
 		buf_put_char(out, ']');
@@ -202,7 +202,8 @@ void entry_format(const json_t *entry, bool colour, struct buf *out)
 {
 	const char *verdict = text_of(entry, "verdict");
 	const char *start = colour ? colour_of(verdict) : "";
-	const json_t *pid = json_object_get(entry, "pid");
+	const json_t *pid = json_object_get(entry, "pid"), *exe = json_object_get(entry, "exe");
+	bool is_exec = type_matches(text_of(entry, "type"), "exec");
 	size_t at;
 
 	put_time(out, text_of(entry, "ts"));
@@ -216,7 +217,8 @@ void entry_format(const json_t *entry, bool colour, struct buf *out)
 	else
 		buf_put_char(out, '-');
 	pad(out, at, PID_WIDTH);
-	put_program(out, json_object_get(entry, "exe"));
+	/* What an exec is about is the program that it becomes. */
+	put_program(out, exe ? exe : is_exec ? json_object_get(entry, "subject") : NULL);
 	put_subject(out, entry);
 	while (out->size && out->bytes[out->size - 1] == ' ')
 		out->size--;
