@@ -154,21 +154,31 @@ static void put_arguments(struct buf *out, const json_t *argv)
 	}
 }
 
+/* A blank between what stands behind start and what follows. */
+static void separate(struct buf *out, size_t start)
+{
+	if (out->size > start)
+		buf_put_char(out, ' ');
+}
+
 /* The few members of "detail" that tell how a thing ended. */
-static void put_outcome(struct buf *out, const json_t *detail)
+static void put_outcome(struct buf *out, size_t start, const json_t *detail)
 {
 	static const char *const numbers[] = { "exit", "signal", "errno", "status", "limit" };
 	const char *ended = text_of(detail, "ended");
 
 	if (*ended) {
-		buf_put_text(out, " ended: ");
+		separate(out, start);
+		buf_put_text(out, "ended: ");
 		buf_put_escaped(out, ended, strlen(ended), 32);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		const json_t *value = json_object_get(detail, numbers[i]);
 
-		if (json_is_integer(value))
-			buf_printf(out, " %s: %lld", numbers[i], (long long)json_integer_value(value));
+		if (!json_is_integer(value))
+			continue;
+		separate(out, start);
+		buf_printf(out, "%s: %lld", numbers[i], (long long)json_integer_value(value));
 	}
 	if (json_is_true(json_object_get(detail, "cut")))
 		buf_put_text(out, " (cut)");
@@ -178,12 +188,13 @@ static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
 	const json_t *argv = json_object_get(detail, "argv");
+	size_t start = out->size;
 
 	if (json_array_size(argv))
 		put_arguments(out, argv);
 	else
 		put_value(out, json_object_get(entry, "subject"));
-	put_outcome(out, detail);
+	put_outcome(out, start, detail);
 	if (*text_of(entry, "rule") && !str_equal(text_of(entry, "verdict"), "allow")) {
 		buf_put_text(out, " [");
 		buf_put_escaped(out, text_of(entry, "rule"), strlen(text_of(entry, "rule")), 200);
