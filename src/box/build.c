@@ -124,6 +124,14 @@ static int choose_identity(struct jail_spec *spec)
 	return r;
 }
 
+/* Where the time of "jail" went. */
+static void note_jail_stages(struct box *box)
+{
+	for (int i = 0; i < JAIL_STAGE_COUNT && box->stage_count < BOX_STAGES_MAX; i++)
+		box->stages[box->stage_count++] =
+			(struct box_stage){ jail_stage_names[i], box->enforcement.stage_ns[i] };
+}
+
 /* Above the numbers that init's own descriptors get. */
 static int open_init(const char *path)
 {
@@ -187,6 +195,7 @@ static int start_jail(struct box *box, int init_wire_fd)
 		 */
 		prctl(PR_SET_DUMPABLE, 0);
 		box_stage(box, "jail");
+		note_jail_stages(box);
 	}
 	plan_free(plan);
 	buf_done(&limits_text);

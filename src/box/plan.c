@@ -83,9 +83,7 @@ static int add_entry(struct plan *plan, const struct policy *policy, const struc
 	if (entry->class == FILE_SCRATCH)
 		return add_tmpfs(plan, entry->path, rule);
 	if (entry->class == FILE_MASK)
-		return add(plan,
-			   (struct jail_mount){
-				   .kind = JAIL_MASK, .target = entry->path, .flags = flags, .rule = rule });
+		return 0; /* comes last: add_masks() */
 	if (entry->class == FILE_WRITE)
 		flags |= JAIL_OWNED | (plan->new_binaries ? 0 : JAIL_NOEXEC);
 	else
@@ -111,57 +109,74 @@ static int add_entry(struct plan *plan, const struct policy *policy, const struc
 					      .rule = rule });
 }
 
-static const struct file_plan_entry *entry_above(const struct policy *policy, size_t index)
+/* What the entry would be part of if it had no entry of its own. */
+static enum file_class class_around(const struct policy *policy, size_t index)
 {
 	const char *path = policy->file_plan[index].path;
 
 	for (size_t i = index; i-- > 0;)
 		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
-			return &policy->file_plan[i];
-	return NULL;
-}
-
-/*
- * A masked name that is absent from a tree that is written in place: nothing can be mounted over it
- * without creating it on the host, so a file that the host puts there later would be seen.
- */
-static int check_late_masks(const struct policy *policy, uint32_t *ret_missing, struct err *err)
-{
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &policy->file_plan[i];
-		const struct file_plan_entry *above;
-		struct stat st;
-
-		if (entry->class != FILE_MASK || lstat(entry->path, &st) == 0)
-			continue;
-		above = entry_above(policy, i);
-		if (!above || above->class != FILE_WRITE)
-			continue;
-		if (policy->degrade & 1u << WALL_MASK_LATE) {
-			*ret_missing |= 1u << WALL_MASK_LATE;
-			continue;
-		}
-		err_set(err, ERR_WALL, 0, wall_names[WALL_MASK_LATE],
-			"%s (%s) does not exist, so it cannot be masked in a tree that is written in place",
-			entry->path, policy->files[entry->rule].origin.id);
-		err_hint(err, "create it, drop the rule, or accept it with `degrade: [%s]`",
-			 wall_names[WALL_MASK_LATE]);
-		return -ENOENT;
-	}
-	return 0;
+			return policy->file_plan[i].class;
+	return FILE_HIDDEN;
 }
 
 /* A file masked under one name is masked under its real one too (~/.ssh may be a link). */
 static int add_real_mask(struct plan *plan, const char *path, const char *rule)
 {
 	char real[PATH_MAX];
-	const char *target;
 
-	if (path_real(path, real, sizeof real) < 0 || str_equal(real, path))
+	if (path_real(path, real, sizeof real) < 0)
 		return 0;
-	target = keep(plan, str_dup(real));
-	return add(plan, (struct jail_mount){
-				 .kind = JAIL_MASK, .target = target, .flags = JAIL_OPTIONAL, .rule = rule });
+	return add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+					      .target = keep(plan, str_dup(real)),
+					      .flags = JAIL_OPTIONAL,
+					      .rule = rule });
+}
+
+/*
+ * A masked name that is absent from a tree that is written in place: nothing can be mounted over it
+ * without creating it on the host, so a file that the host puts there later would be seen.
+ */
+static int check_late_mask(const struct policy *policy, const struct file_plan_entry *entry,
+			   uint32_t *ret_missing, struct err *err)
+{
+	if (policy->degrade & 1u << WALL_MASK_LATE) {
+		*ret_missing |= 1u << WALL_MASK_LATE;
+		return 0;
+	}
+	err_set(err, ERR_WALL, 0, wall_names[WALL_MASK_LATE],
+		"%s (%s) does not exist, so it cannot be masked in a tree that is written in place",
+		entry->path, policy->files[entry->rule].origin.id);
+	err_hint(err, "create it, drop the rule, or accept it with `degrade: [%s]`",
+		 wall_names[WALL_MASK_LATE]);
+	return -ENOENT;
+}
+
+/* One look at the host for each mask: most of them name what is not there. */
+static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *ret_missing, struct err *err)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->file_plan[i];
+		const char *rule = policy->files[entry->rule].origin.id;
+		enum file_class around = class_around(policy, i);
+		struct stat st;
+		int r = 0;
+
+		if (entry->class != FILE_MASK)
+			continue;
+		if (lstat(entry->path, &st) < 0)
+			r = around == FILE_WRITE ? check_late_mask(policy, entry, ret_missing, err) : 0;
+		else if (S_ISLNK(st.st_mode))
+			r = add_real_mask(plan, entry->path, rule);
+		else if (around != FILE_HIDDEN && around != FILE_SCRATCH)
+			r = add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+							   .target = entry->path,
+							   .flags = JAIL_OPTIONAL,
+							   .rule = rule });
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int add_refused_programs(struct plan *plan, const struct policy *policy)
@@ -281,10 +296,6 @@ static int add_policy(struct plan *plan, const struct policy *policy)
 
 	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
 		r = add_entry(plan, policy, &policy->file_plan[i]);
-	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class == FILE_MASK)
-			r = add_real_mask(plan, policy->file_plan[i].path,
-					  policy->files[policy->file_plan[i].rule].origin.id);
 	return r;
 }
 
@@ -293,19 +304,20 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	const struct policy *policy = input->policy;
 	uint64_t disk = policy->limits[RESOURCE_DISK].value, inodes = policy->limits[RESOURCE_INODES].value;
 	struct plan *plan;
-	int r = check_late_masks(policy, ret_missing, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	plan = calloc(1, sizeof *plan);
 	if (!plan)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "plan", "out of memory");
+	err->code = ERR_NONE;
 	plan->new_binaries = policy->exec_new_binaries;
 	plan->scratch_bytes = disk == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : disk;
 	plan->scratch_inodes = inodes == NUM_UNLIMITED ? 0 : inodes;
 	r = add_fixed(plan, input);
 	if (r == 0)
 		r = add_policy(plan, policy);
+	if (r == 0)
+		r = add_masks(plan, policy, ret_missing, err);
 	if (r == 0 && input->run_as_root)
 		r = add_identity(plan, input);
 	if (r == 0)
@@ -316,8 +328,10 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = add_run_atoll(plan, input);
 	if (r < 0) {
 		plan_free(plan);
-		return err_set(err, ERR_INTERNAL, -r, "plan", "cannot plan the mounts: %s",
-			       err_errno_name(-r));
+		if (err->code == ERR_NONE)
+			err_set(err, ERR_INTERNAL, -r, "plan", "cannot plan the mounts: %s",
+				err_errno_name(-r));
+		return r;
 	}
 	*ret_plan = plan;
 	return 0;
