@@ -55,7 +55,7 @@ static int check_limit_walls(struct box *box)
 	for (size_t i = 0; i < ARRAY_SIZE(walls); i++) {
 		const struct resource_limit *limit = &box->policy->policy->limits[walls[i].resource];
 		/* The process limit holds without a cgroup too: the user namespace counts (see limit/). */
-		bool holds = walls[i].holder == LIMIT_BY_CGROUP || walls[i].holder == LIMIT_NONE ||
+		bool holds = walls[i].holder >= LIMIT_BY_CGROUP || walls[i].holder == LIMIT_NONE ||
 			     (walls[i].holder == LIMIT_BY_RLIMIT && walls[i].wall == WALL_CGROUP_PIDS);
 
 		if (str_equal(box->request->test_break, wall_names[walls[i].wall]))

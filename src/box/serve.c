@@ -80,7 +80,7 @@ static int on_failed(void *context, struct frame *frame, int *fds, size_t fd_cou
 	command->failure = (enum init_failure)failure;
 	command->result.code = command_failure_status(command);
 	if (command->is_main)
-		box->failure_status = command->result.code;
+		box->failure_status = command->result.code, box->failure_errno = command->failed_errno;
 	return finish_command(box, command);
 }
 
@@ -298,13 +298,8 @@ static int check_supervised_memory(struct box *box)
 static int limit_ready(void *context, uint32_t events)
 {
 	struct box *box = context;
-	char counter[8];
 
-	/* An eventfd or a cgroup events file: what it says is read by box_read_usage(); this only makes it
-	 * quiet again. */
-	if (read(box->limit_source.fd, counter, sizeof counter) < 0 && errno != EAGAIN)
-		loop_remove(&box->loop, &box->limit_source);
-	box_read_usage(box);
+	box_read_usage(box); /* which also makes the event fd quiet again */
 	return check_limits(box);
 }
 

@@ -94,6 +94,7 @@ struct box {
 	bool init_is_gone;
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
+	int failure_errno;
 
 	struct box_stage stages[BOX_STAGES_MAX];
 	size_t stage_count;

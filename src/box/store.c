@@ -101,7 +101,7 @@ int store_open(struct store *ret_store, const struct run_request *request, const
 			       .audit_fd = FD_NONE,
 			       .denials_fd = FD_NONE,
 			       .output_fd = FD_NONE };
-	int r = session_path(request->state_dir, request->session, "", store.path, sizeof store.path);
+	int r = str_format(store.path, sizeof store.path, "%s/sessions/%s", request->state_dir, request->session);
 
 	if (r < 0)
 		return fail(err, r, "cannot name a session below", request->state_dir);

@@ -8,7 +8,7 @@
 /* The few lines that a person sees at the end of a run, on stderr, and only when there is something to say.
  */
 
-enum { SUMMARY_MAX = 8192, SUMMARY_DENIALS = 5 };
+enum { SUMMARY_MAX = 8192, SUMMARY_DENIALS = 5, SUMMARY_NAME_MAX = 256 };
 
 static void put_ended(const struct box *box, struct buf *out)
 {
@@ -24,6 +24,21 @@ static void put_ended(const struct box *box, struct buf *out)
 	for (size_t i = 0; i < box->hit_count; i++)
 		buf_printf(out, "%s%s", i ? ", " : " (", box->hits[i]);
 	buf_put_text(out, box->hit_count ? ")\n" : "\n");
+}
+
+/* As a shell says it: the command itself could not be started. */
+static void put_failure(const struct box *box, struct buf *out)
+{
+	const char *command = box->request->argv[0];
+
+	if (!box->failure_status)
+		return;
+	buf_put_text(out, "atoll: ");
+	buf_put_escaped(out, command, strlen(command), SUMMARY_NAME_MAX);
+	if (box->failure_status == 127)
+		buf_put_text(out, ": not found in the sandbox; see what is there with: atoll policy show\n");
+	else
+		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
 }
 
 static void put_hits(const struct box *box, struct buf *out)
@@ -60,12 +75,15 @@ void summary_print(const struct box *box)
 	char memory[SUMMARY_MAX];
 	struct buf out;
 
-	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+	if (box->request->flags & REQUEST_DETACH)
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
-	put_ended(box, &out);
-	put_hits(box, &out);
-	put_denials(box, &out);
+	put_failure(box, &out);
+	if (!(box->request->flags & REQUEST_QUIET)) {
+		put_ended(box, &out);
+		put_hits(box, &out);
+		put_denials(box, &out);
+	}
 	/* stderr may be closed or full: then there is nobody to tell. */
 	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)
 		return;

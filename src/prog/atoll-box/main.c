@@ -6,6 +6,7 @@
  */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +15,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "box/box.h"
+#include "os/clock.h"
 #include "os/fd.h"
+
+enum { NOTICE_MAX = 64 << 10 };
 
 struct input {
 	void *request_bytes;
@@ -119,11 +124,43 @@ static void print_error(const struct err *err)
 		return; /* nobody reads */
 }
 
+static void say(const char *format, const char *text)
+{
+	char memory[600];
+	struct buf out;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_printf(&out, format, text);
+	if (fd_write_full(2, out.bytes, out.size) < 0)
+		return; /* nobody reads */
+}
+
+/* What a guardian left: a session whose box was killed (box/guardian.h). Said once. */
+static void print_lost_sessions(const struct run_request *request)
+{
+	cleanup_free char *text = NULL;
+	char path[PATH_MAX], *at, *line;
+	size_t size;
+
+	if (str_format(path, sizeof path, "%s/notice", request->state_dir) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, NOTICE_MAX, &text, &size) < 0)
+		return;
+	unlink(path);
+	at = text;
+	while ((line = strsep(&at, "\n")))
+		if (strlen(line) == SESSION_ID_SIZE - 1)
+			say("atoll: session %s was cut off: its supervisor was killed; its log is kept "
+			    "(atoll log, atoll ps -a)\n",
+			    line);
+}
+
 static void print_notes(const struct run_request *request)
 {
-	if (request->notes && !(request->flags & REQUEST_QUIET) &&
-	    fd_write_full(2, request->notes, strlen(request->notes)) < 0)
-		return; /* nobody reads */
+	if (request->flags & REQUEST_QUIET)
+		return;
+	print_lost_sessions(request);
+	if (request->notes)
+		say("atoll: %s\n", request->notes);
 }
 
 static int run(struct input *input, int announce_fd, struct err *err)
