@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-box atoll-init
 HOST   := atoll-policy atoll-log
 
-.PHONY: all help run check check-vm check-bare bench install uninstall clean check-agents check-fault packages check-packages bench-packages
+.PHONY: all help run check check-vm check-vm-systemd check-bare bench install uninstall clean check-agents check-fault packages check-packages bench-packages
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -40,6 +40,10 @@ check: check-packages all ## every suite; ends within 10 minutes
 check-vm: check-packages all ## the limits on a cgroup v2 machine: Debian's kernel in software emulation
 	@tools/install-packages vm
 	@tools/check-vm $(BUILD)
+
+check-vm-systemd: check-packages all ## the same for a user who needs a scope from systemd (root; uses debootstrap)
+	@tools/install-packages vm
+	@tools/check-vm $(BUILD) --systemd
 
 check-bare: ## the same and `make run` on a bare Debian 12 (root; needs debootstrap)
 	@tools/bare-debian run check

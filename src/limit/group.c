@@ -30,7 +30,9 @@
  */
 
 const char *const limit_backend_names[LIMIT_BACKEND_COUNT] = { "rlimit", "v1", "v2" };
-const char *const limit_holder_names[LIMIT_HOLDER_COUNT] = { "none", "supervised", "rlimit", "cgroup", "machine" };
+const char *const limit_holder_names[LIMIT_HOLDER_COUNT] = {
+	"none", "nothing", "supervised", "rlimit", "cgroup", "machine",
+};
 
 enum { SESSION_MAX = 32, REMOVE_WAIT_MS = 2000 };
 
@@ -264,7 +266,7 @@ static void set_holders(struct limit_group *group)
 	if (wanted & kind_bit(CGROUP_PIDS))
 		group->tasks = held_by_cgroup(group, CGROUP_PIDS) ? LIMIT_BY_CGROUP : rlimit_tasks_holder();
 	if (wanted & kind_bit(CGROUP_CPU))
-		group->cpus = held_by_cgroup(group, CGROUP_CPU) ? LIMIT_BY_CGROUP : LIMIT_NONE;
+		group->cpus = held_by_cgroup(group, CGROUP_CPU) ? LIMIT_BY_CGROUP : LIMIT_BY_NOTHING;
 }
 
 static int build(struct limit_group *group, const struct limit_request *request, struct err *err)

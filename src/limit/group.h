@@ -102,7 +102,7 @@ int group_new(struct limit_group **ret_group, const struct limit_request *reques
 
 /*
  * systemd's user instance makes a delegated scope and moves us into it. 0, 1: it could not (noted in
- * group->detail). Costs some 20 ms: a program is run, and the bus, the manager and the kernel take their turns.
+ * group->detail). Costs tens of ms: a program is run, and the bus, the manager and the kernel take their turns.
  */
 int scope_enter(struct limit_group *group) MUST_USE;
 

@@ -20,11 +20,13 @@ enum limit_backend { LIMIT_RLIMIT, LIMIT_CGROUP_V1, LIMIT_CGROUP_V2, LIMIT_BACKE
 extern const char *const limit_backend_names[LIMIT_BACKEND_COUNT]; /* "rlimit", "v1", "v2" */
 
 /*
- * What holds each limit, for the report, weakest first: "none" (not asked for, or nothing holds it), "supervised"
- * (looked at from time to time), "rlimit", "cgroup", "machine" (it has no more CPUs than the limit allows).
+ * What holds each limit, for the report, weakest first: "none" (not asked for), "nothing" (asked for, but it cannot
+ * be held here), "supervised" (looked at from time to time), "rlimit", "cgroup", "machine" (it has no more CPUs
+ * than the limit allows).
  */
 enum limit_holder {
 	LIMIT_NONE,
+	LIMIT_BY_NOTHING,
 	LIMIT_SUPERVISED,
 	LIMIT_BY_RLIMIT,
 	LIMIT_BY_CGROUP,
@@ -123,7 +125,7 @@ int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, c
 struct limit_capability {
 	enum limit_backend backend;
 	enum limit_holder memory, processes, cpus;
-	bool systemd_user_scope;     /* would be used to get a delegated cgroup (some 20 ms for each run) */
+	bool systemd_user_scope;     /* would be used to get a delegated cgroup (tens of ms for each run) */
 	char detail[256];            /* "cgroup v2 at /sys/fs/cgroup/… is not writable by uid 1000" */
 	char fix[256];               /* the command that improves it, or "" */
 };

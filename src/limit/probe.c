@@ -83,6 +83,7 @@ void limit_probe(const char *cgroup_root, struct limit_capability *ret_capabilit
 		say(capability.detail, sizeof capability.detail, "%s", err.message);
 		capability.memory = LIMIT_SUPERVISED;
 		capability.processes = rlimit_tasks_holder();
+		capability.cpus = LIMIT_BY_NOTHING;
 		*ret_capability = capability;
 		return;
 	}

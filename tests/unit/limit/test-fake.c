@@ -157,7 +157,7 @@ static void v2_without_cpu_holds_the_rest(void **state)
 	begin_desktop("memory pids");
 	fake_as_user();
 	group = make(&all_limits);
-	assert_holders(group, LIMIT_BY_CGROUP, LIMIT_BY_CGROUP, LIMIT_NONE);
+	assert_holders(group, LIMIT_BY_CGROUP, LIMIT_BY_CGROUP, LIMIT_BY_NOTHING);
 	limit_group_free(group);
 	fake_end();
 }
@@ -172,7 +172,7 @@ static void v2_limit_that_cannot_be_set_is_not_claimed(void **state)
 	begin_desktop("pids");
 	fake_as_user();
 	group = make(&request);
-	assert_holders(group, LIMIT_SUPERVISED, LIMIT_BY_CGROUP, LIMIT_NONE);
+	assert_holders(group, LIMIT_SUPERVISED, LIMIT_BY_CGROUP, LIMIT_BY_NOTHING);
 	limit_group_free(group);
 	request.forced_backend = "v1";
 	assert_int_equal(limit_group_new(&group, &request, &err), -EOPNOTSUPP);
@@ -194,7 +194,7 @@ static void v2_without_delegation_falls_back(void **state)
 	before = fake_listing();
 	group = make(&request);
 	assert_int_equal(limit_group_backend(group), LIMIT_RLIMIT);
-	assert_holders(group, LIMIT_SUPERVISED, LIMIT_BY_RLIMIT, LIMIT_NONE);
+	assert_holders(group, LIMIT_SUPERVISED, LIMIT_BY_RLIMIT, LIMIT_BY_NOTHING);
 	assert_int_equal(limit_group_clone_fd(group), -1);
 	assert_int_equal(limit_group_event_fd(group), -1);
 	limit_group_free(group);
@@ -533,7 +533,7 @@ static void probe_tells_what_is_missing(void **state)
 	before = fake_listing();
 	limit_probe(fake_root, &capability);
 	assert_int_equal(capability.backend, LIMIT_CGROUP_V2);
-	assert_int_equal(capability.cpus, LIMIT_NONE);
+	assert_int_equal(capability.cpus, LIMIT_BY_NOTHING);
 	assert_non_null(strstr(capability.detail, "cannot hand down"));
 	assert_non_null(strstr(capability.fix, "Delegate=cpu memory pids"));
 	assert_unchanged(before);
