@@ -4,19 +4,23 @@
 # would do what it says. Each attempt prints "group TAB name TAB status TAB what was said"; status 0 means
 # that it worked here, and tools/demo checks from outside what that was worth.
 #
-#   hostile.sh          tries everything       hostile.sh --list   only names what would be tried
+#   hostile.sh TCP UDP ABSTRACT VICTIM MARK     hostile.sh --list (only names what would be tried)
 #
-# From the environment: DEMO_TCP, DEMO_UDP (ports of listeners outside), DEMO_ABSTRACT (abstract socket
-# outside), DEMO_VICTIM (pid of a process outside), DEMO_FD (an fd that points at a secret), DEMO_MARK.
+# TCP, UDP: ports of listeners outside; ABSTRACT: name of an abstract socket outside; VICTIM: pid of a process
+# outside; MARK: a word by which processes that outlive the session are found.
 set -u
-: "${DEMO_TCP:=}" "${DEMO_UDP:=}" "${DEMO_ABSTRACT:=}" "${DEMO_VICTIM:=}" "${DEMO_MARK:=}"
 here=$(dirname "$0")
-list=${1:-}
+list= tcp= udp= abstract= victim= mark=
+if [ "${1:-}" = --list ]; then
+	list=yes
+else
+	tcp=$1 udp=$2 abstract=$3 victim=$4 mark=$5
+fi
 
 try() {
 	group=$1 name=$2
 	shift 2
-	if [ "$list" = --list ]; then
+	if [ -n "$list" ]; then
 		printf '%s\t%s\n' "$group" "$name"
 		return
 	fi
@@ -79,15 +83,15 @@ whole_disk() {
 
 daemon() {
 	# Double fork, own session, signals ignored: it should outlive its parents.
-	(setsid sh -c "trap '' HUP TERM; sleep 86400; :" "$DEMO_MARK" >/dev/null 2>&1 &)
+	(setsid sh -c "trap '' HUP TERM; sleep 86400; :" "$mark" >/dev/null 2>&1 &)
 	echo "started"
 }
 
 web() {
 	if command -v curl >/dev/null; then
-		curl -sS -m 3 --noproxy '*' "http://127.0.0.1:$DEMO_TCP/?stolen"
+		curl -sS -m 3 --noproxy '*' "http://127.0.0.1:$tcp/?stolen"
 	else
-		python http "$DEMO_TCP"
+		python http "$tcp"
 	fi
 }
 
@@ -113,14 +117,14 @@ try escape "new mount and user namespaces (unshare)" unshare --user --map-root-u
 try escape "the same by clone3" python clone3
 try escape "join the namespaces of PID 1 (nsenter)" nsenter --target 1 --mount --net true
 try escape "chroot" chroot / true
-try escape "become root by a set-user-id program" sh -c 'su -c true || sudo -n true'
+try escape "become root by a set-user-id program" sh -c 'su -c true || { command -v sudo >/dev/null && sudo -n true; }'
 try escape "make a block device node" mknod .demo-disk b 8 0
-try escape "signal a process outside" python kill "$DEMO_VICTIM"
-try escape "ptrace a process outside" python ptrace "$DEMO_VICTIM"
-try escape "read the memory of a process outside" python vm_read "$DEMO_VICTIM"
+try escape "signal a process outside" python kill "$victim"
+try escape "ptrace a process outside" python ptrace "$victim"
+try escape "read the memory of a process outside" python vm_read "$victim"
 try escape "Docker's socket" python unix /var/run/docker.sock
 try escape "Docker's socket in the home" python unix "$HOME/.docker/run/docker.sock"
-try escape "an abstract socket of the host" python abstract "$DEMO_ABSTRACT"
+try escape "an abstract socket of the host" python abstract "$abstract"
 try escape "the session bus" python unix "/run/user/$(id -u)/bus"
 try escape "the kernel's core_pattern" sh -c ': >>/proc/sys/kernel/core_pattern'
 try escape "/proc/sysrq-trigger" sh -c ': >>/proc/sysrq-trigger'
@@ -150,8 +154,8 @@ try persist "a daemon that outlives the session" daemon
 
 # ---- carrying it out ------------------------------------------------------------------------------------
 # Only listeners on this machine are ever sent anything; of the rest of the world it only asks for a route.
-try exfiltrate "TCP to this machine" python tcp 127.0.0.1 "$DEMO_TCP"
-try exfiltrate "UDP to this machine" python udp 127.0.0.1 "$DEMO_UDP"
+try exfiltrate "TCP to this machine" python tcp 127.0.0.1 "$tcp"
+try exfiltrate "UDP to this machine" python udp 127.0.0.1 "$udp"
 try exfiltrate "HTTP (curl)" web
 try exfiltrate "the internet (IPv4)" python route 192.0.2.1
 try exfiltrate "the internet (IPv6)" python route 2001:db8::1
