@@ -13,6 +13,7 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/str.h"
 #include "jail/job.h"
@@ -81,6 +82,51 @@ static int add_private(struct root *root, int fd)
 
 /* ---- targets ---- */
 
+/* A directory of a tree that the sandbox writes, in which it could be renamed: neither a mount point nor read-only. */
+static bool is_movable(const struct root *root, int fd)
+{
+	struct statvfs fs;
+	struct statx st;
+
+	if (is_private(root, fd))
+		return false;
+	if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY)
+		return false;
+	return statx(fd, "", AT_EMPTY_PATH, 0, &st) < 0 || !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/*
+ * A mount holds its own name, but not the directories above it: `mv .git x` would take a read-only .git/hooks along
+ * and make room for another one, which the host then runs. So every directory on the way is bound to itself, and
+ * renaming it is EBUSY. The price is EXDEV for renames across it.
+ */
+static int pin_parents(struct root *root, const char *target)
+{
+	char part[PATH_MAX];
+	size_t length = strlen(target);
+
+	if (length >= sizeof part)
+		return -ENAMETOOLONG;
+	memcpy(part, target, length + 1);
+	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
+		cleanup_fd int fd = FD_NONE, tree = FD_NONE;
+		int r = 0;
+
+		*at = 0;
+		fd = path_open2(root->fd, part, O_PATH | O_DIRECTORY, 0, INSIDE);
+		*at = '/';
+		if (fd < 0)
+			return fd;
+		if (is_movable(root, fd))
+			r = tree = mount_clone(fd, "", true);
+		if (r >= 0 && tree >= 0)
+			r = mount_attach(tree, fd);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* One component below dir_fd, made where that is private. */
 static int open_component(struct root *root, int dir_fd, const char *name)
 {
@@ -129,7 +175,6 @@ static int open_target(struct root *root, const char *target, bool is_directory)
 {
 	cleanup_fd int parent = FD_NONE;
 	const char *name;
-	int fd;
 
 	parent = open_parent(root, target, &name);
 	if (parent < 0)
@@ -138,9 +183,18 @@ static int open_target(struct root *root, const char *target, bool is_directory)
 		if (is_directory ? mkdirat(parent, name, 0755) < 0 : mknodat(parent, name, S_IFREG | 0444, 0) < 0)
 			if (errno != EEXIST)
 				return -errno;
+	} else {
+		int r = pin_parents(root, target);
+
+		if (r < 0)
+			return r;
+		/* The parent may be a mount now; what is below the old one would not be seen. */
+		close_fd(&parent);
+		parent = open_parent(root, target, &name);
+		if (parent < 0)
+			return parent;
 	}
-	fd = path_open2(parent, name, O_PATH, 0, INSIDE);
-	return fd;
+	return path_open2(parent, name, O_PATH, 0, INSIDE);
 }
 
 static int is_directory_fd(int fd)
@@ -274,9 +328,28 @@ static int cover(struct root *root, int target_fd)
 	return r < 0 ? r : mount_attach(tree, target_fd);
 }
 
+/* What a mask covers, with its parents pinned: the target, or what it leads to through links. */
+static int open_masked(struct root *root, const char *target)
+{
+	char real[PATH_MAX];
+	cleanup_fd int fd = path_open2(root->fd, target, O_PATH, 0, INSIDE);
+	int r = 0;
+
+	if (fd == -ELOOP) {
+		fd = path_open2(root->fd, target, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+		/* The new root lies on the old one, so this is the path inside. */
+		r = fd < 0 ? fd : path_of_fd(fd, real, sizeof real);
+		target = real;
+	}
+	if (fd < 0 || r < 0)
+		return fd < 0 ? fd : r;
+	r = pin_parents(root, target);
+	return r < 0 ? r : path_open2(root->fd, target, O_PATH, 0, INSIDE);
+}
+
 static int mount_mask(struct root *root, const struct jail_mount *mount)
 {
-	cleanup_fd int target = path_open2(root->fd, mount->target, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	cleanup_fd int target = open_masked(root, mount->target);
 	int r;
 
 	/* EACCES: it lies inside something that is masked already. */

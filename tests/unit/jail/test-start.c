@@ -185,6 +185,38 @@ static void test_masks(void **state)
 	assert_int_equal(access(cell_host_path(cell, "tree/.ssh/new"), F_OK), -1);
 }
 
+/* `mv .git x` would take the mount along and make room for hooks that the host runs. */
+static void test_parents_of_mounts_cannot_be_renamed(void **state)
+{
+	struct cell *cell = *state;
+
+	cell_host_make(cell, "tree", NULL);
+	cell_host_make(cell, "tree/.git", NULL);
+	cell_host_make(cell, "tree/.git/hooks", NULL);
+	cell_host_make(cell, "tree/.git/index", "x");
+	cell_host_make(cell, "tree/a", NULL);
+	cell_host_make(cell, "tree/a/b", NULL);
+	cell_host_make(cell, "tree/a/b/secret", "SECRET");
+	assert_int_equal(symlink("a/b/secret", cell_host_path(cell, "tree/link")), 0);
+	cell_mount(cell, JAIL_BIND, "/tree", cell_host_path(cell, "tree"), JAIL_OWNED);
+	cell_mount(cell, JAIL_BIND, "/tree/.git/hooks", cell_host_path(cell, "tree/.git/hooks"), JAIL_RDONLY);
+	cell_mount(cell, JAIL_MASK, "/tree/link", NULL, 0);
+	cell_start(cell);
+	cell_expect_errno(cell, "rename /tree/.git /tree/x", EBUSY);
+	cell_expect_errno(cell, "rename /tree/.git/hooks /tree/.git/x", EBUSY);
+	cell_expect_errno(cell, "create /tree/.git/hooks/pre-commit", EROFS);
+	cell_expect_errno(cell, "rename /tree/a /tree/x", EBUSY);
+	cell_expect_errno(cell, "rename /tree/a/b /tree/a/x", EBUSY);
+	cell_expect_errno(cell, "read /tree/a/b/secret", EACCES);
+	/* Everything else goes on as before, with the same owner. */
+	cell_expect_ok(cell, "create /tree/.git/HEAD.lock", NULL);
+	cell_expect_ok(cell, "rename /tree/.git/HEAD.lock /tree/.git/HEAD", NULL);
+	cell_expect_ok(cell, "write /tree/.git/index y", NULL);
+	cell_expect_ok(cell, "mkdir /tree/a/b/c", NULL);
+	assert_int_equal(access(cell_host_path(cell, "tree/.git/HEAD"), F_OK), 0);
+	assert_int_equal(access(cell_host_path(cell, "tree/x"), F_OK), -1);
+}
+
 static void test_a_link_does_not_redirect_a_mount(void **state)
 {
 	struct cell *cell = *state;
@@ -538,6 +570,7 @@ int main(void)
 		CASE(test_binds),
 		CASE(test_what_is_written_belongs_to_the_owner_of_the_tree),
 		CASE(test_masks),
+		CASE(test_parents_of_mounts_cannot_be_renamed),
 		CASE(test_a_link_does_not_redirect_a_mount),
 		CASE(test_nothing_is_made_on_the_host),
 		CASE(test_files_links_and_directories),
