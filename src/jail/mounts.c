@@ -86,13 +86,12 @@ static int add_private(struct root *root, int fd)
 static bool is_movable(const struct root *root, int fd)
 {
 	struct statvfs fs;
-	struct statx st;
 
 	if (is_private(root, fd))
 		return false;
 	if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY)
 		return false;
-	return statx(fd, "", AT_EMPTY_PATH, 0, &st) < 0 || !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+	return !mount_is_root(fd);
 }
 
 /*

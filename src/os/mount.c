@@ -62,6 +62,15 @@ int mount_attach(int mount_fd, int target_fd)
 	return syscall(SYS_move_mount, mount_fd, "", target_fd, "", flags) < 0 ? -errno : 0;
 }
 
+bool mount_is_root(int fd)
+{
+	/* struct statx: musl 1.2.3 has none, and <linux/stat.h> repeats its macros. The attributes are the second word. */
+	enum { ATTRIBUTES = 1, WORDS = 256 / 8, MOUNT_ROOT = 0x2000 };
+	uint64_t words[WORDS] = { 0 };
+
+	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, words) == 0 && words[ATTRIBUTES] & MOUNT_ROOT;
+}
+
 int mount_pivot(int root_fd)
 {
 	/*

@@ -37,5 +37,8 @@ int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd) MUST_
 /* Attaches a detached mount on top of what target_fd names (a file on a file, a directory on a directory). */
 int mount_attach(int mount_fd, int target_fd) MUST_USE;
 
+/* Whether fd is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false where the kernel does not say. */
+bool mount_is_root(int fd);
+
 /* Makes root_fd (the root of a mount) the root directory and the working directory, and detaches the old root. */
 int mount_pivot(int root_fd) MUST_USE;
