@@ -1,0 +1,101 @@
+# bash completion for atoll; made by `atoll help --completion bash`
+_atoll_reply()
+{
+	mapfile -t COMPREPLY < <(compgen "$@" -- "$cur")
+}
+
+_atoll()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		_atoll_reply -W 'doctor exec help log policy ps run stop version'
+		return
+	fi
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- ]]; then
+			_command_offset $((i + 1)) 2>/dev/null || _atoll_reply -c
+			return
+		fi
+	done
+	case $verb:$prev in
+	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
+	exec:--env|exec:-e) return ;;
+	exec:--cwd|exec:-C) compopt -o filenames; _atoll_reply -f; return ;;
+	help:--completion) _atoll_reply -W 'bash zsh fish'; return ;;
+	log:--type|log:-t) return ;;
+	log:--since|log:-s) return ;;
+	log:--lines|log:-n) return ;;
+	log:--head) return ;;
+	policy:--policy|policy:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	policy:--trust|policy:-t) _atoll_reply -W 'none low medium high full'; return ;;
+	policy:--project) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--policy|run:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
+	run:--name|run:-n) return ;;
+	run:--env|run:-e) return ;;
+	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
+	stop:--time|stop:-t) return ;;
+	esac
+	case $verb in
+	doctor)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--probe -p --policy -t --trust --json --help'
+		else
+			:
+		fi ;;
+	exec)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-e --env -C --cwd --no-tty --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	help)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--completion --help'
+		else
+			_atoll_reply -W 'doctor exec help log policy ps run stop version'
+		fi ;;
+	log)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-f --follow --json -t --type -s --since --denied -n --lines --head --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) verify"
+		fi ;;
+	policy)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-p --policy -t --trust --project --json --help'
+		else
+			compopt -o filenames
+			_atoll_reply -f -W 'check show explain diff'
+		fi ;;
+	ps)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-a --all -q --quiet --json --help'
+		else
+			:
+		fi ;;
+	run)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report -q --quiet --no-tty --json --help'
+		else
+			_atoll_reply -c
+		fi ;;
+	stop)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-a --all -t --time --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	version)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--help'
+		else
+			:
+		fi ;;
+	esac
+}
+complete -F _atoll atoll
