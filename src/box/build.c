@@ -162,6 +162,7 @@ static int start_jail(struct box *box, int init_wire_fd)
 	};
 	struct plan_input input = { .policy = box->policy->policy, .denials_path = denials_path };
 	struct plan *plan = NULL;
+	char limits_memory[LIMITS_TEXT_MAX];
 	struct buf limits_text;
 	int r = choose_identity(&spec);
 
@@ -175,7 +176,7 @@ static int start_jail(struct box *box, int init_wire_fd)
 		err_hint(box->err, "atoll-init belongs beside atoll; install again");
 		return r;
 	}
-	buf_init(&limits_text, LIMITS_TEXT_MAX);
+	buf_init_fixed(&limits_text, limits_memory, sizeof limits_memory);
 	r = policy_describe(box->policy->policy, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;
@@ -198,7 +199,6 @@ static int start_jail(struct box *box, int init_wire_fd)
 		note_jail_stages(box);
 	}
 	plan_free(plan);
-	buf_done(&limits_text);
 	return r;
 }
 

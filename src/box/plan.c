@@ -72,52 +72,118 @@ static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
 					      .inodes = plan->scratch_inodes });
 }
 
-static int add_entry(struct plan *plan, const struct policy *policy, const struct file_plan_entry *entry)
-{
-	const char *rule = policy->files[entry->rule].origin.id;
-	uint32_t flags = (entry->flags & FILE_OPTIONAL ? JAIL_OPTIONAL : 0) |
-			 (entry->flags & FILE_NOEXEC ? JAIL_NOEXEC : 0);
-	char link[PATH_MAX];
-	ssize_t length;
-
-	if (entry->class == FILE_SCRATCH)
-		return add_tmpfs(plan, entry->path, rule);
-	if (entry->class == FILE_MASK)
-		return 0; /* comes last: add_masks() */
-	if (entry->class == FILE_WRITE)
-		flags |= JAIL_OWNED | (plan->new_binaries ? 0 : JAIL_NOEXEC);
-	else
-		flags |= JAIL_RDONLY;
-	/* /bin, /lib and their like are links on a merged /usr: a link costs less than a mount and is what
-	 * programs expect. */
-	length = strchr(entry->path + 1, '/') ? -1 : readlink(entry->path, link, sizeof link - 1);
-	if (length > 0) {
-		const char *text = keep(plan, strndup(link, (size_t)length));
-
-		if (!text)
-			return -ENOMEM;
-		return add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
-						      .target = entry->path,
-						      .content = text,
-						      .content_size = (size_t)length,
-						      .rule = rule });
-	}
-	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
-					      .flags = flags,
-					      .target = entry->path,
-					      .source = entry->path,
-					      .rule = rule });
-}
-
-/* What the entry would be part of if it had no entry of its own. */
-static enum file_class class_around(const struct policy *policy, size_t index)
+/* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
+static const struct file_plan_entry *entry_around(const struct policy *policy, size_t index)
 {
 	const char *path = policy->file_plan[index].path;
 
 	for (size_t i = index; i-- > 0;)
 		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
-			return policy->file_plan[i].class;
-	return FILE_HIDDEN;
+			return &policy->file_plan[i];
+	return NULL;
+}
+
+static uint32_t entry_flags(const struct plan *plan, const struct policy *policy,
+			    const struct file_plan_entry *entry)
+{
+	uint32_t flags = (entry->flags & FILE_OPTIONAL ? JAIL_OPTIONAL : 0) |
+			 (entry->flags & FILE_NOEXEC ? JAIL_NOEXEC : 0);
+
+	if (entry->class == FILE_WRITE)
+		return flags | JAIL_OWNED | (plan->new_binaries ? 0 : JAIL_NOEXEC);
+	/* What belongs to the project looks as if it belonged to whoever works on it, read-only or not. */
+	if (policy->project[0] && path_is_below(entry->path, policy->project))
+		flags |= JAIL_OWNED;
+	return flags | JAIL_RDONLY;
+}
+
+static bool is_mounted(const struct plan *plan, const char *target)
+{
+	for (size_t i = plan->count; i-- > 0;)
+		if (str_equal(plan->mounts[i].target, target))
+			return true;
+	return false;
+}
+
+/*
+ * A read-only .git/hooks in a tree that is written is worth nothing while .git can be renamed and made
+ * anew: mount points move with their parents. A directory that is a mount point itself cannot be
+ * renamed (EBUSY), so every directory between the two becomes one.
+ */
+static int pin_parents(struct plan *plan, const struct policy *policy, size_t index)
+{
+	const struct file_plan_entry *entry = &policy->file_plan[index],
+				     *around = entry_around(policy, index);
+	const char *slash;
+	struct stat st;
+
+	if (!around || around->class != FILE_WRITE || lstat(entry->path, &st) < 0)
+		return 0;
+	slash = strchr(entry->path + strlen(around->path) + 1, '/');
+	for (; slash; slash = strchr(slash + 1, '/')) {
+		char *text = strndup(entry->path, (size_t)(slash - entry->path));
+		const char *parent = keep(plan, text);
+		int r;
+
+		if (!parent)
+			return -ENOMEM;
+		if (lstat(parent, &st) < 0 || !S_ISDIR(st.st_mode) || is_mounted(plan, parent))
+			continue;
+		r = add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+						   .flags = entry_flags(plan, policy, around) | JAIL_OPTIONAL,
+						   .target = parent,
+						   .source = parent,
+						   .rule = policy->files[around->rule].origin.id });
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* /bin, /lib and their like are links on a merged /usr: a link costs less than a mount and is what programs
+ * expect. */
+static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, const char *rule,
+			bool *ret_is_link)
+{
+	char link[PATH_MAX];
+	ssize_t length = strchr(entry->path + 1, '/') ? -1 : readlink(entry->path, link, sizeof link - 1);
+	const char *text;
+
+	*ret_is_link = length > 0;
+	if (length <= 0)
+		return 0;
+	text = keep(plan, strndup(link, (size_t)length));
+	if (!text)
+		return -ENOMEM;
+	return add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
+					      .target = entry->path,
+					      .content = text,
+					      .content_size = (size_t)length,
+					      .rule = rule });
+}
+
+static int add_entry(struct plan *plan, const struct policy *policy, size_t index)
+{
+	const struct file_plan_entry *entry = &policy->file_plan[index];
+	const char *rule = policy->files[entry->rule].origin.id;
+	bool is_link;
+	int r;
+
+	if (entry->class == FILE_SCRATCH)
+		return add_tmpfs(plan, entry->path, rule);
+	if (entry->class == FILE_MASK) /* itself comes last: add_masks() */
+		return pin_parents(plan, policy, index);
+	r = add_top_link(plan, entry, rule, &is_link);
+	if (r < 0 || is_link)
+		return r;
+	r = entry->class == FILE_WRITE ? 0 : pin_parents(plan, policy, index);
+	if (r < 0)
+		return r;
+	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+					      .flags = entry_flags(plan, policy, entry),
+					      .target = entry->path,
+					      .source = entry->path,
+					      .rule = rule });
 }
 
 /* A file masked under one name is masked under its real one too (~/.ssh may be a link). */
@@ -158,12 +224,15 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 	for (size_t i = 0; i < policy->file_plan_count; i++) {
 		const struct file_plan_entry *entry = &policy->file_plan[i];
 		const char *rule = policy->files[entry->rule].origin.id;
-		enum file_class around = class_around(policy, i);
+		const struct file_plan_entry *above;
+		enum file_class around;
 		struct stat st;
 		int r = 0;
 
 		if (entry->class != FILE_MASK)
 			continue;
+		above = entry_around(policy, i);
+		around = above ? above->class : FILE_HIDDEN;
 		if (lstat(entry->path, &st) < 0)
 			r = around == FILE_WRITE ? check_late_mask(policy, entry, ret_missing, err) : 0;
 		else if (S_ISLNK(st.st_mode))
@@ -295,7 +364,7 @@ static int add_policy(struct plan *plan, const struct policy *policy)
 	int r = policy_has_entry(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
 	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
-		r = add_entry(plan, policy, &policy->file_plan[i]);
+		r = add_entry(plan, policy, i);
 	return r;
 }
 
