@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-box atoll-init
 HOST   := atoll-policy atoll-log
 
-.PHONY: all help run check check-vm check-vm-systemd check-bare bench install uninstall clean check-agents check-fault packages check-packages bench-packages
+.PHONY: all help run check check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -53,6 +53,9 @@ check-agents: check-packages all ## the real agents start under their policies (
 
 check-fault: check-packages all ## every system call of the start fails once (long)
 	@ATOLL_BIN=$(BIN) ATOLL_FAULT_FULL=1 $(PYTHON) -m pytest -q tests/fault
+
+fuzz: check-packages ## fuzz every target for a minute (tools/fuzz BUILD SECONDS TARGET… for more)
+	@tools/fuzz $(BUILD)
 
 bench: bench-packages all ## atoll beside its peers, as ratios
 	@$(PYTHON) tests/bench/bench.py --build $(BUILD)
