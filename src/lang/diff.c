@@ -76,6 +76,21 @@ static const char *sample(struct arena *arena, const char *pattern)
 	return out;
 }
 
+/* A place that both policies show, for patterns that hold everywhere: the project, or some path. */
+static const char *shared_place(const struct differ *differ)
+{
+	const char *place = differ->b->project;
+	size_t rule, count = differ->a->file_exact_count;
+
+	for (size_t i = 0; i <= count; i++) {
+		if (place[0] && policy_classify(differ->a, place, &rule) > FILE_MASK &&
+		    policy_classify(differ->b, place, &rule) > FILE_MASK)
+			return place;
+		place = i < count ? differ->a->files[i].pattern : "";
+	}
+	return "";
+}
+
 struct probe {
 	const char *subject, *shown;
 };
@@ -83,8 +98,11 @@ struct probe {
 static void add_probe(struct differ *differ, struct vec *probes, const char *pattern, bool is_glob)
 {
 	const char *subject = is_glob ? sample(&differ->arena, pattern) : pattern;
-	struct probe *probe = subject ? vec_add(&differ->arena, probes, sizeof *probe) : NULL;
+	struct probe *probe;
 
+	if (subject && is_glob && str_has_prefix(pattern, "/**/"))
+		subject = arena_format(&differ->arena, "%s%s", shared_place(differ), subject);
+	probe = subject ? vec_add(&differ->arena, probes, sizeof *probe) : NULL;
 	if (probe)
 		*probe = (struct probe){ subject, pattern };
 }

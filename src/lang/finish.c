@@ -195,7 +195,7 @@ static void finish_files(struct lang *lang, struct policy *policy)
 	struct vec vec = { 0 };
 	struct sorted_file *files;
 	struct file_rule *rules;
-	uint32_t *parents;
+	uint32_t *parents, *lengths;
 	size_t count;
 
 	gather_files(lang, &vec);
@@ -206,7 +206,8 @@ static void finish_files(struct lang *lang, struct policy *policy)
 	count = settle_files(lang, files, vec.count);
 	rules = arena_alloc(&lang->arena, count * sizeof *rules);
 	parents = arena_alloc(&lang->arena, count * sizeof *parents);
-	if (!rules || !parents)
+	lengths = arena_alloc(&lang->arena, count * sizeof *lengths);
+	if (!rules || !parents || !lengths)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		rules[i] = files[i].rule;
@@ -216,7 +217,7 @@ static void finish_files(struct lang *lang, struct policy *policy)
 	policy->file_count = count;
 	policy->file_parents = parents;
 	check_globs(lang, count - policy->file_exact_count, "files");
-	if (file_parents_fill(parents, rules, policy->file_exact_count) < 0)
+	if (file_parents_fill(parents, lengths, rules, policy->file_exact_count, NULL) < 0)
 		lang->arena.has_failed = true;
 }
 

@@ -202,7 +202,7 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
-	if (!rule)
+	if (!rule || class == FILE_HIDDEN)
 		return decide_hidden(action);
 	if (action->kind == ACTION_FILE_APPLY)
 		return decide_apply(policy, action, rule);

@@ -45,7 +45,7 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_VECTORS] = { sizeof(uint32_t), sizeof(char *) },
 	[SECTION_POLICY] = { sizeof(struct snapshot_scalars), 0 },
 	[SECTION_LIMITS] = { sizeof(struct snapshot_limit), 0 },
-	[SECTION_FILES] = { sizeof(struct snapshot_file), sizeof(struct file_rule) + sizeof(uint32_t) },
+	[SECTION_FILES] = { sizeof(struct snapshot_file), sizeof(struct file_rule) + 2 * sizeof(uint32_t) },
 	[SECTION_FILE_PLAN] = { sizeof(struct snapshot_plan), sizeof(struct file_plan_entry) },
 	[SECTION_FILE_ASKS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
 	[SECTION_PROTECTS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
@@ -64,7 +64,7 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 static int check_header(const void *bytes, size_t size, size_t *ret_view)
 {
 	const struct snapshot_header *header = bytes;
-	size_t view = sizeof(struct snapshot) + SNAPSHOT_ALIGN;
+	size_t view = sizeof(struct snapshot) + 4 * SNAPSHOT_ALIGN;
 
 	if (size > SNAPSHOT_SIZE_MAX)
 		return -EFBIG;
@@ -217,14 +217,14 @@ static void load_files(struct loader *loader, struct policy *policy)
 	size_t count;
 	const struct snapshot_file *in = records(loader, SECTION_FILES, &count);
 	struct file_rule *out = view_array(loader, count, sizeof *out);
-	uint32_t *parents = view_array(loader, count, sizeof *parents);
+	uint32_t *parents = view_array(loader, count, sizeof *parents), *lengths = view_array(loader, count, sizeof *lengths);
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t flags = checked(loader, in[i].flags, FILE_FLAGS_END);
 
 		out[i] = (struct file_rule){
 			.pattern = pattern(loader, in[i].pattern, flags),
-			.class = checked(loader, in[i].class, FILE_CLASS_COUNT),
+			.class = checked(loader, in[i].class - 1, FILE_CLASS_COUNT - 1) + 1, /* none is FILE_HIDDEN */
 			.flags = flags,
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
@@ -234,7 +234,7 @@ static void load_files(struct loader *loader, struct policy *policy)
 	policy->file_count = count;
 	policy->file_parents = parents;
 	if (policy->file_exact_count > count || loader->is_bad ||
-	    file_parents_fill(parents, out, policy->file_exact_count) < 0)
+	    file_parents_fill(parents, lengths, out, policy->file_exact_count, loader->strings + loader->string_size) < 0)
 		loader->is_bad = true;
 }
 
@@ -247,11 +247,11 @@ static void load_plan(struct loader *loader, struct policy *policy)
 	for (size_t i = 0; i < count; i++) {
 		out[i] = (struct file_plan_entry){
 			.path = pattern(loader, in[i].path, 0),
-			.class = checked(loader, in[i].class, FILE_CLASS_COUNT),
+			.class = checked(loader, in[i].class - 1, FILE_CLASS_COUNT - 1) + 1,
 			.flags = checked(loader, in[i].flags, FILE_FLAGS_END) & ~(uint32_t)FILE_GLOB,
 			.rule = checked(loader, in[i].rule, (uint32_t)policy->file_count),
 		};
-		if (out[i].class == FILE_HIDDEN || (i && !loader->is_bad && path_compare(out[i - 1].path, out[i].path) >= 0))
+		if (i && !loader->is_bad && path_compare(out[i - 1].path, out[i].path) >= 0)
 			loader->is_bad = true;
 	}
 	policy->file_plan = out;

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Policy text: whatever compiles must print as text that compiles to the same, and must survive its
+ * snapshot. The input is a user's policy and, behind a line "=====", a project's file.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "lang/lang.h"
+#include "lang/print.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+struct input {
+	const uint8_t *policy, *project;
+	size_t policy_size, project_size;
+	const struct buf *printed;
+};
+
+static int give(const void *bytes, size_t size, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+{
+	*ret_bytes = malloc(size ? size : 1);
+	if (!*ret_bytes)
+		return -ENOMEM;
+	memcpy(*ret_bytes, bytes, size);
+	*ret_size = size;
+	ret_source->exists = 1;
+	return 0;
+}
+
+static int read_input(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+{
+	const struct input *input = context;
+
+	ret_source->path = path;
+	if (str_equal(path, "/t.yaml"))
+		return give(input->policy, input->policy_size, ret_bytes, ret_size, ret_source);
+	if (str_equal(path, "/printed.yaml"))
+		return give(input->printed->bytes, input->printed->size, ret_bytes, ret_size, ret_source);
+	if (str_equal(path, "/home/u/p/.atoll.yaml") && input->project)
+		return give(input->project, input->project_size, ret_bytes, ret_size, ret_source);
+	return -ENOENT;
+}
+
+static int real_input(void *context, const char *path, char *out, size_t size)
+{
+	return str_copy(out, size, path);
+}
+
+static void check_snapshot(const struct lang *lang)
+{
+	cleanup_snapshot struct snapshot *snapshot = NULL;
+	const struct snapshot_source *sources;
+	cleanup_buf struct buf bytes;
+	size_t count;
+
+	buf_init(&bytes, SNAPSHOT_SIZE_MAX);
+	sources = lang_sources(lang, &count);
+	if (snapshot_store(&bytes, lang_policy(lang), sources, count) == 0 &&
+	    snapshot_load(&snapshot, bytes.bytes, bytes.size) < 0)
+		abort();
+}
+
+static void check_printed(const struct lang_request *request, struct input *input, const struct lang *lang)
+{
+	cleanup_lang struct lang *again = NULL;
+	struct lang_request second = *request;
+	cleanup_buf struct buf printed, differences;
+
+	buf_init(&printed, 4 << 20);
+	buf_init(&differences, 4 << 20);
+	print_policy(lang_policy(lang), &printed);
+	if (buf_error(&printed))
+		return;
+	input->printed = &printed;
+	second.policy = "/printed.yaml";
+	second.without_project_file = true;
+	if (lang_compile(&second, &again) != 0)
+		abort();
+	if (print_diff(lang_policy(lang), lang_policy(again), &differences) && !buf_error(&differences))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static const char separator[] = "\n=====\n";
+	struct input input = { .policy = bytes, .policy_size = size };
+	const uint8_t *second = memmem(bytes, size, separator, sizeof separator - 1);
+	struct lang_request request = {
+		.policy = "/t.yaml", .project = "/home/u/p", .home = "/home/u", .config_home = "/home/u/.config",
+		.policies_dir = "/policies", .cwd = "/", .reader = { read_input, real_input, &input },
+	};
+	cleanup_lang struct lang *lang = NULL;
+	cleanup_buf struct buf errors;
+	int r;
+
+	if (second) {
+		input.policy_size = (size_t)(second - bytes);
+		input.project = second + sizeof separator - 1;
+		input.project_size = size - input.policy_size - (sizeof separator - 1);
+	}
+	buf_init(&errors, 1 << 20);
+	r = lang_compile(&request, &lang);
+	if (r < 0)
+		return 0;
+	lang_put_errors(lang, &errors);
+	if ((r == 0) != (errors.size == 0))
+		abort();
+	if (r != 0)
+		return 0;
+	check_snapshot(lang);
+	check_printed(&request, &input, lang);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "lang/print.h"
+
+static const char everything[] =
+	"atoll: 1\n"
+	"extends: medium\n"
+	"files: {read: [{path: /data, except: [\"/data/*.key\"], optional: true, exec: false}], stage: [/st], mask: [\"**/x\"], ask: [/q], protect: [/q]}\n"
+	"network: {default: ask, allow: [{host: \"*.a.org\", ports: [443, 80], except: [b.a.org], http: [{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, inject: {header: h, secret: s}}], deny: [{cidr: 10.0.0.0/8}], limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
+	"exec: {deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], namespaces: true}\n"
+	"resources: {cpus: 1.5}\n"
+	"env: {set: {A: \"x: \\\"y\\\" # z\"}}\n"
+	"devices: [kvm]\n"
+	"data: {secrets: mask, pii: flag, injection: deny}\n"
+	"audit: {files: all}\n";
+
+/* What show prints is a policy: compiled again it decides the same. */
+static void what_is_printed_compiles_to_the_same(void **state)
+{
+	cleanup_buf struct buf first, second, differences;
+	struct lang *a = NULL;
+	struct lang_request request;
+
+	buf_init(&first, 1 << 20);
+	buf_init(&second, 1 << 20);
+	buf_init(&differences, 1 << 20);
+	assert_non_null(fixture_text(everything));
+	request = fixture_request;
+	assert_int_equal(lang_compile(&request, &a), 0);
+	print_policy(lang_policy(a), &first);
+	if (!fixture_text(buf_text(&first)))
+		fail_msg("%s", fixture_errors());
+	if (print_diff(lang_policy(a), lang_policy(fixture_lang()), &differences))
+		fail_msg("%s", buf_text(&differences));
+	assert_int_equal(lang_policy(a)->unenforced_count, lang_policy(fixture_lang())->unenforced_count);
+	lang_free(a);
+}
+
+static void json_is_written_whole(void **state)
+{
+	cleanup_buf struct buf out;
+	struct json json;
+	const struct policy *policy = fixture_text(everything);
+
+	buf_init(&out, 1 << 20);
+	json_init(&json, &out);
+	print_policy_json(policy, &json);
+	assert_int_equal(buf_error(&out), 0);
+	assert_int_equal(json.depth, 0);
+	assert_non_null(strstr(buf_text(&out), "\"level\":\"medium\""));
+	assert_non_null(strstr(buf_text(&out), "\"mode\":\"gate\""));
+}
+
+static const char *compare(const char *a_text, const char *b_text)
+{
+	static struct buf out;
+	struct lang *a = NULL;
+	struct lang_request request;
+
+	buf_done(&out);
+	buf_init(&out, 1 << 20);
+	assert_non_null(fixture_text(a_text));
+	request = fixture_request;
+	assert_int_equal(lang_compile(&request, &a), 0);
+	assert_non_null(fixture_text(b_text));
+	print_diff(lang_policy(a), lang_policy(fixture_lang()), &out);
+	lang_free(a);
+	return buf_text(&out);
+}
+
+static void differences_are_about_meaning(void **state)
+{
+	/* Another text, the same decisions. */
+	assert_string_equal(compare("atoll: 1\nfiles: {read: [/usr, /usr/lib, /bin]}\n", "atoll: 1\nfiles: {read: [/bin/, //usr]}\n"), "");
+	assert_string_equal(compare("atoll: 1\nfiles: {read: [/usr]}\n", "atoll: 1\nfiles: {read: [/usr, /data]}\n"),
+			    "+ file.read    /data  (deny -> allow)\n");
+	assert_non_null(strstr(compare("atoll: 1\nfiles: {write: [/usr]}\n", "atoll: 1\nfiles: {write: [/usr], mask: [\"**/.env\"]}\n"),
+			       "- file.read    /**/.env"));
+	assert_non_null(strstr(compare("atoll: 1\nnetwork: {allow: [a.org]}\n", "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [443]}]}\n"),
+			       "- net.connect  a.org:80  (allow -> deny)"));
+	assert_non_null(strstr(compare("atoll: 1\nresources: {memory: 1GiB}\n", "atoll: 1\nresources: {memory: 2GiB}\n"),
+			       "+ limit        memory  (1GiB -> 2GiB)"));
+	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"), "+ watching     audit.exec"));
+	assert_non_null(strstr(compare("atoll: 1\n", "atoll: 1\ndegrade: [seccomp]\n"), "+ wall         seccomp"));
+	assert_non_null(strstr(compare("atoll: 1\nenv: {pass: [\"A*\"]}\n", "atoll: 1\n"), "- env          A*"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_printed_compiles_to_the_same),
+		cmocka_unit_test(json_is_written_whole),
+		cmocka_unit_test(differences_are_about_meaning),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "fixture.h"
+
+static const char base[] =
+	"atoll: 1\nextends: medium\n"
+	"files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
+	"network: {allow: [{host: a.org, ports: [443]}, b.org], limits: {rate: 1MiB/s}}\n"
+	"data: {secrets: mask}\naudit: {files: writes}\n";
+
+static const struct policy *tighten(const char *text)
+{
+	static char whole[4096];
+
+	snprintf(whole, sizeof whole, "atoll: 1\n%s\n", text);
+	fixture_reset();
+	fixture_file("/t.yaml", base);
+	fixture_file("/home/u/p/.atoll.yaml", whole);
+	fixture_request.policy = "/t.yaml";
+	return fixture_compile();
+}
+
+static void every_widening_line_is_refused(void **state)
+{
+	static const char *const rows[] = {
+		"files: {read: [/]}",
+		"files: {read: [/root]}",
+		"files: {write: [/usr]}",
+		"files: {write: [~/.bashrc]}",
+		"files: {read: [~]}",
+		"files: {read: [/data/secret]}",
+		"files: {scratch: [/nowhere]}",
+		"files: {write: [.env]}",
+		"files: {write: [.git/hooks]}",
+		"files: {write: [\"**/x\"]}",
+		"files: {ask: [/etc/shadow]}",
+		"files: {ask: [\"**/x\"]}",
+		"network: {default: ask}",
+		"network: {default: allow, host: true}",
+		"network: {allow: [evil.com]}",
+		"network: {allow: [a.org]}",
+		"network: {allow: [{host: a.org, ports: [80]}]}",
+		"network: {ask: [evil.com]}",
+		"network: {allow: [{cidr: 10.0.0.0/8}]}",
+		"network: {allow: [{host: b.org, inject: {header: x, secret: y}}]}",
+		"network: {limits: {rate: 2MiB/s}}",
+		"exec: {namespaces: true}",
+		"exec: {allow: [\"**/x\"]}",
+		"exec: {allow: [/usr/bin/sudo]}",
+		"resources: {memory: 1TiB}",
+		"resources: {memory: unlimited}",
+		"time: {wall: 48h}",
+		"env: {pass: [AWS_SECRET_ACCESS_KEY]}",
+		"env: {pass: [\"L*\"]}",
+		"env: {set: {LD_PRELOAD: /x.so}}",
+		"devices: [kvm]",
+		"data: {secrets: flag}",
+		"audit: {files: off}",
+		"degrade: [seccomp]",
+		"extends: full",
+		"drop: [.env]",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (tighten(rows[i]))
+			fail_msg("accepted: %s", rows[i]);
+		if (strncmp(fixture_errors(), "/home/u/p/.atoll.yaml:2:", 24) != 0 || !strstr(fixture_errors(), "widens"))
+			fail_msg("%s: %s", rows[i], fixture_errors());
+	}
+}
+
+static void tightening_takes_effect(void **state)
+{
+	const struct policy *policy;
+
+	assert_non_null(tighten("files: {read: [., src/gen], mask: [secrets, \"**/*.pem\"], scratch: [build]}"));
+	assert_int_equal(fixture_class("/home/u/p/x"), FILE_READ);
+	assert_int_equal(fixture_class("/home/u/p/build"), FILE_SCRATCH);
+	assert_int_equal(fixture_class("/home/u/p/secrets/x"), FILE_MASK);
+	assert_int_equal(fixture_class("/usr/x.pem"), FILE_MASK);
+	assert_int_equal(fixture_class("/home/u/.ssh"), FILE_MASK);
+	policy = tighten("resources: {memory: 1GiB}\nnetwork: {deny: [b.org], ask: [{host: a.org, ports: [443]}]}\nexec: {deny: [/usr/bin/git], new_binaries: false}");
+	assert_non_null(policy);
+	assert_int_equal(policy->limits[RESOURCE_MEMORY].value, 1 << 30);
+	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "b.org"), VERDICT_DENY);
+	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "a.org"), VERDICT_ASK);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/usr/bin/git"), VERDICT_DENY);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/home/u/p/x"), VERDICT_DENY);
+	assert_non_null(tighten("network: {limits: {rate: 30MiB/min}}\naudit: {files: all}\ndata: {secrets: deny}"));
+}
+
+/* What a rule of the user leaves out is not covered again by a nearer rule of the project. */
+static void exceptions_stay(void **state)
+{
+	assert_non_null(tighten("files: {read: [/data, /data/x]}"));
+	assert_int_equal(fixture_class("/data/secret"), FILE_HIDDEN);
+	assert_int_equal(fixture_class("/data/y"), FILE_READ);
+}
+
+static void the_users_policy_may_widen(void **state)
+{
+	fixture_reset();
+	fixture_file("/t.yaml", "atoll: 1\nextends: medium\nfiles: {write: [/data]}\n");
+	fixture_request.policy = "/t.yaml";
+	assert_non_null(fixture_compile());
+	assert_int_equal(fixture_class("/data"), FILE_WRITE);
+}
+
+static void a_broken_project_file_is_not_passed_over(void **state)
+{
+	assert_null(tighten("files: [\n"));
+	assert_non_null(strstr(fixture_errors(), "/home/u/p/.atoll.yaml"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_widening_line_is_refused),
+		cmocka_unit_test(tightening_takes_effect),
+		cmocka_unit_test(exceptions_stay),
+		cmocka_unit_test(the_users_policy_may_widen),
+		cmocka_unit_test(a_broken_project_file_is_not_passed_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

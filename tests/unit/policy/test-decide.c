@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "policy/decide.h"
+#include "policy/order.h"
+
+static const char *const except_src[] = { "/usr/src", "/usr/local/*.d", NULL };
+static struct file_rule files[] = {
+	{ "/etc", FILE_READ, 0, NULL, { "files.read[0]", "p.yaml", 3 } },
+	{ "/home/u", FILE_SCRATCH, 0, NULL, { "files.scratch[0]", "p.yaml", 4 } },
+	{ "/home/u/p", FILE_WRITE, 0, NULL, { "files.write[0]", "p.yaml", 5 } },
+	{ "/home/u/p/.env", FILE_MASK, 0, NULL, { "files.mask[0]", "p.yaml", 6 } },
+	{ "/home/u/p/.git/hooks", FILE_READ, 0, NULL, { "files.read[1]", "p.yaml", 7 } },
+	{ "/home/u/p/bin", FILE_WRITE, FILE_NOEXEC, NULL, { "files.write[1]", "p.yaml", 8 } },
+	{ "/home/u/p/staged", FILE_STAGE, 0, NULL, { "files.stage[0]", "p.yaml", 9 } },
+	{ "/home/u/p-other", FILE_READ, 0, NULL, { "files.read[2]", "p.yaml", 10 } },
+	{ "/usr", FILE_READ, 0, except_src, { "files.read[3]", "p.yaml", 11 } },
+	{ "/**/.secret", FILE_MASK, FILE_GLOB, NULL, { "files.mask[1]", "p.yaml", 12 } },
+	{ "/**/.venv", FILE_READ, FILE_GLOB, NULL, { "files.read[4]", "p.yaml", 13 } },
+};
+static uint32_t parents[9];
+static const struct path_rule asks[] = { { "/home/u/p/data", 0, NULL, { "files.ask[0]", "p.yaml", 14 } } };
+static const struct path_rule protects[] = { { "/**/Makefile", FILE_GLOB, NULL, { "files.protect[0]", "p.yaml", 15 } } };
+static const char *const push[] = { "git", "push", "**", NULL };
+static const struct exec_rule execs[] = {
+	{ VERDICT_DENY, "/usr/bin/sudo", 0, NULL, NULL, { "exec.deny[0]", "p.yaml", 16 } },
+	{ VERDICT_ASK, NULL, 0, push, NULL, { "exec.ask[0]", "p.yaml", 17 } },
+	{ VERDICT_DENY, "/**/nc", FILE_GLOB, NULL, NULL, { "exec.deny[1]", "p.yaml", 18 } },
+};
+static const struct env_pass passes[] = { { "LC_*", { "env.pass[0]", "p.yaml", 19 } }, { "PATH", { "env.pass[1]", "p.yaml", 20 } } };
+static const struct device_rule devices[] = { { "kvm", { "devices[0]", "p.yaml", 21 } } };
+static struct policy policy = {
+	.files = files, .file_count = ARRAY_SIZE(files), .file_exact_count = 9, .file_parents = parents,
+	.file_asks = asks, .file_ask_count = 1, .protects = protects, .protect_count = 1,
+	.exec = execs, .exec_count = 3, .exec_exact_count = 1, .exec_new_binaries = true,
+	.env_pass = passes, .env_pass_count = 2, .devices = devices, .device_count = 1,
+};
+
+static int sort(void **state)
+{
+	uint32_t lengths[9];
+
+	return file_parents_fill(parents, lengths, files, 9, NULL);
+}
+
+static struct decision ask_path(enum action_kind kind, const char *path)
+{
+	return policy_decide(&policy, &(struct action){ .kind = kind, .subject = path });
+}
+
+static void the_most_specific_path_decides(void **state)
+{
+	static const struct {
+		const char *path;
+		enum file_class class;
+	} rows[] = {
+		{ "/", FILE_HIDDEN },
+		{ "/etc", FILE_READ },
+		{ "/etcetera", FILE_HIDDEN },
+		{ "/etc/x/y", FILE_READ },
+		{ "/home/u", FILE_SCRATCH },
+		{ "/home/u/.bashrc", FILE_SCRATCH },
+		{ "/home/u/p", FILE_WRITE },
+		{ "/home/u/p/x", FILE_WRITE },
+		{ "/home/u/p-other/x", FILE_READ },
+		{ "/home/u/pq", FILE_SCRATCH },
+		{ "/home/u/p/.env", FILE_MASK },
+		{ "/home/u/p/.env/x", FILE_MASK },
+		{ "/home/u/p/.envrc", FILE_WRITE },
+		{ "/home/u/p/.git/hooks/pre-commit", FILE_READ },
+		{ "/home/u/p/.git/index", FILE_WRITE },
+		{ "/home/u/p/deep/.secret", FILE_MASK },
+		{ "/etc/.secret/x", FILE_MASK },
+		{ "/home/u/p/.venv/bin/x", FILE_READ },
+		{ "/usr/lib", FILE_READ },
+		{ "/usr/src/linux", FILE_HIDDEN },
+		{ "/usr/local/x.d/y", FILE_HIDDEN },
+		{ "/zzz", FILE_HIDDEN },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t rule;
+		enum file_class class = policy_classify(&policy, rows[i].path, &rule);
+
+		if (class != rows[i].class)
+			fail_msg("%s is %s", rows[i].path, file_class_names[class]);
+		assert_int_equal(rule == SIZE_MAX, class == FILE_HIDDEN);
+	}
+}
+
+static void file_verdicts(void **state)
+{
+	struct decision decision;
+
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/etc/x").verdict, VERDICT_ALLOW);
+	decision = ask_path(ACTION_FILE_WRITE, "/etc/x");
+	assert_int_equal(decision.verdict, VERDICT_DENY);
+	assert_string_equal(decision.rule.id, "files.read[0]");
+	assert_int_equal(decision.rule.line, 3);
+	assert_int_equal(ask_path(ACTION_FILE_WRITE, "/home/u/p/a").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_FILE_WRITE, "/home/u/p/staged/a").verdict, VERDICT_STAGE);
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/home/u/p/staged/a").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/home/u/p/data/a").verdict, VERDICT_ASK);
+	assert_int_equal(ask_path(ACTION_FILE_WRITE, "/home/u/x").verdict, VERDICT_SIMULATE);
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/home/u/p/.env").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_FILE_APPLY, "/home/u/p/staged/Makefile").verdict, VERDICT_ASK);
+	assert_int_equal(ask_path(ACTION_FILE_APPLY, "/home/u/p/staged/x").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_FILE_APPLY, "/etc/x").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/nowhere").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_FILE_READ, "/proc/self/maps").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_FILE_WRITE, "/run/atoll/limits.md").verdict, VERDICT_DENY);
+}
+
+static void malformed_subjects_are_denied(void **state)
+{
+	static const char *const bad[] = { "", "etc", "./etc", "/etc/", "//etc", "/etc//x", "/etc/./x", "/etc/../etc/x", "/etc/x/..", "/." };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (ask_path(ACTION_FILE_READ, bad[i]).verdict != VERDICT_DENY)
+			fail_msg("\"%s\" was not denied", bad[i]);
+	assert_int_equal(ask_path(ACTION_FILE_READ, NULL).verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_KIND_COUNT, "/etc").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path((enum action_kind)77, "/etc").verdict, VERDICT_DENY);
+}
+
+static enum verdict run(const char *program, const char *const *argv)
+{
+	return policy_decide(&policy, &(struct action){ .kind = ACTION_EXEC, .subject = program, .argv = argv }).verdict;
+}
+
+static void exec_verdicts(void **state)
+{
+	static const char *const git_push[] = { "git", "push", "origin/main", "--force", NULL };
+	static const char *const git_log[] = { "git", "log", NULL };
+
+	assert_int_equal(run("/usr/bin/ls", NULL), VERDICT_ALLOW);
+	assert_int_equal(run("/usr/bin/sudo", NULL), VERDICT_DENY);
+	assert_int_equal(run("/usr/bin/sudoedit", NULL), VERDICT_ALLOW);
+	assert_int_equal(run("/usr/local/bin/nc", NULL), VERDICT_DENY);
+	assert_int_equal(run("/usr/bin/git", git_push), VERDICT_ASK);
+	assert_int_equal(run("/usr/bin/git", git_log), VERDICT_ALLOW);
+	assert_int_equal(run("/usr/bin/sudo", git_push), VERDICT_DENY);
+	assert_int_equal(run("/home/u/p/bin/x", NULL), VERDICT_DENY);
+	assert_int_equal(run("/home/u/p/x", NULL), VERDICT_ALLOW);
+	assert_int_equal(run("/nowhere/x", NULL), VERDICT_DENY);
+	policy.exec_new_binaries = false;
+	assert_int_equal(run("/home/u/p/x", NULL), VERDICT_DENY);
+	assert_int_equal(run("/home/u/x", NULL), VERDICT_DENY);
+	assert_int_equal(run("/usr/bin/ls", NULL), VERDICT_ALLOW);
+	policy.exec_new_binaries = true;
+}
+
+static void names(void **state)
+{
+	assert_int_equal(ask_path(ACTION_ENV, "PATH").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_ENV, "LC_ALL").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_ENV, "LD_PRELOAD").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_ENV, "PATHX").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_DEVICE, "kvm").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_DEVICE, "null").verdict, VERDICT_ALLOW);
+	assert_int_equal(ask_path(ACTION_DEVICE, "mem").verdict, VERDICT_DENY);
+	assert_int_equal(ask_path(ACTION_SYSCALL, "bpf").verdict, VERDICT_DENY);
+}
+
+static void zeroed_memory_denies(void **state)
+{
+	static const struct policy zero;
+
+	for (int kind = 0; kind < ACTION_KIND_COUNT; kind++) {
+		struct decision decision = policy_decide(&zero, &(struct action){ .kind = kind, .subject = "/x" });
+
+		assert_int_equal(decision.verdict, VERDICT_DENY);
+		assert_non_null(decision.reason);
+		assert_non_null(decision.hint);
+	}
+}
+
+static void an_unsorted_policy_is_decided_too(void **state)
+{
+	struct policy unsorted = policy;
+
+	unsorted.file_exact_count = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		size_t a, b;
+
+		assert_int_equal(policy_classify(&unsorted, files[i].pattern, &a), policy_classify(&policy, files[i].pattern, &b));
+		assert_int_equal(a, b);
+	}
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return path_compare(((const struct file_rule *)a)->pattern, ((const struct file_rule *)b)->pattern);
+}
+
+/* The budget is 2 µs; the bound here is wide enough for a sanitizer on a busy machine. */
+static void ten_thousand_rules_cost_nothing(void **state)
+{
+	enum { COUNT = 10000, CALLS = 200000 };
+	struct file_rule *many = calloc(COUNT, sizeof *many);
+	uint32_t *many_parents = calloc(COUNT, sizeof *many_parents), *lengths = calloc(COUNT, sizeof *lengths);
+	struct policy large = { .files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_parents = many_parents };
+	static char paths[COUNT][48];
+	struct timespec start, end;
+	size_t rule;
+	double each;
+
+	for (size_t i = 0; i < COUNT; i++) {
+		snprintf(paths[i], sizeof paths[i], "/home/u/project/dir%zu/sub/file%zu", i % 100, i);
+		many[i] = (struct file_rule){ paths[i], i % 2 ? FILE_READ : FILE_WRITE, 0, NULL, { "x", "", 0 } };
+	}
+	qsort(many, COUNT, sizeof *many, by_path);
+	assert_int_equal(file_parents_fill(many_parents, lengths, many, COUNT, NULL), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+	for (size_t i = 0; i < CALLS; i++)
+		assert_int_not_equal(policy_classify(&large, many[i % COUNT].pattern, &rule), FILE_HIDDEN);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	each = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / CALLS;
+	print_message("%.0f ns a decision\n", each);
+	assert_true(each < 20000);
+	free(many);
+	free(many_parents);
+	free(lengths);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_most_specific_path_decides),
+		cmocka_unit_test(file_verdicts),
+		cmocka_unit_test(malformed_subjects_are_denied),
+		cmocka_unit_test(exec_verdicts),
+		cmocka_unit_test(names),
+		cmocka_unit_test(zeroed_memory_denies),
+		cmocka_unit_test(an_unsorted_policy_is_decided_too),
+		cmocka_unit_test(ten_thousand_rules_cost_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, sort, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/num.h"
+#include "policy/describe-text.h"
+#include "policy/describe.h"
+
+static void says_what_may_be_done(void **state)
+{
+	static const struct file_plan_entry plan[] = {
+		{ "/home/u/\033[31mp", FILE_WRITE, 0, 0 },
+		{ "/usr", FILE_READ, 0, 0 },
+	};
+	struct policy policy = { .name = "medium", .level = TRUST_MEDIUM, .file_plan = plan, .file_plan_count = 2 };
+	cleanup_buf struct buf out;
+	const char *text;
+
+	for (size_t i = 0; i < RESOURCE_COUNT; i++)
+		policy.limits[i].value = NUM_UNLIMITED;
+	policy.limits[RESOURCE_MEMORY].value = 1 << 30;
+	buf_init(&out, 1 << 16);
+	assert_int_equal(policy_describe(&policy, &out), 0);
+	text = buf_text(&out);
+	assert_non_null(strstr(text, "`/usr`"));
+	assert_non_null(strstr(text, "no other network"));
+	assert_non_null(strstr(text, "1GiB"));
+	assert_non_null(strstr(text, "cannot be executed"));
+	assert_non_null(strstr(text, "denials.jsonl"));
+	assert_null(strstr(text, "CPU time"));
+	assert_null(strchr(text, '\033'));
+}
+
+static void a_full_buffer_is_an_error(void **state)
+{
+	struct policy policy = { .name = "medium" };
+	cleanup_buf struct buf out;
+
+	buf_init(&out, 100);
+	assert_int_equal(policy_describe(&policy, &out), -ENOBUFS);
+}
+
+static void limits_as_text(void **state)
+{
+	char text[32];
+
+	limit_to_text(RESOURCE_CPUS, 1500, text);
+	assert_string_equal(text, "1.5");
+	limit_to_text(RESOURCE_CPUS, 250, text);
+	assert_string_equal(text, "0.25");
+	limit_to_text(RESOURCE_CPUS, 2000, text);
+	assert_string_equal(text, "2");
+	limit_to_text(RESOURCE_CPUS, 1005, text);
+	assert_string_equal(text, "1.005");
+	limit_to_text(RESOURCE_CPUS, NUM_UNLIMITED, text);
+	assert_string_equal(text, "unlimited");
+	limit_to_text(RESOURCE_WALL_MS, 5400000, text);
+	assert_string_equal(text, "1h30m");
+	limit_to_text(RESOURCE_MEMORY, 4ULL << 30, text);
+	assert_string_equal(text, "4GiB");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_may_be_done),
+		cmocka_unit_test(a_full_buffer_is_an_error),
+		cmocka_unit_test(limits_as_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

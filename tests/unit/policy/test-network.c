@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "policy/decide-net.h"
+
+static const uint16_t https[] = { 443 };
+static const char *const post[] = { "POST", NULL }, *const v1[] = { "/v1/**", NULL };
+static const struct http_rule http[] = { { post, v1, { "http", "p.yaml", 1 } } };
+static const char *const except[] = { "bad.example.org", NULL };
+/* Sorted by net_host_compare(): "*.example.org" by ".example.org". */
+static const struct net_rule rules[] = {
+	{ .verdict = VERDICT_DENY, .host = "*.evil.example.org", .origin = { "network.deny[0]", "p.yaml", 2 } },
+	{ .verdict = VERDICT_ALLOW, .host = "*.example.org", .except = except, .origin = { "network.allow[0]", "p.yaml", 1 } },
+	{ .verdict = VERDICT_ALLOW, .host = "allowed.com", .ports = https, .port_count = 1, .origin = { "network.allow[1]", "p.yaml", 3 } },
+	{ .verdict = VERDICT_ALLOW, .host = "api.com", .ports = https, .port_count = 1, .http = http, .http_count = 1,
+	  .origin = { "network.allow[2]", "p.yaml", 4 } },
+	{ .verdict = VERDICT_ASK, .host = "ask.com", .origin = { "network.ask[0]", "p.yaml", 5 } },
+	{ .verdict = VERDICT_ALLOW, .cidr = "10.1.0.0/16", .origin = { "network.allow[3]", "p.yaml", 6 } },
+	{ .verdict = VERDICT_DENY, .cidr = "169.254.0.0/16", .origin = { "network.deny[1]", "p.yaml", 7 } },
+	{ .verdict = VERDICT_ALLOW, .cidr = "64:ff9b::/96", .origin = { "network.allow[4]", "p.yaml", 8 } },
+};
+static const struct policy policy = {
+	.network = rules, .network_count = ARRAY_SIZE(rules), .network_exact_count = 5, .network_mode = NETWORK_GATE,
+};
+
+static enum verdict connect_to(const char *host, uint16_t port)
+{
+	return policy_decide(&policy, &(struct action){ .kind = ACTION_NET_CONNECT, .subject = host, .port = port }).verdict;
+}
+
+static void hosts(void **state)
+{
+	static const struct {
+		const char *host;
+		uint16_t port;
+		enum verdict verdict;
+	} rows[] = {
+		{ "allowed.com", 443, VERDICT_ALLOW },
+		{ "ALLOWED.com", 443, VERDICT_ALLOW },
+		{ "allowed.com", 80, VERDICT_DENY },
+		{ "evilallowed.com", 443, VERDICT_DENY },
+		{ "allowed.com.evil.com", 443, VERDICT_DENY },
+		{ "allowed.com.", 443, VERDICT_DENY },
+		{ "user@allowed.com", 443, VERDICT_DENY },
+		{ "allowed.com%00", 443, VERDICT_DENY },
+		{ "a.example.org", 22, VERDICT_ALLOW },
+		{ "a.b.example.org", 22, VERDICT_ALLOW },
+		{ "example.org", 22, VERDICT_DENY },
+		{ "xexample.org", 22, VERDICT_DENY },
+		{ "bad.example.org", 22, VERDICT_DENY },
+		{ "x.evil.example.org", 22, VERDICT_DENY },
+		{ "ask.com", 1, VERDICT_ASK },
+		{ "10.1.2.3", 1, VERDICT_ALLOW },
+		{ "::ffff:10.1.2.3", 1, VERDICT_ALLOW },
+		{ "10.2.2.3", 1, VERDICT_DENY },
+		{ "0x0a.1.2.3", 1, VERDICT_DENY },
+		{ "167838211", 1, VERDICT_DENY },
+		{ "012.1.2.3", 1, VERDICT_DENY },
+		{ "169.254.169.254", 80, VERDICT_DENY },
+		{ "::ffff:169.254.169.254", 80, VERDICT_DENY },
+		/* NAT64: the allowed prefix must not lead to a denied address. */
+		{ "64:ff9b::1.2.3.4", 80, VERDICT_ALLOW },
+		{ "64:ff9b::169.254.169.254", 80, VERDICT_DENY },
+		{ "2002:a9fe:a9fe::", 80, VERDICT_DENY },
+		{ "127.0.0.1", 80, VERDICT_ALLOW },
+		{ "localhost", 80, VERDICT_ALLOW },
+		{ "other.com", 443, VERDICT_DENY },
+		{ "", 443, VERDICT_DENY },
+		{ "a..com", 443, VERDICT_DENY },
+		{ "-a.com", 443, VERDICT_DENY },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (connect_to(rows[i].host, rows[i].port) != rows[i].verdict)
+			fail_msg("%s:%u is %s", rows[i].host, rows[i].port, verdict_names[connect_to(rows[i].host, rows[i].port)]);
+}
+
+static void names_are_not_resolved_before_they_are_allowed(void **state)
+{
+	struct action dns = { .kind = ACTION_NET_DNS, .subject = "secret.evil.com" };
+
+	assert_int_equal(policy_decide(&policy, &dns).verdict, VERDICT_DENY);
+	dns.subject = "allowed.com";
+	assert_int_equal(policy_decide(&policy, &dns).verdict, VERDICT_ALLOW);
+}
+
+static void requests(void **state)
+{
+	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = "api.com", .port = 443, .method = "POST", .path = "/v1/messages" };
+
+	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_ALLOW);
+	request.method = "GET";
+	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_DENY);
+	request.method = "POST";
+	request.path = "/v2/x";
+	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_DENY);
+	request.path = NULL;
+	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_DENY);
+}
+
+static void no_rules_are_no_network(void **state)
+{
+	static const struct policy empty = { .network_mode = NETWORK_NONE };
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "example.org", .port = 443 };
+	struct decision decision = policy_decide(&empty, &action);
+
+	assert_int_equal(decision.verdict, VERDICT_DENY);
+	assert_string_equal(decision.rule.id, "network.default");
+}
+
+static void texts_of_rules(void **state)
+{
+	assert_true(net_host_is_valid("*.example.org"));
+	assert_true(net_host_is_valid("xn--bcher-kva.example"));
+	assert_false(net_host_is_valid("*"));
+	assert_false(net_host_is_valid("a.*.org"));
+	assert_false(net_host_is_valid("Example.org"));
+	assert_false(net_host_is_valid("1.2.3.4"));
+	assert_true(net_cidr_is_valid("10.0.0.0/8"));
+	assert_true(net_cidr_is_valid("fd00::/8"));
+	assert_true(net_cidr_is_valid("0.0.0.0/0"));
+	assert_false(net_cidr_is_valid("10.0.0.1/8"));
+	assert_false(net_cidr_is_valid("10.0.0.0/33"));
+	assert_false(net_cidr_is_valid("10.0.0.0"));
+	assert_false(net_cidr_is_valid("x/8"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hosts),
+		cmocka_unit_test(names_are_not_resolved_before_they_are_allowed),
+		cmocka_unit_test(requests),
+		cmocka_unit_test(no_rules_are_no_network),
+		cmocka_unit_test(texts_of_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

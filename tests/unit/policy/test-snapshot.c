@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "policy/decide.h"
+#include "policy/snapshot-format.h"
+#include "policy/snapshot.h"
+
+static const char *const except[] = { "/usr/src", NULL };
+static const struct file_rule files[] = {
+	{ "/home/u/p", FILE_WRITE, 0, NULL, { "files.write[0]", "/p.yaml", 5 } },
+	{ "/usr", FILE_READ, FILE_OPTIONAL, except, { "files.read[0]", "/p.yaml", 3 } },
+	{ "/**/.env", FILE_MASK, FILE_GLOB, NULL, { "files.mask[0]", "/p.yaml", 4 } },
+};
+static const struct file_plan_entry plan[] = {
+	{ "/home/u/p", FILE_WRITE, 0, 0 },
+	{ "/usr", FILE_READ, FILE_OPTIONAL, 1 },
+};
+static const struct path_rule asks[] = { { "/home/u/p/ask", 0, NULL, { "files.ask[0]", "/p.yaml", 6 } } };
+static const uint16_t ports[] = { 443, 8443 };
+static const char *const methods[] = { "GET", "POST", NULL }, *const paths[] = { "/v1/**", NULL };
+static const struct http_rule http[] = { { methods, paths, { "network.allow[0].http[0]", "/p.yaml", 8 } } };
+static const struct net_rule network[] = {
+	{ .verdict = VERDICT_ALLOW, .host = "api.example.org", .ports = ports, .port_count = 2, .http = http, .http_count = 1,
+	  .inject_header = "x-api-key", .inject_secret = "key", .origin = { "network.allow[0]", "/p.yaml", 7 } },
+	{ .verdict = VERDICT_DENY, .cidr = "10.0.0.0/8", .origin = { "network.deny[0]", "/p.yaml", 9 } },
+};
+static const char *const argv[] = { "git", "push", "**", NULL };
+static const struct exec_rule exec[] = {
+	{ VERDICT_DENY, "/usr/bin/sudo", 0, NULL, NULL, { "exec.deny[0]", "/p.yaml", 10 } },
+	{ VERDICT_ASK, NULL, 0, argv, NULL, { "exec.ask[0]", "/p.yaml", 11 } },
+};
+static const struct env_pass pass[] = { { "PATH", { "env.pass[0]", "/p.yaml", 12 } } };
+static const struct env_set set[] = { { "CI", "1", { "env.set[0]", "/p.yaml", 13 } } };
+static const struct device_rule devices[] = { { "kvm", { "devices[0]", "/p.yaml", 14 } } };
+static const struct unenforced unenforced[] = { { "network.allow", { "network.allow[0]", "/p.yaml", 7 } } };
+static const struct policy policy = {
+	.name = "test", .level = TRUST_HIGH, .project = "/home/u/p", .home = "/home/u",
+	.files = files, .file_count = 3, .file_exact_count = 2, .file_plan = plan, .file_plan_count = 2,
+	.file_asks = asks, .file_ask_count = 1, .protects = asks, .protect_count = 1,
+	.network_mode = NETWORK_GATE, .network_default = VERDICT_ASK,
+	.network_default_origin = { "network.default", "/p.yaml", 2 },
+	.network = network, .network_count = 2, .network_exact_count = 1, .network_total_bytes = 1 << 30,
+	.exec = exec, .exec_count = 2, .exec_exact_count = 1, .exec_new_binaries = true,
+	.limits = { [RESOURCE_MEMORY] = { 4096, { "resources.memory", "/p.yaml", 15 } } },
+	.env_pass = pass, .env_pass_count = 1, .env_set = set, .env_set_count = 1, .devices = devices, .device_count = 1,
+	.data_secrets = DATA_MASK, .audit_files = AUDIT_WRITES, .audit_exec = AUDIT_ALL, .degrade = 1u << WALL_MASK_LATE,
+	.unenforced = unenforced, .unenforced_count = 1,
+};
+static const struct snapshot_source sources[] = {
+	{ "/p.yaml", 1, 1, 2, 3, 4, 5 },
+	{ "/missing.yaml", 0, 0, 0, 0, 0, 0 },
+};
+static struct buf stored;
+
+static int store(void **state)
+{
+	buf_init(&stored, SNAPSHOT_SIZE_MAX);
+	return snapshot_store(&stored, &policy, sources, 2);
+}
+
+static int forget(void **state)
+{
+	buf_done(&stored);
+	return 0;
+}
+
+static void check_rules(const struct policy *p)
+{
+	assert_int_equal(p->file_count, 3);
+	assert_string_equal(p->files[1].pattern, "/usr");
+	assert_string_equal(p->files[1].except[0], "/usr/src");
+	assert_null(p->files[1].except[1]);
+	assert_null(p->files[0].except);
+	assert_string_equal(p->files[2].origin.id, "files.mask[0]");
+	assert_int_equal(p->files[2].origin.line, 4);
+	assert_int_equal(p->file_plan_count, 2);
+	assert_int_equal(p->file_plan[1].rule, 1);
+	assert_int_equal(p->network_count, 2);
+	assert_string_equal(p->network[0].host, "api.example.org");
+	assert_null(p->network[0].cidr);
+	assert_int_equal(p->network[0].port_count, 2);
+	assert_int_equal(p->network[0].ports[1], 8443);
+	assert_string_equal(p->network[0].http[0].methods[1], "POST");
+	assert_string_equal(p->network[0].http[0].paths[0], "/v1/**");
+	assert_string_equal(p->network[1].cidr, "10.0.0.0/8");
+	assert_string_equal(p->exec[1].argv[2], "**");
+	assert_null(p->exec[1].program);
+}
+
+static void loads_what_was_stored(void **state)
+{
+	cleanup_snapshot struct snapshot *snapshot = NULL;
+	const struct snapshot_source *loaded;
+	const struct policy *p;
+	size_t count;
+
+	assert_int_equal(snapshot_load(&snapshot, stored.bytes, stored.size), 0);
+	p = snapshot_policy(snapshot);
+	assert_string_equal(p->name, "test");
+	assert_int_equal(p->level, TRUST_HIGH);
+	assert_string_equal(p->home, "/home/u");
+	check_rules(p);
+	assert_int_equal(p->network_default, VERDICT_ASK);
+	assert_int_equal(p->network_total_bytes, 1 << 30);
+	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
+	assert_int_equal(p->data_secrets, DATA_MASK);
+	assert_int_equal(p->degrade, 1u << WALL_MASK_LATE);
+	assert_true(p->exec_new_binaries);
+	assert_string_equal(p->env_set[0].value, "1");
+	assert_string_equal(p->devices[0].name, "kvm");
+	assert_string_equal(p->unenforced[0].what, "network.allow");
+	loaded = snapshot_sources(snapshot, &count);
+	assert_int_equal(count, 2);
+	assert_string_equal(loaded[1].path, "/missing.yaml");
+	assert_int_equal(loaded[1].exists, 0);
+	assert_int_equal(loaded[0].ctime_ns, 5);
+}
+
+static void storing_again_gives_the_same_bytes(void **state)
+{
+	cleanup_snapshot struct snapshot *snapshot = NULL;
+	cleanup_buf struct buf again;
+	const struct snapshot_source *loaded;
+	size_t count;
+
+	buf_init(&again, SNAPSHOT_SIZE_MAX);
+	assert_int_equal(snapshot_load(&snapshot, stored.bytes, stored.size), 0);
+	loaded = snapshot_sources(snapshot, &count);
+	assert_int_equal(snapshot_store(&again, snapshot_policy(snapshot), loaded, count), 0);
+	assert_int_equal(again.size, stored.size);
+	assert_memory_equal(again.bytes, stored.bytes, stored.size);
+}
+
+static void every_cut_is_refused(void **state)
+{
+	for (size_t size = 0; size < stored.size; size++) {
+		cleanup_free void *copy = malloc(size ? size : 1);
+		struct snapshot *snapshot;
+
+		memcpy(copy, stored.bytes, size);
+		assert_int_equal(snapshot_load(&snapshot, copy, size), -EBADMSG);
+	}
+}
+
+/* One byte at a time is set to each of a few values: refused, or safe to decide with. */
+static void damaged_bytes_are_refused_or_harmless(void **state)
+{
+	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
+	cleanup_free uint8_t *copy = malloc(stored.size);
+	size_t refused = 0;
+
+	memcpy(copy, stored.bytes, stored.size);
+	for (size_t i = 0; i < stored.size; i++) {
+		for (size_t v = 0; v < ARRAY_SIZE(values); v++) {
+			cleanup_snapshot struct snapshot *snapshot = NULL;
+			struct action action = { .kind = ACTION_FILE_WRITE, .subject = "/home/u/p/x/.env" };
+
+			copy[i] = values[v];
+			if (snapshot_load(&snapshot, copy, stored.size) < 0)
+				refused++;
+			else
+				assert_non_null(policy_decide(snapshot_policy(snapshot), &action).reason);
+		}
+		copy[i] = stored.bytes[i];
+	}
+	assert_true(refused > stored.size);
+}
+
+static void another_version_is_refused(void **state)
+{
+	cleanup_free uint8_t *copy = malloc(stored.size);
+	struct snapshot *snapshot;
+
+	memcpy(copy, stored.bytes, stored.size);
+	((struct snapshot_header *)copy)->version++;
+	assert_int_equal(snapshot_load(&snapshot, copy, stored.size), -EBADMSG);
+	assert_int_equal(snapshot_load(&snapshot, copy, (size_t)SNAPSHOT_SIZE_MAX + 1), -EFBIG);
+}
+
+/* Rules out of order would be decided wrongly: the loader must not let them through. */
+static void unsorted_rules_are_refused(void **state)
+{
+	cleanup_free uint8_t *copy = malloc(stored.size);
+	struct snapshot_file *records, swapped;
+	struct snapshot *snapshot;
+
+	memcpy(copy, stored.bytes, stored.size);
+	records = (void *)(copy + ((struct snapshot_header *)copy)->sections[SECTION_FILES].offset);
+	swapped = records[0];
+	records[0] = records[1];
+	records[1] = swapped;
+	assert_int_equal(snapshot_load(&snapshot, copy, stored.size), -EBADMSG);
+}
+
+static void a_thousand_rules_load_at_once(void **state)
+{
+	enum { COUNT = 1000, ROUNDS = 200 };
+	struct file_rule *many = calloc(COUNT, sizeof *many);
+	struct policy large = { .files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_plan = plan, .file_plan_count = 2 };
+	static char text[COUNT][64], ids[COUNT][32];
+	struct timespec start, end;
+	cleanup_buf struct buf bytes;
+	double each;
+
+	buf_init(&bytes, SNAPSHOT_SIZE_MAX);
+	for (size_t i = 0; i < COUNT; i++) {
+		snprintf(text[i], sizeof text[i], "/home/user/work/project/dir/file%04zu", i);
+		snprintf(ids[i], sizeof ids[i], "files.read[%zu]", i);
+		many[i] = (struct file_rule){ text[i], FILE_READ, 0, NULL, { ids[i], "/p.yaml", 1 } };
+	}
+	assert_int_equal(snapshot_store(&bytes, &large, NULL, 0), 0);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (size_t i = 0; i < ROUNDS; i++) {
+		cleanup_snapshot struct snapshot *snapshot = NULL;
+
+		assert_int_equal(snapshot_load(&snapshot, bytes.bytes, bytes.size), 0);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	each = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / ROUNDS;
+	print_message("%.1f us for 1000 rules (%zu bytes)\n", each / 1000, bytes.size);
+	assert_true(each < 5e6);
+	free(many);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loads_what_was_stored),
+		cmocka_unit_test(storing_again_gives_the_same_bytes),
+		cmocka_unit_test(every_cut_is_refused),
+		cmocka_unit_test(damaged_bytes_are_refused_or_harmless),
+		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(unsorted_rules_are_refused),
+		cmocka_unit_test(a_thousand_rules_load_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, store, forget);
+}
