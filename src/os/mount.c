@@ -64,7 +64,7 @@ int mount_attach(int mount_fd, int target_fd)
 
 bool mount_is_root(int fd)
 {
-	/* struct statx: musl 1.2.3 has none, and <linux/stat.h> repeats its macros. The attributes are the second word. */
+	/* struct statx by words: musl 1.2.3 has none, and <linux/stat.h> repeats its macros. */
 	enum { ATTRIBUTES = 1, WORDS = 256 / 8, MOUNT_ROOT = 0x2000 };
 	uint64_t words[WORDS] = { 0 };
 

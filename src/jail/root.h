@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Inside jail/ only: the new root while it is being filled. targets.c knows where mounts go, special.c
+ * makes /proc and /dev, mounts.c all else. Runs in the child: no allocation, async-signal-safe.
+ */
+
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "jail/job.h"
+#include "os/landlock.h"
+
+enum {
+	ROOT_PRIVATE_MAX = 64,
+	ROOT_INSIDE = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+	ROOT_READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
+	/* Everything but device nodes. */
+	ROOT_WRITE = LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE |
+		     LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SOCK | LANDLOCK_MAKE_FIFO |
+		     LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
+};
+
+struct root {
+	struct jail_job *job;
+	int fd;                                  /* of the new root's mount */
+	int ruleset_fd, abi;
+	dev_t private_devices[ROOT_PRIVATE_MAX]; /* file systems in which names may be made; [0] is the root's */
+	size_t private_count;
+	int mask_file, mask_directory;           /* mode 0, in the root, unlinked at the end */
+	struct err *err;
+};
+
+/* Fills root->err for this mount with "WHAT TARGET (RULE): ERRNO" and returns r. */
+int root_fail(struct root *root, const struct jail_mount *mount, int r, const char *what);
+
+/* A Landlock rule, where there is a ruleset. */
+int root_allow(struct root *root, int fd, bool is_directory, uint64_t rights) MUST_USE;
+
+/* Whether fd lies in a file system of the sandbox's own, and the entry of one more. */
+bool root_is_private(const struct root *root, int fd);
+int root_add_private(struct root *root, int fd) MUST_USE;
+
+/* 1, 0 or -errno. */
+int root_is_directory(int fd) MUST_USE;
+
+/* The directory that holds a target, made where that is private; *ret_name: its last component. O_PATH fd or -errno. */
+int root_open_parent(struct root *root, const char *target, const char **ret_name) MUST_USE;
+
+/* What to mount on: made in private file systems, its parents held in place elsewhere. O_PATH fd or -errno. */
+int root_open_target(struct root *root, const char *target, bool is_directory) MUST_USE;
+
+/* What a mask covers: the target, or what it leads to through links. O_PATH fd or -errno. */
+int root_open_masked(struct root *root, const char *target) MUST_USE;
+
+/* Attaches a detached tree at the mount's target, with its Landlock rule. 0 also where an optional one is missing. */
+int root_attach(struct root *root, const struct jail_mount *mount, int tree, uint64_t rights) MUST_USE;
+
+/* A detached tmpfs; 0 bytes or inodes: the kernel's default. The fd or -errno. */
+int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint64_t attributes) MUST_USE;
+
+/* Covers what target_fd names with nothing: mode 0 and read-only, so that no write succeeds into nowhere. */
+int root_cover(struct root *root, int target_fd) MUST_USE;
+
+/* JAIL_PROC and JAIL_DEV. */
+int root_mount_proc(struct root *root, const struct jail_mount *mount) MUST_USE;
+int root_mount_dev(struct root *root, const struct jail_mount *mount) MUST_USE;

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "jail/root.h"
+#include "os/fd.h"
+#include "os/mount.h"
+#include "os/path.h"
+
+/* ---- /proc ---- */
+
+/*
+ * What stands in /proc besides the processes belongs to the host's root, whom no sandbox has mapped, and asks for
+ * capabilities that no sandbox has: irq, bus, timer_list, kallsyms' addresses and their like are closed by their
+ * modes. Mounts, at 12 µs each, are the second wall where most is at stake, and the only one for keys, which
+ * shows the user's own. The rest of /proc stays writable for /proc/self (oom_score_adj, comm, mem for debuggers and
+ * JITs): no Landlock rule can name the directories of processes that do not exist yet.
+ */
+static const char *const proc_read_only[] = { "sys", "sysrq-trigger" };
+static const char *const proc_masked[] = { "kcore", "keys" };
+
+static int proc_restrict(struct root *root, int proc)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(proc_read_only); i++) {
+		cleanup_fd int target = path_open2(proc, proc_read_only[i], O_PATH, 0, ROOT_INSIDE);
+		cleanup_fd int tree = FD_NONE;
+		int r;
+
+		if (target == -ENOENT)
+			continue;
+		r = target < 0 ? target : (tree = mount_clone(target, "", false));
+		if (r >= 0)
+			r = mount_seal(tree, false,
+				       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+				       FD_NONE);
+		if (r >= 0)
+			r = mount_attach(tree, target);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(proc_masked); i++) {
+		cleanup_fd int target = path_open2(proc, proc_masked[i], O_PATH, 0, ROOT_INSIDE);
+		int r = target == -ENOENT ? 0 : target < 0 ? target : root_cover(root, target);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int root_mount_proc(struct root *root, const struct jail_mount *mount)
+{
+	cleanup_fd int proc = mount_new("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	int r;
+
+	if (proc < 0) {
+		r = root_fail(root, mount, proc, "cannot mount");
+		/* The kernel wants to see an unmasked /proc before it gives out another one (mount_too_revealing()). */
+		if (proc == -EPERM)
+			err_hint(root->err,
+				 "in a container whose /proc is masked, start the container with an unmasked one "
+					    "(podman: --security-opt unmask=ALL, docker: systempaths=unconfined)");
+		return r;
+	}
+	/* No user namespaces below this one, whatever gets past seccomp: only a capability could raise it again. */
+	if (root->job->spec->seccomp == JAIL_SECCOMP_STRICT) {
+		r = fd_write_file_at(proc, "sys/user/max_user_namespaces", "0");
+		if (r < 0)
+			return root_fail(root, mount, r, "cannot forbid user namespaces through");
+	}
+	r = root_attach(root, mount, proc, ROOT_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE);
+	if (r < 0)
+		return r;
+	r = proc_restrict(root, proc);
+	return r < 0 ? root_fail(root, mount, r, "cannot restrict") : 0;
+}
+
+/* ---- /dev ---- */
+
+static int dev_nodes(struct root *root, int dev)
+{
+	/* random gives what urandom gives since Linux 5.6: a link spares a mount. */
+	static const char *const nodes[] = { "null", "zero", "full", "urandom", "tty" };
+	cleanup_fd int host = fd_open_at(AT_FDCWD, "/dev", O_PATH | O_DIRECTORY, 0);
+
+	if (host < 0)
+		return host;
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		cleanup_fd int tree = mount_clone(host, nodes[i], false);
+		cleanup_fd int target = FD_NONE;
+		struct stat st;
+		int r;
+
+		if (tree < 0)
+			return tree;
+		if (fstat(tree, &st) < 0 || !S_ISCHR(st.st_mode))
+			return -ENODEV;
+		if (mknodat(dev, nodes[i], S_IFREG | 0444, 0) < 0)
+			return -errno;
+		target = path_open2(dev, nodes[i], O_PATH, 0, ROOT_INSIDE);
+		r = target < 0 ? target : mount_attach(tree, target);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int dev_links(int dev)
+{
+	static const char *const links[][2] = {
+		{ "random", "urandom" }, { "ptmx", "pts/ptmx" }, { "fd", "/proc/self/fd" }, { "stdin",
+											     "/proc/self/fd/0" },
+		{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (symlinkat(links[i][1], dev, links[i][0]) < 0)
+			return -errno;
+	return 0;
+}
+
+static int attach_new(int dev, const char *name, int tree)
+{
+	cleanup_fd int target = FD_NONE;
+
+	if (tree < 0)
+		return tree;
+	if (mkdirat(dev, name, 0755) < 0)
+		return -errno;
+	target = path_open2(dev, name, O_PATH | O_DIRECTORY, 0, ROOT_INSIDE);
+	return target < 0 ? target : mount_attach(tree, target);
+}
+
+static int dev_file_systems(struct root *root, const struct jail_mount *mount, int dev)
+{
+	static const struct mount_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode",
+													 "0620" } };
+	cleanup_fd int pts = FD_NONE, shm = FD_NONE;
+	int r;
+
+	pts = mount_new("devpts", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	r = attach_new(dev, "pts", pts);
+	if (r < 0)
+		return r;
+	/* Programs that make code in shared memory map it by fd; nothing is executed from here by name. */
+	shm = root_new_tmpfs(mount->size_bytes, mount->inodes, "1777", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	r = attach_new(dev, "shm", shm);
+	if (r == 0)
+		r = root_add_private(root, shm);
+	return r < 0 ? r : root_allow(root, shm, true, ROOT_READ | ROOT_WRITE);
+}
+
+/* No mount of its own: the root is read-only in the end, and so is /dev then. */
+int root_mount_dev(struct root *root, const struct jail_mount *mount)
+{
+	cleanup_fd int dev = root_open_target(root, mount->target, true);
+	int r = dev;
+
+	if (r >= 0)
+		r = dev_nodes(root, dev);
+	if (r == 0)
+		r = dev_links(dev);
+	if (r == 0)
+		r = dev_file_systems(root, mount, dev);
+	if (r == 0)
+		r = root_allow(root, dev, true,
+			       ROOT_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_IOCTL_DEV);
+	return r < 0 ? root_fail(root, mount, r, "cannot build") : 0;
+}
