@@ -141,6 +141,9 @@ static void hog_is_killed(void (*act)(size_t))
 	assert_int_equal(limit_group_usage(group, 1, &usage), 0);
 	assert_true(usage.oom_kills >= 1);
 	assert_true(usage.memory_peak_bytes >= 40 * MIB && usage.memory_peak_bytes <= 49 * MIB);
+	/* The kernel tells of a burst of changes again some ms later; then it is quiet. */
+	for (int i = 0; i < 50 && is_readable(event_fd, 20); i++)
+		assert_int_equal(limit_group_usage(group, 1, &usage), 0);
 	assert_false(is_readable(event_fd, 0));
 	assert_false(board->ready);
 	done();
@@ -269,6 +272,7 @@ static void cpu_quota_holds(void **state)
 
 static void cpu_time_is_complete(void (*act)(size_t))
 {
+	uint64_t start_ns, wall_ns;
 	struct limit_usage usage;
 
 	make(NUM_UNLIMITED, NUM_UNLIMITED, 30);
@@ -276,13 +280,15 @@ static void cpu_time_is_complete(void (*act)(size_t))
 		done();
 		skip_because("no cgroup counts CPU time here");
 	}
+	start_ns = clock_monotonic_ns();
 	guest = guest_start(group, GUEST_NO_NAMESPACES, act, 500);
 	guest_wait(guest);
+	wall_ns = clock_monotonic_ns() - start_ns;
 	guest = 0;
 	assert_true(board->ready);
 	assert_int_equal(limit_group_usage(group, 0, &usage), 0);
 	assert_true(usage.cpu_ns >= 490000000);
-	assert_true(usage.cpu_ns <= 900000000);
+	assert_true(usage.cpu_ns <= wall_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	done();
 }
 
@@ -496,8 +502,9 @@ static void supervision_counts_cpu_time(void **state)
 {
 	make(256 * MIB, NUM_UNLIMITED, 20);
 	need_user_namespace();
-	guest = guest_start(group, GUEST_USER_PID_PROC, act_spin, 3000);
-	poll(NULL, 0, 1000);
+	guest = guest_start(group, GUEST_USER_PID_PROC, act_spin, 60000);
+	for (int i = 0; i < 200 && usage_now().cpu_ns < 200000000; i++)
+		poll(NULL, 0, 50);
 	assert_true(usage_now().cpu_ns >= 200000000);
 	assert_int_equal(limit_group_freeze(group, true), -EOPNOTSUPP);
 	assert_int_equal(limit_group_kill(group), -EOPNOTSUPP);
