@@ -182,7 +182,8 @@ static bool mount_has(const struct mount_line *mount, enum cgroup_kind kind)
 {
 	if (kind == CGROUP_V2)
 		return str_equal(mount->type, "cgroup2");
-	return str_equal(mount->type, "cgroup") && list_has(mount->options, strlen(mount->options), cgroup_kind_names[kind]);
+	return str_equal(mount->type, "cgroup") &&
+	       list_has(mount->options, strlen(mount->options), cgroup_kind_names[kind]);
 }
 
 static int load_mounts(struct cgroup_layout *layout)

@@ -47,7 +47,8 @@ void cgroup_layout_done(struct cgroup_layout *layout);
  * the part that is the topmost group that can be seen (so ancestors end there). -ENOENT: no such
  * hierarchy is mounted, or the caller's group lies outside of what is mounted.
  */
-int cgroup_layout_own(struct cgroup_layout *layout, enum cgroup_kind kind, char out[PATH_MAX], size_t *ret_top) MUST_USE;
+int cgroup_layout_own(struct cgroup_layout *layout, enum cgroup_kind kind, char out[PATH_MAX],
+		      size_t *ret_top) MUST_USE;
 
 /* Whether a v1 hierarchy has this controller (so that the v2 tree cannot have it). Reads nothing. */
 bool cgroup_layout_is_v1(const struct cgroup_layout *layout, enum cgroup_kind kind);
