@@ -253,6 +253,7 @@ int child_run(struct jail_job *job, struct err *err)
 		r = child_hardware(job, err);
 	if (r == 0 && child_await(job) < 0)
 		r = err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+	report->stage_end_ns[JAIL_STAGE_ATTACH] = clock_monotonic_ns();
 	if (r == 0)
 		r = child_descriptors(job, err);
 	if (r == 0)

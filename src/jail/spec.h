@@ -99,6 +99,7 @@ enum jail_stage {
 	JAIL_STAGE_IDS,
 	JAIL_STAGE_MOUNTS,
 	JAIL_STAGE_PIVOT,
+	JAIL_STAGE_ATTACH,                /* what the child still waited for the parent's attach() */
 	JAIL_STAGE_LANDLOCK,
 	JAIL_STAGE_EXEC,
 	JAIL_STAGE_COUNT,

@@ -17,9 +17,13 @@
 #include "os/fd.h"
 
 const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
-	[JAIL_STAGE_CLONE] = "jail.clone",   [JAIL_STAGE_IDS] = "jail.ids",
-		          [JAIL_STAGE_MOUNTS] = "jail.mounts",
-	[JAIL_STAGE_PIVOT] = "jail.pivot",   [JAIL_STAGE_LANDLOCK] = "jail.landlock", [JAIL_STAGE_EXEC] = "jail.exec",
+	[JAIL_STAGE_CLONE] = "jail.clone",
+	[JAIL_STAGE_IDS] = "jail.ids",
+	[JAIL_STAGE_MOUNTS] = "jail.mounts",
+	[JAIL_STAGE_PIVOT] = "jail.pivot",
+	[JAIL_STAGE_ATTACH] = "jail.attach",
+	[JAIL_STAGE_LANDLOCK] = "jail.landlock",
+	[JAIL_STAGE_EXEC] = "jail.exec",
 };
 
 static const struct {
