@@ -117,7 +117,7 @@ try escape "new mount and user namespaces (unshare)" unshare --user --map-root-u
 try escape "the same by clone3" python clone3
 try escape "join the namespaces of PID 1 (nsenter)" nsenter --target 1 --mount --net true
 try escape "chroot" chroot / true
-try escape "become root by a set-user-id program" sh -c 'su -c true || { command -v sudo >/dev/null && sudo -n true; }'
+try escape "become root by a set-user-id program" sh -c 'su -c true || { [ -x /usr/bin/sudo ] && sudo -n true; }'
 try escape "make a block device node" mknod .demo-disk b 8 0
 try escape "signal a process outside" python kill "$victim"
 try escape "ptrace a process outside" python ptrace "$victim"
