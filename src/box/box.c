@@ -39,7 +39,18 @@ void box_read_usage(struct box *box)
 {
 	struct limit_usage usage;
 
-	if (!box->limits || limit_group_usage(box->limits, box->init.pid, &usage) < 0)
+	int r = box->limits ? limit_group_usage(box->limits, box->init_is_gone ? 0 : box->init.pid, &usage)
+			    : -ENODATA;
+
+	if (r == -EIO && box->ended == ENDED_NOT) {
+		/* A limit was taken away from outside and cannot be put back: a wall is missing from now on.
+		 */
+		loop_remove(&box->loop, &box->limit_source);
+		err_set(box->err, ERR_WALL, EIO, "cgroup",
+			"a limit of the sandbox was removed from outside, so it was stopped");
+		box_end(box, ENDED_POLICY);
+	}
+	if (r < 0)
 		return;
 	if (usage.memory_peak_bytes < box->usage.memory_peak_bytes)
 		usage.memory_peak_bytes = box->usage.memory_peak_bytes;
@@ -95,6 +106,8 @@ static int exit_status(const struct box *box)
 	case ENDED_DISK:
 	case ENDED_OUTPUT:
 		return 137;
+	case ENDED_POLICY:
+		return 125;
 	case ENDED_STOPPED:
 		return 128 + (box->exit_signal ? box->exit_signal : SIGTERM);
 	case ENDED_SIGNAL:

@@ -14,21 +14,24 @@
 #include "limit/limit.h"
 #include "os/fd.h"
 
-enum { TIDY_TRIES = 100, TIDY_PAUSE_MS = 20 };
+enum { TIDY_TRIES = 250, TIDY_QUIET = 25, TIDY_PAUSE_MS = 20 };
 
 static bool is_other_session(const char *session, const void *context)
 {
 	return !str_equal(session, context);
 }
 
-/* The sandbox needs a moment to die before its cgroups can be removed. */
+/*
+ * The sandbox needs a moment to die before its groups can be removed, and there may be one in each hierarchy:
+ * done when for a while nothing more was found to remove.
+ */
 static void remove_cgroups(const char *session)
 {
 	struct timespec pause = { .tv_nsec = TIDY_PAUSE_MS * 1000000L };
+	int quiet = 0;
 
-	for (int i = 0; i < TIDY_TRIES; i++) {
-		if (limit_sweep(NULL, is_other_session, session) > 0)
-			return;
+	for (int i = 0; i < TIDY_TRIES && quiet < TIDY_QUIET; i++) {
+		quiet = limit_sweep(NULL, is_other_session, session) > 0 ? 0 : quiet + 1;
 		nanosleep(&pause, NULL);
 	}
 }
@@ -64,10 +67,10 @@ static void guard(int pipe_fd, const struct guardian_task *task)
 	while (n < 0 && errno == EINTR);
 	if (n > 0)
 		return;
-	remove_cgroups(task->session);
 	if (task->socket_path[0])
 		unlink(task->socket_path);
 	record_loss(task);
+	remove_cgroups(task->session);
 }
 
 static void become_guardian(int pipe_fd, const struct guardian_task *task)
