@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
@@ -28,12 +29,12 @@ static const struct option options[] = {
 
 const struct cmd_options cmd_ps_options = { options, ARRAY_SIZE(options) };
 
-/* "lost": its box died without a word, so the record was never closed. */
+/* "lost": its box died without a word; the record was closed by its guardian, or by nobody. */
 static const char *state_of(const struct session_record *record)
 {
 	if (record->is_live)
 		return "running";
-	return record->ended_ns ? "ended" : "lost";
+	return record->ended_ns && !str_equal(record->ended, "lost") ? "ended" : "lost";
 }
 
 static void put_json_time(struct json *json, const char *key, uint64_t ns)
