@@ -52,6 +52,16 @@ static int child_network(const struct jail_job *job, struct err *err)
 
 	if (job->namespaces & CLONE_NEWNET)
 		r = netlink_loopback_up();
+	/* The first act that needs a capability: Ubuntu's AppArmor gives out user namespaces, but without any. */
+	if (r == -EPERM || r == -EACCES) {
+		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS],
+			"the user namespace has no capabilities (the loopback interface stays down: %s)",
+				err_errno_name(-r));
+		err_hint(err,
+			 "a security module restricts user namespaces here (AppArmor on Ubuntu does): install atoll's "
+			      "profile, see `atoll doctor`");
+		return r;
+	}
 	if (r < 0)
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
 			       err_errno_name(-r));
