@@ -17,7 +17,7 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks;
-	size_t size;      /* of all blocks */
+	size_t size; /* of all blocks */
 	bool has_failed;
 };
 

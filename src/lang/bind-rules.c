@@ -11,7 +11,8 @@
 /* The lists of rules: files, network, exec. Each item is a text, or a mapping that says more. */
 
 /* The path of a rule in *ret_pattern; NULL where the text means nothing or is wrong (then it is said). */
-static const char *resolve(struct binder *binder, const struct node *node, enum pattern_kind kind, struct pattern *ret_pattern)
+static const char *resolve(struct binder *binder, const struct node *node, enum pattern_kind kind,
+			   struct pattern *ret_pattern)
 {
 	const char *problem = pattern_resolve(binder->arena, &binder->scope, kind, node->text, ret_pattern);
 
@@ -47,7 +48,8 @@ static void bind_file_path(struct binder *binder, const struct key *key, const s
 
 	file->from.text = node->text;
 	file->from.place = node->place;
-	file->pattern = resolve(binder, node, file->class == FILE_MASK ? PATTERN_ANYWHERE : PATTERN_BELOW_PROJECT, &pattern);
+	file->pattern = resolve(
+		binder, node, file->class == FILE_MASK ? PATTERN_ANYWHERE : PATTERN_BELOW_PROJECT, &pattern);
 	file->from.is_relative = pattern.is_relative;
 	file->flags |= pattern.is_glob ? FILE_GLOB : 0;
 }
@@ -179,7 +181,8 @@ static void bind_cidr(struct binder *binder, const struct key *key, const struct
 	net->from.text = net->cidr = node->text;
 	net->from.place = node->place;
 	if (!net_cidr_is_valid(node->text))
-		bind_expected(binder, node, "addresses such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
+		bind_expected(binder, node,
+			      "addresses such as 10.0.0.0/8 or fd00::/8, without bits behind the prefix");
 }
 
 static void bind_port(struct binder *binder, const struct key *key, const struct node *node)
@@ -215,7 +218,8 @@ static void bind_method(struct binder *binder, const struct key *key, const stru
 static void bind_http_path(struct binder *binder, const struct key *key, const struct node *node)
 {
 	struct draft_http *http = (struct draft_http *)binder->rule;
-	const char *problem = node->text[0] == '/' ? glob_problem(node->text) : "a path of a request begins with /";
+	const char *problem =
+		node->text[0] == '/' ? glob_problem(node->text) : "a path of a request begins with /";
 
 	if (problem)
 		diag_add(binder->diags, node->place, "\"%.80s\": %s", node->text, problem);
@@ -284,10 +288,12 @@ static void check_inject(struct binder *binder, const struct draft_net *net)
 	if (!net->inject_secret)
 		return;
 	if (net->cidr || (net->host && net->host[0] == '*'))
-		diag_add(binder->diags, net->from.place, "a secret is injected for one exact host only, not for \"%.80s\"", net->from.text);
+		diag_add(binder->diags, net->from.place,
+			 "a secret is injected for one exact host only, not for \"%.80s\"", net->from.text);
 	for (size_t i = 0; i < net->ports.count; i++)
 		if (ports[i] == 80)
-			diag_add(binder->diags, net->from.place, "a secret is not injected into plain HTTP (port 80)");
+			diag_add(binder->diags, net->from.place,
+				 "a secret is not injected into plain HTTP (port 80)");
 }
 
 static void bind_net(struct binder *binder, const struct key *key, const struct node *node)
@@ -310,11 +316,14 @@ static const struct key net_limit_keys[] = {
 };
 
 static const char *const default_names[VERDICT_COUNT] = {
-	[VERDICT_DENY] = "deny", [VERDICT_ASK] = "ask", [VERDICT_ALLOW] = "allow",
+	[VERDICT_DENY] = "deny",
+	[VERDICT_ASK] = "ask",
+	[VERDICT_ALLOW] = "allow",
 };
 
 const struct key network_keys[] = {
-	{ "default", KEY_SCALAR, bind_choice, .value = SCALAR_NETWORK_DEFAULT, .names = default_names, .name_count = VERDICT_COUNT },
+	{ "default", KEY_SCALAR, bind_choice, .value = SCALAR_NETWORK_DEFAULT, .names = default_names,
+	  .name_count = VERDICT_COUNT },
 	{ "host", KEY_SCALAR, bind_bool, .value = SCALAR_NETWORK_HOST },
 	{ "allow", KEY_LIST, bind_net, .value = VERDICT_ALLOW },
 	{ "simulate", KEY_LIST, bind_net, .value = VERDICT_SIMULATE },
@@ -332,7 +341,8 @@ static void bind_program(struct binder *binder, const struct key *key, const str
 	exec->from.text = node->text;
 	exec->from.place = node->place;
 	if (!strchr(node->text, '/')) {
-		diag_add(binder->diags, node->place, "\"%.60s\": a program is named by its path, or by \"**/%.60s\" wherever it is",
+		diag_add(binder->diags, node->place,
+			 "\"%.60s\": a program is named by its path, or by \"**/%.60s\" wherever it is",
 			 node->text, node->text);
 		return;
 	}

@@ -8,7 +8,8 @@
 
 /* Sections of single values: resources, time, data, audit; and env. */
 
-static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node, uint64_t value)
+static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
+				       uint64_t value)
 {
 	struct draft_scalar *scalar = &binder->draft->scalars[key->value];
 
@@ -33,7 +34,8 @@ static void bind_number(struct binder *binder, const struct key *key, const stru
 	else if (r < 0)
 		bind_expected(binder, node, what);
 	else if (value == 0)
-		diag_add(binder->diags, node->place, "%s cannot be 0; \"unlimited\" sets no limit", key->name);
+		diag_add(binder->diags, node->place, "%s cannot be 0; \"unlimited\" sets no limit",
+			 key->name);
 	else
 		set_scalar(binder, key, node, value);
 }
@@ -50,7 +52,8 @@ static void bind_count(struct binder *binder, const struct key *key, const struc
 
 static void bind_duration(struct binder *binder, const struct key *key, const struct node *node)
 {
-	bind_number(binder, key, node, num_parse_duration, "a time with its unit such as 90s, 15m or 2h, or \"unlimited\"");
+	bind_number(binder, key, node, num_parse_duration,
+		    "a time with its unit such as 90s, 15m or 2h, or \"unlimited\"");
 }
 
 static void bind_cpus(struct binder *binder, const struct key *key, const struct node *node)
@@ -89,14 +92,21 @@ void bind_choice(struct binder *binder, const struct key *key, const struct node
 	for (size_t i = 0; i < key->name_count; i++) {
 		size_t used = strlen(choices);
 
-		if (key->names[i] && str_format(choices + used, sizeof choices - used, "%s%s", used ? ", " : "", key->names[i]) < 0)
+		if (key->names[i] && str_format(choices + used, sizeof choices - used, "%s%s",
+						used ? ", " : "", key->names[i]) < 0)
 			break;
 	}
 	diag_add(binder->diags, node->place, "expected one of %s, found \"%.60s\"", choices, node->text);
 }
 
-#define RESOURCE(name, kind, bind) { name, KEY_SCALAR, bind, .value = SCALAR_RESOURCES + (kind) }
-#define CHOICE(name, kind, table, count) { name, KEY_SCALAR, bind_choice, .value = (kind), .names = (table), .name_count = (count) }
+#define RESOURCE(name, kind, bind)                                                                           \
+	{                                                                                                    \
+		name, KEY_SCALAR, bind, .value = SCALAR_RESOURCES + (kind)                                   \
+	}
+#define CHOICE(name, kind, table, count)                                                                     \
+	{                                                                                                    \
+		name, KEY_SCALAR, bind_choice, .value = (kind), .names = (table), .name_count = (count)      \
+	}
 
 const struct key resources_keys[] = {
 	RESOURCE("memory", RESOURCE_MEMORY, bind_size),
@@ -172,7 +182,8 @@ static void bind_set(struct binder *binder, const struct key *key, const struct 
 		}
 		for (const struct node *other = node->first; other != at; other = other->next)
 			if (other->kind == NODE_SCALAR && str_equal(other->text, at->text))
-				diag_add(binder->diags, at->place, "\"%.60s\" stands here twice; the first is in line %u", at->text,
+				diag_add(binder->diags, at->place,
+					 "\"%.60s\" stands here twice; the first is in line %u", at->text,
 					 other->place.line);
 		named = bind_add(binder, &binder->draft->env_set, sizeof *named, at);
 		if (named) {

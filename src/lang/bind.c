@@ -23,7 +23,8 @@ static void unknown_key(struct binder *binder, const struct key *keys, size_t co
 		names[i] = keys[i].name;
 	nearest = names_nearest(names, count, node->text);
 	if (nearest)
-		diag_add(binder->diags, node->place, "unknown key \"%.60s\"; did you mean \"%s\"?", node->text, nearest);
+		diag_add(binder->diags, node->place, "unknown key \"%.60s\"; did you mean \"%s\"?",
+			 node->text, nearest);
 	else
 		diag_add(binder->diags, node->place, "unknown key \"%.60s\" %s%s", node->text,
 			 binder->section[0] ? "in " : "of a policy", binder->section);
@@ -107,7 +108,8 @@ void bind_map(struct binder *binder, const struct key *keys, size_t count, const
 		if (i == count) {
 			unknown_key(binder, keys, count, at);
 		} else if (seen[i]) {
-			diag_add(binder->diags, at->place, "\"%s\" stands here twice; the first is in line %u", at->text,
+			diag_add(binder->diags, at->place,
+				 "\"%s\" stands here twice; the first is in line %u", at->text,
 				 seen[i]->place.line);
 		} else {
 			seen[i] = at;
@@ -131,7 +133,8 @@ void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const s
 	struct draft_rule *rule;
 
 	if (vec->count == DRAFT_RULES_MAX) {
-		diag_add(binder->diags, node->place, "too many rules; a list has at most %d", DRAFT_RULES_MAX);
+		diag_add(binder->diags, node->place, "too many rules; a list has at most %d",
+			 DRAFT_RULES_MAX);
 		return NULL;
 	}
 	rule = vec_add(binder->arena, vec, item_size);
@@ -141,7 +144,8 @@ void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const s
 	rule->is_shipped = binder->is_shipped;
 	rule->text = "";
 	if (binder->section[0])
-		rule->id = arena_format(binder->arena, "%s.%s[%zu]", binder->section, binder->list, binder->index);
+		rule->id = arena_format(binder->arena, "%s.%s[%zu]", binder->section, binder->list,
+					binder->index);
 	else
 		rule->id = arena_format(binder->arena, "%s[%zu]", binder->list, binder->index);
 	return rule;
@@ -150,7 +154,8 @@ void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const s
 static void bind_version(struct binder *binder, const struct key *key, const struct node *node)
 {
 	if (!str_equal(node->text, "1"))
-		diag_add(binder->diags, node->place, "this is schema \"%.20s\"; this atoll reads schema 1", node->text);
+		diag_add(binder->diags, node->place, "this is schema \"%.20s\"; this atoll reads schema 1",
+			 node->text);
 }
 
 static void bind_named(struct binder *binder, const struct key *key, const struct node *node)
@@ -187,8 +192,8 @@ static void bind_degrade(struct binder *binder, const struct key *key, const str
 	if (names_find(wall_names, WALL_COUNT, node->text) >= 0)
 		bind_named(binder, key, node);
 	else
-		diag_add(binder->diags, node->place, "\"%.60s\" is no wall%s%s%s", node->text, nearest ? "; did you mean \"" : "",
-			 nearest ? nearest : "", nearest ? "\"?" : "");
+		diag_add(binder->diags, node->place, "\"%.60s\" is no wall%s%s%s", node->text,
+			 nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
 static void bind_section(struct binder *binder, const struct key *key, const struct node *node)
@@ -233,5 +238,6 @@ void bind_policy(struct binder *binder, const struct node *root)
 	for (const struct node *at = root->first; at; at = at->next)
 		has_version |= at->kind == NODE_SCALAR && str_equal(at->text, "atoll");
 	if (!has_version)
-		diag_add(binder->diags, root->place, "the key \"atoll\" is missing; a policy begins with \"atoll: 1\"");
+		diag_add(binder->diags, root->place,
+			 "the key \"atoll\" is missing; a policy begins with \"atoll: 1\"");
 }

@@ -16,19 +16,19 @@ struct binder {
 	struct draft *draft;
 	struct pattern_scope scope;
 	bool is_shipped;
-	const char *section;     /* the mapping that is being read: "files"; "" at the top */
-	const char *list;        /* the list in it, and where in the list: for rule ids */
+	const char *section; /* the mapping that is being read: "files"; "" at the top */
+	const char *list;    /* the list in it, and where in the list: for rule ids */
 	size_t index;
 	struct draft_rule *rule; /* the rule that is being read: the first member of its own type */
 };
 
 enum key_kind {
-	KEY_SCALAR,   /* bind() gets the scalar */
-	KEY_LIST,     /* bind() gets each item */
-	KEY_SCALARS,  /* bind() gets each item, all of them scalars */
+	KEY_SCALAR,	 /* bind() gets the scalar */
+	KEY_LIST,	 /* bind() gets each item */
+	KEY_SCALARS,	 /* bind() gets each item, all of them scalars */
 	KEY_ONE_OR_MORE, /* a scalar, or a list of scalars */
-	KEY_MAP,      /* keys says what is in it; bind() is not used */
-	KEY_FREE,     /* a mapping whose keys are the user's; bind() gets the mapping */
+	KEY_MAP,	 /* keys says what is in it; bind() is not used */
+	KEY_FREE,	 /* a mapping whose keys are the user's; bind() gets the mapping */
 };
 
 struct key {
@@ -37,7 +37,7 @@ struct key {
 	void (*bind)(struct binder *binder, const struct key *key, const struct node *node);
 	const struct key *keys;
 	size_t key_count;
-	int value;               /* what bind() makes of it: a file class, a scalar kind, … */
+	int value;		  /* what bind() makes of it: a file class, a scalar kind, … */
 	const char *const *names; /* of a choice */
 	size_t name_count;
 };

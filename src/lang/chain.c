@@ -16,8 +16,8 @@ enum {
 
 /* tests/unit/lang holds this list and policies/ together. */
 const char *const lang_shipped_names[] = {
-	"none", "low", "medium", "high", "full", "claude", "codex", "gemini", "opencode", "aider",
-	"python", "node", "rust", "go", "java", "c", NULL,
+	"none",	 "low",	   "medium", "high", "full", "claude", "codex", "gemini", "opencode",
+	"aider", "python", "node",   "rust", "go",   "java",   "c",	NULL,
 };
 
 static const char *const shipped_folders[] = { "levels", "agents", "languages" };
@@ -32,8 +32,8 @@ struct chain {
 };
 
 struct source_text {
-	const char *path;        /* in the arena */
-	char *bytes;             /* owned */
+	const char *path; /* in the arena */
+	char *bytes;	  /* owned */
 	size_t size;
 };
 
@@ -41,11 +41,12 @@ static void load_file(struct chain *chain, struct source_text *text, struct plac
 
 void draft_merge(struct arena *arena, struct draft *into, const struct draft *from)
 {
-#define MERGE(field, type)                                                      \
-	DRAFT_EACH(type, field##_item, &from->field) {                          \
-		type *copy = vec_add(arena, &into->field, sizeof *copy);        \
-		if (copy)                                                       \
-			*copy = *field##_item;                                  \
+#define MERGE(field, type)                                                                                   \
+	DRAFT_EACH(type, field##_item, &from->field)                                                         \
+	{                                                                                                    \
+		type *copy = vec_add(arena, &into->field, sizeof *copy);                                     \
+		if (copy)                                                                                    \
+			*copy = *field##_item;                                                               \
 	}
 	MERGE(files, struct draft_file)
 	MERGE(asks, struct draft_path)
@@ -63,28 +64,31 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 }
 
 /* Whether a `drop:` entry names the rule: by what it says, by its id, or by NAME:id where ids are alike. */
-static bool drop_names(const struct draft_named *drop, const struct draft_rule *rule, const char *path, const char *resolved)
+static bool drop_names(const struct draft_named *drop, const struct draft_rule *rule, const char *path,
+		       const char *resolved)
 {
 	const char *colon = strchr(drop->name, ':');
 	const char *base = path_basename(rule->place.file);
 	size_t stem = strcspn(base, ".");
 
-	if (str_equal(drop->name, rule->text) || str_equal(drop->name, rule->id) || (path && str_equal(resolved, path)))
+	if (str_equal(drop->name, rule->text) || str_equal(drop->name, rule->id) ||
+	    (path && str_equal(resolved, path)))
 		return true;
 	return colon && stem == (size_t)(colon - drop->name) && strncmp(base, drop->name, stem) == 0 &&
 	       str_equal(colon + 1, rule->id);
 }
 
-#define DROP_FROM(type, vec, path_field)                                                                \
-	do {                                                                                            \
-		type *out = (vec)->items;                                                               \
-		DRAFT_EACH(type, rule, vec) {                                                           \
-			if (drop_names(drop, &rule->from, path_field, resolved))                        \
-				dropped++;                                                              \
-			else                                                                            \
-				*out++ = *rule;                                                         \
-		}                                                                                       \
-		(vec)->count = (size_t)(out - (type *)(vec)->items);                                    \
+#define DROP_FROM(type, vec, path_field)                                                                     \
+	do {                                                                                                 \
+		type *out = (vec)->items;                                                                    \
+		DRAFT_EACH(type, rule, vec)                                                                  \
+		{                                                                                            \
+			if (drop_names(drop, &rule->from, path_field, resolved))                             \
+				dropped++;                                                                   \
+			else                                                                                 \
+				*out++ = *rule;                                                              \
+		}                                                                                            \
+		(vec)->count = (size_t)(out - (type *)(vec)->items);                                         \
 	} while (0)
 
 static void apply_drop(struct lang *lang, const struct draft_named *drop)
@@ -96,7 +100,8 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	size_t dropped = 0;
 
 	/* "~/.npm" drops "/home/u/.npm" however it was written. */
-	if (strpbrk(drop->name, "/~.") == NULL || pattern_resolve(&lang->arena, &scope, PATTERN_ANYWHERE, drop->name, &pattern))
+	if (strpbrk(drop->name, "/~.") == NULL ||
+	    pattern_resolve(&lang->arena, &scope, PATTERN_ANYWHERE, drop->name, &pattern))
 		pattern.text = NULL;
 	resolved = pattern.text;
 	DROP_FROM(struct draft_file, &draft->files, rule->pattern);
@@ -109,10 +114,13 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_named, &draft->devices, NULL);
 	DROP_FROM(struct draft_named, &draft->degrade, NULL);
 	if (!dropped)
-		diag_add(&lang->diags, drop->from.place, "\"%.80s\" drops nothing: no inherited rule has this id, path or name", drop->name);
-	else if (dropped > 1 && str_equal(drop->name, "") == false && strchr(drop->name, '[') && !strchr(drop->name, ':'))
-		diag_add(&lang->diags, drop->from.place, "\"%.80s\" is the id of %zu inherited rules; write NAME:%s", drop->name,
-			 dropped, drop->name);
+		diag_add(&lang->diags, drop->from.place,
+			 "\"%.80s\" drops nothing: no inherited rule has this id, path or name", drop->name);
+	else if (dropped > 1 && str_equal(drop->name, "") == false && strchr(drop->name, '[') &&
+		 !strchr(drop->name, ':'))
+		diag_add(&lang->diags, drop->from.place,
+			 "\"%.80s\" is the id of %zu inherited rules; write NAME:%s", drop->name, dropped,
+			 drop->name);
 }
 
 /* Reads one candidate: 0, or -errno; what was looked at becomes a source either way. */
@@ -124,10 +132,11 @@ static int read_candidate(struct lang *lang, const char *path, struct source_tex
 	*ret_text = (struct source_text){ .path = arena_text(&lang->arena, path) };
 	if (!ret_text->path)
 		return -ENOMEM;
-	r = lang->request.reader.read(lang->request.reader.context, ret_text->path, &ret_text->bytes, &ret_text->size, &source);
+	r = lang->request.reader.read(lang->request.reader.context, ret_text->path, &ret_text->bytes,
+				      &ret_text->size, &source);
 	DRAFT_EACH(struct snapshot_source, known, &lang->sources)
-		if (str_equal(known->path, ret_text->path))
-			return r;
+	if (str_equal(known->path, ret_text->path))
+		return r;
 	kept = vec_add(&lang->arena, &lang->sources, sizeof *kept);
 	if (kept) {
 		*kept = source;
@@ -162,10 +171,12 @@ static void unknown_name(struct lang *lang, struct place from, const char *name)
 	const char *nearest = names_nearest(lang_shipped_names, strv_count(lang_shipped_names), name);
 
 	if (nearest)
-		diag_add(&lang->diags, from, "there is no policy \"%.60s\"; did you mean \"%s\"?", name, nearest);
+		diag_add(&lang->diags, from, "there is no policy \"%.60s\"; did you mean \"%s\"?", name,
+			 nearest);
 	else
-		diag_add(&lang->diags, from, "there is no policy \"%.60s\": neither shipped nor %s/atoll/policies/%.60s.yaml", name,
-			 lang->request.config_home, name);
+		diag_add(&lang->diags, from,
+			 "there is no policy \"%.60s\": neither shipped nor %s/atoll/policies/%.60s.yaml",
+			 name, lang->request.config_home, name);
 }
 
 /* A name: what atoll ships first, so that a file of the user never stands in for a trust level. */
@@ -186,12 +197,14 @@ static int find_name(struct chain *chain, const char *name, struct place from, s
 	for (size_t i = 0; i < ARRAY_SIZE(shipped_folders) && r == -ENOENT; i++) {
 		if ((level >= 0) != (i == 0))
 			continue;
-		r = str_format(path, sizeof path, "%s/%s/%s.yaml", lang->request.policies_dir, shipped_folders[i], name);
+		r = str_format(path, sizeof path, "%s/%s/%s.yaml", lang->request.policies_dir,
+			       shipped_folders[i], name);
 		if (r == 0)
 			r = try_path(chain, from, ret_text, path);
 	}
 	if (r == -ENOENT && level < 0 && lang->request.config_home[0]) {
-		r = str_format(path, sizeof path, "%s/atoll/policies/%s.yaml", lang->request.config_home, name);
+		r = str_format(path, sizeof path, "%s/atoll/policies/%s.yaml", lang->request.config_home,
+			       name);
 		if (r == 0)
 			r = try_path(chain, from, ret_text, path);
 	}
@@ -255,11 +268,13 @@ static void load_parents(struct chain *chain, const struct draft *draft, const c
 	if (str_copy(directory, sizeof directory, path) < 0)
 		return;
 	*strrchr(directory, '/') = 0;
-	DRAFT_EACH(struct draft_named, parent, &draft->extends) {
+	DRAFT_EACH(struct draft_named, parent, &draft->extends)
+	{
 		struct source_text text = { 0 };
 		bool is_root = !directory[0];
 
-		if (find_policy(chain, parent->name, is_root ? "/" : directory, parent->from.place, &text) == 0)
+		if (find_policy(chain, parent->name, is_root ? "/" : directory, parent->from.place, &text) ==
+		    0)
 			load_file(chain, &text, parent->from.place);
 		free(text.bytes);
 	}
@@ -285,7 +300,8 @@ static void load_file(struct chain *chain, struct source_text *text, struct plac
 	if (is_among(chain->done, chain->done_count, text->path))
 		return;
 	if (chain->depth == CHAIN_DEPTH_MAX || chain->done_count == CHAIN_FILES_MAX) {
-		diag_add(&lang->diags, from, "the chain of extends is too long (at most %d levels and %d files)", CHAIN_DEPTH_MAX,
+		diag_add(&lang->diags, from,
+			 "the chain of extends is too long (at most %d levels and %d files)", CHAIN_DEPTH_MAX,
 			 CHAIN_FILES_MAX);
 		return;
 	}
@@ -299,7 +315,7 @@ static void load_file(struct chain *chain, struct source_text *text, struct plac
 	if (chain->done_count < CHAIN_FILES_MAX)
 		chain->done[chain->done_count++] = text->path;
 	DRAFT_EACH(struct draft_named, drop, &draft->drop)
-		apply_drop(lang, drop);
+	apply_drop(lang, drop);
 	draft_merge(&lang->arena, &lang->draft, draft);
 }
 
@@ -334,8 +350,9 @@ void chain_load(struct lang *lang)
 
 	if (level && names_find(trust_level_names, TRUST_COUNT, level) < 0) {
 		nearest = names_nearest(trust_level_names, TRUST_COUNT, level);
-		diag_add(&lang->diags, nowhere, "there is no trust level \"%.60s\"%s%s%s", level, nearest ? "; did you mean \"" :
-			 ": none, low, medium, high, full", nearest ? nearest : "", nearest ? "\"?" : "");
+		diag_add(&lang->diags, nowhere, "there is no trust level \"%.60s\"%s%s%s", level,
+			 nearest ? "; did you mean \"" : ": none, low, medium, high, full",
+			 nearest ? nearest : "", nearest ? "\"?" : "");
 		return;
 	}
 	lang->name = lang->request.policy ? lang->request.policy : level;
@@ -349,7 +366,8 @@ void chain_load(struct lang *lang)
 		load_file(&chain, &text, nowhere);
 	free(text.bytes);
 	if (level && !lang->has_level && !lang->diags.count)
-		diag_add(&lang->diags, nowhere, "-t %s cannot be set: the policy %s extends no trust level", level, lang->name);
+		diag_add(&lang->diags, nowhere, "-t %s cannot be set: the policy %s extends no trust level",
+			 level, lang->name);
 }
 
 void chain_load_project(struct lang *lang)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One compilation and its steps: the files of the chain (chain.c), the project's file (tighten.c), the result (finish.c). */
+/*
+ * One compilation and its steps: the files of the chain (chain.c), the project's file (tighten.c), the
+ * result (finish.c, plan.c). Private to lang/; programs use lang.h.
+ */
 
 #include "lang/draft.h"
 #include "lang/lang.h"
@@ -10,14 +13,14 @@
 struct lang {
 	struct arena arena;
 	struct diags diags;
-	struct draft draft;         /* merged */
-	struct draft project;       /* of .atoll.yaml */
+	struct draft draft;   /* merged */
+	struct draft project; /* of .atoll.yaml */
 	struct lang_request request;
 	const char *name;
 	enum trust_level level;
 	bool has_level, has_project;
 	const struct policy *policy;
-	struct vec sources;         /* struct snapshot_source */
+	struct vec sources; /* struct snapshot_source */
 };
 
 /* Reads the chain into lang->draft; errors go to lang->diags. */

@@ -15,7 +15,7 @@
 enum { DIAGS_MAX = 50 };
 
 struct place {
-	const char *file;   /* "" where there is none: the command line */
+	const char *file;      /* "" where there is none: the command line */
 	uint32_t line, column; /* from 1; 0: the file as a whole */
 };
 
@@ -27,10 +27,11 @@ struct diag {
 struct diags {
 	struct arena *arena;
 	struct diag items[DIAGS_MAX];
-	size_t count;       /* also those beyond DIAGS_MAX */
+	size_t count; /* also those beyond DIAGS_MAX */
 };
 
-void diag_add(struct diags *diags, struct place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void diag_add(struct diags *diags, struct place place, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* One line "file:line:column: message" each; hostile bytes are escaped. */
 void diags_put(const struct diags *diags, struct buf *out);

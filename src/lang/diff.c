@@ -25,10 +25,11 @@ struct change {
 struct differ {
 	struct arena arena;
 	const struct policy *a, *b;
-	struct vec changes;    /* struct change */
+	struct vec changes; /* struct change */
 };
 
-static void add_change(struct differ *differ, const char *dimension, const char *subject, const char *from, const char *to, bool allows)
+static void add_change(struct differ *differ, const char *dimension, const char *subject, const char *from,
+		       const char *to, bool allows)
 {
 	struct change *change = vec_add(&differ->arena, &differ->changes, sizeof *change);
 
@@ -48,7 +49,8 @@ static int worth(enum action_kind kind, enum verdict verdict)
 /* shown is what is printed for the action. */
 static void compare_action(struct differ *differ, const struct action *action, const char *shown)
 {
-	enum verdict from = policy_decide(differ->a, action).verdict, to = policy_decide(differ->b, action).verdict;
+	enum verdict from = policy_decide(differ->a, action).verdict,
+		     to = policy_decide(differ->b, action).verdict;
 
 	if (worth(action->kind, from) == worth(action->kind, to))
 		return;
@@ -122,7 +124,8 @@ static void gather_files(struct differ *differ, const struct policy *policy, str
 			add_probe(differ, probes, *except, strpbrk(*except, "*?[\\") != NULL);
 	}
 	for (size_t i = 0; i < policy->file_ask_count; i++)
-		add_probe(differ, probes, policy->file_asks[i].pattern, policy->file_asks[i].flags & FILE_GLOB);
+		add_probe(differ, probes, policy->file_asks[i].pattern,
+			  policy->file_asks[i].flags & FILE_GLOB);
 	for (size_t i = 0; i < policy->protect_count; i++)
 		add_probe(differ, probes, policy->protects[i].pattern, policy->protects[i].flags & FILE_GLOB);
 }
@@ -199,8 +202,13 @@ static void compare_host(struct differ *differ, const struct net_rule *rule)
 		subject = arena_format(&differ->arena, "x%s", rule->host + 1);
 	}
 	for (size_t i = 0; subject && i < count; i++) {
-		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = ports[i], .method = "GET", .path = "/" };
-		const char *shown = arena_format(&differ->arena, "%s:%u", rule->host ? rule->host : rule->cidr, ports[i]);
+		struct action action = { .kind = ACTION_NET_CONNECT,
+					 .subject = subject,
+					 .port = ports[i],
+					 .method = "GET",
+					 .path = "/" };
+		const char *shown =
+			arena_format(&differ->arena, "%s:%u", rule->host ? rule->host : rule->cidr, ports[i]);
 
 		if (!shown || is_known(differ, action_kind_names[action.kind], shown))
 			continue;
@@ -220,7 +228,8 @@ static void compare_network(struct differ *differ)
 	if ((differ->a->network_mode == NETWORK_HOST) != (differ->b->network_mode == NETWORK_HOST))
 		add_change(differ, "network.host", "the host's own network, its loopback included",
 			   differ->a->network_mode == NETWORK_HOST ? "shared" : "separate",
-			   differ->b->network_mode == NETWORK_HOST ? "shared" : "separate", differ->b->network_mode == NETWORK_HOST);
+			   differ->b->network_mode == NETWORK_HOST ? "shared" : "separate",
+			   differ->b->network_mode == NETWORK_HOST);
 	for (size_t i = 0; i < differ->a->network_count; i++)
 		compare_host(differ, &differ->a->network[i]);
 	for (size_t i = 0; i < differ->b->network_count; i++)
@@ -232,10 +241,12 @@ static void compare_programs(struct differ *differ, const struct policy *policy)
 	for (size_t i = 0; i < policy->exec_count; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
 		const char *program = rule->program ? rule->program : "/usr/bin/env";
-		const char *subject = rule->program_flags & FILE_GLOB ? sample(&differ->arena, program) : program;
+		const char *subject =
+			rule->program_flags & FILE_GLOB ? sample(&differ->arena, program) : program;
 		struct action action = { .kind = ACTION_EXEC, .subject = subject, .argv = rule->argv };
 
-		/* A pattern's sample is nowhere: what is asked is whether its rule holds where programs are. */
+		/* A pattern's sample is nowhere: what is asked is whether its rule holds where programs are.
+		 */
 		if (subject && str_has_prefix(program, "/**/"))
 			action.subject = arena_format(&differ->arena, "/usr/bin/%s", path_basename(subject));
 		if (action.subject && !is_known(differ, action_kind_names[ACTION_EXEC], program))
@@ -248,10 +259,12 @@ static void compare_exec(struct differ *differ)
 	compare_programs(differ, differ->a);
 	compare_programs(differ, differ->b);
 	if (differ->a->exec_new_binaries != differ->b->exec_new_binaries)
-		add_change(differ, "exec", "programs made inside the sandbox", differ->a->exec_new_binaries ? "allow" : "deny",
+		add_change(differ, "exec", "programs made inside the sandbox",
+			   differ->a->exec_new_binaries ? "allow" : "deny",
 			   differ->b->exec_new_binaries ? "allow" : "deny", differ->b->exec_new_binaries);
 	if (differ->a->user_namespaces != differ->b->user_namespaces)
-		add_change(differ, "exec", "namespaces of programs' own", differ->a->user_namespaces ? "allow" : "deny",
+		add_change(differ, "exec", "namespaces of programs' own",
+			   differ->a->user_namespaces ? "allow" : "deny",
 			   differ->b->user_namespaces ? "allow" : "deny", differ->b->user_namespaces);
 }
 
@@ -273,8 +286,9 @@ static void compare_limits(struct differ *differ)
 static void compare_names(struct differ *differ, const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->env_pass_count + policy->env_set_count; i++) {
-		const char *name = i < policy->env_pass_count ? policy->env_pass[i].pattern
-							      : policy->env_set[i - policy->env_pass_count].name;
+		const char *name = i < policy->env_pass_count
+					   ? policy->env_pass[i].pattern
+					   : policy->env_set[i - policy->env_pass_count].name;
 		const char *subject = strchr(name, '*') ? sample(&differ->arena, name) : name;
 		struct action action = { .kind = ACTION_ENV, .subject = subject };
 
@@ -289,7 +303,8 @@ static void compare_names(struct differ *differ, const struct policy *policy)
 	}
 }
 
-static void compare_depth(struct differ *differ, const char *what, const char *const *names, unsigned from, unsigned to)
+static void compare_depth(struct differ *differ, const char *what, const char *const *names, unsigned from,
+			  unsigned to)
 {
 	if (from != to)
 		add_change(differ, "watching", what, names[from], names[to], to < from);
@@ -309,7 +324,8 @@ static void compare_rest(struct differ *differ)
 	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
-			add_change(differ, "wall", wall_names[i], a->degrade >> i & 1 ? "may be missing" : "required",
+			add_change(differ, "wall", wall_names[i],
+				   a->degrade >> i & 1 ? "may be missing" : "required",
 				   b->degrade >> i & 1 ? "may be missing" : "required", b->degrade >> i & 1);
 }
 

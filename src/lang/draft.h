@@ -11,24 +11,24 @@
 #include "policy/policy.h"
 
 enum {
-	DRAFT_RULES_MAX = 50000,  /* of one kind */
-	DRAFT_GLOBS_MAX = 256,    /* patterns of one kind: they are searched one by one */
+	DRAFT_RULES_MAX = 50000, /* of one kind */
+	DRAFT_GLOBS_MAX = 256,	 /* patterns of one kind: they are searched one by one */
 };
 
 struct draft_rule {
 	struct place place;
 	const char *id;
-	const char *text;        /* as written: the path, the host, the program */
-	bool is_relative;        /* a path that was written relative to the project */
-	bool is_shipped;         /* from a file that atoll ships */
-	struct vec except;       /* const char *: resolved patterns */
+	const char *text;  /* as written: the path, the host, the program */
+	bool is_relative;  /* a path that was written relative to the project */
+	bool is_shipped;   /* from a file that atoll ships */
+	struct vec except; /* const char *: resolved patterns */
 };
 
 struct draft_file {
 	struct draft_rule from;
 	enum file_class class;
 	uint32_t flags;
-	const char *pattern;     /* NULL: means nothing here (no home) */
+	const char *pattern; /* NULL: means nothing here (no home) */
 };
 
 struct draft_path {
@@ -46,8 +46,8 @@ struct draft_net {
 	struct draft_rule from;
 	enum verdict verdict;
 	const char *host, *cidr;
-	struct vec ports;        /* uint16_t */
-	struct vec http;         /* struct draft_http */
+	struct vec ports; /* uint16_t */
+	struct vec http;  /* struct draft_http */
 	const char *inject_header, *inject_secret;
 };
 
@@ -56,17 +56,17 @@ struct draft_exec {
 	enum verdict verdict;
 	const char *program;
 	uint32_t flags;
-	struct vec argv;         /* const char * */
+	struct vec argv; /* const char * */
 };
 
-struct draft_named {         /* env.pass, env.set, devices, degrade, drop, extends */
+struct draft_named { /* env.pass, env.set, devices, degrade, drop, extends */
 	struct draft_rule from;
 	const char *name, *value;
 };
 
 struct draft_scalar {
 	bool is_set;
-	uint64_t value, value2;  /* value2: the period of a rate */
+	uint64_t value, value2; /* value2: the period of a rate */
 	struct place place;
 	const char *id;
 	const char *text;
@@ -86,21 +86,21 @@ enum draft_scalar_kind {
 	SCALAR_AUDIT_FILES,
 	SCALAR_AUDIT_EXEC,
 	SCALAR_AUDIT_NETWORK,
-	SCALAR_RESOURCES,        /* RESOURCE_COUNT of them */
+	SCALAR_RESOURCES, /* RESOURCE_COUNT of them */
 	SCALAR_COUNT = SCALAR_RESOURCES + RESOURCE_COUNT,
 };
 
 struct draft {
-	struct vec files;        /* struct draft_file */
-	struct vec asks;         /* struct draft_path */
-	struct vec protects;     /* struct draft_path */
-	struct vec network;      /* struct draft_net */
-	struct vec exec;         /* struct draft_exec */
+	struct vec files;					       /* struct draft_file */
+	struct vec asks;					       /* struct draft_path */
+	struct vec protects;					       /* struct draft_path */
+	struct vec network;					       /* struct draft_net */
+	struct vec exec;					       /* struct draft_exec */
 	struct vec env_pass, env_set, devices, degrade, drop, extends; /* struct draft_named */
 	struct draft_scalar scalars[SCALAR_COUNT];
 };
 
 /* For every item of a vector: NAME points to it. */
-#define DRAFT_EACH(type, name, vec)                                                                \
+#define DRAFT_EACH(type, name, vec)                                                                          \
 	for (__typeof__(type) *name = (vec)->items, *name##_end = (vec)->count ? name + (vec)->count : name; \
 	     name < name##_end; name++)

@@ -11,7 +11,7 @@
 struct sorted_file {
 	struct file_rule rule;
 	const struct draft_file *from; /* NULL: built in */
-	bool is_alias;                 /* the same rule at the real path behind a symbolic link */
+	bool is_alias;		       /* the same rule at the real path behind a symbolic link */
 };
 
 static struct rule_origin origin_of(const struct draft_rule *rule)
@@ -28,8 +28,10 @@ static void add_builtin(struct lang *lang, struct vec *vec, const char *base, co
 		return;
 	file = vec_add(&lang->arena, vec, sizeof *file);
 	if (file)
-		*file = (struct sorted_file){ .rule = { .pattern = arena_text(&lang->arena, path), .class = FILE_MASK,
-			.flags = FILE_OPTIONAL, .origin = { "builtin.state", "", 0 } } };
+		*file = (struct sorted_file){ .rule = { .pattern = arena_text(&lang->arena, path),
+							.class = FILE_MASK,
+							.flags = FILE_OPTIONAL,
+							.origin = { "builtin.state", "", 0 } } };
 }
 
 /*
@@ -63,7 +65,8 @@ static bool real_path(struct lang *lang, const char *path, char out[PATH_MAX])
 		int r = lang->request.reader.real(lang->request.reader.context, part, real, sizeof real);
 
 		if (r == 0)
-			return path_join(out, PATH_MAX, real, path[strlen(part)] ? path + strlen(part) + 1 : ".") == 0;
+			return path_join(out, PATH_MAX, real,
+					 path[strlen(part)] ? path + strlen(part) + 1 : ".") == 0;
 		if ((r != -ENOENT && r != -ENOTDIR) || slash == part || !slash)
 			return false;
 		*slash = 0;
@@ -96,12 +99,14 @@ static void gather_files(struct lang *lang, struct vec *vec)
 	size_t count;
 
 	add_builtins(lang, vec);
-	DRAFT_EACH(struct draft_file, from, &lang->draft.files) {
+	DRAFT_EACH(struct draft_file, from, &lang->draft.files)
+	{
 		struct sorted_file *file = from->pattern ? vec_add(&lang->arena, vec, sizeof *file) : NULL;
 
 		if (file)
 			*file = (struct sorted_file){
-				.rule = { from->pattern, from->class, from->flags, vec_strings(&lang->arena, &from->from.except),
+				.rule = { from->pattern, from->class, from->flags,
+					  vec_strings(&lang->arena, &from->from.except),
 					  origin_of(&from->from) },
 				.from = from,
 			};
@@ -147,21 +152,26 @@ static struct sorted_file *settle(struct lang *lang, struct sorted_file *first, 
 	if (first->from->from.is_relative != second->from->from.is_relative &&
 	    (first->from->from.is_shipped || second->from->from.is_shipped))
 		return first->from->from.is_relative ? first : second;
-	diag_add(&lang->diags, second->from->from.place, "\"%.80s\" is %s here and %s in %s:%u; drop one of them", second->from->from.text,
-		 file_class_names[second->rule.class], file_class_names[first->rule.class], first->from->from.place.file,
-		 first->from->from.place.line);
+	diag_add(&lang->diags, second->from->from.place,
+		 "\"%.80s\" is %s here and %s in %s:%u; drop one of them", second->from->from.text,
+		 file_class_names[second->rule.class], file_class_names[first->rule.class],
+		 first->from->from.place.file, first->from->from.place.line);
 	return first;
 }
 
 /* A list that names a path twice was not meant so. */
-static void check_repeated(struct lang *lang, const struct sorted_file *first, const struct sorted_file *second)
+static void check_repeated(struct lang *lang, const struct sorted_file *first,
+			   const struct sorted_file *second)
 {
-	const struct draft_rule *a = first->from ? &first->from->from : NULL, *b = second->from ? &second->from->from : NULL;
+	const struct draft_rule *a = first->from ? &first->from->from : NULL,
+				*b = second->from ? &second->from->from : NULL;
 
 	if (!a || !b || first->is_alias || second->is_alias || first->rule.class != second->rule.class)
 		return;
 	if (str_equal(a->place.file, b->place.file) && str_equal(a->text, b->text))
-		diag_add(&lang->diags, b->place, "\"%.80s\" stands in this list twice; the first is in line %u", b->text, a->place.line);
+		diag_add(&lang->diags, b->place,
+			 "\"%.80s\" stands in this list twice; the first is in line %u", b->text,
+			 a->place.line);
 }
 
 static size_t settle_files(struct lang *lang, struct sorted_file *files, size_t count)
@@ -186,8 +196,9 @@ static size_t settle_files(struct lang *lang, struct sorted_file *files, size_t 
 static void check_globs(struct lang *lang, size_t count, const char *what)
 {
 	if (count > DRAFT_GLOBS_MAX)
-		diag_add(&lang->diags, (struct place){ lang->name, 0, 0 }, "%zu patterns in %s; at most %d, so that a decision stays fast",
-			 count, what, DRAFT_GLOBS_MAX);
+		diag_add(&lang->diags, (struct place){ lang->name, 0, 0 },
+			 "%zu patterns in %s; at most %d, so that a decision stays fast", count, what,
+			 DRAFT_GLOBS_MAX);
 }
 
 static void finish_files(struct lang *lang, struct policy *policy)
@@ -229,9 +240,10 @@ static const struct path_rule *finish_paths(struct lang *lang, const struct vec 
 	if (!rules)
 		return NULL;
 	DRAFT_EACH(struct draft_path, from, vec)
-		if (from->pattern)
-			rules[(*ret_count)++] = (struct path_rule){ from->pattern, from->flags,
-				vec_strings(&lang->arena, &from->from.except), origin_of(&from->from) };
+	if (from->pattern)
+		rules[(*ret_count)++] = (struct path_rule){ from->pattern, from->flags,
+							    vec_strings(&lang->arena, &from->from.except),
+							    origin_of(&from->from) };
 	check_globs(lang, *ret_count, "files.ask or files.protect");
 	return rules;
 }
@@ -243,8 +255,8 @@ static const struct http_rule *finish_http(struct lang *lang, const struct vec *
 	if (!rules)
 		return NULL;
 	DRAFT_EACH(struct draft_http, from, vec)
-		*at++ = (struct http_rule){ vec_strings(&lang->arena, &from->methods), vec_strings(&lang->arena, &from->paths),
-			origin_of(&from->from) };
+	*at++ = (struct http_rule){ vec_strings(&lang->arena, &from->methods),
+				    vec_strings(&lang->arena, &from->paths), origin_of(&from->from) };
 	return rules;
 }
 
@@ -264,7 +276,8 @@ static void finish_network(struct lang *lang, struct policy *policy)
 	if (!rules)
 		return;
 	policy->network = rules;
-	DRAFT_EACH(struct draft_net, from, &lang->draft.network) {
+	DRAFT_EACH(struct draft_net, from, &lang->draft.network)
+	{
 		if (!from->host && !from->cidr)
 			continue;
 		policy->network_exact_count += from->host != NULL;
@@ -307,7 +320,8 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 	if (!rules)
 		return;
 	policy->exec = rules;
-	DRAFT_EACH(struct draft_exec, from, &lang->draft.exec) {
+	DRAFT_EACH(struct draft_exec, from, &lang->draft.exec)
+	{
 		struct exec_rule *rule = &rules[policy->exec_count];
 
 		if (!from->program && !from->argv.count)
@@ -363,7 +377,8 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),
-			scalar_origin(lang, SCALAR_RESOURCES + i, i >= RESOURCE_WALL_MS ? "time.default" : "resources.default"),
+			scalar_origin(lang, SCALAR_RESOURCES + i,
+				      i >= RESOURCE_WALL_MS ? "time.default" : "resources.default"),
 		};
 }
 
@@ -377,8 +392,9 @@ static void finish_env(struct lang *lang, struct policy *policy)
 	if (!pass || !set || !devices)
 		return;
 	DRAFT_EACH(struct draft_named, from, &draft->env_pass)
-		pass[policy->env_pass_count++] = (struct env_pass){ from->name, origin_of(&from->from) };
-	DRAFT_EACH(struct draft_named, from, &draft->env_set) {
+	pass[policy->env_pass_count++] = (struct env_pass){ from->name, origin_of(&from->from) };
+	DRAFT_EACH(struct draft_named, from, &draft->env_set)
+	{
 		size_t i = 0;
 
 		/* A child's value replaces its parent's. */
@@ -388,14 +404,14 @@ static void finish_env(struct lang *lang, struct policy *policy)
 		policy->env_set_count += i == policy->env_set_count;
 	}
 	DRAFT_EACH(struct draft_named, from, &draft->devices)
-		devices[policy->device_count++] = (struct device_rule){ from->name, origin_of(&from->from) };
+	devices[policy->device_count++] = (struct device_rule){ from->name, origin_of(&from->from) };
 	policy->env_pass = pass;
 	policy->env_set = set;
 	policy->devices = devices;
 	DRAFT_EACH(struct draft_named, from, &draft->degrade)
-		for (unsigned wall = 0; wall < WALL_COUNT; wall++)
-			if (str_equal(wall_names[wall], from->name))
-				policy->degrade |= 1u << wall;
+	for (unsigned wall = 0; wall < WALL_COUNT; wall++)
+		if (str_equal(wall_names[wall], from->name))
+			policy->degrade |= 1u << wall;
 }
 
 /*
@@ -405,8 +421,9 @@ static void finish_env(struct lang *lang, struct policy *policy)
 static void finish_network_mode(struct lang *lang, struct policy *policy)
 {
 	const struct draft_scalar *host = &lang->draft.scalars[SCALAR_NETWORK_HOST];
-	bool wants_gate = policy->network_count || policy->network_rate_bytes || policy->network_total_bytes ||
-			  policy->network_requests || policy->network_default != VERDICT_DENY;
+	bool wants_gate = policy->network_count || policy->network_rate_bytes ||
+			  policy->network_total_bytes || policy->network_requests ||
+			  policy->network_default != VERDICT_DENY;
 
 	/* Refusing more where nothing is reachable needs no gate. */
 	if (!policy->network_rate_bytes && !policy->network_total_bytes && !policy->network_requests &&
@@ -419,7 +436,9 @@ static void finish_network_mode(struct lang *lang, struct policy *policy)
 	if (!host->is_set || !host->value)
 		return;
 	if (policy->network_default != VERDICT_ALLOW) {
-		diag_add(&lang->diags, host->place, "\"host: true\" shares the host's network; it also needs \"default: allow\" in words");
+		diag_add(&lang->diags, host->place,
+			 "\"host: true\" shares the host's network; it also needs \"default: allow\" in "
+			 "words");
 		return;
 	}
 	policy->network_mode = NETWORK_HOST;

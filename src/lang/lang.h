@@ -14,25 +14,26 @@
 
 struct lang_reader {
 	/*
-	 * The whole file (freed with free()) and how it looks, for freshness. -ENOENT when there is none: then
-	 * only the path and exists = 0 are set in *ret_source.
+	 * The whole file (freed with free()) and how it looks, for freshness. -ENOENT when there is none:
+	 * then only the path and exists = 0 are set in *ret_source.
 	 */
-	int (*read)(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source);
+	int (*read)(void *context, const char *path, char **ret_bytes, size_t *ret_size,
+		    struct snapshot_source *ret_source);
 	/* The real path of path (links resolved), -ENOENT and so on. */
 	int (*real)(void *context, const char *path, char *out, size_t size);
 	void *context;
 };
 
 struct lang_request {
-	const char *level;          /* -t, or NULL */
-	const char *policy;         /* -p: a name or a path, or NULL */
-	const char *project;        /* absolute, normalised; "" when there is none */
-	const char *home;           /* "" when there is none */
-	const char *config_home;    /* "" when there is none */
-	const char *policies_dir;   /* what atoll ships */
-	const char *cwd;            /* what a relative -p is relative to */
+	const char *level;		 /* -t, or NULL */
+	const char *policy;		 /* -p: a name or a path, or NULL */
+	const char *project;		 /* absolute, normalised; "" when there is none */
+	const char *home;		 /* "" when there is none */
+	const char *config_home;	 /* "" when there is none */
+	const char *policies_dir;	 /* what atoll ships */
+	const char *cwd;		 /* what a relative -p is relative to */
 	const char *const *private_dirs; /* more directories of atoll's own, NULL-terminated; NULL: none */
-	bool without_project_file;  /* for diff and show of a policy as such */
+	bool without_project_file;	 /* for diff and show of a policy as such */
 	struct lang_reader reader;
 };
 
@@ -44,7 +45,10 @@ struct lang;
  */
 int lang_compile(const struct lang_request *request, struct lang **ret_lang) MUST_USE;
 void lang_free(struct lang *lang);
-static inline void cleanup_lang_(struct lang **lang) { lang_free(*lang); }
+static inline void cleanup_lang_(struct lang **lang)
+{
+	lang_free(*lang);
+}
 #define cleanup_lang __attribute__((cleanup(cleanup_lang_)))
 
 /* NULL after errors. */

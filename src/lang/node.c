@@ -10,8 +10,8 @@
 /* The containers that are open, innermost last. */
 struct level {
 	struct node *node;
-	struct node *last;   /* its last child */
-	struct node *key;    /* a key that waits for its value */
+	struct node *last; /* its last child */
+	struct node *key;  /* a key that waits for its value */
 };
 
 struct builder {
@@ -22,7 +22,7 @@ struct builder {
 	struct node *root;
 	size_t count;
 	unsigned documents;
-	bool is_ended;       /* the stream ended, or an error made the rest meaningless */
+	bool is_ended; /* the stream ended, or an error made the rest meaningless */
 };
 
 static struct place place_of(const struct builder *builder, yaml_mark_t mark)
@@ -115,7 +115,8 @@ static bool is_refused(struct builder *builder, const yaml_event_t *event)
 	if (event->type == YAML_MAPPING_START_EVENT)
 		anchor = event->data.mapping_start.anchor, tag = event->data.mapping_start.tag;
 	if (anchor)
-		refuse(builder, event->start_mark, "anchors and aliases (& and *) are not allowed; quote a text that begins with *");
+		refuse(builder, event->start_mark,
+		       "anchors and aliases (& and *) are not allowed; quote a text that begins with *");
 	else if (tag)
 		refuse(builder, event->start_mark, "tags (!) are not allowed");
 	return anchor || tag;
@@ -126,7 +127,8 @@ static void take_document(struct builder *builder, const yaml_event_t *event)
 	if (builder->documents++)
 		refuse(builder, event->start_mark, "a policy is one document; \"---\" begins a second one");
 	else if (event->data.document_start.version_directive ||
-		 event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
+		 event->data.document_start.tag_directives.start !=
+			 event->data.document_start.tag_directives.end)
 		refuse(builder, event->start_mark, "directives (%) are not allowed");
 }
 
@@ -165,9 +167,10 @@ static void parse_events(struct builder *builder, yaml_parser_t *parser)
 
 	while (!builder->is_ended) {
 		if (!yaml_parser_parse(parser, &event)) {
-			diag_add(builder->diags, place_of(builder, parser->problem_mark), "this is no valid YAML: %s%s%s",
-				 parser->problem ? parser->problem : "out of memory", parser->context ? ", " : "",
-				 parser->context ? parser->context : "");
+			diag_add(builder->diags, place_of(builder, parser->problem_mark),
+				 "this is no valid YAML: %s%s%s",
+				 parser->problem ? parser->problem : "out of memory",
+				 parser->context ? ", " : "", parser->context ? parser->context : "");
 			return;
 		}
 		take_event(builder, &event);
@@ -185,8 +188,10 @@ static bool check_bytes(struct diags *diags, const char *file, const uint8_t *by
 		size_t used = utf8_decode(bytes, size, &rune);
 
 		if (!used || !rune) {
-			diag_add(diags, place, used ? "a NUL byte: this is no text file"
-						    : "byte 0x%02x: this is not valid UTF-8", bytes[0]);
+			diag_add(diags, place,
+				 used ? "a NUL byte: this is no text file"
+				      : "byte 0x%02x: this is not valid UTF-8",
+				 bytes[0]);
 			return false;
 		}
 		place.column++;
@@ -205,7 +210,8 @@ struct node *node_parse(struct diags *diags, const char *file, const void *bytes
 	yaml_parser_t parser;
 
 	if (size > NODE_TEXT_MAX) {
-		diag_add(diags, (struct place){ file, 0, 0 }, "the file has %zu bytes; a policy has at most %d", size, NODE_TEXT_MAX);
+		diag_add(diags, (struct place){ file, 0, 0 },
+			 "the file has %zu bytes; a policy has at most %d", size, NODE_TEXT_MAX);
 		return NULL;
 	}
 	if (!check_bytes(diags, file, bytes, size))
@@ -221,7 +227,8 @@ struct node *node_parse(struct diags *diags, const char *file, const void *bytes
 	if (diags->count != before || diags->arena->has_failed)
 		return NULL;
 	if (!builder.root)
-		diag_add(diags, (struct place){ file, 1, 1 }, "the file is empty; a policy begins with \"atoll: 1\"");
+		diag_add(diags, (struct place){ file, 1, 1 },
+			 "the file is empty; a policy begins with \"atoll: 1\"");
 	return builder.root;
 }
 

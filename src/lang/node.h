@@ -13,7 +13,7 @@
 #include "lang/diag.h"
 
 enum {
-	NODE_TEXT_MAX = 4 << 20,   /* bytes of a policy file */
+	NODE_TEXT_MAX = 4 << 20, /* bytes of a policy file */
 	NODE_DEPTH_MAX = 12,
 	NODE_COUNT_MAX = 400000,
 };
@@ -22,12 +22,12 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 struct node {
 	enum node_kind kind;
-	bool is_quoted;          /* a quoted or block scalar: never null */
+	bool is_quoted; /* a quoted or block scalar: never null */
 	struct place place;
-	const char *text;        /* NODE_SCALAR */
-	struct node *first;      /* NODE_LIST: items; NODE_MAP: keys, each with its value */
+	const char *text;   /* NODE_SCALAR */
+	struct node *first; /* NODE_LIST: items; NODE_MAP: keys, each with its value */
 	struct node *next;
-	struct node *value;      /* of a key */
+	struct node *value; /* of a key */
 };
 
 /* The root of the document, or NULL with at least one error in diags. file is borrowed for the places. */

@@ -58,7 +58,8 @@ const char *pattern_resolve(struct arena *arena, const struct pattern_scope *sco
 		return join(arena, "/", text, ret_pattern);
 	if (*text == '~') {
 		if (text[1] && text[1] != '/')
-			return "only \"~\" and \"~/…\" are known; write another user's home as an absolute path";
+			return "only \"~\" and \"~/…\" are known; write another user's home as an absolute "
+			       "path";
 		if (!scope->home[0])
 			return NULL;
 		return join(arena, scope->home, text[1] && text[2] ? text + 2 : ".", ret_pattern);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text of a path in a policy becomes an absolute, normalised path or glob. Pure. */
+/*
+ * The text of a path in a policy becomes an absolute, normalised path or glob. Pure: no link is looked
+ * at here, and whether the path exists does not matter.
+ */
 
 #include "lang/arena.h"
 
 struct pattern_scope {
-	const char *project;     /* "" when there is none */
+	const char *project; /* "" when there is none */
 	const char *home;
 };
 
 enum pattern_kind {
-	PATTERN_BELOW_PROJECT,   /* a leading "**" stands for the project's directories: rules that grant */
-	PATTERN_ANYWHERE,        /* a leading "**" stands for every directory: rules that refuse */
+	PATTERN_BELOW_PROJECT, /* a leading "**" stands for the project's directories: rules that grant */
+	PATTERN_ANYWHERE,      /* a leading "**" stands for every directory: rules that refuse */
 };
 
 struct pattern {
-	const char *text;        /* in the arena; NULL when it means nothing: "~" without a home */
+	const char *text; /* in the arena; NULL when it means nothing: "~" without a home */
 	bool is_glob, is_relative;
 };
 

@@ -85,12 +85,14 @@ void plan_files(struct lang *lang, struct policy *policy)
 	above = arena_alloc(&lang->arena, paths.count * sizeof *above);
 	if (!plan || !above)
 		return;
-	DRAFT_EACH(const char *, path, &paths) {
+	DRAFT_EACH(const char *, path, &paths)
+	{
 		struct file_plan_entry entry = entry_of(policy, *path);
 
 		while (top != SIZE_MAX && !path_is_below(*path, plan[top].path))
 			top = above[top];
-		if ((top != SIZE_MAX && str_equal(plan[top].path, *path)) || !is_needed(&entry, top == SIZE_MAX ? NULL : &plan[top]))
+		if ((top != SIZE_MAX && str_equal(plan[top].path, *path)) ||
+		    !is_needed(&entry, top == SIZE_MAX ? NULL : &plan[top]))
 			continue;
 		/* In a tree that the sandbox writes, a link could have been planted for the next run. */
 		if (top != SIZE_MAX && plan[top].class >= FILE_STAGE)
@@ -141,10 +143,12 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		const struct net_rule *rule = &policy->network[i];
 
 		if (policy->network_mode != NETWORK_NONE || rule->verdict != VERDICT_DENY)
-			add(lang, vec, arena_format(&lang->arena, "network.%s", verdict_names[rule->verdict]), &rule->origin);
+			add(lang, vec, arena_format(&lang->arena, "network.%s", verdict_names[rule->verdict]),
+			    &rule->origin);
 	}
 	if (policy->network_mode == NETWORK_GATE && policy->network_default != VERDICT_DENY)
-		add(lang, vec, arena_format(&lang->arena, "network.default %s", verdict_names[policy->network_default]),
+		add(lang, vec,
+		    arena_format(&lang->arena, "network.default %s", verdict_names[policy->network_default]),
 		    &policy->network_default_origin);
 	for (size_t i = SCALAR_NETWORK_RATE; i <= SCALAR_NETWORK_REQUESTS; i++) {
 		const struct draft_scalar *scalar = &lang->draft.scalars[i];

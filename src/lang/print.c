@@ -86,7 +86,8 @@ static void put_file(struct buf *out, const struct file_rule *rule)
 	put_origin(out, &rule->origin);
 }
 
-static void put_paths(struct buf *out, struct heading *heading, const char *list, const struct path_rule *rules, size_t count)
+static void put_paths(struct buf *out, struct heading *heading, const char *list,
+		      const struct path_rule *rules, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		head(heading, list, out);
@@ -143,7 +144,8 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
 	put_quoted(out, rule->host ? rule->host : rule->cidr);
 	for (size_t i = 0; i < rule->port_count; i++)
-		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i], i + 1 == rule->port_count ? "]" : "");
+		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i],
+			   i + 1 == rule->port_count ? "]" : "");
 	put_http(out, rule);
 	if (rule->inject_header) {
 		buf_put_text(out, ", inject: {header: ");
@@ -179,7 +181,8 @@ static void put_network_limits(struct buf *out, const struct policy *policy)
 	}
 	if (policy->network_requests) {
 		num_format_count(policy->network_requests, text);
-		buf_printf(out, "    requests: %s/%s\n", text, period_name(policy->network_requests_period_ms));
+		buf_printf(out, "    requests: %s/%s\n", text,
+			   period_name(policy->network_requests_period_ms));
 	}
 }
 
@@ -205,8 +208,8 @@ static void put_exec(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "exec", .has_section = true };
 
-	buf_printf(out, "exec:\n  new_binaries: %s\n  namespaces: %s\n", policy->exec_new_binaries ? "true" : "false",
-		   policy->user_namespaces ? "true" : "false");
+	buf_printf(out, "exec:\n  new_binaries: %s\n  namespaces: %s\n",
+		   policy->exec_new_binaries ? "true" : "false", policy->user_namespaces ? "true" : "false");
 	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
 		for (size_t i = 0; i < policy->exec_count; i++) {
 			const struct exec_rule *rule = &policy->exec[i];
@@ -270,7 +273,8 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_printf(out, ", trust level %s\n", trust_level_names[policy->level]);
 	for (size_t i = 0; i < policy->unenforced_count; i++) {
 		buf_printf(out, "# not enforceable yet, a run is refused: %s (", policy->unenforced[i].what);
-		buf_put_escaped(out, policy->unenforced[i].origin.file, strlen(policy->unenforced[i].origin.file), 0);
+		buf_put_escaped(out, policy->unenforced[i].origin.file,
+				strlen(policy->unenforced[i].origin.file), 0);
 		buf_printf(out, ":%u)\n", policy->unenforced[i].origin.line);
 	}
 	buf_put_text(out, "atoll: 1\n");
@@ -284,8 +288,9 @@ void print_policy(const struct policy *policy, struct buf *out)
 		put_quoted(out, policy->devices[i].name);
 		put_origin(out, &policy->devices[i].origin);
 	}
-	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s}\n", data_action_names[policy->data_secrets],
-		   data_action_names[policy->data_pii], data_action_names[policy->data_injection]);
+	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s}\n",
+		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
+		   data_action_names[policy->data_injection]);
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)

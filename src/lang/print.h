@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A compiled policy as text again: the whole of it, or what another one adds and takes away. Pure. */
+/*
+ * A compiled policy as text again: the whole of it, or what another one adds and takes away. Pure; used
+ * by atoll-policy for `show` and `diff`.
+ */
 
 #include "base/buf.h"
 #include "base/json.h"

@@ -14,7 +14,9 @@
 
 static void refuse(struct lang *lang, struct place place, const char *id, const char *text, const char *why)
 {
-	diag_add(&lang->diags, place, "%s \"%.80s\" widens the policy: %s; a project's .atoll.yaml may only tighten it", id, text, why);
+	diag_add(&lang->diags, place,
+		 "%s \"%.80s\" widens the policy: %s; a project's .atoll.yaml may only tighten it", id, text,
+		 why);
 }
 
 /* Whether a path of class b may become a: nothing is readable or reaches the host that did not before. */
@@ -32,7 +34,8 @@ static bool class_is_within(enum file_class a, enum file_class b)
 
 static void check_files(struct lang *lang, const struct policy *base)
 {
-	DRAFT_EACH(struct draft_file, file, &lang->project.files) {
+	DRAFT_EACH(struct draft_file, file, &lang->project.files)
+	{
 		enum file_class class;
 		size_t rule;
 
@@ -40,21 +43,27 @@ static void check_files(struct lang *lang, const struct policy *base)
 			continue;
 		if (file->flags & FILE_GLOB) {
 			if (file->class != FILE_MASK)
-				refuse(lang, file->from.place, file->from.id, file->from.text, "a pattern cannot be compared with it");
+				refuse(lang, file->from.place, file->from.id, file->from.text,
+				       "a pattern cannot be compared with it");
 			continue;
 		}
 		class = policy_classify(base, file->pattern, &rule);
 		if (!class_is_within(file->class, class))
 			diag_add(&lang->diags, file->from.place,
-				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; a project's .atoll.yaml may only tighten it",
-				 file->from.id, file->from.text, file_class_names[class], file_class_names[file->class]);
+				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; a "
+				 "project's .atoll.yaml may only tighten it",
+				 file->from.id, file->from.text, file_class_names[class],
+				 file_class_names[file->class]);
 	}
-	DRAFT_EACH(struct draft_path, ask, &lang->project.asks) {
+	DRAFT_EACH(struct draft_path, ask, &lang->project.asks)
+	{
 		size_t rule;
 
 		/* ask turns a refusal into a question where nothing is listed. */
-		if (ask->pattern && (ask->flags & FILE_GLOB || policy_classify(base, ask->pattern, &rule) <= FILE_MASK))
-			refuse(lang, ask->from.place, ask->from.id, ask->from.text, "the path is not one that it allows");
+		if (ask->pattern &&
+		    (ask->flags & FILE_GLOB || policy_classify(base, ask->pattern, &rule) <= FILE_MASK))
+			refuse(lang, ask->from.place, ask->from.id, ask->from.text,
+			       "the path is not one that it allows");
 	}
 }
 
@@ -64,8 +73,9 @@ static bool net_is_within(const struct policy *base, const struct draft_net *net
 	const uint16_t *ports = net->ports.items;
 
 	for (size_t i = 0; i < base->network_count; i++)
-		if (base->network[i].host && net->host && str_equal(base->network[i].host, net->host) && !net->ports.count &&
-		    !base->network[i].port_count && !base->network[i].http_count && base->network[i].verdict == VERDICT_ALLOW)
+		if (base->network[i].host && net->host && str_equal(base->network[i].host, net->host) &&
+		    !net->ports.count && !base->network[i].port_count && !base->network[i].http_count &&
+		    base->network[i].verdict == VERDICT_ALLOW)
 			return true;
 	if (!net->host || net->host[0] == '*' || !net->ports.count)
 		return base->network_default == VERDICT_ALLOW && !base->network_count;
@@ -82,13 +92,15 @@ static void check_network(struct lang *lang, const struct policy *base)
 {
 	const struct draft_scalar *scalar = &lang->project.scalars[SCALAR_NETWORK_DEFAULT];
 
-	DRAFT_EACH(struct draft_net, net, &lang->project.network) {
+	DRAFT_EACH(struct draft_net, net, &lang->project.network)
+	{
 		if (net->inject_secret)
 			refuse(lang, net->from.place, net->from.id, net->from.text, "a secret would be used");
 		else if (net->verdict == VERDICT_DENY && net->from.except.count == 0)
 			continue;
 		else if (net->verdict != VERDICT_DENY && !net_is_within(base, net))
-			refuse(lang, net->from.place, net->from.id, net->from.text, "the host is not one that it allows");
+			refuse(lang, net->from.place, net->from.id, net->from.text,
+			       "the host is not one that it allows");
 	}
 	if (scalar->is_set && scalar->value > base->network_default)
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the default is stricter there");
@@ -139,8 +151,10 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_limit(lang, SCALAR_NETWORK_TOTAL, base->network_total_bytes);
 	check_rate(lang, SCALAR_NETWORK_RATE, base->network_rate_bytes, base->network_rate_period_ms);
 	check_rate(lang, SCALAR_NETWORK_REQUESTS, base->network_requests, base->network_requests_period_ms);
-	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries, "new programs may not be executed there");
-	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces, "programs may not make namespaces there");
+	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries,
+		     "new programs may not be executed there");
+	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces,
+		     "programs may not make namespaces there");
 	check_stronger(lang, SCALAR_DATA_SECRETS, base->data_secrets);
 	check_stronger(lang, SCALAR_DATA_PII, base->data_pii);
 	check_stronger(lang, SCALAR_DATA_INJECTION, base->data_injection);
@@ -151,13 +165,16 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 
 static void check_exec(struct lang *lang, const struct policy *base)
 {
-	DRAFT_EACH(struct draft_exec, exec, &lang->project.exec) {
+	DRAFT_EACH(struct draft_exec, exec, &lang->project.exec)
+	{
 		struct action action = { .kind = ACTION_EXEC, .subject = exec->program };
 
 		if (exec->verdict == VERDICT_DENY)
 			continue;
-		if (!exec->program || exec->flags & FILE_GLOB || policy_decide(base, &action).verdict != VERDICT_ALLOW)
-			refuse(lang, exec->from.place, exec->from.id, exec->from.text, "the program is not one that it allows");
+		if (!exec->program || exec->flags & FILE_GLOB ||
+		    policy_decide(base, &action).verdict != VERDICT_ALLOW)
+			refuse(lang, exec->from.place, exec->from.id, exec->from.text,
+			       "the program is not one that it allows");
 	}
 }
 
@@ -168,30 +185,36 @@ static bool env_is_passed(const struct policy *base, const char *name)
 			return true;
 	if (strchr(name, '*'))
 		return false;
-	return policy_decide(base, &(struct action){ .kind = ACTION_ENV, .subject = name }).verdict == VERDICT_ALLOW;
+	return policy_decide(base, &(struct action){ .kind = ACTION_ENV, .subject = name }).verdict ==
+	       VERDICT_ALLOW;
 }
 
 static void check_named(struct lang *lang, const struct policy *base)
 {
 	DRAFT_EACH(struct draft_named, pass, &lang->project.env_pass)
-		if (!env_is_passed(base, pass->name))
-			refuse(lang, pass->from.place, pass->from.id, pass->from.text, "the variable is not passed there");
+	if (!env_is_passed(base, pass->name))
+		refuse(lang, pass->from.place, pass->from.id, pass->from.text,
+		       "the variable is not passed there");
 	DRAFT_EACH(struct draft_named, set, &lang->project.env_set)
-		refuse(lang, set->from.place, set->from.id, set->from.text, "a variable changes what programs do");
-	DRAFT_EACH(struct draft_named, device, &lang->project.devices) {
+	refuse(lang, set->from.place, set->from.id, set->from.text, "a variable changes what programs do");
+	DRAFT_EACH(struct draft_named, device, &lang->project.devices)
+	{
 		struct action action = { .kind = ACTION_DEVICE, .subject = device->name };
 
 		if (policy_decide(base, &action).verdict != VERDICT_ALLOW)
-			refuse(lang, device->from.place, device->from.id, device->from.text, "the device is not one that it lists");
+			refuse(lang, device->from.place, device->from.id, device->from.text,
+			       "the device is not one that it lists");
 	}
 	DRAFT_EACH(struct draft_named, wall, &lang->project.degrade)
-		for (unsigned i = 0; i < WALL_COUNT; i++)
-			if (str_equal(wall_names[i], wall->name) && !(base->degrade >> i & 1))
-				refuse(lang, wall->from.place, wall->from.id, wall->from.text, "the wall must stand there");
+	for (unsigned i = 0; i < WALL_COUNT; i++)
+		if (str_equal(wall_names[i], wall->name) && !(base->degrade >> i & 1))
+			refuse(lang, wall->from.place, wall->from.id, wall->from.text,
+			       "the wall must stand there");
 	DRAFT_EACH(struct draft_named, parent, &lang->project.extends)
-		refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
+	refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
 	DRAFT_EACH(struct draft_named, drop, &lang->project.drop)
-		refuse(lang, drop->from.place, "drop", drop->from.text, "it would take rules away; mask or deny instead");
+	refuse(lang, drop->from.place, "drop", drop->from.text,
+	       "it would take rules away; mask or deny instead");
 }
 
 void tighten_check(struct lang *lang, const struct policy *base)
@@ -206,11 +229,12 @@ void tighten_check(struct lang *lang, const struct policy *base)
 /* What other rules leave out below the path stays left out: a nearer rule would cover it again. */
 static void keep_excepts(struct lang *lang, struct draft_file *file)
 {
-	DRAFT_EACH(struct draft_file, other, &lang->draft.files) {
+	DRAFT_EACH(struct draft_file, other, &lang->draft.files)
+	{
 		if (other->class == FILE_MASK)
 			continue;
 		DRAFT_EACH(const char *, except, &other->from.except)
-			vec_add_text(&lang->arena, &file->from.except, *except);
+		vec_add_text(&lang->arena, &file->from.except, *except);
 	}
 }
 
@@ -220,8 +244,8 @@ static void replace_same_path(struct lang *lang, const char *pattern)
 	struct draft_file *out = lang->draft.files.items;
 
 	DRAFT_EACH(struct draft_file, file, &lang->draft.files)
-		if (file->class == FILE_MASK || !str_equal(file->pattern, pattern))
-			*out++ = *file;
+	if (file->class == FILE_MASK || !str_equal(file->pattern, pattern))
+		*out++ = *file;
 	lang->draft.files.count = (size_t)(out - (struct draft_file *)lang->draft.files.items);
 }
 
@@ -229,13 +253,16 @@ void tighten_merge(struct lang *lang)
 {
 	struct vec kept = { 0 };
 
-	DRAFT_EACH(struct draft_file, file, &lang->project.files) {
+	DRAFT_EACH(struct draft_file, file, &lang->project.files)
+	{
 		struct draft_file *copy;
 		enum file_class class;
 		size_t rule;
 
 		/* A rule that gives what the policy gives anyway changes nothing, and is not let near it. */
-		class = file->pattern && !(file->flags & FILE_GLOB) ? policy_classify(lang->policy, file->pattern, &rule) : FILE_HIDDEN;
+		class = file->pattern && !(file->flags & FILE_GLOB)
+				? policy_classify(lang->policy, file->pattern, &rule)
+				: FILE_HIDDEN;
 		if (!file->pattern || (class == file->class && class != FILE_MASK))
 			continue;
 		copy = vec_add(&lang->arena, &kept, sizeof *copy);

@@ -44,7 +44,8 @@ static bool parse_address(const char *text, uint8_t out[16])
 	return inet_pton(AF_INET6, text, out) == 1;
 }
 
-/* NAT64 (RFC 6052), 6to4 and IPv4-compatible forms lead to an IPv4 host: what denies that host denies them. */
+/* NAT64 (RFC 6052), 6to4 and IPv4-compatible forms lead to an IPv4 host: what denies that host denies them.
+ */
 static void find_hidden(struct address *address)
 {
 	const uint8_t *b = address->bytes, *v4 = NULL;
@@ -219,8 +220,10 @@ static void consider(const struct net_rule **best, const struct net_rule *rule, 
 
 	if (*best && (*best)->verdict <= rule->verdict)
 		return;
-	matches = rule->cidr ? cidr_matches(rule, subject) : !subject->is_address && host_matches(rule->host, subject->host);
-	if (matches && port_matches(rule, action) && request_matches(rule, action) && !is_excepted(rule, subject))
+	matches = rule->cidr ? cidr_matches(rule, subject)
+			     : !subject->is_address && host_matches(rule->host, subject->host);
+	if (matches && port_matches(rule, action) && request_matches(rule, action) &&
+	    !is_excepted(rule, subject))
 		*best = rule;
 }
 
@@ -238,7 +241,8 @@ static void consider_host(const struct policy *policy, const char *key, const st
 		else
 			high = middle;
 	}
-	for (; low < policy->network_exact_count && net_host_compare(policy->network[low].host, key) == 0; low++)
+	for (; low < policy->network_exact_count && net_host_compare(policy->network[low].host, key) == 0;
+	     low++)
 		consider(best, &policy->network[low], subject, action);
 }
 
@@ -272,16 +276,20 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 {
 	static const struct rule_origin own = { "builtin.loopback", "", 0 };
 	static const struct rule_origin none = { "network.default", "", 0 };
-	const struct rule_origin *origin = policy->network_default_origin.id ? &policy->network_default_origin : &none;
+	const struct rule_origin *origin =
+		policy->network_default_origin.id ? &policy->network_default_origin : &none;
 
 	if (policy->network_mode != NETWORK_HOST && action->kind == ACTION_NET_LISTEN)
-		return (struct decision){ VERDICT_ALLOW, own, "listening is private to the sandbox's own network", "" };
-	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) && action->kind != ACTION_HTTP_REQUEST)
+		return (struct decision){ VERDICT_ALLOW, own,
+					  "listening is private to the sandbox's own network", "" };
+	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) &&
+	    action->kind != ACTION_HTTP_REQUEST)
 		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
 	if (policy->network_default == VERDICT_ALLOW)
 		return (struct decision){ VERDICT_ALLOW, *origin, "the network is open by default", "" };
 	if (policy->network_default == VERDICT_ASK)
-		return (struct decision){ VERDICT_ASK, *origin, "the policy asks a person for hosts that no rule lists", "" };
+		return (struct decision){ VERDICT_ASK, *origin,
+					  "the policy asks a person for hosts that no rule lists", "" };
 	return (struct decision){ VERDICT_DENY, *origin, "no rule allows this host and port",
 				  "list the host under network.allow of your policy" };
 }
@@ -299,7 +307,9 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 	struct subject subject;
 
 	if (!parse_subject(action->subject, &subject))
-		return (struct decision){ VERDICT_DENY, { "builtin.subject", "", 0 }, "this is no valid host name or address",
+		return (struct decision){ VERDICT_DENY,
+					  { "builtin.subject", "", 0 },
+					  "this is no valid host name or address",
 					  "give the plain lower-case name, without a trailing dot" };
 	rule = find_rule(policy, &subject, action);
 	if (!rule)

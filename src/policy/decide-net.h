@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The network half of policy_decide(): hosts, addresses, ports, HTTP requests. Pure; decide.c calls it. */
+/*
+ * The network half of policy_decide(): hosts, addresses, ports, HTTP requests. Pure, resolves nothing;
+ * decide.c calls it, and the compiler uses its checks of texts.
+ */
 
 #include "policy/decide.h"
 

@@ -32,7 +32,8 @@ static const struct {
 };
 
 static const char *const jail_devices[] = {
-	"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout", "stderr",
+	"null", "zero", "full", "random", "urandom", "tty",    "ptmx",
+	"pts",	"shm",	"fd",	"stdin",  "stdout",  "stderr",
 };
 
 static struct decision builtin(enum verdict verdict, const char *id, const char *reason, const char *hint)
@@ -40,7 +41,8 @@ static struct decision builtin(enum verdict verdict, const char *id, const char 
 	return (struct decision){ verdict, { id, "", 0 }, reason, hint };
 }
 
-static struct decision by_rule(enum verdict verdict, const struct rule_origin *rule, const char *reason, const char *hint)
+static struct decision by_rule(enum verdict verdict, const struct rule_origin *rule, const char *reason,
+			       const char *hint)
 {
 	return (struct decision){ verdict, *rule, reason, hint };
 }
@@ -54,7 +56,8 @@ static bool path_is_valid(const char *path)
 	while (*path) {
 		size_t length = strcspn(path + 1, "/");
 
-		if (!length || (length == 1 && path[1] == '.') || (length == 2 && path[1] == '.' && path[2] == '.'))
+		if (!length || (length == 1 && path[1] == '.') ||
+		    (length == 2 && path[1] == '.' && path[2] == '.'))
 			return false;
 		path += 1 + length;
 	}
@@ -64,7 +67,8 @@ static bool path_is_valid(const char *path)
 static bool is_excepted(const char *const *except, const char *path)
 {
 	for (; except && *except; except++)
-		if (glob_is_pattern(*except) ? glob_match_below(*except, path) >= 0 : path_is_below(path, *except))
+		if (glob_is_pattern(*except) ? glob_match_below(*except, path) >= 0
+					     : path_is_below(path, *except))
 			return true;
 	return false;
 }
@@ -169,12 +173,14 @@ static struct decision decide_hidden(const struct action *action)
 static struct decision decide_apply(const struct policy *policy, const struct action *action,
 				    const struct file_rule *rule)
 {
-	const struct path_rule *protect = find_path_rule(policy->protects, policy->protect_count, action->subject);
+	const struct path_rule *protect =
+		find_path_rule(policy->protects, policy->protect_count, action->subject);
 
 	if (rule->class != FILE_STAGE && rule->class != FILE_WRITE)
 		return by_rule(VERDICT_DENY, &rule->origin, "nothing from this path reaches the host", "");
 	if (protect)
-		return by_rule(VERDICT_ASK, &protect->origin, "a protected path reaches the host only by an explicit yes",
+		return by_rule(VERDICT_ASK, &protect->origin,
+			       "a protected path reaches the host only by an explicit yes",
 			       "review the change, then name the path to apply");
 	return by_rule(VERDICT_ALLOW, &rule->origin, "changes of this path may reach the host", "");
 }
@@ -192,13 +198,16 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	size_t index;
 
 	if (!path_is_valid(action->subject))
-		return builtin(VERDICT_DENY, "builtin.subject", "the path is not absolute and normalised", "give the real path");
+		return builtin(VERDICT_DENY, "builtin.subject", "the path is not absolute and normalised",
+			       "give the real path");
 	class = policy_classify(policy, action->subject, &index);
 	rule = index == SIZE_MAX ? NULL : &policy->files[index];
 	if (class == FILE_MASK)
-		return by_rule(VERDICT_DENY, &rule->origin, "the path is masked: it looks absent or empty inside",
-			       str_equal(rule->origin.id, "builtin.state") ? "atoll's own files are out of reach for every policy"
-									   : "only the person who wrote the policy can drop the mask");
+		return by_rule(VERDICT_DENY, &rule->origin,
+			       "the path is masked: it looks absent or empty inside",
+			       str_equal(rule->origin.id, "builtin.state")
+				       ? "atoll's own files are out of reach for every policy"
+				       : "only the person who wrote the policy can drop the mask");
 	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
@@ -209,10 +218,13 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	/* Neither is the host's file seen nor does it change: this is no permission to do either. */
 	if (class == FILE_SCRATCH)
 		return by_rule(VERDICT_SIMULATE, &rule->origin,
-			       "the sandbox has a private, empty place here; what is written is thrown away at its end", "");
+			       "the sandbox has a private, empty place here; what is written is thrown away "
+			       "at its end",
+			       "");
 	if (action->kind == ACTION_FILE_WRITE && class == FILE_READ)
-		return by_rule(VERDICT_DENY, &rule->origin, "the path is read-only",
-			       "write inside the project or /tmp, or list it under files.write of your policy");
+		return by_rule(
+			VERDICT_DENY, &rule->origin, "the path is read-only",
+			"write inside the project or /tmp, or list it under files.write of your policy");
 	if (action->kind == ACTION_FILE_WRITE && class == FILE_STAGE)
 		return by_rule(VERDICT_STAGE, &rule->origin, reasons[class], "");
 	return by_rule(VERDICT_ALLOW, &rule->origin, reasons[class], "");
@@ -294,9 +306,11 @@ static struct decision decide_exec(const struct policy *policy, const struct act
 		return file;
 	class = policy_classify(policy, action->subject, &index);
 	if (index != SIZE_MAX && policy->files[index].flags & FILE_NOEXEC)
-		return by_rule(VERDICT_DENY, &policy->files[index].origin, "no program below this path may be executed", "");
+		return by_rule(VERDICT_DENY, &policy->files[index].origin,
+			       "no program below this path may be executed", "");
 	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
-		return builtin(VERDICT_DENY, "exec.new_binaries", "what can be written inside cannot be executed at this level",
+		return builtin(VERDICT_DENY, "exec.new_binaries",
+			       "what can be written inside cannot be executed at this level",
 			       "run a script by its interpreter, or use level medium");
 	rule = find_exec_rule(policy, action);
 	if (!rule)
@@ -315,8 +329,10 @@ static struct decision decide_device(const struct policy *policy, const struct a
 			return builtin(VERDICT_ALLOW, "builtin.jail", "every sandbox has this device", "");
 	for (size_t i = 0; i < policy->device_count; i++)
 		if (str_equal(policy->devices[i].name, action->subject))
-			return by_rule(VERDICT_ALLOW, &policy->devices[i].origin, "the policy lists this device", "");
-	return builtin(VERDICT_DENY, "devices.default", "no rule lists this device", "list it under devices of your policy");
+			return by_rule(VERDICT_ALLOW, &policy->devices[i].origin,
+				       "the policy lists this device", "");
+	return builtin(VERDICT_DENY, "devices.default", "no rule lists this device",
+		       "list it under devices of your policy");
 }
 
 static bool env_matches(const char *pattern, const char *name)
@@ -332,11 +348,14 @@ static struct decision decide_env(const struct policy *policy, const struct acti
 {
 	for (size_t i = 0; i < policy->env_set_count; i++)
 		if (str_equal(policy->env_set[i].name, action->subject))
-			return by_rule(VERDICT_ALLOW, &policy->env_set[i].origin, "the policy sets this variable", "");
+			return by_rule(VERDICT_ALLOW, &policy->env_set[i].origin,
+				       "the policy sets this variable", "");
 	for (size_t i = 0; i < policy->env_pass_count; i++)
 		if (env_matches(policy->env_pass[i].pattern, action->subject))
-			return by_rule(VERDICT_ALLOW, &policy->env_pass[i].origin, "the policy passes this variable", "");
-	return builtin(VERDICT_DENY, "env.default", "no rule passes this variable", "list it under env.pass of your policy");
+			return by_rule(VERDICT_ALLOW, &policy->env_pass[i].origin,
+				       "the policy passes this variable", "");
+	return builtin(VERDICT_DENY, "env.default", "no rule passes this variable",
+		       "list it under env.pass of your policy");
 }
 
 struct decision policy_decide(const struct policy *policy, const struct action *action)
@@ -360,7 +379,8 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 	case ACTION_ENV:
 		return decide_env(policy, action);
 	case ACTION_SYSCALL:
-		return builtin(VERDICT_DENY, "builtin.syscall", "a system call that has to ask is refused", "");
+		return builtin(VERDICT_DENY, "builtin.syscall", "a system call that has to ask is refused",
+			       "");
 	case ACTION_KIND_COUNT:
 		break;
 	}

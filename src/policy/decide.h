@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The one decision function. Pure, total, without allocation, under 2 µs; every gate calls it.
+ * The one decision function. Pure, total, without allocation, under 2 µs; every gate calls it, in every
+ * program, so that what is explained is what is enforced.
  */
 
 #include <stddef.h>
@@ -48,5 +49,8 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 
-/* Whether text matches a glob: ** any components, * and ? within one, [a-z] sets, backslash quotes. Linear-time bounded. */
+/*
+ * Whether text matches a glob: ** any components, * and ? within one, [a-z] sets, backslash quotes.
+ * Bounded: nothing is ever tried again but the last star of a component.
+ */
 bool glob_match(const char *pattern, const char *text);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The texts of limits, shared by policy_describe() and the programs that print policies. Pure. */
+/*
+ * The texts of limits as policies write them, shared by policy_describe() and what prints policies.
+ * Pure; parsing is base/num.h's.
+ */
 
 #include <stdint.h>
 

@@ -16,7 +16,8 @@ static void put_path(struct buf *out, const char *path)
 }
 
 /* The plan's paths of this class; what a list that has none says. */
-static void put_class(const struct policy *policy, enum file_class class, const char *title, const char *none, struct buf *out)
+static void put_class(const struct policy *policy, enum file_class class, const char *title, const char *none,
+		      struct buf *out)
 {
 	size_t count = 0;
 
@@ -40,10 +41,13 @@ static void put_files(const struct policy *policy, struct buf *out)
 	put_class(policy, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
 	put_class(policy, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
 	put_class(policy, FILE_READ, "You may read here (and below):", "nothing", out);
-	put_class(policy, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing", out);
-	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not look for a way around.\n");
+	put_class(policy, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
+		  out);
+	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not "
+			  "look for a way around.\n");
 	if (!policy->exec_new_binaries)
-		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter (`sh file`, `python3 file`).\n");
+		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter "
+				  "(`sh file`, `python3 file`).\n");
 }
 
 static void put_network(const struct policy *policy, struct buf *out)
@@ -53,16 +57,19 @@ static void put_network(const struct policy *policy, struct buf *out)
 		buf_put_text(out, "The machine's network is shared with you.\n");
 		return;
 	}
-	buf_put_text(out, "You have a loopback interface of your own: servers and clients inside this sandbox reach each other.\n");
+	buf_put_text(out, "You have a loopback interface of your own: servers and clients inside this "
+			  "sandbox reach each other.\n");
 	if (policy->network_mode == NETWORK_NONE) {
-		buf_put_text(out, "There is no other network. Downloads, package installs and API calls fail; retrying does not help.\n");
+		buf_put_text(out, "There is no other network. Downloads, package installs and API calls "
+				  "fail; retrying does not help.\n");
 		return;
 	}
 	buf_printf(out, "Hosts that are not listed: %s.\n\n", verdict_names[policy->network_default]);
 	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
 		const struct net_rule *rule = &policy->network[i];
 
-		buf_printf(out, "- %s: `%s`", verdict_names[rule->verdict], rule->host ? rule->host : rule->cidr);
+		buf_printf(out, "- %s: `%s`", verdict_names[rule->verdict],
+			   rule->host ? rule->host : rule->cidr);
 		for (size_t p = 0; p < rule->port_count; p++)
 			buf_printf(out, "%s%u", p ? ", " : " ports ", rule->ports[p]);
 		buf_put_char(out, '\n');
@@ -161,10 +168,14 @@ int policy_describe(const struct policy *policy, struct buf *out)
 	put_network(policy, out);
 	put_exec(policy, out);
 	put_limits(policy, out);
-	buf_put_text(out, "\n## When something is refused\n\n"
-		     "Each refusal that atoll sees is a line in `/run/atoll/denials.jsonl`, with the rule, the reason and the way out.\n"
-		     "A refusal is final for this run: the same thing by another path, tool or spelling is refused as well.\n"
-		     "If the task cannot be done within these limits, say which limit is in the way and stop; the person can\n"
+	buf_put_text(out,
+		     "\n## When something is refused\n\n"
+		     "Each refusal that atoll sees is a line in `/run/atoll/denials.jsonl`, with the rule, "
+		     "the reason and the way out.\n"
+		     "A refusal is final for this run: the same thing by another path, tool or spelling is "
+		     "refused as well.\n"
+		     "If the task cannot be done within these limits, say which limit is in the way and "
+		     "stop; the person can\n"
 		     "change the policy (`atoll policy explain ACTION` names the rule) and start again.\n");
 	return buf_error(out);
 }

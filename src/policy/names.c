@@ -3,43 +3,27 @@
 #include "policy/policy.h"
 
 const char *const verdict_names[VERDICT_COUNT] = {
-	[VERDICT_DENY] = "deny",
-	[VERDICT_ASK] = "ask",
-	[VERDICT_STAGE] = "stage",
-	[VERDICT_SIMULATE] = "simulate",
-	[VERDICT_ALLOW] = "allow",
+	[VERDICT_DENY] = "deny",	 [VERDICT_ASK] = "ask",	    [VERDICT_STAGE] = "stage",
+	[VERDICT_SIMULATE] = "simulate", [VERDICT_ALLOW] = "allow",
 };
 
 const char *const trust_level_names[TRUST_COUNT] = {
-	[TRUST_NONE] = "none",
-	[TRUST_LOW] = "low",
-	[TRUST_MEDIUM] = "medium",
-	[TRUST_HIGH] = "high",
-	[TRUST_FULL] = "full",
+	[TRUST_NONE] = "none", [TRUST_LOW] = "low",   [TRUST_MEDIUM] = "medium",
+	[TRUST_HIGH] = "high", [TRUST_FULL] = "full",
 };
 
 const char *const file_class_names[FILE_CLASS_COUNT] = {
-	[FILE_HIDDEN] = "hidden",
-	[FILE_MASK] = "mask",
-	[FILE_READ] = "read",
-	[FILE_SCRATCH] = "scratch",
-	[FILE_STAGE] = "stage",
-	[FILE_WRITE] = "write",
+	[FILE_HIDDEN] = "hidden",   [FILE_MASK] = "mask",   [FILE_READ] = "read",
+	[FILE_SCRATCH] = "scratch", [FILE_STAGE] = "stage", [FILE_WRITE] = "write",
 };
 
 const char *const resource_names[RESOURCE_COUNT] = {
-	[RESOURCE_MEMORY] = "memory",
-	[RESOURCE_CPUS] = "cpus",
-	[RESOURCE_PROCESSES] = "processes",
-	[RESOURCE_DISK] = "disk",
-	[RESOURCE_INODES] = "inodes",
-	[RESOURCE_OPEN_FILES] = "open_files",
-	[RESOURCE_OUTPUT] = "output",
-	[RESOURCE_FILE_SIZE] = "file_size",
-	[RESOURCE_WALL_MS] = "wall",
-	[RESOURCE_CPU_MS] = "cpu",
-	[RESOURCE_IDLE_MS] = "idle",
-	[RESOURCE_COMMAND_MS] = "command",
+	[RESOURCE_MEMORY] = "memory",	    [RESOURCE_CPUS] = "cpus",
+	[RESOURCE_PROCESSES] = "processes", [RESOURCE_DISK] = "disk",
+	[RESOURCE_INODES] = "inodes",	    [RESOURCE_OPEN_FILES] = "open_files",
+	[RESOURCE_OUTPUT] = "output",	    [RESOURCE_FILE_SIZE] = "file_size",
+	[RESOURCE_WALL_MS] = "wall",	    [RESOURCE_CPU_MS] = "cpu",
+	[RESOURCE_IDLE_MS] = "idle",	    [RESOURCE_COMMAND_MS] = "command",
 };
 
 const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
@@ -76,15 +60,10 @@ const char *const wall_names[WALL_COUNT] = {
 };
 
 const char *const action_kind_names[ACTION_KIND_COUNT] = {
-	[ACTION_FILE_READ] = "file.read",
-	[ACTION_FILE_WRITE] = "file.write",
-	[ACTION_FILE_APPLY] = "file.apply",
-	[ACTION_EXEC] = "exec",
-	[ACTION_NET_CONNECT] = "net.connect",
-	[ACTION_NET_LISTEN] = "net.listen",
-	[ACTION_NET_DNS] = "net.dns",
-	[ACTION_HTTP_REQUEST] = "http.request",
-	[ACTION_DEVICE] = "device",
-	[ACTION_ENV] = "env",
+	[ACTION_FILE_READ] = "file.read",     [ACTION_FILE_WRITE] = "file.write",
+	[ACTION_FILE_APPLY] = "file.apply",   [ACTION_EXEC] = "exec",
+	[ACTION_NET_CONNECT] = "net.connect", [ACTION_NET_LISTEN] = "net.listen",
+	[ACTION_NET_DNS] = "net.dns",	      [ACTION_HTTP_REQUEST] = "http.request",
+	[ACTION_DEVICE] = "device",	      [ACTION_ENV] = "env",
 	[ACTION_SYSCALL] = "syscall",
 };

@@ -46,7 +46,8 @@ static size_t common_length(const char *a, const char *b, const char *end)
 	return length;
 }
 
-int file_parents_fill(uint32_t *parents, uint32_t *lengths, const struct file_rule *rules, size_t count, const char *end)
+int file_parents_fill(uint32_t *parents, uint32_t *lengths, const struct file_rule *rules, size_t count,
+		      const char *end)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *path = rules[i].pattern, *before = i ? rules[i - 1].pattern : "";
@@ -57,9 +58,11 @@ int file_parents_fill(uint32_t *parents, uint32_t *lengths, const struct file_ru
 			return -EINVAL;
 		if (i)
 			lengths[parent] = before[common] ? UINT32_MAX : (uint32_t)common;
-		/* What lies above path is the rule before it, or above that one; no longer than what both share. */
+		/* What lies above path is the rule before it, or above that one; no longer than what both
+		 * share. */
 		while (parent != UINT32_MAX &&
-		       (lengths[parent] > common || (lengths[parent] > 1 && path[lengths[parent]] && path[lengths[parent]] != '/')))
+		       (lengths[parent] > common ||
+			(lengths[parent] > 1 && path[lengths[parent]] && path[lengths[parent]] != '/')))
 			parent = parents[parent];
 		parents[i] = parent;
 	}

@@ -20,10 +20,12 @@ int net_host_compare(const char *a, const char *b);
 
 /*
  * Fills parents[0…count) for rules in path_compare() order (struct policy, file_parents). lengths is room for
- * count numbers that mean nothing afterwards. end, where it is not NULL, is the end of the memory that all patterns
- * lie in: then whole words are compared. 0, or -EINVAL when the rules are out of order or one of them is a glob.
+ * count numbers that mean nothing afterwards. end, where it is not NULL, is the end of the memory that all
+ * patterns lie in: then whole words are compared. 0, or -EINVAL when the rules are out of order or one of
+ * them is a glob.
  */
-int file_parents_fill(uint32_t *parents, uint32_t *lengths, const struct file_rule *rules, size_t count, const char *end) MUST_USE;
+int file_parents_fill(uint32_t *parents, uint32_t *lengths, const struct file_rule *rules, size_t count,
+		      const char *end) MUST_USE;
 
 /* The number of components of a normalised absolute path; 0 for "/". */
 int path_depth(const char *path);

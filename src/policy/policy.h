@@ -52,7 +52,7 @@ enum {
 	FILE_GLOB = 1 << 0,      /* pattern is a glob (**, *, ?, [..]) and not a path */
 	FILE_OPTIONAL = 1 << 1,  /* shipped rules: nothing is said when it does not exist */
 	FILE_NOEXEC = 1 << 2,    /* no program below may be executed */
-	FILE_NOFOLLOW = 1 << 3,  /* plan only: lies in a tree that the sandbox writes, so no link below that tree may be followed */
+	FILE_NOFOLLOW = 1 << 3,  /* plan only: in a tree that the sandbox writes; no link in it may be followed */
 	FILE_FLAGS_END = 1 << 4,
 };
 
@@ -247,4 +247,5 @@ extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
-extern const char *const wall_names[WALL_COUNT];           /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
+/* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
+extern const char *const wall_names[WALL_COUNT];

@@ -19,20 +19,21 @@ enum {
 	SNAPSHOT_ALIGN = 8,
 };
 
-/* A string is its offset in SECTION_STRINGS; a vector of strings the index of its first entry in SECTION_VECTORS. */
+/* A string is its offset in SECTION_STRINGS; a vector of strings the index of its first entry in
+ * SECTION_VECTORS. */
 #define SNAPSHOT_NULL UINT32_MAX
 
 enum snapshot_section {
-	SECTION_STRINGS,     /* bytes: NUL-terminated strings; the first and the last byte are NUL */
-	SECTION_VECTORS,     /* uint32_t: strings, each vector ends with SNAPSHOT_NULL */
-	SECTION_POLICY,      /* one struct snapshot_scalars */
-	SECTION_LIMITS,      /* RESOURCE_COUNT struct snapshot_limit */
+	SECTION_STRINGS, /* bytes: NUL-terminated strings; the first and the last byte are NUL */
+	SECTION_VECTORS, /* uint32_t: strings, each vector ends with SNAPSHOT_NULL */
+	SECTION_POLICY,	 /* one struct snapshot_scalars */
+	SECTION_LIMITS,	 /* RESOURCE_COUNT struct snapshot_limit */
 	SECTION_FILES,
 	SECTION_FILE_PLAN,
 	SECTION_FILE_ASKS,
 	SECTION_PROTECTS,
 	SECTION_NETWORK,
-	SECTION_PORTS,       /* uint16_t */
+	SECTION_PORTS, /* uint16_t */
 	SECTION_HTTP,
 	SECTION_EXEC,
 	SECTION_ENV_PASS,
@@ -46,10 +47,10 @@ enum snapshot_section {
 struct snapshot_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t size;                /* of the whole snapshot */
+	uint32_t size; /* of the whole snapshot */
 	struct {
-		uint32_t offset;      /* from the start, a multiple of SNAPSHOT_ALIGN */
-		uint32_t count;       /* records */
+		uint32_t offset; /* from the start, a multiple of SNAPSHOT_ALIGN */
+		uint32_t count;	 /* records */
 	} sections[SECTION_COUNT];
 };
 
@@ -67,7 +68,7 @@ struct snapshot_scalars {
 	uint32_t data_secrets, data_pii, data_injection;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
-	uint32_t reserved;            /* 0 */
+	uint32_t reserved; /* 0 */
 	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
 	uint64_t network_requests, network_requests_period_ms;
 };
@@ -75,7 +76,7 @@ struct snapshot_scalars {
 struct snapshot_limit {
 	uint64_t value;
 	struct snapshot_origin origin;
-	uint32_t reserved;            /* 0 */
+	uint32_t reserved; /* 0 */
 };
 
 struct snapshot_file {
@@ -87,7 +88,7 @@ struct snapshot_plan {
 	uint32_t path, class, flags, rule;
 };
 
-struct snapshot_path {                /* asks and protects */
+struct snapshot_path { /* asks and protects */
 	uint32_t pattern, flags, except;
 	struct snapshot_origin origin;
 };
@@ -108,7 +109,7 @@ struct snapshot_exec {
 	struct snapshot_origin origin;
 };
 
-struct snapshot_named {               /* env.pass, devices, unenforced; env.set with a value */
+struct snapshot_named { /* env.pass, devices, unenforced; env.set with a value */
 	uint32_t name, value;
 	struct snapshot_origin origin;
 };

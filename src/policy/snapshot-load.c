@@ -37,7 +37,7 @@ struct loader {
 
 struct section_size {
 	uint32_t record; /* in the snapshot */
-	uint32_t view;   /* in memory */
+	uint32_t view;	 /* in memory */
 };
 
 static const struct section_size section_sizes[SECTION_COUNT] = {
@@ -70,17 +70,19 @@ static int check_header(const void *bytes, size_t size, size_t *ret_view)
 		return -EFBIG;
 	if (size < sizeof *header || (uintptr_t)bytes % SNAPSHOT_ALIGN)
 		return -EBADMSG;
-	if (memcmp(header->magic, SNAPSHOT_MAGIC, sizeof header->magic) != 0 || header->version != SNAPSHOT_VERSION ||
-	    header->size != size)
+	if (memcmp(header->magic, SNAPSHOT_MAGIC, sizeof header->magic) != 0 ||
+	    header->version != SNAPSHOT_VERSION || header->size != size)
 		return -EBADMSG;
 	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		uint64_t offset = header->sections[i].offset, count = header->sections[i].count;
 
-		if (offset % SNAPSHOT_ALIGN || offset < sizeof *header || offset + count * section_sizes[i].record > size)
+		if (offset % SNAPSHOT_ALIGN || offset < sizeof *header ||
+		    offset + count * section_sizes[i].record > size)
 			return -EBADMSG;
 		view += count * section_sizes[i].view + SNAPSHOT_ALIGN;
 	}
-	if (header->sections[SECTION_POLICY].count != 1 || header->sections[SECTION_LIMITS].count != RESOURCE_COUNT)
+	if (header->sections[SECTION_POLICY].count != 1 ||
+	    header->sections[SECTION_LIMITS].count != RESOURCE_COUNT)
 		return -EBADMSG;
 	*ret_view = view;
 	return 0;
@@ -146,7 +148,8 @@ static uint32_t checked(struct loader *loader, uint32_t value, uint32_t end)
 	return 0;
 }
 
-/* An absolute path without "//", "." or ".." components is what lang/ writes; the first byte is what is checked here. */
+/* An absolute path without "//", "." or ".." components is what lang/ writes; the first byte is what is
+ * checked here. */
 static const char *pattern(struct loader *loader, uint32_t offset, uint32_t flags)
 {
 	const char *text = string(loader, offset);
@@ -209,7 +212,8 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->network_exact_count = in->network_exact_count;
 	policy->exec_exact_count = in->exec_exact_count;
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
-		policy->limits[i] = (struct resource_limit){ limits[i].value, origin(loader, &limits[i].origin) };
+		policy->limits[i] =
+			(struct resource_limit){ limits[i].value, origin(loader, &limits[i].origin) };
 }
 
 static void load_files(struct loader *loader, struct policy *policy)
@@ -217,14 +221,16 @@ static void load_files(struct loader *loader, struct policy *policy)
 	size_t count;
 	const struct snapshot_file *in = records(loader, SECTION_FILES, &count);
 	struct file_rule *out = view_array(loader, count, sizeof *out);
-	uint32_t *parents = view_array(loader, count, sizeof *parents), *lengths = view_array(loader, count, sizeof *lengths);
+	uint32_t *parents = view_array(loader, count, sizeof *parents),
+		 *lengths = view_array(loader, count, sizeof *lengths);
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t flags = checked(loader, in[i].flags, FILE_FLAGS_END);
 
 		out[i] = (struct file_rule){
 			.pattern = pattern(loader, in[i].pattern, flags),
-			.class = checked(loader, in[i].class - 1, FILE_CLASS_COUNT - 1) + 1, /* none is FILE_HIDDEN */
+			.class = checked(loader, in[i].class - 1, FILE_CLASS_COUNT - 1) +
+				 1, /* none is FILE_HIDDEN */
 			.flags = flags,
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
@@ -234,7 +240,8 @@ static void load_files(struct loader *loader, struct policy *policy)
 	policy->file_count = count;
 	policy->file_parents = parents;
 	if (policy->file_exact_count > count || loader->is_bad ||
-	    file_parents_fill(parents, lengths, out, policy->file_exact_count, loader->strings + loader->string_size) < 0)
+	    file_parents_fill(parents, lengths, out, policy->file_exact_count,
+			      loader->strings + loader->string_size) < 0)
 		loader->is_bad = true;
 }
 
@@ -258,7 +265,8 @@ static void load_plan(struct loader *loader, struct policy *policy)
 	policy->file_plan_count = count;
 }
 
-static const struct path_rule *load_paths(struct loader *loader, enum snapshot_section section, size_t *ret_count)
+static const struct path_rule *load_paths(struct loader *loader, enum snapshot_section section,
+					  size_t *ret_count)
 {
 	const struct snapshot_path *in = records(loader, section, ret_count);
 	struct path_rule *out = view_array(loader, *ret_count, sizeof *out);
@@ -267,7 +275,10 @@ static const struct path_rule *load_paths(struct loader *loader, enum snapshot_s
 		uint32_t flags = checked(loader, in[i].flags, FILE_GLOB + 1);
 
 		out[i] = (struct path_rule){
-			pattern(loader, in[i].pattern, flags), flags, vector(loader, in[i].except), origin(loader, &in[i].origin),
+			pattern(loader, in[i].pattern, flags),
+			flags,
+			vector(loader, in[i].except),
+			origin(loader, &in[i].origin),
 		};
 	}
 	return out;
@@ -280,7 +291,9 @@ static const struct http_rule *load_http(struct loader *loader, size_t *ret_coun
 
 	for (size_t i = 0; i < *ret_count; i++)
 		out[i] = (struct http_rule){
-			vector(loader, in[i].methods), vector(loader, in[i].paths), origin(loader, &in[i].origin),
+			vector(loader, in[i].methods),
+			vector(loader, in[i].paths),
+			origin(loader, &in[i].origin),
 		};
 	return out;
 }
@@ -318,8 +331,9 @@ static void load_network(struct loader *loader, struct policy *policy)
 		};
 		if (!out[i].host == !out[i].cidr)
 			loader->is_bad = true;
-		if (i < policy->network_exact_count && (!out[i].host || loader->is_bad ||
-		    (i && net_host_compare(out[i - 1].host, out[i].host) > 0)))
+		if (i < policy->network_exact_count &&
+		    (!out[i].host || loader->is_bad ||
+		     (i && net_host_compare(out[i - 1].host, out[i].host) > 0)))
 			loader->is_bad = true;
 	}
 	loader->is_bad |= policy->network_exact_count > count;
@@ -338,7 +352,8 @@ static void load_exec(struct loader *loader, struct policy *policy)
 
 		out[i] = (struct exec_rule){
 			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
-			.program = in[i].program == SNAPSHOT_NULL ? NULL : pattern(loader, in[i].program, flags),
+			.program =
+				in[i].program == SNAPSHOT_NULL ? NULL : pattern(loader, in[i].program, flags),
 			.program_flags = flags,
 			.argv = vector(loader, in[i].argv),
 			.except = vector(loader, in[i].except),
@@ -346,8 +361,8 @@ static void load_exec(struct loader *loader, struct policy *policy)
 		};
 		if (!out[i].program && !out[i].argv)
 			loader->is_bad = true;
-		if (i < policy->exec_exact_count &&
-		    (!out[i].program || flags || out[i].argv || (i && strcmp(out[i - 1].program, out[i].program) > 0)))
+		if (i < policy->exec_exact_count && (!out[i].program || flags || out[i].argv ||
+						     (i && strcmp(out[i - 1].program, out[i].program) > 0)))
 			loader->is_bad = true;
 		if (loader->is_bad)
 			return;
@@ -369,7 +384,8 @@ static void load_env(struct loader *loader, struct policy *policy)
 	in = records(loader, SECTION_ENV_SET, &policy->env_set_count);
 	set = view_array(loader, policy->env_set_count, sizeof *set);
 	for (size_t i = 0; i < policy->env_set_count; i++) {
-		set[i] = (struct env_set){ string(loader, in[i].name), string(loader, in[i].value), origin(loader, &in[i].origin) };
+		set[i] = (struct env_set){ string(loader, in[i].name), string(loader, in[i].value),
+					   origin(loader, &in[i].origin) };
 		if (!set[i].name[0] || strchr(set[i].name, '='))
 			loader->is_bad = true;
 	}
@@ -383,7 +399,8 @@ static void load_rest(struct loader *loader, struct policy *policy)
 	struct unenforced *unenforced;
 
 	for (size_t i = 0; i < policy->device_count; i++) {
-		devices[i] = (struct device_rule){ string(loader, in[i].name), origin(loader, &in[i].origin) };
+		devices[i] =
+			(struct device_rule){ string(loader, in[i].name), origin(loader, &in[i].origin) };
 		if (!devices[i].name[0] || devices[i].name[0] == '/' || strstr(devices[i].name, ".."))
 			loader->is_bad = true;
 	}
@@ -391,7 +408,8 @@ static void load_rest(struct loader *loader, struct policy *policy)
 	in = records(loader, SECTION_UNENFORCED, &policy->unenforced_count);
 	unenforced = view_array(loader, policy->unenforced_count, sizeof *unenforced);
 	for (size_t i = 0; i < policy->unenforced_count; i++)
-		unenforced[i] = (struct unenforced){ string(loader, in[i].name), origin(loader, &in[i].origin) };
+		unenforced[i] =
+			(struct unenforced){ string(loader, in[i].name), origin(loader, &in[i].origin) };
 	policy->unenforced = unenforced;
 }
 
@@ -422,7 +440,8 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 
 	if (r < 0)
 		return r;
-	loader.arena = mmap(NULL, view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	loader.arena =
+		mmap(NULL, view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (loader.arena == MAP_FAILED)
 		return -ENOMEM;
 	snapshot = view_array(&loader, 1, sizeof *snapshot);

@@ -107,54 +107,60 @@ static struct snapshot_origin put_origin(struct writer *writer, const struct rul
 	};
 }
 
-#define PUT_RECORD(writer, section, ...)                                        \
-	do {                                                                    \
-		__typeof__(__VA_ARGS__) record_ = __VA_ARGS__;                  \
-		buf_put(&(writer)->sections[section], &record_, sizeof record_); \
+#define PUT_RECORD(writer, section, ...)                                                                     \
+	do {                                                                                                 \
+		__typeof__(__VA_ARGS__) record_ = __VA_ARGS__;                                               \
+		buf_put(&(writer)->sections[section], &record_, sizeof record_);                             \
 	} while (0)
 
 static void put_scalars(struct writer *writer, const struct policy *policy)
 {
-	PUT_RECORD(writer, SECTION_POLICY, (struct snapshot_scalars){
-		.name = put_string(writer, policy->name ? policy->name : ""),
-		.project = put_string(writer, policy->project ? policy->project : ""),
-		.home = put_string(writer, policy->home ? policy->home : ""),
-		.level = policy->level,
-		.file_exact_count = (uint32_t)policy->file_exact_count,
-		.network_exact_count = (uint32_t)policy->network_exact_count,
-		.exec_exact_count = (uint32_t)policy->exec_exact_count,
-		.network_mode = policy->network_mode,
-		.network_default = policy->network_default,
-		.network_default_origin = put_origin(writer, &policy->network_default_origin),
-		.exec_new_binaries = policy->exec_new_binaries,
-		.user_namespaces = policy->user_namespaces,
-		.data_secrets = policy->data_secrets,
-		.data_pii = policy->data_pii,
-		.data_injection = policy->data_injection,
-		.audit_files = policy->audit_files,
-		.audit_exec = policy->audit_exec,
-		.audit_network = policy->audit_network,
-		.degrade = policy->degrade,
-		.network_rate_bytes = policy->network_rate_bytes,
-		.network_rate_period_ms = policy->network_rate_period_ms,
-		.network_total_bytes = policy->network_total_bytes,
-		.network_requests = policy->network_requests,
-		.network_requests_period_ms = policy->network_requests_period_ms,
-	});
+	PUT_RECORD(writer, SECTION_POLICY,
+		   (struct snapshot_scalars){
+			   .name = put_string(writer, policy->name ? policy->name : ""),
+			   .project = put_string(writer, policy->project ? policy->project : ""),
+			   .home = put_string(writer, policy->home ? policy->home : ""),
+			   .level = policy->level,
+			   .file_exact_count = (uint32_t)policy->file_exact_count,
+			   .network_exact_count = (uint32_t)policy->network_exact_count,
+			   .exec_exact_count = (uint32_t)policy->exec_exact_count,
+			   .network_mode = policy->network_mode,
+			   .network_default = policy->network_default,
+			   .network_default_origin = put_origin(writer, &policy->network_default_origin),
+			   .exec_new_binaries = policy->exec_new_binaries,
+			   .user_namespaces = policy->user_namespaces,
+			   .data_secrets = policy->data_secrets,
+			   .data_pii = policy->data_pii,
+			   .data_injection = policy->data_injection,
+			   .audit_files = policy->audit_files,
+			   .audit_exec = policy->audit_exec,
+			   .audit_network = policy->audit_network,
+			   .degrade = policy->degrade,
+			   .network_rate_bytes = policy->network_rate_bytes,
+			   .network_rate_period_ms = policy->network_rate_period_ms,
+			   .network_total_bytes = policy->network_total_bytes,
+			   .network_requests = policy->network_requests,
+			   .network_requests_period_ms = policy->network_requests_period_ms,
+		   });
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
-		PUT_RECORD(writer, SECTION_LIMITS, (struct snapshot_limit){
-			.value = policy->limits[i].value,
-			.origin = put_origin(writer, &policy->limits[i].origin),
-		});
+		PUT_RECORD(writer, SECTION_LIMITS,
+			   (struct snapshot_limit){
+				   .value = policy->limits[i].value,
+				   .origin = put_origin(writer, &policy->limits[i].origin),
+			   });
 }
 
-static void put_paths(struct writer *writer, enum snapshot_section section, const struct path_rule *rules, size_t count)
+static void put_paths(struct writer *writer, enum snapshot_section section, const struct path_rule *rules,
+		      size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		PUT_RECORD(writer, section, (struct snapshot_path){
-			put_string(writer, rules[i].pattern), rules[i].flags, put_vector(writer, rules[i].except),
-			put_origin(writer, &rules[i].origin),
-		});
+		PUT_RECORD(writer, section,
+			   (struct snapshot_path){
+				   put_string(writer, rules[i].pattern),
+				   rules[i].flags,
+				   put_vector(writer, rules[i].except),
+				   put_origin(writer, &rules[i].origin),
+			   });
 }
 
 static void put_files(struct writer *writer, const struct policy *policy)
@@ -162,17 +168,25 @@ static void put_files(struct writer *writer, const struct policy *policy)
 	for (size_t i = 0; i < policy->file_count; i++) {
 		const struct file_rule *rule = &policy->files[i];
 
-		PUT_RECORD(writer, SECTION_FILES, (struct snapshot_file){
-			put_string(writer, rule->pattern), rule->class, rule->flags, put_vector(writer, rule->except),
-			put_origin(writer, &rule->origin),
-		});
+		PUT_RECORD(writer, SECTION_FILES,
+			   (struct snapshot_file){
+				   put_string(writer, rule->pattern),
+				   rule->class,
+				   rule->flags,
+				   put_vector(writer, rule->except),
+				   put_origin(writer, &rule->origin),
+			   });
 	}
 	for (size_t i = 0; i < policy->file_plan_count; i++) {
 		const struct file_plan_entry *entry = &policy->file_plan[i];
 
-		PUT_RECORD(writer, SECTION_FILE_PLAN, (struct snapshot_plan){
-			put_string(writer, entry->path), entry->class, entry->flags, entry->rule,
-		});
+		PUT_RECORD(writer, SECTION_FILE_PLAN,
+			   (struct snapshot_plan){
+				   put_string(writer, entry->path),
+				   entry->class,
+				   entry->flags,
+				   entry->rule,
+			   });
 	}
 	put_paths(writer, SECTION_FILE_ASKS, policy->file_asks, policy->file_ask_count);
 	put_paths(writer, SECTION_PROTECTS, policy->protects, policy->protect_count);
@@ -184,66 +198,80 @@ static void put_network(struct writer *writer, const struct policy *policy)
 		const struct net_rule *rule = &policy->network[i];
 		struct buf *ports = &writer->sections[SECTION_PORTS], *http = &writer->sections[SECTION_HTTP];
 
-		PUT_RECORD(writer, SECTION_NETWORK, (struct snapshot_net){
-			.verdict = rule->verdict,
-			.host = put_string(writer, rule->host),
-			.cidr = put_string(writer, rule->cidr),
-			.first_port = (uint32_t)(ports->size / sizeof(uint16_t)),
-			.port_count = (uint32_t)rule->port_count,
-			.first_http = (uint32_t)(http->size / sizeof(struct snapshot_http)),
-			.http_count = (uint32_t)rule->http_count,
-			.inject_header = put_string(writer, rule->inject_header),
-			.inject_secret = put_string(writer, rule->inject_secret),
-			.except = put_vector(writer, rule->except),
-			.origin = put_origin(writer, &rule->origin),
-		});
+		PUT_RECORD(writer, SECTION_NETWORK,
+			   (struct snapshot_net){
+				   .verdict = rule->verdict,
+				   .host = put_string(writer, rule->host),
+				   .cidr = put_string(writer, rule->cidr),
+				   .first_port = (uint32_t)(ports->size / sizeof(uint16_t)),
+				   .port_count = (uint32_t)rule->port_count,
+				   .first_http = (uint32_t)(http->size / sizeof(struct snapshot_http)),
+				   .http_count = (uint32_t)rule->http_count,
+				   .inject_header = put_string(writer, rule->inject_header),
+				   .inject_secret = put_string(writer, rule->inject_secret),
+				   .except = put_vector(writer, rule->except),
+				   .origin = put_origin(writer, &rule->origin),
+			   });
 		buf_put(ports, rule->ports, rule->port_count * sizeof *rule->ports);
 		for (size_t h = 0; h < rule->http_count; h++)
-			PUT_RECORD(writer, SECTION_HTTP, (struct snapshot_http){
-				put_vector(writer, rule->http[h].methods), put_vector(writer, rule->http[h].paths),
-				put_origin(writer, &rule->http[h].origin),
-			});
+			PUT_RECORD(writer, SECTION_HTTP,
+				   (struct snapshot_http){
+					   put_vector(writer, rule->http[h].methods),
+					   put_vector(writer, rule->http[h].paths),
+					   put_origin(writer, &rule->http[h].origin),
+				   });
 	}
 }
 
-static void put_named(struct writer *writer, enum snapshot_section section, const char *name, const char *value,
-		      const struct rule_origin *origin)
+static void put_named(struct writer *writer, enum snapshot_section section, const char *name,
+		      const char *value, const struct rule_origin *origin)
 {
-	PUT_RECORD(writer, section, (struct snapshot_named){
-		put_string(writer, name), put_string(writer, value), put_origin(writer, origin),
-	});
+	PUT_RECORD(writer, section,
+		   (struct snapshot_named){
+			   put_string(writer, name),
+			   put_string(writer, value),
+			   put_origin(writer, origin),
+		   });
 }
 
 static void put_rest(struct writer *writer, const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->exec_count; i++)
-		PUT_RECORD(writer, SECTION_EXEC, (struct snapshot_exec){
-			policy->exec[i].verdict, put_string(writer, policy->exec[i].program), policy->exec[i].program_flags,
-			put_vector(writer, policy->exec[i].argv), put_vector(writer, policy->exec[i].except),
-			put_origin(writer, &policy->exec[i].origin),
-		});
+		PUT_RECORD(writer, SECTION_EXEC,
+			   (struct snapshot_exec){
+				   policy->exec[i].verdict,
+				   put_string(writer, policy->exec[i].program),
+				   policy->exec[i].program_flags,
+				   put_vector(writer, policy->exec[i].argv),
+				   put_vector(writer, policy->exec[i].except),
+				   put_origin(writer, &policy->exec[i].origin),
+			   });
 	for (size_t i = 0; i < policy->env_pass_count; i++)
-		put_named(writer, SECTION_ENV_PASS, policy->env_pass[i].pattern, NULL, &policy->env_pass[i].origin);
+		put_named(writer, SECTION_ENV_PASS, policy->env_pass[i].pattern, NULL,
+			  &policy->env_pass[i].origin);
 	for (size_t i = 0; i < policy->env_set_count; i++)
-		put_named(writer, SECTION_ENV_SET, policy->env_set[i].name, policy->env_set[i].value, &policy->env_set[i].origin);
+		put_named(writer, SECTION_ENV_SET, policy->env_set[i].name, policy->env_set[i].value,
+			  &policy->env_set[i].origin);
 	for (size_t i = 0; i < policy->device_count; i++)
 		put_named(writer, SECTION_DEVICES, policy->devices[i].name, NULL, &policy->devices[i].origin);
 	for (size_t i = 0; i < policy->unenforced_count; i++)
-		put_named(writer, SECTION_UNENFORCED, policy->unenforced[i].what, NULL, &policy->unenforced[i].origin);
+		put_named(writer, SECTION_UNENFORCED, policy->unenforced[i].what, NULL,
+			  &policy->unenforced[i].origin);
 }
 
 static void put_sources(struct writer *writer, const struct snapshot_source *sources, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		PUT_RECORD(writer, SECTION_SOURCES, (struct snapshot_source_record){
-			.device = sources[i].device,
-			.inode = sources[i].inode,
-			.size = sources[i].size,
-			.mtime_ns = sources[i].mtime_ns,
-			.ctime_ns = sources[i].ctime_ns,
-			.path = put_string(writer, sources[i].path),
-			.exists = sources[i].exists != 0,
-		});
+		PUT_RECORD(writer, SECTION_SOURCES,
+			   (struct snapshot_source_record){
+				   .device = sources[i].device,
+				   .inode = sources[i].inode,
+				   .size = sources[i].size,
+				   .mtime_ns = sources[i].mtime_ns,
+				   .ctime_ns = sources[i].ctime_ns,
+				   .path = put_string(writer, sources[i].path),
+				   .exists = sources[i].exists != 0,
+			   });
 }
 
 static const size_t record_sizes[SECTION_COUNT] = {
@@ -297,7 +325,8 @@ static int assemble(struct writer *writer, struct buf *out)
 	return buf_error(out);
 }
 
-int snapshot_store(struct buf *out, const struct policy *policy, const struct snapshot_source *sources, size_t source_count)
+int snapshot_store(struct buf *out, const struct policy *policy, const struct snapshot_source *sources,
+		   size_t source_count)
 {
 	struct writer writer = { 0 };
 	int r;

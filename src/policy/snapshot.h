@@ -43,4 +43,5 @@ const struct snapshot_source *snapshot_sources(const struct snapshot *snapshot, 
 void snapshot_hash(const struct snapshot *snapshot, struct hash *ret_hash);
 
 /* Serialises policy and sources; the result loads to an equal policy. -ENOBUFS beyond SNAPSHOT_SIZE_MAX. */
-int snapshot_store(struct buf *out, const struct policy *policy, const struct snapshot_source *sources, size_t source_count) MUST_USE;
+int snapshot_store(struct buf *out, const struct policy *policy, const struct snapshot_source *sources,
+		   size_t source_count) MUST_USE;

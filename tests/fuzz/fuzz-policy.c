@@ -23,7 +23,8 @@ struct input {
 	const struct buf *printed;
 };
 
-static int give(const void *bytes, size_t size, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+static int give(const void *bytes, size_t size, char **ret_bytes, size_t *ret_size,
+		struct snapshot_source *ret_source)
 {
 	*ret_bytes = malloc(size ? size : 1);
 	if (!*ret_bytes)
@@ -34,7 +35,8 @@ static int give(const void *bytes, size_t size, char **ret_bytes, size_t *ret_si
 	return 0;
 }
 
-static int read_input(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+static int read_input(void *context, const char *path, char **ret_bytes, size_t *ret_size,
+		      struct snapshot_source *ret_source)
 {
 	const struct input *input = context;
 
@@ -93,8 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct input input = { .policy = bytes, .policy_size = size };
 	const uint8_t *second = memmem(bytes, size, separator, sizeof separator - 1);
 	struct lang_request request = {
-		.policy = "/t.yaml", .project = "/home/u/p", .home = "/home/u", .config_home = "/home/u/.config",
-		.policies_dir = "/policies", .cwd = "/", .reader = { read_input, real_input, &input },
+		.policy = "/t.yaml",
+		.project = "/home/u/p",
+		.home = "/home/u",
+		.config_home = "/home/u/.config",
+		.policies_dir = "/policies",
+		.cwd = "/",
+		.reader = { read_input, real_input, &input },
 	};
 	cleanup_lang struct lang *lang = NULL;
 	cleanup_buf struct buf errors;

@@ -14,7 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void decide_all(const struct policy *policy)
 {
-	static const char *const subjects[] = { "/", "/usr/bin/env", "/home/u/.ssh/id_rsa", "a.example.org", "10.0.0.1", "x" };
+	static const char *const subjects[] = {
+		"/", "/usr/bin/env", "/home/u/.ssh/id_rsa", "a.example.org", "10.0.0.1", "x"
+	};
 	static const char *const argv[] = { "git", "push", NULL };
 
 	for (int kind = 0; kind < ACTION_KIND_COUNT; kind++) {

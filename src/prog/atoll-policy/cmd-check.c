@@ -30,11 +30,12 @@ static void put_text(const struct policy *policy, struct buf *out)
 {
 	buf_printf(out, "the policy is valid: ");
 	buf_put_escaped(out, policy->name, strlen(policy->name), 0);
-	buf_printf(out, ", trust level %s, %zu file rules, %zu mounts\n", trust_level_names[policy->level], policy->file_count,
-		   policy->file_plan_count);
+	buf_printf(out, ", trust level %s, %zu file rules, %zu mounts\n", trust_level_names[policy->level],
+		   policy->file_count, policy->file_plan_count);
 	for (size_t i = 0; i < policy->unenforced_count; i++)
-		buf_printf(out, "this atoll cannot enforce %s yet (%s:%u); a run is refused\n", policy->unenforced[i].what,
-			   policy->unenforced[i].origin.file, policy->unenforced[i].origin.line);
+		buf_printf(out, "this atoll cannot enforce %s yet (%s:%u); a run is refused\n",
+			   policy->unenforced[i].what, policy->unenforced[i].origin.file,
+			   policy->unenforced[i].origin.line);
 }
 
 /* A project's own file is checked where it counts: on top of the policy that it tightens. */
@@ -77,7 +78,8 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err)
 	} else {
 		r = lang_compile(&request, &lang);
 		if (r < 0)
-			return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s", strerror(-r));
+			return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s",
+				       strerror(-r));
 		put_json(lang, &out);
 	}
 	if (r < 0)

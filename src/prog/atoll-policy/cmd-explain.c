@@ -28,7 +28,10 @@ static int parse_kind(const char *text, enum action_kind *ret_kind, struct err *
 
 	if (kind < 0) {
 		err_set(err, ERR_USAGE, EINVAL, "explain", "there is no kind of action \"%s\"", text);
-		err_hint(err, nearest ? "did you mean %s?" : "file.read, file.write, exec, net.connect, net.dns, http.request, device, env%s",
+		err_hint(err,
+			 nearest ? "did you mean %s?"
+				 : "file.read, file.write, exec, net.connect, net.dns, http.request, device, "
+				   "env%s",
 			 nearest ? nearest : "");
 		return -EINVAL;
 	}
@@ -49,7 +52,8 @@ static int parse_path(const struct given *given, const char *text, struct questi
 }
 
 /* A program by name is looked for where a shell inside would find it; links are followed, as execve does. */
-static int parse_program(const struct given *given, char *const *argv, struct question *question, struct err *err)
+static int parse_program(const struct given *given, char *const *argv, struct question *question,
+			 struct err *err)
 {
 	static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin" };
 	char real[PATH_MAX];
@@ -129,13 +133,15 @@ static int parse_request(int argc, char **argv, struct question *question, struc
 	return parse_host(authority, port, question, err);
 }
 
-static int parse_question(const struct given *given, int argc, char **argv, struct question *question, struct err *err)
+static int parse_question(const struct given *given, int argc, char **argv, struct question *question,
+			  struct err *err)
 {
 	int r;
 
 	if (argc < 2) {
 		err_set(err, ERR_USAGE, EINVAL, "explain", "explain takes a kind and a subject");
-		err_hint(err, "for example: net.connect example.org:443, file.write ~/.bashrc, exec /usr/bin/git push");
+		err_hint(err, "for example: net.connect example.org:443, file.write ~/.bashrc, exec "
+			      "/usr/bin/git push");
 		return -EINVAL;
 	}
 	r = parse_kind(argv[0], &question->action.kind, err);
@@ -168,10 +174,12 @@ static int parse_question(const struct given *given, int argc, char **argv, stru
 
 static bool has_port(const struct action *action)
 {
-	return action->kind == ACTION_NET_CONNECT || action->kind == ACTION_NET_LISTEN || action->kind == ACTION_HTTP_REQUEST;
+	return action->kind == ACTION_NET_CONNECT || action->kind == ACTION_NET_LISTEN ||
+	       action->kind == ACTION_HTTP_REQUEST;
 }
 
-static void put_json(const struct policy *policy, const struct action *action, const struct decision *decision, struct buf *out)
+static void put_json(const struct policy *policy, const struct action *action,
+		     const struct decision *decision, struct buf *out)
 {
 	struct json json;
 
@@ -196,7 +204,8 @@ static void put_json(const struct policy *policy, const struct action *action, c
 	buf_put_char(out, '\n');
 }
 
-static void put_text(const struct policy *policy, const struct action *action, const struct decision *decision, struct buf *out)
+static void put_text(const struct policy *policy, const struct action *action,
+		     const struct decision *decision, struct buf *out)
 {
 	unsigned shown = 0;
 
@@ -215,11 +224,13 @@ static void put_text(const struct policy *policy, const struct action *action, c
 		buf_printf(out, "  way out: %s\n", decision->hint);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
-			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ", wall_names[i]);
+			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",
+				   wall_names[i]);
 	buf_put_text(out, shown ? "\n" : "");
 }
 
-/* `atoll policy explain`: 0 when it may happen (for real, staged, or in a private place), 1 when it may not. */
+/* `atoll policy explain`: 0 when it may happen (for real, staged, or in a private place), 1 when it may not.
+ */
 int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 {
 	static struct question question;

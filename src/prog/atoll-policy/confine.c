@@ -39,7 +39,8 @@ enum {
 
 static int fail(struct err *err, int errnum, const char *what)
 {
-	err_set(err, ERR_WALL, errnum, "confine", "atoll-policy cannot confine itself: %s: %s", what, strerror(errnum));
+	err_set(err, ERR_WALL, errnum, "confine", "atoll-policy cannot confine itself: %s: %s", what,
+		strerror(errnum));
 	err_hint(err, "`atoll doctor` says what this machine lacks");
 	return -errnum;
 }
@@ -75,7 +76,8 @@ static int limit_resources(struct err *err)
 static int restrict_files(struct err *err)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = (1ULL << 13) - 1 };
-	struct landlock_path_beneath_attr rule = { .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR };
+	struct landlock_path_beneath_attr rule = { .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE |
+								     LANDLOCK_ACCESS_FS_READ_DIR };
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	cleanup_fd int ruleset = FD_NONE, root = FD_NONE;
 
@@ -102,11 +104,19 @@ static int restrict_files(struct err *err)
 static int add_calls(scmp_filter_ctx filter)
 {
 	static const int calls[] = {
-		SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close),
-		SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(lseek),
-		SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(openat2), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk),
-		SCMP_SYS(madvise), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(getrandom),
-		SCMP_SYS(clock_gettime), SCMP_SYS(futex), SCMP_SYS(restart_syscall),
+		SCMP_SYS(read),	      SCMP_SYS(pread64),
+		SCMP_SYS(readv),      SCMP_SYS(write),
+		SCMP_SYS(writev),     SCMP_SYS(close),
+		SCMP_SYS(fstat),      SCMP_SYS(newfstatat),
+		SCMP_SYS(stat),	      SCMP_SYS(lstat),
+		SCMP_SYS(statx),      SCMP_SYS(lseek),
+		SCMP_SYS(readlink),   SCMP_SYS(readlinkat),
+		SCMP_SYS(openat2),    SCMP_SYS(munmap),
+		SCMP_SYS(mremap),     SCMP_SYS(brk),
+		SCMP_SYS(madvise),    SCMP_SYS(exit),
+		SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(getrandom),  SCMP_SYS(clock_gettime),
+		SCMP_SYS(futex),      SCMP_SYS(restart_syscall),
 	};
 	int r = 0;
 
@@ -116,9 +126,11 @@ static int add_calls(scmp_filter_ctx filter)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
 	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	return r;
 }
 

@@ -18,9 +18,11 @@ static const struct option options[] = {
 	{ 'p', "policy", "POLICY", "a shipped policy, one of your own, or a path", OPTION_TEXT, AT(policy) },
 	{ 0, "project", "DIR", "what relative paths are relative to", OPTION_TEXT, AT(project) },
 	{ 0, "home", "DIR", "what ~ means", OPTION_TEXT, AT(home) },
-	{ 0, "config-home", "DIR", "where your own policies are: DIR/atoll/policy.yaml, DIR/atoll/policies/", OPTION_TEXT, AT(config_home) },
+	{ 0, "config-home", "DIR", "where your own policies are: DIR/atoll/policy.yaml, DIR/atoll/policies/",
+	  OPTION_TEXT, AT(config_home) },
 	{ 0, "policies", "DIR", "where the shipped policies are", OPTION_TEXT, AT(policies) },
-	{ 0, "private", "DIR", "one more directory of atoll's own, out of reach for every policy", OPTION_LIST, AT(private_dirs) },
+	{ 0, "private", "DIR", "one more directory of atoll's own, out of reach for every policy",
+	  OPTION_LIST, AT(private_dirs) },
 	{ 0, "output-fd", "N", "compile: where the snapshot goes", OPTION_TEXT, AT(output_fd) },
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, AT(json) },
 };
@@ -55,7 +57,8 @@ static int check_directory(const char *path, const char *option, struct err *err
 {
 	if (!path[0] || path[0] == '/')
 		return 0;
-	return err_set(err, ERR_USAGE, EINVAL, "options", "--%s needs an absolute path, not %s", option, path);
+	return err_set(err, ERR_USAGE, EINVAL, "options", "--%s needs an absolute path, not %s", option,
+		       path);
 }
 
 static int fill(struct given *given, struct err *err)
@@ -113,7 +116,8 @@ static void describe(const struct stat *st, struct snapshot_source *ret_source)
 }
 
 /* A pipe or a device in the place of a policy must not hold the compiler up: regular files only. */
-static int read_source(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+static int read_source(void *context, const char *path, char **ret_bytes, size_t *ret_size,
+		       struct snapshot_source *ret_source)
 {
 	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
 	cleanup_free char *bytes = NULL;
@@ -177,17 +181,21 @@ int given_print(struct buf *buf, struct err *err)
 
 	if (r == 0)
 		r = fd_write_full(STDOUT_FILENO, buf->bytes, buf->size);
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the result cannot be written: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the result cannot be written: %s",
+			       strerror(-r))
+		     : 0;
 }
 
-int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang, struct err *err)
+int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang,
+		  struct err *err)
 {
 	cleanup_buf struct buf out;
 	int r = lang_compile(request, ret_lang);
 
 	buf_init(&out, 1 << 20);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s", strerror(-r));
+		return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be compiled: %s",
+			       strerror(-r));
 	if (r == 0)
 		return 0;
 	lang_put_errors(*ret_lang, &out);

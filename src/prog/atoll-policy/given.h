@@ -33,7 +33,8 @@ struct lang_request given_request(const struct given *given);
 struct lang_request given_request_for(const struct given *given, const char *policy);
 
 /* Compiles; errors go to stderr (or stdout as JSON). 0, 1 after errors, or -errno with *err. */
-int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang, struct err *err) MUST_USE;
+int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang,
+		  struct err *err) MUST_USE;
 
 /* Writes all of buf to stdout. */
 int given_print(struct buf *buf, struct err *err) MUST_USE;

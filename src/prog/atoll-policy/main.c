@@ -33,8 +33,9 @@ static int usage(int fd)
 
 	buf_init(&out, 4096);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		buf_printf(&out, "%s atoll-policy %s %s\n              %s\n", i ? "      " : "usage:", commands[i].name,
-			   commands[i].arguments, commands[i].summary);
+		buf_printf(&out, "%s atoll-policy %s %s\n              %s\n",
+			   i ? "      " : "usage:", commands[i].name, commands[i].arguments,
+			   commands[i].summary);
 	buf_put_text(&out, "options:\n");
 	r = fd_write_full(fd, out.bytes, out.size);
 	return r < 0 ? r : 0;
@@ -62,7 +63,8 @@ static int unknown(const char *name, struct err *err)
 		names[i] = commands[i].name;
 	nearest = names_nearest(names, ARRAY_SIZE(commands), name);
 	err_set(err, ERR_USAGE, EINVAL, "options", "there is no command \"%s\"", name);
-	err_hint(err, nearest ? "did you mean %s?" : "atoll-policy --help lists them%s", nearest ? nearest : "");
+	err_hint(err, nearest ? "did you mean %s?" : "atoll-policy --help lists them%s",
+		 nearest ? nearest : "");
 	return -EINVAL;
 }
 

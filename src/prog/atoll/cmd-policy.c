@@ -10,8 +10,8 @@
 #include "prog/atoll/say.h"
 
 /*
- * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and shipped
- * policies that a run would have.
+ * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and
+ * shipped policies that a run would have.
  */
 
 struct policy_options {
@@ -50,7 +50,9 @@ static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 
 	if (given) {
 		r = path_real(given, out, PATH_MAX);
-		return r < 0 ? err_set(err, ERR_USAGE, -r, "options", "--project %s cannot be used: %s", given, strerror(-r)) : 0;
+		return r < 0 ? err_set(err, ERR_USAGE, -r, "options", "--project %s cannot be used: %s",
+				       given, strerror(-r))
+			     : 0;
 	}
 	r = places_cwd(cwd, err);
 	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
@@ -59,8 +61,8 @@ static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 /* Replaces this process; the words behind the options go along as they are. */
 static int become(const struct policy_options *given, const char *verb, char **words, struct err *err)
 {
-	static char programs[PATH_MAX], program[PATH_MAX], policies[PATH_MAX], project[PATH_MAX], home[PATH_MAX],
-		config_home[PATH_MAX];
+	static char programs[PATH_MAX], program[PATH_MAX], policies[PATH_MAX], project[PATH_MAX],
+		home[PATH_MAX], config_home[PATH_MAX];
 	const char *argv[WORDS_MAX + 20] = { "atoll-policy", verb };
 	size_t argc = 2;
 	int r = places_programs(programs, err);
@@ -79,8 +81,8 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "policy", "a directory's path is too long");
 	const char *const pairs[][2] = {
-		{ "--level", given->trust }, { "--policy", given->policy },      { "--project", project },
-		{ "--home", home },          { "--config-home", config_home },   { "--policies", policies },
+		{ "--level", given->trust }, { "--policy", given->policy },    { "--project", project },
+		{ "--home", home },	     { "--config-home", config_home }, { "--policies", policies },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		if (!pairs[i][1])

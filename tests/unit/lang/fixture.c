@@ -20,7 +20,8 @@ static size_t entry_count;
 static struct lang *lang;
 static struct buf errors;
 
-static int read_entry(void *context, const char *path, char **ret_bytes, size_t *ret_size, struct snapshot_source *ret_source)
+static int read_entry(void *context, const char *path, char **ret_bytes, size_t *ret_size,
+		      struct snapshot_source *ret_source)
 {
 	ret_source->path = path;
 	for (size_t i = 0; i < entry_count; i++) {
@@ -121,7 +122,9 @@ const struct lang *fixture_lang(void)
 
 enum verdict fixture_ask(enum action_kind kind, const char *subject)
 {
-	return policy_decide(lang_policy(lang), &(struct action){ .kind = kind, .subject = subject, .port = 443 }).verdict;
+	return policy_decide(lang_policy(lang),
+			     &(struct action){ .kind = kind, .subject = subject, .port = 443 })
+		.verdict;
 }
 
 enum file_class fixture_class(const char *path)

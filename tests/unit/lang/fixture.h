@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Compiles policies from texts in memory, on top of the shipped ones from the source tree. Tests only. */
+/*
+ * Compiles policies from texts in memory, on top of the shipped ones from the source tree. For the unit
+ * tests of lang/ alone: one policy at a time, and what cannot happen ends the test.
+ */
 
 #include "lang/lang.h"
 #include "policy/decide.h"
 
 enum { FIXTURE_FILES_MAX = 8 };
 
-/* What stands where, beside POLICIES_DIR; links: path -> real path. Reset between tests by fixture_reset(). */
+/* What stands where, beside POLICIES_DIR; links: path -> real path. Reset between tests by fixture_reset().
+ */
 void fixture_reset(void);
 void fixture_file(const char *path, const char *text);
 void fixture_file_n(const char *path, const void *bytes, size_t size);

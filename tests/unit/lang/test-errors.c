@@ -13,79 +13,82 @@
 #include "fixture.h"
 
 /* Each text has one defect; the line must begin with its place and hold what helps. */
+static const struct {
+	const char *text, *place, *says;
+} defects[] = {
+	{ "", "/t.yaml:1:1:", "empty" },
+	{ "# nothing\n", "/t.yaml:1:1:", "empty" },
+	{ "atoll: 2\n", "/t.yaml:1:8:", "schema" },
+	{ "extends: medium\n", "/t.yaml:1:1:", "\"atoll\" is missing" },
+	{ "atoll: 1\nfile: {}\n", "/t.yaml:2:1:", "did you mean \"files\"?" },
+	{ "atoll: 1\nfiles: {reed: [/usr]}\n", "/t.yaml:2:9:", "did you mean \"read\"?" },
+	{ "atoll: 1\nfiles: {read: /usr}\n", "/t.yaml:2:15:", "expected a list, found \"/usr\"" },
+	{ "atoll: 1\nfiles: [a]\n", "/t.yaml:2:8:", "expected a mapping, found a list" },
+	{ "atoll: 1\nfiles:\n", "/t.yaml:2:7:", "expected a mapping" },
+	{ "atoll: 1\nfiles: {read: [/usr, /usr]}\n", "/t.yaml:2:22:", "twice" },
+	{ "atoll: 1\nfiles: {read: [/usr], read: [/bin]}\n", "/t.yaml:2:23:", "twice" },
+	{ "atoll: 1\natoll: 1\n", "/t.yaml:2:1:", "twice" },
+	{ "atoll: 1\nfiles: {read: [/usr], write: [/usr/]}\n", "/t.yaml:2:31:", "is write here and read in" },
+	{ "atoll: 1\nfiles: {read: [{except: [/a]}]}\n", "/t.yaml:2:16:", "no \"path\"" },
+	{ "atoll: 1\nfiles: {read: [{path: /a, optional: maybe}]}\n", "/t.yaml:2:37:", "true or false" },
+	{ "atoll: 1\nfiles: {read: [\"\"]}\n", "/t.yaml:2:16:", "empty" },
+	{ "atoll: 1\nfiles: {read: [~other/x]}\n", "/t.yaml:2:16:", "another user's home" },
+	{ "atoll: 1\nfiles: {mask: [\"/a/[b\"]}\n", "/t.yaml:2:16:", "\"[\" without \"]\"" },
+	{ "atoll: 1\nfiles: {mask: [\"/a/**b\"]}\n", "/t.yaml:2:16:", "alone between slashes" },
+	{ "atoll: 1\nfiles: {mask: [\"/a/*/../b\"]}\n", "/t.yaml:2:16:", "\"..\"" },
+	{ "atoll: 1\nresources: {memory: 4GB5}\n", "/t.yaml:2:21:", "a size such as" },
+	{ "atoll: 1\nresources: {memory: 99999999999TiB}\n", "/t.yaml:2:21:", "too large" },
+	{ "atoll: 1\nresources: {memory: -1}\n", "/t.yaml:2:21:", "a size such as" },
+	{ "atoll: 1\nresources: {memory: 0}\n", "/t.yaml:2:21:", "cannot be 0" },
+	{ "atoll: 1\nresources: {memroy: 1GiB}\n", "/t.yaml:2:13:", "did you mean \"memory\"?" },
+	{ "atoll: 1\ntime: {wall: 60}\n", "/t.yaml:2:14:", "a time with its unit" },
+	{ "atoll: 1\nnetwork: {default: maybe}\n", "/t.yaml:2:20:", "expected one of deny, ask, allow" },
+	{ "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [70000]}]}\n", "/t.yaml:2:41:", "a port from 1" },
+	{ "atoll: 1\nnetwork: {allow: [\"https://a.org/\"]}\n", "/t.yaml:2:19:", "URL" },
+	{ "atoll: 1\nnetwork: {allow: [\"a.org.\"]}\n", "/t.yaml:2:19:", "without the dot" },
+	{ "atoll: 1\nnetwork: {allow: [\"u@a.org\"]}\n", "/t.yaml:2:19:", "user name" },
+	{ "atoll: 1\nnetwork: {allow: [\"10.0.0.1\"]}\n", "/t.yaml:2:19:", "cidr" },
+	{ "atoll: 1\nnetwork: {allow: [\"a.*.org\"]}\n", "/t.yaml:2:19:", "star" },
+	{ "atoll: 1\nnetwork: {allow: [\"b\xc3\xbc.de\"]}\n", "/t.yaml:2:19:", "xn--" },
+	{ "atoll: 1\nnetwork: {deny: [{cidr: 10.0.0.1/8}]}\n", "/t.yaml:2:25:", "without bits behind" },
+	{ "atoll: 1\nnetwork: {host: true}\n", "/t.yaml:2:17:", "default: allow" },
+	{ "atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", inject: {header: x, secret: y}}]}\n",
+	  "/t.yaml:2:26:", "one exact host" },
+	{ "atoll: 1\nexec: {deny: [sudo]}\n", "/t.yaml:2:15:", "**/sudo" },
+	{ "atoll: 1\nexec: {new_binaries: yes}\n", "/t.yaml:2:22:", "true or false" },
+	{ "atoll: 1\nenv: {pass: [\"A B\"]}\n", "/t.yaml:2:14:", "name of a variable" },
+	{ "atoll: 1\nenv: {set: {A: 1, A: 2}}\n", "/t.yaml:2:19:", "twice" },
+	{ "atoll: 1\ndevices: [../sda]\n", "/t.yaml:2:11:", "device below /dev" },
+	{ "atoll: 1\naudit: {files: read}\n", "/t.yaml:2:16:", "off, writes, all" },
+	{ "atoll: 1\ndegrade: [landlok]\n", "/t.yaml:2:11:", "did you mean \"landlock\"?" },
+	{ "atoll: 1\ndrop: [/nothing]\n", "/t.yaml:2:8:", "drops nothing" },
+	{ "atoll: 1\nextends: mediun\n", "/t.yaml:2:10:", "did you mean \"medium\"?" },
+	{ "atoll: 1\nextends: /missing.yaml\n", "/t.yaml:2:10:", "no file /missing.yaml" },
+	{ "atoll: 1\nextends: t.yaml\n", "/t.yaml:2:10:", "extends itself" },
+	{ "atoll: 1\nfiles: {read: &a [/usr], mask: *a}\n", "/t.yaml:2:15:", "anchors" },
+	{ "atoll: 1\nfiles: {read: [*x]}\n", "/t.yaml:2:16:", "aliases" },
+	{ "atoll: !!str 1\n", "/t.yaml:1:8:", "tags" },
+	{ "atoll: 1\n---\natoll: 1\n", "/t.yaml:2:1:", "one document" },
+	{ "%YAML 1.1\n---\natoll: 1\n", "/t.yaml:1:1:", "directives" },
+	{ "atoll: 1\nfiles: {read: [\"a\\0b\"]}\n", "/t.yaml:2:16:", "NUL" },
+	{ "atoll: 1\nx: \"\xff\"\n", "/t.yaml:2:5:", "not valid UTF-8" },
+	{ "atoll: [1\n", "/t.yaml:2:1:", "no valid YAML" },
+	{ "atoll: 1\n\tfiles: {}\n", "/t.yaml:2:1:", "no valid YAML" },
+	{ "[[[[[[[[[[[[[[[[[[[[", "/t.yaml:1:13:", "nested too deeply" },
+	{ "just text\n", "/t.yaml:1:1:", "expected a mapping" },
+};
+
 static void every_defect_has_its_place(void **state)
 {
-	static const struct {
-		const char *text, *place, *says;
-	} rows[] = {
-		{ "", "/t.yaml:1:1:", "empty" },
-		{ "# nothing\n", "/t.yaml:1:1:", "empty" },
-		{ "atoll: 2\n", "/t.yaml:1:8:", "schema" },
-		{ "extends: medium\n", "/t.yaml:1:1:", "\"atoll\" is missing" },
-		{ "atoll: 1\nfile: {}\n", "/t.yaml:2:1:", "did you mean \"files\"?" },
-		{ "atoll: 1\nfiles: {reed: [/usr]}\n", "/t.yaml:2:9:", "did you mean \"read\"?" },
-		{ "atoll: 1\nfiles: {read: /usr}\n", "/t.yaml:2:15:", "expected a list, found \"/usr\"" },
-		{ "atoll: 1\nfiles: [a]\n", "/t.yaml:2:8:", "expected a mapping, found a list" },
-		{ "atoll: 1\nfiles:\n", "/t.yaml:2:7:", "expected a mapping" },
-		{ "atoll: 1\nfiles: {read: [/usr, /usr]}\n", "/t.yaml:2:22:", "twice" },
-		{ "atoll: 1\nfiles: {read: [/usr], read: [/bin]}\n", "/t.yaml:2:23:", "twice" },
-		{ "atoll: 1\natoll: 1\n", "/t.yaml:2:1:", "twice" },
-		{ "atoll: 1\nfiles: {read: [/usr], write: [/usr/]}\n", "/t.yaml:2:31:", "is write here and read in" },
-		{ "atoll: 1\nfiles: {read: [{except: [/a]}]}\n", "/t.yaml:2:16:", "no \"path\"" },
-		{ "atoll: 1\nfiles: {read: [{path: /a, optional: maybe}]}\n", "/t.yaml:2:37:", "true or false" },
-		{ "atoll: 1\nfiles: {read: [\"\"]}\n", "/t.yaml:2:16:", "empty" },
-		{ "atoll: 1\nfiles: {read: [~other/x]}\n", "/t.yaml:2:16:", "another user's home" },
-		{ "atoll: 1\nfiles: {mask: [\"/a/[b\"]}\n", "/t.yaml:2:16:", "\"[\" without \"]\"" },
-		{ "atoll: 1\nfiles: {mask: [\"/a/**b\"]}\n", "/t.yaml:2:16:", "alone between slashes" },
-		{ "atoll: 1\nfiles: {mask: [\"/a/*/../b\"]}\n", "/t.yaml:2:16:", "\"..\"" },
-		{ "atoll: 1\nresources: {memory: 4GB5}\n", "/t.yaml:2:21:", "a size such as" },
-		{ "atoll: 1\nresources: {memory: 99999999999TiB}\n", "/t.yaml:2:21:", "too large" },
-		{ "atoll: 1\nresources: {memory: -1}\n", "/t.yaml:2:21:", "a size such as" },
-		{ "atoll: 1\nresources: {memory: 0}\n", "/t.yaml:2:21:", "cannot be 0" },
-		{ "atoll: 1\nresources: {memroy: 1GiB}\n", "/t.yaml:2:13:", "did you mean \"memory\"?" },
-		{ "atoll: 1\ntime: {wall: 60}\n", "/t.yaml:2:14:", "a time with its unit" },
-		{ "atoll: 1\nnetwork: {default: maybe}\n", "/t.yaml:2:20:", "expected one of deny, ask, allow" },
-		{ "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [70000]}]}\n", "/t.yaml:2:41:", "a port from 1" },
-		{ "atoll: 1\nnetwork: {allow: [\"https://a.org/\"]}\n", "/t.yaml:2:19:", "URL" },
-		{ "atoll: 1\nnetwork: {allow: [\"a.org.\"]}\n", "/t.yaml:2:19:", "without the dot" },
-		{ "atoll: 1\nnetwork: {allow: [\"u@a.org\"]}\n", "/t.yaml:2:19:", "user name" },
-		{ "atoll: 1\nnetwork: {allow: [\"10.0.0.1\"]}\n", "/t.yaml:2:19:", "cidr" },
-		{ "atoll: 1\nnetwork: {allow: [\"a.*.org\"]}\n", "/t.yaml:2:19:", "star" },
-		{ "atoll: 1\nnetwork: {allow: [\"b\xc3\xbc.de\"]}\n", "/t.yaml:2:19:", "xn--" },
-		{ "atoll: 1\nnetwork: {deny: [{cidr: 10.0.0.1/8}]}\n", "/t.yaml:2:25:", "without bits behind" },
-		{ "atoll: 1\nnetwork: {host: true}\n", "/t.yaml:2:17:", "default: allow" },
-		{ "atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", inject: {header: x, secret: y}}]}\n", "/t.yaml:2:26:", "one exact host" },
-		{ "atoll: 1\nexec: {deny: [sudo]}\n", "/t.yaml:2:15:", "**/sudo" },
-		{ "atoll: 1\nexec: {new_binaries: yes}\n", "/t.yaml:2:22:", "true or false" },
-		{ "atoll: 1\nenv: {pass: [\"A B\"]}\n", "/t.yaml:2:14:", "name of a variable" },
-		{ "atoll: 1\nenv: {set: {A: 1, A: 2}}\n", "/t.yaml:2:19:", "twice" },
-		{ "atoll: 1\ndevices: [../sda]\n", "/t.yaml:2:11:", "device below /dev" },
-		{ "atoll: 1\naudit: {files: read}\n", "/t.yaml:2:16:", "off, writes, all" },
-		{ "atoll: 1\ndegrade: [landlok]\n", "/t.yaml:2:11:", "did you mean \"landlock\"?" },
-		{ "atoll: 1\ndrop: [/nothing]\n", "/t.yaml:2:8:", "drops nothing" },
-		{ "atoll: 1\nextends: mediun\n", "/t.yaml:2:10:", "did you mean \"medium\"?" },
-		{ "atoll: 1\nextends: /missing.yaml\n", "/t.yaml:2:10:", "no file /missing.yaml" },
-		{ "atoll: 1\nextends: t.yaml\n", "/t.yaml:2:10:", "extends itself" },
-		{ "atoll: 1\nfiles: {read: &a [/usr], mask: *a}\n", "/t.yaml:2:15:", "anchors" },
-		{ "atoll: 1\nfiles: {read: [*x]}\n", "/t.yaml:2:16:", "aliases" },
-		{ "atoll: !!str 1\n", "/t.yaml:1:8:", "tags" },
-		{ "atoll: 1\n---\natoll: 1\n", "/t.yaml:2:1:", "one document" },
-		{ "%YAML 1.1\n---\natoll: 1\n", "/t.yaml:1:1:", "directives" },
-		{ "atoll: 1\nfiles: {read: [\"a\\0b\"]}\n", "/t.yaml:2:16:", "NUL" },
-		{ "atoll: 1\nx: \"\xff\"\n", "/t.yaml:2:5:", "not valid UTF-8" },
-		{ "atoll: [1\n", "/t.yaml:2:1:", "no valid YAML" },
-		{ "atoll: 1\n\tfiles: {}\n", "/t.yaml:2:1:", "no valid YAML" },
-		{ "[[[[[[[[[[[[[[[[[[[[", "/t.yaml:1:13:", "nested too deeply" },
-		{ "just text\n", "/t.yaml:1:1:", "expected a mapping" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(defects); i++) {
 		const char *errors;
 
-		assert_null(fixture_text(rows[i].text));
+		assert_null(fixture_text(defects[i].text));
 		errors = fixture_errors();
-		if (strncmp(errors, rows[i].place, strlen(rows[i].place)) != 0 || !strstr(errors, rows[i].says))
-			fail_msg("of \"%s\": expected %s … %s, got: %s", rows[i].text, rows[i].place, rows[i].says, errors);
+		if (strncmp(errors, defects[i].place, strlen(defects[i].place)) != 0 ||
+		    !strstr(errors, defects[i].says))
+			fail_msg("of \"%s\": expected %s … %s, got: %s", defects[i].text, defects[i].place,
+				 defects[i].says, errors);
 	}
 }
 
@@ -106,14 +109,14 @@ static void all_errors_are_said_at_once(void **state)
 
 static void errors_are_bounded(void **state)
 {
-	char *text = malloc(200000);
-	size_t used = (size_t)sprintf(text, "atoll: 1\nfiles:\n  read:\n");
+	cleanup_buf struct buf text;
 
+	buf_init(&text, 1 << 20);
+	buf_put_text(&text, "atoll: 1\nfiles:\n  read:\n");
 	for (int i = 0; i < 1000; i++)
-		used += (size_t)sprintf(text + used, "    - {pth: x}\n");
-	assert_null(fixture_text(text));
+		buf_put_text(&text, "    - {pth: x}\n");
+	assert_null(fixture_text(buf_text(&text)));
 	assert_int_equal(count_lines(fixture_errors()), 51);
-	free(text);
 }
 
 static void hostile_text_is_escaped(void **state)
@@ -127,7 +130,8 @@ static void hostile_text_is_escaped(void **state)
 /* Nine lists of nine would become 9^9 entries in a reader that follows aliases. */
 static void an_alias_bomb_is_refused(void **state)
 {
-	assert_null(fixture_text("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"));
+	assert_null(fixture_text("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c "
+				 "[*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"));
 	assert_non_null(strstr(fixture_errors(), "anchors"));
 }
 
@@ -147,12 +151,14 @@ static void large_files_are_refused(void **state)
 
 static void a_chain_that_is_too_long_is_refused(void **state)
 {
-	static const char *const names[] = { "/1.yaml", "/2.yaml", "/3.yaml", "/4.yaml", "/5.yaml", "/6.yaml", "/7.yaml", "/8.yaml" };
+	static const char *const names[] = { "/1.yaml", "/2.yaml", "/3.yaml", "/4.yaml",
+					     "/5.yaml", "/6.yaml", "/7.yaml", "/8.yaml" };
 	static char texts[8][64];
 
 	fixture_reset();
 	for (int i = 0; i < 8; i++) {
-		snprintf(texts[i], sizeof texts[i], "atoll: 1\nextends: %s\n", i < 7 ? names[i + 1] : "medium");
+		snprintf(texts[i], sizeof texts[i], "atoll: 1\nextends: %s\n",
+			 i < 7 ? names[i + 1] : "medium");
 		fixture_file(names[i], texts[i]);
 	}
 	fixture_request.policy = "/1.yaml";
@@ -173,14 +179,14 @@ static void a_cycle_is_refused(void **state)
 
 static void too_many_patterns_are_refused(void **state)
 {
-	char *text = malloc(100000);
-	size_t used = (size_t)sprintf(text, "atoll: 1\nfiles:\n  mask:\n");
+	cleanup_buf struct buf text;
 
+	buf_init(&text, 1 << 20);
+	buf_put_text(&text, "atoll: 1\nfiles:\n  mask:\n");
 	for (int i = 0; i < 300; i++)
-		used += (size_t)sprintf(text + used, "    - \"**/x%d*\"\n", i);
-	assert_null(fixture_text(text));
+		buf_printf(&text, "    - \"**/x%d*\"\n", i);
+	assert_null(fixture_text(buf_text(&text)));
 	assert_non_null(strstr(fixture_errors(), "300 patterns"));
-	free(text);
 }
 
 int main(void)

@@ -47,11 +47,13 @@ static int worth(enum action_kind kind, enum verdict verdict)
 static void check(const struct action *action)
 {
 	for (size_t i = 0; i + 1 < TRUST_COUNT; i++) {
-		enum verdict low = policy_decide(at(i), action).verdict, high = policy_decide(at(i + 1), action).verdict;
+		enum verdict low = policy_decide(at(i), action).verdict,
+			     high = policy_decide(at(i + 1), action).verdict;
 
 		if (worth(action->kind, low) > worth(action->kind, high))
-			fail_msg("%s %s: %s at %s, %s at %s", action_kind_names[action->kind], action->subject, verdict_names[low],
-				 trust_level_names[i], verdict_names[high], trust_level_names[i + 1]);
+			fail_msg("%s %s: %s at %s, %s at %s", action_kind_names[action->kind],
+				 action->subject, verdict_names[low], trust_level_names[i],
+				 verdict_names[high], trust_level_names[i + 1]);
 	}
 }
 
@@ -72,7 +74,9 @@ static void files_are_contained(void **state)
 			for (size_t t = 0; t < ARRAY_SIZE(tails); t++) {
 				char path[4096];
 
-				assert_int_equal(str_format(path, sizeof path, "%s%s", at(level)->files[i].pattern, tails[t]), 0);
+				assert_int_equal(str_format(path, sizeof path, "%s%s",
+							    at(level)->files[i].pattern, tails[t]),
+						 0);
 				check_path(path);
 				asked++;
 			}
@@ -84,12 +88,19 @@ static void files_are_contained(void **state)
 
 static void everything_else_is_contained(void **state)
 {
-	static const char *const hosts[] = { "example.org", "10.0.0.1", "169.254.169.254", "localhost", "::1", "pastebin.com" };
-	static const char *const names[] = { "PATH", "LC_ALL", "AWS_SECRET_ACCESS_KEY", "LD_PRELOAD", "SSH_AUTH_SOCK", "CI", "kvm", "null" };
+	static const char *const hosts[] = { "example.org", "10.0.0.1", "169.254.169.254",
+					     "localhost",   "::1",	"pastebin.com" };
+	static const char *const names[] = { "PATH",	   "LC_ALL",	    "AWS_SECRET_ACCESS_KEY",
+					     "LD_PRELOAD", "SSH_AUTH_SOCK", "CI",
+					     "kvm",	   "null" };
 
 	for (int kind = ACTION_NET_CONNECT; kind <= ACTION_HTTP_REQUEST; kind++)
 		for (size_t i = 0; i < ARRAY_SIZE(hosts); i++)
-			check(&(struct action){ .kind = kind, .subject = hosts[i], .port = 443, .method = "GET", .path = "/" });
+			check(&(struct action){ .kind = kind,
+						.subject = hosts[i],
+						.port = 443,
+						.method = "GET",
+						.path = "/" });
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		check(&(struct action){ .kind = ACTION_ENV, .subject = names[i] });
 		check(&(struct action){ .kind = ACTION_DEVICE, .subject = names[i] });
@@ -128,15 +139,34 @@ static void levels_differ(void **state)
 static void secrets_are_out_of_reach_at_every_level(void **state)
 {
 	static const char *const secrets[] = {
-		"/home/u/.ssh/id_rsa", "/home/u/.aws/credentials", "/home/u/.gnupg/x", "/home/u/.netrc", "/home/u/.docker/config.json",
-		"/home/u/.kube/config", "/home/u/.config/gcloud/x", "/home/u/.config/gh/hosts.yml", "/home/u/.npmrc", "/home/u/.pypirc",
-		"/home/u/.git-credentials", "/home/u/.cargo/credentials.toml", "/home/u/.local/share/keyrings/x",
-		"/home/u/.config/git/credentials", "/home/u/p/.env", "/home/u/p/.env.local", "/home/u/p/.env.production",
-		"/home/u/.config/atoll/policy.yaml", "/etc/ssl/private/x.key",
+		"/home/u/.ssh/id_rsa",
+		"/home/u/.aws/credentials",
+		"/home/u/.gnupg/x",
+		"/home/u/.netrc",
+		"/home/u/.docker/config.json",
+		"/home/u/.kube/config",
+		"/home/u/.config/gcloud/x",
+		"/home/u/.config/gh/hosts.yml",
+		"/home/u/.npmrc",
+		"/home/u/.pypirc",
+		"/home/u/.git-credentials",
+		"/home/u/.cargo/credentials.toml",
+		"/home/u/.local/share/keyrings/x",
+		"/home/u/.config/git/credentials",
+		"/home/u/p/.env",
+		"/home/u/p/.env.local",
+		"/home/u/p/.env.production",
+		"/home/u/.config/atoll/policy.yaml",
+		"/etc/ssl/private/x.key",
 	};
-	static const char *const persistent[] = { "/home/u/p/.git/hooks/x", "/home/u/p/.git/config", "/home/u/p/.vscode/tasks.json",
-						  "/home/u/p/.atoll.yaml", "/home/u/p/.claude/settings.json", "/home/u/.bashrc",
-						  "/home/u/.gitconfig", "/home/u/.profile" };
+	static const char *const persistent[] = { "/home/u/p/.git/hooks/x",
+						  "/home/u/p/.git/config",
+						  "/home/u/p/.vscode/tasks.json",
+						  "/home/u/p/.atoll.yaml",
+						  "/home/u/p/.claude/settings.json",
+						  "/home/u/.bashrc",
+						  "/home/u/.gitconfig",
+						  "/home/u/.profile" };
 
 	for (size_t level = 0; level < TRUST_COUNT; level++) {
 		for (size_t i = 0; i < ARRAY_SIZE(secrets); i++) {
@@ -166,11 +196,13 @@ static void every_shipped_policy_can_be_enforced(void **state)
 		fixture_request.policy = lang_shipped_names[i];
 		policy = fixture_compile();
 		if (!policy || policy->unenforced_count)
-			fail_msg("%s: %s %s", lang_shipped_names[i], fixture_errors(), policy ? policy->unenforced[0].what : "");
+			fail_msg("%s: %s %s", lang_shipped_names[i], fixture_errors(),
+				 policy ? policy->unenforced[0].what : "");
 		for (size_t f = 0; f < ARRAY_SIZE(folders); f++) {
 			char path[4096];
 
-			snprintf(path, sizeof path, "%s/%s/%s.yaml", POLICIES_DIR, folders[f], lang_shipped_names[i]);
+			snprintf(path, sizeof path, "%s/%s/%s.yaml", POLICIES_DIR, folders[f],
+				 lang_shipped_names[i]);
 			found += access(path, R_OK) == 0;
 		}
 		assert_int_equal(found, 1);
@@ -189,7 +221,8 @@ static void a_level_survives_the_snapshot(void **state)
 	loaded = snapshot_policy(snapshot);
 	for (size_t i = 0; i < loaded->file_count; i++) {
 		struct action action = { .kind = ACTION_FILE_WRITE, .subject = loaded->files[i].pattern };
-		struct decision before = policy_decide(at(TRUST_MEDIUM), &action), after = policy_decide(loaded, &action);
+		struct decision before = policy_decide(at(TRUST_MEDIUM), &action),
+				after = policy_decide(loaded, &action);
 
 		assert_int_equal(before.verdict, after.verdict);
 		assert_string_equal(before.rule.id, after.rule.id);

@@ -15,7 +15,8 @@
 
 static void paths_are_normalised(void **state)
 {
-	assert_non_null(fixture_text("atoll: 1\nfiles: {read: [/usr//lib/, /a/../b/./c, ~/x/, \"~\", ./src/.., ../q]}\n"));
+	assert_non_null(fixture_text(
+		"atoll: 1\nfiles: {read: [/usr//lib/, /a/../b/./c, ~/x/, \"~\", ./src/.., ../q]}\n"));
 	assert_int_equal(fixture_class("/usr/lib/x"), FILE_READ);
 	assert_int_equal(fixture_class("/usr/libx"), FILE_HIDDEN);
 	assert_int_equal(fixture_class("/b/c"), FILE_READ);
@@ -42,11 +43,13 @@ static void no_home_is_an_error_only_where_a_person_wrote_it(void **state)
 
 static void except_narrows_its_rule(void **state)
 {
-	assert_non_null(fixture_text("atoll: 1\nfiles: {read: [{path: /usr, except: [/usr/src]}, /usr/src/keep]}\n"));
+	assert_non_null(
+		fixture_text("atoll: 1\nfiles: {read: [{path: /usr, except: [/usr/src]}, /usr/src/keep]}\n"));
 	assert_int_equal(fixture_class("/usr/src/x"), FILE_HIDDEN);
 	assert_int_equal(fixture_class("/usr/src/keep/x"), FILE_READ);
 	assert_int_equal(fixture_plan("/usr/src")->class, FILE_MASK);
-	assert_non_null(fixture_text("atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", except: [b.a.org]}]}\n"));
+	assert_non_null(
+		fixture_text("atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", except: [b.a.org]}]}\n"));
 	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "c.a.org"), VERDICT_ALLOW);
 	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "b.a.org"), VERDICT_DENY);
 }
@@ -60,18 +63,19 @@ static void mask_wins(void **state)
 
 static void the_plan_leaves_out_what_changes_nothing(void **state)
 {
-	char *text = malloc(200000);
-	size_t used = (size_t)sprintf(text, "atoll: 1\nfiles:\n  write: [/w]\n  read:\n    - /r\n");
 	const struct policy *policy;
+	cleanup_buf struct buf text;
 
+	buf_init(&text, 1 << 20);
+	buf_put_text(&text, "atoll: 1\nfiles:\n  write: [/w]\n  read:\n    - /r\n");
 	for (int i = 0; i < 1000; i++)
-		used += (size_t)sprintf(text + used, "    - /r/d%d/x\n", i);
-	policy = fixture_text(text);
+		buf_printf(&text, "    - /r/d%d/x\n", i);
+	policy = fixture_text(buf_text(&text));
 	assert_non_null(policy);
 	assert_int_equal(policy->file_plan_count, 2);
 	assert_true(policy->file_count >= 1002);
-	free(text);
-	policy = fixture_text("atoll: 1\nfiles: {scratch: [/s], mask: [/s/m, /h, /w/m], write: [/w, /s/w], read: [/w/r, /s/w/r]}\n");
+	policy = fixture_text("atoll: 1\nfiles: {scratch: [/s], mask: [/s/m, /h, /w/m], write: [/w, /s/w], "
+			      "read: [/w/r, /s/w/r]}\n");
 	assert_int_equal(policy->file_plan_count, 6);
 	assert_null(fixture_plan("/s/m"));
 	assert_null(fixture_plan("/h"));
@@ -84,7 +88,8 @@ static void the_plan_leaves_out_what_changes_nothing(void **state)
 
 static void drop_takes_inherited_rules_away(void **state)
 {
-	assert_non_null(fixture_text("atoll: 1\nextends: medium\ndrop: [~/.nvm, /home/u/go/, /usr/bin/sudo, LC_*, \"none:files.read[1]\"]\n"));
+	assert_non_null(fixture_text("atoll: 1\nextends: medium\ndrop: [~/.nvm, /home/u/go/, /usr/bin/sudo, "
+				     "LC_*, \"none:files.read[1]\"]\n"));
 	assert_int_equal(fixture_class("/home/u/.nvm"), FILE_SCRATCH);
 	assert_int_equal(fixture_class("/home/u/go"), FILE_SCRATCH);
 	assert_int_equal(fixture_class("/usr"), FILE_HIDDEN);
@@ -95,7 +100,9 @@ static void drop_takes_inherited_rules_away(void **state)
 
 static void scalars_replace_and_lists_add(void **state)
 {
-	const struct policy *policy = fixture_text("atoll: 1\nextends: medium\nresources: {memory: 1GiB}\nfiles: {read: [/data]}\nenv: {set: {TMPDIR: /x}}\n");
+	const struct policy *policy =
+		fixture_text("atoll: 1\nextends: medium\nresources: {memory: 1GiB}\nfiles: {read: "
+			     "[/data]}\nenv: {set: {TMPDIR: /x}}\n");
 
 	assert_int_equal(policy->limits[RESOURCE_MEMORY].value, 1 << 30);
 	assert_string_equal(policy->limits[RESOURCE_MEMORY].origin.file, "/t.yaml");
@@ -132,7 +139,8 @@ static void the_users_own_policies_are_found(void **state)
 {
 	fixture_reset();
 	fixture_file("/home/u/.config/atoll/policy.yaml", "atoll: 1\nextends: mine\n");
-	fixture_file("/home/u/.config/atoll/policies/mine.yaml", "atoll: 1\nextends: low\nfiles: {read: [/mine]}\n");
+	fixture_file("/home/u/.config/atoll/policies/mine.yaml",
+		     "atoll: 1\nextends: low\nfiles: {read: [/mine]}\n");
 	assert_non_null(fixture_compile());
 	assert_int_equal(fixture_class("/mine"), FILE_READ);
 	fixture_request.level = "none";
@@ -161,7 +169,8 @@ static void missing_files_are_sources_too(void **state)
 	sources = lang_sources(fixture_lang(), &count);
 	for (size_t i = 0; i < count; i++) {
 		has_project |= str_equal(sources[i].path, "/home/u/p/.atoll.yaml") && !sources[i].exists;
-		has_default |= str_equal(sources[i].path, "/home/u/.config/atoll/policy.yaml") && !sources[i].exists;
+		has_default |=
+			str_equal(sources[i].path, "/home/u/.config/atoll/policy.yaml") && !sources[i].exists;
 	}
 	assert_true(has_project && has_default);
 }
@@ -169,11 +178,16 @@ static void missing_files_are_sources_too(void **state)
 static void atolls_own_files_are_out_of_reach(void **state)
 {
 	static const char *const private_dirs[] = { "/state/atoll", NULL };
-	static const char *const paths[] = { "/home/u/.config/atoll/policy.yaml", "/home/u/.local/state/atoll", "/home/u/.cache/atoll/x",
-					     "/var/lib/atoll", "/run/atoll/x.sock", "/state/atoll/sessions" };
+	static const char *const paths[] = { "/home/u/.config/atoll/policy.yaml",
+					     "/home/u/.local/state/atoll",
+					     "/home/u/.cache/atoll/x",
+					     "/var/lib/atoll",
+					     "/run/atoll/x.sock",
+					     "/state/atoll/sessions" };
 
 	fixture_reset();
-	fixture_file("/t.yaml", "atoll: 1\nfiles: {write: [/, ~, ~/.config/atoll, /var/lib/atoll/sessions]}\n");
+	fixture_file("/t.yaml",
+		     "atoll: 1\nfiles: {write: [/, ~, ~/.config/atoll, /var/lib/atoll/sessions]}\n");
 	fixture_request.policy = "/t.yaml";
 	fixture_request.private_dirs = private_dirs;
 	assert_non_null(fixture_compile());
@@ -188,7 +202,8 @@ static void atolls_own_files_are_out_of_reach(void **state)
 static void links_are_followed_for_masks(void **state)
 {
 	fixture_reset();
-	fixture_file("/t.yaml", "atoll: 1\nfiles: {mask: [~/.ssh], read: [/data, ~/tools], write: [., ./out]}\n");
+	fixture_file("/t.yaml",
+		     "atoll: 1\nfiles: {mask: [~/.ssh], read: [/data, ~/tools], write: [., ./out]}\n");
 	fixture_link("/home/u/.ssh", "/data/keys");
 	fixture_link("/home/u/tools", "/opt/tools");
 	fixture_link("/home/u/p/out", "/etc");
@@ -248,12 +263,17 @@ static void what_cannot_be_enforced_is_listed(void **state)
 
 		snprintf(text, sizeof text, "atoll: 1\n%s\n", rows[i].text);
 		policy = fixture_text(text);
-		if (!policy || policy->unenforced_count < 1 || !str_equal(policy->unenforced[0].what, rows[i].what))
-			fail_msg("%s: %s%s", rows[i].text, fixture_errors(), policy && policy->unenforced_count ? policy->unenforced[0].what : "nothing");
+		if (!policy || policy->unenforced_count < 1 ||
+		    !str_equal(policy->unenforced[0].what, rows[i].what))
+			fail_msg("%s: %s%s", rows[i].text, fixture_errors(),
+				 policy && policy->unenforced_count ? policy->unenforced[0].what : "nothing");
 		assert_int_equal(policy->unenforced[0].origin.line, 2);
 	}
-	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\nexec: {deny: [/usr/bin/sudo]}\n")->unenforced_count, 0);
-	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network_mode, NETWORK_HOST);
+	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\nexec: {deny: [/usr/bin/sudo]}\n")
+				 ->unenforced_count,
+			 0);
+	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network_mode,
+			 NETWORK_HOST);
 }
 
 int main(void)

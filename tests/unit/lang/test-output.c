@@ -13,9 +13,13 @@
 static const char everything[] =
 	"atoll: 1\n"
 	"extends: medium\n"
-	"files: {read: [{path: /data, except: [\"/data/*.key\"], optional: true, exec: false}], stage: [/st], mask: [\"**/x\"], ask: [/q], protect: [/q]}\n"
-	"network: {default: ask, allow: [{host: \"*.a.org\", ports: [443, 80], except: [b.a.org], http: [{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, inject: {header: h, secret: s}}], deny: [{cidr: 10.0.0.0/8}], limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
-	"exec: {deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], namespaces: true}\n"
+	"files: {read: [{path: /data, except: [\"/data/*.key\"], optional: true, exec: false}], stage: "
+	"[/st], mask: [\"**/x\"], ask: [/q], protect: [/q]}\n"
+	"network: {default: ask, allow: [{host: \"*.a.org\", ports: [443, 80], except: [b.a.org], http: "
+	"[{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, inject: {header: h, secret: s}}], deny: "
+	"[{cidr: 10.0.0.0/8}], limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
+	"exec: {deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], "
+	"namespaces: true}\n"
 	"resources: {cpus: 1.5}\n"
 	"env: {set: {A: \"x: \\\"y\\\" # z\"}}\n"
 	"devices: [kvm]\n"
@@ -79,18 +83,27 @@ static const char *compare(const char *a_text, const char *b_text)
 static void differences_are_about_meaning(void **state)
 {
 	/* Another text, the same decisions. */
-	assert_string_equal(compare("atoll: 1\nfiles: {read: [/usr, /usr/lib, /bin]}\n", "atoll: 1\nfiles: {read: [/bin/, //usr]}\n"), "");
-	assert_string_equal(compare("atoll: 1\nfiles: {read: [/usr]}\n", "atoll: 1\nfiles: {read: [/usr, /data]}\n"),
-			    "+ file.read    /data  (deny -> allow)\n");
-	assert_non_null(strstr(compare("atoll: 1\nfiles: {write: [/usr]}\n", "atoll: 1\nfiles: {write: [/usr], mask: [\"**/.env\"]}\n"),
+	assert_string_equal(compare("atoll: 1\nfiles: {read: [/usr, /usr/lib, /bin]}\n",
+				    "atoll: 1\nfiles: {read: [/bin/, //usr]}\n"),
+			    "");
+	assert_string_equal(
+		compare("atoll: 1\nfiles: {read: [/usr]}\n", "atoll: 1\nfiles: {read: [/usr, /data]}\n"),
+		"+ file.read    /data  (deny -> allow)\n");
+	assert_non_null(strstr(compare("atoll: 1\nfiles: {write: [/usr]}\n",
+				       "atoll: 1\nfiles: {write: [/usr], mask: [\"**/.env\"]}\n"),
 			       "- file.read    /**/.env"));
-	assert_non_null(strstr(compare("atoll: 1\nnetwork: {allow: [a.org]}\n", "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [443]}]}\n"),
+	assert_non_null(strstr(compare("atoll: 1\nnetwork: {allow: [a.org]}\n",
+				       "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [443]}]}\n"),
 			       "- net.connect  a.org:80  (allow -> deny)"));
-	assert_non_null(strstr(compare("atoll: 1\nresources: {memory: 1GiB}\n", "atoll: 1\nresources: {memory: 2GiB}\n"),
-			       "+ limit        memory  (1GiB -> 2GiB)"));
-	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"), "+ watching     audit.exec"));
-	assert_non_null(strstr(compare("atoll: 1\n", "atoll: 1\ndegrade: [seccomp]\n"), "+ wall         seccomp"));
-	assert_non_null(strstr(compare("atoll: 1\nenv: {pass: [\"A*\"]}\n", "atoll: 1\n"), "- env          A*"));
+	assert_non_null(strstr(
+		compare("atoll: 1\nresources: {memory: 1GiB}\n", "atoll: 1\nresources: {memory: 2GiB}\n"),
+		"+ limit        memory  (1GiB -> 2GiB)"));
+	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"),
+			       "+ watching     audit.exec"));
+	assert_non_null(
+		strstr(compare("atoll: 1\n", "atoll: 1\ndegrade: [seccomp]\n"), "+ wall         seccomp"));
+	assert_non_null(
+		strstr(compare("atoll: 1\nenv: {pass: [\"A*\"]}\n", "atoll: 1\n"), "- env          A*"));
 }
 
 int main(void)

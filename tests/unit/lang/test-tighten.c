@@ -11,11 +11,10 @@
 #include "base/cleanup.h"
 #include "fixture.h"
 
-static const char base[] =
-	"atoll: 1\nextends: medium\n"
-	"files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
-	"network: {allow: [{host: a.org, ports: [443]}, b.org], limits: {rate: 1MiB/s}}\n"
-	"data: {secrets: mask}\naudit: {files: writes}\n";
+static const char base[] = "atoll: 1\nextends: medium\n"
+			   "files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
+			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: {rate: 1MiB/s}}\n"
+			   "data: {secrets: mask}\naudit: {files: writes}\n";
 
 static const struct policy *tighten(const char *text)
 {
@@ -73,7 +72,8 @@ static void every_widening_line_is_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (tighten(rows[i]))
 			fail_msg("accepted: %s", rows[i]);
-		if (strncmp(fixture_errors(), "/home/u/p/.atoll.yaml:2:", 24) != 0 || !strstr(fixture_errors(), "widens"))
+		if (strncmp(fixture_errors(), "/home/u/p/.atoll.yaml:2:", 24) != 0 ||
+		    !strstr(fixture_errors(), "widens"))
 			fail_msg("%s: %s", rows[i], fixture_errors());
 	}
 }
@@ -82,20 +82,23 @@ static void tightening_takes_effect(void **state)
 {
 	const struct policy *policy;
 
-	assert_non_null(tighten("files: {read: [., src/gen], mask: [secrets, \"**/*.pem\"], scratch: [build]}"));
+	assert_non_null(
+		tighten("files: {read: [., src/gen], mask: [secrets, \"**/*.pem\"], scratch: [build]}"));
 	assert_int_equal(fixture_class("/home/u/p/x"), FILE_READ);
 	assert_int_equal(fixture_class("/home/u/p/build"), FILE_SCRATCH);
 	assert_int_equal(fixture_class("/home/u/p/secrets/x"), FILE_MASK);
 	assert_int_equal(fixture_class("/usr/x.pem"), FILE_MASK);
 	assert_int_equal(fixture_class("/home/u/.ssh"), FILE_MASK);
-	policy = tighten("resources: {memory: 1GiB}\nnetwork: {deny: [b.org], ask: [{host: a.org, ports: [443]}]}\nexec: {deny: [/usr/bin/git], new_binaries: false}");
+	policy = tighten("resources: {memory: 1GiB}\nnetwork: {deny: [b.org], ask: [{host: a.org, ports: "
+			 "[443]}]}\nexec: {deny: [/usr/bin/git], new_binaries: false}");
 	assert_non_null(policy);
 	assert_int_equal(policy->limits[RESOURCE_MEMORY].value, 1 << 30);
 	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "b.org"), VERDICT_DENY);
 	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "a.org"), VERDICT_ASK);
 	assert_int_equal(fixture_ask(ACTION_EXEC, "/usr/bin/git"), VERDICT_DENY);
 	assert_int_equal(fixture_ask(ACTION_EXEC, "/home/u/p/x"), VERDICT_DENY);
-	assert_non_null(tighten("network: {limits: {rate: 30MiB/min}}\naudit: {files: all}\ndata: {secrets: deny}"));
+	assert_non_null(
+		tighten("network: {limits: {rate: 30MiB/min}}\naudit: {files: all}\ndata: {secrets: deny}"));
 }
 
 /* What a rule of the user leaves out is not covered again by a nearer rule of the project. */

@@ -30,20 +30,35 @@ static struct file_rule files[] = {
 };
 static uint32_t parents[9];
 static const struct path_rule asks[] = { { "/home/u/p/data", 0, NULL, { "files.ask[0]", "p.yaml", 14 } } };
-static const struct path_rule protects[] = { { "/**/Makefile", FILE_GLOB, NULL, { "files.protect[0]", "p.yaml", 15 } } };
+static const struct path_rule protects[] = {
+	{ "/**/Makefile", FILE_GLOB, NULL, { "files.protect[0]", "p.yaml", 15 } }
+};
 static const char *const push[] = { "git", "push", "**", NULL };
 static const struct exec_rule execs[] = {
 	{ VERDICT_DENY, "/usr/bin/sudo", 0, NULL, NULL, { "exec.deny[0]", "p.yaml", 16 } },
 	{ VERDICT_ASK, NULL, 0, push, NULL, { "exec.ask[0]", "p.yaml", 17 } },
 	{ VERDICT_DENY, "/**/nc", FILE_GLOB, NULL, NULL, { "exec.deny[1]", "p.yaml", 18 } },
 };
-static const struct env_pass passes[] = { { "LC_*", { "env.pass[0]", "p.yaml", 19 } }, { "PATH", { "env.pass[1]", "p.yaml", 20 } } };
+static const struct env_pass passes[] = { { "LC_*", { "env.pass[0]", "p.yaml", 19 } },
+					  { "PATH", { "env.pass[1]", "p.yaml", 20 } } };
 static const struct device_rule devices[] = { { "kvm", { "devices[0]", "p.yaml", 21 } } };
 static struct policy policy = {
-	.files = files, .file_count = ARRAY_SIZE(files), .file_exact_count = 9, .file_parents = parents,
-	.file_asks = asks, .file_ask_count = 1, .protects = protects, .protect_count = 1,
-	.exec = execs, .exec_count = 3, .exec_exact_count = 1, .exec_new_binaries = true,
-	.env_pass = passes, .env_pass_count = 2, .devices = devices, .device_count = 1,
+	.files = files,
+	.file_count = ARRAY_SIZE(files),
+	.file_exact_count = 9,
+	.file_parents = parents,
+	.file_asks = asks,
+	.file_ask_count = 1,
+	.protects = protects,
+	.protect_count = 1,
+	.exec = execs,
+	.exec_count = 3,
+	.exec_exact_count = 1,
+	.exec_new_binaries = true,
+	.env_pass = passes,
+	.env_pass_count = 2,
+	.devices = devices,
+	.device_count = 1,
 };
 
 static int sort(void **state)
@@ -123,7 +138,8 @@ static void file_verdicts(void **state)
 
 static void malformed_subjects_are_denied(void **state)
 {
-	static const char *const bad[] = { "", "etc", "./etc", "/etc/", "//etc", "/etc//x", "/etc/./x", "/etc/../etc/x", "/etc/x/..", "/." };
+	static const char *const bad[] = { "",	      "etc",	  "./etc",	   "/etc/",	"//etc",
+					   "/etc//x", "/etc/./x", "/etc/../etc/x", "/etc/x/..", "/." };
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (ask_path(ACTION_FILE_READ, bad[i]).verdict != VERDICT_DENY)
@@ -135,7 +151,9 @@ static void malformed_subjects_are_denied(void **state)
 
 static enum verdict run(const char *program, const char *const *argv)
 {
-	return policy_decide(&policy, &(struct action){ .kind = ACTION_EXEC, .subject = program, .argv = argv }).verdict;
+	return policy_decide(&policy,
+			     &(struct action){ .kind = ACTION_EXEC, .subject = program, .argv = argv })
+		.verdict;
 }
 
 static void exec_verdicts(void **state)
@@ -177,7 +195,8 @@ static void zeroed_memory_denies(void **state)
 	static const struct policy zero;
 
 	for (int kind = 0; kind < ACTION_KIND_COUNT; kind++) {
-		struct decision decision = policy_decide(&zero, &(struct action){ .kind = kind, .subject = "/x" });
+		struct decision decision =
+			policy_decide(&zero, &(struct action){ .kind = kind, .subject = "/x" });
 
 		assert_int_equal(decision.verdict, VERDICT_DENY);
 		assert_non_null(decision.reason);
@@ -193,7 +212,8 @@ static void an_unsorted_policy_is_decided_too(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		size_t a, b;
 
-		assert_int_equal(policy_classify(&unsorted, files[i].pattern, &a), policy_classify(&policy, files[i].pattern, &b));
+		assert_int_equal(policy_classify(&unsorted, files[i].pattern, &a),
+				 policy_classify(&policy, files[i].pattern, &b));
 		assert_int_equal(a, b);
 	}
 }
@@ -208,8 +228,11 @@ static void ten_thousand_rules_cost_nothing(void **state)
 {
 	enum { COUNT = 10000, CALLS = 200000 };
 	struct file_rule *many = calloc(COUNT, sizeof *many);
-	uint32_t *many_parents = calloc(COUNT, sizeof *many_parents), *lengths = calloc(COUNT, sizeof *lengths);
-	struct policy large = { .files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_parents = many_parents };
+	uint32_t *many_parents = calloc(COUNT, sizeof *many_parents),
+		 *lengths = calloc(COUNT, sizeof *lengths);
+	struct policy large = {
+		.files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_parents = many_parents
+	};
 	static char paths[COUNT][48];
 	struct timespec start, end;
 	size_t rule;
@@ -217,7 +240,9 @@ static void ten_thousand_rules_cost_nothing(void **state)
 
 	for (size_t i = 0; i < COUNT; i++) {
 		snprintf(paths[i], sizeof paths[i], "/home/u/project/dir%zu/sub/file%zu", i % 100, i);
-		many[i] = (struct file_rule){ paths[i], i % 2 ? FILE_READ : FILE_WRITE, 0, NULL, { "x", "", 0 } };
+		many[i] = (struct file_rule){
+			paths[i], i % 2 ? FILE_READ : FILE_WRITE, 0, NULL, { "x", "", 0 }
+		};
 	}
 	qsort(many, COUNT, sizeof *many, by_path);
 	assert_int_equal(file_parents_fill(many_parents, lengths, many, COUNT, NULL), 0);

@@ -17,7 +17,9 @@ static void says_what_may_be_done(void **state)
 		{ "/home/u/\033[31mp", FILE_WRITE, 0, 0 },
 		{ "/usr", FILE_READ, 0, 0 },
 	};
-	struct policy policy = { .name = "medium", .level = TRUST_MEDIUM, .file_plan = plan, .file_plan_count = 2 };
+	struct policy policy = {
+		.name = "medium", .level = TRUST_MEDIUM, .file_plan = plan, .file_plan_count = 2
+	};
 	cleanup_buf struct buf out;
 	const char *text;
 

@@ -16,10 +16,24 @@ static const struct http_rule http[] = { { post, v1, { "http", "p.yaml", 1 } } }
 static const char *const except[] = { "bad.example.org", NULL };
 /* Sorted by net_host_compare(): "*.example.org" by ".example.org". */
 static const struct net_rule rules[] = {
-	{ .verdict = VERDICT_DENY, .host = "*.evil.example.org", .origin = { "network.deny[0]", "p.yaml", 2 } },
-	{ .verdict = VERDICT_ALLOW, .host = "*.example.org", .except = except, .origin = { "network.allow[0]", "p.yaml", 1 } },
-	{ .verdict = VERDICT_ALLOW, .host = "allowed.com", .ports = https, .port_count = 1, .origin = { "network.allow[1]", "p.yaml", 3 } },
-	{ .verdict = VERDICT_ALLOW, .host = "api.com", .ports = https, .port_count = 1, .http = http, .http_count = 1,
+	{ .verdict = VERDICT_DENY,
+	  .host = "*.evil.example.org",
+	  .origin = { "network.deny[0]", "p.yaml", 2 } },
+	{ .verdict = VERDICT_ALLOW,
+	  .host = "*.example.org",
+	  .except = except,
+	  .origin = { "network.allow[0]", "p.yaml", 1 } },
+	{ .verdict = VERDICT_ALLOW,
+	  .host = "allowed.com",
+	  .ports = https,
+	  .port_count = 1,
+	  .origin = { "network.allow[1]", "p.yaml", 3 } },
+	{ .verdict = VERDICT_ALLOW,
+	  .host = "api.com",
+	  .ports = https,
+	  .port_count = 1,
+	  .http = http,
+	  .http_count = 1,
 	  .origin = { "network.allow[2]", "p.yaml", 4 } },
 	{ .verdict = VERDICT_ASK, .host = "ask.com", .origin = { "network.ask[0]", "p.yaml", 5 } },
 	{ .verdict = VERDICT_ALLOW, .cidr = "10.1.0.0/16", .origin = { "network.allow[3]", "p.yaml", 6 } },
@@ -27,12 +41,17 @@ static const struct net_rule rules[] = {
 	{ .verdict = VERDICT_ALLOW, .cidr = "64:ff9b::/96", .origin = { "network.allow[4]", "p.yaml", 8 } },
 };
 static const struct policy policy = {
-	.network = rules, .network_count = ARRAY_SIZE(rules), .network_exact_count = 5, .network_mode = NETWORK_GATE,
+	.network = rules,
+	.network_count = ARRAY_SIZE(rules),
+	.network_exact_count = 5,
+	.network_mode = NETWORK_GATE,
 };
 
 static enum verdict connect_to(const char *host, uint16_t port)
 {
-	return policy_decide(&policy, &(struct action){ .kind = ACTION_NET_CONNECT, .subject = host, .port = port }).verdict;
+	return policy_decide(&policy,
+			     &(struct action){ .kind = ACTION_NET_CONNECT, .subject = host, .port = port })
+		.verdict;
 }
 
 static void hosts(void **state)
@@ -79,7 +98,8 @@ static void hosts(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (connect_to(rows[i].host, rows[i].port) != rows[i].verdict)
-			fail_msg("%s:%u is %s", rows[i].host, rows[i].port, verdict_names[connect_to(rows[i].host, rows[i].port)]);
+			fail_msg("%s:%u is %s", rows[i].host, rows[i].port,
+				 verdict_names[connect_to(rows[i].host, rows[i].port)]);
 }
 
 static void names_are_not_resolved_before_they_are_allowed(void **state)
@@ -93,7 +113,11 @@ static void names_are_not_resolved_before_they_are_allowed(void **state)
 
 static void requests(void **state)
 {
-	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = "api.com", .port = 443, .method = "POST", .path = "/v1/messages" };
+	struct action request = { .kind = ACTION_HTTP_REQUEST,
+				  .subject = "api.com",
+				  .port = 443,
+				  .method = "POST",
+				  .path = "/v1/messages" };
 
 	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_ALLOW);
 	request.method = "GET";

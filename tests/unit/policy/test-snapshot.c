@@ -30,8 +30,15 @@ static const uint16_t ports[] = { 443, 8443 };
 static const char *const methods[] = { "GET", "POST", NULL }, *const paths[] = { "/v1/**", NULL };
 static const struct http_rule http[] = { { methods, paths, { "network.allow[0].http[0]", "/p.yaml", 8 } } };
 static const struct net_rule network[] = {
-	{ .verdict = VERDICT_ALLOW, .host = "api.example.org", .ports = ports, .port_count = 2, .http = http, .http_count = 1,
-	  .inject_header = "x-api-key", .inject_secret = "key", .origin = { "network.allow[0]", "/p.yaml", 7 } },
+	{ .verdict = VERDICT_ALLOW,
+	  .host = "api.example.org",
+	  .ports = ports,
+	  .port_count = 2,
+	  .http = http,
+	  .http_count = 1,
+	  .inject_header = "x-api-key",
+	  .inject_secret = "key",
+	  .origin = { "network.allow[0]", "/p.yaml", 7 } },
 	{ .verdict = VERDICT_DENY, .cidr = "10.0.0.0/8", .origin = { "network.deny[0]", "/p.yaml", 9 } },
 };
 static const char *const argv[] = { "git", "push", "**", NULL };
@@ -44,17 +51,43 @@ static const struct env_set set[] = { { "CI", "1", { "env.set[0]", "/p.yaml", 13
 static const struct device_rule devices[] = { { "kvm", { "devices[0]", "/p.yaml", 14 } } };
 static const struct unenforced unenforced[] = { { "network.allow", { "network.allow[0]", "/p.yaml", 7 } } };
 static const struct policy policy = {
-	.name = "test", .level = TRUST_HIGH, .project = "/home/u/p", .home = "/home/u",
-	.files = files, .file_count = 3, .file_exact_count = 2, .file_plan = plan, .file_plan_count = 2,
-	.file_asks = asks, .file_ask_count = 1, .protects = asks, .protect_count = 1,
-	.network_mode = NETWORK_GATE, .network_default = VERDICT_ASK,
+	.name = "test",
+	.level = TRUST_HIGH,
+	.project = "/home/u/p",
+	.home = "/home/u",
+	.files = files,
+	.file_count = 3,
+	.file_exact_count = 2,
+	.file_plan = plan,
+	.file_plan_count = 2,
+	.file_asks = asks,
+	.file_ask_count = 1,
+	.protects = asks,
+	.protect_count = 1,
+	.network_mode = NETWORK_GATE,
+	.network_default = VERDICT_ASK,
 	.network_default_origin = { "network.default", "/p.yaml", 2 },
-	.network = network, .network_count = 2, .network_exact_count = 1, .network_total_bytes = 1 << 30,
-	.exec = exec, .exec_count = 2, .exec_exact_count = 1, .exec_new_binaries = true,
+	.network = network,
+	.network_count = 2,
+	.network_exact_count = 1,
+	.network_total_bytes = 1 << 30,
+	.exec = exec,
+	.exec_count = 2,
+	.exec_exact_count = 1,
+	.exec_new_binaries = true,
 	.limits = { [RESOURCE_MEMORY] = { 4096, { "resources.memory", "/p.yaml", 15 } } },
-	.env_pass = pass, .env_pass_count = 1, .env_set = set, .env_set_count = 1, .devices = devices, .device_count = 1,
-	.data_secrets = DATA_MASK, .audit_files = AUDIT_WRITES, .audit_exec = AUDIT_ALL, .degrade = 1u << WALL_MASK_LATE,
-	.unenforced = unenforced, .unenforced_count = 1,
+	.env_pass = pass,
+	.env_pass_count = 1,
+	.env_set = set,
+	.env_set_count = 1,
+	.devices = devices,
+	.device_count = 1,
+	.data_secrets = DATA_MASK,
+	.audit_files = AUDIT_WRITES,
+	.audit_exec = AUDIT_ALL,
+	.degrade = 1u << WALL_MASK_LATE,
+	.unenforced = unenforced,
+	.unenforced_count = 1,
 };
 static const struct snapshot_source sources[] = {
 	{ "/p.yaml", 1, 1, 2, 3, 4, 5 },
@@ -206,7 +239,11 @@ static void a_thousand_rules_load_at_once(void **state)
 {
 	enum { COUNT = 1000, ROUNDS = 200 };
 	struct file_rule *many = calloc(COUNT, sizeof *many);
-	struct policy large = { .files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_plan = plan, .file_plan_count = 2 };
+	struct policy large = { .files = many,
+				.file_count = COUNT,
+				.file_exact_count = COUNT,
+				.file_plan = plan,
+				.file_plan_count = 2 };
 	static char text[COUNT][64], ids[COUNT][32];
 	struct timespec start, end;
 	cleanup_buf struct buf bytes;
