@@ -16,7 +16,7 @@ ABSENT = {
                "x32.*", "int80.*", "compat.*", "userfaultfd*", "io_uring.*", "bpf.*", "perf.*", "acct", "quotactl*", "swap*",
                "fanotify_init", "move_pages", "migrate_pages", "*setxattrat", "*file_setattr", "*fchmodat2", "open_tree_attr",
                "lsm_set_self_attr", "keyctl.*", "add_key", "request_key", "kcmp.*", "vhangup"),
-    "EAFNOSUPPORT": ("socket-family.*", "vsock.*", "socketpair.*"),
+    "EAFNOSUPPORT": ("socket-family.*", "vsock.*"),
     "EPROTONOSUPPORT": ("socket-family.*",), "ESOCKTNOSUPPORT": ("socket-family.*",),
     "EINVAL": ("socket-family.dccp",),
     "EOPNOTSUPP": ("readonly.*", "hidden.*"),

@@ -125,7 +125,7 @@ def test_a_full_disk_ends_the_sandbox(sandbox, kind):
 def test_state_that_cannot_be_written(sandbox):
     """A read-only or foreign state directory: nothing runs."""
     if sandbox.identity.is_root:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "atolltest", str(sandbox.state)], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "atolltest", str(sandbox.state)], check=True)
     else:
         sandbox.state.chmod(0o500)
     try:

@@ -16,7 +16,8 @@ def test_only_listed_variables_come_in(sandbox):
     env = {**SECRET_ENVIRONMENT, "LD_PRELOAD": None, "LD_AUDIT": None, "LD_LIBRARY_PATH": None, "HARMLESS_UNKNOWN": "planted"}
     assert "planted" in sandbox.run_outside(["env"], env=env).out
     for level in ("none", "low", "medium", "high"):
-        done = sandbox.run(["env", "-0"], trust=level, env=env)
+        policy = sandbox.policy(f"atoll: 1\nextends: {level}\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n")
+        done = sandbox.run(["env", "-0"], policy=policy, env=env)
         names = {line.split("=")[0] for line in done.out.split("\0") if line}
         assert done.code == 0, done
         assert "planted" not in done.out, (level, done)
@@ -39,15 +40,15 @@ def test_inherited_descriptors_are_closed(sandbox):
     """I4: files, directories, sockets, pipes; also with 0, 1, 2 closed."""
     held = [os.open("/etc/shadow" if os.geteuid() == 0 else "/etc/passwd", os.O_RDONLY), os.open("/", os.O_RDONLY),
             socket.socket(socket.AF_UNIX).detach(), *os.pipe()]
-    script = "ls -l /proc/self/fd | wc -l; ls /proc/$$/fd"
+    script = ["python3", "-c", "import os\nfor fd in range(3, 300):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass"]
     try:
-        outside = sandbox.run_outside(["bash", "-c", script], pass_fds=held)
+        outside = sandbox.run_outside(script, pass_fds=held)
         assert all(str(fd) in outside.out.split() for fd in held)
         done = sandbox.run(script, pass_fds=held)
     finally:
         for fd in held:
             os.close(fd)
-    assert set(done.out.split()[1:]) <= {"0", "1", "2", "255"}, done
+    assert done.code == 0 and not done.out, done
 
 
 def test_closed_standard_descriptors(sandbox):

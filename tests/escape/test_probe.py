@@ -45,12 +45,23 @@ extends: {level}
 files:
   read: [{readonly}, {tools}]
 """
+# Levels that demand a hard memory limit, which an ordinary user without a delegated cgroup cannot have.
+DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n"
+
+# What gets through and is meant to: a name and the reason, which SECURITY.md states too.
+ACCEPTED = {"speculation.store-bypass": "its mitigation slows every program down, and the attack stays within one process"}
+
+
+def level_policy(outside, level):
+    text = POLICY.format(level=level, readonly=outside.readonly, tools=outside.tools)
+    return outside.sandbox.policy(text + ("" if outside.sandbox.identity.is_root else DEGRADE))
 
 
 @pytest.mark.parametrize("level", ["none", "low", "medium", "high"])
 def test_nothing_gets_through_inside(sandbox, outside, level):
-    policy = sandbox.policy(POLICY.format(level=level, readonly=outside.readonly, tools=outside.tools))
-    options = outside.options(**({"noexec": 1} if level in ("none", "low") else {}))
+    policy = level_policy(outside, level)
+    more = {"none": {"noexec": 1}, "low": {"noexec": 1}, "high": {"user-namespaces": 1}}.get(level, {})
+    options = outside.options(**more)
     leaked = os.open("/", os.O_RDONLY)
     try:
         done = sandbox.run([outside.probe, *options], policy=policy, pass_fds=(leaked,), env=hostile_environment(outside))
@@ -58,7 +69,8 @@ def test_nothing_gets_through_inside(sandbox, outside, level):
         os.close(leaked)
     rows = parse_probe(done.out)
     assert sorted(rows) == sorted(outside.names), done
-    broke = [f"{name} ({cases}): {note}" for name, (cases, outcome, note) in rows.items() if outcome == "broke"]
+    broke = [f"{name} ({cases}): {note}" for name, (cases, outcome, note) in rows.items()
+             if outcome == "broke" and name not in ACCEPTED]
     assert not broke, "\n".join(broke)
     # What was attacked is as it was.
     assert outside.secret.read_text() == "the secret\n"
@@ -70,7 +82,7 @@ def test_nothing_gets_through_inside(sandbox, outside, level):
 
 def test_on_a_terminal_the_attempts_fail_too(sandbox, outside):
     """X18: with a terminal there is something to type into."""
-    policy = sandbox.policy(POLICY.format(level="medium", readonly=outside.readonly, tools=outside.tools))
+    policy = level_policy(outside, "medium")
     child = sandbox.spawn([outside.probe, "--only=tty"], policy=policy)
     child.expect(b"tty.others[^\n]*\n")
     rows = parse_probe((child.before + child.after).decode().replace("\r\n", "\n"))

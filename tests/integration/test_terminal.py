@@ -112,6 +112,7 @@ def test_colours_and_terminal_type(shell):
 def test_ctrl_c_ends_a_plain_command(sandbox, outside):
     child = sandbox.spawn(["sh", "-c", "echo ready; sleep 60"], outside=outside)
     child.expect(rb"ready")
+    time.sleep(0.3)
     child.sendcontrol("c")
     assert finish(child) == 130
 

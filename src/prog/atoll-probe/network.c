@@ -36,14 +36,6 @@ static enum outcome try_socket(const struct attempt *attempt, const struct targe
 	return outcome_of_call(note, syscall(SYS_socket, attempt->number, a[0], a[1]), "a socket");
 }
 
-static enum outcome try_socketpair(const struct attempt *attempt, const struct targets *targets, struct note *note)
-{
-	int pair[2];
-
-	return outcome_of_reach(note, syscall(SYS_socketpair, attempt->number, attempt->arguments[0],
-		attempt->arguments[1], pair));
-}
-
 static long connect_to(int type, int protocol, const char *text, long port, int family)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -185,9 +177,6 @@ static const struct attempt attempts[] = {
 	FAMILY("raw-icmp", "N10", AF_INET, SOCK_RAW, IPPROTO_ICMP),
 	FAMILY("raw6", "N10", AF_INET6, SOCK_RAW, IPPROTO_RAW),
 	FAMILY("old-packet", "N11", AF_INET, SOCK_PACKET, 0x0300),
-	{ "socketpair.netlink", "N11", "socketpair(AF_NETLINK)", try_socketpair, AF_NETLINK, { SOCK_RAW,
-		NETLINK_AUDIT }, NULL },
-	{ "socketpair.tipc", "N11", "socketpair(AF_TIPC)", try_socketpair, AF_TIPC, { SOCK_SEQPACKET, 0 }, NULL },
 	{ "vsock.connect", "N11", "connect to the local VSOCK address", try_hypervisor, 0, { 0 }, NULL },
 	LOOPBACK("tcp", AF_INET, SOCK_STREAM, 0, "127.0.0.1"),
 	LOOPBACK("tcp-any", AF_INET, SOCK_STREAM, 0, "0.0.0.0"),

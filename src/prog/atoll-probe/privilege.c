@@ -34,6 +34,21 @@ static enum outcome try_status_zero(const struct attempt *attempt, const struct 
 	return outcome(note, OUTCOME_HELD, "%.*s", (int)strcspn(value, "\n"), value);
 }
 
+/*
+ * A full bounding set gives nothing where no exec can raise capabilities: with no_new_privs, and with root's own
+ * rules (SECBIT_NOROOT, SECBIT_NO_SETUID_FIXUP) switched off and locked.
+ */
+static enum outcome try_bounding(const struct attempt *attempt, const struct targets *targets, struct note *note)
+{
+	int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+
+	if (try_status_zero(attempt, targets, note) == OUTCOME_HELD)
+		return OUTCOME_HELD;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 && bits >= 0 && (bits & 0xf) == 0xf)
+		return outcome(note, OUTCOME_HELD, "not empty, but out of reach: no_new_privs, securebits 0x%x", (unsigned)bits);
+	return outcome(note, OUTCOME_BROKE, "not empty, securebits 0x%x", (unsigned)bits);
+}
+
 static enum outcome try_no_new_privs(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
@@ -229,7 +244,7 @@ static const struct attempt attempts[] = {
 	{ "status.cap-inheritable", "X21", "inheritable capabilities are none", try_status_zero, 0, { 0 },
 		"CapInh:\t" },
 	{ "status.cap-ambient", "X21", "ambient capabilities are none", try_status_zero, 0, { 0 }, "CapAmb:\t" },
-	{ "status.cap-bounding", "X21", "the bounding set is empty", try_status_zero, 0, { 0 }, "CapBnd:\t" },
+	{ "status.cap-bounding", "X21", "the bounding set gives nothing", try_bounding, 0, { 0 }, "CapBnd:\t" },
 	{ "status.seccomp", "X21", "a seccomp filter is in force", try_status_zero, 2, { 0 }, "Seccomp:\t" },
 	{ "no_new_privs", "X21", "no_new_privs is set", try_no_new_privs, 0, { 0 }, NULL },
 	{ "capset", "X21", "capset", try_capset, 0, { 0 }, NULL },

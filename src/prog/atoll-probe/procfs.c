@@ -80,11 +80,12 @@ static enum outcome try_host_memory(const struct attempt *attempt, const struct 
 static enum outcome try_symbols(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
 	char bytes[64];
-	ssize_t size = raw_read_file("/proc/kallsyms", bytes, sizeof bytes);
+	ssize_t size = raw_read_file(attempt->text, bytes, sizeof bytes);
+	size_t digits = (size_t)attempt->number;
 
 	if (size < 16)
 		return outcome(note, OUTCOME_HELD, "%s", size < 0 ? err_errno_name(errno) : "empty");
-	if (strspn(bytes, "0") >= 16)
+	if (strspn(bytes, "0") >= digits)
 		return outcome(note, OUTCOME_HELD, "addresses are zero");
 	return outcome(note, OUTCOME_BROKE, "kernel addresses are readable");
 }
@@ -158,8 +159,9 @@ static const struct attempt attempts[] = {
 	READ("/proc/slabinfo"),
 	READ("/proc/vmallocinfo"),
 	READ("/proc/kpagecount"),
-	READ("/proc/iomem"),
-	{ "read/proc/kallsyms", "X17", "kernel addresses in /proc/kallsyms", try_symbols, 0, { 0 }, NULL },
+	{ "read/proc/kallsyms", "X17", "kernel addresses in /proc/kallsyms", try_symbols, 16, { 0 },
+		"/proc/kallsyms" },
+	{ "read/proc/iomem", "X17", "physical addresses in /proc/iomem", try_symbols, 8, { 0 }, "/proc/iomem" },
 	WRITE("/proc/sysrq-trigger"),
 	WRITE("/proc/sys/kernel/core_pattern"),
 	WRITE("/proc/sys/kernel/modprobe"),
@@ -184,9 +186,6 @@ static const struct attempt attempts[] = {
 	WRITE("/proc/sys/net/ipv4/ip_unprivileged_port_start"),
 	WRITE("/proc/irq/default_smp_affinity"),
 	WRITE("/proc/mtrr"),
-	WRITE("/proc/self/uid_map"),
-	WRITE("/proc/self/timens_offsets"),
-	WRITE("/proc/self/loginuid"),
 	WRITE("/sys/kernel/uevent_helper"),
 	WRITE("/sys/kernel/mm/ksm/run"),
 	WRITE("/sys/kernel/mm/transparent_hugepage/enabled"),

@@ -106,8 +106,6 @@ static const struct attempt attempts[] = {
 	{ "tty.linux-upper", "X18", "ioctl(TIOCLINUX | 1<<32)", try_console, TIOCLINUX, { 1, 3 }, NULL },
 	{ "tty.cons", "X18", "ioctl(TIOCCONS): take the console's output", try_ioctl, TIOCCONS, { 0, 0 }, NULL },
 	{ "tty.setd", "X18", "ioctl(TIOCSETD): another line discipline", try_ioctl, TIOCSETD, { 0, 0 }, NULL },
-	{ "tty.vt-keymap", "X18", "ioctl(KDSKBENT): the console's keys", try_console, 0x4B47, { 0, 0 }, NULL },
-	{ "tty.vt-activate", "X18", "ioctl(VT_ACTIVATE)", try_console, 0x5606, { 0, 0 }, NULL },
 	{ "tty.foreign", "X18", "0, 1, 2 are a terminal of the sandbox itself", try_foreign_terminal, 0, { 0 }, NULL },
 	{ "tty.others", "X18", "open somebody's terminal", try_other_terminals, 0, { 0 }, NULL },
 };
