@@ -36,7 +36,9 @@ static int start_limits(struct box *box)
 		.forced_backend = box->request->test_limits,
 	};
 
-	return limit_group_new(&box->limits, &request, box->err);
+	int r = limit_group_new(&box->limits, &request, box->err);
+
+	return r < 0 ? r : limit_group_prepare(box->limits, box->err);
 }
 
 /* A limit that the policy wants hard and that nothing here can hold is a missing wall. */
@@ -76,14 +78,9 @@ static int check_limit_walls(struct box *box)
 	return 0;
 }
 
-static int attach(void *context, pid_t pid, struct err *err)
-{
-	return limit_group_attach(context, pid, err);
-}
-
 static int child_limits(const void *context)
 {
-	return limit_group_apply_rlimits(context);
+	return limit_group_enter(context);
 }
 
 static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4])
@@ -152,7 +149,6 @@ static int start_jail(struct box *box, int init_wire_fd)
 		.rlimits = rlimits,
 		.rlimit_count = make_rlimits(box->policy->policy, rlimits),
 		.cgroup_fd = limit_group_clone_fd(box->limits),
-		.attach = attach,
 		.child_limits = child_limits,
 		.limits = box->limits,
 		.init_fd = init_fd,

@@ -155,6 +155,7 @@ void group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t
 	}
 	dir->is_made = false;
 	close_fd(&dir->fd);
+	close_fd(&dir->tasks_fd);
 	free(take_ptr(dir->path));
 }
 
@@ -312,7 +313,7 @@ int group_new(struct limit_group **ret_group, const struct limit_request *reques
 	group->scope_program = request->scope_program;
 	group->event_epoll_fd = group->memory_events_fd = group->pids_events_fd = group->oom_event_fd = FD_NONE;
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
-		group->dirs[i].fd = FD_NONE;
+		group->dirs[i].fd = group->dirs[i].tasks_fd = FD_NONE;
 	r = set_name(group, request, err);
 	if (r == 0)
 		r = build(group, request, err);
@@ -349,20 +350,45 @@ int limit_group_clone_fd(const struct limit_group *group)
 	return group->dirs[CGROUP_V2].path ? group->dirs[CGROUP_V2].fd : -1;
 }
 
-int limit_group_attach(struct limit_group *group, pid_t pid, struct err *err)
+static bool is_entered_by_hand(const struct limit_group *group, enum cgroup_kind kind)
 {
-	for (enum cgroup_kind kind = CGROUP_MEMORY; kind < CGROUP_KIND_COUNT; kind++) {
-		const struct limit_dir *dir = &group->dirs[kind];
-		int r;
+	return kind != CGROUP_V2 && kind != CGROUP_FREEZER && group->dirs[kind].is_made;
+}
 
-		if (!dir->is_made || kind == CGROUP_FREEZER)
+int limit_group_prepare(struct limit_group *group, struct err *err)
+{
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++) {
+		struct limit_dir *dir = &group->dirs[i];
+
+		if (!is_entered_by_hand(group, (enum cgroup_kind)i) || dir->tasks_fd >= 0)
 			continue;
-		r = cgroup_write_u64(dir->fd, "cgroup.procs", (uint64_t)pid);
-		if (r < 0)
-			return err_set(err, ERR_WALL, -r, "cgroup", "cannot move the sandbox into %s: %s", dir->path,
-				       err_errno_name(-r));
+		dir->tasks_fd = fd_open_at(dir->fd, "tasks", O_WRONLY, 0);
+		if (dir->tasks_fd < 0)
+			return err_set(err, ERR_WALL, -dir->tasks_fd, "cgroup", "cannot open %s/tasks: %s", dir->path,
+				       err_errno_name(-dir->tasks_fd));
 	}
 	return 0;
+}
+
+/*
+ * "0" in tasks, by the process itself: the one way into a v1 group that does not take the kernel's global lock on
+ * forks and exits (cgroup_threadgroup_rwsem), for which everyone else's forks and an RCU grace period would be
+ * waited for. That is milliseconds on a busy machine, for this sandbox and for all others that start.
+ */
+int limit_group_enter(const struct limit_group *group)
+{
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++) {
+		ssize_t n;
+
+		if (!is_entered_by_hand(group, (enum cgroup_kind)i))
+			continue;
+		do
+			n = write(group->dirs[i].tasks_fd, "0", 1);
+		while (n < 0 && errno == EINTR);
+		if (n != 1)
+			return n < 0 ? -errno : -EIO;
+	}
+	return rlimits_apply(group);
 }
 
 size_t limit_group_directories(const struct limit_group *group, const char *const **ret_paths)

@@ -20,6 +20,7 @@ enum {
 struct limit_dir {
 	char *path;   /* owned, absolute; NULL: no group in this hierarchy */
 	int fd;       /* owned, O_PATH */
+	int tasks_fd; /* owned; v1, once prepared: where a child enters */
 	bool is_made; /* ours to remove (the freezer's is made when it is needed) */
 };
 
@@ -92,6 +93,9 @@ void cpu_quota(uint64_t millicpus, uint64_t *ret_quota_us, uint64_t *ret_period_
 
 /* Whether swap space exists, so that a memory limit without a swap limit would leak. */
 bool has_swap(void);
+
+/* Sets the rlimits that stand in for cgroups; async-signal-safe, in the child. */
+int rlimits_apply(const struct limit_group *group) MUST_USE;
 
 /* What the processes limit is held by without a cgroup. */
 enum limit_holder rlimit_tasks_holder(void);

@@ -69,14 +69,17 @@ enum limit_holder limit_group_holder_memory(const struct limit_group *group);
 enum limit_holder limit_group_holder_processes(const struct limit_group *group);
 enum limit_holder limit_group_holder_cpus(const struct limit_group *group);
 
-/* A directory fd for CLONE_INTO_CGROUP (borrowed), or -1: then limit_group_attach() before the child runs on. */
+/* A directory fd for CLONE_INTO_CGROUP (borrowed), or -1: there is none. */
 int limit_group_clone_fd(const struct limit_group *group);
 
-/* Puts pid (a stopped or waiting child that has no children yet) into every hierarchy that clone did not. */
-int limit_group_attach(struct limit_group *group, pid_t pid, struct err *err) MUST_USE;
+/* In the parent, before the clone: opens what limit_group_enter() writes to. */
+int limit_group_prepare(struct limit_group *group, struct err *err) MUST_USE;
 
-/* Sets the rlimits that stand in for missing cgroup limits; async-signal-safe, called in the child. */
-int limit_group_apply_rlimits(const struct limit_group *group) MUST_USE;
+/*
+ * In the child, while it has one thread; async-signal-safe: moves the caller into the v1 groups (clone did it for v2)
+ * and sets the rlimits that stand in for missing cgroup limits. Needs the user namespace, no capability.
+ */
+int limit_group_enter(const struct limit_group *group) MUST_USE;
 
 /*
  * Reads usage and re-arms the event fd; what no cgroup counts is summed over the processes of init_pid's PID

@@ -51,7 +51,7 @@ static int lower(int resource, uint64_t value)
 	return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
-int limit_group_apply_rlimits(const struct limit_group *group)
+int rlimits_apply(const struct limit_group *group)
 {
 	int r = 0;
 

@@ -160,6 +160,7 @@ static void populate_group(const char *dir)
 	snprintf(parent, sizeof parent, "%s", dir);
 	*strrchr(parent, '/') = 0;
 	populate(dir, "cgroup.procs", "");
+	populate(dir, "tasks", "");
 	snprintf(path, sizeof path, "%s/cgroup.subtree_control", parent);
 	if (access(path, F_OK) == 0) {
 		snprintf(offered, sizeof offered, "%s", read_at(path));

@@ -86,6 +86,7 @@ pid_t guest_start(struct limit_group *group, enum guest_namespaces namespaces, v
 	char byte = 0;
 	pid_t pid;
 
+	must(limit_group_prepare(group, &err) == 0, "limit_group_prepare");
 	must(pipe2(go, O_CLOEXEC) == 0, "pipe2");
 	if (clone_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -100,16 +101,11 @@ pid_t guest_start(struct limit_group *group, enum guest_namespaces namespaces, v
 		close(go[1]);
 		must(read(go[0], &byte, 1) == 1, "go");
 		enter_namespaces(namespaces, uid, gid);
-		must(limit_group_apply_rlimits(group) == 0, "limit_group_apply_rlimits");
+		must(limit_group_enter(group) == 0, "limit_group_enter");
 		act(argument);
 		_exit(0);
 	}
 	close(go[0]);
-	if (limit_group_attach(group, pid, &err) < 0) {
-		fprintf(stderr, "%s\n", err.message);
-		guest_end(pid);
-		abort();
-	}
 	must(write(go[1], &byte, 1) == 1, "go");
 	close(go[1]);
 	return pid;

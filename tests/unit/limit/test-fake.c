@@ -224,13 +224,11 @@ static void hybrid_uses_each_own_path(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_true(str_has_suffix(paths[i], expected[i]));
 	assert_string_equal(fake_read("memory/process_api/1f/" GROUP "/memory.limit_in_bytes"), "67108864");
-	assert_int_equal(limit_group_attach(group, 4242, &err), 0);
-	assert_string_equal(fake_read("pids/user/" GROUP "/cgroup.procs"), "4242");
-	assert_string_equal(fake_read("cpu/" GROUP "/cgroup.procs"), "4242");
+	assert_int_equal(limit_group_prepare(group, &err), 0);
+	assert_int_equal(limit_group_enter(group), 0);
+	assert_string_equal(fake_read("pids/user/" GROUP "/tasks"), "0");
+	assert_string_equal(fake_read("cpu/" GROUP "/tasks"), "0");
 	assert_string_equal(fake_read("unified/x/" GROUP "/cgroup.procs"), ""); /* clone does that */
-	fake_write("pids/user/" GROUP "/cgroup.procs", "");
-	fake_write("cpu/" GROUP "/cgroup.procs", "");
-	fake_write("memory/process_api/1f/" GROUP "/cgroup.procs", "");
 	limit_group_free(group);
 	assert_unchanged(before);
 	fake_end();
