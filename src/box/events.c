@@ -18,6 +18,15 @@ static void put_argv(struct json *json, const char *key, const char *const *argv
 		json_u64(json, "left_out", left_out);
 }
 
+/* Variables that the user added to what the policy passes: their names, since a value may be a secret. */
+static void put_added(struct json *json, const char *const *added)
+{
+	json_array_begin(json, "env_added");
+	for (size_t i = 0; added && added[i]; i++)
+		json_bytes(json, NULL, added[i], strcspn(added[i], "="));
+	json_array_end(json);
+}
+
 static void put_hash(struct json *json, const char *key, const struct hash *hash)
 {
 	char text[HASH_HEX_SIZE + 8] = "sha256:";
@@ -41,6 +50,7 @@ static void start_detail(struct json *json, const void *context)
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->argv, 0);
+	put_added(json, (const char *const *)request->env_added);
 	report_enforcement(box, json);
 }
 

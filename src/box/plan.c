@@ -97,49 +97,6 @@ static uint32_t entry_flags(const struct plan *plan, const struct policy *policy
 	return flags | JAIL_RDONLY;
 }
 
-static bool is_mounted(const struct plan *plan, const char *target)
-{
-	for (size_t i = plan->count; i-- > 0;)
-		if (str_equal(plan->mounts[i].target, target))
-			return true;
-	return false;
-}
-
-/*
- * A read-only .git/hooks in a tree that is written is worth nothing while .git can be renamed and made
- * anew: mount points move with their parents. A directory that is a mount point itself cannot be
- * renamed (EBUSY), so every directory between the two becomes one.
- */
-static int pin_parents(struct plan *plan, const struct policy *policy, size_t index)
-{
-	const struct file_plan_entry *entry = &policy->file_plan[index],
-				     *around = entry_around(policy, index);
-	const char *slash;
-	struct stat st;
-
-	if (!around || around->class != FILE_WRITE || lstat(entry->path, &st) < 0)
-		return 0;
-	slash = strchr(entry->path + strlen(around->path) + 1, '/');
-	for (; slash; slash = strchr(slash + 1, '/')) {
-		char *text = strndup(entry->path, (size_t)(slash - entry->path));
-		const char *parent = keep(plan, text);
-		int r;
-
-		if (!parent)
-			return -ENOMEM;
-		if (lstat(parent, &st) < 0 || !S_ISDIR(st.st_mode) || is_mounted(plan, parent))
-			continue;
-		r = add(plan, (struct jail_mount){ .kind = JAIL_BIND,
-						   .flags = entry_flags(plan, policy, around) | JAIL_OPTIONAL,
-						   .target = parent,
-						   .source = parent,
-						   .rule = policy->files[around->rule].origin.id });
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* /bin, /lib and their like are links on a merged /usr: a link costs less than a mount and is what programs
  * expect. */
 static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, const char *rule,
@@ -171,13 +128,10 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 
 	if (entry->class == FILE_SCRATCH)
 		return add_tmpfs(plan, entry->path, rule);
-	if (entry->class == FILE_MASK) /* itself comes last: add_masks() */
-		return pin_parents(plan, policy, index);
+	if (entry->class == FILE_MASK)
+		return 0; /* comes last: add_masks() */
 	r = add_top_link(plan, entry, rule, &is_link);
 	if (r < 0 || is_link)
-		return r;
-	r = entry->class == FILE_WRITE ? 0 : pin_parents(plan, policy, index);
-	if (r < 0)
 		return r;
 	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 					      .flags = entry_flags(plan, policy, entry),

@@ -19,7 +19,7 @@ enum control_message {
 	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
-	CONTROL_EXITED,          /* u32 exit status as `atoll run` reports it, u32 errno when it could not be started (else 0), string ended */
+	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */
 	CONTROL_STOPPED,         /* u32 signal */
 	CONTROL_STATUS_JSON,     /* bytes */
 	CONTROL_DONE,            /* u32 0 */
