@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`atoll policy`: questions about policies, answered by the program that a run would use."""
+import json
+import os
+import subprocess
+
+import pytest
+
+
+def explain(sandbox, *words):
+    result = sandbox.run_atoll("policy", "explain", "--json", *words, cwd=sandbox.project)
+    return result.code, json.loads(result.out)
+
+
+@pytest.mark.parametrize("words, verdict, rule", [
+    (["net.connect", "pastebin.com:443"], "deny", "network.default"),
+    (["file.write", "~/.ssh/authorized_keys"], "deny", "files.mask"),
+    (["file.read", ".env"], "deny", "files.mask"),
+    (["file.write", "src//./x"], "allow", "files.write"),
+    (["file.write", ".git/hooks/pre-commit"], "deny", "files.read"),
+    (["file.read", "~/.config/atoll/policy.yaml"], "deny", "builtin.state"),
+    (["exec", "/usr/bin/env", "ls"], "allow", "exec.default"),
+    (["env", "LD_PRELOAD"], "deny", "env.default"),
+])
+def test_explain_answers(sandbox, words, verdict, rule):
+    code, answer = explain(sandbox, *words)
+    assert answer["verdict"] == verdict and answer["rule"].startswith(rule), answer
+    assert code == (0 if verdict == "allow" else 1)
+    assert answer["reason"]
+    if rule.startswith("files."):
+        assert answer["file"].endswith(".yaml") and answer["line"] > 1
+
+
+def test_explain_of_nothing_is_usage(sandbox):
+    result = sandbox.run_atoll("policy", "explain", "net.conect", "x", cwd=sandbox.project)
+    assert result.code == 2 and "net.connect" in result.err
+
+
+def test_check_says_all_errors_at_once(sandbox):
+    policy = sandbox.policy("atoll: 1\nfiels: {}\ntime: {wall: 60}\n")
+    result = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)
+    assert result.code == 1
+    assert [line.split(": ")[0] for line in result.err.splitlines()] == [f"{policy}:2:1", f"{policy}:3:14"]
+    as_json = sandbox.run_atoll("policy", "check", "--json", str(policy), cwd=sandbox.project)
+    assert as_json.code == 1 and len(json.loads(as_json.out)["errors"]) == 2
+
+
+def test_what_show_prints_is_the_same_policy(sandbox):
+    shown = sandbox.run_atoll("policy", "show", cwd=sandbox.project)
+    assert shown.code == 0
+    policy = sandbox.policy(shown.out)
+    result = sandbox.run_atoll("policy", "diff", "medium", str(policy), cwd=sandbox.project)
+    assert result.code == 0 and result.out == "no difference\n"
+
+
+def test_a_level_allows_more_than_the_one_below_and_never_less(sandbox):
+    levels = ["none", "low", "medium", "high", "full"]
+    for low, high in zip(levels, levels[1:]):
+        result = sandbox.run_atoll("policy", "diff", "--json", low, high, cwd=sandbox.project)
+        answer = json.loads(result.out)
+        assert answer["allows"] and answer["denies"] == []
+
+
+def test_a_project_that_widens_is_refused_with_the_line(sandbox):
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles:\n  read: [.]\n  write: [/etc]\n")
+    result = sandbox.run_atoll("policy", "show", cwd=sandbox.project)
+    assert result.code == 1 and f"{sandbox.project}/.atoll.yaml:4:11" in result.err and "widens" in result.err
+
+
+def test_a_pipe_in_the_place_of_a_policy_holds_nothing_up(sandbox):
+    os.mkfifo(sandbox.project / ".atoll.yaml")
+    result = sandbox.run_atoll("policy", "show", cwd=sandbox.project, timeout=10)
+    assert result.code == 1 and ".atoll.yaml" in result.err
+
+
+def test_the_compiler_confines_itself(sandbox):
+    """The filter is loaded before the first policy is opened."""
+    trace = sandbox.base / "trace"
+    command = ["strace", "-o", str(trace), str(sandbox.programs.atoll.parent / "atoll-policy"), "show",
+               "--project", str(sandbox.project), "--home", str(sandbox.home)]
+    if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True, check=False).returncode:
+        pytest.skip("strace is not installed")
+    assert sandbox.run_outside(command).code == 0
+    lines = trace.read_text().splitlines()
+    filtered = next(i for i, line in enumerate(lines) if "SECCOMP_SET_MODE_FILTER" in line and line.endswith("= 0"))
+    opened = next(i for i, line in enumerate(lines) if ".yaml" in line and line.startswith("open"))
+    assert filtered < opened
+    assert any("PR_SET_NO_NEW_PRIVS" in line for line in lines[:filtered])
