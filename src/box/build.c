@@ -78,6 +78,28 @@ static int check_limit_walls(struct box *box)
 	return 0;
 }
 
+/* Private trees are a tmpfs with a size; a tree that is written in place is as large as its disk lets it be. */
+static int check_disk_wall(struct box *box)
+{
+	const struct policy *policy = box->policy->policy;
+	const struct resource_limit *limit = &policy->limits[RESOURCE_DISK];
+	const struct file_plan_entry *written = NULL;
+
+	for (size_t i = 0; i < policy->file_plan_count && !written; i++)
+		if (policy->file_plan[i].class == FILE_WRITE)
+			written = &policy->file_plan[i];
+	if (limit->value == NUM_UNLIMITED || !written)
+		return 0;
+	if (policy->degrade & 1u << WALL_DISK) {
+		box->missing |= 1u << WALL_DISK;
+		return 0;
+	}
+	err_set(box->err, ERR_WALL, 0, wall_names[WALL_DISK],
+		"%s is written in place, where nothing can hold the disk limit (%s)", written->path, limit->origin.id);
+	err_hint(box->err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
+	return -EOPNOTSUPP;
+}
+
 static int child_limits(const void *context)
 {
 	return limit_group_enter(context);
@@ -300,6 +322,8 @@ int build_ground(struct box *box)
 	r = start_limits(box);
 	if (r == 0)
 		r = check_limit_walls(box);
+	if (r == 0)
+		r = check_disk_wall(box);
 	box_stage(box, "limits");
 	return r;
 }
