@@ -141,9 +141,11 @@ def section_rules(place, report, rounds):
             file.write(policy_with(rules))
         os.chmod(path, 0o644)
         commands[f"{rules} rules"] = [place.atoll, "run", "-p", path, "--", TRUE]
-        run = place.run(commands[f"{rules} rules"])
+    place.settle()
+    for name, command in commands.items():
+        run = place.run(command)
         if run.returncode != 0:
-            raise Unusable(f"atoll run with {rules} rules: {run.stderr.strip()[-300:] or run.returncode}")
+            raise Unusable(f"atoll run with {name}: {run.stderr.strip()[-300:] or run.returncode}")
     times = place.latency({"plain": [TRUE], **commands}, rounds)
     report.table(place, "Policy rules (a third each of files.read, files.mask, exec.deny)", LATENCY_HEADS,
                  latency_rows(times, "plain"))
@@ -287,8 +289,11 @@ def section_stages(place, report, rounds):
             stages.setdefault(stage["name"], []).append(stage["us"])
     # "jail.mounts" is a part of "jail", shown below it and counted once.
     whole = sum(median(stages[name]) for name in names if "." not in name)
-    rows = [["  " * name.count(".") + name, f"{min(stages[name]):.0f}", f"{median(stages[name]):.0f}", f"{quantile(stages[name], .95):.0f}",
-             f"{100 * median(stages[name]) / whole:.0f}"] for name in names]
+    rows = []
+    for name in names:
+        low, middle, high = min(stages[name]), median(stages[name]), quantile(stages[name], .95)
+        rows.append(["  " * name.count(".") + name, f"{low:.0f}", f"{middle:.0f}", f"{high:.0f}",
+                     f"{100 * middle / whole:.0f}"])
     heads = ["stage", "min µs", "median µs", "p95 µs", "%"]
     report.table(place, "Where the time of `atoll run -- true` goes", heads, rows,
                  f"sum of the medians: {whole:.0f} µs")

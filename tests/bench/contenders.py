@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 import plan as plans
 
@@ -39,6 +40,7 @@ class Place:
         programs = os.path.join(build, "bin")
         if os.path.isdir(programs):
             shutil.copytree(programs, self.bin, dirs_exist_ok=True)
+        self.settle()
         self.compile("spawn", ["gcc", "-O2", os.path.join(HERE, "spawn.c")])
         self.plan = plans.of_atoll(self.atoll, self.project, self.home, self.environment, self.folder) \
             if uid == os.getuid() else self.in_child(lambda: plans.of_atoll(
@@ -49,6 +51,11 @@ class Place:
         self.compile("floor", ["musl-gcc", "-O2", "-static", "-idirafter", "/usr/include", "-idirafter",
                                "/usr/include/" + multiarch, "-I", self.folder, os.path.join(HERE, "floor.c")])
         self.run([self.path("floor"), "--dump-filter", self.path("state/filter")])
+
+    @staticmethod
+    def settle():
+        """atoll does not cache what it compiled from a file that changed within two seconds of it."""
+        time.sleep(2.2)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -81,7 +88,8 @@ class Place:
     def run(self, argv, **options):
         return subprocess.run(argv, **{"cwd": self.project, "env": self.environment, "stdin": subprocess.DEVNULL,
                                        "capture_output": True, "text": True, "errors": "replace", "timeout": 120,
-                                       **self.as_user(), **options})
+                                       # A session of its own, as a sandbox has: the scheduler shares by session.
+                                       "start_new_session": True, **self.as_user(), **options})
 
     def popen(self, argv):
         return subprocess.Popen(argv, cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL,
