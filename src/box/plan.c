@@ -123,6 +123,7 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 {
 	const struct file_plan_entry *entry = &policy->file_plan[index];
 	const char *rule = policy->files[entry->rule].origin.id;
+	const struct file_plan_entry *around;
 	bool is_link;
 	int r;
 
@@ -133,10 +134,12 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 	r = add_top_link(plan, entry, rule, &is_link);
 	if (r < 0 || is_link)
 		return r;
+	around = entry->flags & FILE_NOFOLLOW ? entry_around(policy, index) : NULL;
 	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 					      .flags = entry_flags(plan, policy, entry),
 					      .target = entry->path,
 					      .source = entry->path,
+					      .source_trusted = around ? strlen(around->path) : 0,
 					      .rule = rule });
 }
 

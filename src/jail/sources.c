@@ -10,8 +10,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 
+#include "base/str.h"
 #include "jail/job.h"
 #include "os/clone.h"
 #include "os/fd.h"
@@ -47,13 +50,36 @@ static int seal_failed(const struct jail_mount *mount, int r, int idmap_fd, stru
 	return r;
 }
 
+/* A link behind the trusted part is -ELOOP. */
+static int open_untrusted(const struct jail_mount *mount)
+{
+	const char *rest = mount->source + mount->source_trusted;
+	cleanup_fd int anchor = FD_NONE;
+	char prefix[PATH_MAX];
+
+	if (str_format(prefix, sizeof prefix, "%.*s", (int)mount->source_trusted, mount->source) < 0)
+		return -ENAMETOOLONG;
+	anchor = path_open_anchor(prefix);
+	if (anchor < 0)
+		return anchor;
+	rest += *rest == '/';
+	return path_open2(anchor, rest, O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
 /* -ENOENT without an error when the source does not exist and may be missing. */
 static int open_source(const struct jail_mount *mount, struct err *err)
 {
-	int fd = path_open_anchor(mount->source);
+	int fd = mount->source_trusted ? open_untrusted(mount) : path_open_anchor(mount->source);
 
 	if (fd >= 0)
 		return fd;
+	if (fd == -ELOOP && mount->source_trusted) {
+		err_set(err, ERR_WALL, ELOOP, wall_names[WALL_MOUNTS],
+			"%s (%s) is a symbolic link in a tree that the sandbox writes to, so it cannot be trusted",
+			mount->source, rule_of(mount));
+		err_hint(err, "see where it leads, then replace it by what it should be or drop the rule");
+		return -ELOOP;
+	}
 	if (mount->flags & JAIL_OPTIONAL && (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES))
 		return -ENOENT;
 	err_set(err, ERR_WALL, -fd, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", mount->source, rule_of(mount),

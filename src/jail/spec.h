@@ -40,7 +40,12 @@ struct jail_mount {
 	enum jail_mount_kind kind;
 	uint32_t flags;
 	const char *target;       /* absolute, normalised, inside the new root */
-	const char *source;       /* JAIL_BIND, JAIL_DEVICE: absolute host path (links are followed once) */
+	const char *source;       /* JAIL_BIND, JAIL_DEVICE: absolute host path */
+	/*
+	 * The first bytes of source, up to a component's end, in which links are followed; in what comes behind them
+	 * the sandbox could have planted one, so there a link is an error. 0: links are followed everywhere.
+	 */
+	size_t source_trusted;
 	const void *content;      /* JAIL_FILE bytes, JAIL_SYMLINK text */
 	size_t content_size;
 	uint64_t size_bytes;      /* JAIL_TMPFS */
