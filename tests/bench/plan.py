@@ -99,7 +99,8 @@ def from_mountinfo(inside, outside):
             mounts.append(Mount("tmpfs", "", target, options, True))
         elif not target.startswith("/proc/") or os.path.exists(target):
             mounts.append(Mount("cover", "", target, options, os.path.isdir(target)))
-    return mounts
+    # The list is by mount id, which says when a tree was made, not when it was attached: parents come first.
+    return sorted(mounts, key=lambda mount: (mount.kind != "link", mount.target.split("/")))
 
 
 def traced(argv, env, folder):
