@@ -13,6 +13,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -308,8 +309,21 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
 def make_user():
     name = f"atolltest{os.getpid()}"
     subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], check=True)
-    atexit.register(lambda: subprocess.run(["userdel", name], check=False, capture_output=True))
-    return pwd.getpwnam(name)
+    user = pwd.getpwnam(name)
+    atexit.register(remove_user, user)
+    return user
+
+
+def remove_user(user):
+    """Podman leaves a process behind, and userdel refuses users that have one. All of them are of this run."""
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == user.pw_uid:
+                os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+    time.sleep(0.2)
+    subprocess.run(["userdel", user.pw_name], check=True)
 
 
 def make_places(folder, build, who):
@@ -339,6 +353,7 @@ def main():
     parser.add_argument("--json", default=None, help="default BUILD/bench.json")
     parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], default=[])
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))   # or the user and the folder would stay
     about, report, results = machine(), Report(), {}
     print(f"{about['cpus']} × {about['cpu']}, Linux {about['kernel']}, load {about['load']:.2f}"
           + (" (busy: figures will be coarse)" if about["load"] > about["cpus"] / 2 else ""))
