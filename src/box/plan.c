@@ -124,6 +124,7 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 	const struct file_plan_entry *entry = &policy->file_plan[index];
 	const char *rule = policy->files[entry->rule].origin.id;
 	const struct file_plan_entry *around;
+	struct stat st;
 	bool is_link;
 	int r;
 
@@ -131,6 +132,9 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 		return add_tmpfs(plan, entry->path, rule);
 	if (entry->class == FILE_MASK)
 		return 0; /* comes last: add_masks() */
+	/* Most optional entries name what this machine does not have: one look here saves the jail four. */
+	if (entry->flags & FILE_OPTIONAL && lstat(entry->path, &st) < 0)
+		return 0;
 	r = add_top_link(plan, entry, rule, &is_link);
 	if (r < 0 || is_link)
 		return r;
