@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lang/chain.h"
+#include "lang/pattern.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -228,7 +229,7 @@ static int find_policy(struct chain *chain, const char *text, const char *direct
 		return -EINVAL;
 	}
 	if (str_has_prefix(text, "~/") && lang->request.home[0])
-		r = path_join(path, sizeof path, lang->request.home, text + 2);
+		r = path_join(path, sizeof path, lang->request.home, pattern_below_home(text));
 	else
 		r = path_join(path, sizeof path, directory, text);
 	if (r < 0) {

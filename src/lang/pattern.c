@@ -46,6 +46,13 @@ static const char *join(struct arena *arena, const char *base, const char *text,
 	return ret_pattern->is_glob && ret_pattern->text ? glob_problem(ret_pattern->text) : NULL;
 }
 
+const char *pattern_below_home(const char *text)
+{
+	/* "~//x" is "~/x": what is left must not begin with a slash, or it would be taken from the root. */
+	text += 1 + strspn(text + 1, "/");
+	return *text ? text : ".";
+}
+
 const char *pattern_resolve(struct arena *arena, const struct pattern_scope *scope, enum pattern_kind kind,
 			    const char *text, struct pattern *ret_pattern)
 {
@@ -62,7 +69,7 @@ const char *pattern_resolve(struct arena *arena, const struct pattern_scope *sco
 			       "path";
 		if (!scope->home[0])
 			return NULL;
-		return join(arena, scope->home, text[1] && text[2] ? text + 2 : ".", ret_pattern);
+		return join(arena, scope->home, pattern_below_home(text), ret_pattern);
 	}
 	if (kind == PATTERN_ANYWHERE && (str_has_prefix(text, "**/") || str_equal(text, "**")))
 		return join(arena, "/", text, ret_pattern);
