@@ -5,12 +5,17 @@ A sample by default; ATOLL_FAULT_FULL=1 (make check-fault) takes every call and 
 """
 import collections
 import os
+import random
 import re
+import subprocess
+import time
 
 import pytest
 
 import leaks
 
+# A run under strace takes some 0.3 s: the sample of a check is drawn until this many seconds are over.
+BUDGET_SECONDS = float(os.environ.get("ATOLL_FAULT_SECONDS", "30"))
 FULL = os.environ.get("ATOLL_FAULT_FULL") == "1"
 # What strace cannot make fail in a meaningful way: the first has no error, the others end the process.
 LEFT_OUT = {"exit", "exit_group", "getpid", "gettid", "getuid", "getgid", "geteuid", "getegid", "getppid", "umask", "rt_sigreturn",
@@ -24,9 +29,9 @@ REFUSABLE = ("clone", "clone3", "unshare", "mount", "move_mount", "fsopen", "fsm
 pytestmark = [pytest.mark.needs("strace", "busybox")]
 
 
-def traced(sandbox, options, timeout=30):
+def traced(sandbox, options, timeout=12):
     report = sandbox.report_path()
-    words = ["strace", "-f", "-qq", *options, *sandbox.command_line(COMMAND, report=report)]
+    words = ["strace", "-f", "-qq", *options, *sandbox.command_line(COMMAND, options=["-q"], report=report)]
     done = sandbox.run_outside(words, timeout=timeout)
     done.report = sandbox.read_report(report)
     return done
@@ -59,32 +64,59 @@ def cases(calls):
 
 
 def walls(report):
-    return {key: value for key, value in report["enforcement"].items() if key not in ("stages", "time", "stage_ms")}
+    held = dict(report["enforcement"])
+    # Held by a cgroup where the policy asks for fewer than the machine has, else by the machine itself.
+    held["limits"] = {key: value for key, value in held["limits"].items() if key != "cpus"}
+    return held
+
+
+def is_weaker(now, wanted):
+    """A wall is gone that the policy (its degrade list) does not let go, or that the report does not name."""
+    gone = {key for key in wanted if now.get(key) != wanted[key] and key != "missing"}
+    return any(key not in "".join(now["missing"]).replace("-", "_") for key in gone)
+
+
+def kill_what_is_left(sandbox):
+    """Ends it, so that one finding does not become many; what was left, as text."""
+    left = leaks.wait_for_none(sandbox, seconds=3)
+    for pid, _ in left.get("processes", []):
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            pass
+    return {f"{kind}: {what}" for kind, found in left.items() for what in found}
 
 
 def test_a_failing_call_never_weakens_the_jail(sandbox):
     calls, whole = calls_of_a_run(sandbox)
     assert "mount" in calls or "move_mount" in calls, calls
-    wanted, wrong = walls(whole.report), []
-    for name, number, error in cases(calls):
+    wanted, wrong, tried, known = walls(whole.report), [], 0, set()
+    drawn = list(cases(calls))
+    random.Random(os.environ.get("ATOLL_FAULT_SEED", "1")).shuffle(drawn)
+    end = time.monotonic() + BUDGET_SECONDS
+    for name, number, error in drawn:
+        if not FULL and time.monotonic() > end:
+            break
+        tried += 1
         what = f"{name}:error={error}:when={number}"
         try:
             done = traced(sandbox, ["-o", "/dev/null", "-e", f"inject={what}"])
-        except Exception as failure:  # a hang is a finding like others
-            wrong.append(f"{what}: {type(failure).__name__}")
+        except subprocess.TimeoutExpired:
+            wrong.append(f"{what}: hangs")
+            known |= kill_what_is_left(sandbox)
             continue
         if done.code == 0:
-            if done.report and walls(done.report) != wanted:
+            if done.report and is_weaker(walls(done.report), wanted):
                 wrong.append(f"{what}: went on with {walls(done.report)}")
         elif done.code == 125:
-            lines = done.err.strip().splitlines()
+            # The loader of the dynamic compiler has its own words.
+            lines = [line for line in done.err.strip().splitlines() if "while loading shared libraries" not in line]
             if len(lines) != 1 or not lines[0].startswith("atoll"):
                 wrong.append(f"{what}: {len(lines)} lines: {done.err[:300]!r}")
         elif done.code < 0 or done.code in (134, 139):
             wrong.append(f"{what}: died with {done.code}: {done.err[:300]!r}")
-        left = leaks.wait_for_none(sandbox, seconds=3)
+        left = kill_what_is_left(sandbox) - known
         if left:
             wrong.append(f"{what}: left {left}")
-            for pid, _ in left.get("processes", []):
-                os.kill(pid, 9)
-    assert not wrong, f"{len(wrong)} of {len(list(cases(calls)))}:\n" + "\n".join(wrong)
+            known |= left
+    assert not wrong, f"{len(wrong)} of {tried} tried, {len(drawn)} in all:\n" + "\n".join(wrong)

@@ -60,6 +60,6 @@ def test_an_agent_prints_its_version_and_help(sandbox, installed, agent):
         outside = sandbox.run_outside([program, word], env=env, timeout=120)
         if outside.code != 0:
             pytest.skip(f"{program} {word} does not work without a sandbox either: {outside.err[-200:]}")
-        done = sandbox.run([program, word], policy=agent, env=env, timeout=120)
+        done = sandbox.run([program, word], policy=agent, env=env, timeout=120, options=["-q"])
         assert done.code == 0, (word, done)
         assert (done.out + done.err).split()[:1] == (outside.out + outside.err).split()[:1], (word, outside, done)

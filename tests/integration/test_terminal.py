@@ -194,6 +194,15 @@ def test_tmux(sandbox, outside):
     assert finish(child) == 0
 
 
+def test_a_terminal_of_somebody_else(sandbox, outside):
+    """As after `su`: the descriptors are open, the device may not be opened again."""
+    child = sandbox.spawn(["sh", "-c", "tty; read x; echo got-$x"], outside=outside, is_own_terminal=False)
+    child.expect(rb"/dev/pts")
+    child.sendline(b"word")
+    child.expect(rb"got-word")
+    assert finish(child) == 0
+
+
 def test_script_starts_a_terminal_of_its_own(sandbox, outside):
     child = sandbox.spawn(["script", "-qec", "tty; echo inner; exit 3", "/dev/null"], outside=outside)
     child.expect(rb"inner")

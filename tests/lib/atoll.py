@@ -176,14 +176,22 @@ class Sandbox:
         except FileNotFoundError:
             return None
 
-    def spawn(self, command, policy=None, trust=None, options=(), cwd=None, env=None, size=(24, 80), outside=False):
-        """On a terminal: a pexpect child. outside: the same command without the boundary."""
+    def spawn(self, command, policy=None, trust=None, options=(), cwd=None, env=None, size=(24, 80), outside=False,
+              is_own_terminal=True):
+        """On a terminal: a pexpect child. outside: the same command without the boundary. A login gives the terminal to its
+        user, su does not (is_own_terminal=False)."""
         words = [os.fspath(word) for word in command]
         if not outside:
             words = self.command_line(words, policy, trust, options)
         keywords = self.popen_keywords(cwd, env)
+
+        def become():
+            if is_own_terminal:
+                os.fchown(0, self.identity.uid, self.identity.gid)
+            self.identity.become()
+
         child = pexpect.spawn(words[0], words[1:], cwd=keywords["cwd"], env=keywords["env"], dimensions=size,
-                              timeout=15, preexec_fn=self.identity.become, encoding=None)
+                              timeout=15, preexec_fn=become, encoding=None)
         child.delaybeforesend = None
         self.terminals.append(child)
         return child
