@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "os/pidref.h"
@@ -90,23 +92,46 @@ static enum network_verdict judge_address(const union address *address, socklen_
 	return NETWORK_UNEXPECTED;
 }
 
-/* listen has no address: that of the socket is asked for on a copy of the caller's fd. */
+/*
+ * getsockname() on a copy of the caller's fd, in a process of its own. The caller can see to it that the copy is the
+ * last one: closing it here would wait for as long as the socket's SO_LINGER says, which is up to the caller and
+ * may be hours. What the end of a process closes does not linger (inet_release()).
+ */
+static int ask_name(int pidfd, int fd, union address *address, socklen_t *size)
+{
+	volatile int errnum = ESRCH;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+		errnum = copy < 0 || getsockname(copy, &address->any, size) < 0 ? errno : 0;
+		_exit(0);
+	}
+	if (pid < 0)
+		return -errno;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return -errnum;
+}
+
+/* listen has no address: that of the socket is asked for. */
 static enum network_verdict judge_listen(const struct seccomp_notif *request, struct watch_network *event)
 {
 	cleanup_pidref struct pidref caller = PIDREF_NONE;
-	cleanup_fd int socket_fd = FD_NONE;
 	union address address = { 0 };
 	socklen_t size = sizeof address;
 	bool is_loopback;
+	int r;
 
 	event->family = "unknown";
 	/* A thread that leads no process has no pidfd before Linux 6.9. */
 	if (pidref_open(&caller, (pid_t)request->pid) < 0)
 		return NETWORK_REPORT;
-	socket_fd = (int)syscall(SYS_pidfd_getfd, caller.fd, (int)request->data.args[0], 0);
-	if (socket_fd < 0 && errno == EBADF)
+	r = ask_name(caller.fd, (int)request->data.args[0], &address, &size);
+	if (r == -EBADF)
 		return NETWORK_SILENT;
-	if (socket_fd < 0 || getsockname(socket_fd, &address.any, &size) < 0)
+	if (r < 0)
 		return NETWORK_REPORT;
 	return describe(&address, size, event, &is_loopback) ? NETWORK_REPORT : NETWORK_SILENT;
 }
