@@ -35,7 +35,7 @@ enum {
 };
 
 struct condition {
-	unsigned arg;
+	unsigned word;           /* of the arguments: 2 for each, the lower half first */
 	uint32_t mask;
 	bool negate;             /* holds when the masked value is none of values */
 	unsigned value_count;
@@ -130,7 +130,8 @@ static int errno_number(const char *name)
 		const char *name;
 		int value;
 	} known[] = { { "EPERM", EPERM }, { "EACCES", EACCES }, { "ENOSYS", ENOSYS }, { "EBUSY", EBUSY },
-		      { "EINVAL", EINVAL }, { "EAFNOSUPPORT", EAFNOSUPPORT }, { "EPROTONOSUPPORT", EPROTONOSUPPORT } };
+		      { "EINVAL", EINVAL }, { "EAFNOSUPPORT", EAFNOSUPPORT }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+		      { "0", 0 } /* the call does nothing and says that it did */ };
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i].name, name))
@@ -152,15 +153,15 @@ static void parse_action(struct rule *rule, const char *text)
 		fail("unknown action: %s", text);
 }
 
-/* argN [& MASK] (== | != | in) VALUE[,VALUE…]; returns the word behind it. */
+/* argN[.high] [& MASK] (== | != | in) VALUE[,VALUE…]; returns the word behind it. */
 static char *parse_condition(struct condition *condition, char **line)
 {
 	char *text = needed_word(line), *save = NULL;
 
 	memset(condition, 0, sizeof *condition);
-	if (strncmp(text, "arg", 3) || text[3] < '0' || text[3] > '5' || text[4])
-		fail("expected arg0 to arg5, not %s", text);
-	condition->arg = (unsigned)(text[3] - '0');
+	if (strncmp(text, "arg", 3) || text[3] < '0' || text[3] > '5' || (text[4] && strcmp(text + 4, ".high")))
+		fail("expected arg0 to arg5 or one's .high, not %s", text);
+	condition->word = 2 * (unsigned)(text[3] - '0') + !!text[4];
 	condition->mask = UINT32_MAX;
 	text = needed_word(line);
 	if (!strcmp(text, "&")) {
@@ -474,7 +475,7 @@ static void emit_condition(struct program *program, const struct condition *cond
 	unsigned if_equal = condition->negate ? no : yes, if_none = condition->negate ? yes : no;
 
 	/* Both architectures are little-endian: the low half stands first. */
-	emit(program, BPF_LD | BPF_W | BPF_ABS, 16 + 8 * condition->arg, -1, -1);
+	emit(program, BPF_LD | BPF_W | BPF_ABS, 16 + 4 * condition->word, -1, -1);
 	if (condition->mask != UINT32_MAX && condition->value_count == 1 && condition->values[0] == 0) {
 		emit(program, BPF_JMP | BPF_JSET | BPF_K, condition->mask, (int)if_none, (int)if_equal);
 		return;
@@ -603,7 +604,7 @@ static void print_rules(FILE *out, const struct program *program, const char *pr
 			for (unsigned c = 0; c < rule->condition_count; c++) {
 				const struct condition *condition = &rule->conditions[c];
 
-				fprintf(out, " { %u, 0x%x, %d, %u, {", condition->arg, condition->mask,
+				fprintf(out, " { %u, 0x%x, %d, %u, {", condition->word, condition->mask,
 					condition->negate,
 					condition->value_count);
 				for (unsigned v = 0; v < condition->value_count; v++)
@@ -665,7 +666,7 @@ int main(int argc, char **argv)
 		fail("cannot write %s", argv[1]);
 	fprintf(out, "/* Made by tools/seccomp-gen from tools/seccomp; do not edit. */\n#pragma once\n\n"
 		     "#include <linux/filter.h>\n#include <stdint.h>\n\n"
-		     "struct seccomp_condition { unsigned arg; uint32_t mask; int negate; unsigned value_count; "
+		     "struct seccomp_condition { unsigned word; uint32_t mask; int negate; unsigned value_count; "
 		     "uint32_t values[%d]; };\n"
 		     "struct seccomp_rule { int number; const char *name; uint32_t value; int errnum; "
 		     "unsigned condition_count; struct seccomp_condition conditions[%d]; };\n"

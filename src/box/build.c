@@ -111,7 +111,9 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value,
 		 size = policy->limits[RESOURCE_FILE_SIZE].value;
 
-	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 0, 0 } };
+	/* 1 and not 0: the only limit that a core_pattern with a pipe heeds, so no program of the host is started by
+	 * a crash inside. A file of one byte is none either. The filter keeps it there. */
+	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 1, 1 } };
 	if (files != NUM_UNLIMITED) {
 		struct rlimit now;
 

@@ -295,6 +295,7 @@ static int add_fixed(struct plan *plan, const struct plan_input *input)
 
 		mount.size_bytes = plan->scratch_bytes; /* of /dev/shm */
 		mount.inodes = plan->scratch_inodes;
+		mount.flags = plan->new_binaries ? 0 : JAIL_NOEXEC;
 		r = add(plan, mount);
 		if (r < 0)
 			return r;

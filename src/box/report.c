@@ -12,7 +12,11 @@ enum { REPORT_MAX = 1 << 20 };
 
 enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 {
-	return box->policy->policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
+	const struct policy *policy = box->policy->policy;
+
+	if (policy->exec_new_binaries)
+		return policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
+	return policy->user_namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
 }
 
 static void put_namespaces(const struct jail_enforcement *enforcement, struct json *json)

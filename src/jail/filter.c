@@ -19,11 +19,15 @@ static const struct {
 } profiles[JAIL_SECCOMP_COUNT] = {
 	[JAIL_SECCOMP_STRICT] = { NATIVE(strict, ), ARRAY_SIZE(NATIVE(strict, )) },
 	[JAIL_SECCOMP_NESTED] = { NATIVE(nested, ), ARRAY_SIZE(NATIVE(nested, )) },
+	[JAIL_SECCOMP_STRICT_NOEXEC] = { NATIVE(strict_noexec, ), ARRAY_SIZE(NATIVE(strict_noexec, )) },
+	[JAIL_SECCOMP_NESTED_NOEXEC] = { NATIVE(nested_noexec, ), ARRAY_SIZE(NATIVE(nested_noexec, )) },
 };
 
 const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT] = {
 	[JAIL_SECCOMP_STRICT] = "strict",
 	[JAIL_SECCOMP_NESTED] = "nested",
+	[JAIL_SECCOMP_STRICT_NOEXEC] = "strict-noexec",
+	[JAIL_SECCOMP_NESTED_NOEXEC] = "nested-noexec",
 };
 
 const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count)
@@ -39,7 +43,7 @@ int jail_filter_load(enum jail_seccomp_profile profile)
 
 static const struct seccomp_refusal *find_refusal(int number)
 {
-	/* The strict profile refuses all that the nested one refuses. */
+	/* The strict profile notifies of all that any other does. */
 	for (size_t i = 0; i < ARRAY_SIZE(NATIVE(strict, _refusals)); i++)
 		if (NATIVE(strict, _refusals)[i].number == number)
 			return &NATIVE(strict, _refusals)[i];

@@ -22,7 +22,7 @@ const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile,
  */
 int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
 
-/* "strict", "nested". */
+/* "strict", "nested", and each with "-noexec". */
 extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
 
 /*

@@ -39,8 +39,7 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 	return root_attach(root, mount, tree, rights);
 }
 
-/* "NUMBER" for a mount option. */
-static int number_text(char *out, size_t size, uint64_t value)
+int root_format_number(char *out, size_t size, uint64_t value)
 {
 	char digits[24];
 	size_t count = 0;
@@ -63,9 +62,9 @@ int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint6
 	struct mount_option options[3] = { { "mode", mode } };
 	size_t count = 1;
 
-	if (size_bytes && number_text(size, sizeof size, size_bytes) == 0)
+	if (size_bytes && root_format_number(size, sizeof size, size_bytes) == 0)
 		options[count++] = (struct mount_option){ "size", size };
-	if (inodes && number_text(nodes, sizeof nodes, inodes) == 0)
+	if (inodes && root_format_number(nodes, sizeof nodes, inodes) == 0)
 		options[count++] = (struct mount_option){ "nr_inodes", nodes };
 	return mount_new("tmpfs", options, count, attributes);
 }

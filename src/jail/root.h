@@ -59,6 +59,9 @@ int root_open_masked(struct root *root, const char *target) MUST_USE;
 /* Attaches a detached tree at the mount's target, with its Landlock rule. 0 also where an optional one is missing. */
 int root_attach(struct root *root, const struct jail_mount *mount, int tree, uint64_t rights) MUST_USE;
 
+/* "NUMBER" for a mount option or a setting. 0, or -ENAMETOOLONG. */
+int root_format_number(char *out, size_t size, uint64_t value) MUST_USE;
+
 /* A detached tmpfs; 0 bytes or inodes: the kernel's default. The fd or -errno. */
 int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint64_t attributes) MUST_USE;
 

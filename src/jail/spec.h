@@ -30,7 +30,7 @@ enum jail_mount_kind {
 
 enum {
 	JAIL_RDONLY = 1 << 0,
-	JAIL_NOEXEC = 1 << 1,
+	JAIL_NOEXEC = 1 << 1,     /* of JAIL_DEV: /dev/shm */
 	JAIL_OPTIONAL = 1 << 2,   /* skipped when the source does not exist */
 	JAIL_OWNED = 1 << 3,      /* as root: idmap so that the owner of the tree is the sandbox's user */
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
@@ -61,6 +61,8 @@ struct jail_rlimit {
 enum jail_seccomp_profile {
 	JAIL_SECCOMP_STRICT,
 	JAIL_SECCOMP_NESTED,              /* own user namespaces allowed */
+	JAIL_SECCOMP_STRICT_NOEXEC,       /* no memory files that could be executed */
+	JAIL_SECCOMP_NESTED_NOEXEC,
 	JAIL_SECCOMP_COUNT,
 };
 
@@ -93,7 +95,7 @@ struct jail_spec {
 struct jail_enforcement {
 	bool user, mount, pid, net, ipc, uts, cgroup;
 	int landlock_abi;                  /* 0: none */
-	const char *seccomp;               /* "strict", "nested" */
+	const char *seccomp;               /* of jail_seccomp_names */
 	bool speculation, core_sched;
 	uint32_t missing;                  /* bits of walls that degrade allowed to be missing */
 	uint64_t stage_ns[8];              /* where the time went: see jail_stage_names */

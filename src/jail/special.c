@@ -49,6 +49,36 @@ static int proc_restrict(struct root *root, int proc)
 	return 0;
 }
 
+/* Half of what the host gives a user. */
+static int halve_setting(int proc, const char *host, const char *own)
+{
+	cleanup_fd int fd = fd_open_at(proc, host, O_RDONLY, 0);
+	char text[24];
+	ssize_t size = fd < 0 ? fd : read(fd, text, sizeof text - 1);
+	uint64_t value = 0;
+
+	if (size < 0)
+		return fd < 0 ? fd : -errno;
+	for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	size = root_format_number(text, sizeof text, value / 2);
+	return size < 0 ? (int)size : fd_write_file_at(proc, own, text);
+}
+
+/* A sandbox could use up all the watches of its user, whose editors and servers outside would then fail. */
+static int limit_watches(const struct root *root, int proc)
+{
+	int r;
+
+	/* Root's sandbox is a user of its own. */
+	if (root->job->spec->run_as_root)
+		return 0;
+	r = halve_setting(proc, "sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances");
+	if (r == 0)
+		r = halve_setting(proc, "sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches");
+	return r == -ENOENT ? 0 : r; /* a kernel without inotify */
+}
+
 int root_mount_proc(struct root *root, const struct jail_mount *mount)
 {
 	cleanup_fd int proc = mount_new("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
@@ -64,11 +94,15 @@ int root_mount_proc(struct root *root, const struct jail_mount *mount)
 		return r;
 	}
 	/* No user namespaces below this one, whatever gets past seccomp: only a capability could raise it again. */
-	if (root->job->spec->seccomp == JAIL_SECCOMP_STRICT) {
+	if (root->job->spec->seccomp == JAIL_SECCOMP_STRICT ||
+	    root->job->spec->seccomp == JAIL_SECCOMP_STRICT_NOEXEC) {
 		r = fd_write_file_at(proc, "sys/user/max_user_namespaces", "0");
 		if (r < 0)
 			return root_fail(root, mount, r, "cannot forbid user namespaces through");
 	}
+	r = limit_watches(root, proc);
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot limit inotify through");
 	r = root_attach(root, mount, proc, ROOT_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE);
 	if (r < 0)
 		return r;
@@ -143,8 +177,13 @@ static int dev_file_systems(struct root *root, const struct jail_mount *mount, i
 	r = attach_new(dev, "pts", pts);
 	if (r < 0)
 		return r;
-	/* Programs that make code in shared memory map it by fd; nothing is executed from here by name. */
-	shm = root_new_tmpfs(mount->size_bytes, mount->inodes, "1777", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	/*
+	 * Programs that make code in shared memory map it by fd; nothing is executed from here by name. Where new
+	 * programs are forbidden that goes too: the dynamic loader could map one that was put here.
+	 */
+	shm = root_new_tmpfs(mount->size_bytes, mount->inodes, "1777",
+			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			     (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0));
 	r = attach_new(dev, "shm", shm);
 	if (r == 0)
 		r = root_add_private(root, shm);

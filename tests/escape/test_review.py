@@ -48,7 +48,8 @@ def test_no_new_program_in_a_memory_file(sandbox, flags):
 @pytest.mark.parametrize("place", ["/dev/shm", "/tmp", "."])
 def test_no_new_program_by_the_loader(sandbox, place):
     """X1 X3: ld.so maps a file that may not be executed by name."""
-    attack = f"cp /bin/echo {place}/new-{os.getpid()}; {LOADER} {place}/new-{os.getpid()} it ran; r=$?; rm {place}/new-{os.getpid()}; exit $r"
+    new = f"{place}/new-{os.getpid()}"
+    attack = f"cp /bin/echo {new}; {LOADER} {new} it ran; r=$?; rm {new}; exit $r"
     assert sandbox.run_outside(["sh", "-c", attack]).out == "it ran\n"
     done = sandbox.run(attack, policy=low_policy(sandbox))
     assert done.code != 0 and "it ran" not in done.out, done
@@ -111,7 +112,7 @@ libc.execve(ctypes.c_void_p(base), ctypes.c_void_p(base + 64), None)
 
 
 def test_no_exec_with_arguments_that_cannot_be_read(sandbox):
-    """R7: the log said that "" was executed, without arguments, since memfd_secret's pages are closed to the supervisor."""
+    """R7: the log said that "" was executed, since the pages of memfd_secret are closed to the supervisor."""
     sandbox.write(sandbox.project / "attack.py", HIDDEN_ARGUMENTS)
     control = sandbox.run_outside(["/usr/bin/python3", "attack.py"])
     if "memfd_secret" in control.err:

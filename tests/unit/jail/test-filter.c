@@ -42,6 +42,10 @@ static const struct subject subjects[] = {
 	SUBJECT(strict, aarch64, AUDIT_ARCH_AARCH64),
 	SUBJECT(nested, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(nested, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(strict_noexec, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(strict_noexec, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(nested_noexec, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(nested_noexec, aarch64, AUDIT_ARCH_AARCH64),
 };
 
 /* Classic BPF as seccomp(2) has it; *ret_steps counts instructions. An invalid program fails the test. */
@@ -89,7 +93,8 @@ static uint32_t run(const struct subject *subject, const struct seccomp_data *da
 
 static bool holds(const struct seccomp_condition *condition, const struct seccomp_data *data)
 {
-	uint32_t value = (uint32_t)data->args[condition->arg] & condition->mask;
+	uint32_t half = (uint32_t)(data->args[condition->word / 2] >> 32 * (condition->word % 2));
+	uint32_t value = half & condition->mask;
 
 	for (unsigned i = 0; i < condition->value_count; i++)
 		if (condition->values[i] == value)
@@ -274,6 +279,17 @@ static const struct {
 	{ SYS_openat, { 0, 0, 0x41, 0644 }, BOTH(ALLOW) },
 	{ SYS_openat, { 0, 0, 0, 04755 }, BOTH(ALLOW) },
 	{ SYS_openat2, { 0 }, BOTH(DEFAULT_ANSWER) },
+	{ SYS_fchmod, { 0, 02755 }, BOTH(NOTIFY) },
+	{ SYS_fchmod, { 0, 01777 }, BOTH(ALLOW) },
+	{ SYS_openat, { 0, 0, 0x41, 02755 }, BOTH(NOTIFY) },
+	{ SYS_mknodat, { 0, 0, 0102755 }, BOTH(NOTIFY) },
+	{ 447 /* memfd_secret */, { 0 }, BOTH(DEFAULT_ANSWER) },
+	{ SYS_setrlimit, { 4 }, BOTH(SECCOMP_RET_ERRNO) },
+	{ SYS_setrlimit, { 7 }, BOTH(ALLOW) },
+	{ SYS_prlimit64, { 0, 4, 0 }, BOTH(ALLOW) },
+	{ SYS_prlimit64, { 0, 4, 0x1000 }, BOTH(SECCOMP_RET_ERRNO) },
+	{ SYS_prlimit64, { 0, 4, 1ull << 32 }, BOTH(SECCOMP_RET_ERRNO) },
+	{ SYS_prlimit64, { 0, 7, 1ull << 32 }, BOTH(ALLOW) },
 	{ SYS_seccomp, { 1, 8 }, BOTH(NOTIFY) },
 	{ SYS_seccomp, { 1, 0 }, BOTH(ALLOW) },
 	{ SYS_execve, { 0 }, BOTH(NOTIFY) },
@@ -301,6 +317,29 @@ static void test_what_must_be_refused(void **state)
 		if (run(strict, &data, &steps) != by_hand[i].strict || run(nested, &data, &steps) != by_hand[i].nested)
 			fail_msg("entry %zu (call %d): 0x%x, 0x%x", i, by_hand[i].number, run(strict, &data, &steps),
 				 run(nested, &data, &steps));
+	}
+}
+
+/* Without new programs the profiles differ in memory files alone. */
+static void test_no_executable_memory_files(void **state)
+{
+	enum { APART = 4, MEMFD_X86_64 = 319, MEMFD_AARCH64 = 279 };
+
+	for (size_t s = 0; s < APART; s++) {
+		const struct subject *plain = &subjects[s], *noexec = &subjects[s + APART];
+		int memfd = plain->audit_arch == AUDIT_ARCH_X86_64 ? MEMFD_X86_64 : MEMFD_AARCH64;
+		struct seccomp_data data = { .arch = plain->audit_arch };
+		size_t steps;
+
+		for (data.nr = 0; data.nr < 1024; data.nr++)
+			if (data.nr != memfd)
+				assert_int_equal(run(noexec, &data, &steps), run(plain, &data, &steps));
+		data.nr = memfd;
+		for (data.args[1] = 0; data.args[1] < 64; data.args[1]++) {
+			assert_int_equal(run(plain, &data, &steps), SECCOMP_RET_ALLOW);
+			assert_int_equal(run(noexec, &data, &steps),
+					 data.args[1] & 8 ? SECCOMP_RET_ALLOW : DEFAULT_ANSWER);
+		}
 	}
 }
 
@@ -345,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_x32_numbers_do_not_exist),
 		cmocka_unit_test(test_foreign_architectures_die),
 		cmocka_unit_test(test_what_must_be_refused),
+		cmocka_unit_test(test_no_executable_memory_files),
 		cmocka_unit_test(test_programs_are_short),
 		cmocka_unit_test(test_refusals_have_names),
 	};
