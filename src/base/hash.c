@@ -2,6 +2,21 @@
 #include "base/hash.h"
 
 #include <sodium/crypto_hash_sha256.h>
+#include <string.h>
+
+#ifndef __GLIBC__
+/*
+ * Debian's libsodium.a is built against glibc, and the object behind its SHA-256 that zeroes memory pulls in every
+ * cipher of the library: a quarter of a megabyte of text, and symbols that musl does not have, for one memset that
+ * must not be optimised away. It must stand in this object, which is linked before libsodium looks for its own.
+ */
+void sodium_memzero(void *const bytes, const size_t size);
+
+void sodium_memzero(void *const bytes, const size_t size)
+{
+	explicit_bzero(bytes, size);
+}
+#endif
 
 void hash_pieces(struct hash *ret_hash, const struct hash_piece *pieces, size_t count)
 {
