@@ -122,6 +122,8 @@ int processes_follow(struct processes *processes, pid_t pid)
 	};
 	*bucket = process;
 	processes->count++;
+	if (processes->count > processes->peak)
+		processes->peak = processes->count;
 	r = loop_add(processes->loop, &process->source);
 	if (r < 0)
 		forget(process);

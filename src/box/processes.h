@@ -26,7 +26,7 @@ struct process_end {
 struct processes {
 	struct loop *loop;
 	struct process *buckets[PROCESSES_BUCKETS];
-	size_t count;
+	size_t count, peak;
 	/* Negative ends the sandbox. */
 	int (*on_end)(void *context, const struct process_end *end);
 	void *context;

@@ -98,7 +98,9 @@ void report_usage(const struct box *box, struct json *json)
 	json_object_begin(json, "usage");
 	json_u64(json, "cpu_ms", cpu_ms(box));
 	json_u64(json, "memory_peak", peak ? peak : rss);
-	json_u64(json, "processes_peak", box->usage.processes_peak);
+	/* Where no cgroup counts, the programs that were seen to run at the same time are what we know. */
+	json_u64(json, "processes_peak",
+		 box->usage.processes_peak ? box->usage.processes_peak : box->processes.peak);
 	json_u64(json, "read_bytes", (uint64_t)box->rusage.ru_inblock * 512);
 	json_u64(json, "written_bytes", (uint64_t)box->rusage.ru_oublock * 512);
 	json_u64(json, "output_bytes", box->output_bytes);

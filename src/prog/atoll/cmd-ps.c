@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "limit/limit.h"
 #include "os/clock.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
@@ -186,6 +187,29 @@ static int show(const struct ps_options *given, const struct session_record *rec
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "ps", "out of memory") : say_out(&text, err);
 }
 
+struct listed {
+	const struct session_record *records;
+	size_t count;
+};
+
+/* What we do not know is somebody else's, and alive. */
+static bool is_alive(const char *session, const void *context)
+{
+	const struct listed *listed = context;
+
+	for (size_t i = 0; i < listed->count; i++)
+		if (str_equal(listed->records[i].id, session))
+			return listed->records[i].is_live;
+	return true;
+}
+
+/* Box and guardian of a session may both have been killed: then this is who finds its empty groups. */
+static void sweep(const struct listed *listed)
+{
+	if (limit_sweep(NULL, is_alive, listed) > 0)
+		return; /* nothing to tell: they were empty */
+}
+
 int cmd_ps(int argc, char **argv, struct err *err)
 {
 	struct ps_options given = { 0 };
@@ -206,6 +230,7 @@ int cmd_ps(int argc, char **argv, struct err *err)
 	if (r < 0)
 		return r;
 	r = show(&given, records, count, err);
+	sweep(&(struct listed){ records, count });
 	for (size_t i = 0; i < count; i++)
 		session_record_done(&records[i]);
 	free(records);
