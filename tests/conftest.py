@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of all Python tests: the programs, the identities, a fresh Sandbox per test, and the check for what it left."""
+"""Fixtures of all Python tests: the programs, the identities, a fresh Sandbox per test, and the check for what it
+left."""
 import os
 import pathlib
 import shutil

@@ -12,9 +12,12 @@ ABSENT = {
     "ECONNREFUSED": ("socket.*",),
     "ENXIO": ("device/*",), "ENODEV": ("socket-family.*", "device/*", "vsock.*"),
     "EIO": ("write/sys/*", "read/*"),
-    "ENOSYS": ("kexec*", "*_module", "iopl", "ioperm", "lookup_dcookie", "nfsservctl", "uselib", "_sysctl", "sysfs", "modify_ldt",
-               "x32.*", "int80.*", "compat.*", "userfaultfd*", "io_uring.*", "bpf.*", "perf.*", "acct", "quotactl*", "swap*",
-               "fanotify_init", "move_pages", "migrate_pages", "*setxattrat", "*file_setattr", "*fchmodat2", "open_tree_attr",
+    "ENOSYS": ("kexec*", "*_module", "iopl", "ioperm", "lookup_dcookie", "nfsservctl", "uselib", "_sysctl", "sysfs",
+    "modify_ldt",
+               "x32.*", "int80.*", "compat.*", "userfaultfd*", "io_uring.*", "bpf.*", "perf.*", "acct", "quotactl*",
+               "swap*",
+               "fanotify_init", "move_pages", "migrate_pages", "*setxattrat", "*file_setattr", "*fchmodat2",
+               "open_tree_attr",
                "lsm_set_self_attr", "keyctl.*", "add_key", "request_key", "kcmp.*", "vhangup"),
     "EAFNOSUPPORT": ("socket-family.*", "vsock.*"),
     "EPROTONOSUPPORT": ("socket-family.*",), "ESOCKTNOSUPPORT": ("socket-family.*",),
@@ -27,11 +30,13 @@ ALWAYS = {
         "*/proc/1/*", "read//proc/./1/*", "*.init", "proc.init.exe", "setns.init-*"),
     "only a sandbox of atoll has it": ("inside/*",),
     "it looks at a state that a plain process does not have": (
-        "status.cap-inheritable", "status.cap-ambient", "mount.propagation", "tty.foreign", "tty.others", "speculation.*"),
+        "status.cap-inheritable", "status.cap-ambient", "mount.propagation", "tty.foreign", "tty.others",
+        "speculation.*"),
     "needs a capability that root in a container or a virtual machine may lack": ("rlimit.*", "device/dev/*"),
     "the kernel asks for membership of a group": ("socket-family.icmp*",),
     "settings of the kernel that differ between machines": (
-        "write/proc/sys/user/max_user_namespaces", "perf.*", "io_uring.*", "userfaultfd*", "bpf.*", "tty.sti*", "unshare.user*",
+        "write/proc/sys/user/max_user_namespaces", "perf.*", "io_uring.*", "userfaultfd*", "bpf.*", "tty.sti*",
+        "unshare.user*",
         "clone.user*", "clone3.user*", "read/proc/*"),
     "planted for the ordinary user alone, whose uid nobody shares": ("runtime-directory", "socket.*"),
 }
@@ -39,11 +44,13 @@ ALWAYS = {
 NEEDS_ROOT = (
     "acct", "ambient", "bind.privileged", "bpf.*", "capset", "cgroup.mkdir", "chroot.*", "clone.mount", "clone.net",
     "device.make-name", "device/*", "exec.run", "fanotify_init", "fsmount", "fsopen.*", "fspick", "handle.guessed",
-    "interfaces.change", "mark.*setxattr", "mknod.*", "mount.unknown-type", "mount_setattr*", "move_mount", "move_pages",
+    "interfaces.change", "mark.*setxattr", "mknod.*", "mount.unknown-type", "mount_setattr*", "move_mount",
+    "move_pages",
     "open_tree.clone*", "pivot_root", "process_madvise.host", "read/proc/*", "reboot", "secret.handle", "securebits",
     "setfsuid", "setgid.*", "setgroups", "sethostname", "setns.*", "setuid.*", "socket-family.old-packet",
     "socket-family.packet*", "socket-family.raw*", "socket-family.xdp", "status.cap-*", "swapo*", "syslog.read",
-    "system/etc/gshadow", "system/etc/shadow*", "system/root/*", "system/etc/sudoers", "tty.cons", "unshare.*", "vhangup",
+    "system/etc/gshadow", "system/etc/shadow*", "system/root/*", "system/etc/sudoers", "tty.cons", "unshare.*",
+    "vhangup",
     "write/*", "open_tree_attr", "readonly.inode-flags", "hidden.inode-flags",
 )
 

@@ -58,7 +58,8 @@ def edit(lines, how):
     return [], 0
 
 
-@pytest.mark.parametrize("how", ["delete", "edit", "one-digit", "reorder", "duplicate", "insert", "first", "garbage", "truncate-last",
+@pytest.mark.parametrize("how", ["delete", "edit", "one-digit", "reorder", "duplicate", "insert", "first", "garbage",
+        "truncate-last",
                                  "truncate-three", "cut-line", "empty"])
 def test_a_touched_log_does_not_verify(sandbox, logged, how):
     """R7: the first bad record is named (1 is the first)."""
@@ -86,7 +87,8 @@ def test_the_head_in_the_report_is_the_anchor(sandbox, logged):
 
 def test_hostile_arguments_are_one_line_each(sandbox):
     """Newlines, escapes, bytes that are no UTF-8 and very long arguments neither forge nor break records."""
-    hostile = ["\n{\"v\":1,\"seq\":1,\"type\":\"session.end\"}", "\x1b]52;c;AAAA\x07", b"\xff\xfe".decode(errors="surrogateescape"),
+    hostile = ["\n{\"v\":1,\"seq\":1,\"type\":\"session.end\"}", "\x1b]52;c;AAAA\x07",
+            b"\xff\xfe".decode(errors="surrogateescape"),
                "x" * 100000, "\u202egnp.exe", "\r\n\r\n", ""]
     done = sandbox.run(["/bin/true", *hostile])
     assert done.code == 0, done
@@ -99,7 +101,8 @@ def test_hostile_arguments_are_one_line_each(sandbox):
 
 def test_denials_are_told(sandbox, logged):
     """The person finds them in the report, the agent in /run/atoll."""
-    done = sandbox.run("unshare -U true; sleep 0.2; cat /run/atoll/denials.jsonl; test -s /run/atoll/limits.md && echo limits")
+    done = sandbox.run("unshare -U true; sleep 0.2; cat /run/atoll/denials.jsonl; test -s /run/atoll/limits.md && "
+            "echo limits")
     assert done.report["decisions"]["deny"] >= 1, done
     assert any("unshare" in json.dumps(denial) for denial in done.report["denials"]), done
     assert "unshare" in done.out and "limits" in done.out, done
@@ -112,7 +115,8 @@ def test_a_full_disk_ends_the_sandbox(sandbox, kind):
     option = "size=400k" if kind == "bytes" else "size=8m,nr_inodes=8"
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"{option},mode=755", "atolltest", str(sandbox.state)], check=True)
     try:
-        script = "i=0; while [ $i -lt 20000 ]; do /bin/true aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa $i; i=$((i+1)); done; echo survived"
+        script = ("i=0; while [ $i -lt 20000 ]; do /bin/true "
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa $i; i=$((i+1)); done; echo survived")
         done = sandbox.run(["sh", "-c", script], timeout=60)
     finally:
         subprocess.run(["umount", str(sandbox.state)], check=True)

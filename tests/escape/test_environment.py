@@ -13,7 +13,8 @@ from outside import SECRET_ENVIRONMENT
 
 def test_only_listed_variables_come_in(sandbox):
     """I14, X6."""
-    env = {**SECRET_ENVIRONMENT, "LD_PRELOAD": None, "LD_AUDIT": None, "LD_LIBRARY_PATH": None, "HARMLESS_UNKNOWN": "planted"}
+    env = {**SECRET_ENVIRONMENT, "LD_PRELOAD": None, "LD_AUDIT": None, "LD_LIBRARY_PATH": None,
+            "HARMLESS_UNKNOWN": "planted"}
     assert "planted" in sandbox.run_outside(["env"], env=env).out
     for level in ("none", "low", "medium", "high"):
         policy = sandbox.policy(f"atoll: 1\nextends: {level}\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n")
@@ -40,7 +41,8 @@ def test_inherited_descriptors_are_closed(sandbox):
     """I4: files, directories, sockets, pipes; also with 0, 1, 2 closed."""
     held = [os.open("/etc/shadow" if os.geteuid() == 0 else "/etc/passwd", os.O_RDONLY), os.open("/", os.O_RDONLY),
             socket.socket(socket.AF_UNIX).detach(), *os.pipe()]
-    script = ["python3", "-c", "import os\nfor fd in range(3, 300):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass"]
+    script = ["python3", "-c",
+            "import os\nfor fd in range(3, 300):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass"]
     try:
         outside = sandbox.run_outside(script, pass_fds=held)
         assert all(str(fd) in outside.out.split() for fd in held)
@@ -96,6 +98,7 @@ def test_umask_and_working_directory_are_the_callers(sandbox):
 
 def test_the_inside_sees_itself_alone(sandbox):
     """The inside knows its own hostname and ids only."""
-    done = sandbox.run("hostname; cat /proc/sys/kernel/hostname; cat /etc/hostname 2>/dev/null; id -u; ls /proc | grep -c '^[0-9]'")
+    done = sandbox.run("hostname; cat /proc/sys/kernel/hostname; cat /etc/hostname 2>/dev/null; id -u; ls /proc | "
+            "grep -c '^[0-9]'")
     assert socket.gethostname() not in done.out.split()[:1]
     assert int(done.out.split()[-1]) < 8

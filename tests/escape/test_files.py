@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""F cases that need more than one attempt: spellings of the policy, races, planted programs, the sandbox's own files."""
+"""F cases that need more than one attempt: spellings of the policy, races, planted programs, the sandbox's own
+files."""
 import hashlib
 import os
 import subprocess
@@ -55,7 +56,8 @@ def test_rules_end_at_component_boundaries(sandbox):
     assert (home / "kept/a/file").read_text() == "content\nx\n"
 
 
-@pytest.mark.parametrize("spelling", ["~/x/../shared/a", "~//shared/./a/", "{home}/shared/a/.", "../shared/a", "./../shared//a/"])
+@pytest.mark.parametrize("spelling", ["~/x/../shared/a", "~//shared/./a/", "{home}/shared/a/.", "../shared/a",
+        "./../shared//a/"])
 def test_spellings_mean_the_same(sandbox, spelling):
     """F29: in the policy and in the request."""
     home = sandbox.home
@@ -84,9 +86,11 @@ def test_mask_holds_under_every_name(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [conf/token]\n")
     script = attempts(plain="cat plain", read="grep secret conf/token", link="ln conf/token x && grep secret x",
                       symlink="ln -s conf/token y && grep secret y", move="mv conf/token z && grep secret z",
-                      exchange="echo new >n; mv --exchange n conf/token && grep secret n", root="grep secret /proc/self/root$PWD/conf/token",
+                      exchange="echo new >n; mv --exchange n conf/token && grep secret n",
+                              root="grep secret /proc/self/root$PWD/conf/token",
                       parent="mv conf conf2 && grep secret conf2/token", back="mv conf2 conf; grep secret conf/token",
-                      copy="cp -a conf c && grep secret c/token", unmount="umount conf/token", write="echo x >conf/token",
+                      copy="cp -a conf c && grep secret c/token", unmount="umount conf/token",
+                              write="echo x >conf/token",
                       remove="rm -f conf/token && test ! -e conf/token", fd="exec 5<conf/token; grep secret <&5")
     seen = verdicts(sandbox.run(script, policy=policy))
     assert seen.pop("plain") and seen.pop("back") is False
@@ -99,7 +103,8 @@ def test_mask_of_a_directory_does_not_swallow_writes(sandbox):
     """F12: a write into a masked directory fails; it does not succeed into nowhere."""
     sandbox.write(sandbox.project / "private/key", "the secret\n")
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [private]\n")
-    seen = verdicts(sandbox.run(attempts(write="echo x >private/new", read="cat private/key", list="test -n \"$(ls private)\"",
+    seen = verdicts(sandbox.run(attempts(write="echo x >private/new", read="cat private/key",
+            list="test -n \"$(ls private)\"",
                                          rename="mv private elsewhere"), policy=policy))
     assert not any(seen.values()), seen
     assert (sandbox.project / "private/key").read_text() == "the secret\n"
@@ -112,7 +117,8 @@ def test_a_written_link_is_not_followed_at_the_next_start(sandbox):
     sandbox.make_directory(sandbox.project / "out")
     sandbox.write(sandbox.project / "cache/x", "x")
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [./out]\n  read: [./cache]\n")
-    first = sandbox.run(f"rm -rf out cache; ln -s {sandbox.home}/hidden out; ln -s {sandbox.home}/hidden cache; ls -l", policy=policy)
+    first = sandbox.run(f"rm -rf out cache; ln -s {sandbox.home}/hidden out; ln -s {sandbox.home}/hidden cache; ls -l",
+                        policy=policy)
     second = sandbox.run(attempts(read="cat out/id", write="echo x >>out/id", read_cache="cat cache/id",
                                   new="echo x >out/authorized_keys"), policy=policy)
     assert not any(verdicts(second).values()), (first, second)
@@ -158,12 +164,15 @@ def test_planted_programs_are_never_run(sandbox):
     """F31: by cwd, PATH, or a variable that names them."""
     mark = sandbox.home / "planted-ran"
     bin_directory = sandbox.make_directory(sandbox.project / "bin")
-    names = ("atoll-box", "atoll-init", "atoll-policy", "atoll-log", "atoll", "bwrap", "newuidmap", "newgidmap", "systemd-run", "sh", "mount")
+    names = ("atoll-box", "atoll-init", "atoll-policy", "atoll-log", "atoll", "bwrap", "newuidmap", "newgidmap",
+            "systemd-run", "sh", "mount")
     for directory in (sandbox.project, bin_directory):
         for name in names:
             sandbox.write(directory / name, PLANTED.format(mark=mark), 0o755)
-    env = {"PATH": f"{bin_directory}:.:/usr/bin:/bin", "BWRAP_BIN": str(bin_directory / "bwrap"), "ATOLL_BOX": "./atoll-box",
-           "ATOLL_BIN": str(bin_directory), "ATOLL_INIT": "./atoll-init", "ATOLL_POLICY": "./atoll-policy", "LD_PRELOAD": "./x.so"}
+    env = {"PATH": f"{bin_directory}:.:/usr/bin:/bin", "BWRAP_BIN": str(bin_directory / "bwrap"),
+            "ATOLL_BOX": "./atoll-box",
+           "ATOLL_BIN": str(bin_directory), "ATOLL_INIT": "./atoll-init", "ATOLL_POLICY": "./atoll-policy",
+           "LD_PRELOAD": "./x.so"}
     assert sandbox.run_outside(["sh", "-c", "bwrap"], env={**env, "LD_PRELOAD": None}).code == 0 and mark.exists()
     mark.unlink()
     policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {memory: 1GiB}\n")
@@ -175,7 +184,8 @@ def test_planted_programs_are_never_run(sandbox):
 
 
 @pytest.mark.parametrize("text", [
-    "files: {read: [/]}", "files: {write: [~]}", "files: {read: [~/.ssh]}", "network: {default: allow, host: true}", "network: {default: allow}",
+    "files: {read: [/]}", "files: {write: [~]}", "files: {read: [~/.ssh]}", "network: {default: allow, host: true}",
+    "network: {default: allow}",
     "extends: full", "extends: high", "resources: {memory: unlimited}", "time: {wall: unlimited}", "env: {pass: ['*']}",
     "env: {pass: [GITHUB_TOKEN]}", "env: {set: {LD_PRELOAD: /tmp/x.so}}", "devices: [kvm]", "exec: {namespaces: true}",
     "degrade: [seccomp]", "degrade: [landlock, netns]", "drop: [files.mask]", "audit: {files: off, exec: off}",
@@ -216,10 +226,14 @@ def test_the_sandboxs_own_files_are_out_of_reach(sandbox):
     sandbox.write(project / "token", "the secret\n")
     own = sandbox.write(project / "policies/mine.yaml", "atoll: 1\nextends: medium\n")
     state = project / "state"
-    script = attempts(append="echo '# x' >>.atoll.yaml", replace="echo 'atoll: 1' >n; mv -f n .atoll.yaml", remove="rm -f .atoll.yaml",
-                      link="ln -sf /dev/null .atoll.yaml", rename="mv .atoll.yaml y", policy="echo x >>policies/mine.yaml",
-                      policy_replace="echo x >n && mv -f n policies/mine.yaml", policy_remove="rm -f policies/mine.yaml",
-                      list="ls state/atoll/sessions/*", write="echo x >state/atoll/x", tamper="echo x >>$(ls -d state/atoll/sessions/*)/audit.jsonl")
+    script = attempts(append="echo '# x' >>.atoll.yaml", replace="echo 'atoll: 1' >n; mv -f n .atoll.yaml",
+            remove="rm -f .atoll.yaml",
+                      link="ln -sf /dev/null .atoll.yaml", rename="mv .atoll.yaml y",
+                              policy="echo x >>policies/mine.yaml",
+                      policy_replace="echo x >n && mv -f n policies/mine.yaml",
+                              policy_remove="rm -f policies/mine.yaml",
+                      list="ls state/atoll/sessions/*", write="echo x >state/atoll/x",
+                              tamper="echo x >>$(ls -d state/atoll/sessions/*)/audit.jsonl")
     done = sandbox.run(script, policy=own, env={"XDG_STATE_HOME": str(state)})
     if done.code == 125:
         # Refusing to keep the state inside the project is as good.
@@ -231,8 +245,10 @@ def test_the_sandboxs_own_files_are_out_of_reach(sandbox):
     assert own.read_text() == "atoll: 1\nextends: medium\n"
 
 
-PERSISTENCE = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".gitconfig", ".config/autostart/x.desktop", ".config/systemd/user/x.service",
-               ".ssh/authorized_keys", ".local/bin/ls", ".config/git/config", ".npmrc", ".mcp.json", ".claude/settings.json",
+PERSISTENCE = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".gitconfig", ".config/autostart/x.desktop",
+        ".config/systemd/user/x.service",
+               ".ssh/authorized_keys", ".local/bin/ls", ".config/git/config", ".npmrc", ".mcp.json",
+               ".claude/settings.json",
                ".vimrc", ".pam_environment", ".config/fish/config.fish", ".local/share/applications/x.desktop")
 
 
@@ -242,7 +258,8 @@ def test_the_home_is_byte_identical_afterwards(sandbox):
     for name in PERSISTENCE[:4]:
         sandbox.write(sandbox.home / name, "original\n")
     before = tree(sandbox.home, left_out=(str(sandbox.project),))
-    script = "\n".join(f"mkdir -p $(dirname ~/{name}); echo hostile >>~/{name}; ln -sf /bin/sh ~/{name}.link" for name in PERSISTENCE)
+    script = "\n".join(f"mkdir -p $(dirname ~/{name}); echo hostile >>~/{name}; ln -sf /bin/sh ~/{name}.link"
+                       for name in PERSISTENCE)
     sandbox.run(f"{script}\ngit config --global alias.st '!sh'\necho x >inside\n")
     after = tree(sandbox.home, left_out=(str(sandbox.project),))
     assert after == before
@@ -265,7 +282,8 @@ def test_git_hooks_and_configuration_are_protected(sandbox):
     assert done.code == 0, done
 
 
-@pytest.mark.xfail(strict=True, reason="names at any depth need staging or the file gate: the host's nested repository is written in place")
+@pytest.mark.xfail(strict=True,
+        reason="names at any depth need staging or the file gate: the host's nested repository is written in place")
 @pytest.mark.needs("git")
 def test_nested_repositories_are_protected(sandbox):
     """F21."""
@@ -280,11 +298,15 @@ def test_nested_repositories_are_protected(sandbox):
 def script_against(repository):
     """Every way to a hook or a setting of this repository that runs a program."""
     return f"cd {repository}\n" + attempts(
-        hook="echo x >.git/hooks/pre-commit", moved="echo x >a; mv a .git/hooks/pre-commit", linked="echo x >b; ln b .git/hooks/post-commit",
-        symlinked="ln -s /bin/sh .git/hooks/pre-push", config="git config core.fsmonitor ./x", pager="git config core.pager ./x",
+        hook="echo x >.git/hooks/pre-commit", moved="echo x >a; mv a .git/hooks/pre-commit",
+                linked="echo x >b; ln b .git/hooks/post-commit",
+        symlinked="ln -s /bin/sh .git/hooks/pre-push", config="git config core.fsmonitor ./x",
+                pager="git config core.pager ./x",
         directory="mv .git/hooks .git/h && mkdir .git/hooks && echo x >.git/hooks/pre-commit",
-        hookspath="git config core.hooksPath .", alias="git config alias.st '!x'", worktree="git config --worktree core.pager ./x",
-        exchanged="mkdir -p e/hooks; echo x >e/hooks/pre-commit; mv -T .git g && mkdir .git && cp -r g/* .git; echo x >.git/hooks/pre-commit")
+        hookspath="git config core.hooksPath .", alias="git config alias.st '!x'",
+                worktree="git config --worktree core.pager ./x",
+        exchanged="mkdir -p e/hooks; echo x >e/hooks/pre-commit; mv -T .git g && mkdir .git && cp -r g/* .git; "
+                "echo x >.git/hooks/pre-commit")
 
 
 def planted_hooks(directory):

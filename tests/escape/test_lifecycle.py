@@ -27,7 +27,8 @@ BUSY = "setsid sleep 77 & (setsid setsid sleep 77 &) ; trap '' TERM; echo ready;
 def victims(sandbox, child, which):
     """pids: `atoll` becomes atoll-box in place; its guardian, which cleans up behind it, is another atoll-box."""
     return {"box": [child.pid], "guardian": [pid for pid in ours(sandbox, "atoll-box") if pid != child.pid],
-            "init": ours(sandbox, "atoll-init"), "all": [pid for pid, _ in leaks.processes(sandbox.programs, ())]}[which]
+            "init": ours(sandbox, "atoll-init"), "all": [pid for pid, _ in leaks.processes(sandbox.programs,
+            ())]}[which]
 
 
 def kill(pids):
@@ -104,7 +105,8 @@ def test_a_signal_reaches_the_commands_handler(sandbox):
 def test_kill_everything_stays_inside(sandbox):
     """X19: kill -9 -1, and every process id that there may be, from inside."""
     victim = subprocess.Popen(["sleep", "77"], **sandbox.popen_keywords())
-    script = "import os\nfor pid in list(range(2, 40000)) + [-1]:\n  if pid != os.getpid():\n    try: os.kill(pid, 9)\n    except OSError: pass\nprint('done')"
+    script = ("import os\nfor pid in list(range(2, 40000)) + [-1]:\n  if pid != os.getpid():\n    try: "
+            "os.kill(pid, 9)\n    except OSError: pass\nprint('done')")
     try:
         done = sandbox.run(["python3", "-c", script])
         assert "done" in done.out or done.code == 137, done
@@ -116,7 +118,8 @@ def test_kill_everything_stays_inside(sandbox):
 
 def test_killing_the_parent_and_pid_1(sandbox):
     """PID 1 does not die by its children's hands, so the supervisor keeps its eyes."""
-    done = sandbox.run("for s in KILL TERM INT HUP QUIT SEGV ABRT STOP USR1 USR2 PIPE ALRM; do kill -$s 1; done; sleep 0.1; echo alive")
+    done = sandbox.run("for s in KILL TERM INT HUP QUIT SEGV ABRT STOP USR1 USR2 PIPE ALRM; do kill -$s 1; done; "
+            "sleep 0.1; echo alive")
     assert done.code == 0 and "alive" in done.out, done
 
 
@@ -177,7 +180,8 @@ def test_another_user_cannot_reach_a_session(sandbox, identities):
     started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
     session = started.out.split()[-1]
     try:
-        done = subprocess.run([str(sandbox.programs.atoll), "exec", session, "--", "id"], env=sandbox.environment, user=65534,
+        done = subprocess.run([str(sandbox.programs.atoll), "exec", session, "--", "id"], env=sandbox.environment,
+                user=65534,
                               group=65534, extra_groups=[], capture_output=True, cwd="/", check=False)
         assert done.returncode != 0 and b"uid=" not in done.stdout
         for path in (sandbox.state / "atoll", sandbox.runtime / "atoll"):
@@ -188,7 +192,8 @@ def test_another_user_cannot_reach_a_session(sandbox, identities):
 
 def test_files_made_inside_belong_to_the_owner_of_the_tree(sandbox):
     """As root the sandbox runs as an unprivileged uid of the host; its files are the project owner's all the same."""
-    done = sandbox.run("touch made; mkdir d; touch d/made; stat -c %u made; id -u; sleep 0.3 & cat /proc/self/uid_map; wait")
+    done = sandbox.run("touch made; mkdir d; touch d/made; stat -c %u made; id -u; sleep 0.3 & cat "
+            "/proc/self/uid_map; wait")
     assert done.code == 0, done
     for name in ("made", "d", "d/made"):
         status = (sandbox.project / name).stat()
@@ -205,7 +210,8 @@ def test_root_never_runs_as_the_hosts_root(sandbox):
         try:
             if entry.name.isdigit() and b"77" in pathlib.Path(f"/proc/{entry.name}/cmdline").read_bytes().split(b"\0"):
                 status = pathlib.Path(f"/proc/{entry.name}/status").read_text()
-                found.append(status.split("Uid:\t")[1].split("\n")[0].split() + status.split("Gid:\t")[1].split("\n")[0].split())
+                found.append(status.split("Uid:\t")[1].split("\n")[0].split() +
+                             status.split("Gid:\t")[1].split("\n")[0].split())
         except OSError:
             continue
     child.terminate()

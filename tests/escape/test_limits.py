@@ -104,7 +104,8 @@ MEMORY = {
 @pytest.mark.parametrize("form", MEMORY)
 def test_memory(sandbox, form):
     script = textwrap.dedent(MEMORY[form])
-    done = sandbox.run(["python3", "-c", script + "\nimport time; time.sleep(4); print('kept it')"], policy=limits(sandbox))
+    done = sandbox.run(["python3", "-c", script + "\nimport time; time.sleep(4); print('kept it')"],
+            policy=limits(sandbox))
     assert "kept it" not in done.out, done
     if done.report["enforcement"]["limits"]["memory"] != "cgroup":
         # Supervised: what was taken at once is taken away soon.
@@ -161,7 +162,9 @@ def test_fork_bomb_of_bash(sandbox):
 
 
 def test_threads_count_as_processes(sandbox):
-    script = "import threading, time\nmade = 0\ntry:\n for _ in range(300):\n  threading.Thread(target=time.sleep, args=(2,), daemon=True).start(); made += 1\nexcept RuntimeError: pass\nprint('made', made)"
+    script = ("import threading, time\nmade = 0\ntry:\n for _ in range(300):\n  "
+            "threading.Thread(target=time.sleep, args=(2,), daemon=True).start(); made += 1\nexcept RuntimeError: "
+                    "pass\nprint('made', made)")
     done = sandbox.run(["python3", "-c", script], policy=limits(sandbox))
     assert int(done.out.split()[1]) < 45, done
 
@@ -169,7 +172,8 @@ def test_threads_count_as_processes(sandbox):
 CPU = {
     "burn": "while True: pass",
     "children": "import os\nfor _ in range(3):\n  if os.fork() == 0:\n    while True: pass\nos.wait()",
-    "short-children": "import os\nwhile True:\n  p = os.fork()\n  if p == 0:\n    for _ in range(10**6): pass\n    os._exit(0)\n  os.waitpid(p, 0)",
+    "short-children": "import os\nwhile True:\n  p = os.fork()\n  if p == 0:\n    for _ in range(10**6): pass\n   "
+            " os._exit(0)\n  os.waitpid(p, 0)",
     "stop-and-continue": """
 import os, signal, time
 def burn():
@@ -185,7 +189,8 @@ while True:
     for p in children: os.kill(p, signal.SIGCONT)
     time.sleep(0.05)
 """,
-    "orphans": "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    while True: pass\n  os._exit(0)\nos.wait()\nimport time; time.sleep(60)",
+    "orphans": "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    while True: pass\n  "
+            "os._exit(0)\nos.wait()\nimport time; time.sleep(60)",
 }
 
 
@@ -263,28 +268,33 @@ def test_idle_time(sandbox):
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "$HOME"])
 def test_scratch_space(sandbox, place):
     """Private trees end at the disk budget (or the memory that holds them), never at the host's disk."""
-    done = sandbox.run(f"dd if=/dev/zero of={place}/big bs=1M count=600 2>/dev/null && echo got it", policy=limits(sandbox, memory="64MiB"))
+    done = sandbox.run(f"dd if=/dev/zero of={place}/big bs=1M count=600 2>/dev/null && echo got it",
+            policy=limits(sandbox, memory="64MiB"))
     assert "got it" not in done.out, done
 
 
 def test_inodes(sandbox):
-    script = "import os\nmade = 0\ntry:\n for i in range(100000):\n  os.close(os.open(f'/tmp/f{i}', os.O_CREAT | os.O_WRONLY)); made += 1\nexcept OSError as e: print(e)\nprint('made', made)"
+    script = ("import os\nmade = 0\ntry:\n for i in range(100000):\n  os.close(os.open(f'/tmp/f{i}', os.O_CREAT | "
+            "os.O_WRONLY)); made += 1\nexcept OSError as e: print(e)\nprint('made', made)")
     done = sandbox.run(["python3", "-c", script], policy=limits(sandbox, memory="512MiB"))
     assert done.report["ended"] == "memory" or int(done.out.split()[-1]) < 20000, done
 
 
 def test_open_files(sandbox):
-    script = "import os\nmade = 0\ntry:\n while made < 5000: os.open('/dev/null', os.O_RDONLY); made += 1\nexcept OSError: pass\nprint('made', made)"
+    script = ("import os\nmade = 0\ntry:\n while made < 5000: os.open('/dev/null', os.O_RDONLY); made += 1\nexcept "
+            "OSError: pass\nprint('made', made)")
     done = sandbox.run(["python3", "-c", script], policy=limits(sandbox))
     assert int(done.out.split()[-1]) < 70, done
 
 
 def test_a_second_run_inherits_nothing(sandbox):
     """R3: limits, files, processes, names of the first run are gone in the second."""
-    hostile = "touch /tmp/left /dev/shm/left ~/left; ulimit -n 10; ulimit -t 1; nice -n 19 sleep 100 & ipcmk -M 4096; umask 777"
+    hostile = ("touch /tmp/left /dev/shm/left ~/left; ulimit -n 10; ulimit -t 1; nice -n 19 sleep 100 & ipcmk -M "
+            "4096; umask 777")
     before = pathlib.Path("/proc/self/limits").read_text()
     sandbox.run(hostile, policy=limits(sandbox, wall="2s"))
-    done = sandbox.run("ls /tmp /dev/shm ~; ulimit -n; ulimit -t; umask; nice; ipcs -m | grep -c 4096; ps ax | grep -c '[s]leep'")
+    done = sandbox.run("ls /tmp /dev/shm ~; ulimit -n; ulimit -t; umask; nice; ipcs -m | grep -c 4096; ps ax | "
+            "grep -c '[s]leep'")
     assert "left" not in done.out, done
     words = done.out.split()
     assert words[-2:] == ["0", "0"], done

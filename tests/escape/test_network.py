@@ -45,7 +45,8 @@ def listener():
 CALLS = """
 import socket, sys
 port = int(sys.argv[1])
-for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET, "{own}"), (socket.AF_INET, "0.0.0.0")):
+for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET, "{own}"),
+                        (socket.AF_INET, "0.0.0.0")):
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         s = socket.socket(family, kind)
         s.settimeout(1)
@@ -70,7 +71,8 @@ def own_address():
         sock.close()
 
 
-@pytest.mark.parametrize("rules", ["", "network: {default: deny}\n", "network: {default: deny, allow: []}\n", "network: {allow: []}\n"])
+@pytest.mark.parametrize("rules", ["", "network: {default: deny}\n", "network: {default: deny, allow: []}\n",
+        "network: {allow: []}\n"])
 def test_the_host_hears_nothing(sandbox, listener, rules):
     """N2: an empty list of what is allowed allows nothing."""
     port, heard = listener
@@ -84,7 +86,9 @@ def test_the_host_hears_nothing(sandbox, listener, rules):
 
 def test_names_are_not_resolved(sandbox):
     """N6: no resolver, fast."""
-    script = "import socket, time\nt = time.monotonic()\ntry: print('resolved', socket.getaddrinfo('secret.example.org', 80))\nexcept OSError as e: print('failed', e)\nprint(time.monotonic() - t < 3)"
+    script = ("import socket, time\nt = time.monotonic()\ntry: print('resolved', "
+            "socket.getaddrinfo('secret.example.org', 80))\nexcept OSError as e: print('failed', e)\n"
+                    "print(time.monotonic() - t < 3)")
     done = sandbox.run(["python3", "-c", script], timeout=30)
     assert "resolved" not in done.out and "True" in done.out, done
 
@@ -139,7 +143,8 @@ def test_descriptors_do_not_cross_through_a_socket_of_the_project(sandbox):
     path.chmod(0o777)
     server.listen()
     server.settimeout(3)
-    script = "import socket\ns = socket.socket(socket.AF_UNIX); s.settimeout(2); s.connect('passing.sock')\nprint(socket.recv_fds(s, 10, 1))"
+    script = ("import socket\ns = socket.socket(socket.AF_UNIX); s.settimeout(2); s.connect('passing.sock')\n"
+            "print(socket.recv_fds(s, 10, 1))")
     child = sandbox.popen(["python3", "-c", script])
     try:
         connection, _ = server.accept()

@@ -49,7 +49,8 @@ files:
 DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n"
 
 # What gets through and is meant to: a name and the reason, which SECURITY.md states too.
-ACCEPTED = {"speculation.store-bypass": "its mitigation slows every program down, and the attack stays within one process"}
+ACCEPTED = {"speculation.store-bypass": "its mitigation slows every program down, and the attack stays within one "
+        "process"}
 
 
 def level_policy(outside, level):
@@ -64,7 +65,8 @@ def test_nothing_gets_through_inside(sandbox, outside, level):
     options = outside.options(**more)
     leaked = os.open("/", os.O_RDONLY)
     try:
-        done = sandbox.run([outside.probe, *options], policy=policy, pass_fds=(leaked,), env=hostile_environment(outside))
+        done = sandbox.run([outside.probe, *options], policy=policy, pass_fds=(leaked,),
+                env=hostile_environment(outside))
     finally:
         os.close(leaked)
     rows = parse_probe(done.out)

@@ -7,12 +7,15 @@ import pytest
 
 from atoll import ROOT
 
-WALLS = re.findall(r'\[WALL_\w+\] = "([a-z.-]+)"', "".join(path.read_text() for path in (ROOT / "src/policy").glob("*.c")))
+WALLS = re.findall(r'\[WALL_\w+\] = "([a-z.-]+)"',
+        "".join(path.read_text() for path in (ROOT / "src/policy").glob("*.c")))
 # Walls that only stand where the policy asks for them or the machine has them; see the single tests.
-CONDITIONAL = {"mask.late", "disk", "cgroup.memory", "cgroup.pids", "cgroup.cpu", "core-sched", "landlock.scope", "speculation", "cgroupns"}
+CONDITIONAL = {"mask.late", "disk", "cgroup.memory", "cgroup.pids", "cgroup.cpu", "core-sched", "landlock.scope",
+        "speculation", "cgroupns"}
 
 # How the message calls a wall, where not by its name in policies.
-WORDS = {"userns": "user namespace", "mounts": "root", "pidns": "PID namespace", "netns": "network namespace", "ipc": "IPC namespace",
+WORDS = {"userns": "user namespace", "mounts": "root", "pidns": "PID namespace", "netns": "network namespace",
+        "ipc": "IPC namespace",
          "uts": "UTS namespace", "cgroupns": "cgroup namespace", "landlock": "andlock", "landlock.scope": "andlock"}
 DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The n-th system call fails while the jail is being built: one clear line, status 125, nothing left; or the same walls as ever.
+"""The n-th system call fails while the jail is being built: one clear line, status 125, nothing left; or the same
+walls as ever.
 
 A sample by default; ATOLL_FAULT_FULL=1 (make check-fault) takes every call and every n.
 """
@@ -18,13 +19,17 @@ import leaks
 BUDGET_SECONDS = float(os.environ.get("ATOLL_FAULT_SECONDS", "30"))
 FULL = os.environ.get("ATOLL_FAULT_FULL") == "1"
 # What strace cannot make fail in a meaningful way: the first has no error, the others end the process.
-LEFT_OUT = {"exit", "exit_group", "getpid", "gettid", "getuid", "getgid", "geteuid", "getegid", "getppid", "umask", "rt_sigreturn",
+LEFT_OUT = {"exit", "exit_group", "getpid", "gettid", "getuid", "getgid", "geteuid", "getegid", "getppid", "umask",
+        "rt_sigreturn",
             "restart_syscall", "brk", "set_tid_address", "arch_prctl", "alarm"}
 COMMAND = ["/bin/busybox", "true"]
 # The walls are made by these, so they fail with EPERM too, as where a security module refuses.
-REFUSABLE = ("clone", "clone3", "unshare", "mount", "move_mount", "fsopen", "fsmount", "fsconfig", "open_tree", "mount_setattr", "pivot_root",
-             "setns", "prctl", "capset", "seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "openat2",
-             "setresuid", "setresgid", "setgroups", "umount2", "sethostname", "prlimit64", "setrlimit", "keyctl", "execve", "execveat")
+REFUSABLE = ("clone", "clone3", "unshare", "mount", "move_mount", "fsopen", "fsmount", "fsconfig", "open_tree",
+        "mount_setattr", "pivot_root",
+             "setns", "prctl", "capset", "seccomp", "landlock_create_ruleset", "landlock_add_rule",
+             "landlock_restrict_self", "openat2",
+             "setresuid", "setresgid", "setgroups", "umount2", "sethostname", "prlimit64", "setrlimit", "keyctl",
+             "execve", "execveat")
 
 pytestmark = [pytest.mark.needs("strace", "busybox")]
 

@@ -30,7 +30,8 @@ def packages():
     missing = [package for package, program in AGENTS.values() if not (PLACE / "node_modules/.bin" / program).exists()]
     if missing:
         PLACE.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--prefix", str(PLACE), "--no-audit", "--no-fund", *missing], check=True, timeout=900)
+        subprocess.run(["npm", "install", "--prefix", str(PLACE), "--no-audit", "--no-fund", *missing], check=True,
+                timeout=900)
     return PLACE / "node_modules"
 
 

@@ -84,7 +84,8 @@ def test_100_megabytes_through_stdout(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {output: 1GiB}\n")
     expected = hashlib.sha256(bytes(range(256)) * 4096 * 100).hexdigest()
     seconds = []
-    for start in (lambda: subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, **sandbox.popen_keywords()),
+    for start in (lambda: subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
+            **sandbox.popen_keywords()),
                   lambda: sandbox.popen(["python3", "-c", script], policy=policy, stderr=subprocess.DEVNULL)):
         begun = time.monotonic()
         child = start()
@@ -107,7 +108,8 @@ def test_binary_output_is_untouched(sandbox):
 
 def test_arguments_arrive_exactly(sandbox):
     arguments = ["", " ", "a b", "'", '"', "\\", "\n", "*", "$HOME", "-x", "--", "ä€𝄞", "\udcff\udcfe", "x" * 100000]
-    done = sandbox.run(["python3", "-c", "import sys, os\nfor a in sys.argv[1:]: sys.stdout.buffer.write(os.fsencode(a) + b'\\0')", *arguments])
+    done = sandbox.run(["python3", "-c",
+            "import sys, os\nfor a in sys.argv[1:]: sys.stdout.buffer.write(os.fsencode(a) + b'\\0')", *arguments])
     assert done.bytes.split(b"\0")[:-1] == [os.fsencode(argument) for argument in arguments]
 
 
@@ -116,15 +118,18 @@ def test_arguments_arrive_exactly(sandbox):
 @pytest.mark.needs("python3")
 def test_python(sandbox):
     script = """
-import asyncio, concurrent.futures, json, multiprocessing, os, sqlite3, ssl, subprocess, sys, tempfile, threading
+import asyncio, concurrent.futures, json, multiprocessing, os, sqlite3, ssl
+import subprocess, sys, tempfile, threading
 def square(x): return x * x
 if __name__ == "__main__":
     print(subprocess.run(["echo", "sub"], capture_output=True, text=True).stdout.strip())
     for method in ("fork", "spawn", "forkserver"):
         with multiprocessing.get_context(method).Pool(2) as pool: print(method, pool.map(square, range(4)))
-    queue = multiprocessing.Queue(); p = multiprocessing.Process(target=queue.put, args=("queued",)); p.start(); print(queue.get()); p.join()
+    queue = multiprocessing.Queue(); p = multiprocessing.Process(target=queue.put, args=("queued",))
+    p.start(); print(queue.get()); p.join()
     from multiprocessing import shared_memory
-    block = shared_memory.SharedMemory(create=True, size=100); block.buf[0] = 7; block.close(); block.unlink(); print("shared")
+    block = shared_memory.SharedMemory(create=True, size=100); block.buf[0] = 7
+    block.close(); block.unlink(); print("shared")
     lock = multiprocessing.Lock(); lock.acquire(); lock.release(); print("locked")
     async def run():
         process = await asyncio.create_subprocess_exec("echo", "async", stdout=asyncio.subprocess.PIPE)
@@ -132,36 +137,42 @@ if __name__ == "__main__":
     print(asyncio.run(run()))
     with concurrent.futures.ThreadPoolExecutor(8) as pool: print(sum(pool.map(square, range(10))))
     with tempfile.NamedTemporaryFile() as file: file.write(b"x"); file.flush(); print("temporary")
-    base = sqlite3.connect("base.db"); base.execute("pragma journal_mode=wal"); base.execute("create table t(x)"); base.commit(); print("database")
+    base = sqlite3.connect("base.db"); base.execute("pragma journal_mode=wal")
+    base.execute("create table t(x)"); base.commit(); print("database")
     print(len(os.sched_getaffinity(0)) > 0, os.cpu_count() > 0, os.getloadavg() is not None)
     os.posix_spawn("/bin/echo", ["echo", "spawned"], os.environ); os.wait()
 """
     sandbox.write(sandbox.project / "script.py", script)
-    works(sandbox.run(["python3", "script.py"], timeout=90), "sub", "fork [0, 1, 4, 9]", "spawn [0, 1, 4, 9]", "forkserver [0, 1, 4, 9]",
+    works(sandbox.run(["python3", "script.py"], timeout=90), "sub", "fork [0, 1, 4, 9]", "spawn [0, 1, 4, 9]",
+            "forkserver [0, 1, 4, 9]",
           "queued", "shared", "locked", "async", "285", "temporary", "database", "spawned")
 
 
 @pytest.mark.needs("python3")
 def test_python_virtual_environment(sandbox):
-    done = sandbox.run("python3 -m venv --without-pip venv && . venv/bin/activate && python -c 'import sys; print(sys.prefix)' && "
+    done = sandbox.run("python3 -m venv --without-pip venv && . venv/bin/activate && python -c 'import sys; "
+            "print(sys.prefix)' && "
                        "python -m venv --without-pip venv2 && venv2/bin/python -c 'print(\"nested\")'", timeout=90)
     works(done, f"{sandbox.project}/venv", "nested")
 
 
 @pytest.mark.needs("python3")
 def test_pytest_itself(sandbox):
-    sandbox.write(sandbox.project / "test_it.py", "def test_it(tmp_path, capfd):\n    (tmp_path / 'x').write_text('y')\n    assert 1\n")
+    sandbox.write(sandbox.project / "test_it.py",
+            "def test_it(tmp_path, capfd):\n    (tmp_path / 'x').write_text('y')\n    assert 1\n")
     works(sandbox.run(["/usr/bin/python3", "-m", "pytest", "-q"], timeout=90), "1 passed")
 
 
 @pytest.mark.needs("node")
 def test_node(sandbox):
     script = """
-const { execSync, fork, spawn } = require('child_process'), fs = require('fs'), http = require('http'), os = require('os');
+const { execSync, fork, spawn } = require('child_process');
+const fs = require('fs'), http = require('http'), os = require('os');
 const { Worker, isMainThread, parentPort } = require('worker_threads');
 if (!isMainThread) { parentPort.postMessage('worker'); return; }
 if (process.argv[2] == 'child') { process.send('forked'); return; }
-console.log(execSync('echo sub').toString().trim(), os.cpus().length > 0, os.tmpdir(), os.hostname().length > 0, os.totalmem() > 0);
+console.log(execSync('echo sub').toString().trim(), os.cpus().length > 0, os.tmpdir(),
+  os.hostname().length > 0, os.totalmem() > 0);
 console.log(JSON.stringify(Object.keys(os.networkInterfaces())), os.userInfo().username.length > 0);
 new Worker(__filename).on('message', console.log);
 fork(__filename, ['child']).on('message', console.log);
@@ -177,7 +188,8 @@ const server = http.createServer((q, a) => a.end('served')).listen(0, '127.0.0.1
 @pytest.mark.needs("npm")
 def test_npm_runs_a_script(sandbox):
     sandbox.write(sandbox.project / "package.json",
-                  '{"name":"x","version":"1.0.0","scripts":{"hello":"node -e \\"console.log(process.env.npm_package_name, 6*7)\\""}}')
+                  '{"name":"x","version":"1.0.0","scripts":{"hello":"node -e '
+                          '\\"console.log(process.env.npm_package_name, 6*7)\\""}}')
     works(sandbox.run(["npm", "run", "hello"], timeout=90), "x 42")
 
 
@@ -188,8 +200,10 @@ def test_git(sandbox):
     done = sandbox.run("""
     set -eu
     git status --short; git add a.txt; git commit -qm first; echo two >>a.txt; git diff --stat; git commit -qam second
-    git log --oneline | wc -l; git worktree add -q tree HEAD~1; cat tree/a.txt; git worktree remove tree
-    git checkout -qb branch; git stash list; git gc -q; git fsck; git clone -q . ../project/clone; git -C clone log -1 --format=%s
+    git log --oneline | wc -l
+    git worktree add -q tree HEAD~1; cat tree/a.txt; git worktree remove tree
+    git checkout -qb branch; git stash list; git gc -q; git fsck
+    git clone -q . ../project/clone; git -C clone log -1 --format=%s
     git blame a.txt | wc -l; git merge-base HEAD master 2>/dev/null || git merge-base HEAD main
     """, timeout=90)
     works(done, "?? a.txt", "second")
@@ -198,7 +212,8 @@ def test_git(sandbox):
     assert not sandbox.run_outside(["git", "status", "--porcelain", "--untracked-files=no"]).out
 
 
-MAIN_C = '#include <stdio.h>\n#include <threads.h>\nint f(void);\nint main(void) { printf("built %d\\n", f()); return 0; }\n'
+MAIN_C = ('#include <stdio.h>\n#include <threads.h>\nint f(void);\nint main(void) { printf("built %d\\n", f()); '
+        'return 0; }\n')
 
 
 def c_project(sandbox):
@@ -218,7 +233,8 @@ def test_make(sandbox):
 @pytest.mark.needs("meson", "ninja", "gcc")
 def test_meson_and_ninja(sandbox):
     c_project(sandbox)
-    works(sandbox.run("meson setup build && ninja -C build && meson test -C build && build/mm", timeout=120), "built 42")
+    works(sandbox.run("meson setup build && ninja -C build && meson test -C build && build/mm", timeout=120),
+            "built 42")
 
 
 @pytest.mark.needs("cargo")
@@ -278,8 +294,11 @@ def test_a_project_at_any_depth(sandbox):
 
 def test_usual_places_look_usual(sandbox):
     done = sandbox.run("""
-    id -un; id -gn; getent passwd $(id -u); echo ~; hostname; tty || true; ls /dev | sort | tr '\\n' ' '; date; locale 2>/dev/null | head -1
-    test -w /tmp && test -w /dev/shm && test -w /var/tmp; echo tmp=$?; cat /etc/os-release | head -1; df / >/dev/null; uname -a; nproc; free >/dev/null
-    ps -ef | tail -2; cat /proc/self/status | head -1; ls -l /proc/self/exe; getconf PAGESIZE; head -c 4 /dev/urandom | wc -c; echo x >/dev/null; mount | wc -l
+    id -un; id -gn; getent passwd $(id -u); echo ~; hostname; tty || true
+    ls /dev | sort | tr '\\n' ' '; date; locale 2>/dev/null | head -1
+    test -w /tmp && test -w /dev/shm && test -w /var/tmp; echo tmp=$?
+    cat /etc/os-release | head -1; df / >/dev/null; uname -a; nproc; free >/dev/null
+    ps -ef | tail -2; cat /proc/self/status | head -1; ls -l /proc/self/exe
+    getconf PAGESIZE; head -c 4 /dev/urandom | wc -c; echo x >/dev/null; mount | wc -l
     """)
     works(done, "tmp=0", sandbox.home.name)

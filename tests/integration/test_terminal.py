@@ -92,7 +92,8 @@ def test_window_size(shell):
 
 def test_raw_mode_and_restored_settings(sandbox, shell):
     before = say(shell, b"stty -g", None)
-    script = ("import sys,termios,tty\nold=termios.tcgetattr(0)\ntty.setraw(0)\nsys.stdout.write('raw>');sys.stdout.flush()\n"
+    script = ("import sys,termios,tty\nold=termios.tcgetattr(0)\ntty.setraw(0)\n"
+            "sys.stdout.write('raw>');sys.stdout.flush()\n"
               "c=sys.stdin.buffer.raw.read(1)\ntermios.tcsetattr(0,termios.TCSADRAIN,old)\nprint('got',c)")
     sandbox.write(sandbox.project / "raw.py", script)
     shell.sendline(b"python3 raw.py")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the real programs as a person would: one Sandbox per test, with a home, a project and XDG directories of its own.
+"""Drives the real programs as a person would: one Sandbox per test, with a home, a project and XDG directories of
+its own.
 
 A test says what is to run inside and looks at effects: exit status, output, the report, the host's files and processes.
 """
@@ -37,7 +38,8 @@ class Result:
         return self.report["session"]
 
     def __repr__(self):
-        return f"<exit {self.code}\n--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}\n--- report {self.report}>"
+        return (f"<exit {self.code}\n--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}\n--- report "
+                f"{self.report}>")
 
 
 class Sandbox:
@@ -52,7 +54,8 @@ class Sandbox:
         self.runtime = base / "run"
         self.children, self.terminals = [], []
         self.reports = 0
-        for directory in (self.home, self.project, self.outside, self.state, self.runtime, base / "cache", base / "config"):
+        for directory in (self.home, self.project, self.outside, self.state, self.runtime, base / "cache",
+                base / "config"):
             self.make_directory(directory)
         os.chmod(self.runtime, 0o700)
 
@@ -178,7 +181,8 @@ class Sandbox:
 
     def spawn(self, command, policy=None, trust=None, options=(), cwd=None, env=None, size=(24, 80), outside=False,
               is_own_terminal=True):
-        """On a terminal: a pexpect child. outside: the same command without the boundary. A login gives the terminal to its
+        """On a terminal: a pexpect child. outside: the same command without the boundary. A login gives the terminal
+        to its
         user, su does not (is_own_terminal=False)."""
         words = [os.fspath(word) for word in command]
         if not outside:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands outside and is attacked: sockets, queues, shared memory, a process, secrets, files. Owned by the identity."""
+"""What stands outside and is attacked: sockets, queues, shared memory, a process, secrets, files. Owned by the
+identity."""
 import os
 import shutil
 import socket
@@ -82,7 +83,8 @@ class Outside:
             box.make_directory(directory / "atoll", 0o700)
         self.plant_sockets()
         self.server = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(self.socket), self.abstract, str(self.datagram), str(self.key), self.queue,
+            [sys.executable, "-c", SERVER, str(self.socket), self.abstract, str(self.datagram), str(self.key),
+                    self.queue,
              self.shm], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **box.popen_keywords())
         words = self.server.stdout.readline().split()
         assert len(words) == 6 and b"-1" not in words, f"the outside could not be made: {words}"
@@ -159,8 +161,9 @@ def parse_probe(text):
 SECRET_ENVIRONMENT = {
     name: "planted" for name in (
         "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN",
-        "GOOGLE_APPLICATION_CREDENTIALS", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "TMUX",
+        "GOOGLE_APPLICATION_CREDENTIALS", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY",
+        "TMUX",
         "DOCKER_HOST", "KUBECONFIG", "NODE_OPTIONS", "BUN_OPTIONS", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT",
         "BASH_ENV", "ENV", "PROMPT_COMMAND", "BASH_FUNC_ls%%", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "SUDO_ASKPASS",
-        "ATOLL_PROBE_SECRET", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "LD_PRELOAD")
+        "PLANTED_SECRET", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "LD_PRELOAD")
 }

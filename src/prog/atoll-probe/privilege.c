@@ -45,7 +45,8 @@ static enum outcome try_bounding(const struct attempt *attempt, const struct tar
 	if (try_status_zero(attempt, targets, note) == OUTCOME_HELD)
 		return OUTCOME_HELD;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 && bits >= 0 && (bits & 0xf) == 0xf)
-		return outcome(note, OUTCOME_HELD, "not empty, but out of reach: no_new_privs, securebits 0x%x", (unsigned)bits);
+		return outcome(note, OUTCOME_HELD, "not empty, but out of reach: no_new_privs, securebits 0x%x",
+			(unsigned)bits);
 	return outcome(note, OUTCOME_BROKE, "not empty, securebits 0x%x", (unsigned)bits);
 }
 
@@ -309,7 +310,7 @@ static const struct attempt attempts[] = {
 	SECRET("GIT_SSH_COMMAND"),
 	SECRET("GIT_CONFIG_GLOBAL"),
 	SECRET("SUDO_ASKPASS"),
-	SECRET("ATOLL_PROBE_SECRET"),
+	SECRET("PLANTED_SECRET"),
 };
 
 const struct attempt_group probe_privilege = { attempts, ARRAY_SIZE(attempts) };
