@@ -73,8 +73,10 @@ void box_end(struct box *box, enum ended why)
 
 static int run(struct box *box)
 {
-	int r = build_ground(box);
+	int r = report_prepare(box);
 
+	if (r == 0)
+		r = build_ground(box);
 	if (r == 0)
 		r = build_signals(box);
 	if (r == 0)
@@ -185,6 +187,7 @@ static void release(struct box *box)
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
 	close_fd(&box->announce_fd);
+	close_fd(&box->report_fd);
 	store_done(&box->store);
 	control_dismiss_clients(box);
 	loop_done(&box->loop);
@@ -246,6 +249,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
 	box->announce_fd = announce_fd;
+	box->report_fd = FD_NONE;
 	box->stop_ns = UINT64_MAX;
 	box->stage_started_ns = request->started_ns;
 	buf_init(&box->out, FRAME_MESSAGE_MAX);

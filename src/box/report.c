@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "box/state.h"
 #include "os/fd.h"
+#include "os/path.h"
 
 enum { REPORT_MAX = 1 << 20 };
 
@@ -173,6 +175,44 @@ static void put_report(const struct box *box, int status, struct json *json)
 	json_object_end(json);
 }
 
+static int report_fail(const char *path, int r, struct err *err)
+{
+	err_set(err, ERR_STATE, -r, "report", "cannot write the report to %s: %s", path, err_errno_name(-r));
+	err_hint(err, r == -EXDEV ? "a link in the project leads out of it; name the path that you mean"
+				  : "name a path in a directory that you can write to");
+	return r;
+}
+
+/* Whether the path is in the project by its text and out of it in truth. */
+static bool leaves_project(const struct box *box, const char *path, int directory_fd)
+{
+	char real[PATH_MAX], named[PATH_MAX];
+	const char *project = box->request->project;
+
+	return project[0] && path_normalise(named, sizeof named, path) == 0 && path_is_below(named, project) &&
+	       (path_of_fd(directory_fd, real, sizeof real) < 0 || !path_is_below(real, project));
+}
+
+int report_prepare(struct box *box)
+{
+	const char *path = box->request->report_path, *slash = path ? strrchr(path, '/') : NULL;
+	cleanup_fd int fd = FD_NONE;
+	char directory[PATH_MAX];
+	int r;
+
+	if (!slash)
+		return 0;
+	r = str_format(directory, sizeof directory, "%.*s/", (int)(slash - path), path);
+	if (r == 0)
+		r = fd = path_open_anchor(directory);
+	if (r >= 0 && leaves_project(box, path, fd))
+		r = -EXDEV;
+	if (r < 0)
+		return report_fail(path, r, box->err);
+	box->report_fd = take_fd(&fd);
+	return 0;
+}
+
 int report_write(const struct box *box, int status, struct err *err)
 {
 	const char *path = box->request->report_path;
@@ -180,7 +220,7 @@ int report_write(const struct box *box, int status, struct err *err)
 	struct buf out;
 	int r;
 
-	if (!path)
+	if (!path || box->report_fd < 0)
 		return 0;
 	buf_init(&out, REPORT_MAX);
 	json_init(&json, &out);
@@ -188,12 +228,7 @@ int report_write(const struct box *box, int status, struct err *err)
 	buf_put_char(&out, '\n');
 	r = buf_error(&out);
 	if (r == 0)
-		r = fd_replace_file_at(AT_FDCWD, path, out.bytes, out.size, 0644);
+		r = fd_replace_file_at(box->report_fd, path_basename(path), out.bytes, out.size, 0644);
 	buf_done(&out);
-	if (r < 0) {
-		err_set(err, ERR_STATE, -r, "report", "cannot write the report to %s: %s", path,
-			err_errno_name(-r));
-		err_hint(err, "name a path in a directory that you can write to");
-	}
-	return r;
+	return r < 0 ? report_fail(path, r, err) : 0;
 }

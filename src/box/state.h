@@ -82,6 +82,7 @@ struct box {
 	struct rusage rusage;		/* of everything inside, once init was reaped */
 	const char *hits[BOX_HITS_MAX]; /* limits that were hit, by policy key */
 	size_t hit_count;
+	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
 	bool killed_by_namespace; /* no cgroup could kill: the end of PID 1 did */
 	unsigned terms;		  /* SIGTERM received: the second one ends */
@@ -137,4 +138,10 @@ void control_command_started(struct box *box, struct command *command, int maste
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
 void control_command_ended(struct box *box, struct command *command);
 int report_write(const struct box *box, int status, struct err *err) MUST_USE;
+
+/*
+ * Opens the directory that the report goes to, before the sandbox lives: what is inside could put a link in its place.
+ * -EXDEV where such a link leads out of the project already.
+ */
+int report_prepare(struct box *box) MUST_USE;
 void summary_print(const struct box *box);

@@ -275,3 +275,42 @@ def test_the_supervisor_does_not_wait_for_a_lingering_socket(sandbox):
     sandbox.own(sandbox.project / "linger")
     done = sandbox.run(["./linger"], timeout=40)
     assert done.out == "tried\n", done
+
+
+def test_the_report_follows_no_link_from_inside(sandbox):
+    """R9: the directory of the report was changed for a link while the sandbox ran."""
+    target = sandbox.make_directory(sandbox.outside / "target")
+    report = sandbox.make_directory(sandbox.project / "out") / "report.json"
+    swap = f"mv out kept && ln -s {target} out"
+    assert sandbox.run_outside(["sh", "-c", f"{swap} && touch out/x && rm out out/x -f && mv kept out"]).code == 0
+    for name in target.iterdir():
+        name.unlink()
+    child = sandbox.popen(["sh", "-c", swap], report=report)
+    assert child.wait(30) == 0
+    assert not list(target.iterdir())
+    assert json.loads((sandbox.project / "kept" / "report.json").read_text())["exit"] == 0
+    # The link that is there from the last run.
+    child = sandbox.popen(["touch", "it-ran"], report=report)
+    assert child.wait(30) == 125 and b"leads out of" in child.stderr.read()
+    assert not list(target.iterdir()) and not (sandbox.project / "it-ran").exists()
+
+
+def test_a_report_goes_through_links_of_the_user(sandbox):
+    """Outside of the project links are the user's own."""
+    kept = sandbox.make_directory(sandbox.outside / "kept")
+    link = sandbox.outside / "link"
+    link.symlink_to(kept)
+    sandbox.own(link)
+    child = sandbox.popen(["true"], report=link / "report.json")
+    assert child.wait(30) == 0 and (kept / "report.json").exists()
+
+
+def test_programs_that_the_sandbox_could_replace_are_named(sandbox, programs):
+    """F30: atoll in the project that it runs in. The next run would be the agent's own atoll."""
+    place = sandbox.make_directory(sandbox.project / "bin")
+    for name in ("atoll", "atoll-box", "atoll-init", "atoll-policy"):
+        sandbox.copy(programs.program(name), place / name)
+    (place / "policies").symlink_to(pathlib.Path(programs.program("policies")).resolve())
+    done = sandbox.run_outside([place / "atoll", "run", "--", "true"])
+    assert done.code == 0 and "can replace them" in done.err, done
+    assert "can replace them" not in sandbox.run(["true"]).err
