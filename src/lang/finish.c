@@ -94,6 +94,43 @@ static void add_alias(struct lang *lang, struct vec *vec, const struct sorted_fi
 		*copy = alias;
 }
 
+/* The rule that decides about path; NULL: none. */
+static const struct sorted_file *deciding(const struct vec *vec, const char *path)
+{
+	const struct sorted_file *files = vec->items, *best = NULL;
+
+	for (size_t i = 0; i < vec->count; i++) {
+		if (files[i].rule.flags & FILE_GLOB || !path_is_below(path, files[i].rule.pattern))
+			continue;
+		if (!best || strlen(files[i].rule.pattern) > strlen(best->rule.pattern))
+			best = &files[i];
+	}
+	return best;
+}
+
+/* The files that this policy was made from: one that the sandbox could write to would decide about its next run. */
+static void protect_sources(struct lang *lang, struct vec *vec)
+{
+	const struct snapshot_source *sources;
+	size_t count;
+
+	sources = lang_sources(lang, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct sorted_file *rule = deciding(vec, sources[i].path);
+		struct sorted_file *file;
+
+		if (!sources[i].exists || !rule || str_equal(rule->rule.pattern, sources[i].path) ||
+		    (rule->rule.class != FILE_WRITE && rule->rule.class != FILE_STAGE))
+			continue;
+		file = vec_add(&lang->arena, vec, sizeof *file);
+		if (file)
+			*file = (struct sorted_file){ .rule = { .pattern = arena_text(&lang->arena, sources[i].path),
+								.class = FILE_READ,
+								.flags = FILE_OPTIONAL,
+								.origin = { "builtin.policy", "", 0 } } };
+	}
+}
+
 static void gather_files(struct lang *lang, struct vec *vec)
 {
 	size_t count;
@@ -111,6 +148,7 @@ static void gather_files(struct lang *lang, struct vec *vec)
 				.from = from,
 			};
 	}
+	protect_sources(lang, vec);
 	count = vec->count;
 	for (size_t i = 0; i < count; i++) {
 		struct sorted_file file = ((struct sorted_file *)vec->items)[i];

@@ -144,14 +144,19 @@ static enum outcome try_speculation(const struct attempt *attempt, const struct 
 
 static enum outcome try_raise_limit(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
-	struct rlimit limit;
+	struct rlimit limit, now;
 
 	if (getrlimit((int)attempt->number, &limit) < 0)
 		return outcome(note, OUTCOME_NOT_APPLICABLE, "%s", err_errno_name(errno));
 	if (limit.rlim_max == RLIM_INFINITY)
 		return outcome(note, OUTCOME_NOT_APPLICABLE, "there is no limit");
 	limit.rlim_max++;
-	return outcome_of_call(note, setrlimit((int)attempt->number, &limit), "raised the hard limit");
+	if (setrlimit((int)attempt->number, &limit) < 0)
+		return outcome_of_call(note, -1, "");
+	/* A filter may answer without doing it: only what holds afterwards counts. */
+	if (getrlimit((int)attempt->number, &now) == 0 && now.rlim_max < limit.rlim_max)
+		return outcome(note, OUTCOME_HELD, "answered, and not done");
+	return outcome_of_call(note, 0, "raised the hard limit");
 }
 
 static enum outcome try_secure_bits(const struct attempt *attempt, const struct targets *targets, struct note *note)
