@@ -131,6 +131,7 @@ static int errno_number(const char *name)
 		int value;
 	} known[] = { { "EPERM", EPERM }, { "EACCES", EACCES }, { "ENOSYS", ENOSYS }, { "EBUSY", EBUSY },
 		      { "EINVAL", EINVAL }, { "EAFNOSUPPORT", EAFNOSUPPORT }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+		      { "EOPNOTSUPP", EOPNOTSUPP },
 		      { "0", 0 } /* the call does nothing and says that it did */ };
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)

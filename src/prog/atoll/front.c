@@ -56,7 +56,7 @@ static const char *notes_for(const struct policy *policy, const struct places *p
 
 	/* Whoever rewrites atoll-init or atoll-box decides what the next run is worth. */
 	if (policy_classify(policy, places->programs, &(size_t){ 0 }) == FILE_WRITE)
-		return "atoll's own programs lie where the sandbox can write: it can replace them; install atoll elsewhere";
+		return "the sandbox can write where atoll's programs lie and replace them: install atoll elsewhere";
 	if (would_stage && policy_classify(policy, places->project, &(size_t){ 0 }) == FILE_WRITE)
 		return "the project is written in place (staging is not there yet)";
 	return NULL;
