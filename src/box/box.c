@@ -87,6 +87,7 @@ static int run(struct box *box)
 		r = serve_start(box);
 	if (r < 0)
 		return r;
+	summary_print_missing(box);
 	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
 		    clock_monotonic_ns());
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
@@ -256,6 +257,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	buf_init(&box->scratch, FRAME_MESSAGE_MAX);
 	box_stage(box, "front");
 	r = run(box);
+	if (r < 0 && err->code == ERR_NONE)
+		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
 	r = conclude(box, r, ret_status);
 	if (r == 0)
 		summary_print(box);

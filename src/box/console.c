@@ -78,8 +78,14 @@ static int duplicate(int fd)
 static int open_input(struct console *console)
 {
 	/* An own description of the terminal, so that non-blocking reads do not become the shell's. */
-	int in = relay_reopen(console->tty_fd, O_RDONLY);
-	int out = in < 0 ? in : duplicate(console->master_fd);
+	int in = relay_reopen(console->tty_fd, O_RDONLY), out;
+
+	/* After su the terminal belongs to another user: then a read waits for epoll's word instead. */
+	if (in < 0) {
+		in = duplicate(console->tty_fd);
+		console->input.in_is_shared = true;
+	}
+	out = in < 0 ? in : duplicate(console->master_fd);
 
 	if (out < 0) {
 		if (in >= 0)
@@ -95,12 +101,15 @@ static int open_output(struct console *console)
 	int in = duplicate(console->master_fd);
 	int out = in < 0 ? in : relay_reopen(console->tty_fd, O_WRONLY);
 
+	console->output.out_is_own = out >= 0;
+	if (in >= 0 && out < 0)
+		out = duplicate(console->tty_fd);
+
 	if (out < 0) {
 		if (in >= 0)
 			close(in);
 		return out;
 	}
-	console->output.out_is_own = true;
 	return relay_open(&console->output, console->loop, in, out);
 }
 

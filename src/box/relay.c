@@ -66,7 +66,9 @@ static int prepare_in(struct relay *relay)
 	relay->in_is_socket = S_ISSOCK(st.st_mode);
 	if (relay->in_is_socket)
 		relay->can_splice = false;
-	return relay->in_is_file || relay->in_is_socket ? 0 : fd_set_nonblocking(relay->in, true);
+	return relay->in_is_file || relay->in_is_socket || relay->in_is_shared
+		       ? 0
+		       : fd_set_nonblocking(relay->in, true);
 }
 
 static void finish(struct relay *relay)

@@ -23,6 +23,7 @@ struct relay {
 	bool out_is_shared; /* out's description belongs to others: it may block, so small writes after poll
 			       only */
 	bool out_is_own;    /* set before relay_open(): out's description is nobody else's */
+	bool in_is_shared;           /* set before relay_open(): in must not be made non-blocking */
 	bool in_is_file;    /* epoll does not know it: read whenever out has room */
 	bool in_is_socket;
 	bool out_is_file; /* epoll does not know it: always writable */

@@ -16,7 +16,7 @@
 
 enum box_init_state { INIT_STATE_BUILDING, INIT_STATE_READY };
 
-enum { MS_NS = 1000000, SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20 };
+enum { MS_NS = 1000000, SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000 };
 
 static int lost(struct box *box, const char *what)
 {
@@ -260,6 +260,8 @@ static int on_signal(struct box *box, int signal_number)
 	default:
 		break;
 	}
+	if (box->init_is_gone)
+		box->is_interrupted = true;
 	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
 		box_end(box, ENDED_STOPPED);
 		return 0;
@@ -374,7 +376,7 @@ static int timeout_ms(const struct box *box)
 	int timeout = clocks_timeout_ms(&box->clocks, now_ns);
 
 	if (box->ended != ENDED_NOT)
-		return -1;
+		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
@@ -429,6 +431,21 @@ static int wait_for_event(struct box *box)
 	return audit_flush(&box->audit);
 }
 
+/*
+ * Everything inside is dead, but somebody does not read what it wrote. A command that ended by itself is
+ * waited for, as a shell would; one that was ended gets DELIVERY_MS, and a signal to us ends the wait at
+ * once.
+ */
+static bool is_delivery_over(const struct box *box)
+{
+	if (!box->init_is_gone)
+		return false;
+	if (box->is_interrupted)
+		return true;
+	return box->ended != ENDED_EXIT && box->ended != ENDED_SIGNAL &&
+	       clock_monotonic_ns() - box->command_ended_ns > DELIVERY_MS * (uint64_t)MS_NS;
+}
+
 static int add(struct box *box, struct loop_source *source, int fd, int (*ready)(void *, uint32_t))
 {
 	*source = (struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = ready, .context = box };
@@ -454,7 +471,7 @@ int serve(struct box *box)
 	for (;;) {
 		int r = 0;
 
-		if (settle_commands(box) && box->init_is_gone)
+		if ((settle_commands(box) && box->init_is_gone) || is_delivery_over(box))
 			return 0;
 		if (box->ended == ENDED_NOT)
 			r = check_clocks(box);

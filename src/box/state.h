@@ -93,6 +93,7 @@ struct box {
 	uint32_t missing; /* walls that the policy lets be missing */
 	enum ended ended;
 	bool init_is_gone;
+	bool is_interrupted;                 /* a signal came while only output was left to deliver */
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
 	int failure_errno;
@@ -145,3 +146,4 @@ int report_write(const struct box *box, int status, struct err *err) MUST_USE;
  */
 int report_prepare(struct box *box) MUST_USE;
 void summary_print(const struct box *box);
+void summary_print_missing(const struct box *box);

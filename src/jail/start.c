@@ -133,12 +133,18 @@ static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
 				 err_errno_name(-pid)) : pid;
 }
 
-static int send_byte(const struct jail_job *job)
+/* 1: the child has closed its end, so it has an error to tell. Any other failure would leave it waiting for ever. */
+static int tell_child(const struct jail_job *job, struct err *err)
 {
-	return send(job->parent_socket, "x", 1, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	if (send(job->parent_socket, "x", 1, MSG_NOSIGNAL) == 1)
+		return 0;
+	if (errno == EPIPE || errno == ECONNRESET)
+		return 1;
+	return err_set(err, ERR_INTERNAL, errno, "jail", "cannot talk to the sandbox's first process: %s",
+		       err_errno_name(errno));
 }
 
-/* What the parent does while the child builds. A failed send means that the child has an error to tell. */
+/* What the parent does while the child builds. */
 static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
@@ -157,16 +163,17 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 				 "atoll-box must be dumpable (readable by its user) until the sandbox has started");
 		return r;
 	}
-	if (send_byte(job) < 0)
-		return 0;
+	r = tell_child(job, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = spec->run_as_root ? sources_send(job, err) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = spec->attach ? spec->attach(spec->limits, pid, err) : 0;
 	if (r < 0)
 		return r;
-	(void)!send_byte(job);
-	return 0;
+	r = tell_child(job, err);
+	return r < 0 ? r : 0;
 }
 
 /* 0 when the child has executed init (its end of the socket closed at exec), else its error. */
