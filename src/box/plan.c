@@ -179,6 +179,26 @@ static int check_late_mask(const struct policy *policy, const struct file_plan_e
 	return -ENOENT;
 }
 
+/*
+ * atoll's own directories are trusted by the next run: an agent that may write the home could make the one for policies
+ * or for cached snapshots, were it not there. So it is made now; that one is never let go (`degrade:`).
+ */
+static int make_own_directory(const struct policy *policy, const struct file_plan_entry *entry, struct stat *st,
+			      struct err *err)
+{
+	int r = path_make_directories(AT_FDCWD, entry->path, 0700);
+
+	if (r == 0 && lstat(entry->path, st) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_WALL, -r, wall_names[WALL_MASK_LATE],
+		"%s (%s) cannot be made, and what is inside could make it: %s", entry->path,
+		policy->files[entry->rule].origin.id, err_errno_name(-r));
+	err_hint(err, "make it, as a directory that only you can write to");
+	return r;
+}
+
 /* One look at the host for each mask: most of them name what is not there. */
 static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *ret_missing, struct err *err)
 {
@@ -187,6 +207,7 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 		const char *rule = policy->files[entry->rule].origin.id;
 		const struct file_plan_entry *above;
 		enum file_class around;
+		bool is_there;
 		struct stat st;
 		int r = 0;
 
@@ -194,7 +215,14 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 			continue;
 		above = entry_around(policy, i);
 		around = above ? above->class : FILE_HIDDEN;
-		if (lstat(entry->path, &st) < 0)
+		is_there = lstat(entry->path, &st) == 0;
+		if (!is_there && around == FILE_WRITE && str_equal(rule, "builtin.state")) {
+			r = make_own_directory(policy, entry, &st, err);
+			if (r < 0)
+				return r;
+			is_there = true;
+		}
+		if (!is_there)
 			r = around == FILE_WRITE ? check_late_mask(policy, entry, ret_missing, err) : 0;
 		else if (S_ISLNK(st.st_mode))
 			r = add_real_mask(plan, entry->path, rule);

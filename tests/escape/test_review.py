@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import stat
 import subprocess
@@ -275,6 +276,7 @@ int main(void)
 
 	bind(server, (void *)&address, size);
 	listen(server, 1000);
+	fcntl(server, F_SETFL, O_NONBLOCK); /* an attempt may be killed before it connects */
 	getsockname(server, (void *)&address, &size);
 	for (int i = 0; now_ns() < end; i++) {
 		pid_t pid = fork();
@@ -286,7 +288,7 @@ int main(void)
 		usleep(8000);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
-		close(accept4(server, NULL, NULL, SOCK_NONBLOCK));
+		close(accept(server, NULL, NULL));
 	}
 	puts("tried");
 	return 0;
@@ -337,7 +339,24 @@ def test_programs_that_the_sandbox_could_replace_are_named(sandbox, programs):
     place = sandbox.make_directory(sandbox.project / "bin")
     for name in ("atoll", "atoll-box", "atoll-init", "atoll-policy"):
         sandbox.copy(programs.program(name), place / name)
-    (place / "policies").symlink_to(pathlib.Path(programs.program("policies")).resolve())
+    shutil.copytree(programs.program("policies"), place / "policies")
     done = sandbox.run_outside([place / "atoll", "run", "--", "true"])
     assert done.code == 0 and "replace them" in done.err, done
     assert "replace them" not in sandbox.run(["true"]).err
+
+
+def test_no_policy_is_planted_for_the_next_run(sandbox):
+    """F2 F30: the directory of the user's policies did not exist, so nothing masked it in a written home."""
+    config = sandbox.home / ".config" / "atoll"
+    attack = ("mkdir -p ~/.config/atoll ~/.local/state/atoll/policy; cd ~/.config && mv atoll old; mv ~/.config ~/old; "
+              "echo 'extends: full' >~/.config/atoll/policy.yaml; touch ~/.local/state/atoll/policy/x; "
+              "ls -d ~/old ~/.config/old")
+    env = {"XDG_CONFIG_HOME": None}
+    assert not config.exists()
+    control = "mkdir -p ~/.config/atoll && touch ~/.config/atoll/policy.yaml"
+    sandbox.run_outside(["sh", "-c", control], env=env, check=True)
+    sandbox.run_outside(["rm", "-r", sandbox.home / ".config"], check=True)
+    done = sandbox.run(attack, trust="full", env=env)
+    assert done.out == "", done
+    assert list(config.iterdir()) == []
+    assert not (sandbox.home / ".local/state/atoll/policy").exists()
