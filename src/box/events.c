@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/num.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
@@ -250,11 +252,29 @@ static int on_network(void *context, const struct watch_network *network)
 	return 0;
 }
 
+/*
+ * Every refused call and every exec is a record, and a loop of them is 10 MB a second: what the sandbox may take of
+ * the disk counts for the log that it causes as well.
+ */
+static int check_log_size(struct box *box)
+{
+	uint64_t limit = box->policy->policy->limits[RESOURCE_DISK].value;
+	struct stat st;
+
+	if (limit == NUM_UNLIMITED || box->ended != ENDED_NOT || fstat(box->audit.fd, &st) < 0 ||
+	    (uint64_t)st.st_size <= limit)
+		return 0;
+	box_end(box, ENDED_DISK);
+	return box_limit_hit(box, "resources.disk", limit);
+}
+
 static int serve_watch(void *context, uint32_t events)
 {
 	struct box *box = context;
 	int r = watch_serve(box->watch, 16);
 
+	if (r >= 0)
+		r = check_log_size(box);
 	/* Nobody is left under the filter, or the listener broke: then nothing inside can be let through any
 	 * more. */
 	if (r < 0 || events & ~(uint32_t)1)

@@ -360,3 +360,27 @@ def test_no_policy_is_planted_for_the_next_run(sandbox):
     assert done.out == "", done
     assert list(config.iterdir()) == []
     assert not (sandbox.home / ".local/state/atoll/policy").exists()
+
+
+def test_a_flood_of_refusals_does_not_fill_the_disk(sandbox):
+    """R8: the log is written outside, where no limit of the sandbox held it."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {disk: 4MiB}\ntime: {wall: 50s}\n")
+    flood = "import ctypes\nlibc = ctypes.CDLL(None)\nwhile True:\n    libc.mount(b'a', b'b', b'c', 0, None)\n"
+    done = sandbox.run(["/usr/bin/python3", "-c", flood], policy=policy)
+    assert done.code == 137 and done.report["ended"] == "disk", done
+    assert done.report["limits_hit"] == ["resources.disk"], done
+    assert (4 << 20) < sandbox.audit_log(done.session).stat().st_size < (6 << 20)
+
+
+@pytest.mark.xfail(strict=True, reason="the kernel takes the mount away from a file that is replaced outside")
+@pytest.mark.parametrize("name", [".env", ".git/config"])
+def test_a_file_that_the_host_replaces_stays_covered(sandbox, name):
+    """F3: an editor outside renames a new file over the one that is masked or read-only inside."""
+    path = sandbox.write(sandbox.project / name, "old\n")
+    attack = f"echo ready; while ! test -e go; do sleep 0.05; done; cat .env; echo evil >>{name}"
+    child = sandbox.popen(["sh", "-c", attack])
+    assert child.stdout.readline() == b"ready\n"
+    sandbox.write(path.with_name("new"), "new\n").rename(path)
+    sandbox.write(sandbox.project / "go")
+    out, _ = child.communicate(timeout=20)
+    assert b"new" not in out and path.read_text() == "new\n", out
