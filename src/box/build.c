@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "box/environment.h"
 #include "box/plan.h"
+#include "box/private.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "os/fd.h"
@@ -78,7 +79,8 @@ static int check_limit_walls(struct box *box)
 	return 0;
 }
 
-/* Private trees are a tmpfs with a size; a tree that is written in place is as large as its disk lets it be. */
+/* Private trees are a tmpfs with a size; a tree that is written in place is as large as its disk lets it be.
+ */
 static int check_disk_wall(struct box *box)
 {
 	const struct policy *policy = box->policy->policy;
@@ -95,7 +97,8 @@ static int check_disk_wall(struct box *box)
 		return 0;
 	}
 	err_set(box->err, ERR_WALL, 0, wall_names[WALL_DISK],
-		"%s is written in place, where nothing can hold the disk limit (%s)", written->path, limit->origin.id);
+		"%s is written in place, where nothing can hold the disk limit (%s)", written->path,
+		limit->origin.id);
 	err_hint(box->err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
 	return -EOPNOTSUPP;
 }
@@ -111,8 +114,8 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value,
 		 size = policy->limits[RESOURCE_FILE_SIZE].value;
 
-	/* 1 and not 0: the only limit that a core_pattern with a pipe heeds, so no program of the host is started by
-	 * a crash inside. A file of one byte is none either. The filter keeps it there. */
+	/* 1 and not 0: the only limit that a core_pattern with a pipe heeds, so no program of the host is
+	 * started by a crash inside. A file of one byte is none either. The filter keeps it there. */
 	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 1, 1 } };
 	if (files != NUM_UNLIMITED) {
 		struct rlimit now;
@@ -218,6 +221,12 @@ static int start_jail(struct box *box, int init_wire_fd)
 		box_stage(box, "jail");
 		note_jail_stages(box);
 	}
+	if (r == 0) {
+		box->watch_options.network_is_empty = !spec.share_network;
+		box->watch_options.uid = spec.run_as_root ? spec.host_uid : geteuid();
+		box->watch_options.gid = spec.run_as_root ? spec.host_gid : getegid();
+		private_devices_find(box->init.pid, spec.mounts, spec.mount_count, &box->watch_options);
+	}
 	plan_free(plan);
 	return r;
 }
@@ -230,10 +239,11 @@ static char **command_environment(struct box *box)
 	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0 ||
 	    str_format(home, sizeof home, "HOME=%s", box->request->home[0] ? box->request->home : "/") < 0)
 		return NULL;
-	return environment_make(&(struct environment_input){ .policy = box->policy->policy,
-							     .caller = (const char *const *)box->request->env,
-							     .added = (const char *const *)box->request->env_added,
-							     .forced = forced });
+	return environment_make(
+		&(struct environment_input){ .policy = box->policy->policy,
+					     .caller = (const char *const *)box->request->env,
+					     .added = (const char *const *)box->request->env_added,
+					     .forced = forced });
 }
 
 /* A detached run reads nothing, and what it says goes into its session's directory. */
@@ -289,19 +299,12 @@ int build_signals(struct box *box)
 
 static int start_guardian(struct box *box)
 {
-	char socket_path[PATH_MAX], notice_path[PATH_MAX];
 	struct guardian_task task = {
 		.session = box->request->session,
-		.session_path = box->store.path,
-		.socket_path = socket_path,
-		.notice_path = notice_path,
+		.state_dir = box->request->state_dir,
+		.runtime_dir = box->request->runtime_dir,
 	};
 
-	if (str_format(socket_path, sizeof socket_path, "%s/%s.sock", box->request->runtime_dir,
-		       box->request->session) < 0 ||
-	    str_format(notice_path, sizeof notice_path, "%s/notice", box->request->state_dir) < 0)
-		return err_set(box->err, ERR_STATE, ENAMETOOLONG, "guardian",
-			       "the state directory's path is too long");
 	return guardian_start(&box->guardian, &task, box->err);
 }
 
@@ -318,6 +321,11 @@ int build_ground(struct box *box)
 			       err_errno_name(-r));
 	box_stage(box, "store");
 	r = start_guardian(box);
+	if (r < 0)
+		return r;
+	/* The socket comes before the first cgroup: it is how a later guardian finds a session that lost its
+	 * own. */
+	r = control_bind(box);
 	if (r < 0)
 		return r;
 	box_stage(box, "guardian");

@@ -78,9 +78,10 @@ static char **exec_environment(struct box *box, const struct control_exec *exec)
 
 	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0)
 		return NULL;
-	return environment_make(&(struct environment_input){
-		.policy = box->policy->policy, .caller = (const char *const *)exec->env,
-		.added = (const char *const *)exec->env_added, .forced = forced });
+	return environment_make(&(struct environment_input){ .policy = box->policy->policy,
+							     .caller = (const char *const *)exec->env,
+							     .added = (const char *const *)exec->env_added,
+							     .forced = forced });
 }
 
 static int start_exec(struct client *client, const struct control_exec *exec, const int *fds)
@@ -285,7 +286,7 @@ static int bind_socket(struct box *box)
 	return 0;
 }
 
-int control_start(struct box *box)
+int control_bind(struct box *box)
 {
 	int r = bind_socket(box);
 
@@ -293,8 +294,12 @@ int control_start(struct box *box)
 		err_set(box->err, ERR_STATE, -r, "control", "cannot make the control socket in %s: %s",
 			box->request->runtime_dir, err_errno_name(-r));
 		err_hint(box->err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
-		return r;
 	}
+	return r;
+}
+
+int control_start(struct box *box)
+{
 	box->listen_source = (struct loop_source){
 		.fd = box->listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
 	};
@@ -356,7 +361,8 @@ void control_close(struct box *box)
 		return;
 	loop_remove(&box->loop, &box->listen_source);
 	close_fd(&box->listen_fd);
-	if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) == 0)
+	if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) ==
+	    0)
 		unlink(path);
 }
 

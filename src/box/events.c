@@ -275,9 +275,9 @@ static int serve_watch(void *context, uint32_t events)
 
 	if (r >= 0)
 		r = check_log_size(box);
-	/* Nobody is left under the filter, or the listener broke: then nothing inside can be let through any
+	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through any
 	 * more. */
-	if (r < 0 || events & ~(uint32_t)1)
+	if (r || events & ~(uint32_t)1)
 		loop_remove(&box->loop, &box->watch_source);
 	return r;
 }
@@ -290,13 +290,12 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_network = on_network,
 		.context = box,
 	};
-	bool network_is_empty = box->policy->policy->network_mode != NETWORK_HOST;
 	int r;
 
 	box->processes.loop = &box->loop;
 	box->processes.on_end = on_process_end;
 	box->processes.context = box;
-	r = watch_new(&box->watch, listener_fd, network_is_empty, &handlers, box->err);
+	r = watch_new(&box->watch, listener_fd, &box->watch_options, &handlers, box->err);
 
 	if (r < 0)
 		return r;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/guardian.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,25 +38,64 @@ static void remove_cgroups(const char *session)
 	}
 }
 
-static void record_loss(const struct guardian_task *task)
+/* Says once, to the next run and to whoever lists sessions, that this one was cut off. False when it lives.
+ */
+static bool record_loss(const struct guardian_task *task, const char *session)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	cleanup_fd int dir_fd =
-		fd_open_at(AT_FDCWD, task->session_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	cleanup_fd int notice_fd = FD_NONE;
-	char line[96];
+	cleanup_fd int dir_fd = FD_NONE, notice_fd = FD_NONE;
+	char path[PATH_MAX], line[96];
 
-	if (dir_fd < 0 || session_load(dir_fd, &record) < 0)
-		return;
+	if (session_path(task->state_dir, session, "", path, sizeof path) == 0)
+		dir_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (dir_fd < 0 || session_load(dir_fd, &record) < 0 || record.is_live)
+		return false;
 	free(record.ended);
 	record.ended = str_dup("lost");
 	record.ended_ns = clock_realtime_ns();
 	if (!record.ended || session_store(dir_fd, &record) < 0)
-		return;
-	notice_fd = fd_open_at(AT_FDCWD, task->notice_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
-	if (notice_fd >= 0 && str_format(line, sizeof line, "%s\n", task->session) == 0 &&
+		return true;
+	if (str_format(path, sizeof path, "%s/notice", task->state_dir) == 0)
+		notice_fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+	if (notice_fd >= 0 && str_format(line, sizeof line, "%s\n", session) == 0 &&
 	    fd_write_full(notice_fd, line, strlen(line)) < 0)
-		return; /* the record says it too */
+		return true; /* the record says it too */
+	return true;
+}
+
+static void remove_socket(const struct guardian_task *task, const char *session)
+{
+	char path[PATH_MAX];
+
+	if (str_format(path, sizeof path, "%s/%s.sock", task->runtime_dir, session) == 0)
+		unlink(path);
+}
+
+/*
+ * A session that lost its box and its guardian left a socket that nobody listens on. We have the time to
+ * look: our own box is done.
+ */
+static void tidy_orphans(const struct guardian_task *task)
+{
+	DIR *dir = opendir(task->runtime_dir);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char session[SESSION_ID_SIZE];
+
+		if (strlen(entry->d_name) != SESSION_ID_SIZE - 1 + strlen(".sock") ||
+		    !str_has_suffix(entry->d_name, ".sock"))
+			continue;
+		memcpy(session, entry->d_name, SESSION_ID_SIZE - 1);
+		session[SESSION_ID_SIZE - 1] = 0;
+		if (!record_loss(task, session))
+			continue;
+		/* Dead for a while, so one look is enough. */
+		if (limit_sweep(NULL, is_other_session, session) >= 0)
+			remove_socket(task, session);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 static void guard(int pipe_fd, const struct guardian_task *task)
@@ -65,12 +106,11 @@ static void guard(int pipe_fd, const struct guardian_task *task)
 	do
 		n = read(pipe_fd, &word, 1);
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
-		return;
-	if (task->socket_path[0])
-		unlink(task->socket_path);
-	record_loss(task);
-	remove_cgroups(task->session);
+	if (n <= 0 && record_loss(task, task->session)) {
+		remove_cgroups(task->session);
+		remove_socket(task, task->session);
+	}
+	tidy_orphans(task);
 }
 
 static void become_guardian(int pipe_fd, const struct guardian_task *task)

@@ -20,11 +20,10 @@ struct guardian {
 };
 
 struct guardian_task {
-	const char
-		*session; /* borrowed until guardian_start() returns; the guardian has its own copy by fork */
-	const char *session_path; /* STATE/sessions/ID */
-	const char *socket_path;  /* control socket, "" for none */
-	const char *notice_path;  /* STATE/notice: what the next run shall say */
+	/* All borrowed until guardian_start() returns; the guardian has its own copy by fork. */
+	const char *session;
+	const char *state_dir;      /* sessions/ID is below it, and `notice`: what the next run shall say */
+	const char *runtime_dir;    /* ID.sock is below it */
 };
 
 /* Forks the guardian. It holds no fd of the box but the pipe's read end and ignores every signal that can be.

@@ -68,7 +68,8 @@ struct box {
 	struct loop loop;
 	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
 	struct watch *watch;
-	struct processes processes;          /* who exec'd, until they end */
+	struct watch_options watch_options; /* filled once the jail stands */
+	struct processes processes; /* who exec'd, until they end */
 	int signal_fd, listen_fd;
 	struct command *commands[BOX_COMMANDS_MAX];
 	uint32_t next_command;
@@ -93,7 +94,7 @@ struct box {
 	uint32_t missing; /* walls that the policy lets be missing */
 	enum ended ended;
 	bool init_is_gone;
-	bool is_interrupted;                 /* a signal came while only output was left to deliver */
+	bool is_interrupted;	    /* a signal came while only output was left to deliver */
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
 	int failure_errno;
@@ -131,6 +132,8 @@ int events_command_end(struct box *box, const struct command *command) MUST_USE;
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 int serve(struct box *box) MUST_USE;
 int serve_start(struct box *box) MUST_USE;
+int control_bind(
+	struct box *box) MUST_USE; /* makes the socket; clients that come early wait in its backlog */
 int control_start(struct box *box) MUST_USE;
 void control_close(struct box *box);
 void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
@@ -141,8 +144,8 @@ void control_command_ended(struct box *box, struct command *command);
 int report_write(const struct box *box, int status, struct err *err) MUST_USE;
 
 /*
- * Opens the directory that the report goes to, before the sandbox lives: what is inside could put a link in its place.
- * -EXDEV where such a link leads out of the project already.
+ * Opens the directory that the report goes to, before the sandbox lives: what is inside could put a link in
+ * its place. -EXDEV where such a link leads out of the project already.
  */
 int report_prepare(struct box *box) MUST_USE;
 void summary_print(const struct box *box);

@@ -75,7 +75,7 @@ def test_stdout_and_stderr_keep_their_order(sandbox):
 
 def test_streams_are_not_mixed(sandbox):
     done = sandbox.run(["sh", "-c", "echo out; echo err >&2"])
-    assert done.out == "out\n" and "err\n" in done.err and "out" not in done.err
+    assert done.out == "out\n" and "err\n" in done.err and "out\n" not in done.err
 
 
 def test_100_megabytes_through_stdout(sandbox):
