@@ -7,8 +7,8 @@
 
 static int refuse(const struct jail_mount *mount, struct err *err, const char *why)
 {
-	return err_set(err, ERR_INTERNAL, EINVAL, "spec", "mount %s (%s): %s", mount->target ? mount->target : "?",
-		       mount->rule ? mount->rule : "?", why);
+	return err_set(err, ERR_INTERNAL, EINVAL, "spec", "mount %s (%s): %s",
+		       mount->target ? mount->target : "?", mount->rule ? mount->rule : "?", why);
 }
 
 static bool is_normal(const char *path)
@@ -50,10 +50,11 @@ static bool can_have_children(enum jail_mount_kind kind)
 }
 
 /*
- * Whether another target is a directory above this one. Every pair is asked at every start, so the answer is nearly
- * always found by one byte.
+ * Whether another target is a directory above this one. Every pair is asked at every start, so the answer is
+ * nearly always found by one byte.
  */
-static bool is_inside(const struct jail_mount *mount, size_t length, const struct jail_mount *other, size_t other_length)
+static bool is_inside(const struct jail_mount *mount, size_t length, const struct jail_mount *other,
+		      size_t other_length)
 {
 	return other_length < length && mount->target[other_length] == '/' &&
 	       memcmp(mount->target, other->target, other_length) == 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one run leaves behind for the next, and the ways around a protected name in a written tree (F1, F2, F7, F16, F22)."""
+"""What a run leaves for the next one, and ways around a protected name in a written tree (F1, F2, F7, F16, F22)."""
 import pytest
 
 
