@@ -164,6 +164,17 @@ static int open_init(const char *path)
 	return fd < 0 ? fd : fd_move_above(fd, INIT_WIRE_FD + 1);
 }
 
+/* As whom, and to which sockets, the supervisor will connect. */
+static void prepare_watch(struct box *box, const struct jail_spec *spec)
+{
+	struct watch_options *options = &box->watch_options;
+
+	options->network_is_empty = !spec->share_network;
+	options->uid = spec->host_uid;
+	options->gid = spec->host_gid;
+	private_devices_find(box->init.pid, spec->mounts, spec->mount_count, options);
+}
+
 static int start_jail(struct box *box, int init_wire_fd)
 {
 	cleanup_fd int init_fd = open_init(box->request->init_path);
@@ -221,12 +232,8 @@ static int start_jail(struct box *box, int init_wire_fd)
 		box_stage(box, "jail");
 		note_jail_stages(box);
 	}
-	if (r == 0) {
-		box->watch_options.network_is_empty = !spec.share_network;
-		box->watch_options.uid = spec.run_as_root ? spec.host_uid : geteuid();
-		box->watch_options.gid = spec.run_as_root ? spec.host_gid : getegid();
-		private_devices_find(box->init.pid, spec.mounts, spec.mount_count, &box->watch_options);
-	}
+	if (r == 0)
+		prepare_watch(box, &spec);
 	plan_free(plan);
 	return r;
 }

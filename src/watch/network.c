@@ -3,12 +3,15 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "os/pidref.h"
 
@@ -17,17 +20,20 @@
 #endif
 
 /*
- * Theory of operation. The address lies in memory that another thread of the caller can rewrite once we have
- * looked, so nothing may rest on what we saw. It does not: in the empty network namespace only loopback exists,
- * and whatever address stands there when the kernel reads it again, there is no route to anything else (ENETUNREACH
- * by topology); unix sockets reach what the mounts show. The early refusal gives the caller a prompt errno
- * and us an exact record. Where the host's network is shared (level full), nothing is refused, only written down.
+ * Theory of operation. The address of bind and sendto lies in memory that another thread of the caller can rewrite
+ * once we have looked, so nothing may rest on what we saw. It does not: in the empty network namespace only loopback
+ * exists, and whatever address stands there when the kernel reads it again, there is no route to anything else
+ * (ENETUNREACH by topology). No unix socket of a type that sends to a path can be made (tools/seccomp/base.table), and
+ * bind() only makes new ones. connect() is made from our copy (connect.c). The early refusal gives the caller a prompt
+ * errno and us an exact record. Where the host's network is shared (level full), addresses of the internet are not
+ * refused, only written down.
  */
 
 union address {
 	struct sockaddr any;
 	struct sockaddr_in inet;
 	struct sockaddr_in6 inet6;
+	struct sockaddr_un local;
 	struct sockaddr_storage storage;
 };
 
@@ -154,31 +160,66 @@ static int find_address(int number, const char **ret_operation)
 	return -1;
 }
 
+/* What the kernel says about the pointer and the size, before it looks inside. */
+static int copy_address(struct remote *remote, const __u64 *args, union address *address, socklen_t *ret_size)
+{
+	int length = (int)args[1];
+	int r;
+
+	if (length < 0 || length > (int)sizeof *address)
+		return EINVAL;
+	r = length ? remote_read(remote, args[0], address, (size_t)length) : 0;
+	*ret_size = (socklen_t)length;
+	return -r;
+}
+
 enum network_verdict network_judge(struct remote *remote, const struct seccomp_notif *request, bool network_is_empty,
-				   struct watch_network *ret_event)
+				   struct watch_network *ret_event, struct connect_address *ret_address)
 {
 	struct watch_network event = { .pid = (pid_t)request->pid };
-	int at = find_address(request->data.nr, &event.operation), length;
-	enum network_verdict verdict;
+	int at = find_address(request->data.nr, &event.operation);
+	enum network_verdict verdict = NETWORK_SILENT;
 	union address address = { 0 };
+	socklen_t size = 0;
 
 	if (at < 0) {
 		verdict = judge_listen(request, &event);
 		*ret_event = event;
 		return verdict;
 	}
-	length = (int)request->data.args[at + 1];
-	if (!request->data.args[at] || length < (int)sizeof(sa_family_t))
+	if (at == 4 && !request->data.args[at])
 		return NETWORK_SILENT;
-	if (length > (int)sizeof address)
-		length = sizeof address;
-	if (remote_read(remote, request->data.args[at], &address, (size_t)length) < 0) {
+	event.errnum = copy_address(remote, request->data.args + at, &address, &size);
+	if (event.errnum && event.errnum != EINVAL) {
 		/* The kernel says EFAULT where memory is missing; where only we may not look, topology holds. */
 		event.family = "unknown";
 		verdict = NETWORK_REPORT;
-	} else {
-		verdict = judge_address(&address, (socklen_t)length, network_is_empty, &event);
+	} else if (!event.errnum && size >= sizeof(sa_family_t)) {
+		verdict = judge_address(&address, size, network_is_empty, &event);
 	}
+	ret_address->storage = address.storage;
+	ret_address->size = size;
 	*ret_event = event;
 	return verdict;
+}
+
+void network_refuse_unix(const struct connect_address *address, int errnum, struct watch_network *event)
+{
+	size_t offset = offsetof(struct sockaddr_un, sun_path), size = address->size;
+	const char *path = (const char *)&address->storage + offset;
+	struct buf text;
+
+	event->family = "unknown";
+	event->is_refused = true;
+	event->errnum = errnum;
+	if (address->any.sa_family != AF_UNIX || size <= offset)
+		return;
+	event->family = "unix";
+	size -= offset;
+	buf_init_fixed(&text, event->address, sizeof event->address);
+	/* An abstract name starts with a NUL, and may have more of them. */
+	if (!path[0])
+		buf_put_char(&text, '@');
+	buf_put_escaped(&text, path + !path[0], path[0] ? strnlen(path, size) : size - 1, sizeof event->address - 8);
+	(void)buf_text(&text);
 }

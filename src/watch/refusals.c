@@ -50,7 +50,7 @@ static const struct watch_refused_call refused_calls[] = {
 	CALL(chmod, EPERM), CALL(creat, EPERM), CALL(open, EPERM), CALL(mknod, EPERM),
 #endif
 	/* terminals: TIOCSTI and its like; sockets: families without a use inside */
-	CALL(ioctl, EPERM), CALL(socket, EAFNOSUPPORT),
+	CALL(ioctl, EPERM), CALL(socket, EAFNOSUPPORT), CALL(socketpair, EPROTONOSUPPORT),
 };
 
 const struct watch_refused_call *watch_refused_call_find(int number)

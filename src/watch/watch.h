@@ -3,10 +3,10 @@
 
 /*
  * The seccomp-notify supervisor of atoll-box. It answers three kinds of notification:
- * refused calls (answered with their errno, reported), network calls (reported; in the empty network
- * namespace the topology refuses them by itself) and execs (reported, then continued). No decision
+ * refused calls (answered with their errno, reported), network calls (reported; connect is made on the caller's
+ * behalf, connect.c) and execs (reported, then continued). No decision
  * here rests on memory that the sandbox can change: what is continued is harmless by topology or
- * mounts, and what is refused is refused by number.
+ * mounts, what is refused is refused by number, and what is connected is a copy.
  */
 
 #include <stdbool.h>
@@ -20,6 +20,8 @@
 enum {
 	WATCH_ARGV_MAX = 256,        /* arguments kept of one exec; more are counted */
 	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
+	WATCH_DEVICES_MAX = 64,
+	WATCH_WAITING_MAX = 64,      /* connects that wait at one time; the next is EAGAIN */
 };
 
 struct watch_exec {
@@ -54,17 +56,26 @@ struct watch_handlers {
 	void *context;
 };
 
+struct watch_options {
+	bool network_is_empty;       /* connects beyond loopback are refused with ENETUNREACH */
+	uid_t uid;                   /* the sandbox's, as seen from here: connections are made as these */
+	gid_t gid;
+	/* st_dev of the file systems that were made for this sandbox: unix sockets elsewhere are the host's. */
+	dev_t private_devices[WATCH_DEVICES_MAX];
+	size_t private_device_count; /* 0: no unix socket with a path can be connected */
+};
+
 struct watch;
 
 /*
  * Takes listener_fd (SECCOMP_IOCTL_NOTIF_*), also on failure; sets the sync wake-up flag where the kernel has it.
- * network_is_empty: connects beyond loopback are refused with ENETUNREACH.
+ * Copies options and handlers.
  */
-int watch_new(struct watch **ret_watch, int listener_fd, bool network_is_empty, const struct watch_handlers *handlers,
-	      struct err *err) MUST_USE;
+int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_options *options,
+	      const struct watch_handlers *handlers, struct err *err) MUST_USE;
 void watch_free(struct watch *watch);
 
-/* For epoll (borrowed). */
+/* For epoll (borrowed): an epoll fd itself, over the listener and a timer. */
 int watch_fd(const struct watch *watch);
 
 /*

@@ -124,15 +124,24 @@ const struct watch_handlers seen_handlers = {
 	.on_exec = see_exec, .on_refusal = see_refusal, .on_network = see_network,
 };
 
+struct watch_options guest_options;
+
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served)
 {
 	struct watch_handlers handlers = seen_handlers;
+	struct watch_options options = guest_options;
 	struct watch *watch;
 	int status, r = 0;
 
+	options.network_is_empty = network_is_empty;
+	if (!options.uid && !options.gid) {
+		options.uid = geteuid();
+		options.gid = getegid();
+	}
+
 	handlers.context = seen;
 	*ret_served = 0;
-	assert_int_equal(watch_new(&watch, guest->listener_fd, network_is_empty, &handlers, NULL), 0);
+	assert_int_equal(watch_new(&watch, guest->listener_fd, &options, &handlers, NULL), 0);
 	close(guest->start_fd);
 	/* A watch that blocks, or a caller left without an answer, ends the test here. */
 	alarm(60);

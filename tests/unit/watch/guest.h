@@ -37,6 +37,9 @@ struct guest guest_start(const int *calls, size_t count, int (*run)(void *argume
 
 extern const struct watch_handlers seen_handlers;
 
+/* For the next guests; no ids: those of the test. */
+extern struct watch_options guest_options;
+
 /* Supervises until the child has ended. Its wait status; *ret_served is the last negative of watch_serve, or 0. */
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served);
 

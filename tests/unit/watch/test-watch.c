@@ -201,13 +201,14 @@ static void test_caller_killed_while_it_waits_for_the_answer(void **state)
 static void test_caller_killed_before_it_is_served(void **state)
 {
 	struct watch_handlers handlers = seen_handlers;
+	struct watch_options options = { .network_is_empty = true };
 	struct guest guest = guest_start(exec_calls, 2, run_true, NULL);
 	struct pollfd polled = { .fd = guest.listener_fd, .events = POLLIN };
 	struct seen seen = { 0 };
 	struct watch *watch;
 
 	handlers.context = &seen;
-	assert_int_equal(watch_new(&watch, guest.listener_fd, true, &handlers, NULL), 0);
+	assert_int_equal(watch_new(&watch, guest.listener_fd, &options, &handlers, NULL), 0);
 	assert_int_equal(watch_serve(watch, 4), 0);
 	close(guest.start_fd);
 	assert_int_equal(poll(&polled, 1, 10000), 1);

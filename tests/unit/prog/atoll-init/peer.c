@@ -91,9 +91,10 @@ struct peer *peer_start(void)
 	struct peer *peer = peer_launch("strict", false);
 	struct message message = peer_expect(peer, INIT_READY, 0);
 	struct watch_handlers handlers = { see_exec, see_refusal, see_network, peer };
+	struct watch_options options = { .network_is_empty = true, .uid = geteuid(), .gid = getegid() };
 
 	assert_true(message.fd >= 0);
-	assert_int_equal(watch_new(&peer->watch, message.fd, true, &handlers, NULL), 0);
+	assert_int_equal(watch_new(&peer->watch, message.fd, &options, &handlers, NULL), 0);
 	return peer;
 }
 
