@@ -117,7 +117,8 @@ print("all works")
     assert "all works" in done.out, done
 
 
-def test_a_hosts_socket_in_the_project_is_no_way_out(sandbox):
+@pytest.mark.parametrize("level", ["high", "full"])
+def test_a_hosts_socket_in_the_project_is_no_way_out(sandbox, level):
     """I1, I2, I5: a bind mount carries connect(); the host's daemon may listen right in the project."""
     heard = []
     server = socket.socket(socket.AF_UNIX)
@@ -127,10 +128,50 @@ def test_a_hosts_socket_in_the_project_is_no_way_out(sandbox):
     server.listen()
     threading.Thread(target=lambda: heard.append(server.accept()), daemon=True).start()
     script = ["python3", "-c", "import socket\nsocket.socket(socket.AF_UNIX).connect('daemon.sock')"]
-    done = sandbox.run(script)
+    done = sandbox.run(script, trust=level)
     assert done.code != 0 and not heard, (done, heard)
     assert sandbox.run_outside(script).code == 0
     server.close()
+
+
+SWAP = """
+import ctypes, mmap, os, socket, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+memory = mmap.mmap(-1, 4096)
+place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+local = struct.pack("=H14s", socket.AF_UNIX, b"daemon.sock")
+inet = struct.pack("=HH4s8s", socket.AF_INET, 0x900, bytes([127, 0, 0, 1]), bytes(8))
+if os.fork() == 0:
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        memory[:16] = local
+        memory[:16] = inet
+    os._exit(0)
+client = socket.socket(socket.AF_UNIX)
+client.setblocking(False)
+until = time.monotonic() + 2
+while time.monotonic() < until:
+    if libc.connect(client.fileno(), ctypes.c_void_p(place), 16) == 0:
+        print("connected")
+        break
+"""
+
+
+@pytest.mark.parametrize("level", ["high", "full"])
+def test_an_address_that_is_swapped_after_the_look_is_no_way_out(sandbox, level):
+    """I1, I2, I5: judged as an address of loopback, a path when the kernel reads it."""
+    with socket.socket(socket.AF_UNIX) as server:
+        path = sandbox.project / "daemon.sock"
+        server.bind(str(path))
+        path.chmod(0o777)
+        server.listen(64)
+        server.setblocking(False)
+        done = sandbox.run(["python3", "-c", SWAP], trust=level)
+        assert done.code == 0 and "connected" not in done.out, done
+        with pytest.raises(BlockingIOError):
+            server.accept()
+        assert "connected" in sandbox.run_outside(["/usr/bin/python3", "-c", SWAP]).out
+        server.accept()[0].close()
 
 
 def test_descriptors_do_not_cross_through_a_socket_of_the_project(sandbox):

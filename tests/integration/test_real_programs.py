@@ -302,3 +302,33 @@ def test_usual_places_look_usual(sandbox):
     getconf PAGESIZE; head -c 4 /dev/urandom | wc -c; echo x >/dev/null; mount | wc -l
     """)
     works(done, "tmp=0", sandbox.home.name)
+
+
+# --- Servers on unix sockets. ---
+
+UNIX_SERVERS = """
+import asyncio, multiprocessing, os, socket, struct, tempfile, threading, time
+place = tempfile.mkdtemp()
+with multiprocessing.Manager() as manager:
+    shared = manager.list(); shared.append("managed"); print(list(shared)[0])
+
+async def main():
+    async def echo(reader, writer):
+        credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        assert struct.unpack("iII", credentials)[1:] == (os.getuid(), os.getgid())
+        writer.write(await reader.readexactly(6)); await writer.drain(); writer.close()
+    await asyncio.start_unix_server(echo, place + "/echo")
+    reader, writer = await asyncio.open_unix_connection(place + "/echo")
+    writer.write(b"echoed"); print((await reader.read()).decode())
+
+asyncio.run(main())
+server = socket.socket(socket.AF_UNIX); server.bind(place + "/full"); server.listen(0)
+threading.Thread(target=lambda: (time.sleep(0.3), [server.accept() for _ in range(4)]), daemon=True).start()
+for _ in range(4):
+    socket.socket(socket.AF_UNIX).connect(place + "/full")
+print("waited")
+"""
+
+
+def test_servers_on_unix_sockets(sandbox):
+    works(sandbox.run(["/usr/bin/python3", "-c", UNIX_SERVERS]), "managed", "echoed", "waited")
