@@ -33,3 +33,6 @@ struct waiting_call *waiting_next(struct waiting *waiting, size_t *position);
 /* After a try: the call stays with a longer delay, or is forgotten (then *position names the next one). */
 void waiting_keep(struct waiting_call *call);
 void waiting_drop(struct waiting *waiting, size_t *position);
+
+/* Whether the thread has caught a signal that its handler waits to see: then its call ends with EINTR. */
+bool waiting_is_interrupted(const struct waiting_call *call);

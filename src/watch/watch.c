@@ -229,10 +229,11 @@ static int serve_connect(struct watch *watch, const struct connect_address *addr
 static int retry_connect(struct watch *watch, struct waiting_call *waiting, size_t *position)
 {
 	struct connect_call call = waiting->call;
-	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = ESRCH };
+	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = EINTR };
 
-	/* Killed, or interrupted by a signal: then it has its EINTR, or asks again. */
-	if (ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) == 0)
+	/* Killed, or interrupted by a signal before Linux 6.0: then it has its EINTR, or asks again. */
+	if (!waiting_is_interrupted(waiting) &&
+	    ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) == 0)
 		connect_try(&call, watch->listener_fd, &watch->options, &result);
 	if (result.outcome == CONNECT_WAITS && clock_monotonic_ns() < waiting->deadline_ns) {
 		waiting_keep(waiting);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -394,6 +395,32 @@ static void test_caller_waits_for_a_full_backlog(void **state)
 	listen(server, 64);
 }
 
+static void on_alarm(int number)
+{
+}
+
+static int run_interrupted(void *argument)
+{
+	struct sockaddr_un address = name_of(path);
+	struct sigaction caught = { .sa_handler = on_alarm };
+
+	while (connect(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), (void *)&address, sizeof address) == 0)
+		;
+	sigaction(SIGALRM, &caught, NULL);
+	ualarm(100000, 0);
+	return connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&address, sizeof address) < 0 ? errno : 0;
+}
+
+static void test_signal_interrupts_who_waits(void **state)
+{
+	struct seen seen = { 0 };
+
+	listen(server, 1);
+	assert_int_equal(guest_run(calls, 1, run_interrupted, NULL, &seen), EINTR);
+	count_accepted();
+	listen(server, 64);
+}
+
 static int run_tcp(void *argument)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -480,6 +507,7 @@ int main(void)
 		cmocka_unit_test_setup(test_swapping_address_and_socket_leads_nowhere, begin_foreign),
 		cmocka_unit_test_setup(test_supervisor_does_not_block_with_its_caller, begin),
 		cmocka_unit_test_setup(test_caller_waits_for_a_full_backlog, begin),
+		cmocka_unit_test_setup(test_signal_interrupts_who_waits, begin),
 		cmocka_unit_test_setup(test_tcp_over_loopback, begin),
 		cmocka_unit_test_setup(test_peer_sees_the_sandboxs_ids, begin),
 		cmocka_unit_test_setup(test_ids_of_the_sandbox_decide, begin),
