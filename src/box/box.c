@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/str.h"
 #include "box/state.h"
@@ -67,8 +68,10 @@ void box_end(struct box *box, enum ended why)
 	/* The cgroup first: it also reaches what hides from us. PID 1 takes its whole namespace with it. */
 	if (box->limits && limit_group_kill(box->limits) < 0)
 		box->killed_by_namespace = true; /* the rlimit backend has nothing to kill with */
-	if (box->init.fd >= 0 && !box->init_is_gone && pidref_signal(&box->init, SIGKILL) < 0)
-		return; /* it is dead already, and its pidfd says so */
+	/* It is dead already, or it cannot be killed: then it goes when the wire does. */
+	if (box->init.fd >= 0 && !box->init_is_gone && pidref_signal(&box->init, SIGKILL) < 0 &&
+	    shutdown(box->wire_fd, SHUT_RDWR) < 0)
+		return;
 }
 
 static int run(struct box *box)

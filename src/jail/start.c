@@ -204,8 +204,9 @@ static void reap(const struct pidref *child)
 {
 	siginfo_t info;
 
-	/* It may be gone already; waiting settles both cases. */
-	(void)!pidref_signal(child, SIGKILL);
+	/* It may be gone already; waiting settles both cases. Not reaped yet, so its number is its own. */
+	if (pidref_signal(child, SIGKILL) < 0)
+		(void)!kill(child->pid, SIGKILL);
 	(void)!pidref_wait(child, WEXITED, &info, NULL);
 }
 

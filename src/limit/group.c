@@ -90,7 +90,7 @@ int group_rmdir(const char *path, uint64_t deadline_ns)
 		if (rmdir(path) == 0 || errno == ENOENT)
 			return 0;
 		error = -errno;
-		if (error != -EBUSY && error != -ENOTEMPTY)
+		if (error == -EACCES || error == -EPERM || error == -EROFS || error == -ENOTDIR)
 			return error;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return error;

@@ -80,7 +80,8 @@ int clone_user_namespace(const struct clone_ids *ids)
 		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)pid);
 	if (r == 0)
 		r = fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
-	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && r >= 0)
+	/* Not reaped yet, so its number is its own: better a second way to kill it than to wait for ever. */
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && kill(pid, SIGKILL) < 0 && r >= 0)
 		r = -errno;
 	while (waitid((idtype_t)3 /* P_PIDFD */, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
 		;

@@ -78,7 +78,11 @@ def walls(report):
 def is_weaker(now, wanted):
     """A wall is gone that the policy (its degrade list) does not let go, or that the report does not name."""
     gone = {key for key in wanted if now.get(key) != wanted[key] and key != "missing"}
-    return any(key not in "".join(now["missing"]).replace("-", "_") for key in gone)
+    named = "".join(now["missing"]).replace("-", "_").replace("pids", "processes")
+    now_limits, limits = now.get("limits", {}), wanted.get("limits", {})
+    if "limits" in gone and all(key in named for key in limits if now_limits.get(key) != limits[key]):
+        gone.discard("limits")
+    return any(key not in named for key in gone)
 
 
 def kill_what_is_left(sandbox):

@@ -328,6 +328,9 @@ int commands_reap(struct init *init)
 	for (int i = 0; r == 0 && i < REAPED_AT_ONCE; i++) {
 		pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage);
 
+		/* A child that cannot be reaped would never be reported: then the end of all is better. */
+		if (pid < 0 && errno != ECHILD)
+			return -errno;
 		if (pid <= 0)
 			return 0;
 		if (WIFSTOPPED(status))
