@@ -347,13 +347,20 @@ static int check_commands(struct box *box, uint64_t now_ns)
 	return 0;
 }
 
+static bool must_supervise(const struct box *box, uint64_t now_ns)
+{
+	return limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED &&
+	       now_ns - box->looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
+}
+
 static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	enum clock_hit hit;
 	int r;
 
-	if (clocks_must_look(&box->clocks, now_ns)) {
+	if (clocks_must_look(&box->clocks, now_ns) || must_supervise(box, now_ns)) {
+		box->looked_ns = now_ns;
 		box_read_usage(box);
 		clocks_saw(&box->clocks, now_ns, box->usage.cpu_ns, moved_bytes(box));
 		r = check_limits(box);

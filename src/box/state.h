@@ -88,6 +88,7 @@ struct box {
 	bool killed_by_namespace; /* no cgroup could kill: the end of PID 1 did */
 	unsigned terms;		  /* SIGTERM received: the second one ends */
 
+	uint64_t looked_ns;                  /* when usage was last read where memory is supervised */
 	uint64_t flushed_ns; /* when the log was last written */
 	uint64_t stop_ns;    /* CONTROL_STOP: when patience ends; UINT64_MAX: nobody asked */
 

@@ -236,6 +236,19 @@ static enum outcome try_home(const struct attempt *attempt, const struct targets
 }
 
 /* F30: policy, state, log, control sockets of the sandbox itself. */
+/* Whether a directory holds a control socket: root's run-time directory has the name of the sandbox's own /run/atoll. */
+static bool has_socket(int fd)
+{
+	char entries[4096];
+	long size;
+
+	while ((size = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
+		for (long i = 0; i + 5 < size; i++)
+			if (memcmp(entries + i, ".sock", 6) == 0)
+				return true;
+	return false;
+}
+
 static enum outcome try_own_files(const struct attempt *attempt, const struct targets *targets, struct note *note)
 {
 	const char *directory = attempt->number ? targets->control : targets->state;
@@ -244,7 +257,7 @@ static enum outcome try_own_files(const struct attempt *attempt, const struct ta
 	if (!directory)
 		return outcome_no_target(note, attempt->number ? "--control" : "--state");
 	fd = raw_open(directory, O_RDONLY | O_DIRECTORY, 0);
-	if (fd >= 0)
+	if (fd >= 0 && (!attempt->number || has_socket(fd)))
 		return outcome(note, OUTCOME_BROKE, "visible");
 	if (syscall(SYS_mkdirat, AT_FDCWD, joined(directory, "/atolltest-planted"), 0700) == 0)
 		return outcome(note, OUTCOME_BROKE, "writable");

@@ -139,6 +139,9 @@ static enum outcome try_speculation(const struct attempt *attempt, const struct 
 			return outcome(note, OUTCOME_BROKE, "was off, could be switched on again");
 		return outcome(note, OUTCOME_HELD, "off for good");
 	}
+	/* A decision, stated in SECURITY.md: it reads within one process only, and its mitigation slows all programs. */
+	if (attempt->number == PR_SPEC_STORE_BYPASS)
+		return outcome(note, OUTCOME_NOT_APPLICABLE, "left on (SECURITY.md)");
 	return outcome(note, OUTCOME_BROKE, "speculation is on");
 }
 
