@@ -215,6 +215,13 @@ static int on_exec(void *context, const struct watch_exec *exec)
 	return r < 0 ? r : processes_follow(&box->processes, exec->pid);
 }
 
+static void port_detail(struct json *json, const void *context)
+{
+	const struct action *action = context;
+
+	json_u64(json, "port", action->port);
+}
+
 static int deny(struct box *box, enum audit_type type, const struct action *action, pid_t pid)
 {
 	struct decision decision = policy_decide(box->policy->policy, action);
@@ -225,6 +232,8 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 		.pid = pid,
 		.subject = action->subject,
 		.subject_size = strlen(action->subject),
+		.write_detail = action->port ? port_detail : NULL,
+		.context = action,
 	};
 	int r = audit_write(&box->audit, &event);
 
@@ -253,8 +262,8 @@ static int on_network(void *context, const struct watch_network *network)
 }
 
 /*
- * Every refused call and every exec is a record, and a loop of them is 10 MB a second: what the sandbox may take of
- * the disk counts for the log that it causes as well.
+ * Every refused call and every exec is a record, and a loop of them is 10 MB a second: what the sandbox may
+ * take of the disk counts for the log that it causes as well.
  */
 static int check_log_size(struct box *box)
 {
@@ -275,8 +284,8 @@ static int serve_watch(void *context, uint32_t events)
 
 	if (r >= 0)
 		r = check_log_size(box);
-	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through any
-	 * more. */
+	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through
+	 * any more. */
 	if (r || events & ~(uint32_t)1)
 		loop_remove(&box->loop, &box->watch_source);
 	return r;

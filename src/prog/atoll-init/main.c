@@ -33,12 +33,17 @@ static const struct frame_rule rules[] = {
 /* Commands start from this: every disposition the default, and init itself blocks everything. */
 static int prepare_signals(struct init *init)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL }, old;
+	/*
+	 * The kernel's own struct, all zero: SIG_DFL. The C library's sigaction() refuses the numbers that it uses
+	 * itself, and callers do hand those down ignored (make does).
+	 */
+	const unsigned long standard[8] = { 0 };
 	sigset_t signals;
 
 	for (int number = 1; number <= 64; number++)
-		if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_DFL)
-			sigaction(number, &action, NULL);
+		if (number != SIGKILL && number != SIGSTOP &&
+		    syscall(SYS_rt_sigaction, number, standard, NULL, 8) < 0)
+			return -errno;
 	sigfillset(&signals);
 	if (sigprocmask(SIG_SETMASK, &signals, NULL) < 0)
 		return -errno;

@@ -14,10 +14,23 @@
 #include "probe.h"
 
 enum way {
-	WAY_OPEN, WAY_OPENAT2, WAY_OLD_OPEN, WAY_RELATIVE, WAY_DOT_DOT, WAY_SLASHES, WAY_SYMLINK, WAY_SYMLINK_CHAIN,
-		WAY_HARD_LINK,
-	WAY_PROC_FD, WAY_DEV_FD, WAY_CHDIR, WAY_HANDLE, WAY_OPEN_TREE,
-	WAY_DIRECTORY, WAY_WRITE, WAY_SYMLINK_WRITE,
+	WAY_OPEN,
+	WAY_OPENAT2,
+	WAY_OLD_OPEN,
+	WAY_RELATIVE,
+	WAY_DOT_DOT,
+	WAY_SLASHES,
+	WAY_SYMLINK,
+	WAY_SYMLINK_CHAIN,
+	WAY_HARD_LINK,
+	WAY_PROC_FD,
+	WAY_DEV_FD,
+	WAY_CHDIR,
+	WAY_HANDLE,
+	WAY_OPEN_TREE,
+	WAY_DIRECTORY,
+	WAY_WRITE,
+	WAY_SYMLINK_WRITE,
 };
 
 static int by_symlink(const struct attempt *attempt, const struct targets *targets, int flags)
@@ -67,7 +80,11 @@ static int by_descriptor(const struct targets *targets, const char *format)
 
 static int by_handle(const struct targets *targets)
 {
-	struct { unsigned size; int type; unsigned char bytes[128]; } handle = { .size = 128 };
+	struct {
+		unsigned size;
+		int type;
+		unsigned char bytes[128];
+	} handle = { .size = 128 };
 	int mount_id, mount_fd;
 
 	if (syscall(SYS_name_to_handle_at, AT_FDCWD, targets->secret, &handle, &mount_id, 0) < 0)
@@ -76,10 +93,16 @@ static int by_handle(const struct targets *targets)
 	return (int)syscall(SYS_open_by_handle_at, mount_fd, &handle, O_RDONLY);
 }
 
-/* A handle does not need a path: the usual file systems have their root at inode 2, and others can be guessed. */
-static enum outcome try_guessed_handle(const struct attempt *attempt, const struct targets *targets, struct note *note)
+/* A handle does not need a path: the usual file systems have their root at inode 2, and others can be
+ * guessed. */
+static enum outcome try_guessed_handle(const struct attempt *attempt, const struct targets *targets,
+				       struct note *note)
 {
-	struct { unsigned size; int type; unsigned words[2]; } handle = { .size = 8, .type = 1, .words = { 2, 0 } };
+	struct {
+		unsigned size;
+		int type;
+		unsigned words[2];
+	} handle = { .size = 8, .type = 1, .words = { 2, 0 } };
 	static const char *const places[] = { "/", "/usr", "/etc", "/tmp" };
 	long fd = -1;
 
@@ -126,7 +149,8 @@ static int by_other_calls(enum way way, const struct targets *targets)
 	case WAY_OPENAT2:
 		return (int)syscall(SYS_openat2, AT_FDCWD, targets->secret, &how, sizeof how);
 	case WAY_OPEN_TREE:
-		snprintf(name, sizeof name, "/proc/self/fd/%ld", syscall(SYS_open_tree, AT_FDCWD, targets->secret, 0));
+		snprintf(name, sizeof name, "/proc/self/fd/%ld",
+			 syscall(SYS_open_tree, AT_FDCWD, targets->secret, 0));
 		return raw_open(name, O_RDONLY, 0);
 	case WAY_CHDIR:
 		snprintf(name, sizeof name, "%s", targets->secret);
@@ -176,7 +200,8 @@ static int open_secret(const struct attempt *attempt, const struct targets *targ
 }
 
 /* The content counts, not the name: a mask shows an empty file. */
-static enum outcome try_secret(const struct attempt *attempt, const struct targets *targets, struct note *note)
+static enum outcome try_secret(const struct attempt *attempt, const struct targets *targets,
+			       struct note *note)
 {
 	char byte;
 	cleanup_fd int fd = FD_NONE;
@@ -191,7 +216,8 @@ static enum outcome try_secret(const struct attempt *attempt, const struct targe
 	return outcome(note, OUTCOME_HELD, "empty");
 }
 
-static enum outcome try_list_hidden(const struct attempt *attempt, const struct targets *targets, struct note *note)
+static enum outcome try_list_hidden(const struct attempt *attempt, const struct targets *targets,
+				    struct note *note)
 {
 	char entries[1024];
 	long size;
@@ -209,7 +235,8 @@ static enum outcome try_list_hidden(const struct attempt *attempt, const struct 
 }
 
 /* What every machine has and no job needs. */
-static enum outcome try_read_system(const struct attempt *attempt, const struct targets *targets, struct note *note)
+static enum outcome try_read_system(const struct attempt *attempt, const struct targets *targets,
+				    struct note *note)
 {
 	char byte;
 	ssize_t size = raw_read_file(attempt->text, &byte, 1);
@@ -236,7 +263,8 @@ static enum outcome try_home(const struct attempt *attempt, const struct targets
 }
 
 /* F30: policy, state, log, control sockets of the sandbox itself. */
-/* Whether a directory holds a control socket: root's run-time directory has the name of the sandbox's own /run/atoll. */
+/* Whether a directory holds a control socket: root's run-time directory has the name of the sandbox's own
+ * /run/atoll. */
 static bool has_socket(int fd)
 {
 	char entries[4096];
@@ -249,7 +277,8 @@ static bool has_socket(int fd)
 	return false;
 }
 
-static enum outcome try_own_files(const struct attempt *attempt, const struct targets *targets, struct note *note)
+static enum outcome try_own_files(const struct attempt *attempt, const struct targets *targets,
+				  struct note *note)
 {
 	const char *directory = attempt->number ? targets->control : targets->state;
 	cleanup_fd int fd = FD_NONE;
@@ -265,7 +294,8 @@ static enum outcome try_own_files(const struct attempt *attempt, const struct ta
 }
 
 /* The files that atoll shows inside must not be the agent's to change. */
-static enum outcome try_write_inside(const struct attempt *attempt, const struct targets *targets, struct note *note)
+static enum outcome try_write_inside(const struct attempt *attempt, const struct targets *targets,
+				     struct note *note)
 {
 	cleanup_fd int fd = raw_open(attempt->text, O_WRONLY | O_APPEND, 0);
 	long removed;
@@ -278,10 +308,22 @@ static enum outcome try_write_inside(const struct attempt *attempt, const struct
 	return outcome_of_call(note, removed, "removed");
 }
 
-#define SECRET(name, what, way) { "secret." name, "F1 F10", "read a secret: " what, try_secret, way, { 0 }, NULL }
-#define SYSTEM(path) { "system" path, "F1", "read " path, try_read_system, 0, { 0 }, path }
-#define HOME(path) { "home" path, "F26", "read ~" path, try_home, 0, { 0 }, path }
-#define INSIDE(path) { "inside" path, "F30", "change " path, try_write_inside, 0, { 0 }, path }
+#define SECRET(name, what, way)                                                                              \
+	{                                                                                                    \
+		"secret." name, "F1 F10", "read a secret: " what, try_secret, way, { 0 }, NULL               \
+	}
+#define SYSTEM(path)                                                                                         \
+	{                                                                                                    \
+		"system" path, "F1", "read " path, try_read_system, 0, { 0 }, path                           \
+	}
+#define HOME(path)                                                                                           \
+	{                                                                                                    \
+		"home" path, "F26", "read ~" path, try_home, 0, { 0 }, path                                  \
+	}
+#define INSIDE(path)                                                                                         \
+	{                                                                                                    \
+		"inside" path, "F30", "change " path, try_write_inside, 0, { 0 }, path                       \
+	}
 
 static const struct attempt attempts[] = {
 	SECRET("open", "openat", WAY_OPEN),
@@ -301,7 +343,13 @@ static const struct attempt attempts[] = {
 	SECRET("directory-fd", "relative to a directory descriptor", WAY_DIRECTORY),
 	SECRET("handle", "by file handle", WAY_HANDLE),
 	SECRET("open_tree", "open_tree", WAY_OPEN_TREE),
-	{ "handle.guessed", "F10", "open a host inode by a guessed file handle", try_guessed_handle, 0, { 0 }, NULL },
+	{ "handle.guessed",
+	  "F10",
+	  "open a host inode by a guessed file handle",
+	  try_guessed_handle,
+	  0,
+	  { 0 },
+	  NULL },
 	{ "hidden.list", "F1", "list a hidden directory", try_list_hidden, 0, { 0 }, NULL },
 	{ "state.reach", "F30", "the state directory of atoll", try_own_files, 0, { 0 }, NULL },
 	{ "control.reach", "F30 N17", "the control sockets of atoll", try_own_files, 1, { 0 }, NULL },

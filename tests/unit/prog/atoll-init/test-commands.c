@@ -203,6 +203,8 @@ static void test_command_starts_clean(void **state)
 	peer_run(*state, &spawn, output, sizeof output);
 	/* 3 is what ls reads. */
 	assert_int_equal(strncmp(output, "0 1 2 3 Sig", 11), 0);
+	if (!strstr(output, "SigIgn:\t0000000000000000\n"))
+		print_error("%s\n", output);
 	assert_non_null(strstr(output, "SigBlk:\t0000000000000000\n"));
 	assert_non_null(strstr(output, "SigIgn:\t0000000000000000\n"));
 	at = strstr(output, "\n0027\n/usr\n");
