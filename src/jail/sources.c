@@ -177,7 +177,10 @@ static int send_one(const struct jail_job *job, struct idmaps *idmaps, const str
 			return tree;
 	}
 	sent = fd_send_message(job->parent_socket, "t", 1, &tree, tree >= 0);
-	return sent == 1 ? 0 : 1;
+	if (sent == 1 || sent == -EPIPE || sent == -ECONNRESET)
+		return sent == 1 ? 0 : 1; /* the child has closed its end: it has an error to tell */
+	return err_set(err, ERR_INTERNAL, (int)-sent, "jail", "cannot hand over %s: %s", mount->source,
+		       err_errno_name((int)-sent));
 }
 
 int sources_send(const struct jail_job *job, struct err *err)
