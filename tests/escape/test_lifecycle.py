@@ -203,7 +203,6 @@ def test_files_made_inside_belong_to_the_owner_of_the_tree(sandbox):
 
 @pytest.mark.only("root")
 def test_root_never_runs_as_the_hosts_root(sandbox):
-    # Not bash: it ignores SIGQUIT until it has become sleep.
     child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
     assert child.stdout.readline() == b"ready\n"
     found = []
