@@ -205,7 +205,7 @@ static int wait_compiler(pid_t pid, struct err *err)
 				       "atoll-policy cannot be waited for: %s", strerror(errno));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) < 125)
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= 125) /* it has said why */
 		return 1;
 	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d",
 		       WIFSIGNALED(status) ? "signal" : "status",
