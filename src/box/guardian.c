@@ -48,7 +48,10 @@ static bool record_loss(const struct guardian_task *task, const char *session)
 
 	if (session_path(task->state_dir, session, "", path, sizeof path) == 0)
 		dir_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dir_fd < 0 || session_load(dir_fd, &record) < 0 || record.is_live)
+	if (dir_fd < 0 || session_load(dir_fd, &record) < 0)
+		return false;
+	/* Our own box is dead whatever its lock says: the kernel may let go of a dying process's files in any order. */
+	if (record.is_live && !str_equal(session, task->session))
 		return false;
 	free(record.ended);
 	record.ended = str_dup("lost");
@@ -106,7 +109,8 @@ static void guard(int pipe_fd, const struct guardian_task *task)
 	do
 		n = read(pipe_fd, &word, 1);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0 && record_loss(task, task->session)) {
+	if (n <= 0) {
+		(void)record_loss(task, task->session);
 		remove_cgroups(task->session);
 		remove_socket(task, task->session);
 	}
