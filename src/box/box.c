@@ -66,8 +66,8 @@ void box_end(struct box *box, enum ended why)
 		return;
 	box->ended = why;
 	/* The cgroup first: it also reaches what hides from us. PID 1 takes its whole namespace with it. */
-	if (box->limits && limit_group_kill(box->limits) < 0)
-		box->killed_by_namespace = true; /* the rlimit backend has nothing to kill with */
+	if (box->limits)
+		(void)!limit_group_kill(box->limits); /* the rlimit backend has nothing to kill with */
 	/* It is dead already, or it cannot be killed: then it goes when the wire does. */
 	if (box->init.fd >= 0 && !box->init_is_gone && pidref_signal(&box->init, SIGKILL) < 0 &&
 	    shutdown(box->wire_fd, SHUT_RDWR) < 0)
@@ -135,14 +135,8 @@ static void name_memory_kill(struct box *box)
 static int finish_log(struct box *box, int status)
 {
 	char head[HASH_HEX_SIZE];
-	int r = 0;
+	int r = box_note_hits(box);
 
-	if (box->usage.oom_kills)
-		r = box_limit_hit(box, "resources.memory",
-				  box->policy->policy->limits[RESOURCE_MEMORY].value);
-	if (r == 0 && box->usage.fork_refusals)
-		r = box_limit_hit(box, "resources.processes",
-				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)

@@ -68,13 +68,6 @@ static void make_cooked(struct console *console)
 	console->is_raw = false;
 }
 
-static int duplicate(int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	return copy < 0 ? -errno : copy;
-}
-
 static int open_input(struct console *console)
 {
 	/* An own description of the terminal, so that non-blocking reads do not become the shell's. */
@@ -82,10 +75,10 @@ static int open_input(struct console *console)
 
 	/* After su the terminal belongs to another user: then a read waits for epoll's word instead. */
 	if (in < 0) {
-		in = duplicate(console->tty_fd);
+		in = fd_duplicate(console->tty_fd);
 		console->input.in_is_shared = true;
 	}
-	out = in < 0 ? in : duplicate(console->master_fd);
+	out = in < 0 ? in : fd_duplicate(console->master_fd);
 
 	if (out < 0) {
 		if (in >= 0)
@@ -98,12 +91,12 @@ static int open_input(struct console *console)
 
 static int open_output(struct console *console)
 {
-	int in = duplicate(console->master_fd);
+	int in = fd_duplicate(console->master_fd);
 	int out = in < 0 ? in : relay_reopen(console->tty_fd, O_WRONLY);
 
 	console->output.out_is_own = out >= 0;
 	if (in >= 0 && out < 0)
-		out = duplicate(console->tty_fd);
+		out = fd_duplicate(console->tty_fd);
 
 	if (out < 0) {
 		if (in >= 0)

@@ -162,6 +162,19 @@ int box_limit_hit(struct box *box, const char *limit, uint64_t value)
 	return audit_write(&box->audit, &event);
 }
 
+int box_note_hits(struct box *box)
+{
+	int r = 0;
+
+	if (box->usage.oom_kills)
+		r = box_limit_hit(box, "resources.memory",
+				  box->policy->policy->limits[RESOURCE_MEMORY].value);
+	if (r == 0 && box->usage.fork_refusals)
+		r = box_limit_hit(box, "resources.processes",
+				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
+	return r;
+}
+
 static void exec_detail(struct json *json, const void *context)
 {
 	const struct watch_exec *event = context;

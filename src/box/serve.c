@@ -278,19 +278,6 @@ static int signal_ready(void *context, uint32_t events)
 	return r < 0 ? r : on_signal(box, (int)info.ssi_signo);
 }
 
-static int check_limits(struct box *box)
-{
-	int r = 0;
-
-	if (box->usage.oom_kills)
-		r = box_limit_hit(box, "resources.memory",
-				  box->policy->policy->limits[RESOURCE_MEMORY].value);
-	if (r == 0 && box->usage.fork_refusals)
-		r = box_limit_hit(box, "resources.processes",
-				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
-	return r;
-}
-
 /* Where no cgroup holds the memory, we do, by looking. */
 static int check_supervised_memory(struct box *box)
 {
@@ -307,7 +294,7 @@ static int limit_ready(void *context, uint32_t events)
 	struct box *box = context;
 
 	box_read_usage(box); /* which also makes the event fd quiet again */
-	return check_limits(box);
+	return box_note_hits(box);
 }
 
 static uint64_t moved_bytes(const struct box *box)
@@ -363,7 +350,7 @@ static int check_clocks(struct box *box)
 		box->looked_ns = now_ns;
 		box_read_usage(box);
 		clocks_saw(&box->clocks, now_ns, box->usage.cpu_ns, moved_bytes(box));
-		r = check_limits(box);
+		r = box_note_hits(box);
 		if (r == 0)
 			r = check_supervised_memory(box);
 		if (r < 0)

@@ -85,7 +85,6 @@ struct box {
 	size_t hit_count;
 	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
-	bool killed_by_namespace; /* no cgroup could kill: the end of PID 1 did */
 	unsigned terms;		  /* SIGTERM received: the second one ends */
 
 	uint64_t looked_ns;                  /* when usage was last read where memory is supervised */
@@ -113,6 +112,9 @@ void box_end(struct box *box, enum ended why);
 
 /* Notes that a limit was hit: once a kind in the report, and a record in the log. */
 int box_limit_hit(struct box *box, const char *limit, uint64_t value) MUST_USE;
+
+/* Notes the kills and refusals that the usage as last read counts. */
+int box_note_hits(struct box *box) MUST_USE;
 
 /* Tells whoever waits on announce_fd that the sandbox lives. */
 int box_announce(struct box *box) MUST_USE;

@@ -7,13 +7,6 @@
 
 #include "os/fd.h"
 
-static int duplicate(int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	return copy < 0 ? -errno : copy;
-}
-
 static int open_output(struct stdio *stdio, struct loop *loop, int which, int user_fd)
 {
 	struct relay *relay = &stdio->relays[which];
@@ -22,7 +15,7 @@ static int open_output(struct stdio *stdio, struct loop *loop, int which, int us
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	stdio->inside[which] = ends[1];
-	copy = duplicate(user_fd);
+	copy = fd_duplicate(user_fd);
 	if (copy < 0) {
 		close(ends[0]);
 		return copy;
@@ -54,14 +47,14 @@ static int relay_input(struct stdio *stdio, struct loop *loop, int user_fd, cons
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	stdio->inside[STDIO_IN] = ends[0];
-	stdio->input_pipe_fd = duplicate(ends[0]);
-	in = duplicate(user_fd);
+	stdio->input_pipe_fd = fd_duplicate(ends[0]);
+	in = fd_duplicate(user_fd);
 	if (in < 0) {
 		close(ends[1]);
 		return in;
 	}
 	if (S_ISREG(st->st_mode))
-		stdio->input_fd = duplicate(user_fd);
+		stdio->input_fd = fd_duplicate(user_fd);
 	relay->out_is_own = true;
 	return relay_open(relay, loop, in, ends[1]);
 }
@@ -73,7 +66,7 @@ static int open_input(struct stdio *stdio, struct loop *loop, int user_fd)
 	if (fstat(user_fd, &st) < 0)
 		return -errno;
 	if (can_pass(&st, user_fd)) {
-		stdio->inside[STDIO_IN] = duplicate(user_fd);
+		stdio->inside[STDIO_IN] = fd_duplicate(user_fd);
 		return stdio->inside[STDIO_IN] < 0 ? stdio->inside[STDIO_IN] : 0;
 	}
 	if (S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode))
@@ -86,7 +79,7 @@ static int open_error(struct stdio *stdio, struct loop *loop, const int fds[STDI
 	/* One pipe for both where the user has one file for both: two would lose the order of the lines. */
 	if (!(which & 1 << STDIO_OUT) || !fd_is_same_file(fds[STDIO_OUT], fds[STDIO_ERR]))
 		return open_output(stdio, loop, STDIO_ERR, fds[STDIO_ERR]);
-	stdio->inside[STDIO_ERR] = duplicate(stdio->inside[STDIO_OUT]);
+	stdio->inside[STDIO_ERR] = fd_duplicate(stdio->inside[STDIO_OUT]);
 	return stdio->inside[STDIO_ERR] < 0 ? stdio->inside[STDIO_ERR] : 0;
 }
 

@@ -208,6 +208,13 @@ int fd_move_above(int fd, int minimum)
 	return moved;
 }
 
+int fd_duplicate(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return copy < 0 ? -errno : copy;
+}
+
 int fd_secure_standard(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {

@@ -41,6 +41,9 @@ int fd_set_cloexec(int fd, bool on) MUST_USE;
 /* Moves fd to a number >= minimum (F_DUPFD_CLOEXEC) and closes the old one. The new number, or -errno. */
 int fd_move_above(int fd, int minimum) MUST_USE;
 
+/* A close-on-exec copy of fd, numbered 3 or above; owned by the caller. */
+int fd_duplicate(int fd) MUST_USE;
+
 /* Points 0, 1, 2 at /dev/null where they are closed, so that later opens never land there. */
 int fd_secure_standard(void) MUST_USE;
 
