@@ -18,9 +18,29 @@ static bool is_normal(const char *path)
 	return path && path_normalise(normal, sizeof normal, path) == 0 && str_equal(normal, path);
 }
 
+static int check_layers(const struct jail_mount *mount, struct err *err)
+{
+	const struct jail_layers *layers = mount->layers;
+
+	if ((mount->kind == JAIL_OVERLAY) != (layers != NULL))
+		return refuse(mount, err, "an overlay, and nothing else, has layers");
+	if (!layers)
+		return 0;
+	if (mount->flags & (JAIL_RDONLY | JAIL_OPTIONAL | JAIL_AGENT_APPEND))
+		return refuse(mount, err, "an overlay is there and can be written");
+	if (layers->count > JAIL_LAYERS_MAX)
+		return refuse(mount, err, "an overlay has too many layers");
+	if (!is_normal(layers->live))
+		return refuse(mount, err, "the live layer is not an absolute, normalised path");
+	for (size_t i = 0; i < layers->count; i++)
+		if (!is_normal(layers->between[i]))
+			return refuse(mount, err, "a layer is not an absolute, normalised path");
+	return 0;
+}
+
 static int check_mount(const struct jail_mount *mount, struct err *err)
 {
-	bool has_source = mount->kind == JAIL_BIND || mount->kind == JAIL_DEVICE;
+	bool has_source = mount->kind == JAIL_BIND || mount->kind == JAIL_DEVICE || mount->kind == JAIL_OVERLAY;
 
 	if ((unsigned)mount->kind >= JAIL_MOUNT_KIND_COUNT)
 		return refuse(mount, err, "no such kind of mount");
@@ -31,22 +51,23 @@ static int check_mount(const struct jail_mount *mount, struct err *err)
 	if (has_source && (!mount->source || mount->source[0] != '/'))
 		return refuse(mount, err, "the source is not an absolute path");
 	if (!has_source && mount->source)
-		return refuse(mount, err, "only binds and devices have a source");
+		return refuse(mount, err, "only binds, overlays and devices have a source");
 	if (mount->kind == JAIL_FILE && !mount->content && mount->content_size)
 		return refuse(mount, err, "a file needs content");
 	if (mount->kind == JAIL_SYMLINK &&
 	    (!mount->content || !mount->content_size || mount->content_size >= PATH_MAX ||
 	     memchr(mount->content, 0, mount->content_size)))
 		return refuse(mount, err, "a link needs a text");
-	if (mount->flags & JAIL_OWNED && mount->kind != JAIL_BIND)
-		return refuse(mount, err, "only binds have an owner");
-	return 0;
+	if (mount->flags & JAIL_OWNED && mount->kind != JAIL_BIND && mount->kind != JAIL_OVERLAY)
+		return refuse(mount, err, "only binds and overlays have an owner");
+	return check_layers(mount, err);
 }
 
 /* What lies inside a file, a link, a device, /proc or a mask cannot be mounted on. */
 static bool can_have_children(enum jail_mount_kind kind)
 {
-	return kind == JAIL_BIND || kind == JAIL_TMPFS || kind == JAIL_DIRECTORY || kind == JAIL_DEV;
+	return kind == JAIL_BIND || kind == JAIL_TMPFS || kind == JAIL_DIRECTORY || kind == JAIL_DEV ||
+	       kind == JAIL_OVERLAY;
 }
 
 /*

@@ -45,13 +45,22 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;
 
 /*
- * run_as_root: the parent makes the tree of every JAIL_BIND and JAIL_DEVICE and sends them in order. 1: the child has
- * gone and has an error to tell. sources.c
+ * run_as_root: the parent makes the tree of every JAIL_BIND and JAIL_DEVICE, and of all that a JAIL_OVERLAY consists
+ * of, and sends them in order. 1: the child has gone and has an error to tell. sources.c
  */
 int sources_send(const struct jail_job *job, struct err *err) MUST_USE;
 
 /* The next of these trees, in the child; -ENOENT where an optional source does not exist. sources.c */
 int source_receive(const struct jail_job *job, struct err *err) MUST_USE;
+
+/*
+ * What a JAIL_OVERLAY consists of, in the order in which the trees are sent: 0 is the host's directory, 1 the live
+ * layer, then those between. *ret_part borrows from mount. False behind the last one. sources.c
+ */
+bool source_part(const struct jail_mount *mount, size_t index, struct jail_mount *ret_part);
+
+/* O_PATH fd of the source, in the caller's own mount namespace; -ENOENT as above. sources.c */
+int source_open(const struct jail_mount *mount, struct err *err) MUST_USE;
 
 /* The detached tree of one JAIL_BIND or JAIL_DEVICE with its attributes; -ENOENT as above. sources.c */
 int source_tree(const struct jail_mount *mount, struct err *err) MUST_USE;

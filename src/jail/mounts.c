@@ -209,6 +209,7 @@ static int (*const kinds[JAIL_MOUNT_KIND_COUNT])(struct root *, const struct jai
 	[JAIL_BIND] = mount_bind,           [JAIL_TMPFS] = mount_tmpfs,     [JAIL_MASK] = mount_mask,
 	[JAIL_FILE] = mount_file,           [JAIL_DIRECTORY] = mount_directory, [JAIL_SYMLINK] = mount_symlink,
 	[JAIL_PROC] = root_mount_proc,           [JAIL_DEV] = root_mount_dev,         [JAIL_DEVICE] = mount_bind,
+	[JAIL_OVERLAY] = root_mount_overlay,
 };
 
 /* ---- the whole ---- */

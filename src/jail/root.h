@@ -68,6 +68,9 @@ int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint6
 /* Covers what target_fd names with nothing: mode 0 and read-only, so that no write succeeds into nowhere. */
 int root_cover(struct root *root, int target_fd) MUST_USE;
 
+/* JAIL_OVERLAY. overlay.c */
+int root_mount_overlay(struct root *root, const struct jail_mount *mount) MUST_USE;
+
 /* JAIL_PROC and JAIL_DEV. */
 int root_mount_proc(struct root *root, const struct jail_mount *mount) MUST_USE;
 int root_mount_dev(struct root *root, const struct jail_mount *mount) MUST_USE;

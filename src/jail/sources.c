@@ -66,8 +66,7 @@ static int open_untrusted(const struct jail_mount *mount)
 	return path_open2(anchor, rest, O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
-/* -ENOENT without an error when the source does not exist and may be missing. */
-static int open_source(const struct jail_mount *mount, struct err *err)
+int source_open(const struct jail_mount *mount, struct err *err)
 {
 	int fd = mount->source_trusted ? open_untrusted(mount) : path_open_anchor(mount->source);
 
@@ -111,7 +110,7 @@ static int take_tree(const struct jail_mount *mount, int source, int idmap_fd, s
 
 int source_tree(const struct jail_mount *mount, struct err *err)
 {
-	cleanup_fd int source = open_source(mount, err);
+	cleanup_fd int source = source_open(mount, err);
 
 	return source < 0 ? source : take_tree(mount, source, FD_NONE, err);
 }
@@ -126,6 +125,28 @@ static void idmaps_done(struct idmaps *idmaps)
 {
 	for (size_t i = 0; i < idmaps->count; i++)
 		close(idmaps->entries[i].fd);
+}
+
+bool source_part(const struct jail_mount *mount, size_t index, struct jail_mount *ret_part)
+{
+	const struct jail_layers *layers = mount->layers;
+	struct jail_mount part = { .kind = JAIL_OVERLAY, .target = mount->target, .rule = mount->rule };
+
+	if (index == 0) {
+		/* The host's own directory: no way leads from the overlay to writing it, and this is one more wall. */
+		part.source = mount->source;
+		part.source_trusted = mount->source_trusted;
+		part.flags = mount->flags | JAIL_RDONLY;
+	} else if (index == 1) {
+		part.source = layers->live;
+	} else if (index - 2 < layers->count) {
+		part.source = layers->between[index - 2];
+		part.flags = JAIL_RDONLY;
+	} else {
+		return false;
+	}
+	*ret_part = part;
+	return true;
 }
 
 static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const struct jail_mount *mount, int source,
@@ -159,7 +180,7 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 /* Makes and sends one tree; a message without an fd says that an optional source is not there. */
 static int send_one(const struct jail_job *job, struct idmaps *idmaps, const struct jail_mount *mount, struct err *err)
 {
-	cleanup_fd int source = open_source(mount, err);
+	cleanup_fd int source = source_open(mount, err);
 	cleanup_fd int tree = FD_NONE;
 	int idmap_fd = FD_NONE;
 	ssize_t sent;
@@ -183,15 +204,29 @@ static int send_one(const struct jail_job *job, struct idmaps *idmaps, const str
 		       err_errno_name((int)-sent));
 }
 
+static int send_parts(const struct jail_job *job, struct idmaps *idmaps, const struct jail_mount *mount,
+		      struct err *err)
+{
+	struct jail_mount part;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && source_part(mount, i, &part); i++)
+		r = send_one(job, idmaps, &part, err);
+	return r;
+}
+
 int sources_send(const struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
 	struct idmaps idmaps = { .count = 0 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
+	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
 		if (spec->mounts[i].kind == JAIL_BIND || spec->mounts[i].kind == JAIL_DEVICE)
 			r = send_one(job, &idmaps, &spec->mounts[i], err);
+		else if (spec->mounts[i].kind == JAIL_OVERLAY)
+			r = send_parts(job, &idmaps, &spec->mounts[i], err);
+	}
 	idmaps_done(&idmaps);
 	return r;
 }

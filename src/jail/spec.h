@@ -25,6 +25,7 @@ enum jail_mount_kind {
 	JAIL_PROC,        /* /proc of the own PID namespace, dangerous entries masked */
 	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm fd stdin stdout stderr */
 	JAIL_DEVICE,      /* one more device node, bound from the host */
+	JAIL_OVERLAY,     /* host directory -> target, copy-on-write: what is written goes into layers->live */
 	JAIL_MOUNT_KIND_COUNT,
 };
 
@@ -36,11 +37,22 @@ enum {
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
 };
 
+/* Sealed layers, and one of whiteouts. Their descriptors make one mount option of at most 256 bytes: fsconfig(2). */
+enum { JAIL_LAYERS_MAX = 66 };
+
+/* What lies on the host directory of a JAIL_OVERLAY; the sandbox must have no way to these but the overlay. */
+struct jail_layers {
+	const char *live;           /* absolute host path of the directory that holds upper and work (host_uid's) */
+	const char *const *between; /* absolute host directories between the two, top first */
+	size_t count;
+};
+
 struct jail_mount {
 	enum jail_mount_kind kind;
 	uint32_t flags;
 	const char *target;       /* absolute, normalised, inside the new root */
-	const char *source;       /* JAIL_BIND, JAIL_DEVICE: absolute host path */
+	const char *source;       /* JAIL_BIND, JAIL_DEVICE, JAIL_OVERLAY: absolute host path */
+	const struct jail_layers *layers; /* JAIL_OVERLAY */
 	/*
 	 * The first bytes of source, up to a component's end, in which links are followed; in what comes behind them
 	 * the sandbox could have planted one, so there a link is an error. 0: links are followed everywhere.

@@ -89,6 +89,20 @@ int path_make_directories(int dir_fd, const char *path, mode_t mode)
 
 static int remove_below(int fd, dev_t device);
 
+/* A directory of our own that says that we may not look into it: overlayfs leaves such (work/work has mode 0). */
+static int open_locked(int dir_fd, const char *name)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	char path[32];
+
+	if (fd < 0)
+		return fd;
+	/* By this name and not by its own, which could be a link by now. */
+	if (str_format(path, sizeof path, "/proc/self/fd/%d", fd) < 0 || chmod(path, 0700) < 0)
+		return -EACCES;
+	return path_open2(fd, ".", O_RDONLY | O_DIRECTORY, 0, 0);
+}
+
 static int remove_entry(int dir_fd, const char *name, dev_t device)
 {
 	cleanup_fd int fd = FD_NONE;
@@ -100,12 +114,16 @@ static int remove_entry(int dir_fd, const char *name, dev_t device)
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	fd = fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd == -EACCES)
+		fd = open_locked(dir_fd, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_dev != device)
 		return -EXDEV;
+	if ((st.st_mode & 0300) != 0300 && fchmod(fd, 0700) < 0)
+		return -errno;
 	r = remove_below(take_fd(&fd), device);
 	if (r < 0)
 		return r;

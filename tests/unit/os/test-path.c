@@ -106,6 +106,10 @@ static void trees_are_removed_and_links_not_followed(void **state)
 	make_file("tree/deep/file");
 	assert_int_equal(symlinkat("../safe", dir_fd, "tree/link"), 0);
 	assert_int_equal(symlinkat("/nonexistent", dir_fd, "tree/dangling"), 0);
+	/* Of mode 0, as overlayfs leaves its work directory behind, and not to be written, as anybody may. */
+	assert_int_equal(mkdirat(dir_fd, "tree/shut", 0700), 0);
+	assert_int_equal(mkdirat(dir_fd, "tree/shut/below", 0500), 0);
+	assert_int_equal(fchmodat(dir_fd, "tree/shut", 0, 0), 0);
 	assert_int_equal(path_remove_tree(dir_fd, "tree"), 0);
 	assert_false(exists("tree"));
 	assert_true(exists("safe/file"));
