@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage/record.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "stage/store.h"
+#include "wire/frame.h"
+
+enum { TREES_FRAME = 56 };
+
+void stage_record_done(struct stage_record *record)
+{
+	for (size_t i = 0; i < record->tree_count; i++)
+		free(record->trees[i].path);
+	free(record->trees);
+	*record = (struct stage_record){ 0 };
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
+static void read_boot_id(char out[STAGE_BOOT_ID_SIZE])
+{
+	cleanup_free char *text = NULL;
+	size_t size;
+
+	out[0] = 0;
+	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 4096, &text, &size) < 0)
+		return;
+	text[strcspn(text, "\n")] = 0;
+	if (str_copy(out, STAGE_BOOT_ID_SIZE, text) < 0)
+		out[0] = 0;
+}
+
+int stage_record_set_start(struct stage_record *record)
+{
+	read_boot_id(record->boot_id);
+	/* The coarse clock is the one that the kernel stamps inodes with: the fine one may be ahead of a ctime to come. */
+	record->started_realtime_ns = now_ns(CLOCK_REALTIME_COARSE);
+	/* What the fine clock is ahead of it is taken off again, so that both numbers mean the same moment. */
+	record->started_boottime_ns =
+		now_ns(CLOCK_BOOTTIME) - (now_ns(CLOCK_REALTIME) - record->started_realtime_ns);
+	return record->started_realtime_ns ? 0 : -EIO;
+}
+
+static bool path_is_valid(const char *path)
+{
+	char normal[PATH_MAX];
+
+	return path && path[0] == '/' && path_normalise(normal, sizeof normal, path) == 0 && str_equal(normal, path);
+}
+
+static int append(struct stage_record *record, const struct stage_tree *tree, const char *path)
+{
+	struct stage_tree *trees;
+
+	if (record->tree_count >= STAGE_TREES_MAX)
+		return -E2BIG;
+	trees = reallocarray(record->trees, record->tree_count + 1, sizeof *trees);
+	if (!trees)
+		return -ENOMEM;
+	record->trees = trees;
+	trees[record->tree_count] = *tree;
+	trees[record->tree_count].path = str_dup(path);
+	if (!trees[record->tree_count].path)
+		return -ENOMEM;
+	return (int)record->tree_count++;
+}
+
+int stage_record_add_tree(struct stage_record *record, int host_fd, const char *path, const struct stage_tree *ids)
+{
+	struct stage_tree tree = *ids;
+	struct stat st;
+
+	if (!path_is_valid(path))
+		return -EINVAL;
+	if (fstat(host_fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	tree.device = st.st_dev;
+	tree.inode = st.st_ino;
+	return append(record, &tree, path);
+}
+
+int stage_record_store(int stage_fd, const struct stage_record *record)
+{
+	struct buf out;
+	int r;
+
+	buf_init(&out, STAGE_RECORD_MAX);
+	frame_begin(&out, TREES_FRAME);
+	frame_put_string(&out, record->session);
+	frame_put_string(&out, record->origin);
+	frame_put_u64(&out, record->started_realtime_ns);
+	frame_put_u64(&out, record->started_boottime_ns);
+	frame_put_string(&out, record->boot_id);
+	frame_put_u32(&out, (uint32_t)record->tree_count);
+	for (size_t i = 0; i < record->tree_count; i++) {
+		const struct stage_tree *tree = &record->trees[i];
+
+		frame_put_string(&out, tree->path);
+		frame_put_u64(&out, tree->device);
+		frame_put_u64(&out, tree->inode);
+		frame_put_u32(&out, tree->owner_uid);
+		frame_put_u32(&out, tree->owner_gid);
+		frame_put_u32(&out, tree->jail_uid);
+		frame_put_u32(&out, tree->jail_gid);
+	}
+	r = frame_end(&out);
+	if (r == 0)
+		r = stage_store_file(stage_fd, STAGE_FILE_TREES, out.bytes, out.size);
+	buf_done(&out);
+	return r;
+}
+
+static int get_text(struct frame *frame, char *out, size_t size)
+{
+	const char *text = frame_get_string(frame);
+
+	return text && str_copy(out, size, text) == 0 ? 0 : -EBADMSG;
+}
+
+static int parse_tree(struct frame *frame, struct stage_record *record)
+{
+	const char *path = frame_get_string(frame);
+	struct stage_tree tree = { 0 };
+	int r;
+
+	tree.device = frame_get_u64(frame);
+	tree.inode = frame_get_u64(frame);
+	tree.owner_uid = frame_get_u32(frame);
+	tree.owner_gid = frame_get_u32(frame);
+	tree.jail_uid = frame_get_u32(frame);
+	tree.jail_gid = frame_get_u32(frame);
+	if (frame->error || !path_is_valid(path))
+		return -EBADMSG;
+	r = append(record, &tree, path);
+	return r < 0 ? r : 0;
+}
+
+static int parse(struct frame *frame, struct stage_record *record)
+{
+	uint32_t count;
+	int r = frame->type == TREES_FRAME ? 0 : -EBADMSG;
+
+	if (r == 0)
+		r = get_text(frame, record->session, sizeof record->session);
+	if (r == 0)
+		r = get_text(frame, record->origin, sizeof record->origin);
+	record->started_realtime_ns = frame_get_u64(frame);
+	record->started_boottime_ns = frame_get_u64(frame);
+	if (r == 0)
+		r = get_text(frame, record->boot_id, sizeof record->boot_id);
+	count = frame_get_u32(frame);
+	if (r == 0 && (!stage_session_is_valid(record->session) || !stage_session_is_valid(record->origin) ||
+		       !count || count > STAGE_TREES_MAX))
+		r = -EBADMSG;
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		r = parse_tree(frame, record);
+	return r < 0 ? r : frame_finish(frame);
+}
+
+int stage_record_parse(void *bytes, size_t size, struct stage_record *ret_record)
+{
+	struct stage_record record = { 0 };
+	struct frame frame;
+	int r = frame_open(&frame, bytes, size);
+
+	if (r == 0)
+		r = parse(&frame, &record);
+	if (r < 0) {
+		stage_record_done(&record);
+		return r;
+	}
+	*ret_record = record;
+	return 0;
+}
+
+int stage_record_load(int stage_fd, struct stage_record *ret_record)
+{
+	cleanup_free char *bytes = NULL;
+	size_t size;
+	int r = stage_load_file(stage_fd, STAGE_FILE_TREES, STAGE_RECORD_MAX, &bytes, &size);
+
+	return r < 0 ? r : stage_record_parse(bytes, size, ret_record);
+}
+
+uint64_t stage_record_start_ns(const struct stage_record *record)
+{
+	uint64_t start = record->started_realtime_ns, realtime, since;
+
+	if (stage_record_is_other_boot(record))
+		return start;
+	since = now_ns(CLOCK_BOOTTIME);
+	if (since < record->started_boottime_ns)
+		return start;
+	since -= record->started_boottime_ns;
+	realtime = now_ns(CLOCK_REALTIME);
+	if (realtime < since)
+		return 0;
+	/* A clock that is slewed takes both along; only a step parts them. */
+	return realtime - since < start ? realtime - since : start;
+}
+
+bool stage_record_is_other_boot(const struct stage_record *record)
+{
+	char now[STAGE_BOOT_ID_SIZE];
+
+	read_boot_id(now);
+	return !*now || !str_equal(now, record->boot_id);
+}
+
+int stage_tree_open(const struct stage_tree *tree, struct err *err)
+{
+	/* The path was real at the start; a link in it now leads elsewhere. */
+	cleanup_fd int fd = path_open2(AT_FDCWD, tree->path, O_RDONLY | O_DIRECTORY, 0,
+				       STAGE_RESOLVE_NO_LINKS);
+	struct stat st;
+
+	if (fd < 0) {
+		err_set(err, ERR_STATE, -fd, "stage", "the staged tree %s cannot be opened: %s", tree->path,
+			err_errno_name(-fd));
+		return fd;
+	}
+	if (fstat(fd, &st) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "stage", "%s: %s", tree->path, err_errno_name(errno));
+	if (st.st_dev != tree->device || st.st_ino != tree->inode) {
+		err_set(err, ERR_STATE, ESTALE, "stage", "%s is another directory than the one that was staged",
+			tree->path);
+		err_hint(err, "move the staged directory back to its place");
+		return -ESTALE;
+	}
+	return take_fd(&fd);
+}
