@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A source is looked at first and opened only when it is a regular file, then looked at again through the descriptor:
+ * between the two the agent may have put a FIFO (on which open blocks) or a device there. After the bytes have been
+ * read, size, mtime and ctime must still be those of before, else the copy is thrown away and made anew.
+ */
+
+#include "stage/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+
+enum {
+	TRIES_MAX = 3,
+	/* Below this a read and a write are faster than what the kernel sets up for copy_file_range. */
+	CHUNK_SIZE = 128 << 10,
+	SET_ID = S_ISUID | S_ISGID,
+};
+
+static int copy_chunks(int from, int to, off_t at, off_t end)
+{
+	static char chunk[CHUNK_SIZE];
+
+	while (at < end) {
+		size_t wanted = end - at < CHUNK_SIZE ? (size_t)(end - at) : CHUNK_SIZE;
+		ssize_t n = pread(from, chunk, wanted, at), put = 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		/* It became shorter; the look afterwards says so. */
+		if (n == 0)
+			return COPY_CHANGED;
+		while (put < n) {
+			ssize_t m = pwrite(to, chunk + put, (size_t)(n - put), at + put);
+
+			if (m < 0 && errno != EINTR)
+				return -errno;
+			put += m > 0 ? m : 0;
+		}
+		at += n;
+	}
+	return 0;
+}
+
+/* Whether the error says that this pair of file systems cannot do it, rather than that it failed. */
+static bool is_unsupported(int error)
+{
+	return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENOTTY ||
+	       error == EBADF || error == EPERM || error == ETXTBSY;
+}
+
+static int copy_range(int from, int to, off_t at, off_t end)
+{
+	while (end - at > CHUNK_SIZE) {
+		off_t in = at, out = at;
+		ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - at), 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && !is_unsupported(errno))
+			return -errno;
+		/* 0 may also be a file system that pretends (procfs and kin): read decides. */
+		if (n <= 0)
+			break;
+		at += n;
+	}
+	return copy_chunks(from, to, at, end);
+}
+
+static int copy_data_parts(int from, int to, off_t size)
+{
+	off_t at = 0;
+
+	while (at < size) {
+		off_t data = lseek(from, at, SEEK_DATA), hole;
+		int r;
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		if (data < 0)
+			return copy_range(from, to, at, size);
+		hole = lseek(from, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		if (data >= size)
+			break;
+		r = copy_range(from, to, data, hole < size ? hole : size);
+		if (r != 0)
+			return r;
+		at = hole;
+	}
+	return ftruncate(to, size) < 0 ? -errno : 0;
+}
+
+static int copy_bytes(int from, int to, const struct stat *st)
+{
+	/* Where there are no clones, asking costs as much as a small file: ask once for each file system in a row. */
+	static dev_t plain_device;
+
+	if (st->st_size == 0)
+		return 0;
+	if (!plain_device || plain_device != st->st_dev) {
+		if (ioctl(to, FICLONE, from) == 0)
+			return 0;
+		if (!is_unsupported(errno))
+			return -errno;
+		plain_device = st->st_dev;
+	}
+	if (st->st_blocks * 512 >= st->st_size)
+		return copy_range(from, to, 0, st->st_size);
+	return copy_data_parts(from, to, st->st_size);
+}
+
+static bool wants_xattr(const struct copy *copy, const char *name)
+{
+	if (copy->kind == COPY_EXACT)
+		return true;
+	return str_has_prefix(name, "user.") && !str_has_prefix(name, "user.overlay.");
+}
+
+static int copy_xattr(const struct copy *copy, int from, int to, const char *name)
+{
+	static char value[XATTR_SIZE_MAX];
+	ssize_t size = fgetxattr(from, name, value, sizeof value);
+
+	/* Gone since it was listed. */
+	if (size < 0)
+		return errno == ENODATA ? 0 : -errno;
+	if (fsetxattr(to, name, value, (size_t)size, 0) == 0)
+		return 0;
+	/* Labels and capabilities belong to whoever may set them; a user's own attributes must not be lost silently. */
+	if (!str_has_prefix(name, "user."))
+		return 0;
+	return -errno;
+}
+
+static int copy_xattrs(const struct copy *copy, int from, int to)
+{
+	static char names[XATTR_LIST_MAX];
+	ssize_t size = flistxattr(from, names, sizeof names);
+
+	if (size < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	for (const char *name = names; name < names + size; name += strlen(name) + 1) {
+		int r = wants_xattr(copy, name) ? copy_xattr(copy, from, to, name) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static mode_t kept_mode(struct copy *copy, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 07777;
+
+	if (copy->kind == COPY_EXACT || !(mode & SET_ID))
+		return mode;
+	copy->lost_set_id = true;
+	return mode & ~(mode_t)SET_ID;
+}
+
+/* fd may be an O_PATH descriptor with its name (for links). The owner comes first: chown clears set-id bits. */
+static int give_owner(const struct copy *copy, int fd, const struct stat *st)
+{
+	uid_t uid = copy->gives_owner ? copy->uid : st->st_uid;
+	gid_t gid = copy->gives_owner ? copy->gid : st->st_gid;
+	struct stat now;
+
+	if (fstatat(fd, "", &now, AT_EMPTY_PATH) < 0)
+		return -errno;
+	if (now.st_uid == uid && now.st_gid == gid)
+		return 0;
+	if (geteuid() == 0)
+		return fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
+	/* A user gives files only to groups that he is in; any other group is not his to keep. */
+	if (now.st_gid != gid && fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) < 0 && errno != EPERM)
+		return -errno;
+	return 0;
+}
+
+static int set_attributes(struct copy *copy, int from, int to, const struct stat *st)
+{
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
+	int r = give_owner(copy, to, st);
+
+	if (r == 0)
+		r = copy_xattrs(copy, from, to);
+	if (r < 0)
+		return r;
+	if (fchmod(to, kept_mode(copy, st)) < 0 || futimens(to, times) < 0)
+		return -errno;
+	return 0;
+}
+
+static int describe(struct copy *copy, int fd, const struct stat *source)
+{
+	struct stat st;
+
+	if (fstatat(fd, "", &st, AT_EMPTY_PATH) < 0)
+		return -errno;
+	identity_of_stat(&st, &copy->made);
+	identity_of_stat(source, &copy->source);
+	return COPY_MADE;
+}
+
+/*
+ * The owner may not be able to read his own file: the agent can chmod it to 0. The right to read is put on for the
+ * moment of the open and taken off again.
+ */
+static int open_unreadable(const struct copy *copy, const struct stat *seen)
+{
+	char link[32];
+	cleanup_fd int path_fd = fd_open_at(copy->from_fd, copy->from, O_PATH | O_NOFOLLOW, 0);
+	struct stat st;
+	int fd;
+
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, &st) < 0 || st.st_ino != seen->st_ino || st.st_dev != seen->st_dev ||
+	    st.st_uid != geteuid() || str_format(link, sizeof link, "/proc/self/fd/%d", path_fd) < 0)
+		return -EACCES;
+	if (chmod(link, (st.st_mode & 07777) | S_IRUSR) < 0)
+		return -errno;
+	fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
+	if (chmod(link, st.st_mode & 07777) < 0 && fd >= 0) {
+		close_fd(&fd);
+		fd = -EACCES;
+	}
+	return fd;
+}
+
+/* An fd of the very file or directory that was looked at, with *st as it is now. -ESTALE: another one by now. */
+static int open_source(const struct copy *copy, struct stat *st)
+{
+	int kind = S_ISDIR(st->st_mode) ? O_DIRECTORY : 0;
+	cleanup_fd int fd = fd_open_at(copy->from_fd, copy->from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | kind, 0);
+	struct stat now;
+
+	if (fd == -EACCES)
+		fd = open_unreadable(copy, st);
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR || fd == -ENXIO ? -ESTALE : fd;
+	if (fstat(fd, &now) < 0)
+		return -errno;
+	if (now.st_ino != st->st_ino || now.st_dev != st->st_dev || (now.st_mode & S_IFMT) != (st->st_mode & S_IFMT))
+		return -ESTALE;
+	*st = now;
+	return take_fd(&fd);
+}
+
+static bool is_unchanged(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	return fstat(fd, &now) == 0 && now.st_size == before->st_size &&
+	       now.st_mtim.tv_sec == before->st_mtim.tv_sec && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec &&
+	       now.st_ctim.tv_sec == before->st_ctim.tv_sec && now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
+static int fill_file(struct copy *copy, int from, int to, const struct stat *st)
+{
+	int r = copy_bytes(from, to, st);
+
+	if (r == 0)
+		r = set_attributes(copy, from, to, st);
+	if (r == 0 && !is_unchanged(from, st))
+		r = COPY_CHANGED;
+	return r == 0 ? describe(copy, to, st) : r;
+}
+
+static int copy_file(struct copy *copy, struct stat *st)
+{
+	cleanup_fd int from = open_source(copy, st), to = FD_NONE;
+	int r;
+
+	if (from < 0)
+		return from == -ESTALE ? COPY_CHANGED : from;
+	/* Nobody else reads what is not complete. */
+	to = fd_open_at(copy->to_fd, copy->to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (to < 0)
+		return to;
+	r = fill_file(copy, from, to, st);
+	if (r != COPY_MADE)
+		unlinkat(copy->to_fd, copy->to, 0);
+	return r;
+}
+
+static int copy_directory(struct copy *copy, struct stat *st)
+{
+	cleanup_fd int from = open_source(copy, st), to = FD_NONE;
+	int r;
+
+	if (from < 0)
+		return from == -ESTALE ? COPY_CHANGED : from;
+	if (mkdirat(copy->to_fd, copy->to, 0700) < 0)
+		return -errno;
+	to = fd_open_at(copy->to_fd, copy->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = to < 0 ? to : set_attributes(copy, from, to, st);
+	if (r == 0)
+		r = describe(copy, to, st);
+	if (r != COPY_MADE)
+		unlinkat(copy->to_fd, copy->to, AT_REMOVEDIR);
+	return r;
+}
+
+static int finish_unopenable(struct copy *copy, const struct stat *st)
+{
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
+	cleanup_fd int to = fd_open_at(copy->to_fd, copy->to, O_PATH | O_NOFOLLOW, 0);
+	int r = to < 0 ? to : give_owner(copy, to, st);
+
+	if (r == 0 && utimensat(copy->to_fd, copy->to, times, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r == 0)
+		r = describe(copy, to, st);
+	if (r != COPY_MADE)
+		unlinkat(copy->to_fd, copy->to, 0);
+	return r;
+}
+
+/* user.* attributes do not exist on links. */
+static int copy_link(struct copy *copy, struct stat *st)
+{
+	char target[PATH_MAX];
+	ssize_t length = readlinkat(copy->from_fd, copy->from, target, sizeof target);
+
+	/* EINVAL: no longer a link. */
+	if (length < 0)
+		return errno == EINVAL || errno == ENOENT ? COPY_CHANGED : -errno;
+	if ((size_t)length >= sizeof target)
+		return -ENAMETOOLONG;
+	target[length] = 0;
+	if (symlinkat(target, copy->to_fd, copy->to) < 0)
+		return -errno;
+	return finish_unopenable(copy, st);
+}
+
+static int copy_whiteout(struct copy *copy, struct stat *st)
+{
+	if (mknodat(copy->to_fd, copy->to, S_IFCHR | (st->st_mode & 07777), 0) < 0)
+		return -errno;
+	return finish_unopenable(copy, st);
+}
+
+static int copy_once(struct copy *copy)
+{
+	struct stat st;
+
+	copy->lost_set_id = false;
+	if (fstatat(copy->from_fd, copy->from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return copy_file(copy, &st);
+	if (S_ISLNK(st.st_mode))
+		return copy_link(copy, &st);
+	if (S_ISDIR(st.st_mode))
+		return copy_directory(copy, &st);
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0) && copy->kind == COPY_EXACT)
+		return copy_whiteout(copy, &st);
+	return COPY_REFUSED;
+}
+
+int copy_entry(struct copy *copy)
+{
+	int r = COPY_CHANGED;
+
+	for (int tries = 0; r == COPY_CHANGED && tries < TRIES_MAX; tries++)
+		r = copy_once(copy);
+	return r;
+}
