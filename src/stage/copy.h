@@ -17,7 +17,7 @@
 enum copy_kind {
 	/* From a layer to the host: set-id bits and user.overlay.* stay behind, user.* comes along, owner as given. */
 	COPY_TO_HOST,
-	/* Exactly as it is, as far as the privilege goes: all xattrs, the owner, set-id bits; whiteouts (char 0:0) too. */
+	/* Exactly as it is, as far as privilege goes: all xattrs, the owner, set-id bits; whiteouts (char 0:0) too. */
 	COPY_EXACT,
 };
 

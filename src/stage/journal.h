@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The journal of one apply or undo (doc/format/stage.md): what shall happen to which path, what was there before, and what
- * was left there. Written and synced before anything on the host is touched; read by recovery, undo and diff.
+ * The journal of one apply or undo (doc/format/stage.md): what shall happen to which path, what was there before, and
+ * what was left there. Written and synced before anything on the host is touched; read by recovery, undo and diff.
  * A record counts only if its checksum, which covers all records before it, is right.
  */
 
@@ -56,7 +56,7 @@ struct journal_op {
 	uint32_t action;          /* enum journal_action */
 	uint32_t tree;
 	uint32_t flags;
-	uint32_t area;            /* the transaction in whose area the slot is: its own number, or that of what it undoes */
+	uint32_t area;            /* the transaction in whose area the slot is: its own, or the one that it undoes */
 	uint32_t slot;
 	const char *path;         /* relative to the tree; "" only with JOURNAL_SET */
 	struct identity host;     /* what must be there before; mode 0: nothing */
@@ -107,7 +107,7 @@ void journal_init(struct journal *journal);
 void journal_done(struct journal *journal);
 #define cleanup_journal __attribute__((cleanup(journal_done)))
 
-/* Append to the plan in memory; path is borrowed until journal_done(). The element, or NULL when out of memory or bounds. */
+/* Append to the plan in memory; path is borrowed until journal_done(). NULL when out of memory or bounds. */
 struct journal_op *journal_add_op(struct journal *journal);
 struct journal_directory *journal_add_directory(struct journal *journal);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The journal of an apply from arbitrary bytes: what counts of it is within the rules, and reading that part alone gives
- * the same again. The checksums would keep a fuzzer out, so they are made right first for every record that is whole.
+ * The journal of an apply from arbitrary bytes: what counts of it is within the rules, and reading that part alone
+ * gives the same again. The checksums would keep a fuzzer out, so they are made right first for each whole record.
  */
 
 #include <stdint.h>
