@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include "base/num.h"
@@ -293,13 +294,12 @@ static int check_log_size(struct box *box)
 static int serve_watch(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = watch_serve(box->watch, 16);
+	int served = watch_serve(box->watch, 16);
+	int r = served < 0 ? served : check_log_size(box);
 
-	if (r >= 0)
-		r = check_log_size(box);
 	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through
-	 * any more. */
-	if (r || events & ~(uint32_t)1)
+	 * any more. Left in the loop it would be ready for ever, and keep the CPU from the dying. */
+	if (served || r < 0 || events & ~(uint32_t)EPOLLIN)
 		loop_remove(&box->loop, &box->watch_source);
 	return r;
 }
