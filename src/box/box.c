@@ -11,12 +11,12 @@
 
 /*
  * One run, in order:
- *   store      the session's directory, its lock and its log
  *   guardian   who tidies up should we be killed
  *   limits     the cgroup, or what stands in for it
  *   plan       policy -> mounts
- *   spawn      the command's message waits in init's socket before init exists
- *   jail       namespaces, mounts, Landlock, capabilities; atoll-init runs
+ *   jail       namespaces, mounts, Landlock, capabilities; atoll-init runs. While its child makes the namespaces:
+ *     store    the session's directory, its lock and its log
+ *     spawn    the command's message waits in init's socket before init exists
  *   serve      until PID 1 is dead and all output is delivered
  *   tear-down  cgroups, socket, record, report: each step also when one before failed
  */
@@ -91,8 +91,8 @@ static int run(struct box *box)
 	if (r < 0)
 		return r;
 	summary_print_missing(box);
-	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
-		    clock_monotonic_ns());
+	box->looked_ns = clock_monotonic_ns();
+	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
 	r = events_session_start(box);

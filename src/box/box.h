@@ -14,8 +14,8 @@
 struct run_policy {
 	const void *bytes;
 	size_t size;
-	const struct policy *policy;
-	struct hash hash;
+	const struct snapshot *snapshot;
+	const struct policy *policy; /* the view of snapshot */
 };
 
 /*

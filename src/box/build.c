@@ -13,6 +13,7 @@
 #include "box/private.h"
 #include "box/report.h"
 #include "box/state.h"
+#include "jail/filter.h"
 #include "os/fd.h"
 #include "policy/describe.h"
 
@@ -148,12 +149,14 @@ static int choose_identity(struct jail_spec *spec)
 	return r;
 }
 
-/* Where the time of "jail" went. */
+/* Where the time of "jail" went; "meanwhile" is the parent's and lies inside the child's "namespaces". */
 static void note_jail_stages(struct box *box)
 {
 	for (int i = 0; i < JAIL_STAGE_COUNT && box->stage_count < BOX_STAGES_MAX; i++)
 		box->stages[box->stage_count++] =
 			(struct box_stage){ jail_stage_names[i], box->enforcement.stage_ns[i] };
+	if (box->stage_count < BOX_STAGES_MAX)
+		box->stages[box->stage_count++] = (struct box_stage){ "jail.meanwhile", box->meanwhile_ns };
 }
 
 /* Above the numbers that init's own descriptors get. */
@@ -173,69 +176,6 @@ static void prepare_watch(struct box *box, const struct jail_spec *spec)
 	options->uid = spec->host_uid;
 	options->gid = spec->host_gid;
 	private_devices_find(box->init.pid, spec->mounts, spec->mount_count, options);
-}
-
-static int start_jail(struct box *box, int init_wire_fd)
-{
-	cleanup_fd int init_fd = open_init(box->request->init_path);
-	char denials_path[PATH_MAX];
-	struct jail_rlimit rlimits[4];
-	struct jail_spec spec = {
-		.hostname = "atoll",
-		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
-		.seccomp = report_seccomp_profile(box),
-		.rlimits = rlimits,
-		.rlimit_count = make_rlimits(box->policy->policy, rlimits),
-		.cgroup_fd = limit_group_clone_fd(box->limits),
-		.child_limits = child_limits,
-		.limits = box->limits,
-		.init_fd = init_fd,
-		.wire_fd = init_wire_fd,
-		.degrade = box->policy->policy->degrade,
-		.broken_wall = box->request->test_break,
-	};
-	struct plan_input input = { .policy = box->policy->policy, .denials_path = denials_path };
-	struct plan *plan = NULL;
-	char limits_memory[LIMITS_TEXT_MAX];
-	struct buf limits_text;
-	int r = choose_identity(&spec);
-
-	if (r == 0)
-		r = session_path(box->request->state_dir, box->request->session, "denials.jsonl",
-				 denials_path, sizeof denials_path);
-	if (init_fd < 0 || r < 0) {
-		r = init_fd < 0 ? init_fd : r;
-		err_set(box->err, ERR_INTERNAL, -r, "init", "cannot open %s: %s", box->request->init_path,
-			err_errno_name(-r));
-		err_hint(box->err, "atoll-init belongs beside atoll; install again");
-		return r;
-	}
-	buf_init_fixed(&limits_text, limits_memory, sizeof limits_memory);
-	r = policy_describe(box->policy->policy, &limits_text);
-	input.limits_text = buf_text(&limits_text);
-	input.limits_size = limits_text.size;
-	input.run_as_root = spec.run_as_root;
-	input.uid = spec.uid;
-	input.gid = spec.gid;
-	if (r == 0)
-		r = plan_new(&plan, &input, &box->missing, box->err);
-	box_stage(box, "plan");
-	if (r == 0) {
-		spec.mounts = plan_mounts(plan, &spec.mount_count);
-		r = jail_start(&spec, &box->init, &box->enforcement, box->err);
-		box->missing |= box->enforcement.missing;
-		/*
-		 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
-		 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
-		 */
-		prctl(PR_SET_DUMPABLE, 0);
-		box_stage(box, "jail");
-		note_jail_stages(box);
-	}
-	if (r == 0)
-		prepare_watch(box, &spec);
-	plan_free(plan);
-	return r;
 }
 
 static char **command_environment(struct box *box)
@@ -317,17 +257,8 @@ static int start_guardian(struct box *box)
 
 int build_ground(struct box *box)
 {
-	int r = store_open(&box->store, box->request, box->policy, box->err);
+	int r = start_guardian(box);
 
-	if (r < 0)
-		return r;
-	box->denials.fd = box->store.denials_fd;
-	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
-	if (r < 0)
-		return err_set(box->err, ERR_STATE, -r, "audit", "cannot start the log: %s",
-			       err_errno_name(-r));
-	box_stage(box, "store");
-	r = start_guardian(box);
 	if (r < 0)
 		return r;
 	/* The socket comes before the first cgroup: it is how a later guardian finds a session that lost its
@@ -345,6 +276,94 @@ int build_ground(struct box *box)
 	return r;
 }
 
+/*
+ * While the child makes its namespaces, which takes as long: what nothing inside can do without, and hashes of what is
+ * enforced for the log.
+ */
+static int build_meanwhile(void *context, struct err *err)
+{
+	uint64_t start_ns = clock_monotonic_ns();
+	struct box *box = context;
+	int r = store_open(&box->store, box->request, box->policy, err);
+
+	if (r < 0)
+		return r;
+	box->denials.fd = box->store.denials_fd;
+	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
+	r = start_main_command(box);
+	snapshot_hash(box->policy->snapshot, &box->policy_hash);
+	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
+	box->meanwhile_ns = clock_monotonic_ns() - start_ns;
+	return r;
+}
+
+static int start_jail(struct box *box, int init_wire_fd)
+{
+	cleanup_fd int init_fd = open_init(box->request->init_path);
+	char denials_path[PATH_MAX];
+	struct jail_rlimit rlimits[4];
+	struct jail_spec spec = {
+		.hostname = "atoll",
+		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+		.seccomp = report_seccomp_profile(box),
+		.rlimits = rlimits,
+		.rlimit_count = make_rlimits(box->policy->policy, rlimits),
+		.cgroup_fd = limit_group_clone_fd(box->limits),
+		.child_limits = child_limits,
+		.limits = box->limits,
+		.meanwhile = build_meanwhile,
+		.meanwhile_context = box,
+		.init_fd = init_fd,
+		.wire_fd = init_wire_fd,
+		.degrade = box->policy->policy->degrade,
+		.broken_wall = box->request->test_break,
+	};
+	struct plan_input input = { .policy = box->policy->policy, .denials_path = denials_path };
+	struct plan *plan = NULL;
+	char limits_memory[LIMITS_TEXT_MAX];
+	struct buf limits_text;
+	int r = choose_identity(&spec);
+
+	if (r == 0)
+		r = session_path(box->request->state_dir, box->request->session, "denials.jsonl",
+				 denials_path, sizeof denials_path);
+	if (init_fd < 0 || r < 0) {
+		r = init_fd < 0 ? init_fd : r;
+		err_set(box->err, ERR_INTERNAL, -r, "init", "cannot open %s: %s", box->request->init_path,
+			err_errno_name(-r));
+		err_hint(box->err, "atoll-init belongs beside atoll; install again");
+		return r;
+	}
+	buf_init_fixed(&limits_text, limits_memory, sizeof limits_memory);
+	r = policy_describe(box->policy->policy, &limits_text);
+	input.limits_text = buf_text(&limits_text);
+	input.limits_size = limits_text.size;
+	input.run_as_root = spec.run_as_root;
+	input.uid = spec.uid;
+	input.gid = spec.gid;
+	if (r == 0)
+		r = plan_new(&plan, &input, &box->missing, box->err);
+	box_stage(box, "plan");
+	if (r == 0) {
+		spec.mounts = plan_mounts(plan, &spec.mount_count);
+		r = jail_start(&spec, &box->init, &box->enforcement, box->err);
+		box->missing |= box->enforcement.missing;
+		/*
+		 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
+		 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
+		 */
+		prctl(PR_SET_DUMPABLE, 0);
+		box_stage(box, "jail");
+		note_jail_stages(box);
+	}
+	if (r == 0)
+		prepare_watch(box, &spec);
+	plan_free(plan);
+	return r;
+}
+
 int build_jail(struct box *box)
 {
 	int ends[2], r;
@@ -353,9 +372,7 @@ int build_jail(struct box *box)
 		return err_set(box->err, ERR_INTERNAL, errno, "wire", "socketpair: %s",
 			       err_errno_name(errno));
 	box->wire_fd = ends[0];
-	r = start_main_command(box);
-	if (r == 0)
-		r = start_jail(box, ends[1]);
+	r = start_jail(box, ends[1]);
 	close(ends[1]);
 	return r;
 }

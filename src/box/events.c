@@ -42,14 +42,12 @@ static void start_detail(struct json *json, const void *context)
 {
 	const struct box *box = context;
 	const struct run_request *request = box->request;
-	struct hash filter;
 
-	jail_filter_hash(report_seccomp_profile(box), &filter);
 	json_string(json, "atoll", ATOLL_VERSION);
 	json_string(json, "policy", box->policy->policy->name);
 	json_string(json, "level", trust_level_names[box->policy->policy->level]);
-	put_hash(json, "policy_hash", &box->policy->hash);
-	put_hash(json, "seccomp_hash", &filter);
+	put_hash(json, "policy_hash", &box->policy_hash);
+	put_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->argv, 0);

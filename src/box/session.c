@@ -20,6 +20,8 @@ enum {
 	PREFIX_MIN = 4,
 };
 
+static const char STARTED_FILE[] = "session.bin", ENDED_FILE[] = "ended.bin";
+
 /* The string members in the order in which they are stored. */
 static const size_t strings[] = {
 #define FIELD(name) offsetof(struct session_record, name)
@@ -51,6 +53,20 @@ int session_path(const char *state_dir, const char *id, const char *file, char *
 	return str_format(out, size, "%s/sessions/%s/%s", state_dir, id, file);
 }
 
+/*
+ * As a new file where it can: a rename over an old one makes ext4 write the new one to disk at once
+ * (auto_da_alloc), which would be a tenth of a millisecond of every run. A reader that comes in the middle
+ * finds half a frame, which is none.
+ */
+static int store_new(int dir_fd, const char *name, const struct buf *out)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+
+	if (fd == -EEXIST)
+		return fd_replace_file_at(dir_fd, name, out->bytes, out->size, 0600);
+	return fd < 0 ? fd : fd_write_full(fd, out->bytes, out->size);
+}
+
 int session_store(int dir_fd, const struct session_record *record)
 {
 	struct session_record copy = *record;
@@ -70,7 +86,7 @@ int session_store(int dir_fd, const struct session_record *record)
 	r = frame_end(&out);
 	if (r < 0)
 		return r;
-	return fd_replace_file_at(dir_fd, "session.bin", out.bytes, out.size, 0600);
+	return store_new(dir_fd, record->ended_ns ? ENDED_FILE : STARTED_FILE, &out);
 }
 
 static int decode(struct frame *frame, struct session_record *record)
@@ -97,21 +113,21 @@ static int decode(struct frame *frame, struct session_record *record)
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 
-/* The box holds the lock exclusively for its whole life; a shared one can be had only when it is gone. */
+/* The box holds the log locked for its whole life; a shared lock can be had only when it is gone. */
 static bool is_locked(int dir_fd)
 {
-	cleanup_fd int fd = fd_open_at(dir_fd, "lock", O_RDONLY | O_NOFOLLOW, 0);
+	cleanup_fd int fd = fd_open_at(dir_fd, "audit.jsonl", O_RDONLY | O_NOFOLLOW, 0);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-int session_load(int dir_fd, struct session_record *ret_record)
+static int load_file(int dir_fd, const char *name, struct session_record *ret_record)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_free char *bytes = NULL;
 	struct frame frame;
 	size_t size;
-	int r = fd_read_file_at(dir_fd, "session.bin", SESSION_FILE_MAX, &bytes, &size);
+	int r = fd_read_file_at(dir_fd, name, SESSION_FILE_MAX, &bytes, &size);
 
 	if (r < 0)
 		return r;
@@ -120,10 +136,22 @@ int session_load(int dir_fd, struct session_record *ret_record)
 		r = decode(&frame, &record);
 	if (r < 0)
 		return r;
-	record.is_live = is_locked(dir_fd);
 	*ret_record = record;
 	record = (struct session_record){ 0 };
 	return 0;
+}
+
+int session_load(int dir_fd, struct session_record *ret_record)
+{
+	/* The lock first: it may be let go while we read, and then the end has been recorded before. */
+	bool is_live = is_locked(dir_fd);
+	int r = load_file(dir_fd, ENDED_FILE, ret_record);
+
+	if (r < 0)
+		r = load_file(dir_fd, STARTED_FILE, ret_record);
+	if (r == 0)
+		ret_record->is_live = is_live;
+	return r;
 }
 
 static int compare_newest_first(const void *a, const void *b)

@@ -6,11 +6,11 @@
  * every verb that names a session.
  *
  *   STATE/sessions/ID/        mode 0700
- *       session.bin           this record (a wire frame), replaced whole
+ *       session.bin           this record (a wire frame) as it was at the start
+ *       ended.bin             the same at the end; the one that is read where it is there and whole
  *       policy.bin            the snapshot that was enforced
- *       audit.jsonl           the action log
+ *       audit.jsonl           the action log; locked (flock) by the box while it lives
  *       denials.jsonl         what the agent sees of its own denials
- *       lock                  held (flock) by the box while it lives
  *   RUNTIME/ID.sock           the control socket
  *
  * STATE is $XDG_STATE_HOME/atoll or ~/.local/state/atoll; /var/lib/atoll for root. RUNTIME is
@@ -80,8 +80,8 @@ int session_path(const char *state_dir, const char *id, const char *file, char *
 bool session_id_is_valid(const char *text);
 
 /*
- * Reads or writes session.bin in dir_fd. The box takes the lock before it writes the first one: a session
- * without a readable session.bin is passed over by every reader.
+ * Reads the record of the session in dir_fd, or writes it: to ended.bin once ended_ns is set. The box takes the
+ * lock before it writes the first one: a session without a readable record is passed over by every reader.
  */
 int session_load(int dir_fd, struct session_record *ret_record) MUST_USE;
 int session_store(int dir_fd, const struct session_record *record) MUST_USE;

@@ -56,6 +56,7 @@ struct box {
 	struct err *err; /* where a failure is explained; borrowed */
 
 	struct store store;
+	struct hash policy_hash, filter_hash; /* what session.start binds */
 	struct guardian guardian;
 	struct audit_writer audit;
 	struct limit_group *limits;
@@ -101,6 +102,7 @@ struct box {
 
 	struct box_stage stages[BOX_STAGES_MAX];
 	size_t stage_count;
+	uint64_t meanwhile_ns; /* what we did while the child made its namespaces */
 	uint64_t stage_started_ns, command_started_ns, command_ended_ns;
 };
 
@@ -122,8 +124,8 @@ int box_announce(struct box *box) MUST_USE;
 /* Reads usage from the limit group into box->usage (peaks kept). */
 void box_read_usage(struct box *box);
 
-/* How it comes to be (build.c): directory, guardian and limits; signals as an fd; the jail and its first
- * command. */
+/* How it comes to be (build.c): guardian and limits; signals as an fd; the jail, and while it is made the
+ * directory, the log and the first command. */
 int build_ground(struct box *box) MUST_USE;
 int build_signals(struct box *box) MUST_USE;
 int build_jail(struct box *box) MUST_USE;

@@ -75,12 +75,14 @@ static int create_files(struct store *store, const struct run_request *request,
 			const struct run_policy *policy)
 {
 	cleanup_fd int policy_fd = FD_NONE;
-	int r = create(store->dir_fd, "lock", O_RDWR, 0600, &store->lock_fd);
+	int r = create(store->dir_fd, "audit.jsonl", O_WRONLY | O_APPEND, 0600, &store->audit_fd);
 
-	if (r == 0 && flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	/* Held by a descriptor of its own, since the log is closed before the last trace of the sandbox is gone. */
+	if (r == 0 && flock(store->audit_fd, LOCK_EX | LOCK_NB) < 0)
 		r = -errno;
 	if (r == 0)
-		r = create(store->dir_fd, "audit.jsonl", O_WRONLY | O_APPEND, 0600, &store->audit_fd);
+		r = store->lock_fd = fd_duplicate(store->audit_fd);
+	r = r < 0 ? r : 0;
 	/* The sandbox reads its denials, as root from another uid: 0644 in a directory that is 0700. */
 	if (r == 0)
 		r = create(store->dir_fd, "denials.jsonl", O_WRONLY | O_APPEND, 0644, &store->denials_fd);
@@ -129,7 +131,7 @@ int store_save(struct store *store, struct err *err)
 {
 	int r = session_store(store->dir_fd, &store->record);
 
-	return r < 0 ? fail(err, r, "cannot write session.bin in", store->path) : 0;
+	return r < 0 ? fail(err, r, "cannot write the record in", store->path) : 0;
 }
 
 void store_discard(struct store *store)

@@ -15,7 +15,7 @@
 
 struct store {
 	int dir_fd;	     /* STATE/sessions/ID */
-	int lock_fd;	     /* flock held: the session is alive */
+	int lock_fd;	     /* of audit.jsonl, flock held: the session is alive */
 	int audit_fd;	     /* audit.jsonl, O_APPEND; taken by the audit writer */
 	int denials_fd;	     /* denials.jsonl, O_APPEND, readable inside */
 	int output_fd;	     /* output.log of a detached run, or FD_NONE */
@@ -28,7 +28,7 @@ struct store {
 int store_open(struct store *ret_store, const struct run_request *request, const struct run_policy *policy,
 	       struct err *err) MUST_USE;
 
-/* Replaces session.bin with the record as it is now. */
+/* Writes the record as it is now. */
 int store_save(struct store *store, struct err *err) MUST_USE;
 
 /* Removes the directory: for a sandbox that never came to life. */

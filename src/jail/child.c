@@ -2,8 +2,8 @@
 
 /*
  * Theory of operation. The child of clone3 starts with all capabilities in its own user namespace and none
- * outside. It first does what needs no ids (network, host name) while the parent writes the id maps and attaches
- * cgroups, then builds the root, then gives everything up in the order in which each step still allows
+ * outside. It first does what needs no ids (the other namespaces) while the parent does work of its own and writes the
+ * id maps, then builds the root, then gives everything up in the order in which each step still allows
  * the next: limits, descriptors, keyring, capabilities, no_new_privs, Landlock, exec. Changing credentials
  * clears the death signal, so that is asked for late; until then the socket's end of file tells of the parent's death.
  */
@@ -24,7 +24,6 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/landlock.h"
-#include "os/netlink.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
@@ -44,31 +43,6 @@ static int child_await(const struct jail_job *job)
 		size = read(job->child_socket, &byte, 1);
 	} while (size < 0 && errno == EINTR);
 	return size == 1 ? 0 : size < 0 ? -errno : -EPIPE;
-}
-
-static int child_network(const struct jail_job *job, struct err *err)
-{
-	int r = 0;
-
-	if (job->namespaces & CLONE_NEWNET)
-		r = netlink_loopback_up();
-	/* The first act that needs a capability: Ubuntu's AppArmor gives out user namespaces, but without any. */
-	if (r == -EPERM || r == -EACCES) {
-		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS],
-			"the user namespace has no capabilities (the loopback interface stays down: %s)",
-				err_errno_name(-r));
-		err_hint(err,
-			 "a security module restricts user namespaces here (AppArmor on Ubuntu does): install atoll's "
-			      "profile, see `atoll doctor`");
-		return r;
-	}
-	if (r < 0)
-		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
-			       err_errno_name(-r));
-	if (job->namespaces & CLONE_NEWUTS && sethostname(job->spec->hostname, strlen(job->spec->hostname)) < 0)
-		return err_set(err, ERR_WALL, errno, wall_names[WALL_UTS], "cannot set the host name: %s",
-			       err_errno_name(errno));
-	return 0;
 }
 
 static int child_ids(const struct jail_job *job, struct err *err)
@@ -251,7 +225,8 @@ int child_run(struct jail_job *job, struct err *err)
 	/* Away from the terminal of the host: /dev/tty would be it otherwise. */
 	if (syscall(SYS_setsid) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot make a session: %s", err_errno_name(errno));
-	r = child_network(job, err);
+	r = child_namespaces(job, err);
+	report->stage_end_ns[JAIL_STAGE_NAMESPACES] = clock_monotonic_ns();
 	if (r == 0)
 		r = child_ruleset(job, &ruleset_fd, err);
 	if (r == 0)
@@ -261,9 +236,6 @@ int child_run(struct jail_job *job, struct err *err)
 		r = child_mounts(job, ruleset_fd, report->landlock_abi, err);
 	if (r == 0)
 		r = child_hardware(job, err);
-	if (r == 0 && child_await(job) < 0)
-		r = err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
-	report->stage_end_ns[JAIL_STAGE_ATTACH] = clock_monotonic_ns();
 	if (r == 0)
 		r = child_descriptors(job, err);
 	if (r == 0)

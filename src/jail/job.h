@@ -16,6 +16,7 @@
 struct jail_report {
 	uint64_t stage_end_ns[JAIL_STAGE_COUNT];   /* CLOCK_MONOTONIC */
 	uint32_t missing;
+	uint64_t namespaces;                       /* CLONE_NEW* that the child made */
 	int landlock_abi;
 	bool speculation, core_sched;
 	bool is_complete;                          /* all walls stand; only the exec was left */
@@ -24,10 +25,9 @@ struct jail_report {
 struct jail_job {
 	const struct jail_spec *spec;
 	struct jail_report *report;
-	int child_socket;    /* the child's end: receives "ids", the trees (run_as_root) and "go", sends a struct err */
+	int child_socket;    /* the child's end: receives "ids" and the trees (run_as_root), sends a struct err */
 	int parent_socket;   /* the other end, to be closed in the child */
 	int parent_pidfd;    /* readable when the parent has died */
-	uint64_t namespaces; /* CLONE_NEW* that were asked for */
 };
 
 /* Builds the jail around the calling process and executes init. Returns only on failure. start.c */
@@ -40,6 +40,12 @@ int child_run(struct jail_job *job, struct err *err) MUST_USE;
 bool jail_wall_is_broken(const struct jail_spec *spec, enum wall wall);
 int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, uint32_t *missing, struct err *err,
 		     const char *what);
+
+/* The same for a wall without which nothing of the jail holds: no policy can let it be missing. Always an error. */
+int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err, const char *what);
+
+/* The child's namespaces beside those of clone, with loopback and host name. namespaces.c */
+int child_namespaces(struct jail_job *job, struct err *err) MUST_USE;
 
 /* The new root with all its mounts, then pivot_root. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;

@@ -116,15 +116,27 @@ int source_tree(const struct jail_mount *mount, struct err *err)
 }
 
 /* User namespaces for idmaps: nearly always one, because nearly always one person owns all trees. */
+struct idmap {
+	uid_t uid;
+	gid_t gid;
+	int fd;
+	struct pidref holder; /* dead or dying, to be reaped */
+};
+
 struct idmaps {
-	struct { uid_t uid; gid_t gid; int fd; } entries[8];
+	struct idmap entries[8];
 	size_t count;
 };
 
 static void idmaps_done(struct idmaps *idmaps)
 {
-	for (size_t i = 0; i < idmaps->count; i++)
-		close(idmaps->entries[i].fd);
+	siginfo_t info;
+
+	for (size_t i = 0; i < idmaps->count; i++) {
+		close_fd(&idmaps->entries[i].fd);
+		(void)!pidref_wait(&idmaps->entries[i].holder, WEXITED, &info, NULL);
+		pidref_done(&idmaps->entries[i].holder);
+	}
 }
 
 bool source_part(const struct jail_mount *mount, size_t index, struct jail_mount *ret_part)
@@ -153,8 +165,8 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 		     struct err *err)
 {
 	struct clone_ids ids = { .host_uid = spec->host_uid, .host_gid = spec->host_gid };
+	struct idmap *entry;
 	struct stat st;
-	int fd;
 
 	if (fstat(source, &st) < 0)
 		return err_set(err, ERR_WALL, errno, wall_names[WALL_MOUNTS], "cannot look at %s: %s", mount->source,
@@ -168,13 +180,15 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 			       ARRAY_SIZE(idmaps->entries));
 	ids.uid = st.st_uid;
 	ids.gid = st.st_gid;
-	fd = clone_user_namespace(&ids);
-	if (fd < 0)
-		return err_set(err, ERR_WALL, -fd, wall_names[WALL_USERNS], "cannot make an id map for %s (%s): %s",
-			       mount->source, rule_of(mount), err_errno_name(-fd));
-	idmaps->entries[idmaps->count].uid = st.st_uid;
-	idmaps->entries[idmaps->count].gid = st.st_gid;
-	return idmaps->entries[idmaps->count++].fd = fd;
+	entry = &idmaps->entries[idmaps->count];
+	*entry = (struct idmap){ .uid = st.st_uid, .gid = st.st_gid, .holder = PIDREF_NONE };
+	entry->fd = clone_user_namespace(&ids, &entry->holder);
+	/* Counted also where it failed: its process is to be reaped. */
+	idmaps->count += entry->holder.pid > 0;
+	return entry->fd >= 0 ? entry->fd :
+				err_set(err, ERR_WALL, -entry->fd, wall_names[WALL_USERNS],
+					"cannot make an id map for %s (%s): %s", mount->source, rule_of(mount),
+					err_errno_name(-entry->fd));
 }
 
 /* Makes and sends one tree; a message without an fd says that an optional source is not there. */

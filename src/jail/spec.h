@@ -92,11 +92,15 @@ struct jail_spec {
 	const struct jail_rlimit *rlimits;
 	size_t rlimit_count;
 	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
-	/* Called in the parent while the child waits: cgroup v1 attachment. NULL: nothing to do. */
-	int (*attach)(void *context, pid_t pid, struct err *err);
+	/*
+	 * Called in the parent once, while the child makes its namespaces: work that must be done before anything is
+	 * mounted, but not before the child is made. A failure ends the start. NULL: nothing to do.
+	 */
+	int (*meanwhile)(void *context, struct err *err);
+	void *meanwhile_context;
 	/* Called in the child, async-signal-safe: limit_group_apply_rlimits. */
 	int (*child_limits)(const void *context);
-	void *limits;                      /* context of both */
+	void *limits;                      /* its context */
 	int init_fd;                       /* O_PATH or O_RDONLY fd of atoll-init; borrowed */
 	int wire_fd;                       /* the child's end of the SEQPACKET pair; becomes fd 3 of init; borrowed */
 	uint32_t degrade;                  /* bits 1u << enum wall (policy/policy.h) that may be missing */
@@ -115,10 +119,10 @@ struct jail_enforcement {
 
 enum jail_stage {
 	JAIL_STAGE_CLONE,
+	JAIL_STAGE_NAMESPACES,
 	JAIL_STAGE_IDS,
 	JAIL_STAGE_MOUNTS,
 	JAIL_STAGE_PIVOT,
-	JAIL_STAGE_ATTACH,                /* what the child still waited for the parent's attach() */
 	JAIL_STAGE_LANDLOCK,
 	JAIL_STAGE_EXEC,
 	JAIL_STAGE_COUNT,

@@ -18,43 +18,23 @@
 
 const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
 	[JAIL_STAGE_CLONE] = "jail.clone",
+	[JAIL_STAGE_NAMESPACES] = "jail.namespaces",
 	[JAIL_STAGE_IDS] = "jail.ids",
 	[JAIL_STAGE_MOUNTS] = "jail.mounts",
 	[JAIL_STAGE_PIVOT] = "jail.pivot",
-	[JAIL_STAGE_ATTACH] = "jail.attach",
 	[JAIL_STAGE_LANDLOCK] = "jail.landlock",
 	[JAIL_STAGE_EXEC] = "jail.exec",
 };
 
+/* These two are made by clone itself: without them there is no child that could say what went wrong. */
 static const struct {
 	enum wall wall;
 	uint64_t flag;
 	const char *failure;
-} namespaces[] = {
+} cloned[] = {
 	{ WALL_USERNS, CLONE_NEWUSER, "cannot make a user namespace" },
-	{ WALL_MOUNTS, CLONE_NEWNS, "cannot make a mount namespace" },
 	{ WALL_PIDNS, CLONE_NEWPID, "cannot make a PID namespace" },
-	{ WALL_NETNS, CLONE_NEWNET, "cannot make a network namespace" },
-	{ WALL_IPC, CLONE_NEWIPC, "cannot make an IPC namespace" },
-	{ WALL_UTS, CLONE_NEWUTS, "cannot make a UTS namespace" },
-	{ WALL_CGROUPNS, CLONE_NEWCGROUP, "cannot make a cgroup namespace" },
 };
-
-/* Without these three nothing of the jail holds, so no policy can let them be missing. */
-static bool is_indispensable(enum wall wall)
-{
-	return wall == WALL_USERNS || wall == WALL_MOUNTS || wall == WALL_PIDNS;
-}
-
-static int indispensable_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err,
-				     const char *what)
-{
-	struct jail_spec strict = *spec;
-	uint32_t missing = 0;
-
-	strict.degrade = 0;
-	return jail_wall_failed(&strict, wall, errnum, &missing, err, what);
-}
 
 /* Whether the kernel makes this namespace (inside a new user namespace) at all: 0 or its -errno. */
 static int probe_namespace(uint64_t flag)
@@ -74,63 +54,33 @@ static int probe_namespace(uint64_t flag)
 	return r < 0 ? r : 0;
 }
 
-/*
- * clone3 failed as a whole: asks for each namespace alone, takes those out that the policy lets be missing, and
- * names the first that it does not. 0 when a second try makes sense.
- */
-static int settle_namespaces(const struct jail_spec *spec, uint64_t *flags, int clone_error, uint32_t *missing,
-			     struct err *err)
+/* clone3 failed as a whole: asks for each namespace alone and names the first that cannot be had. */
+static int explain_clone(const struct jail_spec *spec, int clone_error, struct err *err)
 {
-	bool found = false;
+	for (size_t i = 0; i < ARRAY_SIZE(cloned); i++) {
+		int r = jail_wall_is_broken(spec, cloned[i].wall) ? -EPERM : probe_namespace(cloned[i].flag);
 
-	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
-		enum wall wall = namespaces[i].wall;
-		int r;
-
-		if (!(*flags & namespaces[i].flag))
-			continue;
-		r = jail_wall_is_broken(spec, wall) ? -EPERM : probe_namespace(namespaces[i].flag);
-		if (r == 0)
-			continue;
-		found = true;
-		*flags &= ~namespaces[i].flag;
-		if (is_indispensable(wall))
-			return indispensable_wall_failed(spec, wall, -r, err, namespaces[i].failure);
-		r = jail_wall_failed(spec, wall, -r, missing, err, namespaces[i].failure);
 		if (r < 0)
-			return r;
+			return jail_wall_demanded(spec, cloned[i].wall, -r, err, cloned[i].failure);
 	}
-	return found ? 0 : err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS],
-				   "cannot start the sandbox's first process: %s",
-				   err_errno_name(-clone_error));
-}
-
-static bool is_any_namespace_broken(const struct jail_spec *spec, uint64_t flags)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		/* A broken "mounts" is shown where mounts are made. */
-		if (flags & namespaces[i].flag && namespaces[i].wall != WALL_MOUNTS &&
-		    jail_wall_is_broken(spec, namespaces[i].wall))
-			return true;
-	return false;
+	return err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS],
+		       "cannot start the sandbox's first process: %s", err_errno_name(-clone_error));
 }
 
 static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
-	pid_t pid = is_any_namespace_broken(spec, job->namespaces) ?
-			    -EPERM : clone_process(job->namespaces, spec->cgroup_fd, ret_pidfd);
-	int r;
+	uint64_t flags = 0;
+	pid_t pid = 0;
 
-	if (pid >= 0)
-		return pid;
-	r = settle_namespaces(spec, &job->namespaces, pid, &job->report->missing, err);
-	if (r < 0)
-		return r;
-	pid = clone_process(job->namespaces, spec->cgroup_fd, ret_pidfd);
-	return pid < 0 ? err_set(err, ERR_WALL, -pid, wall_names[WALL_USERNS],
-				 "cannot start the sandbox's first process: %s",
-				 err_errno_name(-pid)) : pid;
+	for (size_t i = 0; i < ARRAY_SIZE(cloned); i++) {
+		flags |= cloned[i].flag;
+		if (jail_wall_is_broken(spec, cloned[i].wall))
+			pid = -EPERM;
+	}
+	if (pid == 0)
+		pid = clone_process(flags, spec->cgroup_fd, ret_pidfd);
+	return pid < 0 ? explain_clone(spec, pid, err) : pid;
 }
 
 /* 1: the child has closed its end, so it has an error to tell. Any other failure would leave it waiting for ever. */
@@ -154,8 +104,12 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 		.host_gid = spec->run_as_root ? spec->host_gid : getegid(),
 		.deny_setgroups = !spec->run_as_root,
 	};
-	int r = clone_write_ids(pid, &ids);
+	/* The child is making its namespaces; it needs nothing of us before it has them. */
+	int r = spec->meanwhile ? spec->meanwhile(spec->meanwhile_context, err) : 0;
 
+	if (r < 0)
+		return r;
+	r = clone_write_ids(pid, &ids);
 	if (r < 0) {
 		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
 		if (r == -EACCES)
@@ -167,12 +121,6 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = spec->run_as_root ? sources_send(job, err) : 0;
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = spec->attach ? spec->attach(spec->limits, pid, err) : 0;
-	if (r < 0)
-		return r;
-	r = tell_child(job, err);
 	return r < 0 ? r : 0;
 }
 
@@ -217,10 +165,10 @@ static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint
 	uint64_t before = clone_ns, ends[JAIL_STAGE_COUNT];
 
 	*enforcement = (struct jail_enforcement){
-		.user = job->namespaces & CLONE_NEWUSER, .mount = job->namespaces & CLONE_NEWNS,
-		.pid = job->namespaces & CLONE_NEWPID,   .net = job->namespaces & CLONE_NEWNET,
-		.ipc = job->namespaces & CLONE_NEWIPC,   .uts = job->namespaces & CLONE_NEWUTS,
-		.cgroup = job->namespaces & CLONE_NEWCGROUP,
+		.user = true,                            .pid = true,
+		.mount = report->namespaces & CLONE_NEWNS, .net = report->namespaces & CLONE_NEWNET,
+		.ipc = report->namespaces & CLONE_NEWIPC,  .uts = report->namespaces & CLONE_NEWUTS,
+		.cgroup = report->namespaces & CLONE_NEWCGROUP,
 		.landlock_abi = report->landlock_abi,    .seccomp = jail_seccomp_names[job->spec->seccomp],
 		.speculation = report->speculation,      .core_sched = report->core_sched,
 		.missing = report->missing,
@@ -228,7 +176,7 @@ static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint
 	memcpy(ends, report->stage_end_ns, sizeof ends);
 	ends[JAIL_STAGE_EXEC] = clock_monotonic_ns();
 	enforcement->stage_ns[JAIL_STAGE_CLONE] = clone_ns - start_ns;
-	for (int stage = JAIL_STAGE_IDS; stage < JAIL_STAGE_COUNT; stage++) {
+	for (int stage = JAIL_STAGE_CLONE + 1; stage < JAIL_STAGE_COUNT; stage++) {
 		enforcement->stage_ns[stage] = ends[stage] > before ? ends[stage] - before : 0;
 		before = ends[stage];
 	}
@@ -298,7 +246,7 @@ static int check_walls(const struct jail_spec *spec, struct err *err)
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec", "init's descriptor must be above 3");
 	/* The filter is loaded by init, which has no hook. Without it there is no audit: nothing lets it be missing. */
 	if (jail_wall_is_broken(spec, WALL_SECCOMP))
-		return indispensable_wall_failed(spec, WALL_SECCOMP, EINVAL, err, "seccomp filters are not available");
+		return jail_wall_demanded(spec, WALL_SECCOMP, EINVAL, err, "seccomp filters are not available");
 	return 0;
 }
 
@@ -307,9 +255,6 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 {
 	struct jail_job job = {
 		.spec = spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
-		.namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-			      CLONE_NEWCGROUP |
-			      (spec->share_network ? 0 : CLONE_NEWNET),
 	};
 	int r = jail_spec_check(spec, err);
 

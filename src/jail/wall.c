@@ -38,3 +38,12 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 		err_hint(err, "%s", wall_hints[wall]);
 	return errnum ? -errnum : -EPERM;
 }
+
+int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err, const char *what)
+{
+	struct jail_spec strict = *spec;
+	uint32_t missing = 0;
+
+	strict.degrade = 0;
+	return jail_wall_failed(&strict, wall, errnum, &missing, err, what);
+}

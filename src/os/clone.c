@@ -6,7 +6,6 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -62,29 +61,27 @@ int clone_write_ids(pid_t pid, const struct clone_ids *ids)
 	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid);
 }
 
-int clone_user_namespace(const struct clone_ids *ids)
+int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 {
-	cleanup_fd int pidfd = FD_NONE;
+	struct pidref holder = PIDREF_NONE;
 	char path[40];
-	siginfo_t info;
-	pid_t pid = clone_process(CLONE_NEWUSER, -1, &pidfd);
 	int r, fd = FD_NONE;
 
-	if (pid < 0)
-		return pid;
-	if (pid == 0)
+	holder.pid = clone_process(CLONE_NEWUSER, -1, &holder.fd);
+	if (holder.pid < 0)
+		return holder.pid;
+	if (holder.pid == 0)
 		for (;;)
 			pause();
-	r = clone_write_ids(pid, ids);
+	r = clone_write_ids(holder.pid, ids);
 	if (r == 0)
-		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)holder.pid);
 	if (r == 0)
 		r = fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
 	/* Not reaped yet, so its number is its own: better a second way to kill it than to wait for ever. */
-	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && kill(pid, SIGKILL) < 0 && r >= 0)
+	if (pidref_signal(&holder, SIGKILL) < 0 && kill(holder.pid, SIGKILL) < 0 && r >= 0)
 		r = -errno;
-	while (waitid((idtype_t)3 /* P_PIDFD */, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
-		;
+	*ret_holder = holder;
 	if (r < 0)
 		close_fd(&fd);
 	return r < 0 ? r : fd;

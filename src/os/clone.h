@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "os/pidref.h"
 
 /*
  * A fork(2) with CLONE_* flags; cgroup_fd >= 0 starts the child in that v2 cgroup. 0 in the child, the pid in the
@@ -27,5 +28,8 @@ struct clone_ids {
 /* Writes setgroups, uid_map and gid_map of a process in a new user namespace. user_namespaces(7). */
 int clone_write_ids(pid_t pid, const struct clone_ids *ids) MUST_USE;
 
-/* An fd of a new user namespace with this map, for idmapped mounts (mount_setattr(2)). Needs root. */
-int clone_user_namespace(const struct clone_ids *ids) MUST_USE;
+/*
+ * An fd of a new user namespace with this map, for idmapped mounts (mount_setattr(2)). Needs root. The namespace is
+ * born with a process; *ret_holder (owned) is killed already, and the caller reaps it when it has time to wait.
+ */
+int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder) MUST_USE;

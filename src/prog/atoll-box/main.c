@@ -80,8 +80,8 @@ static int read_policy(struct input *input, struct err *err)
 		return bad_start(err, r, "no policy snapshot on fd 4");
 	input->policy = (struct run_policy){ .bytes = bytes,
 					     .size = size,
+					     .snapshot = input->snapshot,
 					     .policy = snapshot_policy(input->snapshot) };
-	snapshot_hash(input->snapshot, &input->policy.hash);
 	return 0;
 }
 

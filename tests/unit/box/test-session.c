@@ -96,7 +96,7 @@ static struct session_record sample(const char *id, const char *name, const char
 	return record;
 }
 
-/* The fd of the session's directory, with its record; a lock file too. */
+/* The fd of the session's directory, with its record; a log to lock too. */
 static int make_session(struct world *world, const char *id, const char *name, const char *project,
 			uint64_t started_ns)
 {
@@ -108,16 +108,19 @@ static int make_session(struct world *world, const char *id, const char *name, c
 	assert_int_equal(path_make_directories(AT_FDCWD, path, 0700), 0);
 	fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	assert_true(fd >= 0);
-	lock = fd_open_at(fd, "lock", O_WRONLY | O_CREAT, 0600);
+	lock = fd_open_at(fd, "audit.jsonl", O_WRONLY | O_CREAT, 0600);
 	assert_true(lock >= 0);
 	close(lock);
+	record.ended_ns = 0;
+	assert_int_equal(session_store(fd, &record), 0);
+	record.ended_ns = 17;
 	assert_int_equal(session_store(fd, &record), 0);
 	return fd;
 }
 
 static int lock_session(int dir_fd)
 {
-	int fd = fd_open_at(dir_fd, "lock", O_RDONLY, 0);
+	int fd = fd_open_at(dir_fd, "audit.jsonl", O_RDONLY, 0);
 
 	assert_true(fd >= 0);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
@@ -146,18 +149,41 @@ static void a_record_comes_back_as_it_was(void **state)
 
 static void a_damaged_record_is_refused_at_every_length(void **state)
 {
+	static const char *const names[] = { "ended.bin", "session.bin" };
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = make_session(*state, "abcdefghij01", "nm", "/p", 5);
-	cleanup_free char *bytes = NULL;
-	size_t size;
 
-	assert_int_equal(fd_read_file_at(fd, "session.bin", 1 << 20, &bytes, &size), 0);
-	for (size_t cut = 0; cut < size; cut++) {
-		assert_int_equal(fd_replace_file_at(fd, "session.bin", bytes, cut, 0600), 0);
-		assert_true(session_load(fd, &record) < 0);
+	/* The end is damaged first and stays so, then the start. */
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		cleanup_free char *bytes = NULL;
+		size_t size;
+
+		assert_int_equal(fd_read_file_at(fd, names[i], 1 << 20, &bytes, &size), 0);
+		for (size_t cut = size; cut-- > 0;) {
+			assert_int_equal(fd_replace_file_at(fd, names[i], bytes, cut, 0600), 0);
+			if (i == 0) {
+				assert_int_equal(session_load(fd, &record), 0);
+				assert_int_equal(record.ended_ns, 0);
+				session_record_done(&record);
+			} else {
+				assert_true(session_load(fd, &record) < 0);
+			}
+		}
 	}
-	assert_int_equal(fd_replace_file_at(fd, "session.bin", bytes, size, 0600), 0);
+}
+
+/* What a box that died in the middle left of its end is replaced by whoever finds it. */
+static void the_end_is_written_over_half_an_end(void **state)
+{
+	cleanup_session_record struct session_record record = { 0 }, again = { 0 };
+	cleanup_fd int fd = make_session(*state, "abcdefghij01", "nm", "/p", 5);
+
 	assert_int_equal(session_load(fd, &record), 0);
+	assert_int_equal(fd_replace_file_at(fd, "ended.bin", "atol", 4, 0600), 0);
+	record.ended_ns = 77;
+	assert_int_equal(session_store(fd, &record), 0);
+	assert_int_equal(session_load(fd, &again), 0);
+	assert_int_equal(again.ended_ns, 77);
 }
 
 static void liveness_is_the_lock(void **state)
@@ -185,6 +211,7 @@ static void the_list_is_newest_first_and_passes_over_what_is_no_session(void **s
 	close(make_session(world, "aaaaaaaaaaa2", "", "/p", 30));
 	bad = make_session(world, "aaaaaaaaaaa3", "", "/p", 20);
 	assert_int_equal(fd_replace_file_at(bad, "session.bin", "x", 1, 0600), 0);
+	assert_int_equal(fd_replace_file_at(bad, "ended.bin", "x", 1, 0600), 0);
 	close(bad);
 	assert_int_equal(session_path(world->state, "not-a-session", "", path, sizeof path), 0);
 	assert_int_equal(path_make_directories(AT_FDCWD, path, 0700), 0);
@@ -427,6 +454,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_record_comes_back_as_it_was),
 		TEST(a_damaged_record_is_refused_at_every_length),
+		TEST(the_end_is_written_over_half_an_end),
 		TEST(liveness_is_the_lock),
 		TEST(the_list_is_newest_first_and_passes_over_what_is_no_session),
 		TEST(a_record_under_a_foreign_id_is_passed_over),

@@ -430,22 +430,21 @@ static void test_rlimits(void **state)
 	assert_non_null(strstr(cell->answer, "Max file size             4096"));
 }
 
-static int attach_called;
-
-static int attach_refuses(void *context, pid_t pid, struct err *err)
+static int refuse_meanwhile(void *context, struct err *err)
 {
-	attach_called++;
+	++*(int *)context;
 	return err_set(err, ERR_STATE, EROFS, "cgroup", "refused by the test");
 }
 
-static void test_failed_attach_leaves_nothing(void **state)
+static void test_failed_meanwhile_leaves_nothing(void **state)
 {
 	struct cell *cell = *state;
+	int called = 0;
 
-	attach_called = 0;
-	cell->spec.attach = attach_refuses;
+	cell->spec.meanwhile = refuse_meanwhile;
+	cell->spec.meanwhile_context = &called;
 	cell_refused(cell, "cgroup");
-	assert_int_equal(attach_called, 1);
+	assert_int_equal(called, 1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -465,7 +464,7 @@ static void test_deep_target(void **state)
 	cell_expect_ok(cell, request, "ok deep");
 }
 
-static int attach_slowly(void *context, pid_t pid, struct err *err)
+static int be_slow_meanwhile(void *context, struct err *err)
 {
 	usleep(50000);
 	return 0;
@@ -476,7 +475,7 @@ static void test_error_arrives_late(void **state)
 {
 	struct cell *cell = *state;
 
-	cell->spec.attach = attach_slowly;
+	cell->spec.meanwhile = be_slow_meanwhile;
 	cell_mount(cell, JAIL_BIND, "/x", "/does/not/exist", JAIL_RDONLY);
 	cell_refused(cell, "mounts");
 	assert_non_null(strstr(cell->err.message, "/does/not/exist"));
@@ -585,7 +584,7 @@ int main(void)
 		CASE(test_rlimits),
 		CASE(test_deep_target),
 		CASE(test_error_arrives_late),
-		CASE(test_failed_attach_leaves_nothing),
+		CASE(test_failed_meanwhile_leaves_nothing),
 		CASE(test_every_broken_wall_is_refused),
 		CASE(test_degraded_walls_are_named),
 		CASE(test_missing_source_is_named),
