@@ -83,6 +83,7 @@ int session_store(int dir_fd, const struct session_record *record)
 	frame_put_u64(&out, record->ended_ns);
 	frame_put_u32(&out, (uint32_t)record->exit);
 	frame_put_u64(&out, record->audit_records);
+	frame_put_u32(&out, record->is_staged);
 	r = frame_end(&out);
 	if (r < 0)
 		return r;
@@ -110,6 +111,7 @@ static int decode(struct frame *frame, struct session_record *record)
 	record->ended_ns = frame_get_u64(frame);
 	record->exit = (int32_t)frame_get_u32(frame);
 	record->audit_records = frame_get_u64(frame);
+	record->is_staged = frame_get_u32(frame) != 0;
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 

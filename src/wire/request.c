@@ -15,6 +15,7 @@ static const struct {
 	FIELD(cwd, true),           FIELD(home, true),         FIELD(state_dir, true),
 	FIELD(runtime_dir, true),   FIELD(report_path, false), FIELD(init_path, true),
 	FIELD(notes, false),        FIELD(test_break, false),  FIELD(test_limits, false),
+	FIELD(origin, false),
 #undef FIELD
 };
 
@@ -35,6 +36,7 @@ int run_request_put(struct buf *out, const struct run_request *request)
 	frame_put_strv(out, (const char *const *)request->argv);
 	frame_put_strv(out, (const char *const *)request->env);
 	frame_put_strv(out, (const char *const *)request->env_added);
+	frame_put_strv(out, (const char *const *)request->chain);
 	return frame_end(out);
 }
 
@@ -53,15 +55,19 @@ int run_request_get(struct frame *frame, struct run_request *ret_request)
 	request.argv = frame_get_strv(frame);
 	request.env = frame_get_strv(frame);
 	request.env_added = frame_get_strv(frame);
+	request.chain = frame_get_strv(frame);
 	r = frame_finish(frame);
 	if (r == 0 && frame->type != REQUEST_FRAME)
 		r = -EBADMSG;
+	if (r == 0 && !request.origin && request.chain[0])
+		r = -EBADMSG; /* layers mean nothing without the trees that they belong to */
 	if (r == 0 && !request.argv[0] && !(request.flags & (REQUEST_DETACH | REQUEST_CHECK)))
 		r = -EBADMSG;
 	if (r < 0) {
 		free(request.argv);
 		free(request.env);
 		free(request.env_added);
+		free(request.chain);
 		return r;
 	}
 	*ret_request = request;

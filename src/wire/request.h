@@ -21,6 +21,9 @@ enum {
 	REQUEST_NO_TTY = 1 << 2,     /* no own pty even on a terminal (--no-tty) */
 	REQUEST_JSON = 1 << 3,       /* -d prints one JSON object */
 	REQUEST_CHECK = 1 << 4,      /* build every wall, run nothing (doctor) */
+	/* What becomes of staged changes at the end; none of them: they are kept for a review. */
+	REQUEST_DISCARD = 1 << 5,    /* they are thrown away */
+	REQUEST_APPLY = 1 << 6,      /* after exit status 0 atoll-box becomes `atoll apply ID`; else they are kept */
 };
 
 struct run_request {
@@ -40,9 +43,11 @@ struct run_request {
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */
+	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
+	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; NULL when put: none */
 	char **env_added;            /* -e NAME=value: set whatever the policy passes; may be NULL when put */
 };
 
 int run_request_put(struct buf *out, const struct run_request *request) MUST_USE;
-/* Strings are borrowed from the frame's bytes; the three arrays are owned (free()). */
+/* Strings are borrowed from the frame's bytes; the four arrays are owned (free()). */
 int run_request_get(struct frame *frame, struct run_request *ret_request) MUST_USE;

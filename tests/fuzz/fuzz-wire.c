@@ -75,6 +75,7 @@ static void try_request(struct frame *frame, struct buf *out)
 	free(request.argv);
 	free(request.env);
 	free(request.env_added);
+	free(request.chain);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -210,6 +210,7 @@ static void free_request(struct run_request *request)
 	free(request->argv);
 	free(request->env);
 	free(request->env_added);
+	free(request->chain);
 }
 
 static int get_request(struct frame *frame)
@@ -231,6 +232,8 @@ static void request_comes_back(void **state)
 	struct frame frame;
 
 	request.notes = "a\nb";
+	request.origin = "originoriginx";
+	request.chain = (char *[]){ (char *)"abcdefghijkl/1", NULL };
 	assert_int_equal(run_request_put(&out, &request), 0);
 	frame = reopen();
 	assert_int_equal(run_request_get(&frame, &back), 0);
@@ -241,6 +244,18 @@ static void request_comes_back(void **state)
 	assert_null(back.test_break);
 	assert_true(back.started_ns == 5);
 	assert_null(back.env_added[0]);
+	assert_string_equal(back.origin, "originoriginx");
+	assert_string_equal(back.chain[0], "abcdefghijkl/1");
+	assert_null(back.chain[1]);
+	free_request(&back);
+	request.origin = NULL; /* layers of nobody */
+	assert_int_equal(run_request_put(&out, &request), 0);
+	frame = reopen();
+	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
+	request.origin = "originoriginx";
+	assert_int_equal(run_request_put(&out, &request), 0);
+	frame = reopen();
+	assert_int_equal(run_request_get(&frame, &back), 0);
 	free_request(&back);
 	damage_everywhere(get_request);
 }
