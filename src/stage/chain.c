@@ -172,7 +172,7 @@ static int make_twin(int stage_fd, const struct stage_tree *tree, size_t tree_in
 	times[0] = st.st_atim;
 	times[1] = st.st_mtim;
 	if ((geteuid() == 0 && fchown(fd, tree->jail_uid, tree->jail_gid) < 0) ||
-	    fchmod(fd, st.st_mode & 01777) < 0 || futimens(fd, times) < 0)
+	    fchmod(fd, st.st_mode & 03777) < 0 || futimens(fd, times) < 0)
 		return -errno;
 	return 0;
 }

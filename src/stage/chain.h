@@ -49,13 +49,13 @@ int stage_chain_parse(void *bytes, size_t size, struct stage_chain *ret_chain) M
 /* Puts a layer on top. -E2BIG when the chain is full: flatten it first. */
 int stage_chain_push(struct stage_chain *chain, const char *session, uint32_t number) MUST_USE;
 
-/* Whether text may name a snapshot: [A-Za-z0-9._-], not beginning with '.' or '-', at most STAGE_SNAPSHOT_NAME_MAX. */
+/* Whether text may name a snapshot: [A-Za-z0-9._-], neither '.' nor '-' first, at most STAGE_SNAPSHOT_NAME_MAX. */
 bool stage_snapshot_name_is_valid(const char *text);
 
 /*
  * Makes the next free layers/N of the session (layers/ too where it is missing) with an empty directory for
- * each tree, owned by the jail's ids and with the mode of the tree's live upper. N, or -errno. Nothing names it yet; what
- * no chain and no snapshot names, gc may take.
+ * each tree, owned by the jail's ids and with the mode of the tree's live upper. N, or -errno. Nothing names it
+ * yet; what no chain and no snapshot names, gc may take.
  */
 int stage_layer_new(int stage_fd, const struct stage_record *record, struct err *err) MUST_USE;
 

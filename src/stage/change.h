@@ -36,8 +36,9 @@ enum stage_reason {
 	/* of conflicts */
 	STAGE_HOST_CHANGED,   /* changed on the host since the start */
 	STAGE_HOST_DELETED,   /* deleted on the host; the sandbox changed it */
-	STAGE_HOST_ADDED,     /* it was not there at the start, or has become another type since */
+	STAGE_HOST_ADDED,     /* the sandbox made it anew, and on the host it was added or changed since */
 	STAGE_BELOW,          /* a directory that has to stay because of something below it */
+	STAGE_ABOVE,          /* a directory above it cannot be made */
 	/* of refusals */
 	STAGE_FIFO,
 	STAGE_SOCKET,
@@ -100,7 +101,8 @@ struct stage_change_options {
 /*
  * Calls on_change for each change of one tree, in a fixed order: names by their bytes; a directory comes before what is
  * added or modified below it and after what is deleted below it; what stood below a directory that became
- * a file comes (deleted) before the file. A deleted directory is STAGE_CLEAN only if all below it is.
+ * a file comes (deleted) before the file. A deleted directory is STAGE_CLEAN only if all below it is. A directory
+ * that cannot be read to its end comes (once more) as STAGE_REFUSED behind what is below it.
  * 0; -E2BIG at a limit of the walk; what on_change returned when negative; -errno.
  */
 int stage_changes_walk(const struct stage_stack *stack, const struct stage_change_options *options,
@@ -144,7 +146,7 @@ struct stage_counts {
 
 /*
  * Counts the changes of one tree into *counts (which it adds to), and stops once bound of them were seen in
- * all. For the end of a run: cheap, no bytes are compared beyond 1 MiB in all (what was not compared counts as modified).
+ * all. For the end of a run: cheap, no bytes are compared beyond 1 MiB in all (what was not counts as modified).
  */
 int stage_changes_count(const struct stage_stack *stack, const struct stage_change_options *options, uint64_t bound,
 			struct stage_counts *counts) MUST_USE;

@@ -4,8 +4,8 @@
 /*
  * Layers as directories: making the live upper and work directories and the mask layer, opening the stack of a
  * tree, and what an entry of an upper means. overlayfs itself is mounted by jail/; its format is read here
- * (Documentation/filesystems/overlayfs.rst), never obeyed: what the kernel would follow in a layer (redirect, metacopy) is
- * refused. Everything below a layer is hostile.
+ * (Documentation/filesystems/overlayfs.rst), never obeyed: what the kernel would follow in a layer (redirect,
+ * metacopy) is refused. Everything below a layer is hostile.
  */
 
 #include <stdbool.h>
@@ -29,8 +29,8 @@ int stage_open_parent(int dir_fd, const char *path, const char **ret_name) MUST_
 
 /*
  * Makes live/T/upper and live/T/work as they must be before a mount: upper is kept when it is there (mode, owner
- * and times of a new one are those of host_fd, the owner being the jail's); work is always made anew, so
- * that the mark which a `volatile` mount leaves (work/incompat/volatile) and half-made copies are gone. Nothing may run.
+ * and times of a new one are those of host_fd, the owner being the jail's); work is always made anew, so that the
+ * mark which a `volatile` mount leaves (work/incompat/volatile) and half-made copies are gone. Nothing may run.
  */
 int stage_live_make(int stage_fd, size_t tree_index, const struct stage_tree *tree, int host_fd,
 		    struct err *err) MUST_USE;
@@ -40,18 +40,26 @@ int stage_live_open(int stage_fd, size_t tree_index, int *ret_upper_fd, int *ret
 
 enum stage_mask_kind {
 	STAGE_MASK_NAME,      /* the name itself looks absent */
-	STAGE_MASK_CONTENT,   /* the directory stays and looks empty (`dir/*`, `dir/**`) */
+	STAGE_MASK_CONTENT,   /* the directory stays and looks empty: a star or two behind its slash */
+};
+
+/* Where a mask is written. Everything is borrowed. */
+struct stage_mask {
+	int stage_fd;
+	size_t tree_index;
+	const struct stage_tree *tree;
+	int host_fd;          /* the root of the tree on the host */
 };
 
 /*
  * Makes path (relative to the tree, normalised, without "..") look absent in mask/T, which is made where it is
- * missing. Directories on the way take mode and times of those of the host and the jail's owner, because they win in the
- * merge; where the host lacks one, that one is whited out. May be called in any order and twice.
+ * missing. Directories on the way take mode and times of those of the host and the jail's owner, because they win
+ * in the merge; where the host lacks one, that one is whited out. May be called in any order and twice.
  * -ELOOP, -ENOTDIR where a component of the host is a link or a file: what is behind it is another path, which the
  * caller must name. -EPERM where whiteouts cannot be made there. *err says which path.
  */
-int stage_mask_add(int stage_fd, size_t tree_index, const struct stage_tree *tree, int host_fd, const char *path,
-		   enum stage_mask_kind kind, struct err *err) MUST_USE;
+int stage_mask_add(const struct stage_mask *mask, const char *path, enum stage_mask_kind kind,
+		   struct err *err) MUST_USE;
 
 /* mask/T (O_PATH | O_DIRECTORY), or -ENOENT where nothing of the tree is masked. */
 int stage_mask_open(int stage_fd, size_t tree_index) MUST_USE;
@@ -63,24 +71,22 @@ struct stage_stack {
 	int layers[STAGE_STACK_MAX];  /* owned */
 	size_t count;
 	int mask_fd;                  /* owned; FD_NONE where nothing is masked */
-	int host_fd;                  /* owned; the root of the tree on the host; FD_NONE where it was not asked for */
+	int host_fd;                  /* owned; the root of the tree on the host; FD_NONE until it is opened */
 };
 
 /* An empty stack. */
 #define STAGE_STACK_NONE ((struct stage_stack){ .mask_fd = FD_NONE, .host_fd = FD_NONE })
 
-enum {
-	STAGE_STACK_LIVE = 1 << 0,    /* with live/T/upper on top */
-	STAGE_STACK_HOST = 1 << 1,    /* with the host's tree, checked by stage_tree_open() */
-};
-
 /*
- * Opens the stack of a tree. sessions_fd: STATE/sessions, where the layers of a chain are found. A layer that is
- * missing is an error (-ENOENT), never an empty one.
+ * Opens the stack of a tree, with live/T/upper on top where with_live says so, and the mask. sessions_fd:
+ * STATE/sessions, where the layers of a chain are found. A layer that is missing is an error (-ENOENT), never an
+ * empty one. The host's side is opened by stage_stack_open_host().
  */
-int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_record *record,
-		     const struct stage_chain *chain, size_t tree_index, unsigned flags,
-		     struct stage_stack *ret_stack) MUST_USE;
+int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_chain *chain, size_t tree_index,
+		     bool with_live, struct stage_stack *ret_stack) MUST_USE;
+
+/* Adds the host's tree to the stack, by stage_tree_open(). */
+int stage_stack_open_host(struct stage_stack *stack, const struct stage_tree *tree, struct err *err) MUST_USE;
 void stage_stack_done(struct stage_stack *stack);
 #define cleanup_stage_stack __attribute__((cleanup(stage_stack_done)))
 

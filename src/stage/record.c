@@ -46,7 +46,7 @@ static void read_boot_id(char out[STAGE_BOOT_ID_SIZE])
 int stage_record_set_start(struct stage_record *record)
 {
 	read_boot_id(record->boot_id);
-	/* The coarse clock is the one that the kernel stamps inodes with: the fine one may be ahead of a ctime to come. */
+	/* The coarse clock is what the kernel stamps inodes with: the fine one may be ahead of a ctime to come. */
 	record->started_realtime_ns = now_ns(CLOCK_REALTIME_COARSE);
 	/* What the fine clock is ahead of it is taken off again, so that both numbers mean the same moment. */
 	record->started_boottime_ns =

@@ -27,7 +27,7 @@ enum stage_entry_kind {
 	STAGE_ENTRY_FILE,        /* a layer has something that is no directory: staged tells what */
 	STAGE_ENTRY_DIRECTORY,
 	STAGE_ENTRY_WHITEOUT,    /* a layer says that nothing is here */
-	STAGE_ENTRY_HIDDEN,      /* no layer has it, but it does not show through: below what is opaque, gone or replaced */
+	STAGE_ENTRY_HIDDEN,      /* no layer has it, and it does not show through: below what is opaque or gone */
 };
 
 /* Why something below an entry was not looked at. */
@@ -45,7 +45,8 @@ struct stage_entry {
 	const char *name;            /* the last component */
 	size_t depth;                /* 0: the root */
 	enum stage_entry_kind kind;
-	bool is_opaque;              /* directories: nothing of the host shows through below it */
+	/* Directories: nothing of the host shows through below. In enter() as far as the deciding layer tells. */
+	bool is_opaque;
 	struct stat staged;          /* of the deciding layer; STAGE_ENTRY_FILE and _DIRECTORY */
 	struct stage_marks marks;    /* the same; filled for directories and regular files */
 	size_t layer;                /* index into the stack of the deciding layer; whiteouts too */

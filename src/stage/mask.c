@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "stage/layer.h"
+#include "stage/store.h"
+
+/*
+ * The mask layer lies right above the host's tree, so a name that is whited out in it is gone from the merge whatever
+ * the host puts there later. A directory of the mask wins over the host's in the merge; therefore each takes the
+ * attributes of the host's, and gets its times back after every name that is made in it.
+ */
+
+enum { NAME_SIZE = 64 };
+
+/* Where the walk along a path stands: the same directory in the mask and on the host. */
+struct place {
+	int mask_fd, host_fd;  /* owned */
+	struct stat host;      /* of host_fd */
+};
+
+static void place_done(struct place *place)
+{
+	close_fd(&place->mask_fd);
+	close_fd(&place->host_fd);
+}
+
+static int dress(int fd, const struct stat *st, const struct stage_tree *tree)
+{
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
+
+	if (geteuid() == 0 && fchown(fd, tree->jail_uid, tree->jail_gid) < 0)
+		return -errno;
+	return fchmod(fd, st->st_mode & 03777) < 0 || futimens(fd, times) < 0 ? -errno : 0;
+}
+
+static int restore_times(const struct place *place)
+{
+	struct timespec times[2] = { place->host.st_atim, place->host.st_mtim };
+
+	return futimens(place->mask_fd, times) < 0 ? -errno : 0;
+}
+
+/* 1: it stands in the mask already, as a whiteout. */
+static int white_out(const struct place *place, const char *name)
+{
+	struct stat st;
+
+	if (mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) == 0)
+		return restore_times(place);
+	if (errno != EEXIST)
+		return -errno;
+	if (fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	/* A directory that an earlier, deeper name needed: the whole goes now. */
+	if (stage_is_whiteout(&st))
+		return 0;
+	if (path_remove_tree(place->mask_fd, name) < 0 || mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) < 0)
+		return -EEXIST;
+	return restore_times(place);
+}
+
+/*
+ * One component further. 1: nothing more to do, for it is whited out (or was): the host has no such
+ * directory, so that nothing can be below it.
+ */
+static int step(struct place *place, const char *name, const struct stage_tree *tree)
+{
+	struct place next = { .mask_fd = FD_NONE, .host_fd = FD_NONE };
+	struct stat st;
+	int r;
+
+	/* A link as the last component is opened as such, to be told from a file. */
+	next.host_fd = path_open2(place->host_fd, name, O_PATH | O_NOFOLLOW, 0,
+				  STAGE_RESOLVE_BENEATH & ~(uint64_t)RESOLVE_NO_SYMLINKS);
+	if (next.host_fd == -ENOENT) {
+		r = white_out(place, name);
+		return r < 0 ? r : 1;
+	}
+	r = next.host_fd < 0 ? next.host_fd : 0;
+	if (r == 0 && fstat(next.host_fd, &next.host) < 0)
+		r = -errno;
+	if (r == 0 && !S_ISDIR(next.host.st_mode))
+		r = S_ISLNK(next.host.st_mode) ? -ELOOP : -ENOTDIR;
+	if (r == 0 && mkdirat(place->mask_fd, name, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r == 0 && fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	if (r == 0 && !S_ISDIR(st.st_mode)) {
+		place_done(&next);
+		return 1;
+	}
+	if (r == 0)
+		next.mask_fd = r = fd_open_at(place->mask_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = dress(next.mask_fd, &next.host, tree);
+	if (r == 0)
+		r = restore_times(place);
+	if (r < 0) {
+		place_done(&next);
+		return r;
+	}
+	place_done(place);
+	*place = next;
+	return 0;
+}
+
+/* The root of the mask layer, made where it is missing. */
+static int open_root(const struct stage_mask *mask, struct place *place)
+{
+	char path[NAME_SIZE];
+	int r = str_format(path, sizeof path, STAGE_DIRECTORY_MASK "/%zu", mask->tree_index);
+
+	place->host_fd = FD_NONE;
+	place->mask_fd = FD_NONE;
+	if (r == 0)
+		r = path_make_directories(mask->stage_fd, path, 0700);
+	if (r == 0)
+		place->mask_fd = r = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		place->host_fd = r = fd_duplicate(mask->host_fd);
+	if (r >= 0)
+		r = fstat(place->host_fd, &place->host) < 0 ? -errno : 0;
+	return r < 0 ? r : dress(place->mask_fd, &place->host, mask->tree);
+}
+
+static int finish(struct place *place, const char *name, enum stage_mask_kind kind, const struct stage_tree *tree)
+{
+	int r;
+
+	if (kind == STAGE_MASK_NAME)
+		return white_out(place, name);
+	r = *name ? step(place, name, tree) : 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
+	/* user.*: the overlay is mounted with userxattr, as in a user's own namespace it must be. */
+	if (fsetxattr(place->mask_fd, "user.overlay.opaque", "y", 1, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int add(const struct stage_mask *mask, const char *path, enum stage_mask_kind kind)
+{
+	struct place place;
+	char component[NAME_MAX + 1];
+	int r = open_root(mask, &place);
+
+	while (r == 0) {
+		const char *slash = strchrnul(path, '/');
+		size_t length = (size_t)(slash - path);
+
+		if (length > NAME_MAX || (!length && (*path || kind == STAGE_MASK_NAME))) {
+			r = length ? -ENAMETOOLONG : -EINVAL;
+			break;
+		}
+		memcpy(component, path, length);
+		component[length] = 0;
+		if (str_equal(component, "..") || str_equal(component, ".")) {
+			r = -EINVAL;
+			break;
+		}
+		if (!*slash) {
+			r = finish(&place, component, kind, mask->tree);
+			break;
+		}
+		r = step(&place, component, mask->tree);
+		path = slash + 1;
+	}
+	place_done(&place);
+	return r < 0 ? r : 0;
+}
+
+int stage_mask_add(const struct stage_mask *mask, const char *path, enum stage_mask_kind kind, struct err *err)
+{
+	int r = add(mask, path, kind);
+
+	if (r == -ELOOP || r == -ENOTDIR) {
+		err_set(err, ERR_POLICY, -r, "stage", "the masked path %s/%s leads through %s", mask->tree->path, path,
+			r == -ELOOP ? "a symbolic link" : "a file");
+		err_hint(err, "mask the path that it really is");
+	} else if (r < 0) {
+		err_set(err, ERR_STATE, -r, "stage", "the masked path %s/%s cannot be hidden: %s", mask->tree->path,
+			path, err_errno_name(-r));
+	}
+	return r;
+}

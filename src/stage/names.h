@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The names of one directory as several layers have them, sorted, each with the layers that it came from. Bounded,
+ * because the sandbox decides how many there are. Within stage/ only.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct stage_name {
+	uint32_t offset;     /* into text */
+	uint32_t source;     /* as given to stage_names_read() */
+};
+
+struct stage_names {
+	struct stage_name *items;
+	size_t count, capacity;
+	char *text;          /* names with their '\0' */
+	size_t size, text_capacity;
+};
+
+void stage_names_done(struct stage_names *names);
+
+/* Adds all names of an open directory, read from its start. -E2BIG beyond max in all, -ENOMEM, -errno. */
+int stage_names_read(struct stage_names *names, int dir_fd, uint32_t source, size_t max) MUST_USE;
+
+/* Sorts by the bytes of the names, equal ones by source. Gives back what memory is not needed. */
+void stage_names_sort(struct stage_names *names);
+
+static inline const char *stage_names_get(const struct stage_names *names, size_t i)
+{
+	return names->text + names->items[i].offset;
+}
