@@ -71,6 +71,14 @@ void clocks_saw(struct clocks *clocks, uint64_t now_ns, uint64_t cpu_ns, uint64_
 	plan_look(clocks, now_ns);
 }
 
+void clocks_pause(struct clocks *clocks, uint64_t paused_ns)
+{
+	clocks->started_ns += paused_ns;
+	clocks->active_ns += paused_ns;
+	if (clocks->look_ns != UINT64_MAX)
+		clocks->look_ns += paused_ns;
+}
+
 enum clock_hit clocks_check(const struct clocks *clocks, uint64_t now_ns)
 {
 	if (now_ns >= at_ms(clocks->started_ns, clocks->wall_ms))

@@ -32,6 +32,9 @@ bool clocks_must_look(const struct clocks *clocks, uint64_t now_ns);
 /* Takes what was read and plans the next look. */
 void clocks_saw(struct clocks *clocks, uint64_t now_ns, uint64_t cpu_ns, uint64_t moved_bytes);
 
+/* Nothing could happen for this long: it counts neither as time nor as idleness. */
+void clocks_pause(struct clocks *clocks, uint64_t paused_ns);
+
 /* The limit that is reached by what was last seen. */
 enum clock_hit clocks_check(const struct clocks *clocks, uint64_t now_ns);
 

@@ -140,6 +140,8 @@ static int send_to_init(struct box *box, uint16_t type, uint32_t id, int value)
 
 	if (box->init_is_gone)
 		return 0;
+	/* It reads nothing while it is frozen: freeze_check() ends that before its socket is full. */
+	box->freeze.messages += box->freeze.holder != NULL;
 	frame_begin(&box->out, type);
 	frame_put_u32(&box->out, id);
 	if (value >= 0)

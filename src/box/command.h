@@ -17,6 +17,7 @@ struct command {
 	bool is_main;
 	bool has_stdio, has_console;
 	unsigned tty;	 /* as asked for */
+	bool has_begun;	 /* init said that it started, or that it could not */
 	bool has_exited; /* init said so; streams may still deliver */
 	bool is_overdue; /* killed by time.command */
 	struct stdio stdio;

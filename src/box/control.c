@@ -20,12 +20,13 @@
  * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
  */
 
-enum client_state { CLIENT_NEW, CLIENT_EXEC, CLIENT_STOPPING };
+enum client_state { CLIENT_NEW, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_DONE };
 
 struct client {
 	struct box *box;
 	int fd;
 	enum client_state state;
+	bool is_deferred; /* its EXEC waits in the socket */
 	struct loop_source source;
 	struct command *command;
 };
@@ -34,6 +35,8 @@ enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10, SEND_TIMEOUT_S = 5 
 
 static void client_free(struct client *client)
 {
+	if (freeze_is_held_by(&client->box->freeze, client) && freeze_end(client->box) < 0)
+		box_end(client->box, ENDED_POLICY);
 	if (client->command) {
 		client->command->client = NULL;
 		/* Nobody is there to read or to type: what the terminal would do when its line is cut. */
@@ -196,6 +199,9 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_STOPPING;
+	/* Who is asked to end must be able to. */
+	if (freeze_end(box) < 0)
+		grace_ms = 0;
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		if (!box->commands[i] || box->commands[i]->has_exited)
 			continue;
@@ -207,18 +213,101 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	return 0;
 }
 
+static int freeze_error(struct client *client, int r)
+{
+	struct err err;
+
+	if (r == -EBUSY) {
+		err_set(&err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
+		err_hint(&err, "try again when it is done");
+	} else if (r == -ETIMEDOUT) {
+		err_set(&err, ERR_STATE, EAGAIN, "freeze",
+			"a process inside is in the middle of a system call and cannot be frozen now");
+		err_hint(&err, "try again, or stop the session first");
+	} else {
+		err_set(&err, ERR_STATE, -r, "freeze", "the sandbox cannot be frozen: %s", err_errno_name(-r));
+	}
+	send_error(client, &err);
+	return 0;
+}
+
+static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	const char *name = frame_get_string(frame);
+	int r = frame_finish(frame);
+
+	if (r < 0)
+		return r;
+	r = freeze_begin(client->box, client, name);
+	client->state = r < 0 ? CLIENT_DONE : CLIENT_FREEZING;
+	if (r < 0)
+		return freeze_error(client, r);
+	send_u32(client, CONTROL_DONE, 0);
+	return 0;
+}
+
+static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	bool was_held = freeze_is_held_by(&client->box->freeze, client);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	client->state = CLIENT_DONE;
+	if (freeze_end(client->box) < 0)
+		box_end(client->box, ENDED_POLICY);
+	send_u32(client, CONTROL_DONE, was_held ? 0 : 1);
+	return 0;
+}
+
 static const struct frame_rule client_rules[] = {
 	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
 	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
 	{ CONTROL_CONTINUE, 1 << CLIENT_EXEC, 64, 0, 0, on_continue },
 	{ CONTROL_STATUS, 1 << CLIENT_NEW, 64, 0, 0, on_status },
 	{ CONTROL_STOP, 1 << CLIENT_NEW, 64, 0, 0, on_stop },
+	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
+	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
 };
+
+static bool is_spawning(const struct box *box)
+{
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && !box->commands[i]->has_begun)
+			return true;
+	return false;
+}
+
+/*
+ * One command at a time is on its way to init, and none during a freeze. Its socket takes no more than two: the next
+ * send would wait for init, which waits for its child's exec, which waits for our answer. Everything else is heard.
+ */
+static bool must_wait(struct client *client)
+{
+	uint8_t header[FRAME_HEADER_SIZE];
+	ssize_t n;
+
+	if (client->state != CLIENT_NEW || (!client->box->freeze.holder && !is_spawning(client->box)))
+		return false;
+	n = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
+	return n == (ssize_t)sizeof header && frame_peek_type(header) == CONTROL_EXEC;
+}
 
 static int client_ready(void *context, uint32_t events)
 {
 	struct client *client = context;
-	int r = frame_dispatch(client->fd, &client->box->scratch, client->state, client_rules,
+	int r;
+
+	if (client->is_deferred) { /* only that it hung up can be heard now */
+		client_free(client);
+		return 0;
+	}
+	if (must_wait(client)) {
+		client->is_deferred = true;
+		return loop_change(&client->box->loop, &client->source, 0);
+	}
+	r = frame_dispatch(client->fd, &client->box->scratch, client->state, client_rules,
 			       ARRAY_SIZE(client_rules), client);
 
 	/* A client that breaks the protocol is cut off; the sandbox goes on. */
@@ -317,6 +406,19 @@ int control_check(struct box *box)
 			return 0;
 	box_end(box, ENDED_STOPPED);
 	return 0;
+}
+
+void control_resume(struct box *box)
+{
+	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
+		struct client *client = box->clients[i];
+
+		if (!client || !client->is_deferred)
+			continue;
+		client->is_deferred = false;
+		if (loop_change(&box->loop, &client->source, EPOLLIN) < 0)
+			shutdown(client->fd, SHUT_RDWR); /* it sees that it was not heard */
+	}
 }
 
 void control_command_started(struct box *box, struct command *command, int master_fd)

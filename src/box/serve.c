@@ -50,6 +50,8 @@ static int on_started(void *context, struct frame *frame, int *fds, size_t fd_co
 	(void)frame_get_u32(frame); /* its pid inside: nothing here rests on it */
 	if (frame_finish(frame) < 0 || !command || !command->tty != !fd_count)
 		return -EBADMSG;
+	command->has_begun = true;
+	control_resume(box);
 	if (command->tty && !command->client && command->is_main)
 		return command_open_console(command, take_fd(&fds[0]));
 	control_command_started(box, command, fd_count ? fds[0] : FD_NONE);
@@ -60,7 +62,8 @@ static int finish_command(struct box *box, struct command *command)
 {
 	int r;
 
-	command->has_exited = true;
+	command->has_begun = command->has_exited = true;
+	control_resume(box);
 	r = events_command_end(box, command);
 	if (r < 0)
 		return r;
@@ -344,8 +347,11 @@ static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	enum clock_hit hit;
-	int r;
+	int r = freeze_check(box, now_ns);
 
+	/* Frozen: nobody uses anything, and no clock runs. */
+	if (r < 0 || box->freeze.holder)
+		return r;
 	if (clocks_must_look(&box->clocks, now_ns) || must_supervise(box, now_ns)) {
 		box->looked_ns = now_ns;
 		box_read_usage(box);
@@ -373,6 +379,8 @@ static int timeout_ms(const struct box *box)
 		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
+	if (box->freeze.holder)
+		return box->freeze.until_ns > now_ns ? (int)((box->freeze.until_ns - now_ns) / MS_NS) + 1 : 0;
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		const struct command *command = box->commands[i];
 		uint64_t left;

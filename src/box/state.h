@@ -14,6 +14,7 @@
 #include "box/clocks.h"
 #include "box/command.h"
 #include "box/denials.h"
+#include "box/freeze.h"
 #include "box/guardian.h"
 #include "box/loop.h"
 #include "box/processes.h"
@@ -77,6 +78,7 @@ struct box {
 	struct client *clients[BOX_CLIENTS_MAX];
 
 	struct clocks clocks;
+	struct freeze freeze;
 	uint64_t output_bytes;
 	struct denials denials;
 	uint64_t allowed, denied;	/* decisions that were made */
@@ -134,6 +136,7 @@ int build_jail(struct box *box) MUST_USE;
 int events_session_start(struct box *box) MUST_USE;
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
+int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 int serve(struct box *box) MUST_USE;
 int serve_start(struct box *box) MUST_USE;
@@ -143,6 +146,7 @@ int control_start(struct box *box) MUST_USE;
 void control_close(struct box *box);
 void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
 int control_check(struct box *box) MUST_USE;
+void control_resume(struct box *box); /* commands that had to wait may be able to start now */
 void control_command_started(struct box *box, struct command *command, int master_fd);
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
 void control_command_ended(struct box *box, struct command *command);

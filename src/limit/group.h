@@ -87,6 +87,7 @@ int v2_restore(struct limit_group *group) MUST_USE;
 /* The v1 hierarchies for the limits that the v2 tree does not hold. */
 int v1_make(struct limit_group *group, struct cgroup_layout *layout) MUST_USE;
 int v1_freeze(struct limit_group *group, bool frozen) MUST_USE;
+int v1_wait_frozen(const struct limit_group *group) MUST_USE;
 
 /* Quota and period in µs of a CPU limit. */
 void cpu_quota(uint64_t millicpus, uint64_t *ret_quota_us, uint64_t *ret_period_us);

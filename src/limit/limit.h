@@ -97,10 +97,13 @@ int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_us
 int limit_group_event_fd(struct limit_group *group);
 
 /*
- * Freezes or thaws all processes (for snapshots and for a kill without races); back when all are frozen, or
- * -ETIMEDOUT after 2 s. -EOPNOTSUPP on the rlimit backend.
+ * Tells all processes to freeze, or thaws them (for snapshots). Freezing takes until each comes to a point where it
+ * can: limit_group_wait_frozen(). -EOPNOTSUPP on the rlimit backend, and where this user has no freezer.
  */
 int limit_group_freeze(struct limit_group *group, bool frozen) MUST_USE;
+
+/* Back when all are frozen, or -ETIMEDOUT after 2 s. */
+int limit_group_wait_frozen(const struct limit_group *group) MUST_USE;
 
 /*
  * Ends every process: cgroup.kill, or SIGKILL to all that any of the groups lists until none is left.

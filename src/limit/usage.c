@@ -296,7 +296,14 @@ int limit_group_freeze(struct limit_group *group, bool frozen)
 
 	if (r == -ENOENT) /* no v2 tree, or one before Linux 5.2 */
 		return v1_freeze(group, frozen);
-	return r < 0 || !frozen ? r : wait_v2_frozen(dir->fd);
+	return r;
+}
+
+int limit_group_wait_frozen(const struct limit_group *group)
+{
+	if (group->dirs[CGROUP_FREEZER].path)
+		return v1_wait_frozen(group);
+	return group->dirs[CGROUP_V2].path ? wait_v2_frozen(group->dirs[CGROUP_V2].fd) : -EOPNOTSUPP;
 }
 
 /* Signals what the group lists; the number found. The lists name live processes only, in numbers of our own. */

@@ -151,8 +151,9 @@ static int move_all(int from_fd, int to_fd)
 }
 
 /* Waits for what freezing takes: a process in an uninterruptible call freezes when it comes back. */
-static int wait_frozen(int fd)
+int v1_wait_frozen(const struct limit_group *group)
 {
+	int fd = group->dirs[CGROUP_FREEZER].fd;
 	uint64_t deadline_ns = clock_monotonic_ns() + 2000000000U;
 	char state[32];
 
@@ -200,5 +201,5 @@ int v1_freeze(struct limit_group *group, bool frozen)
 	do
 		r = move_all(from_fd, freezer->fd);
 	while (r == 1);
-	return r < 0 ? r : wait_frozen(freezer->fd);
+	return r;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
@@ -213,6 +214,105 @@ int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list)
 	}
 	*ret_list = list;
 	return 0;
+}
+
+/*
+ * A parent in vfork(2) neither runs nor stops until its child, which we have stopped, executes something. It shows as
+ * 'D', like a process in the middle of a write, so the call itself is asked for; -1 where we may not see it.
+ */
+static bool is_in_vfork(int proc_fd, const char *task)
+{
+	char path[64], text[128];
+	cleanup_fd int fd = FD_NONE;
+	ssize_t n;
+	long call;
+
+	if (str_format(path, sizeof path, "%s/syscall", task) < 0)
+		return false;
+	fd = fd_open_at(proc_fd, path, O_RDONLY, 0);
+	n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (n <= 0 || text[0] < '0' || text[0] > '9')
+		return false;
+	text[n] = 0;
+	call = strtol(text, NULL, 10);
+#ifdef SYS_vfork
+	if (call == SYS_vfork)
+		return true;
+#endif
+	return call == SYS_clone || call == SYS_clone3;
+}
+
+/* T: stopped; t: held by a tracer, which is stopped or outside; Z, X: dead. */
+static bool is_task_still(int proc_fd, const char *task, char state)
+{
+	return strchr("TtZX", state) || (state == 'D' && is_in_vfork(proc_fd, task));
+}
+
+static int is_thread_still(int proc_fd, pid_t pid, const char *thread)
+{
+	char task[48];
+	struct proc_stat stat;
+	uint64_t number;
+	cleanup_fd int fd = FD_NONE;
+	int r = num_parse_u64(thread, &number);
+
+	if (r == 0)
+		r = str_format(task, sizeof task, "%d/task", (int)pid);
+	if (r < 0)
+		return r;
+	fd = fd_open_at(proc_fd, task, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = proc_stat_read(fd, (pid_t)number, &stat);
+	if (r == -ENOENT || r == -ESRCH)
+		return 1;
+	if (r < 0)
+		return r;
+	return is_task_still(fd, thread, stat.state);
+}
+
+int proc_is_still(int proc_fd, const struct proc_stat *stat)
+{
+	struct dirent *entry;
+	char path[48];
+	DIR *dir;
+	int fd, r = str_format(path, sizeof path, "%d", (int)stat->pid);
+
+	if (r < 0)
+		return r;
+	if (stat->threads <= 1)
+		return is_task_still(proc_fd, path, stat->state);
+	/* The state of a process is that of its first thread, which may be dead already. */
+	r = str_format(path, sizeof path, "%d/task", (int)stat->pid);
+	fd = r < 0 ? r : fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	for (r = 1; r == 1 && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.')
+			r = is_thread_still(proc_fd, stat->pid, entry->d_name);
+	closedir(dir);
+	return r;
+}
+
+int proc_signal(int proc_fd, pid_t pid, int signal_number)
+{
+	cleanup_fd int fd = FD_NONE;
+	char path[16];
+	int r = str_format(path, sizeof path, "%d", (int)pid);
+
+	if (r < 0)
+		return r;
+	/* A directory of /proc stands for its process: pidfd_send_signal(2). */
+	fd = fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	return syscall(SYS_pidfd_send_signal, fd, signal_number, NULL, 0) < 0 ? -errno : 0;
 }
 
 /* The kB value behind "Name:" in status or smaps_rollup, in bytes; 0 where the line is missing. */

@@ -46,6 +46,15 @@ int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;
  */
 int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list) MUST_USE;
 
+/*
+ * Whether a process can run no code of its own now: all of its threads are stopped or dead, or wait in a vfork(2) for a
+ * child. 1, 0, -ESRCH or -ENOENT when it is gone. stat: as just read from this proc_fd.
+ */
+int proc_is_still(int proc_fd, const struct proc_stat *stat) MUST_USE;
+
+/* A signal to the process that has this number in this procfs, whatever its number is in our own. */
+int proc_signal(int proc_fd, pid_t pid, int signal_number) MUST_USE;
+
 /* Sums of resident pages (fast; pages that several processes share count in each): an upper bound. */
 int proc_memory_resident(int proc_fd, pid_t pid, struct proc_memory *ret_memory) MUST_USE;
 

@@ -245,6 +245,22 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 	return conclude_connect(watch, &call, &result);
 }
 
+int watch_release_waiting(struct watch *watch)
+{
+	enum { RESTART_CALL = 512 }; /* ERESTARTSYS, which no header for programs has */
+	int result = 0;
+
+	while (watch->waiting.count) {
+		size_t first = 0;
+		int r = send_answer(watch, watch->waiting.calls[first].call.id, RESTART_CALL, 0);
+
+		if (r < 0)
+			result = r;
+		waiting_drop(&watch->waiting, &first);
+	}
+	return result;
+}
+
 /* At most max: what is due and left out keeps the timer readable. */
 static int serve_waiting(struct watch *watch, unsigned max)
 {

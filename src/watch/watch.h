@@ -79,6 +79,13 @@ void watch_free(struct watch *watch);
 int watch_fd(const struct watch *watch);
 
 /*
+ * Sends the connects that wait back to their callers, to be made again (ERESTARTSYS): a caller that waits for our
+ * answer can be killed, but not frozen. Only when every caller has been told to freeze, because the kernel
+ * starts a call again only on the way through that; a program would see the number 512 otherwise.
+ */
+int watch_release_waiting(struct watch *watch) MUST_USE;
+
+/*
  * Serves at most max notifications without blocking. 0; 1: nobody lives under the filter any more (take the fd
  * out of epoll, it stays readable); or the negative value a handler returned (that call was refused), or -errno of
  * the listener. Reads the callers' memory: needs what process_vm_readv(2) asks for, which the creator of the

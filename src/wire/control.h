@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The messages on a session's control socket, between `atoll exec|ps|stop` and atoll-box. The box accepts
+ * The messages on a session's control socket, between `atoll exec|ps|stop|snapshot` and atoll-box. The box accepts
  * the session's owner and root only (SO_PEERCRED). One connection carries one exec or one question.
  */
 
@@ -17,16 +17,24 @@ enum control_message {
 	CONTROL_CONTINUE,        /* SIGCONT after CONTROL_STOPPED */
 	CONTROL_STATUS,          /* -> CONTROL_STATUS_JSON */
 	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
+	CONTROL_FREEZE,          /* string what for: stops every process inside; -> CONTROL_DONE 0 when all are */
+	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */
 	CONTROL_STOPPED,         /* u32 signal */
 	CONTROL_STATUS_JSON,     /* bytes */
-	CONTROL_DONE,            /* u32 0 */
+	CONTROL_DONE,            /* u32 0; of CONTROL_THAW see there */
 	CONTROL_ERROR,           /* bytes: struct err */
 };
 
 enum { CONTROL_EXEC_TTY = 1 << 0 };
+
+/*
+ * A freeze belongs to its connection. It ends with CONTROL_THAW, with the connection, when the sandbox is stopped, or
+ * after this long, so that no client can hold a sandbox for ever.
+ */
+enum { CONTROL_FREEZE_MAX_MS = 60000, CONTROL_FREEZE_NAME_MAX = 256 };
 
 struct control_exec {
 	uint32_t flags;

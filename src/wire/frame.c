@@ -100,6 +100,15 @@ int frame_open(struct frame *frame, void *bytes, size_t size)
 	return frame->error;
 }
 
+uint16_t frame_peek_type(const uint8_t header[FRAME_HEADER_SIZE])
+{
+	struct header copy;
+
+	_Static_assert(sizeof copy == FRAME_HEADER_SIZE, "the header has no padding");
+	memcpy(&copy, header, sizeof copy);
+	return copy.type;
+}
+
 /* The next size bytes, or NULL with the sticky error. */
 static void *get_raw(struct frame *frame, size_t size)
 {

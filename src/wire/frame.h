@@ -19,6 +19,7 @@ enum {
 	FRAME_MEMFD_MAX = 8 << 20,        /* in a memfd: argv and environment can be large */
 	FRAME_STRV_MAX = 64 << 10,        /* entries of one vector */
 	FRAME_FD_MAX = 4,
+	FRAME_HEADER_SIZE = 16,
 };
 
 /* Starts a frame of this type in out (which is reset). */
@@ -40,6 +41,8 @@ struct frame {
 
 /* Checks the header. -EBADMSG for a wrong magic, version or length. */
 int frame_open(struct frame *frame, void *bytes, size_t size) MUST_USE;
+/* The type that a header claims, before the rest was read or checked. */
+uint16_t frame_peek_type(const uint8_t header[FRAME_HEADER_SIZE]);
 uint32_t frame_get_u32(struct frame *frame);                          /* 0 after an error */
 uint64_t frame_get_u64(struct frame *frame);
 const char *frame_get_string(struct frame *frame);                    /* borrowed; NULL: NULL was sent, or error */

@@ -317,6 +317,7 @@ static void freezing_stops_everything(void **state)
 		skip_because("nothing can freeze here");
 	}
 	assert_int_equal(r, 0);
+	assert_int_equal(limit_group_wait_frozen(group), 0);
 	seen = board->counter;
 	poll(NULL, 0, 100);
 	assert_int_equal(board->counter, seen);
@@ -324,6 +325,7 @@ static void freezing_stops_everything(void **state)
 	assert_true(board_wait(&board->counter, seen + 5));
 	/* Frozen ones die, too. */
 	assert_int_equal(limit_group_freeze(group, true), 0);
+	assert_int_equal(limit_group_wait_frozen(group), 0);
 	assert_int_equal(limit_group_kill(group), 0);
 	guest_wait(guest);
 	guest = 0;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/freeze.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "box/state.h"
+#include "os/proc.h"
+#include "wire/control.h"
+
+/*
+ * The freezer of a cgroup stops everything at once and unseen. Without one (an ordinary user on a machine without
+ * delegation) it is SIGSTOP to each process, again and again until a look at all of them finds nobody who runs:
+ * a process that forked between two looks is found by the next. PID 1 comes first and goes on last, so that it never
+ * sees a child of its own stopped, which it would take for job control. Who was stopped already stays so.
+ */
+
+enum { MS_NS = 1000000, SETTLE_MS = 2000, LOOK_US = 500, STOPPED_MAX = 1 << 16, NAME_SHOWN = 56 };
+
+static bool is_among(const struct freeze *freeze, pid_t pid)
+{
+	/* The newest are looked for most. */
+	for (size_t i = freeze->stopped_count; i-- > 0;)
+		if (freeze->stopped[i] == pid)
+			return true;
+	return false;
+}
+
+static int remember(struct freeze *freeze, pid_t pid)
+{
+	if (freeze->stopped_count % 64 == 0) {
+		pid_t *grown;
+
+		if (freeze->stopped_count == STOPPED_MAX)
+			return -E2BIG;
+		grown = realloc(freeze->stopped, (freeze->stopped_count + 64) * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		freeze->stopped = grown;
+	}
+	freeze->stopped[freeze->stopped_count++] = pid;
+	return 0;
+}
+
+/* 1: it stands still; 0: not yet. Sends the signal to one that was not stopped before. */
+static int stop_one(struct freeze *freeze, const struct proc_list *list, const struct proc_stat *stat)
+{
+	int r = proc_is_still(list->proc_fd, stat);
+
+	if (r != 0 || is_among(freeze, stat->pid))
+		return r == -ESRCH || r == -ENOENT ? 1 : r;
+	r = remember(freeze, stat->pid);
+	if (r == 0)
+		r = proc_signal(list->proc_fd, stat->pid, SIGSTOP);
+	return r == -ESRCH || r == -ENOENT ? 1 : r;
+}
+
+/* One look at everybody. 1: all stand still. */
+static int stop_all(struct box *box)
+{
+	struct proc_list list;
+	int result = 1, r = proc_list_namespace(box->init.pid, &list);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.count && r >= 0; i++) {
+		r = stop_one(&box->freeze, &list, &list.stats[i]);
+		if (r == 0)
+			result = 0;
+	}
+	proc_list_done(&list);
+	return r < 0 ? r : result;
+}
+
+static int stop_by_signals(struct box *box)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + SETTLE_MS * (uint64_t)MS_NS;
+
+	box->freeze.by_signals = true;
+	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
+	if (pidref_signal(&box->init, SIGSTOP) < 0)
+		return -ESHUTDOWN;
+	for (;;) {
+		int r = stop_all(box);
+
+		if (r != 0)
+			return r < 0 ? r : 0;
+		if (clock_monotonic_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_US * 1000L }, NULL);
+	}
+}
+
+/* Backwards, so that a child runs again before the parent that would see it stopped. */
+static int continue_by_signals(struct box *box)
+{
+	struct freeze *freeze = &box->freeze;
+	struct proc_list list;
+	int result = 0, r = proc_list_namespace(box->init.pid, &list);
+
+	for (size_t i = freeze->stopped_count; r == 0 && i-- > 0;) {
+		int sent = proc_signal(list.proc_fd, freeze->stopped[i], SIGCONT);
+
+		if (sent < 0 && sent != -ESRCH && sent != -ENOENT)
+			result = sent;
+	}
+	if (r == 0)
+		proc_list_done(&list);
+	if (pidref_signal(&box->init, SIGCONT) < 0)
+		return 0; /* it is dead, and so is everything else */
+	return r < 0 ? r : result;
+}
+
+/* Whatever the freezer fails with, signals are left; half a freeze is taken back first. */
+static int stop(struct box *box)
+{
+	int r = limit_group_freeze(box->limits, true);
+
+	if (r < 0 && r != -EOPNOTSUPP)
+		r = limit_group_freeze(box->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
+	if (r == -EOPNOTSUPP)
+		return stop_by_signals(box);
+	if (r == 0 && box->watch)
+		r = watch_release_waiting(box->watch);
+	return r < 0 ? r : limit_group_wait_frozen(box->limits);
+}
+
+static int go_on(struct box *box)
+{
+	return box->freeze.by_signals ? continue_by_signals(box) : limit_group_freeze(box->limits, false);
+}
+
+/* Forgets everything: the freeze is over. */
+static void reset(struct freeze *freeze)
+{
+	free(freeze->stopped);
+	*freeze = (struct freeze){ 0 };
+}
+
+static void set_name(struct freeze *freeze, const char *name)
+{
+	struct buf text;
+
+	buf_init_fixed(&text, freeze->name, sizeof freeze->name);
+	if (name)
+		buf_put_escaped(&text, name, strlen(name), NAME_SHOWN);
+	(void)buf_text(&text);
+}
+
+int freeze_begin(struct box *box, const void *holder, const char *name)
+{
+	struct freeze *freeze = &box->freeze;
+	int r;
+
+	if (freeze->holder)
+		return -EBUSY;
+	if (box->ended != ENDED_NOT || box->init_is_gone)
+		return -ESHUTDOWN;
+	freeze->since_ns = clock_monotonic_ns();
+	freeze->until_ns = freeze->since_ns + CONTROL_FREEZE_MAX_MS * (uint64_t)MS_NS;
+	r = stop(box);
+	if (r < 0) {
+		int again = go_on(box);
+
+		reset(freeze);
+		if (again < 0) /* what is half frozen and cannot be thawed is of no use to anybody */
+			box_end(box, ENDED_POLICY);
+		return r;
+	}
+	freeze->holder = holder;
+	set_name(freeze, name);
+	return 0;
+}
+
+/* The time that nobody could use counts against no limit. */
+static void give_back_time(struct box *box, uint64_t frozen_ns)
+{
+	clocks_pause(&box->clocks, frozen_ns);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->deadline_ns != UINT64_MAX)
+			box->commands[i]->deadline_ns += frozen_ns;
+}
+
+int freeze_end(struct box *box)
+{
+	struct freeze *freeze = &box->freeze;
+	uint64_t frozen_ns;
+	int r, logged;
+
+	if (!freeze->holder)
+		return 0;
+	r = go_on(box);
+	frozen_ns = clock_monotonic_ns() - freeze->since_ns;
+	give_back_time(box, frozen_ns);
+	logged = events_freeze(box, freeze->name, frozen_ns);
+	reset(freeze);
+	control_resume(box);
+	return r < 0 ? r : logged;
+}
+
+int freeze_check(struct box *box, uint64_t now_ns)
+{
+	const struct freeze *freeze = &box->freeze;
+
+	if (!freeze->holder || (now_ns < freeze->until_ns && freeze->messages < FREEZE_MESSAGES_MAX))
+		return 0;
+	return freeze_end(box);
+}

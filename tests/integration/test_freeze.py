@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running sandbox stands still for a snapshot: all of it, for a bounded time, and goes on as if nothing had been."""
+import json
+import os
+import time
+
+import pytest
+
+import control
+import leaks
+from atoll import wait_until
+from control import Control
+
+# Counts in a file of its own as fast as it can, through forks, threads and a vfork that never ends by itself.
+COUNTERS = r"""
+for name in one two; do
+  ( n=0; while :; do n=$((n+1)); echo $n > count-$name; done ) &
+done
+( while :; do /bin/true; date +%s%N > count-fork; done ) &
+python3 - <<'END' &
+import threading, time
+def count(name):
+    n = 0
+    while True:
+        n += 1
+        with open(f"count-{name}", "w") as out:
+            out.write(str(n))
+for name in ("thread-a", "thread-b"):
+    threading.Thread(target=count, args=(name,)).start()
+END
+echo ready
+exec sleep 1000
+"""
+NAMES = ["one", "two", "fork", "thread-a", "thread-b"]
+
+
+def running(sandbox, script=COUNTERS):
+    """A sandbox that writes in place, so that its files can be watched from outside."""
+    child = sandbox.popen(["bash", "-c", script], trust="high")
+    assert child.stdout.readline() == b"ready\n", child.stderr.read()
+    return child, sandbox.sessions()[-1]
+
+
+def counts(sandbox):
+    return [(sandbox.project / f"count-{name}").read_bytes() for name in NAMES]
+
+
+def stamps(sandbox):
+    return [os.stat(sandbox.project / f"count-{name}").st_mtime_ns for name in NAMES]
+
+
+def wait_for_counters(sandbox):
+    wait_until(lambda: all((sandbox.project / f"count-{name}").exists() for name in NAMES), 20, "counters")
+
+
+def freeze(client, name=b"test"):
+    return client.ask(control.FREEZE, control.string(name))
+
+
+def test_nothing_moves_while_frozen(sandbox):
+    child, session = running(sandbox)
+    wait_for_counters(sandbox)
+    for _ in range(5):
+        with Control(sandbox, session) as client:
+            assert freeze(client)[0] == control.DONE
+            before = stamps(sandbox), counts(sandbox)
+            time.sleep(0.1)
+            assert (stamps(sandbox), counts(sandbox)) == before
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+            wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before[0])), 10, "all go on")
+    records = [json.loads(line) for line in sandbox.audit_log(session).read_text().splitlines()]
+    frozen = [record for record in records if record["type"] == "stage.snapshot"]
+    assert len(frozen) == 5 and frozen[0]["subject"] == "test" and frozen[0]["detail"]["frozen_us"] >= 100000
+    assert child.poll() is None
+
+
+def test_client_that_goes_away_thaws(sandbox):
+    _, session = running(sandbox)
+    wait_for_counters(sandbox)
+    client = Control(sandbox, session)
+    assert freeze(client, None)[0] == control.DONE
+    before = stamps(sandbox)
+    client.close()
+    wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before)), 5, "all go on")
+
+
+def test_only_one_holds_it(sandbox):
+    _, session = running(sandbox, "echo ready; exec sleep 1000")
+    with Control(sandbox, session) as first, Control(sandbox, session) as second:
+        assert freeze(first)[0] == control.DONE
+        kind, rest = freeze(second)
+        assert kind == control.ERROR and b"another snapshot" in rest
+        assert first.ask(control.THAW) == (control.DONE, control.u32(0))
+    with Control(sandbox, session) as third:
+        assert freeze(third)[0] == control.DONE
+
+
+def test_thaw_out_of_turn_is_cut_off(sandbox):
+    child, session = running(sandbox, "echo ready; exec sleep 1000")
+    with Control(sandbox, session) as client:
+        assert client.ask(control.THAW) is None
+    with Control(sandbox, session) as client:
+        assert freeze(client, b"x" * 300) is None
+    assert child.poll() is None
+
+
+def test_stop_ends_a_freeze(sandbox):
+    child, session = running(sandbox)
+    with Control(sandbox, session) as client:
+        assert freeze(client)[0] == control.DONE
+        began = time.monotonic()
+        assert sandbox.run_atoll("stop", "-t", "200ms", session).code == 0
+        assert time.monotonic() - began < 5
+    assert child.wait(timeout=5) != 0
+
+
+@pytest.mark.may_leak("the box was killed: its guardian needs a moment")
+def test_end_of_the_box_ends_a_freeze(sandbox):
+    child, session = running(sandbox)
+    with Control(sandbox, session) as client:
+        assert freeze(client)[0] == control.DONE
+        child.kill()
+        child.wait(timeout=5)
+        left = leaks.wait_for_none(sandbox, 10)
+        assert not left
+
+
+def test_command_waits_for_the_end_of_a_freeze(sandbox):
+    _, session = running(sandbox, "echo ready; exec sleep 1000")
+    with Control(sandbox, session) as holder, open(os.devnull, "r+") as null:
+        assert freeze(holder)[0] == control.DONE
+        clients = [Control(sandbox, session) for _ in range(10)]
+        for client in clients:
+            client.send(control.exec_frame([b"/bin/true", b"x" * 60000]), [null.fileno()] * 3)
+        gone = clients.pop()
+        time.sleep(0.3)
+        gone.close()
+        with Control(sandbox, session) as other:
+            assert other.ask(control.STATUS)[0] == control.STATUS_JSON
+        assert holder.ask(control.THAW) == (control.DONE, control.u32(0))
+        for client in clients:
+            assert client.receive()[0] == control.STARTED
+            kind, rest = client.receive()
+            assert kind == control.EXITED and rest[:5] == control.u32(0)
+            client.close()
+
+
+def test_messages_end_a_freeze_before_the_box_hangs(sandbox):
+    _, session = running(sandbox, "echo ready; exec sleep 1000")
+    with Control(sandbox, session) as holder, Control(sandbox, session) as runner, open(os.devnull, "r+") as null:
+        runner.send(control.exec_frame([b"/bin/bash", b"-c", b"trap : WINCH; while :; do sleep 0.05; done"]),
+                    [null.fileno()] * 3)
+        assert runner.receive()[0] == control.STARTED
+        assert freeze(holder)[0] == control.DONE
+        for _ in range(1000):
+            runner.send(control.frame(control.SIGNAL, control.u32(28)))
+        assert holder.ask(control.THAW) == (control.DONE, control.u32(1))
+
+
+def test_clocks_stand_still(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: high\ntime: {wall: 2s, idle: 1s}\n")
+    child = sandbox.popen(["bash", "-c", "echo ready; exec sleep 1000"], policy=policy)
+    assert child.stdout.readline() == b"ready\n", child.stderr.read()
+    session = sandbox.sessions()[-1]
+    with Control(sandbox, session) as client:
+        assert freeze(client)[0] == control.DONE
+        time.sleep(2.6)
+        assert child.poll() is None
+        assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+    assert child.wait(timeout=5) == 124
+
+
+def test_stopped_process_stays_stopped(sandbox):
+    script = "sleep 1000 & kill -STOP $!; echo $! > stopped; echo ready; exec sleep 1000"
+    _, session = running(sandbox, script)
+    inner = (sandbox.project / "stopped").read_text().strip()
+    with Control(sandbox, session) as client:
+        assert freeze(client)[0] == control.DONE
+        assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+    seen = sandbox.run_atoll("exec", session, "--", "cut", "-d ", "-f3", f"/proc/{inner}/stat")
+    assert seen.out.strip() == "T", seen
+
+
+VFORK = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	if (vfork() == 0)
+		for (;;)
+			usleep(1000);
+	return 0;
+}
+"""
+
+
+def test_vfork_in_flight_does_not_hinder(sandbox):
+    """A parent in vfork can neither run nor stop until its child, which is stopped, goes on."""
+    source = sandbox.write(sandbox.project / "v.c", VFORK)
+    made = sandbox.run_outside(["gcc", "-w", "-o", sandbox.project / "v", source])
+    assert made.code == 0, made
+    _, session = running(sandbox, "exec ./v")
+    time.sleep(0.1)
+    with Control(sandbox, session) as client:
+        kind, rest = freeze(client)
+        assert kind == control.DONE, rest
+        assert client.ask(control.THAW) == (control.DONE, control.u32(0))
