@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -94,6 +95,14 @@ static int tell_child(const struct jail_job *job, struct err *err)
 		       err_errno_name(errno));
 }
 
+/* The child has failed already, and says why before it goes: that explains more than what then fails here. */
+static bool has_told(const struct jail_job *job)
+{
+	struct pollfd socket = { .fd = job->parent_socket, .events = POLLIN };
+
+	return poll(&socket, 1, 0) > 0;
+}
+
 /* What the parent does while the child builds. */
 static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 {
@@ -110,6 +119,8 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	if (r < 0)
 		return r;
 	r = clone_write_ids(pid, &ids);
+	if (r < 0 && has_told(job))
+		return 0;
 	if (r < 0) {
 		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
 		if (r == -EACCES)
