@@ -91,7 +91,7 @@ static int run(struct box *box)
 	if (r < 0)
 		return r;
 	summary_print_missing(box);
-	box->looked_ns = clock_monotonic_ns();
+	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
 	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */

@@ -217,6 +217,11 @@ static int in_ready(void *context, uint32_t events)
 		loop_remove(relay->loop, &relay->in_source);
 		return 0;
 	}
+	/* The last writer has gone and left nothing: no buffer is needed to learn that. */
+	if ((events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) {
+		finish(relay);
+		return 0;
+	}
 	r = move(relay);
 	return r < 0 ? r : 0;
 }

@@ -221,16 +221,28 @@ static int list_fill(struct list *list, DIR *dir)
 	return r == 0 ? -errno : r;
 }
 
+/* The directory of all sessions; -ENOENT where there never was one. */
+static int open_sessions(const char *state_dir)
+{
+	char path[PATH_MAX];
+	int r = str_format(path, sizeof path, "%s/sessions", state_dir);
+
+	return r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int set_unreadable(const char *state_dir, int r, struct err *err)
+{
+	return err_set(err, ERR_STATE, -r, "session", "the sessions in %s cannot be read: %s", state_dir,
+		       strerror(-r));
+}
+
 int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,
 		 struct err *err)
 {
 	struct list list = { 0 };
-	char path[PATH_MAX];
 	DIR *dir = NULL;
-	int fd, r;
+	int fd = open_sessions(state_dir), r;
 
-	r = str_format(path, sizeof path, "%s/sessions", state_dir);
-	fd = r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0 && !(dir = fdopendir(fd))) {
 		r = -errno;
 		close(fd);
@@ -242,8 +254,7 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 	}
 	if (r < 0) {
 		list_free(&list);
-		return err_set(err, ERR_STATE, -r, "session", "the sessions in %s cannot be read: %s",
-			       state_dir, strerror(-r));
+		return set_unreadable(state_dir, r, err);
 	}
 	if (list.count)
 		qsort(list.records, list.count, sizeof *list.records, compare_newest_first);
@@ -304,17 +315,63 @@ static int set_not_found(const struct question *question, bool is_ambiguous, str
 	return -ENOENT;
 }
 
+/* Adds the sessions that have a control socket: those that run, without a look at the thousands that ran. */
+static int list_fill_live(struct list *list, int sessions_fd)
+{
+	char path[PATH_MAX], id[SESSION_ID_SIZE];
+	struct dirent *entry;
+	DIR *dir = NULL;
+	int r = 0;
+
+	if (session_runtime_dir(path, sizeof path, false, NULL) == 0)
+		dir = opendir(path);
+	while (dir && r == 0 && (entry = readdir(dir))) {
+		if (strlen(entry->d_name) != SESSION_ID_SIZE - 1 + strlen(".sock") ||
+		    !str_has_suffix(entry->d_name, ".sock"))
+			continue;
+		memcpy(id, entry->d_name, SESSION_ID_SIZE - 1);
+		id[SESSION_ID_SIZE - 1] = 0;
+		r = list_add(list, sessions_fd, id);
+	}
+	if (dir)
+		closedir(dir);
+	if (list->count)
+		qsort(list->records, list->count, sizeof *list->records, compare_newest_first);
+	return r;
+}
+
+/* What answers most questions: the one session that is named by its whole id, or those that run. */
+static int list_fill_likely(struct list *list, const char *state_dir, const struct question *question)
+{
+	cleanup_fd int fd = open_sessions(state_dir);
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (question->text && session_id_is_valid(question->text))
+		return list_add(list, fd, question->text);
+	return question->live_only ? list_fill_live(list, fd) : 0;
+}
+
 int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
 		 struct session_record *ret_record, struct err *err)
 {
 	struct question question = { .project = project, .text = id_or_name, .live_only = live_only };
 	struct list list = { 0 };
 	size_t found;
-	int r = session_list(state_dir, &list.records, &list.count, err);
+	int r = list_fill_likely(&list, state_dir, &question);
 
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		list_free(&list);
+		return set_unreadable(state_dir, r, err);
+	}
 	found = search(&list, &question);
+	if (found == SIZE_MAX) {
+		list_free(&list);
+		r = session_list(state_dir, &list.records, &list.count, err);
+		if (r < 0)
+			return r;
+		found = search(&list, &question);
+	}
 	if (found >= SIZE_MAX - 1) {
 		r = set_not_found(&question, found == SIZE_MAX - 1, err);
 	} else {
