@@ -180,15 +180,16 @@ static void release(struct box *box)
 		loop_remove(&box->loop, &box->watch_source);
 	watch_free(box->watch);
 	limit_group_free(box->limits);
-	guardian_dismiss(&box->guardian);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
 	close_fd(&box->announce_fd);
 	close_fd(&box->report_fd);
 	store_done(&box->store);
-	control_dismiss_clients(box);
 	loop_done(&box->loop);
+	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
+	guardian_dismiss(&box->guardian);
+	control_dismiss_clients(box);
 	buf_done(&box->out);
 	buf_done(&box->scratch);
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,18 @@
 #include "box/session.h"
 #include "limit/limit.h"
 #include "os/fd.h"
+
+const char guardian_name[] = "atoll-guardian";
+
+enum { ARG_NAME, ARG_SESSION, ARG_STATE, ARG_RUNTIME, ARG_WHY, ARG_COUNT };
+
+static const char WHY_KILLED[] = "killed", WHY_COMPANY[] = "company";
+
+/* What the guardian needs while it sleeps in the box's memory. */
+struct sleeper {
+	int pipe_fd;
+	char *argv[ARG_COUNT + 1];
+};
 
 enum { TIDY_TRIES = 250, TIDY_QUIET = 25, TIDY_PAUSE_MS = 20 };
 
@@ -53,6 +66,9 @@ static bool record_loss(const struct guardian_task *task, const char *session)
 	/* Our own box is dead whatever its lock says: the kernel may let go of a dying process's files in any order. */
 	if (record.is_live && !str_equal(session, task->session))
 		return false;
+	/* It had told its end; only the tidying was cut off. */
+	if (record.ended_ns)
+		return true;
 	free(record.ended);
 	record.ended = str_dup("lost");
 	record.ended_ns = clock_realtime_ns();
@@ -74,10 +90,7 @@ static void remove_socket(const struct guardian_task *task, const char *session)
 		unlink(path);
 }
 
-/*
- * A session that lost its box and its guardian left a socket that nobody listens on. We have the time to
- * look: our own box is done.
- */
+/* A session that lost its box and its guardian left a socket that nobody listens on. */
 static void tidy_orphans(const struct guardian_task *task)
 {
 	DIR *dir = opendir(task->runtime_dir);
@@ -101,57 +114,105 @@ static void tidy_orphans(const struct guardian_task *task)
 		closedir(dir);
 }
 
-static void guard(int pipe_fd, const struct guardian_task *task)
+int guardian_work(int argc, char **argv)
 {
+	struct guardian_task task;
+
+	if (argc != ARG_COUNT)
+		return 125;
+	task = (struct guardian_task){
+		.session = argv[ARG_SESSION], .state_dir = argv[ARG_STATE], .runtime_dir = argv[ARG_RUNTIME],
+	};
+	/* The name of this process, for those who look for it in vain among the sandboxes. */
+	prctl(PR_SET_NAME, guardian_name);
+	if (str_equal(argv[ARG_WHY], WHY_KILLED)) {
+		(void)record_loss(&task, task.session);
+		remove_cgroups(task.session);
+		remove_socket(&task, task.session);
+	}
+	tidy_orphans(&task);
+	return 0;
+}
+
+/* ---- asleep, in the box's memory: system calls and a stack of its own, nothing of libc that has a state ---- */
+
+/* Whether another session's socket lies in the runtime directory: its box lives, or it is to be tidied. */
+static bool has_company(const char *runtime_dir, const char *session)
+{
+	char entries[2048] __attribute__((aligned(8)));
+	bool found = false;
+	int fd = fd_open_at(AT_FDCWD, runtime_dir, O_RDONLY | O_DIRECTORY, 0);
+	long n;
+
+	while (fd >= 0 && !found && (n = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
+		for (long at = 0; at < n && !found;) {
+			const struct dirent *entry = (const struct dirent *)(entries + at);
+
+			found = str_has_suffix(entry->d_name, ".sock") && !str_has_prefix(entry->d_name, session);
+			at += entry->d_reclen;
+		}
+	return found;
+}
+
+static int guard(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	char *const environment[] = { NULL };
 	char word;
 	ssize_t n;
 
-	do
-		n = read(pipe_fd, &word, 1);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0) {
-		(void)record_loss(task, task->session);
-		remove_cgroups(task->session);
-		remove_socket(task, task->session);
-	}
-	tidy_orphans(task);
-}
-
-static void become_guardian(int pipe_fd, const struct guardian_task *task)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
 	setsid(); /* a Ctrl-C is for the foreground group, not for us */
-	prctl(PR_SET_NAME, "atoll-guardian");
+	prctl(PR_SET_NAME, guardian_name);
 	/* Everything but the pipe goes: a held stdout would keep the user's `| cat` waiting, a held lock the
 	 * session alive. */
-	if (pipe_fd > 0)
-		syscall(SYS_close_range, 0, pipe_fd - 1, 0);
-	syscall(SYS_close_range, pipe_fd + 1, ~0U, 0);
-	guard(pipe_fd, task);
-	_exit(0);
+	if (sleeper->pipe_fd > 0)
+		syscall(SYS_close_range, 0, sleeper->pipe_fd - 1, 0);
+	syscall(SYS_close_range, sleeper->pipe_fd + 1, ~0U, 0);
+	do
+		n = read(sleeper->pipe_fd, &word, 1);
+	while (n < 0 && errno == EINTR);
+	if (n > 0 && !has_company(sleeper->argv[ARG_RUNTIME], sleeper->argv[ARG_SESSION]))
+		_exit(0);
+	sleeper->argv[ARG_WHY] = (char *)(n > 0 ? WHY_COMPANY : WHY_KILLED);
+	execve("/proc/self/exe", sleeper->argv, environment);
+	_exit(125);
+}
+
+/* Every signal that can be is blocked in the guardian from its first moment, and stays so through its exec. */
+static pid_t start_asleep(struct sleeper *sleeper)
+{
+	static char stack[16 << 10] __attribute__((aligned(16)));
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = clone(guard, stack + sizeof stack, CLONE_VM | SIGCHLD, sleeper);
+	if (pid < 0)
+		pid = -errno;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
 }
 
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err)
 {
+	static struct sleeper sleeper;
 	int ends[2];
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "guardian", "pipe: %s", err_errno_name(errno));
-	pid = fork();
-	if (pid < 0) {
-		int saved = errno;
-
-		close(ends[0]);
-		close(ends[1]);
-		return err_set(err, ERR_INTERNAL, saved, "guardian", "fork: %s", err_errno_name(saved));
-	}
-	if (pid == 0)
-		become_guardian(ends[0], task);
+	sleeper = (struct sleeper){
+		.pipe_fd = ends[0],
+		.argv = { (char *)guardian_name, (char *)task->session, (char *)task->state_dir,
+			  (char *)task->runtime_dir },
+	};
+	pid = start_asleep(&sleeper);
 	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return err_set(err, ERR_INTERNAL, -pid, "guardian", "clone: %s", err_errno_name(-pid));
+	}
 	*ret_guardian = (struct guardian){ .pipe_fd = ends[1], .pid = pid };
 	return 0;
 }

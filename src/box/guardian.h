@@ -5,7 +5,9 @@
  * A second, sleeping process outside the sandbox that tidies up when the box is killed (SIGKILL cannot be
  * caught): the sandbox dies by itself then (PR_SET_PDEATHSIG, and its PID 1 sees the wire close), but
  * cgroups, the control socket and the session's record would stay. It wakes up at the end of the box's life
- * only.
+ * only. While it sleeps it borrows the box's memory (clone(2), CLONE_VM), which costs a start a quarter of what
+ * a fork does; before it works it executes atoll-box anew, since a box that was killed may have left its
+ * memory in any state.
  */
 
 #include <stdint.h>
@@ -20,15 +22,23 @@ struct guardian {
 };
 
 struct guardian_task {
-	/* All borrowed until guardian_start() returns; the guardian has its own copy by fork. */
+	/* All borrowed until guardian_dismiss(). */
 	const char *session;
 	const char *state_dir;      /* sessions/ID is below it, and `notice`: what the next run shall say */
 	const char *runtime_dir;    /* ID.sock is below it */
 };
 
-/* Forks the guardian. It holds no fd of the box but the pipe's read end and ignores every signal that can be.
+/* argv[0] of an atoll-box that is a guardian at work; session, state and runtime directory and the reason follow. */
+extern const char guardian_name[];
+
+/*
+ * Starts the guardian, one a process. It holds no fd of the box but the pipe's read end and ignores every signal that
+ * can be.
  */
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err) MUST_USE;
 
-/* Tells it that all is tidy: it exits. */
+/* Tells it that all is tidy: it looks for what other boxes left, and exits. The last act of a box. */
 void guardian_dismiss(struct guardian *guardian);
+
+/* What it does when it was executed. The exit status. */
+int guardian_work(int argc, char **argv) MUST_USE;

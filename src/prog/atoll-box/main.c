@@ -2,7 +2,8 @@
 
 /*
  * atoll-box: one process per sandbox. atoll puts it in its own place by execve, with the request and the
- * compiled policy in two sealed memfds; nothing is taken from the command line or the environment.
+ * compiled policy in two sealed memfds; nothing is taken from the command line or the environment. The
+ * guardian of a box that was killed is this program too (box/guardian.h).
  */
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "box/box.h"
+#include "box/guardian.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -251,12 +253,14 @@ static int detach(struct input *input, struct err *err)
 	return wait_for_start(&input->request, ends[0]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct err err = { 0 };
 	struct input input = { 0 };
 	int status;
 
+	if (argc > 0 && str_equal(argv[0], guardian_name))
+		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
 	if (fd_secure_standard() < 0)
 		return 125;
 	if (load(&input, &err) < 0) {
