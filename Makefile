@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 BUILD  := build
 BIN    := $(BUILD)/bin
 PREFIX ?= /usr/local
-HOT    := atoll atoll-box atoll-init
+HOT    := atoll atoll-init
 HOST   := atoll-policy atoll-log
 
 .PHONY: all help run check check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages

@@ -59,7 +59,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def programs():
     source = pathlib.Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin")).resolve()
-    if not (source / "atoll").exists() or not (source / "atoll-box").exists():
+    if not (source / "atoll").exists() or not (source / "atoll-init").exists():
         pytest.skip(f"atoll is not built in {source}")
     made = Programs(source)
     yield made

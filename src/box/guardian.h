@@ -6,7 +6,7 @@
  * caught): the sandbox dies by itself then (PR_SET_PDEATHSIG, and its PID 1 sees the wire close), but
  * cgroups, the control socket and the session's record would stay. It wakes up at the end of the box's life
  * only. While it sleeps it borrows the box's memory (clone(2), CLONE_VM), which costs a start a quarter of what
- * a fork does; before it works it executes atoll-box anew, since a box that was killed may have left its
+ * a fork does; before it works it executes atoll anew, since a box that was killed may have left its
  * memory in any state.
  */
 
@@ -28,7 +28,7 @@ struct guardian_task {
 	const char *runtime_dir;    /* ID.sock is below it */
 };
 
-/* argv[0] of an atoll-box that is a guardian at work; session, state and runtime directory and the reason follow. */
+/* argv[0] of an atoll that is a guardian at work; session, state and runtime directory and the reason follow. */
 extern const char guardian_name[];
 
 /*

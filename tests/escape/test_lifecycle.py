@@ -24,9 +24,21 @@ def ours(sandbox, name):
 BUSY = "setsid sleep 77 & (setsid setsid sleep 77 &) ; trap '' TERM; echo ready; while :; do sleep 0.01; done"
 
 
+def named(sandbox, comm):
+    """pids of the copies of atoll that call themselves that: atoll-box (who supervises), atoll-guardian."""
+    found = []
+    for pid in ours(sandbox, "atoll"):
+        try:
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == comm:
+                found.append(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
 def victims(sandbox, child, which):
-    """pids: `atoll` becomes atoll-box in place; its guardian, which cleans up behind it, is another atoll-box."""
-    return {"box": [child.pid], "guardian": [pid for pid in ours(sandbox, "atoll-box") if pid != child.pid],
+    """pids: `atoll run` becomes the box; its guardian cleans up behind it."""
+    return {"box": [child.pid], "guardian": named(sandbox, "atoll-guardian"),
             "init": ours(sandbox, "atoll-init"), "all": [pid for pid, _ in leaks.processes(sandbox.programs,
             ())]}[which]
 
@@ -166,8 +178,9 @@ def test_detached_sessions_live_and_end(sandbox):
 def test_a_killed_detached_box_leaves_nothing(sandbox):
     started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
     assert started.code == 0, started
-    kill([pid for pid in ours(sandbox, "atoll-box")
-          if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != "atoll-guardian"])
+    boxes = named(sandbox, "atoll-box")
+    assert boxes
+    kill(boxes)
     wait_until(lambda: not ours(sandbox, "atoll-init"), what="the sandbox dies with its supervisor")
     assert not leaks.wait_for_none(sandbox)
     listed = sandbox.run_atoll("ps")

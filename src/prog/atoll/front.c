@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "base/str.h"
+#include "box/launch.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
@@ -54,57 +55,12 @@ static const char *notes_for(const struct policy *policy, const struct places *p
 {
 	bool would_stage = policy->level == TRUST_LOW || policy->level == TRUST_MEDIUM;
 
-	/* Whoever rewrites atoll-init or atoll-box decides what the next run is worth. */
+	/* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
 	if (policy_classify(policy, places->programs, &(size_t){ 0 }) == FILE_WRITE)
 		return "the sandbox can write where atoll's programs lie and replace them: install atoll elsewhere";
 	if (would_stage && policy_classify(policy, places->project, &(size_t){ 0 }) == FILE_WRITE)
 		return "the project is written in place (staging is not there yet)";
 	return NULL;
-}
-
-/* Puts the fd where atoll-box looks for it, to live through the execve. Takes fd. */
-static int place_fd(int fd, int wanted)
-{
-	int r;
-
-	if (fd < 0 || fd == wanted)
-		return fd < 0 ? fd : fd_set_cloexec(fd, false);
-	r = dup2(fd, wanted) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static int hand_over(const struct run_request *request, const struct compiled *compiled, const char *programs,
-		     struct err *err)
-{
-	char program[PATH_MAX], session[SESSION_ID_SIZE];
-	char *argv[] = { (char *)"atoll-box", session, NULL };
-	char *environment[] = { NULL };
-	cleanup_buf struct buf frame;
-	int r;
-
-	memcpy(session, request->session, sizeof session);
-	buf_init(&frame, FRAME_MEMFD_MAX);
-	r = run_request_put(&frame, request);
-	if (r < 0) {
-		err_set(err, ERR_USAGE, -r, "run",
-			"command and environment together are larger than %d bytes", FRAME_MEMFD_MAX);
-		return r;
-	}
-	r = place_fd(fd_memfd_sealed("request", frame.bytes, frame.size), REQUEST_FD);
-	if (r == 0)
-		r = place_fd(fd_memfd_sealed("snapshot", compiled->bytes, compiled->size),
-			     REQUEST_SNAPSHOT_FD);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "the request cannot be handed to atoll-box: %s",
-			       strerror(-r));
-	r = path_join(program, sizeof program, programs, "atoll-box");
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "run", "the path of atoll's programs is too long");
-	execve(program, argv, environment);
-	err_set(err, ERR_STATE, errno, "run", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
 }
 
 /* 1 when atoll-policy has told the user what is wrong. */
@@ -134,7 +90,7 @@ static int find_policy(const struct front_options *given, const struct places *p
 	return r != 0 ? r : refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
 }
 
-/* Nothing that was inherited by accident reaches the sandbox, and 3 and 4 become free. */
+/* Nothing that was inherited by accident reaches the sandbox. */
 static int secure_fds(struct err *err)
 {
 	int r = fd_secure_standard();
@@ -193,5 +149,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	if (r != 0)
 		return r == 1 ? 125 : r;
 	request.notes = notes_for(snapshot_policy(compiled.snapshot), &places);
-	return hand_over(&request, &compiled, places.programs, err);
+	return launch_box(&request, &(struct run_policy){ .bytes = compiled.bytes,
+							   .size = compiled.size,
+							   .snapshot = compiled.snapshot,
+							   .policy = snapshot_policy(compiled.snapshot) });
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * From what the user asked for to atoll-box: places, compiled policy, request, execve. The front of the hot path;
- * it builds nothing and enforces nothing itself. Used by `atoll run`, and by `atoll doctor` in a child.
+ * From what the user asked for to the box: places, compiled policy, request. The front of the hot path; it builds
+ * nothing and enforces nothing itself. Used by `atoll run`, and by `atoll doctor` in a child.
  */
 
 #include <stdint.h>
@@ -22,7 +22,7 @@ struct front_options {
 };
 
 /*
- * Closes everything inherited above 2, and becomes atoll-box. Returns only when that failed: negative with *err,
- * or 125 when atoll-policy has told the user what is wrong.
+ * Closes everything inherited above 2 and becomes the box (box/launch.h). The exit status, also 125 when atoll-policy
+ * has told the user what is wrong; negative with *err when it came to nothing before.
  */
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;

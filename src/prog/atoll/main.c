@@ -3,6 +3,8 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "box/guardian.h"
+#include "os/fd.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
 
@@ -43,6 +45,8 @@ int main(int argc, char **argv)
 	char *help[] = { (char *)"help", NULL };
 	int status;
 
+	if (argc > 0 && str_equal(argv[0], guardian_name))
+		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
 	if (argc < 2) {
 		status = run_verb(1, help, &err);
 	} else {

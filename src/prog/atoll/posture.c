@@ -131,7 +131,7 @@ static void copy_reason(char *why, size_t size, struct buf *text)
 			found = at + strlen("atoll: ");
 	snprintf(why, size, "%.*s", (int)strcspn(found, "\n"), found);
 	if (!*why)
-		snprintf(why, size, "atoll-box ended without a reason");
+		snprintf(why, size, "the sandbox ended without a reason");
 }
 
 int posture_check(const struct posture_request *request, char *why, size_t size)

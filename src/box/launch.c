@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/*
- * atoll-box: one process per sandbox. atoll puts it in its own place by execve, with the request and the
- * compiled policy in two sealed memfds; nothing is taken from the command line or the environment. The
- * guardian of a box that was killed is this program too (box/guardian.h).
- */
+#include "box/launch.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/box.h"
-#include "box/guardian.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
 enum { NOTICE_MAX = 64 << 10 };
 
-struct input {
-	void *request_bytes;
-	struct run_request request;
-	struct snapshot *snapshot;
-	struct run_policy policy;
+struct launch {
+	const struct run_request *request;
+	const struct run_policy *policy;
 };
 
 /* What the waiting half of a detached start learns: the session's id, or why there is none. */
@@ -37,57 +27,7 @@ struct outcome {
 	struct err err;
 };
 
-static int bad_start(struct err *err, int r, const char *what)
-{
-	err_set(err, ERR_USAGE, -r, "start", "%s: %s", what, err_errno_name(-r));
-	err_hint(err, "atoll-box is started by atoll: use `atoll run`");
-	return r;
-}
-
-/* The bytes of a sealed memfd: nobody can change them any more, but the mapping is private all the same. */
-static int map_sealed(int fd, size_t max, void **ret_bytes, size_t *ret_size)
-{
-	int r = fd_check_sealed(fd, ret_size);
-
-	if (r < 0)
-		return r;
-	if (!*ret_size || *ret_size > max)
-		return -EFBIG;
-	*ret_bytes = mmap(NULL, *ret_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	return *ret_bytes == MAP_FAILED ? -errno : 0;
-}
-
-static int read_request(struct input *input, struct err *err)
-{
-	struct frame frame;
-	size_t size;
-	int r = map_sealed(REQUEST_FD, FRAME_MEMFD_MAX, &input->request_bytes, &size);
-
-	if (r == 0)
-		r = frame_open(&frame, input->request_bytes, size);
-	if (r == 0)
-		r = run_request_get(&frame, &input->request);
-	return r < 0 ? bad_start(err, r, "no run request on fd 3") : 0;
-}
-
-static int read_policy(struct input *input, struct err *err)
-{
-	void *bytes;
-	size_t size;
-	int r = map_sealed(REQUEST_SNAPSHOT_FD, SNAPSHOT_SIZE_MAX, &bytes, &size);
-
-	if (r == 0)
-		r = snapshot_load(&input->snapshot, bytes, size);
-	if (r < 0)
-		return bad_start(err, r, "no policy snapshot on fd 4");
-	input->policy = (struct run_policy){ .bytes = bytes,
-					     .size = size,
-					     .snapshot = input->snapshot,
-					     .policy = snapshot_policy(input->snapshot) };
-	return 0;
-}
-
-/* Checked here too and not by the caller alone: this is the program that answers for the boundary. */
+/* Checked here too and not by the caller alone: this is what answers for the boundary. */
 static int check_enforceable(const struct policy *policy, struct err *err)
 {
 	const struct unenforced *first = policy->unenforced;
@@ -98,21 +38,6 @@ static int check_enforceable(const struct policy *policy, struct err *err)
 		first->origin.file, first->origin.line, first->what);
 	err_hint(err, "drop that rule; `atoll policy check` lists all of them");
 	return -EOPNOTSUPP;
-}
-
-static int load(struct input *input, struct err *err)
-{
-	int r = read_request(input, err);
-
-	if (r == 0)
-		r = read_policy(input, err);
-	if (r == 0)
-		r = check_enforceable(input->policy.policy, err);
-	close(REQUEST_FD);
-	close(REQUEST_SNAPSHOT_FD);
-	/* Whatever else the caller had open is not ours to hold: a lock or a pipe would never be released. */
-	syscall(SYS_close_range, REQUEST_SNAPSHOT_FD + 1, ~0U, 0);
-	return r;
 }
 
 static void print_error(const struct err *err)
@@ -165,16 +90,16 @@ static void print_notes(const struct run_request *request)
 		say("atoll: %s\n", request->notes);
 }
 
-static int run(struct input *input, int announce_fd, struct err *err)
+static int run(const struct launch *launch, int announce_fd, struct err *err)
 {
 	int status = 125;
-	int r = box_run(&input->request, &input->policy, announce_fd, &status, err);
+	int r = box_run(launch->request, launch->policy, announce_fd, &status, err);
 
 	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;
 }
 
 /* The half that stays: a session of its own, no terminal, no streams. */
-static int run_detached(struct input *input, int announce_fd)
+static int run_detached(const struct launch *launch, int announce_fd)
 {
 	struct outcome outcome = { 0 };
 	int error_fd = fcntl(announce_fd, F_DUPFD_CLOEXEC, 3);
@@ -186,7 +111,7 @@ static int run_detached(struct input *input, int announce_fd)
 	for (int fd = 0; fd <= 2; fd++)
 		dup2(null_fd, fd);
 	close(null_fd);
-	outcome.status = run(input, announce_fd, &outcome.err);
+	outcome.status = run(launch, announce_fd, &outcome.err);
 	/* After the id was announced nobody reads this any more; before it, this is the answer. */
 	if (outcome.err.code != ERR_NONE && fd_write_full(error_fd, &outcome, sizeof outcome) < 0)
 		return outcome.status;
@@ -235,7 +160,7 @@ static int wait_for_start(const struct run_request *request, int fd)
 	return 125;
 }
 
-static int detach(struct input *input, struct err *err)
+static int detach(const struct launch *launch, struct err *err)
 {
 	int ends[2];
 	pid_t pid;
@@ -247,31 +172,24 @@ static int detach(struct input *input, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "start", "fork: %s", err_errno_name(errno));
 	if (pid == 0) {
 		close(ends[0]);
-		_exit(run_detached(input, ends[1]));
+		_exit(run_detached(launch, ends[1]));
 	}
 	close(ends[1]);
-	return wait_for_start(&input->request, ends[0]);
+	return wait_for_start(launch->request, ends[0]);
 }
 
-int main(int argc, char **argv)
+int launch_box(const struct run_request *request, const struct run_policy *policy)
 {
+	struct launch launch = { request, policy };
 	struct err err = { 0 };
-	struct input input = { 0 };
-	int status;
+	int status = 125;
 
-	if (argc > 0 && str_equal(argv[0], guardian_name))
-		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
-	if (fd_secure_standard() < 0)
-		return 125;
-	if (load(&input, &err) < 0) {
-		print_error(&err);
-		return 125;
+	/* `atoll run` in ps is now what supervises a sandbox. */
+	prctl(PR_SET_NAME, "atoll-box");
+	if (check_enforceable(policy->policy, &err) == 0) {
+		print_notes(request);
+		status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
 	}
-	print_notes(&input.request);
-	if (input.request.flags & REQUEST_DETACH)
-		status = detach(&input, &err);
-	else
-		status = run(&input, FD_NONE, &err);
 	if (err.code != ERR_NONE)
 		print_error(&err);
 	return status < 0 ? 125 : status;
