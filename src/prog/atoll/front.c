@@ -109,6 +109,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 {
 	cleanup_compiled struct compiled compiled = { 0 };
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
+	char *none[] = { NULL };
 	struct places places;
 	struct run_request request = {
 		.flags = given->flags,
@@ -125,6 +126,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.argv = command,
 		.env = environ,
 		.env_added = added,
+		.chain = none,
 	};
 	char init[PATH_MAX];
 	int r = secure_fds(err);
