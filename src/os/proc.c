@@ -366,11 +366,10 @@ static bool next_tmpfs(const char **at, struct tmpfs_mount *out)
 {
 	while (**at) {
 		const char *line = *at, *end = strchrnul(line, '\n');
-		const char *type = strstr(line, " - tmpfs ");
+		const void *type = memmem(line, (size_t)(end - line), " - tmpfs ", strlen(" - tmpfs "));
 
 		*at = *end ? end + 1 : end;
-		if (type && type < end &&
-		    sscanf(line, "%*u %*u %u:%u %*s %1023s", &out->major, &out->minor, out->point) == 3)
+		if (type && sscanf(line, "%*u %*u %u:%u %*s %1023s", &out->major, &out->minor, out->point) == 3)
 			return true;
 	}
 	return false;

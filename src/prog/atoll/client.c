@@ -80,8 +80,10 @@ int client_open(const char *id_or_name, struct session_record *ret_record, int *
 
 	if (r < 0)
 		return r;
-	client_project(project, sizeof project);
-	r = session_find(state, project, id_or_name, true, ret_record, err);
+	/* Which project this is matters only where no session is named. */
+	if (!id_or_name)
+		client_project(project, sizeof project);
+	r = session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
 	if (r < 0)
 		return r;
 	r = client_connect(ret_record, err);
