@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage/hold.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "stage/store.h"
+
+enum { PATIENCE_MS = 10000, LOOK_MS = 20, NS_PER_MS = 1000000 };
+
+static int open_directories(const char *state_dir, const char *session, struct stage_hold *hold)
+{
+	char path[SESSION_ID_SIZE + sizeof "/" STAGE_DIRECTORY];
+	cleanup_fd int state_fd = fd_open_at(AT_FDCWD, state_dir, O_PATH | O_DIRECTORY, 0);
+	int r = state_fd;
+
+	if (r >= 0)
+		r = hold->sessions_fd = fd_open_at(state_fd, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = str_format(path, sizeof path, "%s/" STAGE_DIRECTORY, session);
+	if (r >= 0)
+		r = hold->stage_fd = path_open2(hold->sessions_fd, path, O_RDONLY | O_DIRECTORY, 0,
+						STAGE_RESOLVE_BENEATH);
+	return r < 0 ? r : 0;
+}
+
+static int take_lock(struct stage_hold *hold)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)NS_PER_MS;
+
+	hold->lock_fd = fd_open_at(hold->stage_fd, STAGE_FILE_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	if (hold->lock_fd < 0)
+		return hold->lock_fd;
+	while (flock(hold->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_monotonic_ns() >= deadline_ns)
+			return -EBUSY;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * (long)NS_PER_MS }, NULL);
+	}
+	return 0;
+}
+
+/* The box holds sessions/ID/lock as long as it lives. */
+static bool is_box_alive(const struct stage_hold *hold)
+{
+	cleanup_fd int fd = fd_open_at(hold->stage_fd, "../lock", O_RDONLY | O_NOFOLLOW, 0);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static int load(struct stage_hold *hold)
+{
+	int r = stage_record_load(hold->stage_fd, &hold->record);
+
+	return r < 0 ? r : stage_chain_load(hold->stage_fd, STAGE_FILE_CHAIN, true, &hold->chain);
+}
+
+static int explain(const char *session, int r, struct err *err)
+{
+	if (r == -ENOENT || r == -ENOTDIR) {
+		err_set(err, ERR_STATE, ENOENT, "stage", "session %s stages nothing", session);
+		err_hint(err, "its policy writes in place, or nothing was changed");
+		return -ENOENT;
+	}
+	if (r == -EBUSY) {
+		err_set(err, ERR_STATE, EBUSY, "stage", "the layers of session %s are being changed by another command",
+			session);
+		err_hint(err, "try again when it is done");
+		return -EBUSY;
+	}
+	return err_set(err, ERR_STATE, -r, "stage", "the stage directory of session %s cannot be used: %s", session,
+		       err_errno_name(-r));
+}
+
+int stage_hold_open(const char *state_dir, const char *session, struct stage_hold *ret_hold, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	int r = stage_session_is_valid(session) ? 0 : -EINVAL;
+
+	if (r == 0)
+		r = open_directories(state_dir, session, &hold);
+	if (r == 0)
+		r = str_copy(hold.session, sizeof hold.session, session);
+	if (r == 0)
+		r = take_lock(&hold);
+	if (r == 0)
+		r = load(&hold);
+	if (r < 0)
+		return explain(session, r, err);
+	hold.is_live = is_box_alive(&hold);
+	*ret_hold = hold;
+	hold = STAGE_HOLD_NONE;
+	return 0;
+}
+
+void stage_hold_done(struct stage_hold *hold)
+{
+	stage_record_done(&hold->record);
+	close_fd(&hold->lock_fd);
+	close_fd(&hold->stage_fd);
+	close_fd(&hold->sessions_fd);
+}
+
+int stage_hold_need_idle(const struct stage_hold *hold, const char *what, struct err *err)
+{
+	if (!hold->is_live)
+		return 0;
+	err_set(err, ERR_STATE, EBUSY, "stage", "session %s is running, and %s needs it to have ended", hold->session,
+		what);
+	err_hint(err, "atoll stop %s", hold->session);
+	return -EBUSY;
+}
+
+int stage_hold_touch(const struct stage_hold *hold)
+{
+	return futimens(hold->stage_fd, NULL) < 0 ? -errno : 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage/remove.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "stage/store.h"
+
+/*
+ * Every directory that is found is moved up into one pit, under a number, and then emptied there: whatever the depth,
+ * no more than two directories are open. A directory is opened by its name only to be read, and as it is our own
+ * (or we are root), one that may not be entered is made so first.
+ */
+
+struct pit {
+	int fd;
+	dev_t device;
+	uint64_t next;    /* name of the next directory that is moved in */
+	uint64_t bytes;
+};
+
+/* chmod by the fd and not by the name, which could be a link by then. */
+static int open_for_removal(int dir_fd, const char *name)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	char path[32];
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & 0700) != 0700 &&
+	    (str_format(path, sizeof path, "/proc/self/fd/%d", fd) < 0 || chmod(path, 0700) < 0))
+		return -errno;
+	return path_open2(fd, ".", O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE_BENEATH);
+}
+
+/* A directory that is not empty goes into the pit. Moving one to another parent needs write access to itself. */
+static int move_to_pit(struct pit *pit, int dir_fd, const char *name)
+{
+	char number[24];
+	cleanup_fd int fd = open_for_removal(dir_fd, name);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != pit->device)
+		return -EXDEV;
+	do {
+		r = str_format(number, sizeof number, "%llu", (unsigned long long)pit->next++);
+		if (r < 0)
+			return r;
+		/* A crash may have left directories with numbers. */
+		r = renameat(dir_fd, name, pit->fd, number) < 0 ? -errno : 0;
+	} while (r == -ENOTEMPTY || r == -EEXIST);
+	return r;
+}
+
+static int remove_one(struct pit *pit, int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (st.st_nlink <= 1 || S_ISDIR(st.st_mode))
+		pit->bytes += (uint64_t)st.st_blocks * 512;
+	if (!S_ISDIR(st.st_mode))
+		return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return -errno;
+	return move_to_pit(pit, dir_fd, name);
+}
+
+/* Removes all entries of a directory, or moves them to the pit. Takes fd. */
+static int empty(struct pit *pit, int fd)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (r == 0 && (errno = 0, entry = readdir(dir)))
+		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
+			r = remove_one(pit, fd, entry->d_name);
+	if (r == 0 && !entry && errno)
+		r = -errno;
+	closedir(dir);
+	return r;
+}
+
+/* The first entry of the pit. 1: there is one. */
+static int first_of(int pit_fd, char out[NAME_MAX + 1])
+{
+	int fd = fd_open_at(pit_fd, ".", O_RDONLY | O_DIRECTORY, 0), r = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (r == 0 && (entry = readdir(dir)))
+		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
+			r = str_copy(out, NAME_MAX + 1, entry->d_name) < 0 ? -ENAMETOOLONG : 1;
+	closedir(dir);
+	return r;
+}
+
+static int empty_pit(struct pit *pit)
+{
+	char name[NAME_MAX + 1];
+	int r;
+
+	while ((r = first_of(pit->fd, name)) == 1) {
+		struct stat st;
+		int fd;
+
+		if (fstatat(pit->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
+			r = remove_one(pit, pit->fd, name);
+		} else {
+			fd = open_for_removal(pit->fd, name);
+			r = fd < 0 ? fd : empty(pit, fd);
+			if (r == 0 && unlinkat(pit->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+				r = -errno;
+		}
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int open_pit(int dir_fd, const char *name, struct pit *pit)
+{
+	struct stat st;
+
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	pit->fd = open_for_removal(dir_fd, name);
+	if (pit->fd < 0)
+		return pit->fd;
+	if (fstat(pit->fd, &st) < 0)
+		return -errno;
+	pit->device = st.st_dev;
+	return 0;
+}
+
+int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes)
+{
+	char pit_name[NAME_MAX + 1];
+	struct pit pit = { .fd = FD_NONE };
+	int r = str_format(pit_name, sizeof pit_name, "%s.gone", name);
+
+	if (r == 0)
+		r = open_pit(dir_fd, pit_name, &pit);
+	if (r == 0)
+		r = remove_one(&pit, dir_fd, name);
+	if (r == 0)
+		r = empty_pit(&pit);
+	close_fd(&pit.fd);
+	if (r == 0 && unlinkat(dir_fd, pit_name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	if (ret_bytes)
+		*ret_bytes += pit.bytes;
+	return r;
+}
