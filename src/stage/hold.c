@@ -31,13 +31,27 @@ static int open_directories(const char *state_dir, const char *session, struct s
 	return r < 0 ? r : 0;
 }
 
+/* Its time says when somebody was last about to build on the session; a new one says never. */
+static int open_lock(struct stage_hold *hold)
+{
+	const struct timespec never[2] = { { 0 }, { 0 } };
+
+	hold->lock_fd = fd_open_at(hold->stage_fd, STAGE_FILE_LOCK, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (hold->lock_fd >= 0)
+		return futimens(hold->lock_fd, never) < 0 ? -errno : 0;
+	if (hold->lock_fd == -EEXIST)
+		hold->lock_fd = fd_open_at(hold->stage_fd, STAGE_FILE_LOCK, O_RDWR | O_NOFOLLOW, 0);
+	return hold->lock_fd < 0 ? hold->lock_fd : 0;
+}
+
 static int take_lock(struct stage_hold *hold)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)NS_PER_MS;
 
-	hold->lock_fd = fd_open_at(hold->stage_fd, STAGE_FILE_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-	if (hold->lock_fd < 0)
-		return hold->lock_fd;
+	int r = open_lock(hold);
+
+	if (r < 0)
+		return r;
 	while (flock(hold->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
@@ -121,5 +135,5 @@ int stage_hold_need_idle(const struct stage_hold *hold, const char *what, struct
 
 int stage_hold_touch(const struct stage_hold *hold)
 {
-	return futimens(hold->stage_fd, NULL) < 0 ? -errno : 0;
+	return futimens(hold->lock_fd, NULL) < 0 ? -errno : 0;
 }

@@ -40,7 +40,8 @@ struct job {
 
 static int open_parent(struct job *job, const struct stage_entry *entry, int *ret_fd)
 {
-	size_t length = entry->name > entry->path ? (size_t)(entry->name - entry->path) - 1 : 0;
+	const char *slash = strrchr(entry->path, '/');
+	size_t length = slash ? (size_t)(slash - entry->path) : 0;
 	int r;
 
 	if (job->parent && strlen(job->parent) == length && memcmp(job->parent, entry->path, length) == 0) {

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -62,7 +64,7 @@ static int move_to_pit(struct pit *pit, int dir_fd, const char *name)
 			return r;
 		/* A crash may have left directories with numbers. */
 		r = renameat(dir_fd, name, pit->fd, number) < 0 ? -errno : 0;
-	} while (r == -ENOTEMPTY || r == -EEXIST);
+	} while (r == -ENOTEMPTY || r == -EEXIST || r == -ENOTDIR);
 	return r;
 }
 

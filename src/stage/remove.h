@@ -12,7 +12,7 @@
 
 /*
  * Removes (dir_fd, name) and all below it; missing is success. What is being removed lies in (dir_fd, NAME.gone) until
- * it is gone, so that a crash leaves no half of it under its own name; the next call with the same name takes that, too.
+ * it is gone, so that a crash leaves no half of it under its own name; the next call with that name takes the rest.
  * *ret_bytes (may be NULL) grows by the space that was in use. -EXDEV at a mount, -errno.
  */
 int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes) MUST_USE;

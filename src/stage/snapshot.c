@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "stage/flatten.h"
 #include "stage/merge.h"
 #include "stage/remove.h"
 
@@ -88,7 +89,8 @@ int stage_snapshot_next_name(const struct stage_hold *hold, const char *prefix, 
 	int r = each_name(hold, note_greatest, &greatest);
 
 	if (r == 0)
-		r = str_format(out, STAGE_SNAPSHOT_NAME_SIZE, "%s%llu", prefix, (unsigned long long)greatest.number + 1);
+		r = str_format(out, STAGE_SNAPSHOT_NAME_SIZE, "%s%llu", prefix,
+			       (unsigned long long)greatest.number + 1);
 	return r < 0 ? fail(hold, r, "the snapshots cannot be read", err) : 0;
 }
 
@@ -136,6 +138,9 @@ static int seal(struct stage_hold *hold, struct err *err)
 		return fail(hold, r, "what was written cannot be looked at", err);
 	if (r == 0)
 		return 0;
+	/* There was no moment to join them in the background. */
+	if (hold->chain.count >= STAGE_CHAIN_MAX - 1 && stage_flatten(hold, err) < 0)
+		return -E2BIG;
 	r = stage_seal(hold->stage_fd, &hold->record, &hold->chain, err);
 	return r < 0 ? r : 0;
 }
