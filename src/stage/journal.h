@@ -41,7 +41,8 @@ enum journal_action {
 enum {
 	JOURNAL_MERGED = 1 << 0,      /* neither side's content alone: a later diff must not take it for ours */
 	JOURNAL_SETS_MTIME = 1 << 1,
-	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME,
+	JOURNAL_LENT = 1 << 2,        /* of a directory that is made here: takes off what was lent to its owner */
+	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME | JOURNAL_LENT,
 };
 
 enum journal_outcome {
@@ -58,6 +59,7 @@ struct journal_op {
 	uint32_t flags;
 	uint32_t area;            /* the transaction in whose area the slot is: its own, or the one that it undoes */
 	uint32_t slot;
+	uint32_t directory;       /* index of the directory that holds it; not of JOURNAL_SET */
 	const char *path;         /* relative to the tree; "" only with JOURNAL_SET */
 	struct identity host;     /* what must be there before; mode 0: nothing */
 	struct identity content;  /* what lies in the slot before; mode 0: nothing. JOURNAL_SET: the attributes */
@@ -75,12 +77,14 @@ struct journal_directory {
 	bool has_wanted;          /* wanted_mtime shall be set in the end */
 	struct stamp wanted_mtime;
 	struct identity left;     /* mode 0: not known */
+	bool is_incomplete;       /* in memory only: an op in it was not done */
 };
 
 /* Where the slots of a tree are: applies/N/slots, or a directory in the root of the tree (another file system). */
 struct journal_area {
 	bool is_used;
 	char name[40];            /* "" : applies/N/slots; else the name in the root of the tree */
+	struct identity root;     /* of the tree, before that name was made in it */
 };
 
 struct journal {
@@ -93,6 +97,8 @@ struct journal {
 	size_t op_count, op_capacity;
 	struct journal_directory *directories; /* owned */
 	size_t directory_count, directory_capacity;
+	char **texts;                    /* owned, and each of them: what journal_keep_text() was given */
+	size_t text_count, text_capacity;
 	bool has_begun, is_committed;
 	bool is_done;                    /* every op has its outcome, and all is on the disk */
 	bool is_clean;                   /* nothing of it is left to be tidied up */
@@ -110,6 +116,9 @@ void journal_done(struct journal *journal);
 /* Append to the plan in memory; path is borrowed until journal_done(). NULL when out of memory or bounds. */
 struct journal_op *journal_add_op(struct journal *journal);
 struct journal_directory *journal_add_directory(struct journal *journal);
+
+/* Makes the journal the owner of a text (malloc), for paths that nobody else holds. The text, or NULL (it is freed). */
+const char *journal_keep_text(struct journal *journal, char *text);
 
 /*
  * Reads records until the first that is cut, damaged or makes no sense; that and all behind it does not count

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One op. The host is looked at right before the rename, and what the rename took away is looked at right after: a
+ * change that came between the two lands in the slot, is seen there, and is put back where it was. Nothing is ever
+ * replaced by a rename: it exchanges, or moves to a name that must be free.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "stage/transaction.h"
+
+enum { FLAG_NOREPLACE = 1 << 0, FLAG_EXCHANGE = 1 << 1 };
+
+/* Where an op happens. */
+struct spot {
+	int parent_fd, area_fd;
+	const char *name;
+	char slot[TRANSACTION_SLOT_SIZE];
+};
+
+int transaction_chmod(int path_fd, uint32_t mode)
+{
+	char link[32];
+	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
+
+	if (r < 0)
+		return r;
+	return chmod(link, mode & 07777) < 0 ? -errno : 0;
+}
+
+int transaction_is_empty(int dir_fd, const char *name)
+{
+	int fd = fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), entries = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!entries && (entry = readdir(dir)))
+		entries += !str_equal(entry->d_name, ".") && !str_equal(entry->d_name, "..");
+	closedir(dir);
+	return !entries;
+}
+
+static int rename_plain(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	return syscall(SYS_renameat2, from_fd, from, to_fd, to, flags) < 0 ? -errno : 0;
+}
+
+/* Lets the owner of a directory into it for the moment; *ret_mode is what it had. 1: done; 0: not the reason. */
+static int open_up(int path_fd, uint32_t *ret_mode)
+{
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	*ret_mode = st.st_mode;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0700) == 0700)
+		return 0;
+	return transaction_chmod(path_fd, st.st_mode | 0700) < 0 ? 0 : 1;
+}
+
+/*
+ * A directory that its owner made read-only refuses a new entry, and itself a new parent. All ends of the rename are
+ * opened up in turn; a crash meanwhile leaves bits that transaction_settle() of the recovery takes off again.
+ */
+static int rename_opened(const struct spot *spot, int from_fd, const char *from, int to_fd, const char *to,
+			 unsigned flags)
+{
+	cleanup_fd int host_fd = fd_open_at(spot->parent_fd, spot->name, O_PATH | O_NOFOLLOW, 0);
+	cleanup_fd int slot_fd = fd_open_at(spot->area_fd, spot->slot, O_PATH | O_NOFOLLOW, 0);
+	int fds[] = { spot->parent_fd, host_fd, slot_fd };
+	bool opened[ARRAY_SIZE(fds)] = { false };
+	uint32_t modes[ARRAY_SIZE(fds)];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		opened[i] = fds[i] >= 0 && open_up(fds[i], &modes[i]) > 0;
+	r = rename_plain(from_fd, from, to_fd, to, flags);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (opened[i] && transaction_chmod(fds[i], modes[i]) < 0 && r == 0)
+			r = -EACCES;
+	return r;
+}
+
+static int rename_entry(const struct spot *spot, bool to_host, unsigned flags)
+{
+	int from_fd = to_host ? spot->area_fd : spot->parent_fd, to_fd = to_host ? spot->parent_fd : spot->area_fd;
+	const char *from = to_host ? spot->slot : spot->name, *to = to_host ? spot->name : spot->slot;
+	int r = rename_plain(from_fd, from, to_fd, to, flags);
+
+	return r == -EACCES ? rename_opened(spot, from_fd, from, to_fd, to, flags) : r;
+}
+
+/* Whether an error means that the host is not what it was, rather than that the file system failed. */
+static bool is_host_change(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EEXIST || error == -EXDEV ||
+	       error == -ENOTEMPTY || error == -ESTALE;
+}
+
+static int end_op(struct journal_op *op, int r)
+{
+	op->outcome = r == 0 ? JOURNAL_APPLIED : is_host_change(r) ? JOURNAL_SKIPPED : JOURNAL_FAILED;
+	op->errnum = op->outcome == JOURNAL_FAILED ? -r : 0;
+	return 0;
+}
+
+/* The host's entry must be what the plan saw. */
+static int check_host(const struct spot *spot, const struct journal_op *op)
+{
+	struct identity now;
+	int r = identity_at(spot->parent_fd, spot->name, &now);
+
+	if (r < 0)
+		return r;
+	if (!identity_equal(&now, &op->host, true))
+		return -ESTALE;
+	if (!S_ISDIR(now.mode))
+		return 0;
+	r = transaction_is_empty(spot->parent_fd, spot->name);
+	/* Whoever may not look into it gets the answer from the check behind the rename. */
+	return r == 0 ? -ENOTEMPTY : r < 0 && r != -EACCES ? r : 0;
+}
+
+/* What was taken off the host and lies in the slot now: is it what the plan saw? */
+static int check_taken(const struct spot *spot, const struct journal_op *op)
+{
+	struct identity taken;
+	int r = identity_at(spot->area_fd, spot->slot, &taken);
+
+	if (r < 0)
+		return r;
+	/* Not the ctime: the rename itself has changed that. */
+	if (!identity_equal(&taken, &op->host, false))
+		return -ESTALE;
+	if (!S_ISDIR(taken.mode))
+		return 0;
+	r = transaction_is_empty(spot->area_fd, spot->slot);
+	return r == 0 ? -ENOTEMPTY : r < 0 && r != -EACCES ? r : 0;
+}
+
+static int put_back(const struct spot *spot, const struct journal_op *op)
+{
+	struct identity slot;
+	int r = rename_entry(spot, true, op->action == JOURNAL_REMOVE ? FLAG_NOREPLACE : FLAG_EXCHANGE);
+
+	if (r < 0 || op->action == JOURNAL_REMOVE)
+		return r;
+	/* The exchange may have brought yet another change of the host into the slot, where it is safe. */
+	r = identity_at(spot->area_fd, spot->slot, &slot);
+	return r == 0 && slot.inode != op->content.inode ? -EIO : r;
+}
+
+/*
+ * After the rename, also when a crash came behind it. A change of the host that was taken away goes back; where the
+ * host has put yet another thing there meanwhile, what was taken stays in the slot, and the outcome says so.
+ */
+static int verify(const struct spot *spot, struct journal_op *op)
+{
+	int r = op->action == JOURNAL_ADD ? 0 : check_taken(spot, op);
+
+	if (r < 0) {
+		int back = put_back(spot, op);
+
+		return back < 0 ? -EIO : r;
+	}
+	r = identity_at(spot->parent_fd, spot->name, &op->left);
+	/* Somebody has replaced it already; it is not ours to take back then. */
+	if (r < 0 || (op->content.mode && op->left.inode != op->content.inode))
+		op->left = (struct identity){ 0 };
+	return 0;
+}
+
+/* Whether the rename has been made: 1, 0; the slot tells. -errno. */
+static int is_made(const struct spot *spot, const struct journal_op *op)
+{
+	struct identity slot;
+	int r = identity_at(spot->area_fd, spot->slot, &slot);
+
+	if (r < 0)
+		return r;
+	if (op->action == JOURNAL_ADD)
+		return !slot.mode;
+	if (op->action == JOURNAL_REMOVE)
+		return slot.mode != 0;
+	return !slot.mode ? -EIO : slot.inode != op->content.inode;
+}
+
+static int make(const struct spot *spot, const struct journal_op *op)
+{
+	int r = check_host(spot, op);
+
+	if (r < 0)
+		return r;
+	return rename_entry(spot, op->action != JOURNAL_REMOVE,
+			    op->action == JOURNAL_REPLACE ? FLAG_EXCHANGE : FLAG_NOREPLACE);
+}
+
+int transaction_carry(struct transaction *transaction, struct journal_op *op)
+{
+	struct spot spot = { .area_fd = transaction_area_of(transaction, op) };
+	int r;
+
+	if (op->outcome != JOURNAL_PENDING)
+		return 0;
+	if (spot.area_fd < 0)
+		return -EBADMSG;
+	transaction_slot_name(op->slot, spot.slot);
+	spot.parent_fd = transaction_parent(transaction, op->tree, op->path, &spot.name);
+	if (spot.parent_fd == -ENOMEM || spot.parent_fd == -EMFILE || spot.parent_fd == -ENFILE)
+		return spot.parent_fd;
+	if (spot.parent_fd < 0)
+		return end_op(op, spot.parent_fd);
+	r = is_made(&spot, op);
+	if (r == 0)
+		r = make(&spot, op);
+	if (r >= 0)
+		r = verify(&spot, op);
+	return end_op(op, r);
+}

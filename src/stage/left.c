@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage/left.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stage/paths.h"
+#include "stage/transaction.h"
+
+/* One path may have been written by several transactions: its entries are chained, the newest first. */
+struct left_entry {
+	struct identity identity;
+	uint32_t next;                /* PATHS_NONE: the last */
+};
+
+struct left {
+	struct journal *journals;     /* owned: the paths are theirs */
+	size_t journal_count;
+	struct left_entry *entries;   /* owned */
+	size_t count, capacity;
+	struct paths index;
+	uint32_t *heads;              /* owned: by the number that index gives */
+	size_t head_count;
+};
+
+void left_free(struct left *left)
+{
+	if (!left)
+		return;
+	for (size_t i = 0; i < left->journal_count; i++)
+		journal_done(&left->journals[i]);
+	free(left->journals);
+	free(left->entries);
+	free(left->heads);
+	paths_done(&left->index);
+	free(left);
+}
+
+static bool vouches(const struct journal_op *op)
+{
+	return op->outcome == JOURNAL_APPLIED && op->action != JOURNAL_REMOVE && op->left.mode &&
+	       !(op->flags & JOURNAL_MERGED);
+}
+
+static int reserve(struct left *left, size_t more)
+{
+	size_t wanted = left->count + more;
+	struct left_entry *entries = realloc(left->entries, (wanted + 1) * sizeof *entries);
+	uint32_t *heads = realloc(left->heads, (wanted + 1) * sizeof *heads);
+
+	left->entries = entries ? entries : left->entries;
+	left->heads = heads ? heads : left->heads;
+	return entries && heads ? 0 : -ENOMEM;
+}
+
+static int add_entry(struct left *left, uint32_t tree, const char *path, const struct identity *identity)
+{
+	size_t length = strlen(path);
+	uint32_t head = paths_find(&left->index, tree, path, length);
+	int r = 0;
+
+	if (head == PATHS_NONE) {
+		head = (uint32_t)left->head_count++;
+		left->heads[head] = PATHS_NONE;
+		r = paths_put(&left->index, tree, path, length, head);
+	}
+	if (r < 0)
+		return r;
+	left->entries[left->count] = (struct left_entry){ .identity = *identity, .next = left->heads[head] };
+	left->heads[head] = (uint32_t)left->count++;
+	return 0;
+}
+
+static int add_journal(struct left *left, const struct journal *journal)
+{
+	int r = reserve(left, journal->op_count + journal->directory_count);
+
+	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
+		const struct journal_op *op = &journal->ops[i];
+
+		if (vouches(op))
+			r = add_entry(left, op->tree, op->path, &op->left);
+	}
+	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
+		const struct journal_directory *directory = &journal->directories[i];
+
+		if (directory->left.mode)
+			r = add_entry(left, directory->tree, directory->path, &directory->left);
+	}
+	return r;
+}
+
+static int load_all(struct left *left, int stage_fd, const uint32_t *numbers, size_t count)
+{
+	left->journals = calloc(count, sizeof *left->journals);
+	if (!left->journals)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct journal *journal = &left->journals[left->journal_count];
+		int r = transaction_load(stage_fd, numbers[i], journal);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			continue;
+		left->journal_count++;
+		r = journal->is_done ? add_journal(left, journal) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int left_load(int stage_fd, struct left **ret_left)
+{
+	cleanup_free uint32_t *numbers = NULL;
+	struct left *left;
+	size_t count;
+	int r = transaction_list(stage_fd, &numbers, &count);
+
+	*ret_left = NULL;
+	if (r < 0 || count == 0)
+		return r;
+	left = calloc(1, sizeof *left);
+	if (!left)
+		return -ENOMEM;
+	r = load_all(left, stage_fd, numbers, count);
+	if (r < 0) {
+		left_free(left);
+		return r;
+	}
+	*ret_left = left;
+	return 0;
+}
+
+/* Of a directory the ctime must agree too: it changes with every entry that comes or goes. */
+static bool is_same(const struct identity *left, const struct identity *now)
+{
+	if (S_ISDIR(now->mode))
+		return left->inode == now->inode && left->mode == now->mode && stamp_equal(left->ctime, now->ctime);
+	return identity_equal(left, now, true);
+}
+
+bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host)
+{
+	struct identity now;
+	uint32_t head, at;
+
+	if (!left)
+		return false;
+	identity_of_stat(host, &now);
+	head = paths_find(&left->index, (uint32_t)tree, path, strlen(path));
+	for (at = head == PATHS_NONE ? PATHS_NONE : left->heads[head]; at != PATHS_NONE; at = left->entries[at].next)
+		if (is_same(&left->entries[at].identity, &now))
+			return true;
+	return false;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the applies and undos of a session left on the host, from their journals: a file that is exactly as we left it
+ * was not changed by anybody else, whatever its ctime says. For the judgement of changes
+ * (stage_change_options.is_own).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+struct left;
+
+/* Reads all journals of the session. One that is damaged vouches for nothing. NULL in *ret_left: there are none. */
+int left_load(int stage_fd, struct left **ret_left) MUST_USE;
+void left_free(struct left *left);
+
+/*
+ * Whether the host's entry at path is what the session itself left there, and is either what was staged or what was
+ * there at the start (the outcome of a merge is neither). left may be NULL.
+ */
+bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How transactions end: tidied up, taken back, or found after a crash and gone on with.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "os/path.h"
+#include "stage/transaction.h"
+
+static bool is_inode(const struct identity *now, const struct identity *known)
+{
+	return known->mode && now->inode == known->inode;
+}
+
+/*
+ * Removes what is ours in the slot of an op: what was prepared and not used; of an undo, what it took off the host
+ * (it came from a layer, which has it still); of an area in a tree, what was kept elsewhere. Anything else there is
+ * the host's, left by a race, and stays.
+ */
+static int clean_slot(struct transaction *transaction, const struct journal_op *op)
+{
+	const struct journal *journal = &transaction->journal;
+	int area_fd = transaction_area_of(transaction, op), r;
+	bool undone = journal->kind == JOURNAL_UNDO, applied = op->outcome == JOURNAL_APPLIED;
+	char name[TRANSACTION_SLOT_SIZE];
+	struct identity now;
+
+	if (op->action == JOURNAL_SET || area_fd < 0)
+		return 0;
+	r = identity_at(area_fd, transaction_slot_name(op->slot, name), &now);
+	if (r < 0 || !now.mode)
+		return r;
+	if (!(applied && (undone || !transaction_is_near(transaction, op->tree)) && is_inode(&now, &op->host)) &&
+	    !(op->area == journal->number && is_inode(&now, &op->content)))
+		return 0;
+	return unlinkat(area_fd, name, S_ISDIR(now.mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Our directory in the root of a tree changed the root's time when it came, and does again when it goes. */
+static int restore_root(struct transaction *transaction, size_t tree)
+{
+	const struct journal *journal = &transaction->journal;
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, stamp_to_timespec(journal->areas[tree].root.mtime) };
+	bool is_touched = false, is_known = true;
+
+	for (size_t i = 0; i < journal->directory_count && journal->is_committed; i++) {
+		const struct journal_directory *directory = &journal->directories[i];
+
+		if (directory->tree != tree || *directory->path)
+			continue;
+		is_touched = true;
+		is_known = directory->has_wanted && stamp_equal(directory->left.mtime, directory->wanted_mtime);
+		times[1] = stamp_to_timespec(directory->wanted_mtime);
+	}
+	if (is_touched && !is_known)
+		return 0;
+	return futimens(transaction->place->tree_fds[tree], times) < 0 ? -errno : 0;
+}
+
+static int remove_far_area(struct transaction *transaction, size_t tree)
+{
+	const struct journal_area *area = &transaction->journal.areas[tree];
+
+	if (!area->is_used || !*area->name || transaction->area_fds[tree] < 0)
+		return 0;
+	/* What a race with the host left in it is the host's, and stays. */
+	if (unlinkat(transaction->place->tree_fds[tree], area->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return errno == ENOTEMPTY ? 0 : -errno;
+	return restore_root(transaction, tree);
+}
+
+static int clean_slots(struct transaction *transaction)
+{
+	const struct journal *journal = &transaction->journal;
+	int r = 0;
+
+	for (size_t i = 0; i < journal->op_count && r == 0; i++)
+		r = clean_slot(transaction, &journal->ops[i]);
+	for (size_t i = 0; i < STAGE_TREES_MAX && r == 0; i++)
+		r = remove_far_area(transaction, i);
+	return r;
+}
+
+int transaction_clean(struct transaction *transaction, struct err *err)
+{
+	int r = clean_slots(transaction);
+
+	if (r == 0) {
+		journal_put_clean(&transaction->writer);
+		r = journal_flush(&transaction->writer);
+	}
+	if (r < 0)
+		err_set(err, ERR_STATE, -r, "apply", "it is done, but cannot be tidied up: %s", strerror(-r));
+	return r;
+}
+
+static int remove_area(struct transaction *transaction, size_t tree)
+{
+	const struct journal_area *area = &transaction->journal.areas[tree];
+	int r;
+
+	if (!area->is_used || !*area->name || transaction->area_fds[tree] < 0)
+		return 0;
+	r = path_remove_tree(transaction->place->tree_fds[tree], area->name);
+	return r < 0 ? r : restore_root(transaction, tree);
+}
+
+int transaction_abandon(struct transaction *transaction, struct err *err)
+{
+	char name[TRANSACTION_SLOT_SIZE];
+	int r = 0;
+
+	for (size_t i = 0; i < STAGE_TREES_MAX && r == 0; i++)
+		r = remove_area(transaction, i);
+	/* The journal names the areas, so it goes last. */
+	if (r == 0)
+		r = path_remove_tree(transaction->dir_fd, TRANSACTION_SLOTS);
+	if (r == 0)
+		r = path_remove_tree(transaction->place->applies_fd,
+				     transaction_slot_name(transaction->journal.number, name));
+	if (r < 0)
+		err_set(err, ERR_STATE, -r, "apply", "what was prepared cannot be removed: %s", strerror(-r));
+	return r;
+}
+
+void transaction_take_back(struct transaction *transaction)
+{
+	struct identity journal;
+	struct err ignored;
+
+	if (transaction->dir_fd >= 0 && identity_at(transaction->dir_fd, JOURNAL_FILE, &journal) == 0 && !journal.mode)
+		(void)!transaction_abandon(transaction, &ignored);
+}
+
+bool transaction_is_fatal(int error)
+{
+	static const int fatal[] = { ENOSPC, EDQUOT, ENOMEM, EIO, EROFS, EMFILE, ENFILE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
+		if (error == -fatal[i])
+			return true;
+	return false;
+}
+
+static int open_loaded(struct transaction *transaction, struct err *err)
+{
+	struct journal *journal = &transaction->journal;
+	int r;
+
+	transaction->slots_fd = transaction_open_directory(transaction->dir_fd, TRANSACTION_SLOTS);
+	if (transaction->slots_fd < 0 && journal->is_committed)
+		return err_set(err, ERR_STATE, -transaction->slots_fd, "apply", "applies/%u has lost its slots",
+			       journal->number);
+	r = journal->is_committed ? transaction_open_undone(transaction, err) : 0;
+	if (r == 0)
+		r = transaction_open_areas(transaction, false, err);
+	if (r < 0 || !journal->is_committed)
+		return r;
+	r = journal_resume(transaction->dir_fd, journal, &transaction->writer);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the journal cannot be opened: %s", strerror(-r)) : 0;
+}
+
+static int recover_loaded(struct transaction *transaction, struct transaction_recovered *recovered, struct err *err)
+{
+	const struct journal *journal = &transaction->journal;
+	int r = open_loaded(transaction, err);
+
+	if (r < 0)
+		return r;
+	if (!journal->is_published) {
+		recovered->taken_back++;
+		return transaction_abandon(transaction, err);
+	}
+	if (!journal->is_done) {
+		recovered->finished++;
+		r = transaction_run(transaction, err);
+	}
+	return r < 0 ? r : transaction_clean(transaction, err);
+}
+
+static int recover_number(struct transaction_place *place, uint32_t number, struct transaction_recovered *recovered,
+			  struct err *err)
+{
+	cleanup_transaction struct transaction transaction;
+	int r;
+
+	transaction_init(&transaction, place);
+	transaction.dir_fd = transaction_open_number(place->applies_fd, number);
+	if (transaction.dir_fd < 0)
+		return err_set(err, ERR_STATE, -transaction.dir_fd, "apply", "applies/%u cannot be opened: %s", number,
+			       strerror(-transaction.dir_fd));
+	r = journal_load(transaction.dir_fd, &transaction.journal);
+	if (r == -EBADMSG) {
+		err_set(err, ERR_STATE, EBADMSG, "apply", "the journal of apply %u is damaged", number);
+		err_hint(err, "what it kept is in stage/applies/%u of the session; nothing was removed", number);
+		return r;
+	}
+	if (r < 0 && r != -ENOENT)
+		return err_set(err, ERR_STATE, -r, "apply", "the journal of apply %u cannot be read: %s", number,
+			       strerror(-r));
+	if (transaction.journal.is_clean)
+		return 0;
+	/* A journal without its first record: not even an area was made. */
+	if (!transaction.journal.has_begun)
+		transaction.journal.number = number;
+	else if (transaction.journal.number != number ||
+		 !str_equal(transaction.journal.session, place->record->session))
+		return err_set(err, ERR_STATE, EBADMSG, "apply", "the journal in applies/%u belongs elsewhere", number);
+	return recover_loaded(&transaction, recovered, err);
+}
+
+int transaction_recover(struct transaction_place *place, struct transaction_recovered *ret_recovered, struct err *err)
+{
+	cleanup_free uint32_t *numbers = NULL;
+	size_t count;
+	int r = transaction_list(place->stage_fd, &numbers, &count);
+
+	*ret_recovered = (struct transaction_recovered){ 0 };
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "apply", "applies/ cannot be read: %s", strerror(-r));
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = recover_number(place, numbers[i], ret_recovered, err);
+	return r;
+}

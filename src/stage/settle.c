@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What comes behind the renames: the times of directories that the renames changed by the way, then modes, and the
+ * copies of what was kept on another file system. All of it may be done twice with the same result.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "stage/copy.h"
+#include "stage/layer.h"
+#include "stage/links.h"
+#include "stage/transaction.h"
+
+static int open_path(struct transaction *transaction, uint32_t tree, const char *path)
+{
+	return stage_open_beneath(transaction->place->tree_fds[tree], path, O_PATH | O_DIRECTORY, 0);
+}
+
+static int set_mtime(int path_fd, struct stamp mtime)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, stamp_to_timespec(mtime) };
+	char link[32];
+	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
+
+	if (r < 0)
+		return r;
+	return utimensat(AT_FDCWD, link, times, 0) < 0 ? -errno : 0;
+}
+
+/* Only a directory in which all went well looks as it was meant to. */
+static void mark_incomplete(struct journal *journal)
+{
+	for (size_t i = 0; i < journal->op_count; i++)
+		if (journal->ops[i].action != JOURNAL_SET && journal->ops[i].outcome != JOURNAL_APPLIED)
+			journal->directories[journal->ops[i].directory].is_incomplete = true;
+}
+
+static void settle_directory(struct transaction *transaction, struct journal_directory *directory)
+{
+	cleanup_fd int fd = open_path(transaction, directory->tree, directory->path);
+	struct stat st;
+
+	/* Gone, or somebody else's by now. */
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	/* A crash came while it was opened up for a rename. */
+	if (st.st_ino == directory->before.inode && (directory->before.mode & 0700) != 0700 &&
+	    (st.st_mode & 07777) == ((directory->before.mode & 07777) | 0700) &&
+	    transaction_chmod(fd, directory->before.mode) < 0)
+		return;
+	if (directory->has_wanted && !directory->is_incomplete)
+		(void)!set_mtime(fd, directory->wanted_mtime);
+	if (fstat(fd, &st) == 0)
+		identity_of_stat(&st, &directory->left);
+}
+
+static int set_directory(struct transaction *transaction, struct journal_op *op)
+{
+	cleanup_fd int fd = open_path(transaction, op->tree, op->path);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_ino != op->host.inode)
+		return -ESTALE;
+	r = transaction_chmod(fd, op->content.mode);
+	if (r == 0 && op->flags & JOURNAL_SETS_MTIME)
+		r = set_mtime(fd, op->content.mtime);
+	if (r == 0 && fstat(fd, &st) == 0)
+		identity_of_stat(&st, &op->left);
+	return r;
+}
+
+int transaction_unlock(struct transaction *transaction)
+{
+	struct journal *journal = &transaction->journal;
+
+	/* The plan has them deepest first; the way in is from the top. */
+	for (size_t i = journal->op_count; i-- > 0;) {
+		const struct journal_op *op = &journal->ops[i];
+		cleanup_fd int fd = FD_NONE;
+		struct stat st;
+
+		if (transaction->place->is_root || op->action != JOURNAL_SET)
+			continue;
+		fd = open_path(transaction, op->tree, op->path);
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != op->host.inode || (st.st_mode & 0700) == 0700)
+			continue;
+		if (transaction_chmod(fd, st.st_mode | 0700) < 0)
+			continue;
+	}
+	return 0;
+}
+
+int transaction_settle(struct transaction *transaction)
+{
+	struct journal *journal = &transaction->journal;
+
+	mark_incomplete(journal);
+	for (size_t i = 0; i < journal->directory_count; i++)
+		settle_directory(transaction, &journal->directories[i]);
+	for (size_t i = 0; i < journal->op_count; i++) {
+		struct journal_op *op = &journal->ops[i];
+		int r;
+
+		if (op->action != JOURNAL_SET)
+			continue;
+		r = set_directory(transaction, op);
+		/* A directory that the same undo removes needs no mode any more. */
+		op->outcome = r == 0 || r == -ENOENT ? JOURNAL_APPLIED :
+			      r == -ESTALE ? JOURNAL_SKIPPED : JOURNAL_FAILED;
+		op->errnum = op->outcome == JOURNAL_FAILED ? -r : 0;
+	}
+	return 0;
+}
+
+/* One kept entry; what an interrupted attempt left of the copy goes first. */
+static int keep_slot(struct transaction *transaction, struct links *links, const struct journal_op *op)
+{
+	char name[TRANSACTION_SLOT_SIZE], first[TRANSACTION_SLOT_SIZE];
+	struct copy copy = {
+		.from_fd = transaction->area_fds[op->tree], .from = transaction_slot_name(op->slot, name),
+		.to_fd = transaction->slots_fd, .to = name, .kind = COPY_EXACT,
+	};
+	uint32_t slot;
+	int r = 0;
+
+	if (unlinkat(copy.to_fd, name, S_ISDIR(op->host.mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT)
+		return -errno;
+	if (S_ISREG(op->host.mode) && op->host.links > 1)
+		r = links_find_or_put(links, op->tree, 0, op->host.inode, op->slot, &slot);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return linkat(copy.to_fd, transaction_slot_name(slot, first), copy.to_fd, name, 0) < 0 ? -errno : 0;
+	r = copy_entry(&copy);
+	return r == COPY_CHANGED ? -EBUSY : r == COPY_REFUSED ? -EBADMSG : r;
+}
+
+int transaction_keep(struct transaction *transaction, struct err *err)
+{
+	const struct journal *journal = &transaction->journal;
+	cleanup_links struct links links = { 0 };
+	size_t kept = 0;
+
+	/* What an undo takes off the host came from a layer: it is there still. */
+	if (journal->kind != JOURNAL_APPLY)
+		return 0;
+	for (size_t i = 0; i < journal->op_count; i++) {
+		const struct journal_op *op = &journal->ops[i];
+		int r;
+
+		if (transaction_is_near(transaction, op->tree) || op->outcome != JOURNAL_APPLIED || !op->host.mode ||
+		    op->action == JOURNAL_SET)
+			continue;
+		r = keep_slot(transaction, &links, op);
+		kept++;
+		if (r < 0) {
+			err_set(err, ERR_STATE, -r, "apply", "what was replaced cannot be kept: %s", strerror(-r));
+			err_hint(err, "make room in the state directory, then atoll apply --resume");
+			return r;
+		}
+	}
+	if (kept && syncfs(transaction->slots_fd) < 0)
+		return err_set(err, ERR_STATE, errno, "apply", "what was replaced cannot be synced: %s",
+			       strerror(errno));
+	return 0;
+}
