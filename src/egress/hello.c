@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/hello.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum {
+	RECORD_HANDSHAKE = 22, RECORD_MAX = 16384,
+	MESSAGE_CLIENT_HELLO = 1, MESSAGE_HEADER = 4,
+	EXTENSION_SERVER_NAME = 0, NAME_HOST = 0,
+	RANDOM_SIZE = 32,
+};
+
+/* A view that only ever gets smaller; reading beyond its end makes it fail for good. */
+struct view {
+	const uint8_t *at;
+	size_t left;
+	bool failed;
+};
+
+static const uint8_t *take(struct view *view, size_t size)
+{
+	const uint8_t *at = view->at;
+
+	if (view->failed || size > view->left) {
+		view->failed = true;
+		return NULL;
+	}
+	view->at += size;
+	view->left -= size;
+	return at;
+}
+
+static size_t take_number(struct view *view, size_t width)
+{
+	const uint8_t *at = take(view, width);
+	size_t value = 0;
+
+	for (size_t i = 0; at && i < width; i++)
+		value = value << 8 | at[i];
+	return value;
+}
+
+/* What a length of this width announces. */
+static struct view take_vector(struct view *view, size_t width)
+{
+	size_t size = take_number(view, width);
+	const uint8_t *at = take(view, size);
+
+	return (struct view){ .at = at, .left = at ? size : 0, .failed = !at };
+}
+
+void hello_init(struct hello *hello)
+{
+	memset(hello, 0, sizeof *hello);
+}
+
+void hello_done(struct hello *hello)
+{
+	free(hello->body);
+	hello->body = NULL;
+}
+
+static enum hello_state read_name(struct hello *hello, struct view extension)
+{
+	struct view list = take_vector(&extension, 2), name;
+	size_t kind = take_number(&list, 1);
+
+	name = take_vector(&list, 2);
+	/* One name of the one kind that exists: with two, the server could take the other. */
+	if (name.failed || extension.left || list.left || kind != NAME_HOST || !name.left ||
+	    name.left >= HELLO_NAME_SIZE || memchr(name.at, 0, name.left))
+		return HELLO_MALFORMED;
+	for (size_t i = 0; i < name.left; i++)
+		hello->name[i] = name.at[i] >= 'A' && name.at[i] <= 'Z' ? (char)(name.at[i] | 0x20) : (char)name.at[i];
+	hello->name[name.left] = 0;
+	return HELLO_NAMED;
+}
+
+static enum hello_state read_extensions(struct hello *hello, struct view extensions)
+{
+	enum hello_state state = HELLO_UNNAMED;
+
+	while (extensions.left && !extensions.failed) {
+		size_t type = take_number(&extensions, 2);
+		struct view extension = take_vector(&extensions, 2);
+
+		if (extension.failed)
+			return HELLO_MALFORMED;
+		if (type != EXTENSION_SERVER_NAME)
+			continue;
+		if (state != HELLO_UNNAMED)
+			return HELLO_MALFORMED;
+		state = read_name(hello, extension);
+		if (state != HELLO_NAMED)
+			return state;
+	}
+	return extensions.failed ? HELLO_MALFORMED : state;
+}
+
+static enum hello_state read_body(struct hello *hello, size_t size)
+{
+	struct view view = { .at = hello->body + MESSAGE_HEADER, .left = size };
+	struct view extensions;
+
+	(void)take(&view, 2 + RANDOM_SIZE);      /* version, random */
+	(void)take_vector(&view, 1);             /* session id */
+	(void)take_vector(&view, 2);             /* cipher suites */
+	(void)take_vector(&view, 1);             /* compression methods */
+	if (view.failed)
+		return HELLO_MALFORMED;
+	if (!view.left)
+		return HELLO_UNNAMED;            /* before TLS 1.2 a hello could end here */
+	extensions = take_vector(&view, 2);
+	if (extensions.failed || view.left)
+		return HELLO_MALFORMED;
+	return read_extensions(hello, extensions);
+}
+
+static bool append(struct hello *hello, uint8_t byte)
+{
+	if (hello->body_size == hello->body_capacity) {
+		size_t capacity = hello->body_capacity ? 2 * hello->body_capacity : 1024;
+		uint8_t *grown = capacity > HELLO_BODY_MAX ? NULL : realloc(hello->body, capacity);
+
+		if (!grown)
+			return false;
+		hello->body = grown;
+		hello->body_capacity = capacity;
+	}
+	hello->body[hello->body_size++] = byte;
+	return true;
+}
+
+/* The header as far as it is there: a client of another protocol shows itself by its first byte already. */
+static enum hello_state check_header(struct hello *hello)
+{
+	bool is_first = !hello->body_size;
+	enum hello_state wrong = is_first ? HELLO_PLAIN : HELLO_MALFORMED;
+
+	if (hello->header[0] != RECORD_HANDSHAKE)
+		return wrong;
+	if (hello->header_size >= 2 && hello->header[1] != 3)
+		return wrong;
+	if (hello->header_size < sizeof hello->header)
+		return HELLO_MORE;
+	hello->record_left = (size_t)hello->header[3] << 8 | hello->header[4];
+	if (!hello->record_left || hello->record_left > RECORD_MAX)
+		return HELLO_MALFORMED;
+	return HELLO_MORE;
+}
+
+static enum hello_state check_body(struct hello *hello)
+{
+	size_t size;
+
+	if (hello->body[0] != MESSAGE_CLIENT_HELLO)
+		return HELLO_MALFORMED;
+	if (hello->body_size < MESSAGE_HEADER)
+		return HELLO_MORE;
+	size = (size_t)hello->body[1] << 16 | (size_t)hello->body[2] << 8 | hello->body[3];
+	if (size > HELLO_BODY_MAX - MESSAGE_HEADER)
+		return HELLO_MALFORMED;
+	return hello->body_size < MESSAGE_HEADER + size ? HELLO_MORE : read_body(hello, size);
+}
+
+enum hello_state hello_feed(struct hello *hello, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size && hello->state == HELLO_MORE; i++) {
+		if (!hello->record_left) {
+			hello->header[hello->header_size++] = bytes[i];
+			hello->state = check_header(hello);
+			if (hello->header_size == sizeof hello->header)
+				hello->header_size = 0;
+			continue;
+		}
+		hello->record_left--;
+		hello->state = append(hello, bytes[i]) ? check_body(hello) : HELLO_MALFORMED;
+	}
+	return hello->state;
+}
+
+bool hello_names(const struct hello *hello, const char *host)
+{
+	return hello->state == HELLO_NAMED && str_equal(hello->name, host);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The first message of a TLS client, as far as it names a server (RFC 8446 4.1.2, RFC 6066 3). Fed with bytes as they
+ * come, one at a time if need be; bounded; nothing is decrypted. Pure. Runs in atoll-egress.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	HELLO_BODY_MAX = 16 << 10,   /* of the handshake message, put together from its records */
+	HELLO_NAME_SIZE = 256,
+};
+
+enum hello_state {
+	HELLO_MORE,          /* not all of it has come yet */
+	HELLO_PLAIN,         /* the first bytes are none of TLS */
+	HELLO_NAMED,         /* whole; name is what the client wants */
+	HELLO_UNNAMED,       /* whole, without a server name */
+	HELLO_MALFORMED,     /* says TLS, but is cut, contradicts itself or is too large */
+};
+
+struct hello {
+	enum hello_state state;
+	char name[HELLO_NAME_SIZE];      /* lower case; bytes that no host name has are kept, NUL is malformed */
+	uint8_t header[5];               /* of the record that is coming in */
+	size_t header_size, record_left;
+	uint8_t *body;                   /* owned */
+	size_t body_size, body_capacity;
+};
+
+void hello_init(struct hello *hello);
+void hello_done(struct hello *hello);
+
+/* The next bytes of the stream. What follows a state other than HELLO_MORE is not looked at. */
+enum hello_state hello_feed(struct hello *hello, const uint8_t *bytes, size_t size);
+
+/* Whether the server name is this one (lower case, no trailing dot). */
+bool hello_names(const struct hello *hello, const char *host);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "egress/hello.h"
+
+static void put_u16(struct buf *out, size_t value)
+{
+	buf_put_char(out, (char)(value >> 8));
+	buf_put_char(out, (char)value);
+}
+
+/* A server_name extension with the names given (NULL: no extension at all). */
+static void put_names(struct buf *out, const char *const *names, size_t name_size)
+{
+	struct buf list;
+
+	buf_init(&list, 4096);
+	for (; *names; names++) {
+		size_t size = name_size ? name_size : strlen(*names);
+
+		buf_put_char(&list, 0);
+		put_u16(&list, size);
+		buf_put(&list, *names, size);
+	}
+	put_u16(out, 0);
+	put_u16(out, list.size + 2);
+	put_u16(out, list.size);
+	buf_put(out, list.bytes, list.size);
+	buf_done(&list);
+}
+
+/* The handshake message around these extensions. */
+static void put_message(struct buf *out, const struct buf *extensions)
+{
+	struct buf body;
+
+	buf_init(&body, 8192);
+	put_u16(&body, 0x0303);
+	for (int i = 0; i < 32; i++)
+		buf_put_char(&body, (char)i);
+	buf_put_char(&body, 0);
+	put_u16(&body, 2);
+	put_u16(&body, 0x1301);
+	put_u16(&body, 0x0100);
+	if (extensions) {
+		put_u16(&body, extensions->size);
+		buf_put(&body, extensions->bytes, extensions->size);
+	}
+	buf_put_char(out, 1);
+	buf_put_char(out, 0);
+	put_u16(out, body.size);
+	buf_put(out, body.bytes, body.size);
+	buf_done(&body);
+}
+
+/* In records of at most this size. */
+static void put_records(struct buf *out, const struct buf *message, size_t record)
+{
+	for (size_t at = 0; at < message->size; at += record) {
+		size_t part = message->size - at < record ? message->size - at : record;
+
+		buf_put_char(out, 22);
+		put_u16(out, 0x0301);
+		put_u16(out, part);
+		buf_put(out, message->bytes + at, part);
+	}
+}
+
+static void make(struct buf *out, const char *const *names, size_t name_size, size_t record)
+{
+	struct buf extensions, message;
+
+	buf_init(&extensions, 8192);
+	buf_init(&message, 8192);
+	buf_init(out, 65536);
+	put_u16(&extensions, 43); /* supported_versions */
+	put_u16(&extensions, 3);
+	buf_put(&extensions, "\2\3\4", 3);
+	if (names)
+		put_names(&extensions, names, name_size);
+	put_message(&message, &extensions);
+	put_records(out, &message, record);
+	assert_int_equal(buf_error(out), 0);
+	buf_done(&extensions);
+	buf_done(&message);
+}
+
+static enum hello_state feed(const struct buf *stream, size_t step, struct hello *hello)
+{
+	hello_init(hello);
+	for (size_t at = 0; at < stream->size; at += step)
+		hello_feed(hello, stream->bytes + at, stream->size - at < step ? stream->size - at : step);
+	return hello->state;
+}
+
+static void the_name_however_it_is_cut(void **state)
+{
+	static const char *const names[] = { "API.example.org", NULL };
+	static const size_t records[] = { 16384, 100, 7, 1 }, steps[] = { 100000, 64, 1 };
+	struct hello hello;
+	struct buf stream;
+
+	for (size_t r = 0; r < ARRAY_SIZE(records); r++) {
+		make(&stream, names, 0, records[r]);
+		for (size_t s = 0; s < ARRAY_SIZE(steps); s++) {
+			assert_int_equal(feed(&stream, steps[s], &hello), HELLO_NAMED);
+			assert_true(hello_names(&hello, "api.example.org"));
+			assert_false(hello_names(&hello, "pi.example.org"));
+			hello_done(&hello);
+		}
+		for (size_t cut = 0; cut < stream.size; cut++) {
+			struct buf part = stream;
+
+			part.size = cut;
+			assert_int_equal(feed(&part, 4096, &hello), HELLO_MORE);
+			hello_done(&hello);
+		}
+		buf_done(&stream);
+	}
+}
+
+static void names_that_are_none(void **state)
+{
+	static const char *const two[] = { "a.example.org", "b.example.org", NULL }, *const zero[] = { NULL },
+				 *const nul[] = { "evil.com\0.allowed.com", NULL }, *const dot[] = { "a.org.", NULL };
+	struct hello hello;
+	struct buf stream;
+
+	make(&stream, NULL, 0, 16384);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_UNNAMED);
+	hello_done(&hello);
+	buf_done(&stream);
+	make(&stream, two, 0, 16384);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_MALFORMED);
+	hello_done(&hello);
+	buf_done(&stream);
+	make(&stream, zero, 0, 16384);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_MALFORMED);
+	hello_done(&hello);
+	buf_done(&stream);
+	make(&stream, nul, 21, 16384);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_MALFORMED);
+	hello_done(&hello);
+	buf_done(&stream);
+	make(&stream, dot, 0, 16384);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_NAMED);
+	assert_false(hello_names(&hello, "a.org"));
+	hello_done(&hello);
+	buf_done(&stream);
+}
+
+static void not_tls(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+		enum hello_state state;
+	} rows[] = {
+		{ "GET / HTTP/1.1\r\n", 16, HELLO_PLAIN },
+		{ "SSH-2.0-x", 9, HELLO_PLAIN },
+		{ "\x80\x2e\1\3\1", 5, HELLO_PLAIN },           /* SSL 2 */
+		{ "\x16\2\0\0\1", 5, HELLO_PLAIN },
+		{ "\x16", 1, HELLO_MORE },
+		{ "\x16\3\1\0\0", 5, HELLO_MALFORMED },         /* an empty record */
+		{ "\x16\3\1\xff\xff", 5, HELLO_MALFORMED },     /* too large a record */
+		{ "\x16\3\1\0\4\2", 6, HELLO_MALFORMED },       /* a server's hello */
+		{ "\x16\3\1\0\4\1\xff\xff\xff", 9, HELLO_MALFORMED },
+		{ "\x16\3\1\0\1\1\x17\3\1", 9, HELLO_MALFORMED }, /* something else before the message is whole */
+	};
+	struct hello hello;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct buf stream = { .bytes = (uint8_t *)rows[i].bytes, .size = rows[i].size };
+
+		assert_int_equal(feed(&stream, 1, &hello), rows[i].state);
+		hello_done(&hello);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_name_however_it_is_cut),
+		cmocka_unit_test(names_that_are_none),
+		cmocka_unit_test(not_tls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
