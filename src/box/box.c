@@ -92,6 +92,11 @@ static int run(struct box *box)
 		return r;
 	summary_print_missing(box);
 	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
+	r = disk_watch_init(&box->disk, box->policy->policy->limits[RESOURCE_DISK].value,
+			    box->policy->policy->limits[RESOURCE_INODES].value, box->staging.stage_fd, box->looked_ns);
+	if (r < 0)
+		return err_set(box->err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
+			       box->request->state_dir, err_errno_name(-r));
 	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
@@ -101,6 +106,12 @@ static int run(struct box *box)
 	if (r == 0)
 		r = serve(box);
 	return r;
+}
+
+bool box_will_apply(const struct box *box)
+{
+	return box->request->flags & REQUEST_APPLY && box->staging.has_changes && box->ended == ENDED_EXIT &&
+	       box->exit_code == 0 && !box->failure_status;
 }
 
 static int exit_status(const struct box *box)
@@ -186,6 +197,7 @@ static void release(struct box *box)
 	close_fd(&box->announce_fd);
 	close_fd(&box->report_fd);
 	store_done(&box->store);
+	staging_done(&box->staging);
 	loop_done(&box->loop);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	guardian_dismiss(&box->guardian);
@@ -201,6 +213,10 @@ static int conclude(struct box *box, int r, int *ret_status)
 	if (end_jail(box) < 0 && r == 0)
 		r = -EIO;
 	box_stage(box, "run");
+	if (was_alive) {
+		staging_conclude(&box->staging, box->request, box->policy->policy, box->store.dir_fd);
+		box->store.record.is_staged = box->staging.has_changes;
+	}
 	if (box->store.dir_fd < 0)
 		return r;
 	box_read_usage(box);
@@ -230,7 +246,7 @@ int box_announce(struct box *box)
 }
 
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
-	    int *ret_status, struct err *err)
+	    int *ret_status, bool *ret_apply, struct err *err)
 {
 	struct box *box = calloc(1, sizeof *box);
 	int r;
@@ -245,6 +261,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .audit_fd = FD_NONE,
 				     .denials_fd = FD_NONE,
 				     .output_fd = FD_NONE };
+	staging_init(&box->staging);
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
 	box->announce_fd = announce_fd;
@@ -258,6 +275,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	if (r < 0 && err->code == ERR_NONE)
 		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
 	r = conclude(box, r, ret_status);
+	*ret_apply = r == 0 && box_will_apply(box);
 	if (r == 0)
 		summary_print(box);
 	if (audit_writer_done(&box->audit) < 0 && r == 0)

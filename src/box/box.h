@@ -21,8 +21,9 @@ struct run_policy {
 /*
  * Builds the sandbox, runs the request's command (with REQUEST_DETACH: serves the control socket until it
  * is stopped; announce_fd, which it takes, gets the session's id once the sandbox lives), tears everything
- * down and writes the report. *ret_status is the exit status for the caller. Negative with *err when the
+ * down and writes the report. *ret_status is the exit status for the caller, *ret_apply whether
+ * `atoll apply` is to follow (REQUEST_APPLY). Negative with *err when the
  * sandbox could not be built or was lost; nothing is left then.
  */
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
-	    int *ret_status, struct err *err) MUST_USE;
+	    int *ret_status, bool *ret_apply, struct err *err) MUST_USE;

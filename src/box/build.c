@@ -132,7 +132,7 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 }
 
 /* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
-static int choose_identity(struct jail_spec *spec)
+static int choose_identity(const struct staging *staging, struct jail_spec *spec)
 {
 	uint32_t random;
 	int r;
@@ -143,8 +143,11 @@ static int choose_identity(struct jail_spec *spec)
 		spec->gid = spec->host_gid = getgid();
 		return 0;
 	}
-	r = random_bytes(&random, sizeof random);
 	spec->uid = spec->gid = AGENT_ID;
+	/* The layers that a fork stands on belong to the uid of those who made them. */
+	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
+		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;
+	r = random_bytes(&random, sizeof random);
 	spec->host_uid = spec->host_gid = RANGE_FIRST + random % RANGE_SIZE;
 	return r;
 }
@@ -284,8 +287,14 @@ static int build_meanwhile(void *context, struct err *err)
 {
 	uint64_t start_ns = clock_monotonic_ns();
 	struct box *box = context;
-	int r = store_open(&box->store, box->request, box->policy, err);
+	int r = staging_check_mounts(&box->staging_input, err);
 
+	if (r == 0)
+		r = store_open(&box->store, box->request, box->policy, err);
+	if (r < 0)
+		return r;
+	box->staging_input.session_fd = box->store.dir_fd;
+	r = staging_make(&box->staging, &box->staging_input, err);
 	if (r < 0)
 		return r;
 	box->denials.fd = box->store.denials_fd;
@@ -299,10 +308,78 @@ static int build_meanwhile(void *context, struct err *err)
 	return r;
 }
 
-static int start_jail(struct box *box, int init_wire_fd)
+struct plan_texts {
+	char denials_path[PATH_MAX];
+	char limits_memory[LIMITS_TEXT_MAX];
+};
+
+/* The mounts of the policy; texts must live as long as the plan. */
+static int make_plan(struct box *box, const struct jail_spec *spec, bool has_mounts_below, struct plan_texts *texts,
+		     struct plan **ret_plan)
+{
+	bool is_fork = box->staging.origin.tree_count;
+	struct plan_input input = {
+		.policy = box->policy->policy,
+		.state_dir = box->request->state_dir,
+		.session = box->request->session,
+		.chain = is_fork ? &box->staging.chain : NULL,
+		.origin = is_fork ? &box->staging.origin : NULL,
+		.has_mounts_below = has_mounts_below,
+		.denials_path = texts->denials_path,
+		.run_as_root = spec->run_as_root,
+		.uid = spec->uid,
+		.gid = spec->gid,
+	};
+	struct buf limits_text;
+	int r = session_path(box->request->state_dir, box->request->session, "denials.jsonl", texts->denials_path,
+			     sizeof texts->denials_path);
+
+	if (r < 0)
+		return err_set(box->err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
+	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
+	r = policy_describe(box->policy->policy, &limits_text);
+	input.limits_text = buf_text(&limits_text);
+	input.limits_size = limits_text.size;
+	if (r == 0)
+		r = plan_new(ret_plan, &input, &box->missing, box->err);
+	box_stage(box, "plan");
+	return r;
+}
+
+static int start_jail(struct box *box, struct jail_spec *spec, const struct plan *plan, bool has_mounts_below)
+{
+	int r;
+
+	box->staging_input = (struct staging_input){
+		.request = box->request,
+		.plan = plan,
+		.has_mounts_below = has_mounts_below,
+		.run_as_root = spec->run_as_root,
+		.host_uid = spec->host_uid,
+		.host_gid = spec->host_gid,
+	};
+	spec->mounts = plan_mounts(plan, &spec->mount_count);
+	r = jail_start(spec, &box->init, &box->enforcement, box->err);
+	if (r == -EAGAIN && !has_mounts_below)
+		return r;
+	if (r < 0)
+		staging_explain(plan, spec->run_as_root, box->err);
+	box->missing |= box->enforcement.missing;
+	/*
+	 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
+	 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
+	 */
+	prctl(PR_SET_DUMPABLE, 0);
+	box_stage(box, "jail");
+	note_jail_stages(box);
+	if (r == 0)
+		prepare_watch(box, spec);
+	return r;
+}
+
+static int plan_and_start(struct box *box, int init_wire_fd)
 {
 	cleanup_fd int init_fd = open_init(box->request->init_path);
-	char denials_path[PATH_MAX];
 	struct jail_rlimit rlimits[4];
 	struct jail_spec spec = {
 		.hostname = "atoll",
@@ -320,47 +397,30 @@ static int start_jail(struct box *box, int init_wire_fd)
 		.degrade = box->policy->policy->degrade,
 		.broken_wall = box->request->test_break,
 	};
-	struct plan_input input = { .policy = box->policy->policy, .denials_path = denials_path };
+	struct plan_texts texts;
 	struct plan *plan = NULL;
-	char limits_memory[LIMITS_TEXT_MAX];
-	struct buf limits_text;
-	int r = choose_identity(&spec);
+	int r;
 
-	if (r == 0)
-		r = session_path(box->request->state_dir, box->request->session, "denials.jsonl",
-				 denials_path, sizeof denials_path);
-	if (init_fd < 0 || r < 0) {
-		r = init_fd < 0 ? init_fd : r;
-		err_set(box->err, ERR_INTERNAL, -r, "init", "cannot open %s: %s", box->request->init_path,
-			err_errno_name(-r));
+	if (init_fd < 0) {
+		err_set(box->err, ERR_INTERNAL, -init_fd, "init", "cannot open %s: %s", box->request->init_path,
+			err_errno_name(-init_fd));
 		err_hint(box->err, "atoll-init belongs beside atoll; install again");
+		return init_fd;
+	}
+	r = staging_read_request(&box->staging, box->request, box->err);
+	if (r == 0)
+		r = choose_identity(&box->staging, &spec);
+	if (r < 0)
 		return r;
+	for (int has_mounts_below = 0; has_mounts_below <= 1; has_mounts_below++) {
+		r = make_plan(box, &spec, has_mounts_below, &texts, &plan);
+		if (r < 0)
+			return r;
+		r = start_jail(box, &spec, plan, has_mounts_below);
+		plan_free(plan);
+		if (r != -EAGAIN)
+			return r;
 	}
-	buf_init_fixed(&limits_text, limits_memory, sizeof limits_memory);
-	r = policy_describe(box->policy->policy, &limits_text);
-	input.limits_text = buf_text(&limits_text);
-	input.limits_size = limits_text.size;
-	input.run_as_root = spec.run_as_root;
-	input.uid = spec.uid;
-	input.gid = spec.gid;
-	if (r == 0)
-		r = plan_new(&plan, &input, &box->missing, box->err);
-	box_stage(box, "plan");
-	if (r == 0) {
-		spec.mounts = plan_mounts(plan, &spec.mount_count);
-		r = jail_start(&spec, &box->init, &box->enforcement, box->err);
-		box->missing |= box->enforcement.missing;
-		/*
-		 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
-		 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
-		 */
-		prctl(PR_SET_DUMPABLE, 0);
-		box_stage(box, "jail");
-		note_jail_stages(box);
-	}
-	if (r == 0)
-		prepare_watch(box, &spec);
-	plan_free(plan);
 	return r;
 }
 
@@ -372,7 +432,7 @@ int build_jail(struct box *box)
 		return err_set(box->err, ERR_INTERNAL, errno, "wire", "socketpair: %s",
 			       err_errno_name(errno));
 	box->wire_fd = ends[0];
-	r = start_jail(box, ends[1]);
+	r = plan_and_start(box, ends[1]);
 	close(ends[1]);
 	return r;
 }

@@ -11,8 +11,10 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "box/session.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "stage/record.h"
 
 enum { NOTICE_MAX = 64 << 10 };
 
@@ -62,6 +64,15 @@ static void say(const char *format, const char *text)
 		return; /* nobody reads */
 }
 
+static bool has_staged(const struct run_request *request, const char *session)
+{
+	char path[PATH_MAX];
+
+	return session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_FILE_TREES, path,
+			    sizeof path) == 0 &&
+	       access(path, F_OK) == 0;
+}
+
 /* What a guardian left: a session whose box was killed (box/guardian.h). Said once. */
 static void print_lost_sessions(const struct run_request *request)
 {
@@ -76,8 +87,11 @@ static void print_lost_sessions(const struct run_request *request)
 	at = text;
 	while ((line = strsep(&at, "\n")))
 		if (strlen(line) == SESSION_ID_SIZE - 1)
-			say("atoll: session %s was cut off: its supervisor was killed; its log is kept "
-			    "(atoll log, atoll ps -a)\n",
+			say(has_staged(request, line)
+				    ? "atoll: session %s was cut off: its supervisor was killed; its log and what it "
+				      "staged are kept (atoll log, atoll ps -a, atoll diff)\n"
+				    : "atoll: session %s was cut off: its supervisor was killed; its log is kept "
+				      "(atoll log, atoll ps -a)\n",
 			    line);
 }
 
@@ -90,11 +104,34 @@ static void print_notes(const struct run_request *request)
 		say("atoll: %s\n", request->notes);
 }
 
+/* `run --apply-on-success`: the same process goes on as `atoll apply`, whose exit status is then the run's. */
+static int become_apply(const struct run_request *request, struct err *err)
+{
+	char program[PATH_MAX];
+	char *argv[] = { program, (char *)"apply", (char *)request->session, NULL };
+	const char *slash = strrchr(request->init_path, '/');
+	sigset_t none;
+
+	if (str_format(program, sizeof program, "%.*s/atoll", slash ? (int)(slash - request->init_path) : 0,
+		       request->init_path) == 0) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		execve(program, argv, request->env);
+	}
+	err_set(err, ERR_STATE, errno, "apply", "%s cannot be started: %s", program, err_errno_name(errno));
+	err_hint(err, "everything is kept; run `atoll apply` yourself");
+	return 125;
+}
+
 static int run(const struct launch *launch, int announce_fd, struct err *err)
 {
 	int status = 125;
-	int r = box_run(launch->request, launch->policy, announce_fd, &status, err);
+	bool apply = false;
+	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
+	if (apply)
+		return become_apply(launch->request, err);
 	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;
 }
 

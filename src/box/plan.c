@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/plan-parts.h"
 #include "os/path.h"
 
 /*
@@ -16,55 +17,44 @@
  * masks and programs that may not run.
  */
 
-enum { PLAN_MOUNTS_MAX = 4096 };
-
-struct plan {
-	struct jail_mount *mounts;
-	size_t count, capacity;
-	char **strings; /* owned text behind targets and contents */
-	size_t string_count, string_capacity;
-	uint64_t scratch_bytes, scratch_inodes;
-	bool new_binaries;
-};
-
-static const char *keep(struct plan *plan, char *text)
+int plan_grow(void *items, size_t count, size_t *capacity, size_t item_size)
 {
-	if (!text)
-		return NULL;
-	if (plan->string_count == plan->string_capacity) {
-		size_t capacity = plan->string_capacity ? 2 * plan->string_capacity : 32;
-		char **grown = realloc(plan->strings, capacity * sizeof *grown);
+	void **array = items;
+	size_t grown = *capacity ? 2 * *capacity : 32;
+	void *memory;
 
-		if (!grown) {
-			free(text);
-			return NULL;
-		}
-		plan->strings = grown;
-		plan->string_capacity = capacity;
+	if (count < *capacity)
+		return 0;
+	if (count >= PLAN_MOUNTS_MAX)
+		return -E2BIG;
+	memory = realloc(*array, grown * item_size);
+	if (!memory)
+		return -ENOMEM;
+	*array = memory;
+	*capacity = grown;
+	return 0;
+}
+
+const char *plan_keep(struct plan *plan, char *text)
+{
+	if (!text || plan_grow(&plan->strings, plan->string_count, &plan->string_capacity, sizeof *plan->strings) < 0) {
+		free(text);
+		return NULL;
 	}
 	return plan->strings[plan->string_count++] = text;
 }
 
-static int add(struct plan *plan, struct jail_mount mount)
+int plan_add(struct plan *plan, struct jail_mount mount)
 {
-	if (!mount.target || plan->count == PLAN_MOUNTS_MAX)
+	if (!mount.target || plan_grow(&plan->mounts, plan->count, &plan->capacity, sizeof *plan->mounts) < 0)
 		return -ENOMEM;
-	if (plan->count == plan->capacity) {
-		size_t capacity = plan->capacity ? 2 * plan->capacity : 64;
-		struct jail_mount *grown = realloc(plan->mounts, capacity * sizeof *grown);
-
-		if (!grown)
-			return -ENOMEM;
-		plan->mounts = grown;
-		plan->capacity = capacity;
-	}
 	plan->mounts[plan->count++] = mount;
 	return 0;
 }
 
 static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
 {
-	return add(plan, (struct jail_mount){ .kind = JAIL_TMPFS,
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_TMPFS,
 					      .target = target,
 					      .rule = rule,
 					      .flags = plan->new_binaries ? 0 : JAIL_NOEXEC,
@@ -72,8 +62,7 @@ static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
 					      .inodes = plan->scratch_inodes });
 }
 
-/* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
-static const struct file_plan_entry *entry_around(const struct policy *policy, size_t index)
+const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index)
 {
 	const char *path = policy->file_plan[index].path;
 
@@ -109,17 +98,17 @@ static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, 
 	*ret_is_link = length > 0;
 	if (length <= 0)
 		return 0;
-	text = keep(plan, strndup(link, (size_t)length));
+	text = plan_keep(plan, strndup(link, (size_t)length));
 	if (!text)
 		return -ENOMEM;
-	return add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
 					      .target = entry->path,
 					      .content = text,
 					      .content_size = (size_t)length,
 					      .rule = rule });
 }
 
-static int add_entry(struct plan *plan, const struct policy *policy, size_t index)
+static int add_entry(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
 	const struct file_plan_entry *entry = &policy->file_plan[index];
 	const char *rule = policy->files[entry->rule].origin.id;
@@ -132,14 +121,16 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 		return add_tmpfs(plan, entry->path, rule);
 	if (entry->class == FILE_MASK)
 		return 0; /* comes last: add_masks() */
+	if (entry->class == FILE_STAGE)
+		return plan_add_stage(plan, policy, index, err);
 	/* Most optional entries name what this machine does not have: one look here saves the jail four. */
 	if (entry->flags & FILE_OPTIONAL && lstat(entry->path, &st) < 0)
 		return 0;
 	r = add_top_link(plan, entry, rule, &is_link);
 	if (r < 0 || is_link)
 		return r;
-	around = entry->flags & FILE_NOFOLLOW ? entry_around(policy, index) : NULL;
-	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+	around = entry->flags & FILE_NOFOLLOW ? plan_entry_around(policy, index) : NULL;
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 					      .flags = entry_flags(plan, policy, entry),
 					      .target = entry->path,
 					      .source = entry->path,
@@ -154,8 +145,8 @@ static int add_real_mask(struct plan *plan, const char *path, const char *rule)
 
 	if (path_real(path, real, sizeof real) < 0)
 		return 0;
-	return add(plan, (struct jail_mount){ .kind = JAIL_MASK,
-					      .target = keep(plan, str_dup(real)),
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+					      .target = plan_keep(plan, str_dup(real)),
 					      .flags = JAIL_OPTIONAL,
 					      .rule = rule });
 }
@@ -213,7 +204,13 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 
 		if (entry->class != FILE_MASK)
 			continue;
-		above = entry_around(policy, i);
+		above = plan_entry_around(policy, i);
+		if (above && above->class == FILE_STAGE) {
+			r = plan_add_stage_mask(plan, entry, rule);
+			if (r < 0)
+				return r;
+			continue;
+		}
 		around = above ? above->class : FILE_HIDDEN;
 		is_there = lstat(entry->path, &st) == 0;
 		if (!is_there && around == FILE_WRITE && str_equal(rule, "builtin.state")) {
@@ -227,7 +224,7 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 		else if (S_ISLNK(st.st_mode))
 			r = add_real_mask(plan, entry->path, rule);
 		else if (around != FILE_HIDDEN && around != FILE_SCRATCH)
-			r = add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+			r = plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
 							   .target = entry->path,
 							   .flags = JAIL_OPTIONAL,
 							   .rule = rule });
@@ -250,10 +247,10 @@ static int add_refused_programs(struct plan *plan, const struct policy *policy)
 		 * same place. */
 		if (path_real(rule->program, real, sizeof real) < 0)
 			continue;
-		r = add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+		r = plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
 						   .flags = JAIL_OPTIONAL,
 						   .rule = rule->origin.id,
-						   .target = keep(plan, str_dup(real)) });
+						   .target = plan_keep(plan, str_dup(real)) });
 		if (r < 0)
 			return r;
 	}
@@ -263,8 +260,8 @@ static int add_refused_programs(struct plan *plan, const struct policy *policy)
 static int add_devices(struct plan *plan, const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->device_count; i++) {
-		const char *path = keep(plan, str_printf("/dev/%s", policy->devices[i].name));
-		int r = add(plan, (struct jail_mount){ .kind = JAIL_DEVICE,
+		const char *path = plan_keep(plan, str_printf("/dev/%s", policy->devices[i].name));
+		int r = plan_add(plan, (struct jail_mount){ .kind = JAIL_DEVICE,
 						       .target = path,
 						       .source = path,
 						       .rule = policy->devices[i].origin.id });
@@ -288,22 +285,22 @@ static int add_identity(struct plan *plan, const struct plan_input *input)
 {
 	const char *home = input->policy->home[0] ? input->policy->home : "/";
 	const char *passwd =
-		keep(plan, str_printf("root:x:0:0:root:/:/bin/sh\nagent:x:%u:%u:atoll sandbox:%s:/bin/bash\n"
+		plan_keep(plan, str_printf("root:x:0:0:root:/:/bin/sh\nagent:x:%u:%u:atoll sandbox:%s:/bin/bash\n"
 				      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 				      input->uid, input->gid, home));
-	const char *group = keep(plan, str_printf("root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", input->gid));
+	const char *group = plan_keep(plan, str_printf("root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", input->gid));
 	int r;
 
 	if (!passwd || !group)
 		return -ENOMEM;
-	r = add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+	r = plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 					   .target = "/etc/passwd",
 					   .content = passwd,
 					   .content_size = strlen(passwd),
 					   .rule = "builtin.identity" });
 	if (r < 0)
 		return r;
-	return add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 					      .target = "/etc/group",
 					      .content = group,
 					      .content_size = strlen(group),
@@ -324,7 +321,7 @@ static int add_fixed(struct plan *plan, const struct plan_input *input)
 		mount.size_bytes = plan->scratch_bytes; /* of /dev/shm */
 		mount.inodes = plan->scratch_inodes;
 		mount.flags = plan->new_binaries ? 0 : JAIL_NOEXEC;
-		r = add(plan, mount);
+		r = plan_add(plan, mount);
 		if (r < 0)
 			return r;
 	}
@@ -333,7 +330,7 @@ static int add_fixed(struct plan *plan, const struct plan_input *input)
 
 static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 {
-	int r = add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+	int r = plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 					       .target = "/run/atoll/limits.md",
 					       .content = input->limits_text,
 					       .content_size = input->limits_size,
@@ -341,20 +338,20 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 
 	if (r < 0)
 		return r;
-	return add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 					      .flags = JAIL_RDONLY | JAIL_NOEXEC | JAIL_AGENT_APPEND,
 					      .target = "/run/atoll/denials.jsonl",
 					      .source = input->denials_path,
 					      .rule = "builtin.denials" });
 }
 
-static int add_policy(struct plan *plan, const struct policy *policy)
+static int add_policy(struct plan *plan, const struct policy *policy, struct err *err)
 {
 	/* First: the project may lie below it. */
 	int r = policy_has_entry(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
 	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
-		r = add_entry(plan, policy, i);
+		r = add_entry(plan, policy, i, err);
 	return r;
 }
 
@@ -369,12 +366,15 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	if (!plan)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "plan", "out of memory");
 	err->code = ERR_NONE;
+	plan->input = input;
 	plan->new_binaries = policy->exec_new_binaries;
 	plan->scratch_bytes = disk == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : disk;
 	plan->scratch_inodes = inodes == NUM_UNLIMITED ? 0 : inodes;
 	r = add_fixed(plan, input);
 	if (r == 0)
-		r = add_policy(plan, policy);
+		r = add_policy(plan, policy, err);
+	if (r == 0)
+		r = plan_check_stage(plan, err);
 	if (r == 0)
 		r = add_masks(plan, policy, ret_missing, err);
 	if (r == 0 && input->run_as_root)
@@ -402,7 +402,12 @@ void plan_free(struct plan *plan)
 		return;
 	for (size_t i = 0; i < plan->string_count; i++)
 		free(plan->strings[i]);
+	for (size_t i = 0; i < plan->tree_count; i++)
+		free(plan->layers[i]);
 	free(plan->strings);
+	free(plan->trees);
+	free(plan->layers);
+	free(plan->masks);
 	free(plan->mounts);
 	free(plan);
 }

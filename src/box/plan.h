@@ -8,9 +8,16 @@
 
 #include "box/box.h"
 #include "jail/spec.h"
+#include "stage/chain.h"
+#include "stage/layer.h"
 
 struct plan_input {
 	const struct policy *policy;
+	const char *state_dir;    /* STATE */
+	const char *session;
+	const struct stage_chain *chain;   /* a fork: the layers that every tree stands on; NULL: none */
+	const struct stage_record *origin; /* a fork: whose trees these must be; NULL: the run has its own */
+	bool has_mounts_below;    /* as root: plan the mounts below staged trees (plan_has_mounts_below()) */
 	const char *denials_path; /* host path of the session's denials.jsonl */
 	const char *limits_text;  /* content of /run/atoll/limits.md */
 	size_t limits_size;
@@ -27,11 +34,37 @@ enum { PLAN_SCRATCH_DEFAULT_MIB = 1024 };
 /*
  * Makes the mounts of the policy. Fails with ERR_WALL naming "mask.late" where a masked name in a written
  * tree does not exist and the policy does not let that degrade; *ret_missing gets the walls that are missing
- * with the policy's consent.
+ * with the policy's consent. What is staged is
+ * planned only: the directories that hold it are made by box/staging.h.
  */
 int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing,
 	     struct err *err) MUST_USE;
 void plan_free(struct plan *plan);
+
+/* One staged tree, whose index is its place in plan_trees(): see stage/record.h. */
+struct plan_tree {
+	const char *path; /* real */
+	const char *rule;
+	size_t mask_count;
+};
+
+/* A name that must look absent in a staged tree. */
+struct plan_mask {
+	size_t tree;
+	const char *path; /* relative to the tree */
+	enum stage_mask_kind kind;
+	const char *rule;
+};
+
+/*
+ * Whether the host has something mounted below a staged tree that is no tree of its own yet. Looked at while the jail
+ * is being made, since nearly no host has: where it has, the plan is made again with has_mounts_below. 1, 0 or -errno.
+ */
+int plan_has_mounts_below(const struct plan *plan) MUST_USE;
+
+/* Borrowed from the plan; 0 of them where nothing is staged. */
+const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count);
+const struct plan_mask *plan_masks(const struct plan *plan, size_t *ret_count);
 
 /* Borrowed from the plan. */
 const struct jail_mount *plan_mounts(const struct plan *plan, size_t *ret_count);

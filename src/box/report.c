@@ -55,7 +55,8 @@ static void put_holders(const struct box *box, struct json *json)
 		json_string(json, "open_files", rlimit);
 	if (policy->limits[RESOURCE_FILE_SIZE].value != NUM_UNLIMITED)
 		json_string(json, "file_size", rlimit);
-	json_string(json, "disk", "tmpfs");
+	/* What is staged lies on a disk, where we can only look; what is private is a tmpfs with a size. */
+	json_string(json, "disk", box->disk.look_ns != UINT64_MAX ? "supervised" : "tmpfs");
 	json_string(json, "output", "relay");
 	json_string(json, "time", "clock");
 	json_object_end(json);
@@ -147,6 +148,28 @@ static void put_stages(const struct box *box, struct json *json)
 	json_array_end(json);
 }
 
+static void put_changes(const struct box *box, struct json *json)
+{
+	const struct staging *staging = &box->staging;
+	const struct stage_counts *counts = &staging->counts;
+
+	/* Nothing is staged, or it could not be counted. */
+	if (!staging->is_counted) {
+		json_null(json, "changes");
+		return;
+	}
+	json_object_begin(json, "changes");
+	json_u64(json, "added", counts->added);
+	json_u64(json, "modified", counts->modified);
+	json_u64(json, "deleted", counts->deleted);
+	json_u64(json, "flagged", counts->flagged);
+	json_u64(json, "conflicts", counts->conflicts);
+	json_u64(json, "refused", counts->refused);
+	json_bool(json, "at_least", counts->is_cut);
+	json_bool(json, "kept", staging->has_changes);
+	json_object_end(json);
+}
+
 static void put_report(const struct box *box, int status, struct json *json)
 {
 	uint64_t start_us = (box->command_started_ns - box->request->started_ns) / 1000;
@@ -169,7 +192,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	for (size_t i = 0; i < box->hit_count; i++)
 		json_string(json, NULL, box->hits[i]);
 	json_array_end(json);
-	json_null(json, "changes");
+	put_changes(box, json);
 	put_audit(box, json);
 	put_stages(box, json);
 	json_object_end(json);

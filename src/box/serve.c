@@ -343,6 +343,26 @@ static bool must_supervise(const struct box *box, uint64_t now_ns)
 	       now_ns - box->looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
 }
 
+/* Staged changes lie on a disk of the host's: we look how much of it they take. */
+static int check_disk(struct box *box, uint64_t now_ns)
+{
+	static const struct {
+		enum resource resource;
+		const char *key;
+	} hits[] = {
+		[DISK_BYTES] = { RESOURCE_DISK, "resources.disk" },
+		[DISK_INODES] = { RESOURCE_INODES, "resources.inodes" },
+	};
+	int hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
+
+	if (hit < 0)
+		return lost(box, "what it stages cannot be counted any more");
+	if (hit == DISK_FINE)
+		return 0;
+	box_end(box, ENDED_DISK);
+	return box_limit_hit(box, hits[hit].key, box->policy->policy->limits[hits[hit].resource].value);
+}
+
 static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -362,6 +382,9 @@ static int check_clocks(struct box *box)
 		if (r < 0)
 			return r;
 	}
+	r = check_disk(box, now_ns);
+	if (r < 0 || box->ended != ENDED_NOT)
+		return r;
 	hit = clocks_check(&box->clocks, now_ns);
 	if (hit != CLOCK_NONE) {
 		box_end(box, ENDED_TIME);
@@ -390,6 +413,12 @@ static int timeout_ms(const struct box *box)
 		left = command->deadline_ns > now_ns ? (command->deadline_ns - now_ns) / MS_NS + 1 : 0;
 		if (timeout < 0 || left < (uint64_t)timeout)
 			timeout = left > INT32_MAX ? INT32_MAX : (int)left;
+	}
+	if (box->disk.look_ns != UINT64_MAX) {
+		uint64_t left = box->disk.look_ns > now_ns ? (box->disk.look_ns - now_ns) / MS_NS + 1 : 0;
+
+		if (timeout < 0 || left < (uint64_t)timeout)
+			timeout = (int)left;
 	}
 	if (limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED &&
 	    (timeout < 0 || timeout > SUPERVISED_LOOK_MS))

@@ -39,7 +39,7 @@ struct session_record {
 	char *ended;             /* "exit", "time", …; "" while unknown */
 	char *audit_head;        /* "sha256:…" at the end; "" while unknown */
 	uint64_t audit_records;
-	bool is_staged;          /* it may hold staged changes: a crashed session always, an ended one where it has some */
+	bool is_staged;          /* may hold staged changes: at first where it stages, at the end where it has some */
 	bool is_live;            /* not stored: whether the lock is held */
 };
 

@@ -14,10 +14,12 @@
 #include "box/clocks.h"
 #include "box/command.h"
 #include "box/denials.h"
+#include "box/disk.h"
 #include "box/freeze.h"
 #include "box/guardian.h"
 #include "box/loop.h"
 #include "box/processes.h"
+#include "box/staging.h"
 #include "box/store.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
@@ -57,6 +59,8 @@ struct box {
 	struct err *err; /* where a failure is explained; borrowed */
 
 	struct store store;
+	struct staging staging;
+	struct staging_input staging_input; /* while the jail is made */
 	struct hash policy_hash, filter_hash; /* what session.start binds */
 	struct guardian guardian;
 	struct audit_writer audit;
@@ -78,6 +82,7 @@ struct box {
 	struct client *clients[BOX_CLIENTS_MAX];
 
 	struct clocks clocks;
+	struct disk_watch disk;		/* of what is staged */
 	struct freeze freeze;
 	uint64_t output_bytes;
 	struct denials denials;
@@ -119,6 +124,9 @@ int box_limit_hit(struct box *box, const char *limit, uint64_t value) MUST_USE;
 
 /* Notes the kills and refusals that the usage as last read counts. */
 int box_note_hits(struct box *box) MUST_USE;
+
+/* Whether `atoll apply` follows: the run asked for it, ended well and changed something. */
+bool box_will_apply(const struct box *box);
 
 /* Tells whoever waits on announce_fd that the sandbox lives. */
 int box_announce(struct box *box) MUST_USE;

@@ -70,10 +70,76 @@ static void put_denials(const struct box *box, struct buf *out)
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->request->session);
 }
 
+/* "9 modified, 4 added, 1 deleted", without what there is none of. */
+static void put_counts(const struct stage_counts *counts, struct buf *out)
+{
+	const struct {
+		uint64_t count;
+		const char *what;
+	} parts[] = {
+		{ counts->modified, "modified" },
+		{ counts->added, "added" },
+		{ counts->deleted, "deleted" },
+	};
+	const char *separator = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!parts[i].count)
+			continue;
+		buf_printf(out, "%s%llu %s", separator, (unsigned long long)parts[i].count, parts[i].what);
+		separator = ", ";
+	}
+}
+
+static void put_number(struct buf *out, uint64_t count, const char *what)
+{
+	if (count)
+		buf_printf(out, ", %llu %s", (unsigned long long)count, what);
+}
+
+/* What was staged, and the three ways on. */
+static void put_changes(const struct box *box, struct buf *out)
+{
+	const struct staging *staging = &box->staging;
+	const struct stage_counts *counts = &staging->counts;
+	uint64_t changed = counts->modified + counts->added + counts->deleted;
+
+	if (!staging->has_changes && !(box->request->flags & REQUEST_DISCARD && changed + counts->refused))
+		return;
+	buf_printf(out, "atoll: %s: ", box->request->session);
+	if (!staging->is_counted) {
+		buf_put_text(out, "what changed could not be counted; it is kept, and nothing on disk has "
+				  "changed yet\n");
+	} else {
+		buf_printf(out, "%s%llu %s changed", counts->is_cut ? "at least " : "", (unsigned long long)changed,
+			   changed == 1 ? "file" : "files");
+		if (changed) {
+			buf_put_text(out, " (");
+			put_counts(counts, out);
+			buf_put_text(out, ")");
+		}
+		put_number(out, counts->flagged, "flagged");
+		put_number(out, counts->conflicts, "in conflict");
+		put_number(out, counts->refused, "refused");
+		buf_put_text(out, staging->has_changes ? "; nothing on disk has changed yet\n" :
+							 "; all of it thrown away\n");
+	}
+	if (staging->has_changes && !box_will_apply(box))
+		buf_put_text(out, "  review  atoll diff        keep  atoll apply        drop  atoll discard\n");
+}
+
+static void put_earlier(const struct box *box, struct buf *out)
+{
+	if (*box->staging.earlier)
+		buf_printf(out,
+			   "atoll: an earlier session of this project holds changes that nobody looked at: "
+			   "atoll diff %s\n",
+			   box->staging.earlier);
+}
+
 /*
- * Walls that the policy lets be missing, said before anything runs. What no run has today (disk, late masks:
- * the note about a project in place stands for them) and what this hardware lacks for everyone is in the
- * report alone.
+ * Walls that the policy lets be missing, said before anything runs. What comes with writing in place, which the policy
+ * says in so many words (disk, late masks), and what this hardware lacks for everyone is in the report alone.
  */
 void summary_print_missing(const struct box *box)
 {
@@ -107,6 +173,8 @@ void summary_print(const struct box *box)
 		put_ended(box, &out);
 		put_hits(box, &out);
 		put_denials(box, &out);
+		put_changes(box, &out);
+		put_earlier(box, &out);
 	}
 	/* stderr may be closed or full: then there is nobody to tell. */
 	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)

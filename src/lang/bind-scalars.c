@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "lang/bind.h"
 
-/* Sections of single values: resources, time, data, audit; and env. */
+/* Sections of single values: resources, time, data, audit, stage; and env. */
 
 static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
 				       uint64_t value)
@@ -141,6 +141,11 @@ const struct key audit_keys[] = {
 	CHOICE("network", SCALAR_AUDIT_NETWORK, audit_depth_names, AUDIT_DEPTH_COUNT),
 };
 const size_t audit_key_count = ARRAY_SIZE(audit_keys);
+
+const struct key stage_keys[] = {
+	CHOICE("auto", SCALAR_STAGE_AUTO, stage_auto_names, STAGE_AUTO_COUNT),
+};
+const size_t stage_key_count = ARRAY_SIZE(stage_keys);
 
 static bool is_variable_name(const char *text, size_t length)
 {

@@ -225,6 +225,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "env", KEY_FREE, bind_section, env_keys, env_key_count },
 		{ "data", KEY_FREE, bind_section, data_keys, data_key_count },
 		{ "audit", KEY_FREE, bind_section, audit_keys, audit_key_count },
+		{ "stage", KEY_FREE, bind_section, stage_keys, stage_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

@@ -322,6 +322,7 @@ static void compare_rest(struct differ *differ)
 	compare_depth(differ, "audit.files", audit_depth_names, a->audit_files, b->audit_files);
 	compare_depth(differ, "audit.exec", audit_depth_names, a->audit_exec, b->audit_exec);
 	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);
+	compare_depth(differ, "stage.auto", stage_auto_names, a->stage_auto, b->stage_auto);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

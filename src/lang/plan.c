@@ -25,11 +25,34 @@ static void add_excepts(struct lang *lang, struct vec *paths, const char *const 
 			vec_add_text(&lang->arena, paths, *except);
 }
 
+/*
+ * A mask of a directory, a slash and one or two stars takes away what is in one directory, by whatever name it comes:
+ * in a staged tree that is one opaque directory of the mask layer. *out gets the directory.
+ */
+static bool contents_of(const struct file_rule *rule, char out[PATH_MAX], bool *ret_is_deep)
+{
+	const char *pattern = rule->pattern;
+	size_t length = strlen(pattern);
+
+	if (rule->class != FILE_MASK || !(rule->flags & FILE_GLOB) || rule->except)
+		return false;
+	*ret_is_deep = length > 3 && str_equal(pattern + length - 3, "/**");
+	if (!*ret_is_deep && (length <= 2 || !str_equal(pattern + length - 2, "/*")))
+		return false;
+	length -= *ret_is_deep ? 3 : 2;
+	return str_format(out, PATH_MAX, "%.*s", (int)length, pattern) == 0 && !glob_is_pattern(out);
+}
+
 static void gather_paths(struct lang *lang, const struct policy *policy, struct vec *paths)
 {
 	for (size_t i = 0; i < policy->file_count; i++) {
+		char directory[PATH_MAX];
+		bool is_deep;
+
 		if (!(policy->files[i].flags & FILE_GLOB))
 			vec_add_text(&lang->arena, paths, policy->files[i].pattern);
+		else if (contents_of(&policy->files[i], directory, &is_deep))
+			vec_add_text(&lang->arena, paths, arena_text(&lang->arena, directory));
 		add_excepts(lang, paths, policy->files[i].except);
 	}
 	if (paths->count)
@@ -52,6 +75,33 @@ static struct file_plan_entry entry_of(const struct policy *policy, const char *
 	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
 		entry.flags |= FILE_NOEXEC;
 	return entry;
+}
+
+/* The rule that masks what is in this directory; SIZE_MAX: none. */
+static size_t contents_rule(const struct policy *policy, const char *path)
+{
+	char directory[PATH_MAX];
+	bool is_deep;
+
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
+		if (contents_of(&policy->files[i], directory, &is_deep) && str_equal(directory, path))
+			return i;
+	return SIZE_MAX;
+}
+
+/* The mask layer can empty a directory of a staged tree; elsewhere a directory is masked whole or not at all. */
+static void mask_contents(const struct policy *policy, struct file_plan_entry *entry,
+			  const struct file_plan_entry *above)
+{
+	size_t rule = above && above->class == FILE_STAGE && (entry->class == FILE_STAGE || entry->class == FILE_MASK) ?
+			      contents_rule(policy, entry->path) : SIZE_MAX;
+	bool is_by_contents = rule != SIZE_MAX && (entry->class == FILE_STAGE || entry->rule == rule);
+
+	if (!is_by_contents)
+		return;
+	entry->class = FILE_MASK;
+	entry->rule = (uint32_t)rule;
+	entry->flags |= FILE_CONTENTS | FILE_OPTIONAL;
 }
 
 /* Whether entry changes what the nearest entry above (NULL: nothing) gives. */
@@ -91,6 +141,7 @@ void plan_files(struct lang *lang, struct policy *policy)
 
 		while (top != SIZE_MAX && !path_is_below(*path, plan[top].path))
 			top = above[top];
+		mask_contents(policy, &entry, top == SIZE_MAX ? NULL : &plan[top]);
 		if ((top != SIZE_MAX && str_equal(plan[top].path, *path)) ||
 		    !is_needed(&entry, top == SIZE_MAX ? NULL : &plan[top]))
 			continue;
@@ -113,16 +164,31 @@ static void add(struct lang *lang, struct vec *vec, const char *what, const stru
 		*item = (struct unenforced){ what, *origin };
 }
 
+/* Whether the plan holds what a mask of a directory's contents says. */
+static bool is_planned(const struct policy *policy, size_t rule)
+{
+	char directory[PATH_MAX];
+	bool is_deep;
+
+	if (!contents_of(&policy->files[rule], directory, &is_deep))
+		return false;
+	/* Two stars match the directory itself, so that it is masked like any exact name. */
+	if (is_deep)
+		return true;
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].flags & FILE_CONTENTS && policy->file_plan[i].rule == rule)
+			return true;
+	return false;
+}
+
 static void add_files(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
 	for (size_t i = 0; i < policy->file_count; i++) {
 		const struct file_rule *rule = &policy->files[i];
 		const char *what = NULL;
 
-		if (rule->flags & FILE_GLOB)
+		if (rule->flags & FILE_GLOB && !is_planned(policy, i))
 			what = arena_format(&lang->arena, "files.%s glob", file_class_names[rule->class]);
-		else if (rule->class == FILE_STAGE)
-			what = "files.stage";
 		else if (rule->class == FILE_MASK && rule->except)
 			what = "files.mask except";
 		for (const char *const *except = rule->except; !what && except && *except; except++)

@@ -155,6 +155,9 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "exec", audit_depth_names[policy->audit_exec]);
 	json_string(json, "network", audit_depth_names[policy->audit_network]);
 	json_object_end(json);
+	json_object_begin(json, "stage");
+	json_string(json, "auto", stage_auto_names[policy->stage_auto]);
+	json_object_end(json);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

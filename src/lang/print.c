@@ -293,6 +293,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 		   data_action_names[policy->data_injection]);
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
+	buf_printf(out, "stage: {auto: %s}\n", stage_auto_names[policy->stage_auto]);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

@@ -161,6 +161,7 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_stronger(lang, SCALAR_AUDIT_FILES, base->audit_files);
 	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
 	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
+	check_stronger(lang, SCALAR_STAGE_AUTO, base->stage_auto);
 }
 
 static void check_exec(struct lang *lang, const struct policy *base)

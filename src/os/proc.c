@@ -454,7 +454,8 @@ static bool file_set_add(struct file_set *set, const struct stat *st)
 	return true;
 }
 
-static uint64_t memfds_of(int proc_fd, pid_t pid, struct file_set *set)
+/* Open files of one process that have no name: memfds, or all others. */
+static uint64_t nameless_of(int proc_fd, pid_t pid, bool memfds, struct file_set *set)
 {
 	char path[64], link[16];
 	struct dirent *entry;
@@ -476,21 +477,33 @@ static uint64_t memfds_of(int proc_fd, pid_t pid, struct file_set *set)
 		ssize_t n = readlinkat(fd, entry->d_name, link, sizeof link);
 
 		set->looked_at++;
-		if (n >= 7 && memcmp(link, "/memfd:", 7) == 0 && fstatat(fd, entry->d_name, &st, 0) == 0 &&
-		    S_ISREG(st.st_mode) && file_set_add(set, &st))
+		if ((n >= 7 && memcmp(link, "/memfd:", 7) == 0) == memfds && fstatat(fd, entry->d_name, &st, 0) == 0 &&
+		    S_ISREG(st.st_mode) && !st.st_nlink && file_set_add(set, &st))
 			total += (uint64_t)st.st_blocks * 512;
 	}
 	closedir(dir);
 	return total;
 }
 
-uint64_t proc_memfd_bytes(const struct proc_list *list)
+static uint64_t nameless_bytes(const struct proc_list *list, bool memfds)
 {
 	struct file_set set = { 0 };
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		total += memfds_of(list->proc_fd, list->stats[i].pid, &set);
+		total += nameless_of(list->proc_fd, list->stats[i].pid, memfds, &set);
 	free(set.files);
 	return total;
+}
+
+uint64_t proc_memfd_bytes(const struct proc_list *list)
+{
+	return nameless_bytes(list, true);
+}
+
+uint64_t proc_unlinked_bytes(pid_t init_pid)
+{
+	cleanup_proc_list struct proc_list list = { .proc_fd = FD_NONE };
+
+	return proc_list_namespace(init_pid, &list) < 0 ? 0 : nameless_bytes(&list, false);
 }

@@ -66,3 +66,9 @@ int proc_tmpfs_bytes(pid_t init_pid, uint64_t *ret_bytes) MUST_USE;
 
 /* Bytes of the memfds that these processes hold open, each file once; looks at 65,536 descriptors at most. */
 uint64_t proc_memfd_bytes(const struct proc_list *list);
+
+/*
+ * Bytes of regular files that were unlinked but are still open somewhere in the PID namespace of init_pid: space of a
+ * disk that no walk finds. Bounded as above; what is only mapped is not seen. 0 where it cannot be read.
+ */
+uint64_t proc_unlinked_bytes(pid_t init_pid);

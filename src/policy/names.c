@@ -26,6 +26,11 @@ const char *const resource_names[RESOURCE_COUNT] = {
 	[RESOURCE_IDLE_MS] = "idle",	    [RESOURCE_COMMAND_MS] = "command",
 };
 
+const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
+	[STAGE_AUTO_OFF] = "off",
+	[STAGE_AUTO_EXEC] = "exec",
+};
+
 const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
 	[AUDIT_OFF] = "off",
 	[AUDIT_WRITES] = "writes",

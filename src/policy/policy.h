@@ -53,7 +53,8 @@ enum {
 	FILE_OPTIONAL = 1 << 1,  /* shipped rules: nothing is said when it does not exist */
 	FILE_NOEXEC = 1 << 2,    /* no program below may be executed */
 	FILE_NOFOLLOW = 1 << 3,  /* plan only: in a tree that the sandbox writes; no link in it may be followed */
-	FILE_FLAGS_END = 1 << 4,
+	FILE_CONTENTS = 1 << 4,  /* plan only, of a mask in a staged tree: the directory stays and looks empty */
+	FILE_FLAGS_END = 1 << 5,
 };
 
 struct file_rule {
@@ -143,6 +144,7 @@ struct device_rule {
 };
 
 enum audit_depth { AUDIT_OFF, AUDIT_WRITES, AUDIT_ALL, AUDIT_DEPTH_COUNT };
+enum stage_auto { STAGE_AUTO_OFF, STAGE_AUTO_EXEC, STAGE_AUTO_COUNT }; /* when a snapshot is taken unasked */
 enum data_action { DATA_OFF, DATA_FLAG, DATA_MASK, DATA_DENY, DATA_ACTION_COUNT };
 
 enum network_mode {
@@ -182,7 +184,7 @@ struct unenforced {
 struct file_plan_entry {
 	const char *path;
 	enum file_class class;       /* never FILE_HIDDEN */
-	uint32_t flags;              /* FILE_OPTIONAL, FILE_NOEXEC */
+	uint32_t flags;              /* FILE_OPTIONAL, FILE_NOEXEC, FILE_NOFOLLOW, FILE_CONTENTS */
 	uint32_t rule;               /* index into files */
 };
 
@@ -234,6 +236,7 @@ struct policy {
 
 	enum data_action data_secrets, data_pii, data_injection;
 	enum audit_depth audit_files, audit_exec, audit_network;
+	enum stage_auto stage_auto;
 
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;
@@ -246,6 +249,7 @@ extern const char *const trust_level_names[TRUST_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
+extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
 extern const char *const wall_names[WALL_COUNT];

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 1,
+	SNAPSHOT_VERSION = 2,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -68,7 +68,7 @@ struct snapshot_scalars {
 	uint32_t data_secrets, data_pii, data_injection;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
-	uint32_t reserved; /* 0 */
+	uint32_t stage_auto;
 	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
 	uint64_t network_requests, network_requests_period_ms;
 };

@@ -202,6 +202,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->audit_files = checked(loader, in->audit_files, AUDIT_DEPTH_COUNT);
 	policy->audit_exec = checked(loader, in->audit_exec, AUDIT_DEPTH_COUNT);
 	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
+	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_rate_bytes = in->network_rate_bytes;
 	policy->network_rate_period_ms = in->network_rate_period_ms;

@@ -136,6 +136,7 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .audit_exec = policy->audit_exec,
 			   .audit_network = policy->audit_network,
 			   .degrade = policy->degrade,
+			   .stage_auto = policy->stage_auto,
 			   .network_rate_bytes = policy->network_rate_bytes,
 			   .network_rate_period_ms = policy->network_rate_period_ms,
 			   .network_total_bytes = policy->network_total_bytes,

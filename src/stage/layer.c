@@ -114,6 +114,10 @@ static int make_live(int stage_fd, size_t tree_index, const struct stage_tree *t
 
 	if (r == 0)
 		r = path_make_directories(stage_fd, path, 0700);
+	/* As root the jail reaches the two in it by an fd of this one alone, as its own user. */
+	if (r == 0 && geteuid() == 0 &&
+	    fchownat(stage_fd, path, tree->jail_uid, tree->jail_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
 	if (r == 0 && fstat(host_fd, &st) < 0)
 		r = -errno;
 	if (r == 0)

@@ -94,35 +94,50 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 	return append(record, &tree, path);
 }
 
-int stage_record_store(int stage_fd, const struct stage_record *record)
+static int put_record(struct buf *out, const struct stage_record *record)
 {
-	struct buf out;
-	int r;
-
-	buf_init(&out, STAGE_RECORD_MAX);
-	frame_begin(&out, TREES_FRAME);
-	frame_put_string(&out, record->session);
-	frame_put_string(&out, record->origin);
-	frame_put_u64(&out, record->started_realtime_ns);
-	frame_put_u64(&out, record->started_boottime_ns);
-	frame_put_string(&out, record->boot_id);
-	frame_put_u32(&out, (uint32_t)record->tree_count);
+	frame_begin(out, TREES_FRAME);
+	frame_put_string(out, record->session);
+	frame_put_string(out, record->origin);
+	frame_put_u64(out, record->started_realtime_ns);
+	frame_put_u64(out, record->started_boottime_ns);
+	frame_put_string(out, record->boot_id);
+	frame_put_u32(out, (uint32_t)record->tree_count);
 	for (size_t i = 0; i < record->tree_count; i++) {
 		const struct stage_tree *tree = &record->trees[i];
 
-		frame_put_string(&out, tree->path);
-		frame_put_u64(&out, tree->device);
-		frame_put_u64(&out, tree->inode);
-		frame_put_u32(&out, tree->owner_uid);
-		frame_put_u32(&out, tree->owner_gid);
-		frame_put_u32(&out, tree->jail_uid);
-		frame_put_u32(&out, tree->jail_gid);
+		frame_put_string(out, tree->path);
+		frame_put_u64(out, tree->device);
+		frame_put_u64(out, tree->inode);
+		frame_put_u32(out, tree->owner_uid);
+		frame_put_u32(out, tree->owner_gid);
+		frame_put_u32(out, tree->jail_uid);
+		frame_put_u32(out, tree->jail_gid);
 	}
-	r = frame_end(&out);
+	return frame_end(out);
+}
+
+int stage_record_store(int stage_fd, const struct stage_record *record)
+{
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, STAGE_RECORD_MAX);
+	r = put_record(&out, record);
+	return r < 0 ? r : stage_store_file(stage_fd, STAGE_FILE_TREES, out.bytes, out.size);
+}
+
+int stage_record_create(int stage_fd, const struct stage_record *record)
+{
+	cleanup_fd int fd = FD_NONE;
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, STAGE_RECORD_MAX);
+	r = put_record(&out, record);
 	if (r == 0)
-		r = stage_store_file(stage_fd, STAGE_FILE_TREES, out.bytes, out.size);
-	buf_done(&out);
-	return r;
+		r = fd = fd_open_at(stage_fd, STAGE_FILE_TREES, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	return r < 0 ? r : fd_write_full(fd, out.bytes, out.size);
 }
 
 static int get_text(struct frame *frame, char *out, size_t size)

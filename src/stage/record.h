@@ -73,6 +73,12 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 int stage_record_load(int stage_fd, struct stage_record *ret_record) MUST_USE;
 int stage_record_store(int stage_fd, const struct stage_record *record) MUST_USE;
 
+/*
+ * Writes a new `trees` without waiting for the disk, for the start of a run: what a power cut takes then is a session
+ * that was under way. -EEXIST where there is one.
+ */
+int stage_record_create(int stage_fd, const struct stage_record *record) MUST_USE;
+
 /* The same from and to bytes, for tests and fuzzers. bytes are changed by nothing and kept by nobody. */
 int stage_record_parse(void *bytes, size_t size, struct stage_record *ret_record) MUST_USE;
 

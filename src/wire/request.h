@@ -37,14 +37,14 @@ struct run_request {
 	const char *runtime_dir;     /* …/atoll: control sockets are below it */
 	const char *report_path;     /* --report, absolute or NULL; "-" never */
 	const char *init_path;       /* atoll-init beside this program */
-	const char *notes;           /* lines that the run shall say ("project is written in place …"), or NULL */
+	const char *notes;           /* lines that the run shall say before it begins, or NULL */
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
-	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; NULL when put: none */
+	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; may be NULL */
 	char **env_added;            /* -e NAME=value: set whatever the policy passes; may be NULL when put */
 };
 

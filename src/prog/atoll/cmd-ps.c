@@ -77,6 +77,7 @@ static void put_json(struct buf *out, const struct session_record *records, size
 			json_i64(&json, "exit", record->exit);
 		else
 			json_null(&json, "exit");
+		json_bool(&json, "staged", record->is_staged);
 		json_object_end(&json);
 	}
 	json_array_end(&json);

@@ -86,6 +86,29 @@ static void the_plan_leaves_out_what_changes_nothing(void **state)
 		assert_true(strcmp(policy->file_plan[i - 1].path, policy->file_plan[i].path) < 0);
 }
 
+/* In a staged tree the mask layer can empty a directory; elsewhere a pattern is enforced only where it means a name. */
+static void masks_of_contents(void **state)
+{
+	const struct policy *policy =
+		fixture_text("atoll: 1\nfiles: {stage: [/s], mask: [\"/s/a/*\", \"/s/b/**\", \"/h/c/**\", "
+			     "\"/r/d/**\", /s/e, /s/a/x], read: [/r]}\n");
+
+	assert_non_null(policy);
+	assert_int_equal(policy->unenforced_count, 0);
+	assert_int_equal(fixture_plan("/s")->class, FILE_STAGE);
+	for (const char *const *path = (const char *const[]){ "/s/a", "/s/b", NULL }; *path; path++) {
+		assert_int_equal(fixture_plan(*path)->class, FILE_MASK);
+		assert_true(fixture_plan(*path)->flags & FILE_CONTENTS);
+	}
+	assert_false(fixture_plan("/s/e")->flags & FILE_CONTENTS);
+	assert_null(fixture_plan("/s/a/x"));
+	assert_null(fixture_plan("/h/c"));
+	assert_int_equal(fixture_plan("/r/d")->class, FILE_MASK);
+	assert_false(fixture_plan("/r/d")->flags & FILE_CONTENTS);
+	assert_int_equal(fixture_class("/s/a"), FILE_STAGE);
+	assert_int_equal(fixture_class("/s/a/x/y"), FILE_MASK);
+}
+
 static void drop_takes_inherited_rules_away(void **state)
 {
 	assert_non_null(fixture_text("atoll: 1\nextends: medium\ndrop: [~/.nvm, /home/u/go/, /usr/bin/sudo, "
@@ -241,8 +264,12 @@ static void what_cannot_be_enforced_is_listed(void **state)
 	static const struct {
 		const char *text, *what;
 	} rows[] = {
-		{ "files: {stage: [.]}", "files.stage" },
 		{ "files: {mask: [\"**/.env\"]}", "files.mask glob" },
+		{ "files: {stage: [/s], mask: [\"/s/*.key\"]}", "files.mask glob" },
+		{ "files: {stage: [/s], mask: [\"/s/*/x/**\"]}", "files.mask glob" },
+		{ "files: {stage: [/s], mask: [\"/s/*\"]}", "files.mask glob" },
+		{ "files: {read: [/r], mask: [\"/r/d/*\"]}", "files.mask glob" },
+		{ "files: {stage: [/s], mask: [{path: \"/s/d/*\", except: [/s/d/x]}]}", "files.mask glob" },
 		{ "files: {write: [\"build/*\"]}", "files.write glob" },
 		{ "files: {ask: [/data]}", "files.ask" },
 		{ "network: {allow: [a.org]}", "network.allow" },
@@ -284,6 +311,7 @@ int main(void)
 		cmocka_unit_test(except_narrows_its_rule),
 		cmocka_unit_test(mask_wins),
 		cmocka_unit_test(the_plan_leaves_out_what_changes_nothing),
+		cmocka_unit_test(masks_of_contents),
 		cmocka_unit_test(drop_takes_inherited_rules_away),
 		cmocka_unit_test(scalars_replace_and_lists_add),
 		cmocka_unit_test(several_parents_share_their_own),

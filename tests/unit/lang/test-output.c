@@ -24,7 +24,8 @@ static const char everything[] =
 	"env: {set: {A: \"x: \\\"y\\\" # z\"}}\n"
 	"devices: [kvm]\n"
 	"data: {secrets: mask, pii: flag, injection: deny}\n"
-	"audit: {files: all}\n";
+	"audit: {files: all}\n"
+	"stage: {auto: exec}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)

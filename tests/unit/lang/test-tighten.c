@@ -14,7 +14,7 @@
 static const char base[] = "atoll: 1\nextends: medium\n"
 			   "files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
 			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: {rate: 1MiB/s}}\n"
-			   "data: {secrets: mask}\naudit: {files: writes}\n";
+			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n";
 
 static const struct policy *tighten(const char *text)
 {
@@ -64,6 +64,7 @@ static void every_widening_line_is_refused(void **state)
 		"devices: [kvm]",
 		"data: {secrets: flag}",
 		"audit: {files: off}",
+		"stage: {auto: off}",
 		"degrade: [seccomp]",
 		"extends: full",
 		"drop: [.env]",

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * RESOURCE MONITOR of staged changes: `resources.disk` and `resources.inodes` for the live layers, which lie on a file
+ * system that others use as well. A look at the file system's free space is cheap and says when the limit could have
+ * been passed; then the layers are counted, and only that count ends a run. Between two looks the sandbox can
+ * write more than the limit; looks come closer together as the limit comes nearer. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stage/record.h"
+
+struct disk_watch {
+	uint64_t limit_bytes, limit_inodes;    /* NUM_UNLIMITED: none */
+	uint64_t free_bytes, free_inodes;      /* of the file system, when the layers were last counted */
+	uint64_t counted_bytes, counted_inodes; /* in the layers then */
+	uint64_t look_ns;                      /* when to look again; UINT64_MAX: never */
+	uint64_t count_ns;                     /* when to count at the latest, whatever the look says */
+};
+
+enum disk_hit { DISK_FINE, DISK_BYTES, DISK_INODES };
+
+/* Nothing is watched where no limit is set. stage_fd and the record must outlive the watch. */
+int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t limit_inodes, int stage_fd,
+		    uint64_t now_ns) MUST_USE;
+
+/*
+ * Looks, where it is time to. init_pid: whose processes may hold files that have no name any more. An enum
+ * disk_hit, or -errno where the file system does not answer.
+ */
+int disk_watch_check(struct disk_watch *watch, int stage_fd, const struct stage_record *record, pid_t init_pid,
+		     uint64_t now_ns) MUST_USE;

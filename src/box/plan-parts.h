@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Inside box/ only: the plan of the mounts while it is made. plan.c makes it in order, plan-stage.c adds what is
+ * staged.
+ */
+
+#include "box/plan.h"
+
+enum { PLAN_MOUNTS_MAX = 4096 };
+
+struct plan {
+	const struct plan_input *input; /* while it is made */
+	struct jail_mount *mounts;
+	size_t count, capacity;
+	char **strings; /* owned text behind targets and contents */
+	size_t string_count, string_capacity;
+	struct plan_tree *trees;
+	size_t tree_count, tree_capacity;
+	struct jail_layers **layers; /* of each tree; owned */
+	size_t layers_capacity;
+	struct plan_mask *masks;
+	size_t mask_count, mask_capacity;
+	uint64_t scratch_bytes, scratch_inodes;
+	bool new_binaries;
+};
+
+/* Room for one more item behind count in *(void **)items. -E2BIG beyond PLAN_MOUNTS_MAX, or -ENOMEM. */
+int plan_grow(void *items, size_t count, size_t *capacity, size_t item_size) MUST_USE;
+
+/* Takes text, which may be NULL; NULL when there is no memory. */
+const char *plan_keep(struct plan *plan, char *text);
+
+/* Appends a mount; one without a target is -ENOMEM. */
+int plan_add(struct plan *plan, struct jail_mount mount) MUST_USE;
+
+/* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
+const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index);
+
+/* What a staged entry becomes: its tree, and as root those of the host's mounts below it. */
+int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err) MUST_USE;
+
+/* Whether the trees are those of the origin, in its order, and hold no directory of atoll's own changes. */
+int plan_check_stage(const struct plan *plan, struct err *err) MUST_USE;
+
+/* A mask whose nearest entry above is staged. */
+int plan_add_stage_mask(struct plan *plan, const struct file_plan_entry *entry, const char *rule) MUST_USE;

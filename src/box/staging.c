@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "box/session.h"
+#include "os/fd.h"
+#include "os/mount-list.h"
+#include "os/path.h"
+#include "policy/decide.h"
+
+/* More changes than this are "at least": the end of a run must not take seconds. */
+enum { COUNT_MAX = 50000 };
+
+void staging_init(struct staging *staging)
+{
+	*staging = (struct staging){ .stage_fd = FD_NONE };
+}
+
+void staging_done(struct staging *staging)
+{
+	close_fd(&staging->stage_fd);
+	stage_record_done(&staging->record);
+	stage_record_done(&staging->origin);
+}
+
+/* "SESSION/NUMBER". */
+static int push_layer(struct stage_chain *chain, const char *text)
+{
+	const char *slash = strchr(text, '/');
+	char session[SESSION_ID_SIZE];
+	uint64_t number;
+
+	if (!slash || slash - text != SESSION_ID_SIZE - 1 || num_parse_count(slash + 1, &number) < 0 || !number ||
+	    number > UINT32_MAX)
+		return -EINVAL;
+	memcpy(session, text, SESSION_ID_SIZE - 1);
+	session[SESSION_ID_SIZE - 1] = 0;
+	return session_id_is_valid(session) ? stage_chain_push(chain, session, (uint32_t)number) : -EINVAL;
+}
+
+int staging_read_request(struct staging *staging, const struct run_request *request, struct err *err)
+{
+	cleanup_fd int stage_fd = FD_NONE;
+	char path[PATH_MAX];
+	int r;
+
+	if (!request->origin)
+		return 0;
+	r = session_id_is_valid(request->origin) ? 0 : -EINVAL;
+	for (char *const *layer = request->chain; r == 0 && *layer; layer++)
+		r = push_layer(&staging->chain, *layer);
+	if (r == 0)
+		r = session_path(request->state_dir, request->origin, STAGE_DIRECTORY, path, sizeof path);
+	if (r == 0)
+		r = stage_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = stage_record_load(stage_fd, &staging->origin);
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", request->origin,
+		err_errno_name(-r));
+	err_hint(err, "see what is there with: atoll ps -a");
+	return r;
+}
+
+bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid)
+{
+	if (!staging->origin.tree_count)
+		return false;
+	*ret_uid = staging->origin.trees[0].jail_uid;
+	*ret_gid = staging->origin.trees[0].jail_gid;
+	return true;
+}
+
+/* T0 and the name of whose start counts. */
+static int begin_record(struct staging *staging, const char *session)
+{
+	const struct stage_record *origin = &staging->origin;
+	struct stage_record *record = &staging->record;
+	int r = str_copy(record->session, sizeof record->session, session);
+
+	if (r < 0 || !origin->tree_count) {
+		if (r == 0)
+			r = str_copy(record->origin, sizeof record->origin, session);
+		return r < 0 ? r : stage_record_set_start(record);
+	}
+	memcpy(record->origin, origin->origin, sizeof record->origin);
+	memcpy(record->boot_id, origin->boot_id, sizeof record->boot_id);
+	record->started_realtime_ns = origin->started_realtime_ns;
+	record->started_boottime_ns = origin->started_boottime_ns;
+	return 0;
+}
+
+static int add_masks(const struct staging *staging, const struct plan *plan, size_t index, int host_fd,
+		     struct err *err)
+{
+	struct stage_mask mask = {
+		.stage_fd = staging->stage_fd,
+		.tree_index = index,
+		.tree = &staging->record.trees[index],
+		.host_fd = host_fd,
+	};
+	size_t count;
+	const struct plan_mask *masks = plan_masks(plan, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		int r = masks[i].tree == index ? stage_mask_add(&mask, masks[i].path, masks[i].kind, err) : 0;
+
+		/*
+		 * The path leads through a link, and the policy holds the real one as well (lang/finish.c), or
+		 * through a file, below which nothing is.
+		 */
+		if (r < 0 && r != -ELOOP && r != -ENOTDIR)
+			return r;
+	}
+	err->code = ERR_NONE;
+	return 0;
+}
+
+static int make_tree(struct staging *staging, const struct staging_input *input, const struct plan_tree *tree,
+		     struct err *err)
+{
+	cleanup_fd int host_fd = path_open2(AT_FDCWD, tree->path, O_RDONLY | O_DIRECTORY, 0,
+					    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	struct stage_tree ids = { .jail_uid = input->host_uid, .jail_gid = input->host_gid };
+	struct stat st;
+	int index, r;
+
+	if (host_fd < 0 || fstat(host_fd, &st) < 0) {
+		r = host_fd < 0 ? host_fd : -errno;
+		return err_set(err, ERR_STATE, -r, "stage", "cannot open %s (%s): %s", tree->path, tree->rule,
+			       err_errno_name(-r));
+	}
+	/* As a user the sandbox is who the user is; as root it stands for the owner of the tree. */
+	ids.owner_uid = input->run_as_root ? st.st_uid : input->host_uid;
+	ids.owner_gid = input->run_as_root ? st.st_gid : input->host_gid;
+	index = stage_record_add_tree(&staging->record, host_fd, tree->path, &ids);
+	if (index < 0)
+		return err_set(err, ERR_STATE, -index, "stage", "cannot record %s: %s", tree->path,
+			       err_errno_name(-index));
+	if (staging->origin.tree_count) {
+		const struct stage_tree *origin = &staging->origin.trees[index];
+
+		if (origin->device != st.st_dev || origin->inode != st.st_ino) {
+			err_set(err, ERR_STATE, ESTALE, "stage", "%s is another directory than session %s staged",
+				tree->path, staging->origin.session);
+			err_hint(err, "move the directory that was staged back to its place");
+			return -ESTALE;
+		}
+	}
+	r = stage_live_make(staging->stage_fd, (size_t)index, &staging->record.trees[index], host_fd, err);
+	return r < 0 || !tree->mask_count ? r : add_masks(staging, input->plan, (size_t)index, host_fd, err);
+}
+
+int staging_check_mounts(const struct staging_input *input, struct err *err)
+{
+	int r = input->run_as_root && !input->has_mounts_below ? plan_has_mounts_below(input->plan) : 0;
+
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "stage", "the list of mounts cannot be read: %s",
+			       err_errno_name(-r));
+	return r ? -EAGAIN : 0;
+}
+
+int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
+{
+	size_t count;
+	const struct plan_tree *trees = plan_trees(input->plan, &count);
+	int r;
+
+	if (!count)
+		return 0;
+	r = mkdirat(input->session_fd, STAGE_DIRECTORY, 0700) < 0 ? -errno : 0;
+	if (r == 0)
+		r = staging->stage_fd = fd_open_at(input->session_fd, STAGE_DIRECTORY,
+						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = begin_record(staging, input->request->session);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s",
+			       err_errno_name(-r));
+	for (size_t i = 0; i < count; i++) {
+		r = make_tree(staging, input, &trees[i], err);
+		if (r < 0)
+			return r;
+	}
+	r = stage_record_create(staging->stage_fd, &staging->record);
+	if (r == 0 && staging->chain.count)
+		r = stage_chain_store(staging->stage_fd, STAGE_FILE_CHAIN, &staging->chain);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "the record of what is staged cannot be written: %s",
+			       err_errno_name(-r)) : 0;
+}
+
+void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
+{
+	size_t count;
+	const struct plan_tree *trees = plan_trees(plan, &count);
+
+	for (size_t i = 0; !run_as_root && i < count && err->errnum == EINVAL; i++) {
+		char **points;
+
+		if (mount_points_below(trees[i].path, &points) < 0)
+			return;
+		if (points[0]) {
+			err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
+				"%s (%s) cannot be staged by a user, for %s is mounted in it", trees[i].path,
+				trees[i].rule, points[0]);
+			err_hint(err,
+				 "unmount it, stage only directories beside it, write the tree in place "
+				 "(`files.write`), or run atoll as root, which stages what is mounted there too");
+		}
+		strv_free(points);
+	}
+}
+
+/* ---- the end ---- */
+
+struct counter {
+	const struct policy *policy;
+	const char *tree;
+};
+
+/* The path on the host. -ENAMETOOLONG: no decision can name it. */
+static int host_path(const struct counter *counter, const char *path, char out[PATH_MAX])
+{
+	return *path ? path_join(out, PATH_MAX, counter->tree, path) : str_copy(out, PATH_MAX, counter->tree);
+}
+
+static bool is_flagged(void *context, const char *path)
+{
+	const struct counter *counter = context;
+	struct action action = { .kind = ACTION_FILE_APPLY };
+	char subject[PATH_MAX];
+
+	if (host_path(counter, path, subject) < 0)
+		return true;
+	action.subject = subject;
+	return policy_decide(counter->policy, &action).verdict == VERDICT_ASK;
+}
+
+static bool is_masked(void *context, const char *path)
+{
+	const struct counter *counter = context;
+	char subject[PATH_MAX];
+
+	return host_path(counter, path, subject) < 0 ||
+	       policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
+}
+
+static int count_tree(struct staging *staging, int sessions_fd, const struct policy *policy, size_t index)
+{
+	const struct stage_tree *tree = &staging->record.trees[index];
+	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
+	struct counter counter = { .policy = policy, .tree = tree->path };
+	struct stage_change_options options = {
+		.tree = index,
+		.start_ns = stage_record_start_ns(&staging->record),
+		.is_flagged = is_flagged,
+		.is_masked = is_masked,
+		.context = &counter,
+	};
+	struct err err;
+	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
+
+	if (r == 0)
+		r = stage_stack_open_host(&stack, tree, &err);
+	return r < 0 ? r : stage_changes_count(&stack, &options, COUNT_MAX, &staging->counts);
+}
+
+static int count_changes(struct staging *staging, const char *state_dir, const struct policy *policy)
+{
+	cleanup_fd int sessions_fd = FD_NONE;
+	char path[PATH_MAX];
+	int r = str_format(path, sizeof path, "%s/sessions", state_dir);
+
+	if (r == 0)
+		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
+		r = count_tree(staging, sessions_fd, policy, i);
+	return r < 0 ? r : 0;
+}
+
+/* STATE/projects/HASH: a link whose text is the newest session of that project with changes. */
+static int open_projects(const struct run_request *request, char name[HASH_HEX_SIZE])
+{
+	char path[PATH_MAX];
+	struct hash hash;
+	int r = str_format(path, sizeof path, "%s/projects", request->state_dir);
+
+	hash_bytes(&hash, request->project, strlen(request->project));
+	hash_to_hex(&hash, name);
+	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	return r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+/* Whether nobody has applied or dropped anything of it yet. */
+static bool is_unreviewed(const struct run_request *request, const char *session)
+{
+	char path[PATH_MAX];
+
+	return session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_FILE_TREES, path,
+			    sizeof path) == 0 &&
+	       access(path, F_OK) == 0 &&
+	       session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES, path,
+			    sizeof path) == 0 &&
+	       access(path, F_OK) < 0;
+}
+
+/* Finds the earlier session, and puts this one in its place where it has changes. What fails here is only not said. */
+static void note_project(struct staging *staging, const struct run_request *request)
+{
+	char name[HASH_HEX_SIZE], text[SESSION_ID_SIZE + 1];
+	cleanup_fd int fd = open_projects(request, name);
+	ssize_t size = fd < 0 ? fd : readlinkat(fd, name, text, sizeof text);
+
+	if (size == SESSION_ID_SIZE - 1) {
+		text[size] = 0;
+		if (session_id_is_valid(text) && !str_equal(text, staging->record.origin) &&
+		    is_unreviewed(request, text))
+			memcpy(staging->earlier, text, SESSION_ID_SIZE);
+	}
+	if (fd < 0 || !staging->has_changes)
+		return;
+	unlinkat(fd, name, 0);
+	if (symlinkat(request->session, fd, name) < 0)
+		return;
+}
+
+/* In a process of its own, which holds nothing of ours: neither lock nor terminal. */
+static void empty_trash(const char *path)
+{
+	syscall(SYS_close_range, 0u, ~0u, 0u);
+	if (chdir("/") < 0 || path_remove_tree(AT_FDCWD, path) < 0)
+		_exit(1); /* the next one, or gc, takes what is left */
+	_exit(0);
+}
+
+/*
+ * Moves the stage directory to STATE/trash, and removes that behind our back: a dozen directories take half a
+ * millisecond, for which nobody should wait.
+ */
+static void throw_away(const struct run_request *request, int session_fd)
+{
+	char path[PATH_MAX];
+	pid_t pid;
+
+	if (str_format(path, sizeof path, "%s/trash", request->state_dir) < 0 ||
+	    (mkdir(path, 0700) < 0 && errno != EEXIST) ||
+	    str_format(path, sizeof path, "%s/trash/%s", request->state_dir, request->session) < 0 ||
+	    syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, AT_FDCWD, path, 0) < 0)
+		return; /* it keeps its record, and gc takes it with the session */
+	pid = fork();
+	if (pid == 0)
+		empty_trash(path);
+	if (pid < 0 && path_remove_tree(AT_FDCWD, path) < 0)
+		return;
+}
+
+void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
+		      int session_fd)
+{
+	const struct stage_counts *counts = &staging->counts;
+
+	if (staging->stage_fd < 0)
+		return;
+	/* Most runs change nothing: then nothing has to be walked. */
+	if (!staging->chain.count && stage_live_is_used(staging->stage_fd, &staging->record) == 0)
+		staging->is_counted = true;
+	else
+		staging->is_counted = count_changes(staging, request->state_dir, policy) == 0;
+	staging->has_changes = !staging->is_counted || counts->added || counts->modified || counts->deleted ||
+			       counts->refused;
+	if (request->flags & REQUEST_DISCARD)
+		staging->has_changes = false;
+	note_project(staging, request);
+	if (staging->has_changes)
+		return;
+	close_fd(&staging->stage_fd);
+	throw_away(request, session_fd);
+}

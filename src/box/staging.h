@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The staged trees of one run, as the running box holds them: the session's stage directory (stage/record.h),
+ * made before the jail, counted when everything inside is dead, and gone where nothing was changed. The jail mounts
+ * it, atoll-stage reviews it; nothing here writes to a staged tree.
+ */
+
+#include <stdbool.h>
+
+#include "box/plan.h"
+#include "stage/chain.h"
+#include "stage/change.h"
+#include "stage/record.h"
+
+struct staging {
+	int stage_fd;               /* STATE/sessions/ID/stage; FD_NONE: nothing is staged */
+	struct stage_record record;
+	struct stage_record origin; /* of a fork, else empty */
+	struct stage_chain chain;
+	struct stage_counts counts; /* once it has ended */
+	bool is_counted;            /* false at the end: it could not be, and everything is kept */
+	bool has_changes;
+	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
+};
+
+void staging_init(struct staging *staging);
+void staging_done(struct staging *staging);
+
+/* What a fork stands on, from the request. */
+int staging_read_request(struct staging *staging, const struct run_request *request, struct err *err) MUST_USE;
+
+/* As root: whose the layers of a fork are on the host, which the sandbox must be again; false: any uid will do. */
+bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid);
+
+struct staging_input {
+	const struct run_request *request;
+	const struct plan *plan;
+	bool has_mounts_below;      /* the plan has them */
+	int session_fd;             /* of the session's directory */
+	bool run_as_root;
+	uid_t host_uid;             /* whose the layers will be */
+	gid_t host_gid;
+};
+
+/* As root: -EAGAIN where the plan must be made again with what the host has mounted below a staged tree. */
+int staging_check_mounts(const struct staging_input *input, struct err *err) MUST_USE;
+
+/* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
+int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
+
+/*
+ * The jail did not take the trees: says so in words where the reason is something that is mounted below one of them.
+ * *err is left alone otherwise.
+ */
+void staging_explain(const struct plan *plan, bool run_as_root, struct err *err);
+
+/*
+ * When nothing runs any more: counts what changed, and removes the stage directory where nothing did or the request
+ * wants it gone.
+ */
+void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
+		      int session_fd);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The budget of staged changes: what is counted, when, and what ends a run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/num.h"
+#include "box/disk.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+enum { SECOND = 1000000000 };
+
+static char directory[64];
+static int stage_fd = FD_NONE;
+static struct stage_tree tree = { .path = (char *)"/nowhere" };
+static const struct stage_record record = { .trees = &tree, .tree_count = 1 };
+
+static int make(void **state)
+{
+	snprintf(directory, sizeof directory, "/tmp/atoll-disk-XXXXXX");
+	if (!mkdtemp(directory))
+		return -1;
+	stage_fd = fd_open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0);
+	return path_make_directories(stage_fd, "live/0/upper/sub", 0700) || mkdirat(stage_fd, "live/0/work", 0700);
+}
+
+static int clean(void **state)
+{
+	close_fd(&stage_fd);
+	return path_remove_tree(AT_FDCWD, directory);
+}
+
+static void fill(const char *name, size_t kib)
+{
+	static char block[1024];
+	int fd = fd_open_at(stage_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	memset(block, 'x', sizeof block);
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < kib; i++)
+		assert_int_equal(fd_write_full(fd, block, sizeof block), 0);
+	assert_int_equal(fsync(fd), 0); /* so that its blocks are counted */
+	close(fd);
+}
+
+/* A look at a time when it must count, whatever the file system says. */
+static int look(struct disk_watch *watch)
+{
+	watch->look_ns = watch->count_ns = 0;
+	return disk_watch_check(watch, stage_fd, &record, getpid(), SECOND);
+}
+
+static struct disk_watch begin(uint64_t bytes, uint64_t inodes)
+{
+	struct disk_watch watch;
+
+	assert_int_equal(disk_watch_init(&watch, bytes, inodes, stage_fd, 0), 0);
+	return watch;
+}
+
+static void nothing_is_watched_without_a_limit(void **state)
+{
+	struct disk_watch watch = begin(NUM_UNLIMITED, NUM_UNLIMITED);
+
+	assert_true(watch.look_ns == UINT64_MAX);
+	assert_int_equal(disk_watch_check(&watch, stage_fd, &record, getpid(), 3600ULL * SECOND), DISK_FINE);
+	assert_int_equal(disk_watch_init(&watch, 1, 1, FD_NONE, 0), 0);
+	assert_true(watch.look_ns == UINT64_MAX);
+}
+
+static void bytes_are_counted_once(void **state)
+{
+	struct disk_watch watch = begin(1 << 20, NUM_UNLIMITED);
+
+	assert_int_equal(look(&watch), DISK_FINE);
+	fill("live/0/upper/sub/a", 600);
+	assert_int_equal(linkat(stage_fd, "live/0/upper/sub/a", stage_fd, "live/0/upper/b", 0), 0);
+	assert_int_equal(look(&watch), DISK_FINE);
+	assert_true(watch.counted_bytes >= 600 << 10 && watch.counted_bytes < 700 << 10);
+	fill("live/0/upper/c", 600);
+	assert_int_equal(look(&watch), DISK_BYTES);
+	assert_int_equal(unlinkat(stage_fd, "live/0/upper/c", 0), 0);
+	assert_int_equal(look(&watch), DISK_FINE);
+}
+
+static void inodes_are_counted(void **state)
+{
+	struct disk_watch watch = begin(NUM_UNLIMITED, 12);
+
+	for (int i = 0; i < 20; i++) {
+		char name[64];
+
+		assert_int_equal(look(&watch), i < 11 ? DISK_FINE : DISK_INODES);
+		snprintf(name, sizeof name, "live/0/upper/sub/f%d", i);
+		fill(name, 0);
+	}
+}
+
+/* A file that was unlinked while it is open is on no list, and takes the disk all the same. */
+static void what_has_no_name_counts(void **state)
+{
+	struct disk_watch watch = begin(1 << 20, NUM_UNLIMITED);
+	int fd;
+
+	fill("live/0/upper/a", 2048);
+	fd = fd_open_at(stage_fd, "live/0/upper/a", O_RDONLY, 0);
+	assert_int_equal(unlinkat(stage_fd, "live/0/upper/a", 0), 0);
+	assert_int_equal(look(&watch), DISK_BYTES);
+	close(fd);
+	assert_int_equal(look(&watch), DISK_FINE);
+}
+
+/* Far from the limit nobody is woken often, near it often; never a busy loop. */
+static void looks_come_closer_together(void **state)
+{
+	struct disk_watch far = begin(100ULL << 30, NUM_UNLIMITED), near = begin(100 << 20, NUM_UNLIMITED);
+
+	assert_true(far.look_ns == SECOND);
+	assert_true(near.look_ns < SECOND / 20 && near.look_ns >= SECOND / 50);
+	assert_int_equal(disk_watch_check(&near, stage_fd, &record, getpid(), near.look_ns - 1), DISK_FINE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_is_watched_without_a_limit, make, clean),
+		cmocka_unit_test_setup_teardown(bytes_are_counted_once, make, clean),
+		cmocka_unit_test_setup_teardown(inodes_are_counted, make, clean),
+		cmocka_unit_test_setup_teardown(what_has_no_name_counts, make, clean),
+		cmocka_unit_test_setup_teardown(looks_come_closer_together, make, clean),
+	};
+
+	return cmocka_run_group_tests_name("disk", tests, NULL, NULL);
+}
