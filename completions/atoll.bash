@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'doctor exec help log policy ps run stop version'
+		_atoll_reply -W 'diff doctor exec help log policy ps run stop version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -41,6 +41,12 @@ _atoll()
 	stop:--time|stop:-t) return ;;
 	esac
 	case $verb in
+	diff)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-p --patch --stat --json --flagged --help'
+		else
+			:
+		fi ;;
 	doctor)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--probe -p --policy -t --trust --json --help'
@@ -57,7 +63,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'doctor exec help log policy ps run stop version'
+			_atoll_reply -W 'diff doctor exec help log policy ps run stop version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

@@ -1,5 +1,10 @@
 # fish completion for atoll; made by `atoll help --completion fish`
 complete -c atoll -f
+complete -c atoll -n __fish_use_subcommand -a diff -d 'show what a session would change on the host'
+complete -c atoll -n '__fish_seen_subcommand_from diff' -l patch -s p -d 'show the lines that differ'
+complete -c atoll -n '__fish_seen_subcommand_from diff' -l stat -d 'show a line for each path (the default)'
+complete -c atoll -n '__fish_seen_subcommand_from diff' -l json -d 'one JSON object, with exact names'
+complete -c atoll -n '__fish_seen_subcommand_from diff' -l flagged -d 'only what is flagged'
 complete -c atoll -n __fish_use_subcommand -a doctor -d 'say what this machine can enforce, and how to get the rest'
 complete -c atoll -n '__fish_seen_subcommand_from doctor' -l probe -d 'try to break out of a sandbox, and say what held'
 complete -c atoll -n '__fish_seen_subcommand_from doctor' -l policy -s p -r -F -d 'the policy of the sandbox that is built (default: as `atoll run`)'

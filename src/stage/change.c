@@ -153,6 +153,9 @@ static int emit(struct judge *judge, struct stage_change *change)
 	judge->stays += change->state != STAGE_CLEAN && change->host_exists;
 	if (change->state != STAGE_REFUSED && options->is_flagged)
 		change->is_flagged = options->is_flagged(options->context, change->path);
+	if (change->state != STAGE_REFUSED && options->is_flagged_stand_in && change->staged_exists &&
+	    !S_ISDIR(change->staged.st_mode))
+		change->is_flagged |= options->is_flagged_stand_in(options->context, change->path);
 	return judge->on_change(judge->context, change);
 }
 
@@ -435,6 +438,12 @@ struct counter {
 	uint64_t seen, bound;
 };
 
+bool stage_change_is_directory(const struct stage_change *change)
+{
+	return S_ISDIR(change->staged_exists ? change->staged.st_mode : change->host.st_mode) &&
+	       !(change->differs & STAGE_DIFFERS_TYPE);
+}
+
 static int count_one(void *context, const struct stage_change *change)
 {
 	struct counter *counter = context;
@@ -454,7 +463,10 @@ static int count_one(void *context, const struct stage_change *change)
 		counts->refused++;
 		return 0;
 	}
-	++*kinds[change->kind];
+	if (stage_change_is_directory(change))
+		counts->directories++;
+	else
+		++*kinds[change->kind];
 	counts->flagged += change->is_flagged;
 	counts->conflicts += change->state == STAGE_CONFLICT;
 	return 0;

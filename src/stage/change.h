@@ -92,6 +92,11 @@ struct stage_change_options {
 	size_t path_count;
 	/* Policy. path is relative to the tree. May be NULL. */
 	bool (*is_flagged)(void *context, const char *path);
+	/*
+	 * For what is no directory: whether a protected path has a directory of that name (a link or a file `.git`
+	 * decides whose hooks run). May be NULL.
+	 */
+	bool (*is_flagged_stand_in)(void *context, const char *path);
 	bool (*is_masked)(void *context, const char *path);
 	/* Whether the host's file is exactly what an earlier apply of this session left there. May be NULL. */
 	bool (*is_own)(void *context, const char *path, const struct stat *host);
@@ -135,11 +140,15 @@ int stage_change_open_host(const struct stage_stack *stack, const struct stage_c
 /* The target of a symbolic link of either side, in out[size]; its length, or -errno (-ESTALE, -ENAMETOOLONG). */
 int stage_change_read_link(int dir_fd, const char *name, char *out, size_t size) MUST_USE;
 
+/* Whether it is about a directory on both sides: made, removed, or with another mode. */
+bool stage_change_is_directory(const struct stage_change *change);
+
 /* Whether both are the same file at the same moment: device, inode, type, size, mtime and ctime. */
 bool stage_stat_is_same(const struct stat *a, const struct stat *b);
 
 struct stage_counts {
-	uint64_t added, modified, deleted;   /* states as they come; refused ones are in refused alone */
+	uint64_t added, modified, deleted;   /* files and links of any state but refused */
+	uint64_t directories;                /* made, removed or with another mode; not in the three above */
 	uint64_t flagged, conflicts, refused;
 	bool is_cut;                         /* the bound was reached: "at least" */
 };

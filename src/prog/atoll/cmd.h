@@ -39,6 +39,7 @@ const struct cmd *cmd_find(const char *name);
 /* The help of one verb on stdout, for its --help. The exit status. */
 int cmd_show_help(const char *name);
 
+extern const struct cmd_options cmd_diff_options;
 extern const struct cmd_options cmd_doctor_options;
 extern const struct cmd_options cmd_exec_options;
 extern const struct cmd_options cmd_help_options;
@@ -50,6 +51,7 @@ extern const struct cmd_options cmd_stop_options;
 extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
+int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_doctor(int argc, char **argv, struct err *err);
 int cmd_exec(int argc, char **argv, struct err *err);
 int cmd_help(int argc, char **argv, struct err *err);

@@ -4,6 +4,8 @@
 
 /* Sorted by name. */
 static const struct cmd verbs[] = {
+	{ "diff", "[ID] [-p] [--json] [--flagged] [PATH…]", "show what a session would change on the host",
+	  &cmd_diff_options, cmd_diff },
 	{ "doctor", "[--probe [-p POLICY] [-t LEVEL]] [--json]",
 	  "say what this machine can enforce, and how to get the rest", &cmd_doctor_options, cmd_doctor },
 	{ "exec", "[ID] -- CMD…", "run a command in a running sandbox", &cmd_exec_options, cmd_exec },

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/judging.h"
+
+enum { PATH_BYTES_MAX = 2 << 20 };
+
+int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err)
+{
+	struct protects *protects = protects_new(snapshot_policy(opened->snapshot));
+
+	if (!protects)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "stage", "out of memory");
+	*ret_judging = (struct judging){ .opened = opened, .protects = protects };
+	buf_init(&ret_judging->path, PATH_BYTES_MAX);
+	return 0;
+}
+
+void judging_done(struct judging *judging)
+{
+	protects_free(judging->protects);
+	judging->protects = NULL;
+	buf_done(&judging->path);
+}
+
+static const char *absolute(struct judging *judging, const char *path)
+{
+	const char *tree = judging->opened->record.trees[judging->tree].path;
+
+	buf_reset(&judging->path);
+	/* The tree "/" ends in the slash that others lack. */
+	buf_put_text(&judging->path, tree[1] ? tree : "");
+	if (*path || !tree[1])
+		buf_put_char(&judging->path, '/');
+	buf_put_text(&judging->path, path);
+	return buf_text(&judging->path);
+}
+
+static bool is_flagged(void *context, const char *path)
+{
+	struct judging *judging = context;
+	const char *full = absolute(judging, path);
+
+	return buf_error(&judging->path) || protects_has(judging->protects, full);
+}
+
+static bool is_flagged_stand_in(void *context, const char *path)
+{
+	struct judging *judging = context;
+	const char *full = absolute(judging, path);
+
+	return buf_error(&judging->path) || protects_has_above(judging->protects, full);
+}
+
+struct stage_change_options judging_options(struct judging *judging, size_t tree)
+{
+	judging->tree = tree;
+	return (struct stage_change_options){
+		.tree = tree,
+		.start_ns = stage_record_start_ns(&judging->opened->record),
+		.is_flagged = is_flagged,
+		.is_flagged_stand_in = is_flagged_stand_in,
+		.context = judging,
+	};
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How the verbs have changes judged: stage/change.h's options filled from the session, so that each verb flags, masks
+ * and compares alike. The session's start, its policy's protected paths, and (as is_own) what earlier applies left.
+ */
+
+#include "base/buf.h"
+#include "prog/atoll-stage/opened.h"
+#include "prog/atoll-stage/protects.h"
+
+struct judging {
+	const struct opened *opened;   /* borrowed */
+	struct protects *protects;     /* owned */
+	size_t tree;                   /* of the walk that goes on */
+	struct buf path;               /* scratch */
+};
+
+/* -ENOMEM with *err. */
+int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err) MUST_USE;
+void judging_done(struct judging *judging);
+
+/* The options for one tree; they borrow judging, which serves one walk at a time. */
+struct stage_change_options judging_options(struct judging *judging, size_t tree);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/opened.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+
+static int fail(struct err *err, int r, const char *what)
+{
+	err_set(err, ERR_STATE, -r, "stage", "%s: %s", what, strerror(-r));
+	return r;
+}
+
+static int open_directory(int dir_fd, const char *path)
+{
+	return fd_open_at(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+static int open_directories(struct opened *opened, struct err *err)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!opened->session->state || !opened->session->id)
+		return err_set(err, ERR_USAGE, EINVAL, "stage", "--state and --session are needed; `atoll` gives them");
+	r = str_format(path, sizeof path, "%s/sessions", opened->session->state);
+	if (r == 0)
+		opened->sessions_fd = r = open_directory(AT_FDCWD, path);
+	if (r >= 0)
+		opened->session_fd = r = open_directory(opened->sessions_fd, opened->session->id);
+	if (r < 0)
+		return fail(err, r, "the session's directory cannot be opened");
+	opened->stage_fd = open_directory(opened->session_fd, STAGE_DIRECTORY);
+	if (opened->stage_fd == -ENOENT) {
+		err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has staged nothing", opened->session->id);
+		return -ENOENT;
+	}
+	return opened->stage_fd < 0 ? fail(err, opened->stage_fd, "the stage directory cannot be opened") : 0;
+}
+
+static int load_policy(struct opened *opened, struct err *err)
+{
+	size_t size;
+	int r = fd_read_file_at(opened->session_fd, "policy.bin", SNAPSHOT_SIZE_MAX, &opened->policy_bytes, &size);
+
+	/* Without it nothing would be flagged, which must not happen in silence. */
+	if (r == 0)
+		r = snapshot_load(&opened->snapshot, opened->policy_bytes, size);
+	return r < 0 ? fail(err, r, "the policy of the session cannot be read") : 0;
+}
+
+int opened_open(struct opened *ret_opened, const struct verb_session *session, struct err *err)
+{
+	struct opened opened = OPENED_NONE;
+	int r;
+
+	opened.session = session;
+	r = open_directories(&opened, err);
+	if (r == 0) {
+		r = stage_record_load(opened.stage_fd, &opened.record);
+		if (r == 0)
+			r = stage_chain_load(opened.stage_fd, STAGE_FILE_CHAIN, true, &opened.chain);
+		if (r == -ENOENT)
+			err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has staged nothing", session->id);
+		else if (r < 0)
+			fail(err, r, "what the session staged cannot be read");
+	}
+	if (r == 0)
+		r = load_policy(&opened, err);
+	if (r < 0) {
+		opened_done(&opened);
+		return r;
+	}
+	*ret_opened = opened;
+	return 0;
+}
+
+int opened_stacks(struct opened *opened, struct err *err)
+{
+	opened->stacks = calloc(opened->record.tree_count, sizeof *opened->stacks);
+	if (!opened->stacks)
+		return fail(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < opened->record.tree_count; i++)
+		opened->stacks[i] = STAGE_STACK_NONE;
+	for (size_t i = 0; i < opened->record.tree_count; i++) {
+		int r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i, true,
+					 &opened->stacks[i]);
+
+		if (r < 0)
+			return fail(err, r, "a layer cannot be opened");
+		r = stage_stack_open_host(&opened->stacks[i], &opened->record.trees[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void opened_done(struct opened *opened)
+{
+	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++)
+		stage_stack_done(&opened->stacks[i]);
+	free(opened->stacks);
+	snapshot_free(opened->snapshot);
+	free(opened->policy_bytes);
+	stage_record_done(&opened->record);
+	close_fd(&opened->stage_fd);
+	close_fd(&opened->session_fd);
+	close_fd(&opened->sessions_fd);
+	opened->stacks = NULL;
+	opened->snapshot = NULL;
+	opened->policy_bytes = NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A session as the verbs work on it: its directories as fds, its record, its chain, its policy, and the stacks of its
+ * trees. Everything is opened before the program confines itself.
+ */
+
+#include "base/err.h"
+#include "policy/snapshot.h"
+#include "prog/atoll-stage/verb.h"
+#include "stage/change.h"
+
+struct opened {
+	const struct verb_session *session;  /* borrowed */
+	int sessions_fd, session_fd, stage_fd; /* owned */
+	struct stage_record record;
+	struct stage_chain chain;            /* as stands in `chain` */
+	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
+	char *policy_bytes;                  /* owned */
+	struct snapshot *snapshot;           /* owned; NULL where the session has none */
+};
+
+#define OPENED_NONE ((struct opened){ .sessions_fd = FD_NONE, .session_fd = FD_NONE, .stage_fd = FD_NONE })
+
+/* Opens the session's directories and reads its record, chain and policy. -ENOENT with *err: it stages nothing. */
+int opened_open(struct opened *ret_opened, const struct verb_session *session, struct err *err) MUST_USE;
+
+/* Opens the stack of every tree, with the live upper and the host's side. */
+int opened_stacks(struct opened *opened, struct err *err) MUST_USE;
+
+void opened_done(struct opened *opened);
+#define cleanup_opened __attribute__((cleanup(opened_done)))

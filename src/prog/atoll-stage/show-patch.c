@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/num.h"
+#include "prog/atoll-stage/show.h"
+#include "prog/atoll-stage/text.h"
+
+/*
+ * git's extended form of the unified difference, because patch(1) and git apply both read it and people know it. Names
+ * are quoted as git quotes them. For a terminal each line goes through the escaper, tabs excepted.
+ */
+
+enum { FLUSH_AT = 64 << 10, BUFFER_MAX = DIFFER_OUTPUT_MAX * 4 + (8 << 20) };
+
+struct patch {
+	const struct show *show;
+	const struct verb_session *session;
+	struct buf out, name, hunks;
+};
+
+static void put_coloured(struct patch *patch, const char *colour, const char *text, size_t size)
+{
+	bool use = patch->session->colour && *colour;
+
+	buf_put_text(&patch->out, use ? colour : "");
+	if (patch->session->escape) {
+		for (const char *at = text, *end = text + size; at < end;) {
+			const char *tab = memchr(at, '\t', (size_t)(end - at));
+			const char *stop = tab ? tab : end;
+
+			if (stop > at)
+				buf_put_escaped(&patch->out, at, (size_t)(stop - at), 0);
+			if (tab)
+				buf_put_char(&patch->out, '\t');
+			at = tab ? tab + 1 : end;
+		}
+	} else {
+		buf_put(&patch->out, text, size);
+	}
+	buf_put_text(&patch->out, use ? "\x1b[0m\n" : "\n");
+}
+
+/* prefix and name as git writes them: in double quotes with C escapes where there are bytes beyond plain text. */
+static void put_quoted(const char *prefix, const struct buf *name, struct buf *out)
+{
+	static const char special[] = "\a\b\t\n\v\f\r\"\\", letters[] = "abtnvfr\"\\";
+	bool is_plain = true;
+
+	for (size_t i = 0; i < name->size && is_plain; i++)
+		is_plain = name->bytes[i] >= 0x20 && name->bytes[i] < 0x7f && name->bytes[i] != '"' &&
+			   name->bytes[i] != '\\';
+	if (!is_plain)
+		buf_put_char(out, '"');
+	buf_put_text(out, prefix);
+	for (size_t i = 0; i < name->size; i++) {
+		const char *found = name->bytes[i] ? strchr(special, name->bytes[i]) : NULL;
+
+		if (found)
+			buf_printf(out, "\\%c", letters[found - special]);
+		else if (name->bytes[i] < 0x20 || name->bytes[i] >= 0x7f)
+			buf_printf(out, "\\%03o", (unsigned)name->bytes[i]);
+		else
+			buf_put_char(out, (char)name->bytes[i]);
+	}
+	if (!is_plain)
+		buf_put_char(out, '"');
+}
+
+/* "a/" or "b/" and the name, without the slash that an absolute one begins with. */
+static void put_path(struct patch *patch, const char *prefix, const struct stage_change *change, struct buf *out)
+{
+	buf_reset(&patch->name);
+	listing_put_path(patch->show->listing->opened, change, &patch->name);
+	if (patch->name.size && patch->name.bytes[0] == '/')
+		buf_consume(&patch->name, 1);
+	put_quoted(prefix, &patch->name, out);
+}
+
+static void put_header_line(struct patch *patch, const char *format, unsigned mode)
+{
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[1m" : "");
+	buf_printf(&patch->out, "%s%o", format, mode);
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
+}
+
+/* git knows two modes of files, and links. */
+static unsigned git_mode(mode_t mode)
+{
+	if (S_ISLNK(mode))
+		return 0120000;
+	return mode & 0100 ? 0100755 : 0100644;
+}
+
+static void put_header(struct patch *patch, const struct stage_change *change, const struct stage_change *before)
+{
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[1m" : "");
+	buf_put_text(&patch->out, "diff --git ");
+	put_path(patch, "a/", before, &patch->out);
+	buf_put_char(&patch->out, ' ');
+	put_path(patch, "b/", change, &patch->out);
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
+	if (before != change) {
+		buf_put_text(&patch->out, "similarity index 100%\nrename from ");
+		put_path(patch, "", before, &patch->out);
+		buf_put_text(&patch->out, "\nrename to ");
+		put_path(patch, "", change, &patch->out);
+		buf_put_char(&patch->out, '\n');
+	}
+}
+
+/* What cannot be said in lines. For git such a line is a comment. */
+static void put_note(struct patch *patch, const struct listed *listed)
+{
+	const struct stage_change *change = listed->change;
+
+	if (change->state != STAGE_CLEAN)
+		buf_printf(&patch->out, "%s: %s\n", stage_change_state_names[change->state],
+			   stage_reason_texts[change->reason]);
+	if (change->is_flagged)
+		buf_put_text(&patch->out, "flagged: applied only with --allow-flagged\n");
+	if (change->differs == STAGE_DIFFERS_MTIME)
+		buf_put_text(&patch->out, "only the time of the last change differs\n");
+	if (change->differs == STAGE_DIFFERS_XATTRS)
+		buf_put_text(&patch->out, "only extended attributes differ\n");
+}
+
+static void put_side_name(struct patch *patch, const char *mark, const char *prefix, const struct stage_change *change,
+			  bool exists)
+{
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[1m" : "");
+	buf_put_text(&patch->out, mark);
+	if (exists)
+		put_path(patch, prefix, change, &patch->out);
+	else
+		buf_put_text(&patch->out, "/dev/null");
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
+}
+
+static void put_hunks(struct patch *patch)
+{
+	static const struct {
+		char first;
+		const char *colour;
+	} colours[] = { { '+', "\x1b[32m" }, { '-', "\x1b[31m" }, { '@', "\x1b[36m" } };
+
+	for (size_t at = 0; at < patch->hunks.size;) {
+		const char *line = (const char *)patch->hunks.bytes + at;
+		const char *end = memchr(line, '\n', patch->hunks.size - at);
+		size_t size = end ? (size_t)(end - line) : patch->hunks.size - at;
+		const char *colour = "";
+
+		for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
+			if (*line == colours[i].first)
+				colour = colours[i].colour;
+		put_coloured(patch, colour, line, size);
+		at += size + 1;
+	}
+}
+
+static void put_binary(struct patch *patch, const struct stage_change *change, const char *what)
+{
+	char before[32] = "nothing", after[32] = "nothing";
+
+	if (change->host_exists && S_ISREG(change->host.st_mode))
+		num_format_size_human((uint64_t)change->host.st_size, before);
+	if (change->staged_exists && S_ISREG(change->staged.st_mode))
+		num_format_size_human((uint64_t)change->staged.st_size, after);
+	buf_printf(&patch->out, "%s: %s → %s\n", what, before, after);
+}
+
+/* The lines of a change of which one side may be absent. */
+static int put_texts(struct patch *patch, const struct stage_change *change, const struct text *before,
+		     const struct text *after, struct err *err)
+{
+	int r;
+
+	if (before->kind == TEXT_LOST || after->kind == TEXT_LOST) {
+		buf_put_text(&patch->out, "it cannot be read, or changed while it was\n");
+		return 0;
+	}
+	if (before->kind == TEXT_BINARY || after->kind == TEXT_BINARY || before->kind == TEXT_LARGE ||
+	    after->kind == TEXT_LARGE) {
+		bool binary = before->kind == TEXT_BINARY || after->kind == TEXT_BINARY;
+
+		put_binary(patch, change, binary ? "binary file" : "too large to be compared by lines");
+		return 0;
+	}
+	buf_reset(&patch->hunks);
+	r = differ_run(patch->show->differ, &(struct differ_text){ before->bytes, before->size },
+		       &(struct differ_text){ after->bytes, after->size }, &patch->hunks);
+	if (r == -EPIPE)
+		return err_set(err, ERR_INTERNAL, EPIPE, "diff", "the process that compares lines has died");
+	if (r < 0) {
+		put_binary(patch, change, "too much work to be compared by lines");
+		return 0;
+	}
+	if (!patch->hunks.size)
+		return 0;
+	put_side_name(patch, "--- ", "a/", change, before->kind != TEXT_ABSENT);
+	put_side_name(patch, "+++ ", "b/", change, after->kind != TEXT_ABSENT);
+	put_hunks(patch);
+	return 0;
+}
+
+/* One half of a change: git shows a change of type as a deletion and an addition. */
+static int put_half(struct patch *patch, const struct listed *listed, bool has_before, bool has_after,
+		    struct err *err)
+{
+	const struct stage_change *change = listed->change;
+	struct text before = { 0 }, after = { 0 };
+	int r = 0;
+
+	put_header(patch, change, change);
+	if (!has_before)
+		put_header_line(patch, "new file mode ", git_mode(change->staged.st_mode));
+	else if (!has_after)
+		put_header_line(patch, "deleted file mode ", git_mode(change->host.st_mode));
+	else if (git_mode(change->host.st_mode) != git_mode(change->staged.st_mode)) {
+		put_header_line(patch, "old mode ", git_mode(change->host.st_mode));
+		put_header_line(patch, "new mode ", git_mode(change->staged.st_mode));
+	}
+	put_note(patch, listed);
+	if (has_before)
+		r = text_load(patch->show->listing->opened, change, SIDE_HOST, DIFFER_TEXT_MAX, &before);
+	if (r == 0 && has_after)
+		r = text_load(patch->show->listing->opened, change, SIDE_STAGED, DIFFER_TEXT_MAX, &after);
+	if (r < 0)
+		err_set(err, ERR_INTERNAL, -r, "diff", "out of memory");
+	else
+		r = put_texts(patch, change, &before, &after, err);
+	text_done(&before);
+	text_done(&after);
+	return r;
+}
+
+/* Directories and what is refused have no lines to show. */
+static void put_heading_only(struct patch *patch, const struct listed *listed)
+{
+	const struct stage_change *change = listed->change;
+	mode_t mode = change->staged_exists ? change->staged.st_mode : change->host.st_mode;
+
+	put_header(patch, change, change);
+	buf_printf(&patch->out, "%s %s", show_type(mode), stage_change_kind_names[change->kind]);
+	if (change->differs & STAGE_DIFFERS_MODE)
+		buf_printf(&patch->out, ", mode %04o → %04o", (unsigned)change->host.st_mode & 07777,
+			   (unsigned)change->staged.st_mode & 07777);
+	buf_put_char(&patch->out, '\n');
+	put_note(patch, listed);
+}
+
+static int put_listed(struct patch *patch, const struct listed *listed, struct err *err)
+{
+	const struct stage_change *change = listed->change;
+	bool has_before = change->host_exists && !S_ISDIR(change->host.st_mode);
+	bool has_after = change->staged_exists && !S_ISDIR(change->staged.st_mode);
+	int r;
+
+	if (listed->renamed_from) {
+		put_header(patch, change, listed->renamed_from);
+		put_note(patch, listed);
+		return 0;
+	}
+	if (change->state == STAGE_REFUSED || (!has_before && !has_after)) {
+		put_heading_only(patch, listed);
+		return 0;
+	}
+	if (!(change->differs & STAGE_DIFFERS_TYPE) || !has_before || !has_after)
+		return put_half(patch, listed, has_before, has_after, err);
+	r = put_half(patch, listed, true, false, err);
+	return r < 0 ? r : put_half(patch, listed, false, true, err);
+}
+
+int show_patch(const struct show *show, struct err *err)
+{
+	struct patch patch = { .show = show, .session = show->listing->opened->session };
+	int r = 0;
+
+	buf_init(&patch.out, BUFFER_MAX);
+	buf_init(&patch.name, 2 << 20);
+	buf_init(&patch.hunks, DIFFER_OUTPUT_MAX + 1);
+	for (size_t i = 0; r == 0 && i < show->listing->count; i++) {
+		const struct listed *listed = &show->listing->items[i];
+
+		if (!show_has(show, listed) || listed->is_rename_source)
+			continue;
+		r = put_listed(&patch, listed, err);
+		if (r == 0 && patch.out.size >= FLUSH_AT)
+			r = show_flush(&patch.out, err);
+	}
+	if (r == 0)
+		r = show_flush(&patch.out, err);
+	buf_done(&patch.out);
+	buf_done(&patch.name);
+	buf_done(&patch.hunks);
+	return r;
+}
