@@ -13,12 +13,16 @@ static int on_output(void *context, uint64_t n)
 {
 	struct box *box = context;
 	uint64_t limit = box->policy->policy->limits[RESOURCE_OUTPUT].value;
+	int r;
 
 	box->output_bytes += n;
-	if (limit == NUM_UNLIMITED || box->output_bytes <= limit || box->ended != ENDED_NOT)
+	if (limit == NUM_UNLIMITED || box->output_bytes <= limit)
 		return 0;
+	if (box->ended != ENDED_NOT)
+		return box->ended == ENDED_OUTPUT;
 	box_end(box, ENDED_OUTPUT);
-	return box_limit_hit(box, "resources.output", limit);
+	r = box_limit_hit(box, "resources.output", limit);
+	return r < 0 ? r : 1;
 }
 
 static struct command **free_slot(struct box *box)

@@ -154,17 +154,23 @@ static int account(struct relay *relay, size_t n)
 	return relay->on_bytes ? relay->on_bytes(relay->context, n) : 0;
 }
 
+/* What follows once n bytes were accounted: 1 (go on), 0 (the relay has ended), negative. */
+static int after_account(struct relay *relay, int r)
+{
+	if (r <= 0)
+		return r < 0 ? r : 1;
+	finish(relay);
+	return 0;
+}
+
 /* 1: moved something; 0: nothing to do now, or the relay has ended. */
 static int move_by_splice(struct relay *relay)
 {
 	struct pollfd out = { .fd = relay->out, .events = POLLOUT };
 	ssize_t n = splice(relay->in, NULL, relay->out, NULL, SPLICE_MAX, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-	int r;
 
-	if (n > 0) {
-		r = account(relay, (size_t)n);
-		return r < 0 ? r : 1;
-	}
+	if (n > 0)
+		return after_account(relay, account(relay, (size_t)n));
 	if (n < 0 && errno == EINVAL) {
 		relay->can_splice = false;
 		return 1;
@@ -198,8 +204,8 @@ static int move_by_copy(struct relay *relay)
 	}
 	relay->pending_at = 0;
 	relay->pending_size = (uint32_t)n;
-	r = account(relay, (size_t)n);
-	return r < 0 ? r : flush(relay);
+	r = after_account(relay, account(relay, (size_t)n));
+	return r <= 0 ? r : flush(relay);
 }
 
 static int move(struct relay *relay)

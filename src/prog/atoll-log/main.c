@@ -128,16 +128,6 @@ static int open_log(const char *path, struct err *err)
 	return take_fd(&fd);
 }
 
-/* The lock beside the log tells whether the box lives. */
-static int open_lock(const char *log_path)
-{
-	char path[PATH_MAX];
-
-	if (str_format(path, sizeof path, "%.*slock", (int)(path_basename(log_path) - log_path), log_path) < 0)
-		return FD_NONE;
-	return fd_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0);
-}
-
 static int watch_log(const char *path, struct err *err)
 {
 	cleanup_fd int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -168,7 +158,6 @@ static int run_show(const struct log_options *given, const char *path, struct er
 	show.log_fd = open_log(path, err);
 	if (show.log_fd < 0)
 		return show.log_fd;
-	show.lock_fd = open_lock(path);
 	if (show.follow)
 		show.watch_fd = watch_log(path, err);
 	if (show.follow && show.watch_fd < 0)

@@ -94,12 +94,10 @@ static int walk_lines(struct walk *walk, bool print, uint64_t *ret_count)
 
 static bool is_box_gone(const struct show *show)
 {
-	if (show->lock_fd < 0)
-		return true;
 	/* Shared: two who follow one log do not take each other for the box. */
-	if (flock(show->lock_fd, LOCK_SH | LOCK_NB) < 0)
+	if (flock(show->log_fd, LOCK_SH | LOCK_NB) < 0)
 		return false;
-	flock(show->lock_fd, LOCK_UN);
+	flock(show->log_fd, LOCK_UN);
 	return true;
 }
 

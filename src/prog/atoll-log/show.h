@@ -16,7 +16,6 @@ struct show {
 	bool json, colour, follow;
 	uint64_t last;        /* only the last records that match; UINT64_MAX: all */
 	int log_fd;
-	int lock_fd;          /* the session's lock, free once its box is gone; FD_NONE where there is none */
 	int watch_fd;         /* inotify on the log; with follow */
 };
 
