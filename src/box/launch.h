@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * How a process becomes a sandbox's supervisor (the box): what the user is told before, the detaching, and the one line
- * when it failed. `atoll run` calls it in its own process: another program for the same privilege would cost every start
- * an exec, a second look at the policy and two copies of it, and separate nothing.
+ * How a process becomes a sandbox's supervisor (the box): what the user is told before, the detaching, and the one
+ * line when it failed. `atoll run` calls it in its own process: another program for the same privilege would cost
+ * every start an exec, a second look at the policy and two copies of it, and separate nothing.
  */
 
 #include "box/box.h"
