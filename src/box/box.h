@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "policy/snapshot.h"
-#include "wire/request.h"
+#include "box/request.h"
 
 /* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */
 struct run_policy {

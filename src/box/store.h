@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "box/session.h"
 #include "box/box.h"
-#include "wire/request.h"
+#include "box/request.h"
 
 struct store {
 	int dir_fd;	     /* STATE/sessions/ID */

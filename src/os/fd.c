@@ -161,19 +161,6 @@ int fd_memfd_sealed(const char *name, const void *bytes, size_t size)
 	return take_fd(&fd);
 }
 
-int fd_check_sealed(int fd, size_t *ret_size)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat st;
-
-	if (seals < 0 || (seals & ALL_SEALS) != ALL_SEALS)
-		return -EPERM;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret_size = (size_t)st.st_size;
-	return 0;
-}
-
 static int set_flag(int fd, int get, int set, int flag, bool on)
 {
 	int flags = fcntl(fd, get);

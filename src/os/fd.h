@@ -32,9 +32,6 @@ int fd_replace_file_at(int dir_fd, const char *path, const void *bytes, size_t s
 /* A memfd with this content, sealed against write, grow, shrink and further seals. memfd_create(2). */
 int fd_memfd_sealed(const char *name, const void *bytes, size_t size) MUST_USE;
 
-/* Whether fd is a memfd with all four seals; the size in *ret_size. 0, -EPERM when not sealed. */
-int fd_check_sealed(int fd, size_t *ret_size) MUST_USE;
-
 int fd_set_nonblocking(int fd, bool on) MUST_USE;
 int fd_set_cloexec(int fd, bool on) MUST_USE;
 

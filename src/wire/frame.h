@@ -16,7 +16,6 @@
 enum {
 	FRAME_VERSION = 1,
 	FRAME_MESSAGE_MAX = 128 << 10,    /* over a socket: below the default wmem_max of 208 KiB */
-	FRAME_MEMFD_MAX = 8 << 20,        /* in a memfd: argv and environment can be large */
 	FRAME_STRV_MAX = 64 << 10,        /* entries of one vector */
 	FRAME_FD_MAX = 4,
 	FRAME_HEADER_SIZE = 16,

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "wire/control.h"
 #include "wire/init.h"
-#include "wire/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -63,25 +62,10 @@ static void try_exec(struct frame *frame, struct buf *out)
 	free(exec.env_added);
 }
 
-static void try_request(struct frame *frame, struct buf *out)
-{
-	struct run_request request;
-
-	if (run_request_get(frame, &request) < 0)
-		return;
-	require(request.session && request.project && request.cwd && request.init_path);
-	require(run_request_put(out, &request) == 0);
-	require_same(out, frame);
-	free(request.argv);
-	free(request.env);
-	free(request.env_added);
-	free(request.chain);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
-		try_spawn, try_exit, try_exec, try_request,
+		try_spawn, try_exit, try_exec,
 	};
 	cleanup_free uint8_t *copy = malloc(size ? size : 1);
 	struct buf out;
@@ -89,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, bytes, size);
-	buf_init(&out, FRAME_MEMFD_MAX);
+	buf_init(&out, FRAME_MESSAGE_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(decoders); i++) {
 		struct frame frame;
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/options.h"
-#include "wire/request.h"
+#include "box/request.h"
 
 struct front_options {
 	uint32_t flags;              /* REQUEST_* */

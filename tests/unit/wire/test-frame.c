@@ -21,7 +21,7 @@ static struct buf out;
 
 static int setup(void **state)
 {
-	buf_init(&out, FRAME_MEMFD_MAX);
+	buf_init(&out, 8 << 20);
 	return 0;
 }
 

@@ -10,7 +10,6 @@
 
 #include "wire/control.h"
 #include "wire/init.h"
-#include "wire/request.h"
 
 static struct buf out;
 static char *argv[] = { (char *)"sh", (char *)"-c", (char *)"", NULL };
@@ -19,7 +18,7 @@ static char *nothing[] = { NULL };
 
 static int setup(void **state)
 {
-	buf_init(&out, FRAME_MEMFD_MAX);
+	buf_init(&out, FRAME_MESSAGE_MAX);
 	return 0;
 }
 
@@ -196,111 +195,6 @@ static void exec_comes_back(void **state)
 	assert_int_equal(control_exec_get(&frame, &back), -EBADMSG);
 }
 
-static struct run_request full_request(void)
-{
-	return (struct run_request){
-		.flags = REQUEST_QUIET, .session = "k3v9q2m4x7dt", .project = "/p", .cwd = "/p/q", .home = "",
-		.state_dir = "/s",
-		.runtime_dir = "/r", .init_path = "/i", .started_ns = 5, .argv = argv, .env = env,
-	};
-}
-
-static void free_request(struct run_request *request)
-{
-	free(request->argv);
-	free(request->env);
-	free(request->env_added);
-	free(request->chain);
-}
-
-static int get_request(struct frame *frame)
-{
-	struct run_request request;
-	int r = run_request_get(frame, &request);
-
-	if (r == 0) {
-		assert_non_null(request.session);
-		assert_non_null(request.project);
-		free_request(&request);
-	}
-	return r;
-}
-
-static void request_comes_back(void **state)
-{
-	struct run_request request = full_request(), back;
-	struct frame frame;
-
-	request.notes = "a\nb";
-	request.origin = "originoriginx";
-	request.chain = (char *[]){ (char *)"abcdefghijkl/1", NULL };
-	assert_int_equal(run_request_put(&out, &request), 0);
-	frame = reopen();
-	assert_int_equal(run_request_get(&frame, &back), 0);
-	assert_string_equal(back.session, request.session);
-	assert_string_equal(back.notes, "a\nb");
-	assert_string_equal(back.home, "");
-	assert_null(back.name);
-	assert_null(back.test_break);
-	assert_true(back.started_ns == 5);
-	assert_null(back.env_added[0]);
-	assert_string_equal(back.origin, "originoriginx");
-	assert_string_equal(back.chain[0], "abcdefghijkl/1");
-	assert_null(back.chain[1]);
-	free_request(&back);
-	request.origin = NULL; /* layers of nobody */
-	assert_int_equal(run_request_put(&out, &request), 0);
-	frame = reopen();
-	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
-	request.origin = "originoriginx";
-	assert_int_equal(run_request_put(&out, &request), 0);
-	frame = reopen();
-	assert_int_equal(run_request_get(&frame, &back), 0);
-	free_request(&back);
-	damage_everywhere(get_request);
-}
-
-static void request_without_what_it_needs(void **state)
-{
-	const size_t required[] = {
-		offsetof(struct run_request, session), offsetof(struct run_request, project),
-		offsetof(struct run_request, cwd), offsetof(struct run_request, home),
-		offsetof(struct run_request, state_dir),
-		offsetof(struct run_request, runtime_dir), offsetof(struct run_request, init_path),
-	};
-	struct run_request back;
-	struct frame frame;
-
-	for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
-		struct run_request request = full_request();
-
-		*(const char **)((char *)&request + required[i]) = NULL;
-		assert_int_equal(run_request_put(&out, &request), 0);
-		frame = reopen();
-		assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
-	}
-}
-
-static void request_without_a_command(void **state)
-{
-	struct run_request request = full_request(), back;
-	struct frame frame;
-
-	request.argv = nothing;
-	assert_int_equal(run_request_put(&out, &request), 0);
-	frame = reopen();
-	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
-	request.flags = REQUEST_DETACH;
-	assert_int_equal(run_request_put(&out, &request), 0);
-	frame = reopen();
-	assert_int_equal(run_request_get(&frame, &back), 0);
-	free_request(&back);
-	/* The same fields in a frame of another type are no request. */
-	frame = reopen();
-	frame.type = INIT_SPAWN;
-	assert_int_equal(run_request_get(&frame, &back), -EBADMSG);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,9 +202,6 @@ int main(void)
 		cmocka_unit_test(spawn_needs_a_command_and_a_directory),
 		cmocka_unit_test(exit_comes_back_within_its_bounds),
 		cmocka_unit_test(exec_comes_back),
-		cmocka_unit_test(request_comes_back),
-		cmocka_unit_test(request_without_what_it_needs),
-		cmocka_unit_test(request_without_a_command),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,18 +2,11 @@
 #pragma once
 
 /*
- * What `atoll run` asks atoll-box for: one frame in a sealed memfd (fd 3 of atoll-box), the policy snapshot in
- * another (fd 4). atoll-box is execve'd in place by atoll, so terminal, cwd, umask and 0, 1, 2 are the user's.
+ * What `atoll run` asks of the box, in the same process: terminal, cwd, umask and 0, 1, 2 are the user's. A plain
+ * value: it owns nothing.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
-
-#include "wire/frame.h"
-
-enum { REQUEST_FD = 3, REQUEST_SNAPSHOT_FD = 4 };
-
-enum { REQUEST_FRAME = 32 };     /* frame type */
 
 enum {
 	REQUEST_DETACH = 1 << 0,     /* -d: go to the background once the sandbox lives */
@@ -45,9 +38,5 @@ struct run_request {
 	char **env;                  /* the caller's environment; the box filters it by the policy */
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
 	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; may be NULL */
-	char **env_added;            /* -e NAME=value: set whatever the policy passes; may be NULL when put */
+	char **env_added;            /* -e NAME=value: set whatever the policy passes */
 };
-
-int run_request_put(struct buf *out, const struct run_request *request) MUST_USE;
-/* Strings are borrowed from the frame's bytes; the four arrays are owned (free()). */
-int run_request_get(struct frame *frame, struct run_request *ret_request) MUST_USE;
