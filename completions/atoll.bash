@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'diff doctor exec help log policy ps run stop version'
+		_atoll_reply -W 'diff doctor exec help log policy ps run secret stop version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -63,7 +63,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'diff doctor exec help log policy ps run stop version'
+			_atoll_reply -W 'diff doctor exec help log policy ps run secret stop version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -89,6 +89,12 @@ _atoll()
 			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report -q --quiet --no-tty --json --help'
 		else
 			_atoll_reply -c
+		fi ;;
+	secret)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json --help'
+		else
+			_atoll_reply -W 'set list remove rename passphrase unlock lock'
 		fi ;;
 	stop)
 		if [[ $cur == -* ]]; then

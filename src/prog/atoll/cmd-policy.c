@@ -33,16 +33,6 @@ const struct cmd_options cmd_policy_options = { options, ARRAY_SIZE(options) };
 
 enum { WORDS_MAX = 256 };
 
-static int find_config_home(const char *home, char out[PATH_MAX])
-{
-	const char *given = getenv("XDG_CONFIG_HOME");
-
-	out[0] = 0;
-	if (given && given[0] == '/')
-		return path_normalise(out, PATH_MAX, given);
-	return home[0] ? path_join(out, PATH_MAX, home, ".config") : 0;
-}
-
 static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 {
 	char cwd[PATH_MAX];
@@ -73,7 +63,7 @@ static int become(const struct policy_options *given, const char *verb, char **w
 		return r;
 	r = session_home_dir(home, sizeof home);
 	if (r == 0)
-		r = find_config_home(home, config_home);
+		r = places_config_home(home, config_home);
 	if (r == 0)
 		r = path_join(program, sizeof program, programs, "atoll-policy");
 	if (r == 0)

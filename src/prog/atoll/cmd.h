@@ -47,6 +47,7 @@ extern const struct cmd_options cmd_log_options;
 extern const struct cmd_options cmd_policy_options;
 extern const struct cmd_options cmd_ps_options;
 extern const struct cmd_options cmd_run_options;
+extern const struct cmd_options cmd_secret_options;
 extern const struct cmd_options cmd_stop_options;
 extern const struct cmd_options cmd_version_options;
 
@@ -59,5 +60,6 @@ int cmd_log(int argc, char **argv, struct err *err);
 int cmd_policy(int argc, char **argv, struct err *err);
 int cmd_ps(int argc, char **argv, struct err *err);
 int cmd_run(int argc, char **argv, struct err *err);
+int cmd_secret(int argc, char **argv, struct err *err);
 int cmd_stop(int argc, char **argv, struct err *err);
 int cmd_version(int argc, char **argv, struct err *err);

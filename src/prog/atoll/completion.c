@@ -38,6 +38,8 @@ static const char *words_of_verb(const char *verb)
 {
 	if (str_equal(verb, "policy"))
 		return "check show explain diff";
+	if (str_equal(verb, "secret"))
+		return "set list remove rename passphrase unlock lock";
 	return str_equal(verb, "log") ? "verify" : "";
 }
 
@@ -95,6 +97,8 @@ static void bash_verb(struct buf *out, const struct cmd *cmd)
 	else if (takes_session(cmd->name))
 		buf_printf(out, "_atoll_reply -W \"$(atoll ps -q 2>/dev/null) %s\"",
 			   words_of_verb(cmd->name));
+	else if (str_equal(cmd->name, "secret"))
+		buf_printf(out, "_atoll_reply -W '%s'", words_of_verb(cmd->name));
 	else if (str_equal(cmd->name, "help"))
 		put_verbs(out, "_atoll_reply -W '", "'");
 	else

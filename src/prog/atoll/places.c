@@ -128,16 +128,14 @@ static int find_cwd(struct places *places, const char *given, const char *projec
 	return r;
 }
 
-static int find_config_home(struct places *places)
+int places_config_home(const char *home, char out[PATH_MAX])
 {
 	const char *given = getenv("XDG_CONFIG_HOME");
 
-	places->config_home[0] = 0;
+	out[0] = 0;
 	if (given && given[0] == '/')
-		return path_normalise(places->config_home, sizeof places->config_home, given);
-	if (!places->home[0])
-		return 0;
-	return path_join(places->config_home, sizeof places->config_home, places->home, ".config");
+		return path_normalise(out, PATH_MAX, given);
+	return home[0] ? path_join(out, PATH_MAX, home, ".config") : 0;
 }
 
 int places_find(struct places *places, const char *project, const char *cwd, struct err *err)
@@ -166,6 +164,6 @@ int places_find(struct places *places, const char *project, const char *cwd, str
 	}
 	r = session_home_dir(places->home, sizeof places->home);
 	if (r == 0)
-		r = find_config_home(places);
+		r = places_config_home(places->home, places->config_home);
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "home", "the path of the home directory is too long") : 0;
 }

@@ -33,6 +33,9 @@ int places_absolute(const char *text, const char *what, char out[PATH_MAX], stru
 /* The directory of the running program. */
 int places_programs(char out[PATH_MAX], struct err *err) MUST_USE;
 
+/* $XDG_CONFIG_HOME, or .config below home; "" when there is neither. -ENAMETOOLONG. */
+int places_config_home(const char *home, char out[PATH_MAX]) MUST_USE;
+
 /*
  * project and cwd as the user gave them, or NULL. Makes the state and run-time directories. Refuses `/`, the home
  * and what is above it as a project that nobody named.

@@ -18,6 +18,8 @@ static const struct cmd verbs[] = {
 	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
 	{ "run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox", &cmd_run_options,
 	  cmd_run },
+	{ "secret", "set NAME | list | remove NAME… | rename NAME NEW | passphrase | unlock | lock",
+	  "keep keys and tokens, sealed, outside every sandbox", &cmd_secret_options, cmd_secret },
 	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },
 	{ "version", "", "print the version", &cmd_version_options, cmd_version },
 };

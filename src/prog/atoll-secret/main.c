@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * atoll-secret: what `atoll secret` runs. Opens the directory of the vault and the terminal, gives up everything else,
+ * and only then reads a byte. Exit status: 0; 127 when there is no secret of that name; 125 for every other failure.
+ */
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/options.h"
+#include "base/str.h"
+#include "os/fd.h"
+#include "prog/atoll-secret/confine.h"
+#include "prog/atoll-secret/job.h"
+#include "prog/atoll-secret/prompt.h"
+
+struct secret_options {
+	const char *directory;
+	bool json;
+};
+
+static const struct option options[] = {
+	{ 0, "directory", "DIR", "the directory of the vault", OPTION_TEXT,
+	  offsetof(struct secret_options, directory) },
+	{ 0, "json", NULL, "list: one JSON array", OPTION_FLAG, offsetof(struct secret_options, json) },
+};
+
+static const struct verb {
+	const char *name, *words;
+	size_t words_min, words_max;
+	bool makes_vault;
+	int (*run)(struct job *job);
+} verbs[] = {
+	{ "set", "NAME", 1, 1, true, cmd_set },
+	{ "list", "", 0, 0, false, cmd_list },
+	{ "remove", "NAME…", 1, SECRETS_MAX, false, cmd_remove },
+	{ "rename", "NAME NEW", 2, 2, false, cmd_rename },
+	{ "passphrase", "", 0, 0, true, cmd_passphrase },
+	{ "unlock", "", 0, 0, false, cmd_unlock },
+	{ "lock", "", 0, 0, false, cmd_lock },
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; name && i < ARRAY_SIZE(verbs); i++)
+		if (str_equal(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+/* All words are names. What is none is not shown: whoever mixes up the order types the secret there. */
+static int check_names(char **words, size_t count, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (secret_name_is_valid(words[i]))
+			continue;
+		err_set(err, ERR_USAGE, EINVAL, "secret", "that is no name for a secret");
+		err_hint(err, "1 to %d letters, digits, dots, dashes and underscores; the first a letter or digit",
+			 SECRET_NAME_SIZE - 1);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_usage(const struct verb *verb, const struct secret_options *given, size_t words, struct err *err)
+{
+	if (!verb) {
+		err_set(err, ERR_USAGE, EINVAL, "secret", "say what to do with secrets");
+		err_hint(err, "set, list, remove, rename, passphrase, unlock or lock; `atoll help secret`");
+		return -EINVAL;
+	}
+	if (words < verb->words_min || words > verb->words_max) {
+		err_set(err, ERR_USAGE, EINVAL, "secret", "%s", words > verb->words_max && verb->words_max == 1
+			? "one name and nothing else: a value is never an argument, which others could read"
+			: "wrong number of words");
+		err_hint(err, "atoll secret %s%s%s", verb->name, *verb->words ? " " : "", verb->words);
+		return -EINVAL;
+	}
+	if (given->json && verb->run != cmd_list)
+		return err_set(err, ERR_USAGE, EINVAL, "secret", "--json is for list");
+	return 0;
+}
+
+static int open_all(struct job *job, const struct verb *verb, const char *directory)
+{
+	int r = vault_open(&job->vault, directory, verb->makes_vault, job->err);
+
+	job->exists = r == 0;
+	if (r < 0 && (job->err->code != ERR_NOT_FOUND || verb->makes_vault))
+		return r;
+	job->tty_fd = prompt_open();
+	tzset();
+	/* A limit on file sizes is an error of write(2), not the end. */
+	signal(SIGXFSZ, SIG_IGN);
+	return confine_self(job->vault.dir_fd, job->err);
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+	struct secret_options given = { 0 };
+	struct job job = { .vault = { .dir_fd = FD_NONE, .lock_fd = FD_NONE }, .tty_fd = FD_NONE, .err = err };
+	const struct verb *verb;
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r < 0)
+		return r;
+	if (r == 1) {
+		printf("atoll-secret --directory DIR VERB …: keeps secrets; `atoll secret` runs it.\n\n");
+		fflush(stdout);
+		return options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
+	}
+	verb = find_verb(argv[rest]);
+	job.words = argv + rest + 1;
+	job.word_count = rest < argc ? (size_t)(argc - rest - 1) : 0;
+	job.json = given.json;
+	r = check_usage(verb, &given, job.word_count, err);
+	if (r == 0)
+		r = check_names(job.words, job.word_count, err);
+	if (r == 0 && !given.directory)
+		r = err_set(err, ERR_USAGE, EINVAL, "secret",
+			    "atoll-secret needs --directory; `atoll secret` gives it");
+	if (r == 0 && sodium_init() < 0)
+		r = err_set(err, ERR_INTERNAL, EIO, "secret", "libsodium does not start");
+	if (r < 0)
+		return r;
+	r = open_all(&job, verb, given.directory);
+	if (r == 0)
+		r = verb->run(&job);
+	vault_done(&job.vault);
+	close_fd(&job.tty_fd);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = { 0 };
+	int r = fd_secure_standard();
+
+	if (r == 0)
+		r = run(argc, argv, &err);
+	if (r < 0) {
+		dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
+		return err_exit_status(&err);
+	}
+	return r;
+}
