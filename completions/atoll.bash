@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'diff doctor exec help log policy ps run secret stop version'
+		_atoll_reply -W 'diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -23,6 +23,9 @@ _atoll()
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	exec:--env|exec:-e) return ;;
 	exec:--cwd|exec:-C) compopt -o filenames; _atoll_reply -f; return ;;
+	gc:--older-than) return ;;
+	gc:--keep) return ;;
+	gc:--max-size) return ;;
 	help:--completion) _atoll_reply -W 'bash zsh fish'; return ;;
 	log:--type|log:-t) return ;;
 	log:--since|log:-s) return ;;
@@ -38,6 +41,8 @@ _atoll()
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--continue) return ;;
+	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
 	esac
 	case $verb in
@@ -46,6 +51,12 @@ _atoll()
 			_atoll_reply -W '-p --patch --stat --json --flagged --help'
 		else
 			:
+		fi ;;
+	discard)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-q --quiet --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;
 	doctor)
 		if [[ $cur == -* ]]; then
@@ -59,11 +70,23 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;
+	fork)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	gc)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--older-than --keep --max-size --unreviewed -n --dry-run --json --help'
+		else
+			:
+		fi ;;
 	help)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'diff doctor exec help log policy ps run secret stop version'
+			_atoll_reply -W 'diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -84,9 +107,15 @@ _atoll()
 		else
 			:
 		fi ;;
+	restore)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-q --quiet --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report -q --quiet --no-tty --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;
@@ -95,6 +124,12 @@ _atoll()
 			_atoll_reply -W '--json --help'
 		else
 			_atoll_reply -W 'set list remove rename passphrase unlock lock'
+		fi ;;
+	snapshot)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-m --message -l --list --json --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;
 	stop)
 		if [[ $cur == -* ]]; then

@@ -43,6 +43,7 @@ static int limit_files(const struct confine_rule *rules, size_t count, struct er
 }
 
 static const int reading_calls[] = {
+	SCMP_SYS(sysinfo), /* qsort(3) of glibc asks how much memory there is */
 	SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek),
 	SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(openat2), SCMP_SYS(openat),
 	SCMP_SYS(getdents64), SCMP_SYS(readlinkat), SCMP_SYS(readlink), SCMP_SYS(flistxattr), SCMP_SYS(llistxattr),
@@ -57,7 +58,8 @@ static const int writing_calls[] = {
 	SCMP_SYS(renameat2), SCMP_SYS(renameat), SCMP_SYS(linkat), SCMP_SYS(symlinkat), SCMP_SYS(unlinkat),
 	SCMP_SYS(mkdirat), SCMP_SYS(mknodat), SCMP_SYS(fchmod), SCMP_SYS(fchmodat), SCMP_SYS(fchown),
 	SCMP_SYS(fchownat), SCMP_SYS(utimensat), SCMP_SYS(fsetxattr), SCMP_SYS(lsetxattr), SCMP_SYS(fremovexattr),
-	SCMP_SYS(lremovexattr), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(syncfs), SCMP_SYS(fallocate),
+	SCMP_SYS(lremovexattr), SCMP_SYS(removexattr), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(syncfs),
+	SCMP_SYS(fallocate),
 	SCMP_SYS(copy_file_range), SCMP_SYS(pwrite64), SCMP_SYS(flock), SCMP_SYS(chmod), SCMP_SYS(sendfile),
 	SCMP_SYS(ioctl), SCMP_SYS(umask), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), SCMP_SYS(statfs),
 };

@@ -14,6 +14,10 @@
 
 static const struct verb verbs[] = {
 	{ "diff", cmd_diff },
+	{ "discard", cmd_discard },
+	{ "flatten", cmd_flatten },
+	{ "gc", cmd_gc },
+	{ "snapshot", cmd_snapshot },
 };
 
 /* A walk of many layers holds hundreds of descriptors; select(2) is used by nobody here. */

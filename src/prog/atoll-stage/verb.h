@@ -38,3 +38,7 @@ struct verb {
 };
 
 int cmd_diff(int argc, char **argv, struct err *err);
+int cmd_discard(int argc, char **argv, struct err *err);
+int cmd_flatten(int argc, char **argv, struct err *err);
+int cmd_gc(int argc, char **argv, struct err *err);
+int cmd_snapshot(int argc, char **argv, struct err *err);

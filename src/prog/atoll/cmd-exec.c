@@ -15,11 +15,15 @@
 #include "box/console.h"
 #include "box/loop.h"
 #include "os/fd.h"
+#include "policy/policy.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/additions.h"
+#include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "prog/atoll/staged.h"
+#include "stage/snapshot.h"
 
 /* As console_detect() says it: a pty takes the place of all three streams, or of none. */
 enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO };
@@ -264,6 +268,29 @@ static int run_in(struct session_record *record, int socket_fd, const struct exe
 	return r < 0 ? r : attendance.status;
 }
 
+/*
+ * `stage.auto: exec`: what the session holds gets a name before the command can change it. Without that the command
+ * does not run: whoever asks for snapshots means to go back.
+ */
+static int snapshot_before(const struct session_record *record, struct err *err)
+{
+	struct staged_snapshot wanted = { .prefix = STAGE_AUTO_PREFIX };
+	cleanup_compiled struct compiled compiled = { 0 };
+	char state[PATH_MAX], path[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
+	int r;
+
+	if (!record->is_staged)
+		return 0;
+	r = session_state_dir(state, sizeof state, false, err);
+	if (r == 0 && session_path(state, record->id, "policy.bin", path, sizeof path) < 0)
+		r = err_set(err, ERR_STATE, ENAMETOOLONG, "exec", "the path of the session is too long");
+	if (r == 0)
+		r = compiled_load(path, &compiled, err);
+	if (r < 0 || snapshot_policy(compiled.snapshot)->stage_auto != STAGE_AUTO_EXEC)
+		return r;
+	return staged_snapshot(state, record, &wanted, name, err);
+}
+
 int cmd_exec(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
@@ -293,5 +320,7 @@ int cmd_exec(int argc, char **argv, struct err *err)
 			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
 	r = client_open(session, &record, &socket_fd, err);
-	return r < 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);
+	if (r == 0)
+		r = snapshot_before(&record, err);
+	return r != 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);
 }

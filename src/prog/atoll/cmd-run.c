@@ -6,12 +6,15 @@
 #include "os/clock.h"
 #include "policy/policy.h"
 #include "prog/atoll/cmd.h"
+#include "prog/atoll/fork.h"
 #include "prog/atoll/front.h"
+#include "prog/atoll/run.h"
 #include "prog/atoll/say.h"
 
 struct run_options {
 	struct front_options front;
-	bool detach, quiet, no_tty, json;
+	bool detach, quiet, no_tty, json, apply, discard, keep;
+	const char *origin;
 };
 
 static const struct option options[] = {
@@ -33,6 +36,11 @@ static const struct option options[] = {
 	  AT(front.report) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
+	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,
+	  AT(apply) },
+	{ 0, "discard", NULL, "drop the staged changes at the end", OPTION_FLAG, AT(discard) },
+	{ 0, "keep", NULL, "keep the staged changes for a review (the default)", OPTION_FLAG, AT(keep) },
+	{ 0, "continue", "ID", "begin with what this session has staged", OPTION_TEXT, AT(origin) },
 	{ 0, "json", NULL, "with --detach: print one JSON object", OPTION_FLAG, AT(json) },
 #undef AT
 };
@@ -56,6 +64,9 @@ static int check_options(const struct run_options *given, bool has_command, stru
 		err_hint(err, "say which: atoll run -- CMD ARG…");
 		return -EINVAL;
 	}
+	if (given->apply + given->discard + given->keep > 1)
+		return err_set(err, ERR_USAGE, EINVAL, "run",
+			       "--apply-on-success, --discard and --keep exclude each other");
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--json goes with --detach; --report FILE is for other runs");
@@ -88,21 +99,43 @@ static int check_options(const struct run_options *given, bool has_command, stru
 static uint32_t request_flags(const struct run_options *given)
 {
 	return (given->detach ? REQUEST_DETACH : 0) | (given->quiet ? REQUEST_QUIET : 0) |
-	       (given->no_tty ? REQUEST_NO_TTY : 0) | (given->json ? REQUEST_JSON : 0);
+	       (given->no_tty ? REQUEST_NO_TTY : 0) | (given->json ? REQUEST_JSON : 0) |
+	       (given->apply ? REQUEST_APPLY : 0) | (given->discard ? REQUEST_DISCARD : 0);
+}
+
+/* A fork has the project and the policy of its origin unless the user says otherwise. */
+static void set_origin(struct front_options *front, const struct fork_origin *origin)
+{
+	front->origin = origin;
+	if (!front->project)
+		front->project = origin->project;
+}
+
+int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t started_ns, struct err *err)
+{
+	struct run_options given = { 0 };
+	struct fork_origin found = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help(argv[0]);
+	if (r == 0)
+		r = check_options(&given, rest < argc, err);
+	if (r == 0 && origin && given.origin)
+		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork has its origin already: no --continue");
+	if (r == 0 && given.origin) {
+		r = fork_find(given.origin, NULL, &found, err);
+		origin = &found;
+	}
+	if (r != 0)
+		return r;
+	given.front.flags = request_flags(&given);
+	if (origin)
+		set_origin(&given.front, origin);
+	return front_start(&given.front, argv + rest, started_ns, err);
 }
 
 int cmd_run(int argc, char **argv, struct err *err)
 {
-	struct run_options given = { 0 };
-	uint64_t started_ns = clock_monotonic_ns();
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
-
-	if (r == 1)
-		return cmd_show_help("run");
-	if (r == 0)
-		r = check_options(&given, rest < argc, err);
-	if (r < 0)
-		return r;
-	given.front.flags = request_flags(&given);
-	return front_start(&given.front, argv + rest, started_ns, err);
+	return run_start(argc, argv, NULL, clock_monotonic_ns(), err);
 }

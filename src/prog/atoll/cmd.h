@@ -40,26 +40,36 @@ const struct cmd *cmd_find(const char *name);
 int cmd_show_help(const char *name);
 
 extern const struct cmd_options cmd_diff_options;
+extern const struct cmd_options cmd_discard_options;
 extern const struct cmd_options cmd_doctor_options;
 extern const struct cmd_options cmd_exec_options;
+extern const struct cmd_options cmd_fork_options;
+extern const struct cmd_options cmd_gc_options;
 extern const struct cmd_options cmd_help_options;
 extern const struct cmd_options cmd_log_options;
 extern const struct cmd_options cmd_policy_options;
 extern const struct cmd_options cmd_ps_options;
+extern const struct cmd_options cmd_restore_options;
 extern const struct cmd_options cmd_run_options;
 extern const struct cmd_options cmd_secret_options;
+extern const struct cmd_options cmd_snapshot_options;
 extern const struct cmd_options cmd_stop_options;
 extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
 int cmd_diff(int argc, char **argv, struct err *err);
+int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_doctor(int argc, char **argv, struct err *err);
 int cmd_exec(int argc, char **argv, struct err *err);
+int cmd_fork(int argc, char **argv, struct err *err);
+int cmd_gc(int argc, char **argv, struct err *err);
 int cmd_help(int argc, char **argv, struct err *err);
 int cmd_log(int argc, char **argv, struct err *err);
 int cmd_policy(int argc, char **argv, struct err *err);
 int cmd_ps(int argc, char **argv, struct err *err);
+int cmd_restore(int argc, char **argv, struct err *err);
 int cmd_run(int argc, char **argv, struct err *err);
 int cmd_secret(int argc, char **argv, struct err *err);
+int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_stop(int argc, char **argv, struct err *err);
 int cmd_version(int argc, char **argv, struct err *err);

@@ -319,3 +319,19 @@ int compiled_get(const struct compiled_request *request, struct compiled *ret_co
 		cache_store(path, ret_compiled);
 	return r;
 }
+
+int compiled_load(const char *path, struct compiled *ret_compiled, struct err *err)
+{
+	char *bytes;
+	size_t size;
+	int r = fd_read_file_at(AT_FDCWD, path, SNAPSHOT_SIZE_MAX, &bytes, &size);
+
+	if (r == 0)
+		r = view(bytes, size, ret_compiled);
+	if (r < 0) {
+		err_set(err, ERR_STATE, -r, "policy", "the policy that the other session ran under cannot be read: %s",
+			strerror(-r));
+		err_hint(err, "name one with -p or -t");
+	}
+	return r;
+}

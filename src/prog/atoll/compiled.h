@@ -31,5 +31,8 @@ struct compiled {
 void compiled_done(struct compiled *compiled);
 #define cleanup_compiled __attribute__((cleanup(compiled_done)))
 
+/* The policy that another session ran under: its policy.bin. */
+int compiled_load(const char *path, struct compiled *ret_compiled, struct err *err) MUST_USE;
+
 /* 0; 1 when the policy is wrong and atoll-policy has said why on stderr; -errno with *err. */
 int compiled_get(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err) MUST_USE;

@@ -26,12 +26,14 @@ static const char *words_of_argument(const char *argument)
 
 static bool takes_session(const char *verb)
 {
-	return str_equal(verb, "exec") || str_equal(verb, "stop") || str_equal(verb, "log");
+	static const char *const verbs[] = { "exec", "stop", "log", "snapshot", "restore", "fork", "discard" };
+
+	return names_find(verbs, ARRAY_SIZE(verbs), verb) >= 0;
 }
 
 static bool takes_command(const char *verb)
 {
-	return str_equal(verb, "run") || str_equal(verb, "exec");
+	return str_equal(verb, "run") || str_equal(verb, "exec") || str_equal(verb, "fork");
 }
 
 static const char *words_of_verb(const char *verb)

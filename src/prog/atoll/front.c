@@ -11,6 +11,7 @@
 #include "policy/decide.h"
 #include "prog/atoll/additions.h"
 #include "prog/atoll/compiled.h"
+#include "prog/atoll/fork.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
@@ -86,7 +87,11 @@ static int find_policy(const struct front_options *given, const struct places *p
 			return r;
 		request.policy = policy;
 	}
-	r = compiled_get(&request, ret_compiled, err);
+	/* What a fork stands on was staged under that policy: the same trees, and no wall less. */
+	if (given->origin && !given->policy && !given->trust)
+		r = compiled_load(given->origin->policy, ret_compiled, err);
+	else
+		r = compiled_get(&request, ret_compiled, err);
 	return r != 0 ? r : refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
 }
 
@@ -126,7 +131,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.argv = command,
 		.env = environ,
 		.env_added = added,
-		.chain = none,
+		.origin = given->origin ? given->origin->session : NULL,
+		.chain = given->origin ? (char **)given->origin->layers : none,
 	};
 	char init[PATH_MAX];
 	int r = secure_fds(err);

@@ -13,12 +13,15 @@
 #include "base/options.h"
 #include "box/request.h"
 
+struct fork_origin;
+
 struct front_options {
 	uint32_t flags;              /* REQUEST_* */
 	const char *policy, *trust;  /* -p, -t; NULL: the default */
 	const char *name, *report;   /* or NULL */
 	const char *project, *cwd;   /* as the user named them, or NULL */
 	struct option_list env;      /* -e */
+	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */
 };
 
 /*

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/verb.h"
+#include "stage/flatten.h"
+#include "stage/snapshot.h"
+
+/* Drops what a session staged: all of it, or paths. What is dropped is removed, unless others stand on it. */
+
+enum { PATHS_MAX = 4096 };
+
+struct discard_options {
+	struct verb_session session;
+	bool quiet;
+};
+
+static const struct option options[] = {
+	VERB_SESSION_OPTIONS(struct discard_options),
+	{ 0, "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct discard_options, quiet) },
+};
+
+/* The tree nearest to an absolute path, and the path in it. */
+static int find_tree(const struct stage_record *record, const char *path, struct stage_drop *ret_drop, struct err *err)
+{
+	cleanup_buf struct buf shown;
+	size_t best = 0;
+	bool is_found = false;
+
+	buf_init(&shown, PATH_MAX);
+	for (size_t i = 0; i < record->tree_count; i++) {
+		const char *tree = record->trees[i].path;
+
+		if (!path_is_below(path, tree) || (is_found && best > strlen(tree)))
+			continue;
+		best = strlen(tree);
+		is_found = true;
+		ret_drop->tree = i;
+		ret_drop->path = path + (str_equal(tree, "/") ? 1 : best);
+		ret_drop->path += *ret_drop->path == '/';
+	}
+	if (is_found)
+		return 0;
+	buf_put_escaped(&shown, path, strlen(path), 200);
+	err_set(err, ERR_USAGE, EINVAL, "discard", "%s is in no tree that was staged", buf_text(&shown));
+	err_hint(err, "atoll diff shows the paths");
+	return -EINVAL;
+}
+
+static int discard_paths(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+{
+	cleanup_free struct stage_drop *drops = calloc(count, sizeof *drops);
+	int r = 0;
+
+	if (!drops || count > PATHS_MAX)
+		return err_set(err, ERR_USAGE, E2BIG, "discard", "at most %d paths at a time", PATHS_MAX);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = find_tree(&hold->record, paths[i], &drops[i], err);
+	return r < 0 ? r : stage_discard_paths(hold, drops, count, ret_dropped, err);
+}
+
+static int discard(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+{
+	int r = tidy_confine(hold->sessions_fd, &hold->record, err);
+
+	if (r < 0)
+		return r;
+	if (count)
+		return discard_paths(hold, paths, count, ret_dropped, err);
+	r = stage_discard_all(hold, err);
+	return r < 0 ? r : tidy_mark(hold, false, err);
+}
+
+static void say(const struct stage_hold *hold, bool is_all, uint64_t dropped)
+{
+	struct stage_snapshot *list = NULL;
+	size_t count = 0;
+	struct err ignored;
+
+	if (is_all)
+		printf("%s holds no staged changes any more", hold->session);
+	else
+		printf("%llu staged %s dropped", (unsigned long long)dropped,
+		       dropped == 1 ? "entry was" : "entries were");
+	if (is_all && stage_snapshot_list(hold, &list, &count, &ignored) == 0 && count)
+		printf("; its %zu %s stay", count, count == 1 ? "snapshot" : "snapshots");
+	free(list);
+	printf("\n");
+}
+
+int cmd_discard(int argc, char **argv, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	struct discard_options given = { 0 };
+	uint64_t dropped = 0;
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 0 && (!given.session.state || !given.session.id))
+		r = err_set(err, ERR_USAGE, EINVAL, "discard", "atoll-stage discard is run by atoll");
+	if (r == 0)
+		r = stage_hold_open(given.session.state, given.session.id, &hold, err);
+	if (r == 0)
+		r = stage_hold_need_idle(&hold, "dropping changes", err);
+	if (r == 0)
+		r = discard(&hold, argv + rest, (size_t)(argc - rest), &dropped, err);
+	if (r == 0)
+		r = tidy_layers(&hold, err);
+	if (r < 0)
+		return r;
+	if (!given.quiet)
+		say(&hold, rest == argc, dropped);
+	if (fflush(stdout) != 0)
+		return err_set(err, ERR_STATE, EIO, "discard", "stdout cannot be written");
+	/* A path that held nothing is worth a word to a script, too. */
+	return rest < argc && !dropped ? EXIT_LEFT : 0;
+}

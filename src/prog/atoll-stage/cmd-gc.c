@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "box/session.h"
+#include "os/fd.h"
+#include "prog/atoll-stage/size.h"
+#include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/verb.h"
+#include "stage/gc.h"
+#include "stage/names.h"
+#include "stage/store.h"
+
+/*
+ * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
+ * or holding changes that nobody has looked at. Sessions that staged nothing go by age as well. Newest first, for a
+ * fork is younger than what it stands on: when it goes, its origin may.
+ */
+
+enum { NS_PER_MS = 1000000, OUT_MAX = 64 << 20, SESSION_NAMES_MAX = 1 << 22, RECORDLESS_AGE_MS = 24 * 3600 * 1000 };
+static const uint64_t age_default_ms = 30ull * 24 * 3600 * 1000;
+
+struct gc_options {
+	struct verb_session session;
+	const char *older_than, *keep, *max_size;
+	bool unreviewed, dry_run, json;
+};
+
+static const struct option options[] = {
+	VERB_SESSION_OPTIONS(struct gc_options),
+	{ 0, "older-than", "AGE", "ended so long ago", OPTION_TEXT, offsetof(struct gc_options, older_than) },
+	{ 0, "keep", "N", "all but the newest", OPTION_TEXT, offsetof(struct gc_options, keep) },
+	{ 0, "max-size", "SIZE", "until all take no more", OPTION_TEXT, offsetof(struct gc_options, max_size) },
+	{ 0, "unreviewed", NULL, "also unreviewed ones", OPTION_FLAG, offsetof(struct gc_options, unreviewed) },
+	{ 0, "dry-run", NULL, "change nothing", OPTION_FLAG, offsetof(struct gc_options, dry_run) },
+	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
+};
+
+enum fate { FATE_YOUNG, FATE_LIVE, FATE_UNREVIEWED, FATE_USED, FATE_TOUCHED, FATE_FAILED, FATE_REMOVED, FATE_COUNT };
+
+static const char *const fate_names[FATE_COUNT] = {
+	[FATE_YOUNG] = "young",	    [FATE_LIVE] = "live",	[FATE_UNREVIEWED] = "unreviewed",
+	[FATE_USED] = "used",	    [FATE_TOUCHED] = "touched", [FATE_FAILED] = "failed",
+	[FATE_REMOVED] = "removed",
+};
+
+struct candidate {
+	char id[SESSION_ID_SIZE];
+	uint64_t ended_ns;     /* or started, where no end is known; 0: it has no record */
+	uint64_t bytes;
+	bool is_live, is_staged;
+	enum fate fate;
+	char user[SESSION_ID_SIZE]; /* FATE_USED: who stands on it */
+};
+
+struct gc {
+	const struct gc_options *given;
+	int sessions_fd;
+	uint64_t older_than_ns, keep, max_size, now_ns;
+	struct stage_references references;
+	struct candidate *items;
+	size_t count;
+	uint64_t layers, freed, total;
+};
+
+static int load_candidate(struct gc *gc, const char *id, struct candidate *candidate)
+{
+	cleanup_fd int dir_fd = fd_open_at(gc->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_session_record struct session_record record = { 0 };
+	struct stat st;
+
+	*candidate = (struct candidate){ 0 };
+	if (dir_fd < 0 || fstat(dir_fd, &st) < 0 || str_copy(candidate->id, sizeof candidate->id, id) < 0)
+		return -ENOENT;
+	if (session_load(dir_fd, &record) == 0) {
+		candidate->ended_ns = record.ended_ns ? record.ended_ns : record.started_ns;
+		candidate->is_live = record.is_live;
+		candidate->is_staged = record.is_staged;
+		return 0;
+	}
+	/* A start that never came to its first record, or one that is coming to it now. */
+	candidate->ended_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u;
+	candidate->is_live = candidate->ended_ns + (uint64_t)RECORDLESS_AGE_MS * NS_PER_MS > gc->now_ns;
+	return 0;
+}
+
+static int compare_newest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->ended_ns != y->ended_ns)
+		return x->ended_ns < y->ended_ns ? 1 : -1;
+	return strcmp(x->id, y->id);
+}
+
+static int load_all(struct gc *gc)
+{
+	cleanup_fd int fd = fd_open_at(gc->sessions_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	struct stage_names names = { 0 };
+	int r = fd < 0 ? fd : stage_names_read(&names, fd, 0, SESSION_NAMES_MAX);
+
+	gc->items = r == 0 ? calloc(names.count + 1, sizeof *gc->items) : NULL;
+	if (r == 0 && !gc->items)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		const char *name = stage_names_get(&names, i);
+
+		if (stage_session_is_valid(name) && load_candidate(gc, name, &gc->items[gc->count]) == 0)
+			gc->count++;
+	}
+	stage_names_done(&names);
+	if (r == 0 && gc->count)
+		qsort(gc->items, gc->count, sizeof *gc->items, compare_newest_first);
+	return r;
+}
+
+/* What was being removed when an earlier gc was killed. */
+static int remove_leftovers(struct gc *gc)
+{
+	cleanup_fd int fd = fd_open_at(gc->sessions_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	struct stage_names names = { 0 };
+	int r = fd < 0 ? fd : stage_names_read(&names, fd, 0, SESSION_NAMES_MAX);
+
+	for (size_t i = 0; r == 0 && i < names.count && !gc->given->dry_run; i++) {
+		char name[SESSION_ID_SIZE + sizeof ".gone"];
+
+		if (!str_has_suffix(stage_names_get(&names, i), ".gone") ||
+		    str_copy(name, sizeof name, stage_names_get(&names, i)) < 0)
+			continue;
+		name[strlen(name) - strlen(".gone")] = 0;
+		if (stage_session_is_valid(name) && faccessat(gc->sessions_fd, name, F_OK, 0) < 0)
+			r = stage_gc_session(gc->sessions_fd, name, &gc->freed);
+	}
+	stage_names_done(&names);
+	return r;
+}
+
+static bool is_wanted(const struct gc *gc, const struct candidate *candidate, size_t rank)
+{
+	if (gc->older_than_ns != UINT64_MAX && candidate->ended_ns + gc->older_than_ns <= gc->now_ns)
+		return true;
+	return rank >= gc->keep;
+}
+
+static enum fate judge(const struct gc *gc, struct candidate *candidate)
+{
+	const char *user = stage_references_user(&gc->references, candidate->id);
+
+	if (candidate->is_live)
+		return FATE_LIVE;
+	if (candidate->is_staged && !gc->given->unreviewed)
+		return FATE_UNREVIEWED;
+	if (*gc->references.unreadable && !str_equal(gc->references.unreadable, candidate->id))
+		user = gc->references.unreadable;
+	if (user)
+		return str_copy(candidate->user, sizeof candidate->user, user) < 0 ? FATE_FAILED : FATE_USED;
+	return stage_gc_is_touched(gc->sessions_fd, candidate->id) ? FATE_TOUCHED : FATE_REMOVED;
+}
+
+/* Whoever has the session open for a change, or the box, holds one of the two locks. */
+static int lock_session(const struct gc *gc, const char *id, const char *file, int *ret_fd)
+{
+	char path[SESSION_ID_SIZE + 16];
+	int r = str_format(path, sizeof path, "%s/%s", id, file);
+
+	*ret_fd = r < 0 ? r : fd_open_at(gc->sessions_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+	if (*ret_fd == -ENOENT || *ret_fd == -ENOTDIR)
+		return 0;
+	if (*ret_fd < 0)
+		return *ret_fd;
+	return flock(*ret_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static enum fate remove_session(struct gc *gc, struct candidate *candidate)
+{
+	cleanup_fd int lock_fd = FD_NONE, stage_lock_fd = FD_NONE;
+	int r;
+
+	if (gc->given->dry_run)
+		return FATE_REMOVED;
+	if (lock_session(gc, candidate->id, "lock", &lock_fd) < 0 ||
+	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &stage_lock_fd) < 0)
+		return FATE_LIVE;
+	candidate->bytes = 0;
+	r = stage_gc_session(gc->sessions_fd, candidate->id, &candidate->bytes);
+	return r < 0 ? FATE_FAILED : FATE_REMOVED;
+}
+
+static void take_session(struct gc *gc, struct candidate *candidate)
+{
+	candidate->fate = judge(gc, candidate);
+	if (candidate->fate == FATE_REMOVED)
+		candidate->fate = remove_session(gc, candidate);
+	if (candidate->fate == FATE_REMOVED) {
+		stage_references_forget(&gc->references, candidate->id);
+		gc->freed += candidate->bytes;
+	}
+}
+
+static void take_by_age(struct gc *gc)
+{
+	for (size_t i = 0; i < gc->count; i++)
+		if (is_wanted(gc, &gc->items[i], i))
+			take_session(gc, &gc->items[i]);
+}
+
+/* The layers that nobody names, of the sessions that stay. */
+static int take_layers(struct gc *gc)
+{
+	for (size_t i = 0; i < gc->count; i++) {
+		cleanup_fd int lock_fd = FD_NONE;
+		int r;
+
+		if (gc->items[i].fate == FATE_REMOVED || gc->items[i].is_live)
+			continue;
+		if (lock_session(gc, gc->items[i].id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &lock_fd) < 0)
+			continue;
+		r = stage_gc_layers(gc->sessions_fd, gc->items[i].id, &gc->references, gc->given->dry_run, &gc->layers,
+				    &gc->freed);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Oldest first, until what stays is small enough. */
+static int take_by_size(struct gc *gc)
+{
+	int r = 0;
+
+	gc->total = 0;
+	for (size_t i = 0; r == 0 && i < gc->count; i++)
+		if (gc->items[i].fate != FATE_REMOVED) {
+			gc->items[i].bytes = 0;
+			r = size_of_tree(gc->sessions_fd, gc->items[i].id, &gc->items[i].bytes);
+			gc->total += gc->items[i].bytes;
+		}
+	for (size_t i = gc->count; r == 0 && i-- > 0 && gc->total > gc->max_size;) {
+		struct candidate *candidate = &gc->items[i];
+		uint64_t bytes = candidate->bytes;
+
+		if (candidate->fate == FATE_REMOVED)
+			continue;
+		take_session(gc, candidate);
+		if (candidate->fate == FATE_REMOVED)
+			gc->total -= bytes;
+	}
+	return r;
+}
+
+static int parse(const struct gc_options *given, struct gc *gc, struct err *err)
+{
+	uint64_t age_ms = age_default_ms;
+	int r = 0;
+
+	gc->keep = gc->max_size = UINT64_MAX;
+	if (given->older_than)
+		r = num_parse_duration(given->older_than, &age_ms);
+	if (r == 0 && given->keep)
+		r = num_parse_u64(given->keep, &gc->keep);
+	if (r == 0 && given->max_size)
+		r = num_parse_size(given->max_size, &gc->max_size);
+	if (r < 0)
+		return err_set(err, ERR_USAGE, -r, "gc", "an age, a number or a size cannot be read");
+	/* Whoever names another measure does not mean the age, too. */
+	if ((!given->older_than && (given->keep || given->max_size)) || age_ms > UINT64_MAX / NS_PER_MS)
+		gc->older_than_ns = UINT64_MAX;
+	else
+		gc->older_than_ns = age_ms * NS_PER_MS;
+	gc->now_ns = clock_realtime_ns();
+	return 0;
+}
+
+static int open_sessions(struct gc *gc, struct err *err)
+{
+	cleanup_fd int state_fd = fd_open_at(AT_FDCWD, gc->given->session.state, O_PATH | O_DIRECTORY, 0);
+
+	gc->sessions_fd = state_fd < 0 ? state_fd
+				       : fd_open_at(state_fd, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return gc->sessions_fd == -ENOENT ? 1
+	       : gc->sessions_fd < 0
+		       ? err_set(err, ERR_STATE, -gc->sessions_fd, "gc", "the sessions below %s cannot be opened: %s",
+				 gc->given->session.state, strerror(-gc->sessions_fd))
+		       : 0;
+}
+
+static int collect(struct gc *gc, struct err *err)
+{
+	int r = tidy_confine(gc->sessions_fd, NULL, err);
+
+	if (r < 0)
+		return r;
+	r = load_all(gc);
+	if (r == 0)
+		r = remove_leftovers(gc);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "gc", "the sessions cannot be read: %s", strerror(-r));
+	r = stage_references_load(gc->sessions_fd, &gc->references, err);
+	if (r < 0)
+		return r;
+	take_by_age(gc);
+	r = take_layers(gc);
+	if (r == 0 && gc->max_size != UINT64_MAX)
+		r = take_by_size(gc);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "gc", "layers cannot be removed: %s", strerror(-r)) : 0;
+}
+
+static void put_json(const struct gc *gc, struct buf *out)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_bool(&json, "dry_run", gc->given->dry_run);
+	json_u64(&json, "freed", gc->freed);
+	json_u64(&json, "layers", gc->layers);
+	json_array_begin(&json, "sessions");
+	for (size_t i = 0; i < gc->count; i++) {
+		const struct candidate *item = &gc->items[i];
+
+		json_object_begin(&json, NULL);
+		json_string(&json, "session", item->id);
+		json_string(&json, "fate", fate_names[item->fate]);
+		if (item->fate == FATE_USED)
+			json_string(&json, "user", item->user);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	buf_put_char(out, '\n');
+}
+
+static void put_kept(const struct candidate *item, struct buf *out)
+{
+	static const char *const texts[FATE_COUNT] = {
+		[FATE_UNREVIEWED] = "has staged changes that nobody has reviewed (atoll diff, or --unreviewed)",
+		[FATE_TOUCHED] = "is just being built on",
+		[FATE_FAILED] = "could not be removed",
+	};
+
+	if (item->fate == FATE_USED)
+		buf_printf(out, "%s stays: %s stands on its layers\n", item->id, item->user);
+	else if (texts[item->fate])
+		buf_printf(out, "%s stays: it %s\n", item->id, texts[item->fate]);
+}
+
+static void put_people(const struct gc *gc, struct buf *out)
+{
+	char size[32];
+	size_t removed = 0;
+
+	for (size_t i = 0; i < gc->count; i++) {
+		put_kept(&gc->items[i], out);
+		removed += gc->items[i].fate == FATE_REMOVED;
+	}
+	num_format_size_human(gc->freed, size);
+	buf_printf(out, "%zu %s and %llu %s %s", removed, removed == 1 ? "session" : "sessions",
+		   (unsigned long long)gc->layers, gc->layers == 1 ? "layer" : "layers",
+		   gc->given->dry_run ? "would go" : "removed");
+	if (!gc->given->dry_run)
+		buf_printf(out, ", %s freed", size);
+	buf_put_char(out, '\n');
+}
+
+static int report(const struct gc *gc, struct err *err)
+{
+	cleanup_buf struct buf out;
+
+	buf_init(&out, OUT_MAX);
+	if (gc->given->json)
+		put_json(gc, &out);
+	else
+		put_people(gc, &out);
+	if (buf_error(&out) || fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout) != 0)
+		return err_set(err, ERR_STATE, EIO, "gc", "stdout cannot be written");
+	for (size_t i = 0; i < gc->count; i++)
+		if (gc->items[i].fate == FATE_FAILED)
+			return EXIT_LEFT;
+	return 0;
+}
+
+int cmd_gc(int argc, char **argv, struct err *err)
+{
+	struct gc_options given = { 0 };
+	struct gc gc = { .given = &given, .sessions_fd = FD_NONE };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 0 && !given.session.state)
+		r = err_set(err, ERR_USAGE, EINVAL, "gc", "atoll-stage gc is run by atoll");
+	if (r == 0)
+		r = parse(&given, &gc, err);
+	if (r == 0)
+		r = open_sessions(&gc, err);
+	if (r == 0)
+		r = collect(&gc, err);
+	if (r >= 0)
+		r = report(&gc, err);
+	free(gc.items);
+	stage_references_done(&gc.references);
+	close_fd(&gc.sessions_fd);
+	return r;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/tidy.h"
+
+#include <fcntl.h>
+
+#include "box/session.h"
+#include "os/fd.h"
+#include "os/landlock.h"
+#include "prog/atoll-stage/confine.h"
+#include "stage/gc.h"
+
+int tidy_confine(int sessions_fd, const struct stage_record *record, struct err *err)
+{
+	struct confine_rule rules[STAGE_TREES_MAX + 1] = {
+		{ sessions_fd, landlock_rights(landlock_abi()) & ~(uint64_t)LANDLOCK_EXECUTE },
+	};
+	size_t count = 1;
+	int r;
+
+	for (size_t i = 0; record && i < record->tree_count; i++) {
+		/* One that is gone is said by whoever needs it. */
+		int fd = stage_tree_open(&record->trees[i], err);
+
+		if (fd >= 0)
+			rules[count++] = (struct confine_rule){ fd, LANDLOCK_READ_DIR };
+	}
+	r = confine_self(CONFINE_WRITING, rules, count, err);
+	for (size_t i = 1; i < count; i++)
+		close(rules[i].fd);
+	return r;
+}
+
+int tidy_layers(const struct stage_hold *hold, struct err *err)
+{
+	cleanup_stage_references struct stage_references references = { 0 };
+	uint64_t layers = 0;
+	int r = stage_references_load(hold->sessions_fd, &references, err);
+
+	if (r < 0)
+		return r;
+	r = stage_gc_layers(hold->sessions_fd, hold->session, &references, false, &layers, NULL);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "layers of session %s cannot be removed: %s", hold->session,
+			       err_errno_name(-r))
+		     : 0;
+}
+
+int tidy_mark(const struct stage_hold *hold, bool is_staged, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int dir_fd = fd_open_at(hold->sessions_fd, hold->session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = dir_fd < 0 ? dir_fd : session_load(dir_fd, &record);
+
+	if (r == 0 && !record.is_live && record.is_staged != is_staged) {
+		record.is_staged = is_staged;
+		r = session_store(dir_fd, &record);
+	}
+	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "the record of session %s cannot be written: %s",
+			       hold->session, err_errno_name(-r))
+		     : 0;
+}

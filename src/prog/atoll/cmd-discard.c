@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/review.h"
+
+/* `atoll discard`: drops what a session staged, all of it or these paths. */
+
+struct discard_options {
+	bool quiet;
+};
+
+static const struct option options[] = {
+	{ 'q', "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct discard_options, quiet) },
+};
+
+const struct cmd_options cmd_discard_options = { options, ARRAY_SIZE(options) };
+
+int cmd_discard(int argc, char **argv, struct err *err)
+{
+	cleanup_review struct review *review = NULL;
+	struct discard_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("discard");
+	if (r < 0)
+		return r;
+	review = review_new("discard", err);
+	if (!review)
+		return -err->errnum;
+	r = review_find(review, argv + rest, argc - rest, err);
+	if (r < 0)
+		return r;
+	rest += r;
+	r = given.quiet ? review_add(review, "--quiet", NULL, err) : 0;
+	for (int i = rest; r == 0 && i < argc; i++)
+		r = review_add_path(review, argv[i], err);
+	return r < 0 ? r : review_exec(review, err);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/staged.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "prog/atoll/client.h"
+#include "prog/atoll/places.h"
+#include "stage/snapshot.h"
+
+extern char **environ;
+
+enum { CONTROL_FD = 3 };
+
+void staged_args_init(struct staged_args *args, const char *verb, const char *state, const char *session)
+{
+	*args = (struct staged_args){ .argv = { "atoll-stage", verb, "--state", state }, .count = 4 };
+	if (session) {
+		args->argv[args->count++] = "--session";
+		args->argv[args->count++] = session;
+	}
+}
+
+int staged_args_add(struct staged_args *args, const char *option, const char *value, struct err *err)
+{
+	if (args->count + 2 > STAGED_ARGS_MAX)
+		return err_set(err, ERR_USAGE, E2BIG, "options", "too many words: at most %d", STAGED_ARGS_MAX);
+	args->argv[args->count++] = option;
+	if (value)
+		args->argv[args->count++] = value;
+	return 0;
+}
+
+static int find_program(char out[PATH_MAX], struct err *err)
+{
+	char programs[PATH_MAX];
+	int r = places_programs(programs, err);
+
+	if (r == 0 && path_join(out, PATH_MAX, programs, "atoll-stage") < 0)
+		r = err_set(err, ERR_STATE, ENAMETOOLONG, "stage", "the path of atoll's programs is too long");
+	return r;
+}
+
+static int fail_start(const char *program, int errnum, struct err *err)
+{
+	err_set(err, ERR_STATE, errnum, "stage", "%s cannot be started: %s", program, strerror(errnum));
+	err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	return -errnum;
+}
+
+int staged_become(struct staged_args *args, struct err *err)
+{
+	char program[PATH_MAX];
+	int r = find_program(program, err);
+
+	if (r < 0)
+		return r;
+	args->argv[args->count] = NULL;
+	execve(program, (char **)args->argv, environ);
+	return fail_start(program, errno, err);
+}
+
+/* Its stdin is nobody's; more_fd >= 0 becomes CONTROL_FD. */
+static int spawn(struct staged_args *args, int stdout_fd, int more_fd, pid_t *ret_pid, struct err *err)
+{
+	posix_spawn_file_actions_t actions;
+	char program[PATH_MAX];
+	int r = find_program(program, err);
+
+	if (r < 0)
+		return r;
+	args->argv[args->count] = NULL;
+	r = posix_spawn_file_actions_init(&actions);
+	if (r == 0 && stdout_fd >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
+	if (r == 0 && more_fd >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, more_fd, CONTROL_FD);
+	if (r == 0)
+		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)args->argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return r ? fail_start(program, r, err) : 0;
+}
+
+static int wait_for(pid_t pid, struct err *err)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_set(err, ERR_INTERNAL, errno, "stage", "atoll-stage is lost: %s", strerror(errno));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int staged_run(struct staged_args *args, struct err *err)
+{
+	pid_t pid;
+	int r = spawn(args, FD_NONE, FD_NONE, &pid, err);
+
+	return r < 0 ? r : wait_for(pid, err);
+}
+
+/* In the child, which becomes a session of its own so that no terminal and no Ctrl-C reaches it. */
+static void detach_self(const char *program, struct staged_args *args)
+{
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+
+	setsid();
+	setpriority(PRIO_PROCESS, 0, 19);
+	for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
+		if (dup2(null_fd, fd) < 0)
+			_exit(125);
+	/* Twice, so that whoever waits for children of ours never sees this one. */
+	if (null_fd >= 0 && fork() == 0)
+		execve(program, (char **)args->argv, environ);
+	_exit(0);
+}
+
+int staged_detach(struct staged_args *args, struct err *err)
+{
+	char program[PATH_MAX];
+	int r = find_program(program, err);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	args->argv[args->count] = NULL;
+	pid = fork();
+	if (pid == 0)
+		detach_self(program, args);
+	if (pid < 0)
+		return fail_start(program, errno, err);
+	return wait_for(pid, err);
+}
+
+bool staged_is_session(const char *state, const char *text)
+{
+	struct session_record record;
+	struct err err;
+
+	if (session_id_is_valid(text))
+		return true;
+	if (session_find(state, NULL, text, false, &record, &err) < 0)
+		return false;
+	session_record_done(&record);
+	return true;
+}
+
+static int find_newest(const char *state, struct session_record *ret_record, struct err *err)
+{
+	struct session_record *records;
+	char project[PATH_MAX];
+	bool is_found = false;
+	size_t count;
+	int r = session_list(state, &records, &count, err);
+
+	if (r < 0)
+		return r;
+	client_project(project, sizeof project);
+	for (size_t i = 0; i < count; i++) {
+		if (!is_found && records[i].is_staged && (!*project || str_equal(project, records[i].project))) {
+			*ret_record = records[i];
+			is_found = true;
+		} else {
+			session_record_done(&records[i]);
+		}
+	}
+	free(records);
+	if (is_found)
+		return 0;
+	err_set(err, ERR_NOT_FOUND, ENOENT, "session", "no session of this project holds staged changes");
+	err_hint(err, "name one: `atoll ps -a` lists them");
+	return -ENOENT;
+}
+
+int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_record *ret_record, struct err *err)
+{
+	int r = session_state_dir(state, PATH_MAX, false, err);
+
+	if (r < 0)
+		return r;
+	return id_or_name ? session_find(state, NULL, id_or_name, false, ret_record, err)
+			  : find_newest(state, ret_record, err);
+}
+
+int staged_mark(const char *state, const char *session, bool is_staged, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int dir_fd = FD_NONE;
+	char path[PATH_MAX];
+	int r = session_path(state, session, "", path, sizeof path);
+
+	if (r == 0)
+		r = dir_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = session_load(dir_fd, &record);
+	/* While it lives its box writes the record, in the end with what there is then. */
+	if (r < 0 || record.is_live || record.is_staged == is_staged)
+		return r < 0 ? err_set(err, ERR_STATE, -r, "session", "the record of session %s cannot be read: %s",
+				       session, err_errno_name(-r))
+			     : 0;
+	record.is_staged = is_staged;
+	r = session_store(dir_fd, &record);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "session", "the record of session %s cannot be written: %s", session,
+			       err_errno_name(-r))
+		     : 0;
+}
+
+void staged_flatten_later(const char *state, const struct stage_hold *hold)
+{
+	struct staged_args args;
+	struct err err;
+
+	if (hold->chain.count <= STAGE_CHAIN_FLATTEN || hold->is_live)
+		return;
+	staged_args_init(&args, "flatten", state, hold->session);
+	if (staged_detach(&args, &err) < 0)
+		return;
+}
+
+static int seal(const char *state, struct stage_hold *hold, const struct staged_snapshot *wanted, char *ret_name,
+		struct err *err)
+{
+	int r = wanted->name ? str_copy(ret_name, STAGE_SNAPSHOT_NAME_SIZE, wanted->name)
+			     : stage_snapshot_next_name(hold, wanted->prefix, ret_name, err);
+
+	/* Too long: no name that could be taken; the check says so. */
+	if (r == -ENAMETOOLONG)
+		return stage_snapshot_check_name(hold, wanted->name, err);
+	if (r == 0)
+		r = stage_snapshot_seal(hold, ret_name, wanted->message, err);
+	if (r == 0)
+		staged_flatten_later(state, hold);
+	return r;
+}
+
+/* The name, which atoll-stage prints. */
+static int read_name(int fd, char *ret_name)
+{
+	ssize_t size = 0, n;
+
+	while (size < STAGE_SNAPSHOT_NAME_SIZE &&
+	       (n = read(fd, ret_name + size, (size_t)(STAGE_SNAPSHOT_NAME_SIZE - size))) != 0) {
+		if (n < 0)
+			return -errno;
+		size += n;
+	}
+	if (size < 2 || size >= STAGE_SNAPSHOT_NAME_SIZE || ret_name[size - 1] != '\n')
+		return -EPROTO;
+	ret_name[size - 1] = 0;
+	return 0;
+}
+
+/* atoll-stage holds the sandbox still by this socket, and lets go of it by whatever end it finds itself. */
+static int copy_running(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
+			char *ret_name, struct err *err)
+{
+	cleanup_fd int socket_fd = client_connect(record, err), read_fd = FD_NONE, write_fd = FD_NONE;
+	struct staged_args args;
+	int ends[2], status, r;
+	pid_t pid;
+
+	if (socket_fd < 0)
+		return socket_fd;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "snapshot", "pipe: %s", strerror(errno));
+	read_fd = ends[0];
+	write_fd = fd_move_above(ends[1], CONTROL_FD + 1);
+	socket_fd = fd_move_above(socket_fd, CONTROL_FD + 1);
+	if (write_fd < 0 || socket_fd < 0)
+		return err_set(err, ERR_INTERNAL, EMFILE, "snapshot", "no descriptors are left");
+	staged_args_init(&args, "snapshot", state, record->id);
+	r = wanted->name ? staged_args_add(&args, "--name", wanted->name, err)
+			 : staged_args_add(&args, "--prefix", wanted->prefix, err);
+	if (r == 0 && wanted->message)
+		r = staged_args_add(&args, "--message", wanted->message, err);
+	if (r == 0)
+		r = spawn(&args, write_fd, socket_fd, &pid, err);
+	if (r < 0)
+		return r;
+	close_fd(&write_fd);
+	close_fd(&socket_fd);
+	r = read_name(read_fd, ret_name);
+	status = wait_for(pid, err);
+	if (status < 0)
+		return status;
+	/* It has said why. */
+	return status ? 125 : r < 0 ? err_set(err, ERR_INTERNAL, -r, "snapshot", "atoll-stage gave no name") : 0;
+}
+
+int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
+		    char *ret_name, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	int r;
+
+	if (!record->is_live) {
+		r = stage_hold_open(state, record->id, &hold, err);
+		return r < 0 ? r : seal(state, &hold, wanted, ret_name, err);
+	}
+	return copy_running(state, record, wanted, ret_name, err);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the verbs about staged changes have in common: which session is meant, its layers held for a change, and
+ * atoll-stage, which does everything that looks at what a sandbox wrote.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "box/session.h"
+#include "stage/hold.h"
+
+enum { STAGED_ARGS_MAX = 512 };
+
+/* The argument vector of atoll-stage, strings borrowed. */
+struct staged_args {
+	const char *argv[STAGED_ARGS_MAX + 1];
+	size_t count;
+};
+
+/* Begins "atoll-stage VERB --state DIR --session ID"; everything is borrowed. session may be NULL. */
+void staged_args_init(struct staged_args *args, const char *verb, const char *state, const char *session);
+
+/* Appends a word; with value NULL only the option. -E2BIG with *err. */
+int staged_args_add(struct staged_args *args, const char *option, const char *value, struct err *err) MUST_USE;
+
+/* Becomes atoll-stage. Returns only on failure. */
+int staged_become(struct staged_args *args, struct err *err) MUST_USE;
+
+/* Runs atoll-stage and waits: its exit status (128 + N for signal N), or negative with *err. */
+int staged_run(struct staged_args *args, struct err *err) MUST_USE;
+
+/* Starts atoll-stage as a process of its own that nobody waits for, at the lowest priority, without our streams. */
+int staged_detach(struct staged_args *args, struct err *err) MUST_USE;
+
+/* Whether text is a session: an id, or the name of one. */
+bool staged_is_session(const char *state, const char *text);
+
+/*
+ * The session that id_or_name means; NULL: the newest of the project of the working directory that may hold staged
+ * changes. state gets the state directory.
+ */
+int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_record *ret_record,
+		struct err *err) MUST_USE;
+
+/* Notes in the session's record whether it holds staged changes. */
+int staged_mark(const char *state, const char *session, bool is_staged, struct err *err) MUST_USE;
+
+/* Has a chain that grew long joined in the background. What fails here fails again, and is said, at the next chance. */
+void staged_flatten_later(const char *state, const struct stage_hold *hold);
+
+/*
+ * Takes a snapshot of a session, running or not. name: NULL: the next PREFIXn. The name that it got is in
+ * ret_name (STAGE_SNAPSHOT_NAME_SIZE). prefix auto-: old ones are thinned out.
+ */
+struct staged_snapshot {
+	const char *name, *prefix, *message;
+};
+int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
+		    char *ret_name, struct err *err) MUST_USE;
