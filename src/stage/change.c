@@ -191,16 +191,16 @@ static int judge_deleted(struct judge *judge, const struct stage_entry *entry)
 
 /*
  * A copied-up file that the host lacks: deleted there, or renamed or linked in the sandbox? Where the directory
- * has not changed since the start, nothing was deleted in it; else its origin tells.
+ * has not changed since the start, nothing was deleted in it; where the host lacks that, too, and it is no conflict,
+ * the sandbox made it; else the evidence decides.
  */
 static int host_has_deleted(struct judge *judge, const struct stage_entry *entry)
 {
 	struct stat st;
 
-	if (!entry->marks.is_copied_up)
+	if (!entry->marks.is_copied_up || entry->host_dir_fd < 0)
 		return 0;
-	if (entry->host_dir_fd >= 0 && fstat(entry->host_dir_fd, &st) == 0 &&
-	    time_ns(&st.st_ctim) < judge->options->start_ns)
+	if (fstat(entry->host_dir_fd, &st) == 0 && time_ns(&st.st_ctim) < judge->options->start_ns)
 		return 0;
 	if (!judge->origins) {
 		int r = origins_load(&judge->origins, judge->stack);
@@ -208,7 +208,7 @@ static int host_has_deleted(struct judge *judge, const struct stage_entry *entry
 		if (r < 0)
 			return r;
 	}
-	return !origins_is_known(judge->origins, entry->layer_dir_fd, entry->name);
+	return !origins_explain(judge->origins, entry);
 }
 
 static int judge_added(struct judge *judge, const struct stage_entry *entry)
