@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop version'
+		_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop undo version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -19,6 +19,8 @@ _atoll()
 		fi
 	done
 	case $verb:$prev in
+	apply:--exclude|apply:-x) return ;;
+	apply:--allow-flagged) compopt -o filenames; _atoll_reply -f; return ;;
 	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	exec:--env|exec:-e) return ;;
@@ -44,8 +46,15 @@ _atoll()
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
+	undo:--apply|undo:-n) return ;;
 	esac
 	case $verb in
+	apply)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-x --exclude --allow-flagged --merge --dry-run -q --quiet --json --resume --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
 	diff)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-p --patch --stat --json --flagged --help'
@@ -86,7 +95,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop version'
+			_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop undo version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -134,6 +143,12 @@ _atoll()
 	stop)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-a --all -t --time --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	undo)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-n --apply --list --dry-run -q --quiet --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;

@@ -64,7 +64,9 @@ static bool take_above(struct apply *apply, const struct paths *made, const stru
 		/* It is there on the host, and so is all above it. */
 		if (at == PATHS_NONE)
 			return true;
-		if (apply->items[at].verdict == APPLY_UNWANTED) {
+		/* Naming a protected path allows the directory that it needs as well. */
+		if (apply->items[at].verdict == APPLY_UNWANTED ||
+		    (apply->items[at].verdict == APPLY_FLAGGED && change->is_flagged)) {
 			apply->items[at].verdict = APPLY_TAKEN;
 			apply->items[at].is_implied = true;
 		} else if (apply->items[at].verdict != APPLY_TAKEN) {

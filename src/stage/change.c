@@ -189,18 +189,29 @@ static int judge_deleted(struct judge *judge, const struct stage_entry *entry)
 	return emit(judge, &change);
 }
 
+/* Whether nothing but this session's own applies was deleted in the directory of an entry since the start. */
+static bool host_directory_is_unchanged(const struct judge *judge, const struct stage_entry *entry)
+{
+	const struct stage_change_options *options = judge->options;
+	const char *slash = strrchr(entry->path, '/');
+	cleanup_free char *path = NULL;
+	struct stat st;
+
+	if (entry->host_dir_fd < 0 || fstat(entry->host_dir_fd, &st) < 0)
+		return false;
+	if (time_ns(&st.st_ctim) < options->start_ns)
+		return true;
+	path = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0);
+	return path && options->is_own && options->is_own(options->context, path, &st);
+}
+
 /*
  * A copied-up file that the host lacks: deleted there, or renamed or linked in the sandbox? Where the directory
- * has not changed since the start, nothing was deleted in it; where the host lacks that, too, and it is no conflict,
- * the sandbox made it; else the evidence decides.
+ * has not changed since the start, nothing was deleted in it; else its origin tells.
  */
 static int host_has_deleted(struct judge *judge, const struct stage_entry *entry)
 {
-	struct stat st;
-
-	if (!entry->marks.is_copied_up || entry->host_dir_fd < 0)
-		return 0;
-	if (fstat(entry->host_dir_fd, &st) == 0 && time_ns(&st.st_ctim) < judge->options->start_ns)
+	if (!entry->marks.is_copied_up || host_directory_is_unchanged(judge, entry))
 		return 0;
 	if (!judge->origins) {
 		int r = origins_load(&judge->origins, judge->stack);
@@ -208,7 +219,7 @@ static int host_has_deleted(struct judge *judge, const struct stage_entry *entry
 		if (r < 0)
 			return r;
 	}
-	return !origins_explain(judge->origins, entry);
+	return !origins_is_known(judge->origins, entry->layer_dir_fd, entry->name);
 }
 
 static int judge_added(struct judge *judge, const struct stage_entry *entry)

@@ -15,6 +15,7 @@ struct left_entry {
 };
 
 struct left {
+	uint64_t start_ns;            /* of the run */
 	struct journal *journals;     /* owned: the paths are theirs */
 	size_t journal_count;
 	struct left_entry *entries;   /* owned */
@@ -37,10 +38,37 @@ void left_free(struct left *left)
 	free(left);
 }
 
-static bool vouches(const struct journal_op *op)
+static bool is_same(const struct identity *left, const struct identity *now);
+
+static const struct left_entry *find(const struct left *left, uint32_t tree, const char *path,
+				     const struct identity *now)
 {
-	return op->outcome == JOURNAL_APPLIED && op->action != JOURNAL_REMOVE && op->left.mode &&
-	       !(op->flags & JOURNAL_MERGED);
+	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
+	uint32_t at = head == PATHS_NONE ? PATHS_NONE : left->heads[head];
+
+	while (at != PATHS_NONE && !is_same(&left->entries[at].identity, now))
+		at = left->entries[at].next;
+	return at == PATHS_NONE ? NULL : &left->entries[at];
+}
+
+/*
+ * What we left of a directory tells something only if it was as at the start when we came, or as we had left it before:
+ * else somebody may have deleted something in it meanwhile.
+ */
+static bool was_untouched(const struct left *left, uint32_t tree, const char *path, const struct identity *before)
+{
+	if (before->ctime.seconds >= 0 &&
+	    (uint64_t)before->ctime.seconds * 1000000000ULL + before->ctime.ns < left->start_ns)
+		return true;
+	return find(left, tree, path, before) != NULL;
+}
+
+static bool vouches(const struct left *left, const struct journal_op *op)
+{
+	if (op->outcome != JOURNAL_APPLIED || op->action == JOURNAL_REMOVE || !op->left.mode ||
+	    op->flags & JOURNAL_MERGED)
+		return false;
+	return op->action != JOURNAL_SET || was_untouched(left, op->tree, op->path, &op->host);
 }
 
 static int reserve(struct left *left, size_t more)
@@ -79,13 +107,13 @@ static int add_journal(struct left *left, const struct journal *journal)
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		const struct journal_op *op = &journal->ops[i];
 
-		if (vouches(op))
+		if (vouches(left, op))
 			r = add_entry(left, op->tree, op->path, &op->left);
 	}
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
 		const struct journal_directory *directory = &journal->directories[i];
 
-		if (directory->left.mode)
+		if (directory->left.mode && was_untouched(left, directory->tree, directory->path, &directory->before))
 			r = add_entry(left, directory->tree, directory->path, &directory->left);
 	}
 	return r;
@@ -112,7 +140,7 @@ static int load_all(struct left *left, int stage_fd, const uint32_t *numbers, si
 	return 0;
 }
 
-int left_load(int stage_fd, struct left **ret_left)
+int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left)
 {
 	cleanup_free uint32_t *numbers = NULL;
 	struct left *left;
@@ -125,6 +153,7 @@ int left_load(int stage_fd, struct left **ret_left)
 	left = calloc(1, sizeof *left);
 	if (!left)
 		return -ENOMEM;
+	left->start_ns = start_ns;
 	r = load_all(left, stage_fd, numbers, count);
 	if (r < 0) {
 		left_free(left);
@@ -145,14 +174,9 @@ static bool is_same(const struct identity *left, const struct identity *now)
 bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host)
 {
 	struct identity now;
-	uint32_t head, at;
 
 	if (!left)
 		return false;
 	identity_of_stat(host, &now);
-	head = paths_find(&left->index, (uint32_t)tree, path, strlen(path));
-	for (at = head == PATHS_NONE ? PATHS_NONE : left->heads[head]; at != PATHS_NONE; at = left->entries[at].next)
-		if (is_same(&left->entries[at].identity, &now))
-			return true;
-	return false;
+	return find(left, (uint32_t)tree, path, &now) != NULL;
 }

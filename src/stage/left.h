@@ -16,8 +16,11 @@
 
 struct left;
 
-/* Reads all journals of the session. One that is damaged vouches for nothing. NULL in *ret_left: there are none. */
-int left_load(int stage_fd, struct left **ret_left) MUST_USE;
+/*
+ * Reads all journals of the session, which began at start_ns (stage_record_start_ns()). One that is damaged vouches for
+ * nothing. NULL in *ret_left: there are none.
+ */
+int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left) MUST_USE;
 void left_free(struct left *left);
 
 /*

@@ -448,7 +448,7 @@ def test_completions_are_those_of_the_program(sandbox, shell_name, file):
 
 
 @pytest.mark.parametrize("line, expected", [
-    (["atoll", "r"], ["run"]),
+    (["atoll", "ru"], ["run"]),
     (["atoll", "run", "--tr"], ["--trust"]),
     (["atoll", "run", "-t", "me"], ["medium"]),
     (["atoll", "help", "--completion", ""], ["bash", "zsh", "fish"]),

@@ -47,7 +47,7 @@ static const int reading_calls[] = {
 	SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek),
 	SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(openat2), SCMP_SYS(openat),
 	SCMP_SYS(getdents64), SCMP_SYS(readlinkat), SCMP_SYS(readlink), SCMP_SYS(flistxattr), SCMP_SYS(llistxattr),
-	SCMP_SYS(fgetxattr), SCMP_SYS(lgetxattr), SCMP_SYS(fcntl), SCMP_SYS(fstatfs),
+	SCMP_SYS(fgetxattr), SCMP_SYS(lgetxattr), SCMP_SYS(name_to_handle_at), SCMP_SYS(fcntl), SCMP_SYS(fstatfs),
 	SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(poll), SCMP_SYS(ppoll),
 	SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg), SCMP_SYS(pipe2),
 	SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
@@ -107,21 +107,37 @@ int confine_self(enum confine_kind kind, const struct confine_rule *rules, size_
 	return r < 0 ? r : filter_calls(kind, err);
 }
 
-int confine_reading(const struct opened *opened, struct err *err)
+enum {
+	READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
+	WRITE = READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE |
+		LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
+};
+
+static int confine_opened(enum confine_kind kind, const struct opened *opened, struct err *err)
 {
-	enum { READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+	uint64_t rights = kind == CONFINE_WRITING ? WRITE : READ;
 	cleanup_free struct confine_rule *rules = calloc(RULES_MAX, sizeof *rules);
 	size_t count = 0;
 
 	if (!rules)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "confine", "out of memory");
-	rules[count++] = (struct confine_rule){ opened->stage_fd, READ };
+	rules[count++] = (struct confine_rule){ opened->stage_fd, rights };
 	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++) {
 		const struct stage_stack *stack = &opened->stacks[i];
 
-		rules[count++] = (struct confine_rule){ stack->host_fd, READ };
+		rules[count++] = (struct confine_rule){ stack->host_fd, rights };
 		for (size_t layer = 0; layer < stack->count; layer++)
 			rules[count++] = (struct confine_rule){ stack->layers[layer], READ };
 	}
-	return confine_self(CONFINE_READING, rules, count, err);
+	return confine_self(kind, rules, count, err);
+}
+
+int confine_reading(const struct opened *opened, struct err *err)
+{
+	return confine_opened(CONFINE_READING, opened, err);
+}
+
+int confine_writing(const struct opened *opened, struct err *err)
+{
+	return confine_opened(CONFINE_WRITING, opened, err);
 }

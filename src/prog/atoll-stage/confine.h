@@ -30,5 +30,8 @@ enum confine_kind {
  */
 int confine_self(enum confine_kind kind, const struct confine_rule *rules, size_t count, struct err *err) MUST_USE;
 
+/* CONFINE_WRITING: the stage directory and the trees may be written, other layers of the chain are read. */
+int confine_writing(const struct opened *opened, struct err *err) MUST_USE;
+
 /* CONFINE_READING with the rules of a session: its stage directory, the layers of its chain, the trees. */
 int confine_reading(const struct opened *opened, struct err *err) MUST_USE;

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll-stage/judging.h"
 
+#include <string.h>
+
 enum { PATH_BYTES_MAX = 2 << 20 };
 
 int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err)
 {
 	struct protects *protects = protects_new(snapshot_policy(opened->snapshot));
+	struct left *left = NULL;
+	int r = protects ? left_load(opened->stage_fd, stage_record_start_ns(&opened->record), &left) : -ENOMEM;
 
-	if (!protects)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "stage", "out of memory");
-	*ret_judging = (struct judging){ .opened = opened, .protects = protects };
+	if (r < 0) {
+		protects_free(protects);
+		return err_set(err, ERR_STATE, -r, "stage", "what was applied before cannot be read: %s",
+			       strerror(-r));
+	}
+	*ret_judging = (struct judging){ .opened = opened, .protects = protects, .left = left };
 	buf_init(&ret_judging->path, PATH_BYTES_MAX);
 	return 0;
 }
@@ -18,6 +25,8 @@ void judging_done(struct judging *judging)
 {
 	protects_free(judging->protects);
 	judging->protects = NULL;
+	left_free(judging->left);
+	judging->left = NULL;
 	buf_done(&judging->path);
 }
 
@@ -50,14 +59,22 @@ static bool is_flagged_stand_in(void *context, const char *path)
 	return buf_error(&judging->path) || protects_has_above(judging->protects, full);
 }
 
+static bool is_own(void *context, const char *path, const struct stat *host)
+{
+	const struct judging *judging = context;
+
+	return left_is_own(judging->left, judging->tree, path, host);
+}
+
 struct stage_change_options judging_options(struct judging *judging, size_t tree)
 {
 	judging->tree = tree;
 	return (struct stage_change_options){
 		.tree = tree,
-		.start_ns = judging->opened->start_ns,
+		.start_ns = stage_record_start_ns(&judging->opened->record),
 		.is_flagged = is_flagged,
 		.is_flagged_stand_in = is_flagged_stand_in,
+		.is_own = is_own,
 		.context = judging,
 	};
 }

@@ -9,10 +9,12 @@
 #include "base/buf.h"
 #include "prog/atoll-stage/opened.h"
 #include "prog/atoll-stage/protects.h"
+#include "stage/left.h"
 
 struct judging {
 	const struct opened *opened;   /* borrowed */
 	struct protects *protects;     /* owned */
+	struct left *left;             /* owned; NULL: nothing was applied yet */
 	size_t tree;                   /* of the walk that goes on */
 	struct buf path;               /* scratch */
 };

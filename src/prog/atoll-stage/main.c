@@ -13,11 +13,13 @@
 #include "prog/atoll-stage/verb.h"
 
 static const struct verb verbs[] = {
+	{ "apply", cmd_apply },
 	{ "diff", cmd_diff },
 	{ "discard", cmd_discard },
 	{ "flatten", cmd_flatten },
 	{ "gc", cmd_gc },
 	{ "snapshot", cmd_snapshot },
+	{ "undo", cmd_undo },
 };
 
 /* A walk of many layers holds hundreds of descriptors; select(2) is used by nobody here. */

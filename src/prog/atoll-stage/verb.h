@@ -37,8 +37,10 @@ struct verb {
 	int (*run)(int argc, char **argv, struct err *err);
 };
 
+int cmd_apply(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_flatten(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
+int cmd_undo(int argc, char **argv, struct err *err);

@@ -39,6 +39,7 @@ const struct cmd *cmd_find(const char *name);
 /* The help of one verb on stdout, for its --help. The exit status. */
 int cmd_show_help(const char *name);
 
+extern const struct cmd_options cmd_apply_options;
 extern const struct cmd_options cmd_diff_options;
 extern const struct cmd_options cmd_discard_options;
 extern const struct cmd_options cmd_doctor_options;
@@ -54,9 +55,11 @@ extern const struct cmd_options cmd_run_options;
 extern const struct cmd_options cmd_secret_options;
 extern const struct cmd_options cmd_snapshot_options;
 extern const struct cmd_options cmd_stop_options;
+extern const struct cmd_options cmd_undo_options;
 extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
+int cmd_apply(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_doctor(int argc, char **argv, struct err *err);
@@ -72,4 +75,5 @@ int cmd_run(int argc, char **argv, struct err *err);
 int cmd_secret(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_stop(int argc, char **argv, struct err *err);
+int cmd_undo(int argc, char **argv, struct err *err);
 int cmd_version(int argc, char **argv, struct err *err);

@@ -12,7 +12,8 @@
 static bool is_path_argument(const char *argument)
 {
 	return argument &&
-	       (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY"));
+	       (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY") ||
+		str_equal(argument, "PATH"));
 }
 
 static const char *words_of_argument(const char *argument)
@@ -26,7 +27,8 @@ static const char *words_of_argument(const char *argument)
 
 static bool takes_session(const char *verb)
 {
-	static const char *const verbs[] = { "exec", "stop", "log", "snapshot", "restore", "fork", "discard" };
+	static const char *const verbs[] = { "exec", "stop", "log", "snapshot", "restore", "fork", "discard",
+					     "apply", "undo" };
 
 	return names_find(verbs, ARRAY_SIZE(verbs), verb) >= 0;
 }

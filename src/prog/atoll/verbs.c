@@ -4,6 +4,8 @@
 
 /* Sorted by name. */
 static const struct cmd verbs[] = {
+	{ "apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--merge] [PATH…]",
+	  "bring what a session changed to the host", &cmd_apply_options, cmd_apply },
 	{ "diff", "[ID] [-p] [--json] [--flagged] [PATH…]", "show what a session would change on the host",
 	  &cmd_diff_options, cmd_diff },
 	{ "discard", "[ID] [PATH…]", "drop what a session has staged", &cmd_discard_options, cmd_discard },
@@ -29,6 +31,7 @@ static const struct cmd verbs[] = {
 	{ "snapshot", "[ID] [NAME] [-m TEXT] | [ID] --list", "name what a session has staged so far",
 	  &cmd_snapshot_options, cmd_snapshot },
 	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },
+	{ "undo", "[ID] [--list] [PATH…]", "take an apply back", &cmd_undo_options, cmd_undo },
 	{ "version", "", "print the version", &cmd_version_options, cmd_version },
 };
 

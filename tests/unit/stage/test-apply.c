@@ -124,7 +124,7 @@ static void find_changes(struct fixture *f)
 	struct stage_chain chain = { 0 };
 
 	forget_changes(f);
-	assert_int_equal(left_load(f->stage_fd, &f->left), 0);
+	assert_int_equal(left_load(f->stage_fd, stage_record_start_ns(&f->record), &f->left), 0);
 	assert_int_equal(stage_stack_open(f->sessions_fd, f->stage_fd, &chain, 0, true, &f->stack), 0);
 	assert_int_equal(stage_stack_open_host(&f->stack, &f->record.trees[0], &f->err), 0);
 	assert_int_equal(stage_changes_load(&f->changes, &f->stack, &options), 0);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The changes of a session as the items of an apply: which of them are wanted, and why others are left from the start.
+ * It walks and judges, and writes nothing; apply_complete() of the library goes on from there.
+ */
+
+#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/wanting.h"
+#include "stage/apply.h"
+
+struct choosing {
+	const struct opened *opened;     /* borrowed */
+	struct stage_changes changes;    /* owned */
+	struct apply_item *items;        /* owned; one for each change */
+};
+
+/* Walks all trees and judges: nothing is written. The program is confined by now. */
+int choosing_load(struct choosing *ret_choosing, const struct opened *opened, struct wanting *wanting,
+		  struct err *err) MUST_USE;
+void choosing_done(struct choosing *choosing);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "prog/atoll-stage/choosing.h"
+#include "prog/atoll-stage/confine.h"
+#include "prog/atoll-stage/merging.h"
+#include "prog/atoll-stage/tell-apply.h"
+
+struct apply_options {
+	struct verb_session session;
+	struct option_list excluded, allowed;
+	bool merge, dry_run, quiet, json, resume;
+};
+
+static const struct option options[] = {
+	VERB_SESSION_OPTIONS(struct apply_options),
+	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
+	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
+	  offsetof(struct apply_options, allowed) },
+	{ 0, "merge", NULL, "merge text that both sides changed", OPTION_FLAG,
+	  offsetof(struct apply_options, merge) },
+	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
+	  offsetof(struct apply_options, dry_run) },
+	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct apply_options, json) },
+	{ 0, "resume", NULL, "only finish what a crash interrupted", OPTION_FLAG,
+	  offsetof(struct apply_options, resume) },
+};
+
+static void say_recovered(const struct transaction_recovered *recovered)
+{
+	if (recovered->finished)
+		fprintf(stderr, "atoll: finished %zu interrupted appl%s first\n", recovered->finished,
+			recovered->finished == 1 ? "y" : "ies");
+	if (recovered->taken_back)
+		fprintf(stderr, "atoll: took back %zu appl%s that had only begun\n", recovered->taken_back,
+			recovered->taken_back == 1 ? "y" : "ies");
+}
+
+static int wanting_load(struct wanting *ret_wanting, const struct opened *opened, const struct apply_options *given,
+			char **words, int count, struct err *err)
+{
+	int r = wanting_init(ret_wanting, opened, words, count, err);
+
+	if (r == 0)
+		r = wanting_exclude(ret_wanting, &given->excluded, err);
+	if (r == 0)
+		r = wanting_allow(ret_wanting, &given->allowed, err);
+	return r;
+}
+
+struct job {
+	const struct apply_options *given;   /* borrowed */
+	struct opened opened;
+	struct merging merging;
+	struct transaction_place place;
+	struct transaction_recovered recovered;
+};
+
+static int tell(const struct job *job, const struct apply *apply, struct err *err)
+{
+	struct tell_apply say = {
+		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
+		.merged_files = (const char *const *)job->merging.files,
+		.recovered = job->recovered.finished + job->recovered.taken_back,
+	};
+	int r;
+
+	outcome_end_progress();
+	r = job->given->json ? tell_apply_json(&say, err) : tell_apply_text(&say, err);
+	return r < 0 ? r : tell_apply_left(apply) ? EXIT_LEFT : 0;
+}
+
+/* The session is locked, confined and recovered. */
+static int apply_wanted(struct job *job, struct wanting *wanting, struct err *err)
+{
+	const struct apply_options *given = job->given;
+	struct choosing choosing = { 0 };
+	struct apply apply = { .stacks = job->opened.stacks, .merged_fd = FD_NONE };
+	int r = choosing_load(&choosing, &job->opened, wanting, err);
+
+	if (r < 0)
+		return r;
+	apply.items = choosing.items;
+	apply.count = choosing.changes.count;
+	r = given->merge ? merging_run(&job->merging, &job->opened, &apply, given->dry_run, err) : 0;
+	if (r == 0 && apply_complete(&apply) < 0)
+		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	if (r == 0 && !given->dry_run)
+		r = apply_run(&job->place, &apply, err);
+	else if (r == 0)
+		for (size_t i = 0; i < apply.count; i++)
+			apply.applied += apply.items[i].verdict == APPLY_TAKEN;
+	if (r == 0)
+		r = tell(job, &apply, err);
+	choosing_done(&choosing);
+	return r;
+}
+
+/* Everything that has to be open before the program gives up the rest. */
+static int open_job(struct job *job, struct err *err)
+{
+	int r = opened_open(&job->opened, &job->given->session, err);
+
+	if (r == 0)
+		r = opened_stacks(&job->opened, err);
+	if (r == 0 && job->given->merge)
+		r = merging_start(&job->merging, &job->opened, err);
+	return r == 0 ? confine_writing(&job->opened, err) : r;
+}
+
+static int recover(struct job *job, struct err *err)
+{
+	int r = transaction_place_open(job->opened.stage_fd, &job->opened.record, &job->place, err);
+
+	if (r < 0)
+		return r;
+	if (isatty(STDERR_FILENO) && !job->given->quiet)
+		job->place.progress = outcome_progress;
+	r = transaction_recover(&job->place, &job->recovered, err);
+	outcome_end_progress();
+	if (r == 0)
+		say_recovered(&job->recovered);
+	return r;
+}
+
+static int apply(const struct apply_options *given, char **words, int count, struct err *err)
+{
+	struct job job = { .given = given, .opened = OPENED_NONE, .merging = MERGING_NONE };
+	struct wanting wanting = { 0 };
+	int r = open_job(&job, err);
+
+	if (r == 0)
+		r = wanting_load(&wanting, &job.opened, given, words, count, err);
+	if (r == 0)
+		r = recover(&job, err);
+	if (r == 0 && !given->resume)
+		r = apply_wanted(&job, &wanting, err);
+	wanting_done(&wanting);
+	transaction_place_done(&job.place);
+	merging_done(&job.merging);
+	opened_done(&job.opened);
+	return r;
+}
+
+int cmd_apply(int argc, char **argv, struct err *err)
+{
+	struct apply_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r != 0)
+		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
+	return apply(&given, argv + rest, argc - rest, err);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/review.h"
+
+struct apply_options {
+	struct option_list excluded, allowed;
+	bool merge, dry_run, quiet, json, resume;
+};
+
+static const struct option options[] = {
+	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
+	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
+	  offsetof(struct apply_options, allowed) },
+	{ 0, "merge", NULL, "merge text that both sides changed", OPTION_FLAG,
+	  offsetof(struct apply_options, merge) },
+	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
+	  offsetof(struct apply_options, dry_run) },
+	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct apply_options, json) },
+	{ 0, "resume", NULL, "only finish what a crash interrupted", OPTION_FLAG,
+	  offsetof(struct apply_options, resume) },
+};
+
+const struct cmd_options cmd_apply_options = { options, ARRAY_SIZE(options) };
+
+static int add_options(struct review *review, const struct apply_options *given, struct err *err)
+{
+	const struct {
+		bool is_given;
+		const char *option;
+	} flags[] = {
+		{ given->merge, "--merge" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
+		{ given->json, "--json" }, { given->resume, "--resume" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
+		if (flags[i].is_given)
+			r = review_add(review, flags[i].option, NULL, err);
+	for (size_t i = 0; r == 0 && i < given->excluded.count; i++)
+		r = review_add(review, "--exclude", given->excluded.values[i], err);
+	for (size_t i = 0; r == 0 && i < given->allowed.count; i++) {
+		r = review_add(review, "--allow-flagged", NULL, err);
+		if (r == 0)
+			r = review_add_path(review, given->allowed.values[i], err);
+	}
+	return r;
+}
+
+int cmd_apply(int argc, char **argv, struct err *err)
+{
+	cleanup_review struct review *review = NULL;
+	struct apply_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("apply");
+	if (r < 0)
+		return r;
+	review = review_new("apply", err);
+	if (!review)
+		return -err->errnum;
+	r = review_find(review, argv + rest, argc - rest, err);
+	if (r < 0)
+		return r;
+	rest += r;
+	r = add_options(review, &given, err);
+	for (int i = rest; r == 0 && i < argc; i++)
+		r = review_add_path(review, argv[i], err);
+	return r < 0 ? r : review_exec(review, err);
+}

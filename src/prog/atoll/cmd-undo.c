@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "prog/atoll/cmd.h"
+#include "prog/atoll/review.h"
+
+struct undo_options {
+	const char *number;
+	bool list, dry_run, quiet, json;
+};
+
+static const struct option options[] = {
+	{ 'n', "apply", "N", "the apply with this number, instead of the newest", OPTION_TEXT,
+	  offsetof(struct undo_options, number) },
+	{ 0, "list", NULL, "list what was applied", OPTION_FLAG, offsetof(struct undo_options, list) },
+	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
+	  offsetof(struct undo_options, dry_run) },
+	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct undo_options, quiet) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
+};
+
+const struct cmd_options cmd_undo_options = { options, ARRAY_SIZE(options) };
+
+static int add_options(struct review *review, const struct undo_options *given, struct err *err)
+{
+	const struct {
+		bool is_given;
+		const char *option;
+	} flags[] = {
+		{ given->list, "--list" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
+		{ given->json, "--json" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
+		if (flags[i].is_given)
+			r = review_add(review, flags[i].option, NULL, err);
+	if (r == 0 && given->number)
+		r = review_add(review, "--apply", given->number, err);
+	return r;
+}
+
+int cmd_undo(int argc, char **argv, struct err *err)
+{
+	cleanup_review struct review *review = NULL;
+	struct undo_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r == 1)
+		return cmd_show_help("undo");
+	if (r < 0)
+		return r;
+	review = review_new("undo", err);
+	if (!review)
+		return -err->errnum;
+	r = review_find(review, argv + rest, argc - rest, err);
+	if (r < 0)
+		return r;
+	rest += r;
+	r = add_options(review, &given, err);
+	for (int i = rest; r == 0 && i < argc; i++)
+		r = review_add_path(review, argv[i], err);
+	return r < 0 ? r : review_exec(review, err);
+}

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`atoll apply` and `atoll undo` over a real overlay: what the sandbox did arrives, what the host did stays, and an
+undo gives back every byte, mode, time and attribute."""
+import json
+import os
+import shutil
+import stat
+import subprocess
+import time
+
+import pytest
+
+from overlay import Layered
+
+
+def describe(top):
+    """{path: what can be told about it} of a tree, the top itself included."""
+    found, links = {}, {}
+    top = os.fsencode(top)
+    for directory, directories, files in os.walk(top):
+        directories.sort()
+        files.sort()
+        for name in [b"", *directories, *files] if directory == top else [*directories, *files]:
+            path = os.path.join(directory, name)
+            status = os.lstat(path)
+            kind = stat.S_IFMT(status.st_mode)
+            content = None
+            if stat.S_ISLNK(status.st_mode):
+                content = os.readlink(path)
+            elif stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    content = file.read()
+            attributes = {key: os.getxattr(path, key, follow_symlinks=False)
+                          for key in os.listxattr(path, follow_symlinks=False) if key.startswith("user.")}
+            shown = os.path.relpath(path, top)
+            first = None
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                first = links.setdefault(status.st_ino, shown)
+            found[shown] = (kind, status.st_mode, status.st_mtime_ns, content, attributes, status.st_uid,
+                            status.st_gid, first)
+    return found
+
+
+def without_times(described):
+    return {path: value[:2] + value[3:] for path, value in described.items()}
+
+
+def fill(sandbox):
+    for name, content in {"same": "same", "edited": "before", "deleted": "d", "keep/inner": "inner", "gone/a": "a",
+                          "gone/deep/b": "b", "becomes-dir": "file", "becomes-link": "file", "emptied/x": "x",
+                          "mode": "mode", "b\nline\x1b[2J": "odd", "dir-to-file/y": "y"}.items():
+        sandbox.write(sandbox.project / name, content)
+    bad = os.fsencode(sandbox.project) + b"/\xff\xfe"
+    with open(bad, "wb") as file:
+        file.write(b"not utf-8")
+    sandbox.own(bad)
+
+
+AGENT = r"""
+echo after >edited; rm deleted; echo new >keep/new; echo changed >keep/inner; rm -r gone
+rm becomes-dir; mkdir becomes-dir; echo c >becomes-dir/child; rm becomes-link; ln -s /etc/shadow becomes-link
+rm emptied/x; chmod 750 mode; rm -r dir-to-file; echo f >dir-to-file; chmod 710 keep
+mkdir -p made/a/b; echo 1 >made/a/b/c; ln made/a/b/c made/a/linked; truncate -s 8M made/sparse; mv same renamed
+printf x >"$(printf 'new\nname')"; printf x >"$(printf '\377new')"; rm "$(printf '\377\376')"
+touch -d 2001-02-03T04:05:06.123456789 made/a; touch -d 1999-01-01 edited
+mkdir closed; echo in >closed/in; chmod 555 closed
+"""
+
+
+@pytest.fixture
+def layered(sandbox):
+    fill(sandbox)
+    return Layered(sandbox)
+
+
+def changed(layered):
+    shown = layered.sandbox.run_atoll("diff", "--json", layered.session)
+    assert shown.code == 0, shown
+    return json.loads(shown.out)["changes"]
+
+
+def test_all_of_it_and_back_and_again(sandbox, layered):
+    before = describe(sandbox.project)
+    plain = sandbox.base / "plain"
+    subprocess.run(["cp", "-a", str(sandbox.project), str(plain)], check=True)
+    layered.inside(AGENT)
+    assert describe(sandbox.project) == before
+    subprocess.run(["sh", "-ec", AGENT], cwd=plain, check=True, **sandbox.identity.popen_keywords())
+    done = sandbox.run_atoll("apply", layered.session)
+    assert done.code == 0 and "applied" in done.out and "atoll undo" in done.out, done
+    after = describe(sandbox.project)
+    assert without_times(after) == without_times(describe(plain))
+    assert after[b"made/a"][2] == 981173106123456789 and after[b"edited"][2] == describe(plain)[b"edited"][2]
+    assert os.stat(sandbox.project / "made/sparse").st_blocks < 100
+    assert changed(layered) == []
+    assert sandbox.run_atoll("apply", layered.session).out == "nothing to apply\n"
+    undone = sandbox.run_atoll("undo", layered.session)
+    assert undone.code == 0, undone
+    assert describe(sandbox.project) == before
+    again = sandbox.run_atoll("apply", layered.session)
+    assert again.code == 0 and describe(sandbox.project) == after
+    assert sandbox.run_atoll("undo", layered.session).code == 0 and describe(sandbox.project) == before
+    nothing = sandbox.run_atoll("undo", layered.session)
+    assert nothing.code != 0 and "nothing is applied" in nothing.err
+    assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
+
+
+def test_undo_gives_back_the_same_inodes(sandbox, layered):
+    layered.inside("echo x >edited; rm -r gone")
+    inodes = {path: os.lstat(sandbox.project / path).st_ino for path in ("edited", "gone", "gone/deep/b")}
+    sandbox.run_atoll("apply", layered.session)
+    assert not (sandbox.project / "gone").exists()
+    sandbox.run_atoll("undo", layered.session)
+    assert {path: os.lstat(sandbox.project / path).st_ino for path in inodes} == inodes
+
+
+def test_conflicts_are_left_and_the_rest_applied(sandbox, layered):
+    layered.inside("echo agent >edited; rm deleted; rm -r gone; echo fine >keep/inner")
+    time.sleep(0.02)
+    for path in ("edited", "deleted", "gone/deep/b"):
+        with open(sandbox.project / path, "a") as file:
+            file.write("host\n")
+    done = sandbox.run_atoll("apply", "--json", layered.session)
+    told = json.loads(done.out)
+    assert done.code == 1
+    assert {os.path.relpath(each["path"], sandbox.project): each["why"] for each in told["left"]} == {
+        "edited": "conflict", "deleted": "conflict", "gone/deep/b": "conflict", "gone/deep": "conflict",
+        "gone": "conflict"}
+    assert (sandbox.project / "edited").read_text() == "beforehost\n"
+    assert (sandbox.project / "gone/deep/b").read_text() == "bhost\n" and not (sandbox.project / "gone/a").exists()
+    assert (sandbox.project / "keep/inner").read_text() == "fine\n"
+
+
+def test_paths_excludes_and_dry_run(sandbox, layered):
+    layered.inside("echo 1 >keep/a.log; echo 1 >keep/b; mkdir -p n/m; echo 1 >n/m/o; echo 1 >edited")
+    before = describe(sandbox.project)
+    dry = sandbox.run_atoll("apply", "--dry-run", layered.session)
+    assert "would apply" in dry.out and dry.code == 0 and describe(sandbox.project) == before
+    done = sandbox.run_atoll("apply", layered.session, "keep", "-x", "*.log", cwd=sandbox.project)
+    assert done.code == 0, done
+    assert (sandbox.project / "keep/b").exists() and not (sandbox.project / "keep/a.log").exists()
+    assert (sandbox.project / "edited").read_text() == "before"
+    assert sandbox.run_atoll("apply", layered.session, "n/m/o", cwd=sandbox.project).code == 0
+    assert (sandbox.project / "n/m/o").exists()
+    assert {os.path.basename(each["path"]) for each in changed(layered)} == {"a.log", "edited"}
+    assert sandbox.run_atoll("undo", layered.session, "n/m/o", cwd=sandbox.project).code == 0
+    assert not (sandbox.project / "n/m/o").exists() and (sandbox.project / "n/m").exists()
+    elsewhere = sandbox.run_atoll("apply", layered.session, "/usr")
+    assert elsewhere.code == 125 and "no staged tree" in elsewhere.err
+
+
+def test_flagged_paths_need_to_be_named(sandbox):
+    sandbox.write(sandbox.project / ".git/config", "[core]\n")
+    layered = Layered(sandbox)
+    layered.inside("mkdir -p .git/hooks; echo evil >.git/hooks/pre-commit; echo fine >README")
+    done = sandbox.run_atoll("apply", layered.session)
+    assert done.code == 1 and "flagged" in done.out and "pre-commit" in done.out
+    assert (sandbox.project / "README").exists() and not (sandbox.project / ".git/hooks/pre-commit").exists()
+    named = sandbox.run_atoll("apply", layered.session, "--allow-flagged", ".git/hooks/pre-commit",
+                              cwd=sandbox.project)
+    assert named.code == 0 and (sandbox.project / ".git/hooks/pre-commit").read_text() == "evil\n", named
+
+
+def test_what_is_never_applied_is_listed(sandbox, layered):
+    layered.inside("mkfifo pipe; rm edited; mkfifo edited; echo x >ok; chmod 6755 ok")
+    done = sandbox.run_atoll("apply", layered.session, timeout=20)
+    assert done.code == 1 and "pipe" in done.out and "FIFO" in done.out
+    assert not (sandbox.project / "pipe").exists() and (sandbox.project / "edited").read_text() == "before"
+    assert stat.S_IMODE(os.stat(sandbox.project / "ok").st_mode) == 0o755 and "set-id" in done.out
+
+
+def test_names_reach_a_terminal_escaped(sandbox, layered):
+    layered.inside(r"""mkfifo "$(printf 'a\n\033[2J\377')" """)
+    done = sandbox.run_atoll("apply", layered.session)
+    assert "\x1b" not in done.out and r"\x1b" in done.out and r"\xff" in done.out
+    told = json.loads(sandbox.run_atoll("apply", "--json", layered.session).out)
+    assert "b64" in told["left"][0]["path"]
+
+
+def test_undo_refuses_what_the_host_changed_since(sandbox, layered):
+    layered.inside("echo agent >edited; echo agent >added; rm deleted; echo x >keep/inner")
+    sandbox.run_atoll("apply", layered.session)
+    (sandbox.project / "edited").write_text("mine")
+    (sandbox.project / "deleted").write_text("mine")
+    undone = sandbox.run_atoll("undo", layered.session)
+    assert undone.code == 1 and undone.out.count("changed on the host") == 2, undone
+    assert (sandbox.project / "edited").read_text() == "mine" and (sandbox.project / "deleted").read_text() == "mine"
+    assert (sandbox.project / "keep/inner").read_text() == "inner" and not (sandbox.project / "added").exists()
+    shown = sandbox.run_atoll("undo", "--list", layered.session)
+    assert "4 paths, 2 of them taken back" in shown.out
+
+
+def test_layers_of_a_chain_are_applied(sandbox, layered):
+    layered.inside("echo one >edited; echo one >first")
+    layered.seal()
+    layered.inside("echo two >edited; rm gone/a")
+    assert sandbox.run_atoll("apply", layered.session).code == 0
+    assert (sandbox.project / "edited").read_text() == "two\n" and (sandbox.project / "first").exists()
+    assert not (sandbox.project / "gone/a").exists()
+
+
+def git(sandbox, *words):
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=sandbox.project,
+                   check=True, capture_output=True, **sandbox.identity.popen_keywords())
+
+
+@pytest.fixture
+def repository(sandbox):
+    sandbox.write(sandbox.project / "text", "".join(f"line {n}\n" for n in range(20)))
+    git(sandbox, "init", "-q")
+    git(sandbox, "add", ".")
+    git(sandbox, "commit", "-qm", "first")
+    return Layered(sandbox)
+
+
+def test_a_merge_takes_both_sides(sandbox, repository):
+    repository.inside("sed -i 's/line 3$/agent 3/' text")
+    time.sleep(0.02)
+    path = sandbox.project / "text"
+    path.write_text(path.read_text().replace("line 17\n", "host 17\n"))
+    assert sandbox.run_atoll("apply", repository.session).code == 1
+    done = sandbox.run_atoll("apply", "--merge", repository.session)
+    assert done.code == 0 and "merged" in done.out, done
+    assert "agent 3\n" in path.read_text() and "host 17\n" in path.read_text()
+    assert sandbox.run_atoll("undo", repository.session).code == 0
+    assert "line 3\n" in path.read_text() and "host 17\n" in path.read_text()
+    # The merge was neither side alone, and what the host has is its own again: never simply overwritten.
+    assert sandbox.run_atoll("apply", repository.session).code == 1 and "host 17\n" in path.read_text()
+
+
+def test_a_merge_with_both_sides_lines_stays_outside(sandbox, repository):
+    repository.inside("sed -i 's/line 3$/agent 3/' text")
+    time.sleep(0.02)
+    path = sandbox.project / "text"
+    path.write_text(path.read_text().replace("line 3\n", "host 3\n"))
+    host = path.read_text()
+    done = sandbox.run_atoll("apply", "--merge", "--json", repository.session)
+    told = json.loads(done.out)
+    assert done.code == 1 and path.read_text() == host
+    with open(told["left"][0]["merged_file"]) as file:
+        merged = file.read()
+    assert "<<<<<<< host" in merged and "agent 3" in merged and "host 3" in merged
+
+
+def test_a_binary_is_no_merge(sandbox, layered):
+    layered.inside(r"printf 'a\0agent' >edited")
+    time.sleep(0.02)
+    (sandbox.project / "edited").write_bytes(b"a\0host")
+    assert sandbox.run_atoll("apply", "--merge", layered.session).code == 1
+    assert (sandbox.project / "edited").read_bytes() == b"a\0host"
+
+
+def test_attributes_come_along_and_go_back(sandbox, layered):
+    try:
+        os.setxattr(sandbox.project / "edited", "user.host", b"1")
+    except OSError:
+        pytest.skip("the file system of the tests has no user attributes")
+    layered.start()
+    before = describe(sandbox.project)
+    layered.inside("""python3 -c 'import os; os.setxattr("edited", "user.agent", b"2")' """)
+    assert sandbox.run_atoll("apply", layered.session).code == 0
+    attributes = {key: os.getxattr(sandbox.project / "edited", key) for key in os.listxattr(sandbox.project / "edited")}
+    assert attributes == {"user.host": b"1", "user.agent": b"2"}
+    assert sandbox.run_atoll("undo", layered.session).code == 0 and describe(sandbox.project) == before
+
+
+@pytest.mark.only("root")
+def test_a_tree_on_another_file_system(sandbox):
+    """What was replaced is copied to the session, and comes back from there."""
+    far = sandbox.base / "far"
+    far.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(far)], check=True)
+    try:
+        shutil.copytree(sandbox.project, far / "tree")
+        for name in ("edited", "gone"):
+            (far / "tree" / name).write_text(name)
+        layered = Layered(sandbox, trees=[far / "tree"])
+        before = describe(far / "tree")
+        layered.inside("echo x >edited; rm gone; mkdir d; echo y >d/e")
+        assert sandbox.run_atoll("apply", layered.session).code == 0
+        assert sorted(os.listdir(far / "tree")) == ["d", "edited"]
+        assert sandbox.run_atoll("undo", layered.session).code == 0
+        assert describe(far / "tree") == before
+    finally:
+        subprocess.run(["umount", str(far)], check=True)
