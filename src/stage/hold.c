@@ -62,12 +62,12 @@ static int take_lock(struct stage_hold *hold)
 	return 0;
 }
 
-/* The box holds sessions/ID/lock as long as it lives. */
+/* The box holds a lock of its log as long as it lives. What cannot be known is taken for alive. */
 static bool is_box_alive(const struct stage_hold *hold)
 {
-	cleanup_fd int fd = fd_open_at(hold->stage_fd, "../lock", O_RDONLY | O_NOFOLLOW, 0);
+	cleanup_fd int fd = fd_open_at(hold->stage_fd, "../" STAGE_BOX_LOCK, O_RDONLY | O_NOFOLLOW, 0);
 
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return fd < 0 ? fd != -ENOENT : flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
 static int load(struct stage_hold *hold)

@@ -14,6 +14,9 @@
 
 #define STAGE_FILE_LOCK "lock"
 
+/* In the session's directory: what its box holds a lock of (box/store.h). */
+#define STAGE_BOX_LOCK "audit.jsonl"
+
 struct stage_hold {
 	int sessions_fd;             /* owned: STATE/sessions */
 	int stage_fd;                /* owned: sessions/ID/stage */

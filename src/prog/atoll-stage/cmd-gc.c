@@ -184,7 +184,7 @@ static enum fate remove_session(struct gc *gc, struct candidate *candidate)
 
 	if (gc->given->dry_run)
 		return FATE_REMOVED;
-	if (lock_session(gc, candidate->id, "lock", &lock_fd) < 0 ||
+	if (lock_session(gc, candidate->id, STAGE_BOX_LOCK, &lock_fd) < 0 ||
 	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &stage_lock_fd) < 0)
 		return FATE_LIVE;
 	candidate->bytes = 0;
