@@ -45,6 +45,8 @@ bool utf8_is_unsafe(uint32_t rune)
 		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 	};
 
+	if (rune < ranges[0].first)
+		return false;
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
 		if (rune >= ranges[i].first && rune <= ranges[i].last)
 			return true;

@@ -197,7 +197,7 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 	cleanup_free char *path = NULL;
 	struct stat st;
 
-	if (entry->host_dir_fd < 0 || fstat(entry->host_dir_fd, &st) < 0)
+	if (fstat(entry->host_dir_fd, &st) < 0)
 		return false;
 	if (time_ns(&st.st_ctim) < options->start_ns)
 		return true;
@@ -207,11 +207,12 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 
 /*
  * A copied-up file that the host lacks: deleted there, or renamed or linked in the sandbox? Where the directory
- * has not changed since the start, nothing was deleted in it; else its origin tells.
+ * has not changed since the start, nothing was deleted in it; where the host lacks that, too, and it is no conflict,
+ * the sandbox made it; else the evidence decides.
  */
 static int host_has_deleted(struct judge *judge, const struct stage_entry *entry)
 {
-	if (!entry->marks.is_copied_up || host_directory_is_unchanged(judge, entry))
+	if (!entry->marks.is_copied_up || entry->host_dir_fd < 0 || host_directory_is_unchanged(judge, entry))
 		return 0;
 	if (!judge->origins) {
 		int r = origins_load(&judge->origins, judge->stack);
@@ -219,7 +220,7 @@ static int host_has_deleted(struct judge *judge, const struct stage_entry *entry
 		if (r < 0)
 			return r;
 	}
-	return !origins_is_known(judge->origins, entry->layer_dir_fd, entry->name);
+	return !origins_explain(judge->origins, entry);
 }
 
 static int judge_added(struct judge *judge, const struct stage_entry *entry)

@@ -151,13 +151,13 @@ static int copy_to(const struct stage_entry *entry, int to_fd)
 }
 
 /*
- * The mark of a copy-up names an inode that may be in one of the layers that are merged, and gone with them: then the
- * file was made in the sandbox, and the mark would say that the host had it.
+ * What a copy-up was made of may be in one of the layers that are merged, and gone with them: then the file was made in
+ * the sandbox, and the mark would say that the host had it.
  */
 static bool has_stale_origin(struct job *job, const struct stage_entry *entry)
 {
 	return entry->marks.is_copied_up && S_ISREG(entry->staged.st_mode) &&
-	       origins_is_known(job->origins, entry->layer_dir_fd, entry->name);
+	       origins_explain(job->origins, entry);
 }
 
 static int drop_origin(int to_fd, const char *name)

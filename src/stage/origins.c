@@ -1,154 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stage/origins.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/xattr.h>
 
 #include "base/hash.h"
-#include "base/str.h"
-#include "stage/walk.h"
 
 /*
- * A chain of layers makes a chain of origins: what lies in the live upper may have been copied from a sealed layer, and
- * that from the host. Each inode of a layer is therefore kept with its own origin, and the question is answered by
- * following them.
+ * The evidence, each as a key in one set:
+ *   PATH    a layer has this path, and what it has there was not copied up: the sandbox made it
+ *   FILE    a file with this size, mode and mtime, on the host at a path that the sandbox touched, or made by the
+ *           sandbox in a layer: a copied-up file keeps all three until somebody changes it
+ *   INODE   this inode of a layer also stands at a path that the host has: a hard link
  */
+enum evidence { EVIDENCE_PATH, EVIDENCE_FILE, EVIDENCE_INODE };
 
-enum {
-	KEY_SIZE = 16,
-	HANDLE_MAX = 128,           /* MAX_HANDLE_SZ */
-	ORIGIN_HEADER = 21,         /* struct ovl_fb of fs/overlayfs: version, magic, length, flags, type, uuid */
-	ORIGIN_TYPE_AT = 4,
-	ORIGIN_MAX = ORIGIN_HEADER + HANDLE_MAX,
-	CHAIN_MAX = STAGE_STACK_MAX,
-	LINK_SIZE = 32 + 256,
-};
+enum { KEY_SIZE = 16, FIRST_CAPACITY = 1024 };
 
-/* The hash of type and bytes of a file handle; zeros: none. */
+/* Never all zeros, which is an empty place. */
 struct key {
 	uint8_t bytes[KEY_SIZE];
 };
 
-struct known {
-	struct key key, origin;     /* origin: zeros where the file was made in the sandbox or is the host's */
-};
-
 struct origins {
-	struct known *table;        /* open addressing; a power of two, at most half full */
+	struct key *table;    /* open addressing; capacity a power of two, at most half full */
 	size_t capacity, count;
 };
 
-/* What name_to_handle_at(2) fills; declared here, for the C libraries differ in whether they have it. */
-struct handle {
-	uint32_t size;
-	int32_t type;
-	uint8_t bytes[HANDLE_MAX];
-};
-
-static struct key make_key(uint8_t type, const void *bytes, size_t size)
+static struct key make_key(enum evidence evidence, const void *bytes, size_t size)
 {
-	const struct hash_piece pieces[] = { { &type, 1 }, { bytes, size } };
+	const struct hash_piece pieces[] = { { &evidence, sizeof evidence }, { bytes, size } };
 	struct hash hash;
 	struct key key;
 
 	hash_pieces(&hash, pieces, ARRAY_SIZE(pieces));
 	memcpy(key.bytes, hash.bytes, sizeof key.bytes);
+	key.bytes[KEY_SIZE - 1] |= 1;
 	return key;
 }
 
-static bool key_is_none(const struct key *key)
+static struct key key_of_path(const char *path)
 {
-	return memcmp(key, &(struct key){ { 0 } }, sizeof *key) == 0;
+	return make_key(EVIDENCE_PATH, path, strlen(path));
 }
 
-static bool key_of_file(int dir_fd, const char *name, struct key *ret_key)
+static struct key key_of_file(const struct stat *st)
 {
-	struct handle handle = { .size = HANDLE_MAX };
-	int mount_id;
+	const uint64_t parts[] = {
+		(uint64_t)st->st_size, st->st_mode, (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec,
+	};
 
-	if (syscall(SYS_name_to_handle_at, dir_fd, name, &handle, &mount_id, 0) < 0 || handle.size > HANDLE_MAX)
-		return false;
-	*ret_key = make_key((uint8_t)handle.type, handle.bytes, handle.size);
-	return true;
+	return make_key(EVIDENCE_FILE, parts, sizeof parts);
 }
 
-/* What the file says that it was copied from. false: nothing, or a file system without handles. */
-static bool key_of_origin(int dir_fd, const char *name, struct key *ret_key)
+static struct key key_of_inode(const struct stat *st)
 {
-	uint8_t origin[ORIGIN_MAX];
-	char path[LINK_SIZE];
-	ssize_t size;
+	const uint64_t parts[] = { st->st_dev, st->st_ino };
 
-	if (str_format(path, sizeof path, "/proc/self/fd/%d/%s", dir_fd, name) < 0)
-		return false;
-	size = lgetxattr(path, "user.overlay.origin", origin, sizeof origin);
-	if (size <= ORIGIN_HEADER)
-		return false;
-	*ret_key = make_key(origin[ORIGIN_TYPE_AT], origin + ORIGIN_HEADER, (size_t)size - ORIGIN_HEADER);
-	return true;
+	return make_key(EVIDENCE_INODE, parts, sizeof parts);
 }
 
-static struct known *find(const struct origins *origins, const struct key *key)
+/* Its place, or the empty one where it would be. */
+static struct key *find(const struct origins *origins, const struct key *key)
 {
 	size_t at;
 
 	memcpy(&at, key, sizeof at);
 	for (;; at++) {
-		struct known *known = &origins->table[at & (origins->capacity - 1)];
+		struct key *found = &origins->table[at & (origins->capacity - 1)];
 
-		if (key_is_none(&known->key) || memcmp(&known->key, key, sizeof *key) == 0)
-			return known;
+		if (!found->bytes[KEY_SIZE - 1] || memcmp(found, key, sizeof *key) == 0)
+			return found;
 	}
+}
+
+static bool has(const struct origins *origins, struct key key)
+{
+	return find(origins, &key)->bytes[KEY_SIZE - 1] != 0;
 }
 
 static int grow(struct origins *origins)
 {
-	struct origins larger = { .capacity = origins->capacity ? 2 * origins->capacity : 1024 };
+	struct origins larger = { .capacity = origins->capacity ? 2 * origins->capacity : FIRST_CAPACITY };
 
 	larger.table = calloc(larger.capacity, sizeof *larger.table);
 	if (!larger.table)
 		return -ENOMEM;
 	for (size_t i = 0; i < origins->capacity; i++)
-		if (!key_is_none(&origins->table[i].key))
-			*find(&larger, &origins->table[i].key) = origins->table[i];
+		if (origins->table[i].bytes[KEY_SIZE - 1])
+			*find(&larger, &origins->table[i]) = origins->table[i];
 	free(origins->table);
 	origins->table = larger.table;
 	origins->capacity = larger.capacity;
 	return 0;
 }
 
-/* in_layer: whether the file may say where it came from; what a host's file says means nothing here. */
-static int add(struct origins *origins, int dir_fd, const char *name, bool in_layer)
+static int add(struct origins *origins, struct key key)
 {
-	struct known known = { 0 }, *slot;
+	struct key *place;
 
-	if (!key_of_file(dir_fd, name, &known.key))
-		return 0;
-	if (!in_layer || !key_of_origin(dir_fd, name, &known.origin))
-		known.origin = (struct key){ { 0 } };
 	if (2 * (origins->count + 1) > origins->capacity) {
 		int r = grow(origins);
 
 		if (r < 0)
 			return r;
 	}
-	slot = find(origins, &known.key);
-	origins->count += key_is_none(&slot->key);
-	*slot = known;
+	place = find(origins, &key);
+	origins->count += !place->bytes[KEY_SIZE - 1];
+	*place = key;
 	return 0;
 }
 
 static int note(void *context, const struct stage_entry *entry)
 {
 	struct origins *origins = context;
+	bool is_staged = entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_DIRECTORY;
+	bool is_file = is_staged && S_ISREG(entry->staged.st_mode);
 	int r = 0;
 
-	if (entry->host_exists && S_ISREG(entry->host.st_mode) && entry->host_dir_fd >= 0)
-		r = add(origins, entry->host_dir_fd, entry->name, false);
-	if (r == 0 && entry->kind == STAGE_ENTRY_FILE && S_ISREG(entry->staged.st_mode))
-		r = add(origins, entry->layer_dir_fd, entry->name, true);
+	if (entry->host_exists && S_ISREG(entry->host.st_mode))
+		r = add(origins, key_of_file(&entry->host));
+	if (r == 0 && is_staged && !entry->marks.is_copied_up)
+		r = add(origins, key_of_path(entry->path));
+	if (r == 0 && is_file && !entry->marks.is_copied_up)
+		r = add(origins, key_of_file(&entry->staged));
+	if (r == 0 && is_file && entry->staged.st_nlink > 1 && entry->host_exists)
+		r = add(origins, key_of_inode(&entry->staged));
 	return r;
 }
 
@@ -158,7 +134,7 @@ int origins_load(struct origins **ret_origins, const struct stage_stack *stack)
 	struct stage_visitor visitor = { .enter = note, .context = origins };
 	int r = origins ? grow(origins) : -ENOMEM;
 
-	/* Each layer by itself: what one hides in another is somebody's origin all the same. */
+	/* Each layer by itself: what one hides in another is evidence all the same. */
 	for (size_t i = 0; r == 0 && i < stack->count; i++) {
 		struct stage_stack one = STAGE_STACK_NONE;
 
@@ -182,20 +158,9 @@ void origins_free(struct origins *origins)
 	free(origins);
 }
 
-bool origins_is_known(const struct origins *origins, int dir_fd, const char *name)
+bool origins_explain(const struct origins *origins, const struct stage_entry *entry)
 {
-	struct key key;
-
-	if (!key_of_origin(dir_fd, name, &key))
-		return false;
-	for (int i = 0; i < CHAIN_MAX; i++) {
-		const struct known *known = find(origins, &key);
-
-		if (key_is_none(&known->key))
-			return false;
-		if (key_is_none(&known->origin))
-			return true;
-		key = known->origin;
-	}
-	return false;
+	return has(origins, key_of_path(entry->path)) ||
+	       (S_ISREG(entry->staged.st_mode) &&
+		(has(origins, key_of_file(&entry->staged)) || has(origins, key_of_inode(&entry->staged))));
 }

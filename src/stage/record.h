@@ -85,7 +85,7 @@ int stage_record_parse(void *bytes, size_t size, struct stage_record *ret_record
 /*
  * T0 as it must be compared with the ctimes of now: the stored one, lowered by what the clock was set back since the
  * start as far as CLOCK_BOOTTIME tells (same boot only). A clock that was set forward needs nothing: it makes ctimes
- * later, which errs towards conflict.
+ * later, which errs towards conflict. Reads /proc: call it before the process confines itself.
  */
 uint64_t stage_record_start_ns(const struct stage_record *record);
 

@@ -47,7 +47,7 @@ static const int reading_calls[] = {
 	SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek),
 	SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(openat2), SCMP_SYS(openat),
 	SCMP_SYS(getdents64), SCMP_SYS(readlinkat), SCMP_SYS(readlink), SCMP_SYS(flistxattr), SCMP_SYS(llistxattr),
-	SCMP_SYS(fgetxattr), SCMP_SYS(lgetxattr), SCMP_SYS(name_to_handle_at), SCMP_SYS(fcntl), SCMP_SYS(fstatfs),
+	SCMP_SYS(fgetxattr), SCMP_SYS(lgetxattr), SCMP_SYS(fcntl), SCMP_SYS(fstatfs),
 	SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(poll), SCMP_SYS(ppoll),
 	SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg), SCMP_SYS(pipe2),
 	SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),

@@ -71,7 +71,7 @@ struct stage_change_options judging_options(struct judging *judging, size_t tree
 	judging->tree = tree;
 	return (struct stage_change_options){
 		.tree = tree,
-		.start_ns = stage_record_start_ns(&judging->opened->record),
+		.start_ns = judging->opened->start_ns,
 		.is_flagged = is_flagged,
 		.is_flagged_stand_in = is_flagged_stand_in,
 		.is_own = is_own,

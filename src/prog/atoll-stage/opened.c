@@ -68,8 +68,10 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 		else if (r < 0)
 			fail(err, r, "what the session staged cannot be read");
 	}
-	if (r == 0)
+	if (r == 0) {
+		opened.start_ns = stage_record_start_ns(&opened.record);
 		r = load_policy(&opened, err);
+	}
 	if (r < 0) {
 		opened_done(&opened);
 		return r;

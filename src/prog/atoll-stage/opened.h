@@ -15,6 +15,7 @@ struct opened {
 	const struct verb_session *session;  /* borrowed */
 	int sessions_fd, session_fd, stage_fd; /* owned */
 	struct stage_record record;
+	uint64_t start_ns;                   /* stage_record_start_ns(), which reads /proc, as it was at the opening */
 	struct stage_chain chain;            /* as stands in `chain` */
 	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
 	char *policy_bytes;                  /* owned */

@@ -153,6 +153,7 @@ static int count_pair(struct stat_show *stat, const struct text *before, const s
 	cleanup_buf struct buf hunks;
 	int r;
 
+	buf_init(&hunks, DIFFER_OUTPUT_MAX + 1);
 	if (before->kind == TEXT_ABSENT || after->kind == TEXT_ABSENT) {
 		*ret_added = after->kind == TEXT_LINES ? count_lines(after) : 0;
 		*ret_removed = before->kind == TEXT_LINES ? count_lines(before) : 0;
@@ -161,7 +162,6 @@ static int count_pair(struct stat_show *stat, const struct text *before, const s
 	if (!stat->show->differ || !stat->pairs_left)
 		return 0;
 	stat->pairs_left--;
-	buf_init(&hunks, DIFFER_OUTPUT_MAX + 1);
 	r = differ_run(stat->show->differ, &(struct differ_text){ before->bytes, before->size },
 		       &(struct differ_text){ after->bytes, after->size }, &hunks);
 	if (r < 0)
