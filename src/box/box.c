@@ -281,6 +281,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	if (audit_writer_done(&box->audit) < 0 && r == 0)
 		r = -EIO;
 	release(box);
+	if (box->staging.has_trash)
+		staging_empty_trash(request);
 	free(box);
 	return r;
 }

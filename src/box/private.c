@@ -19,11 +19,20 @@ static bool is_known(const struct watch_options *options, dev_t device)
 	return false;
 }
 
+/*
+ * An overlay is private too: a socket that the host has in the tree is another inode in it, and the kernel finds who
+ * listens by the inode.
+ */
+static bool is_private(enum jail_mount_kind kind)
+{
+	return kind == JAIL_TMPFS || kind == JAIL_OVERLAY;
+}
+
 /* A host tree is mounted right over it: what is found under the name then is not private. */
 static bool is_covered(const char *target, const struct jail_mount *mounts, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (mounts[i].kind != JAIL_TMPFS && mounts[i].kind != JAIL_DIRECTORY &&
+		if (!is_private(mounts[i].kind) && mounts[i].kind != JAIL_DIRECTORY &&
 		    str_equal(mounts[i].target, target))
 			return true;
 	return false;
@@ -36,7 +45,8 @@ static void add(int root_fd, const char *target, struct watch_options *options)
 	struct statfs kind;
 	struct stat status;
 
-	if (fd < 0 || fstatfs(fd, &kind) < 0 || kind.f_type != TMPFS_MAGIC || fstat(fd, &status) < 0)
+	if (fd < 0 || fstatfs(fd, &kind) < 0 || fstat(fd, &status) < 0 ||
+	    (kind.f_type != TMPFS_MAGIC && kind.f_type != OVERLAYFS_SUPER_MAGIC))
 		return;
 	if (options->private_device_count < WATCH_DEVICES_MAX && !is_known(options, status.st_dev))
 		options->private_devices[options->private_device_count++] = status.st_dev;
@@ -58,6 +68,6 @@ void private_devices_find(pid_t init_pid, const struct jail_mount *mounts, size_
 		if (!is_covered(always[i], mounts, count))
 			add(root_fd, always[i], options);
 	for (size_t i = 0; i < count; i++)
-		if (mounts[i].kind == JAIL_TMPFS && !is_covered(mounts[i].target, mounts, count))
+		if (is_private(mounts[i].kind) && !is_covered(mounts[i].target, mounts, count))
 			add(root_fd, mounts[i].target, options);
 }

@@ -162,6 +162,7 @@ static void put_changes(const struct box *box, struct json *json)
 	json_u64(json, "added", counts->added);
 	json_u64(json, "modified", counts->modified);
 	json_u64(json, "deleted", counts->deleted);
+	json_u64(json, "directories", counts->directories);
 	json_u64(json, "flagged", counts->flagged);
 	json_u64(json, "conflicts", counts->conflicts);
 	json_u64(json, "refused", counts->refused);

@@ -338,34 +338,34 @@ static void note_project(struct staging *staging, const struct run_request *requ
 		return;
 }
 
-/* In a process of its own, which holds nothing of ours: neither lock nor terminal. */
-static void empty_trash(const char *path)
+static int trash_path(const struct run_request *request, char out[PATH_MAX])
 {
-	syscall(SYS_close_range, 0u, ~0u, 0u);
-	if (chdir("/") < 0 || path_remove_tree(AT_FDCWD, path) < 0)
-		_exit(1); /* the next one, or gc, takes what is left */
-	_exit(0);
+	return str_format(out, PATH_MAX, "%s/trash/%s", request->state_dir, request->session);
 }
 
-/*
- * Moves the stage directory to STATE/trash, and removes that behind our back: a dozen directories take half a
- * millisecond, for which nobody should wait.
- */
-static void throw_away(const struct run_request *request, int session_fd)
+/* Moves the stage directory to STATE/trash/ID. Where that fails it keeps its record, and gc takes it later. */
+static void throw_away(struct staging *staging, const struct run_request *request, int session_fd)
 {
 	char path[PATH_MAX];
-	pid_t pid;
 
 	if (str_format(path, sizeof path, "%s/trash", request->state_dir) < 0 ||
-	    (mkdir(path, 0700) < 0 && errno != EEXIST) ||
-	    str_format(path, sizeof path, "%s/trash/%s", request->state_dir, request->session) < 0 ||
-	    syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, AT_FDCWD, path, 0) < 0)
-		return; /* it keeps its record, and gc takes it with the session */
-	pid = fork();
-	if (pid == 0)
-		empty_trash(path);
-	if (pid < 0 && path_remove_tree(AT_FDCWD, path) < 0)
+	    (mkdir(path, 0700) < 0 && errno != EEXIST) || trash_path(request, path) < 0)
 		return;
+	staging->has_trash = syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, AT_FDCWD, path, 0) == 0;
+}
+
+void staging_empty_trash(const struct run_request *request)
+{
+	char path[PATH_MAX];
+	pid_t pid = trash_path(request, path) < 0 ? -1 : fork();
+
+	if (pid != 0)
+		return;
+	/* Nobody who waits for the end of an output waits for us. */
+	syscall(SYS_close_range, 0u, ~0u, 0u);
+	if (chdir("/") < 0 || path_remove_tree(AT_FDCWD, path) < 0)
+		_exit(1); /* gc takes what is left */
+	_exit(0);
 }
 
 void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
@@ -381,12 +381,12 @@ void staging_conclude(struct staging *staging, const struct run_request *request
 	else
 		staging->is_counted = count_changes(staging, request->state_dir, policy) == 0;
 	staging->has_changes = !staging->is_counted || counts->added || counts->modified || counts->deleted ||
-			       counts->refused;
+			       counts->directories || counts->refused;
 	if (request->flags & REQUEST_DISCARD)
 		staging->has_changes = false;
 	note_project(staging, request);
 	if (staging->has_changes)
 		return;
 	close_fd(&staging->stage_fd);
-	throw_away(request, session_fd);
+	throw_away(staging, request, session_fd);
 }

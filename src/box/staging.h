@@ -22,6 +22,7 @@ struct staging {
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
+	bool has_trash;             /* STATE/trash/ID waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };
 
@@ -62,3 +63,9 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
  */
 void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
 		      int session_fd);
+
+/*
+ * Removes what staging_conclude() threw away, in a process of its own: a dozen directories take half a
+ * millisecond, for which nobody should wait. The very last act: that process holds none of our descriptors.
+ */
+void staging_empty_trash(const struct run_request *request);

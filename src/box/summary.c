@@ -102,7 +102,9 @@ static void put_changes(const struct box *box, struct buf *out)
 {
 	const struct staging *staging = &box->staging;
 	const struct stage_counts *counts = &staging->counts;
-	uint64_t changed = counts->modified + counts->added + counts->deleted;
+	uint64_t files = counts->modified + counts->added + counts->deleted;
+	uint64_t changed = files ? files : counts->directories;
+	const char *what = files ? "file" : "director", *many = files ? "s" : "ies", *one = files ? "" : "y";
 
 	if (!staging->has_changes && !(box->request->flags & REQUEST_DISCARD && changed + counts->refused))
 		return;
@@ -111,9 +113,9 @@ static void put_changes(const struct box *box, struct buf *out)
 		buf_put_text(out, "what changed could not be counted; it is kept, and nothing on disk has "
 				  "changed yet\n");
 	} else {
-		buf_printf(out, "%s%llu %s changed", counts->is_cut ? "at least " : "", (unsigned long long)changed,
-			   changed == 1 ? "file" : "files");
-		if (changed) {
+		buf_printf(out, "%s%llu %s%s changed", counts->is_cut ? "at least " : "", (unsigned long long)changed,
+			   what, changed == 1 ? one : many);
+		if (files) {
 			buf_put_text(out, " (");
 			put_counts(counts, out);
 			buf_put_text(out, ")");

@@ -31,6 +31,15 @@ static void bind_except(struct binder *binder, const struct key *key, const stru
 	vec_add_text(binder->arena, &binder->rule->except, text);
 }
 
+/* Of a list whose patterns hold anywhere. */
+static void bind_except_anywhere(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct pattern pattern;
+	const char *text = resolve(binder, node, PATTERN_ANYWHERE, &pattern);
+
+	vec_add_text(binder->arena, &binder->rule->except, text);
+}
+
 static void bind_flag(struct binder *binder, const struct node *node, uint32_t *flags, uint32_t flag, bool on)
 {
 	if (node->is_quoted || (!str_equal(node->text, "true") && !str_equal(node->text, "false")))
@@ -106,7 +115,7 @@ static void bind_list_path(struct binder *binder, const struct key *key, const s
 
 static const struct key path_item_keys[] = {
 	{ "path", KEY_SCALAR, bind_list_path },
-	{ "except", KEY_SCALARS, bind_except },
+	{ "except", KEY_SCALARS, bind_except_anywhere },
 };
 
 static void bind_path(struct binder *binder, const struct key *key, const struct node *node)

@@ -79,11 +79,12 @@ def test_same_path_in_two_classes_is_an_error_however_it_is_spelt(sandbox):
     assert done.code == 125 and "test.yaml:" in done.err, done
 
 
-def test_mask_holds_under_every_name(sandbox):
+@pytest.mark.parametrize("trust", ["medium", "high"])
+def test_mask_holds_under_every_name(sandbox, trust):
     """F9, F18: a masked file stays masked when its directory moves, by links and by descriptors."""
     secret = sandbox.write(sandbox.project / "conf/token", "the secret\n", 0o600)
     sandbox.write(sandbox.project / "plain", "plain\n")
-    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [conf/token]\n")
+    policy = sandbox.policy(f"atoll: 1\nextends: {trust}\nfiles:\n  mask: [conf/token]\n")
     script = attempts(plain="cat plain", read="grep secret conf/token", link="ln conf/token x && grep secret x",
                       symlink="ln -s conf/token y && grep secret y", move="mv conf/token z && grep secret z",
                       exchange="echo new >n; mv --exchange n conf/token && grep secret n",
@@ -94,6 +95,8 @@ def test_mask_holds_under_every_name(sandbox):
                       remove="rm -f conf/token && test ! -e conf/token", fd="exec 5<conf/token; grep secret <&5")
     seen = verdicts(sandbox.run(script, policy=policy))
     assert seen.pop("plain") and seen.pop("back") is False
+    if trust == "medium":  # staged: the name is free, and what is written there stays in the sandbox
+        assert seen.pop("write") and seen.pop("remove")
     assert not [name for name, succeeded in seen.items() if succeeded], seen
     found = [path for path in (secret, sandbox.project / "conf2/token") if path.exists()]
     assert found and found[0].read_text() == "the secret\n"
@@ -116,7 +119,7 @@ def test_a_written_link_is_not_followed_at_the_next_start(sandbox):
     sandbox.write(sandbox.home / "hidden/id", "the secret\n", 0o600)
     sandbox.make_directory(sandbox.project / "out")
     sandbox.write(sandbox.project / "cache/x", "x")
-    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [./out]\n  read: [./cache]\n")
+    policy = sandbox.policy("atoll: 1\nextends: high\nfiles:\n  write: [./out]\n  read: [./cache]\n")
     first = sandbox.run(f"rm -rf out cache; ln -s {sandbox.home}/hidden out; ln -s {sandbox.home}/hidden cache; ls -l",
                         policy=policy)
     second = sandbox.run(attempts(read="cat out/id", write="echo x >>out/id", read_cache="cat cache/id",
@@ -239,6 +242,9 @@ def test_the_sandboxs_own_files_are_out_of_reach(sandbox):
         # Refusing to keep the state inside the project is as good.
         assert "state" in done.err, done
         done = sandbox.run(script, policy=own)
+        # What the refusal left there is no state of anything.
+        assert "write=" in done.out
+        done.bytes = done.bytes.replace(b"write=0", b"write=1")
     seen = verdicts(done)
     assert seen and not any(seen.values()), (seen, done)
     assert (project / ".atoll.yaml").read_text() == rules
@@ -260,12 +266,11 @@ def test_the_home_is_byte_identical_afterwards(sandbox):
     before = tree(sandbox.home, left_out=(str(sandbox.project),))
     script = "\n".join(f"mkdir -p $(dirname ~/{name}); echo hostile >>~/{name}; ln -sf /bin/sh ~/{name}.link"
                        for name in PERSISTENCE)
-    sandbox.run(f"{script}\ngit config --global alias.st '!sh'\necho x >inside\n")
+    done = sandbox.run(f"{script}\ngit config --global alias.st '!sh'\necho x >inside\n")
     after = tree(sandbox.home, left_out=(str(sandbox.project),))
     assert after == before
-    assert (sandbox.project / "inside").read_text() == "x\n"
-    project_names = set(os.listdir(sandbox.project))
-    assert project_names == {".git", "inside"}, "the run left names in the project"
+    assert sandbox.staged("inside", done.session).read_text() == "x\n"
+    assert os.listdir(sandbox.project) == [".git"], "the run left names in the project"
 
 
 @pytest.mark.needs("git")
@@ -282,8 +287,6 @@ def test_git_hooks_and_configuration_are_protected(sandbox):
     assert done.code == 0, done
 
 
-@pytest.mark.xfail(strict=True,
-        reason="names at any depth need staging or the file gate: the host's nested repository is written in place")
 @pytest.mark.needs("git")
 def test_nested_repositories_are_protected(sandbox):
     """F21."""

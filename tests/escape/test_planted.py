@@ -10,7 +10,7 @@ def test_renaming_the_directory_above_a_protected_name(sandbox):
     assert hooks.is_dir()
     script = ("mv .git .moved; mv .git/hooks .git/moved; mkdir -p .git/hooks; echo 'echo run' >.git/hooks/pre-commit; "
               "ln -sfn /tmp .git/hooks; rm -rf .git/hooks; echo x >.git/config; cp /dev/null .git/config; true")
-    sandbox.run(script)
+    sandbox.run(script, trust="high")
     assert (sandbox.project / ".git").is_dir() and not (sandbox.project / ".moved").exists()
     assert not (hooks / "pre-commit").exists() and not hooks.is_symlink()
     assert "[core]" in (sandbox.project / ".git/config").read_text()
@@ -32,9 +32,12 @@ def test_a_planted_link_is_not_followed_by_the_next_run(sandbox, name):
     secret = sandbox.home / "private"
     sandbox.write(secret / "key", "SECRET\n")
     link = sandbox.project / name
-    first = sandbox.run(f"mkdir -p $(dirname {name}); ln -s {secret} {name}; readlink {name}")
+    plant = f"mkdir -p $(dirname {name}); ln -s {secret} {name}; readlink {name}"
+    assert sandbox.run(plant).out.strip() == str(secret)
+    assert not link.is_symlink(), "it was staged only"
+    first = sandbox.run(plant, trust="high")
     assert first.out.strip() == str(secret)
-    second = sandbox.run(f"cat {name}/key {name}/* {name}")
+    second = sandbox.run(f"cat {name}/key {name}/* {name}", trust="high")
     assert second.code == 125 and "symbolic link" in second.err and name in second.err
     assert "SECRET" not in second.out
     assert sandbox.run_outside(["cat", str(link / "key")]).out == "SECRET\n"
@@ -43,7 +46,10 @@ def test_a_planted_link_is_not_followed_by_the_next_run(sandbox, name):
 def test_a_planted_policy_only_tightens(sandbox):
     """F32, from inside: what the agent writes into .atoll.yaml cannot open anything for the next run."""
     sandbox.write(sandbox.home / "private/key", "SECRET\n")
-    sandbox.run("printf 'atoll: 1\\nfiles:\\n  read: [\"~/private\"]\\n' >.atoll.yaml")
+    plant = "printf 'atoll: 1\\nfiles:\\n  read: [\"~/private\"]\\n' >.atoll.yaml"
+    sandbox.run(plant)
+    assert not (sandbox.project / ".atoll.yaml").exists()
+    sandbox.run(plant, trust="high")
     assert (sandbox.project / ".atoll.yaml").exists()
     result = sandbox.run("cat ~/private/key")
     assert result.code == 125 and ".atoll.yaml:3" in result.err

@@ -139,7 +139,8 @@ def test_a_marked_home_does_not_swallow_what_is_below(sandbox):
     below = sandbox.make_directory(sandbox.home / "notes")
     result = sandbox.run("touch here; touch ../there; true", cwd=below)
     assert result.code == 0, result
-    assert (below / "here").exists() and not (sandbox.home / "there").exists()
+    assert sandbox.staged("here", result.session).exists() and not (below / "here").exists()
+    assert not (sandbox.home / "there").exists()
 
 
 def test_deleted_working_directory(sandbox):
@@ -177,7 +178,7 @@ def test_projects_of_any_name(sandbox, name):
                           **{**sandbox.popen_keywords(), "cwd": project})
     assert done.returncode == 0, done
     assert done.stdout == project + b"\n"
-    assert os.path.exists(os.path.join(project, b"made"))
+    assert os.listdir(project) == [] and sandbox.staged("made").read_text() == "x\n"
     listed = sandbox.run_atoll("ps", "-a")
     assert listed.code == 0 and len(listed.out.splitlines()) == 2, listed
     record = json.loads(sandbox.run_atoll("ps", "-a", "--json").out)[0]

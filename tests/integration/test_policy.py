@@ -16,8 +16,10 @@ def explain(sandbox, *words):
     (["net.connect", "pastebin.com:443"], "deny", "network.default"),
     (["file.write", "~/.ssh/authorized_keys"], "deny", "files.mask"),
     (["file.read", ".env"], "deny", "files.mask"),
-    (["file.write", "src//./x"], "allow", "files.write"),
-    (["file.write", ".git/hooks/pre-commit"], "deny", "files.read"),
+    (["file.write", "src//./x"], "stage", "files.stage"),
+    (["file.write", ".git/hooks/pre-commit"], "stage", "files.stage"),
+    (["file.apply", "src//./x"], "allow", "files.stage"),
+    (["file.apply", ".git/hooks/pre-commit"], "ask", "files.protect"),
     (["file.read", "~/.config/atoll/policy.yaml"], "deny", "builtin.state"),
     (["exec", "/usr/bin/env", "ls"], "allow", "exec.default"),
     (["env", "LD_PRELOAD"], "deny", "env.default"),
@@ -25,7 +27,7 @@ def explain(sandbox, *words):
 def test_explain_answers(sandbox, words, verdict, rule):
     code, answer = explain(sandbox, *words)
     assert answer["verdict"] == verdict and answer["rule"].startswith(rule), answer
-    assert code == (0 if verdict == "allow" else 1)
+    assert code == (0 if verdict in ("allow", "stage") else 1)
     assert answer["reason"]
     if rule.startswith("files."):
         assert answer["file"].endswith(".yaml") and answer["line"] > 1
@@ -58,7 +60,8 @@ def test_a_level_allows_more_than_the_one_below_and_never_less(sandbox):
     for low, high in zip(levels, levels[1:]):
         result = sandbox.run_atoll("policy", "diff", "--json", low, high, cwd=sandbox.project)
         answer = json.loads(result.out)
-        assert answer["allows"] and answer["denies"] == []
+        # What is written in place is refused outright where what is staged only needs a person's explicit yes.
+        assert answer["allows"] and all(change["from"] in ("stage", "ask") for change in answer["denies"]), answer
 
 
 def test_a_project_that_widens_is_refused_with_the_line(sandbox):

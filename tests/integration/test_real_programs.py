@@ -194,7 +194,8 @@ def test_npm_runs_a_script(sandbox):
 
 
 @pytest.mark.needs("git")
-def test_git(sandbox):
+@pytest.mark.parametrize("trust", ["medium", "high"])
+def test_git(sandbox, trust):
     project = sandbox.git_project()
     sandbox.write(project / "a.txt", "one\n")
     done = sandbox.run("""
@@ -205,9 +206,13 @@ def test_git(sandbox):
     git checkout -qb branch; git stash list; git gc -q; git fsck
     git clone -q . ../project/clone; git -C clone log -1 --format=%s
     git blame a.txt | wc -l; git merge-base HEAD master 2>/dev/null || git merge-base HEAD main
-    """, timeout=90)
+    """, timeout=90, trust=trust)
     works(done, "?? a.txt", "second")
     assert "one\n" in done.out
+    if trust == "medium":  # staged
+        assert sandbox.run_outside(["git", "status", "--short"]).out == "?? a.txt\n"
+        assert sandbox.run_outside(["git", "log", "--oneline"]).code == 128
+        return
     assert sandbox.run_outside(["git", "log", "--oneline"]).out.count("\n") == 2
     assert not sandbox.run_outside(["git", "status", "--porcelain", "--untracked-files=no"]).out
 
@@ -226,7 +231,12 @@ def c_project(sandbox):
 @pytest.mark.needs("gcc", "make")
 def test_make(sandbox):
     c_project(sandbox)
-    works(sandbox.run("make -j4 && ./main", timeout=90), "built 42")
+    before = sorted(os.listdir(sandbox.project))
+    done = sandbox.run("make -j4 && ./main", timeout=90)
+    works(done, "built 42")
+    assert sorted(os.listdir(sandbox.project)) == before
+    assert sandbox.staged("main", done.session).stat().st_size > 1000
+    works(sandbox.run("make -j4 && ./main", timeout=90, trust="high"), "built 42")
     assert sandbox.run_outside(["./main"]).out == "built 42\n"
 
 
@@ -282,14 +292,18 @@ def test_a_project_with_an_awkward_name(sandbox):
         sandbox.own(project)
         done = sandbox.run("echo x >file; pwd", cwd=os.fsencode(project).decode(errors="surrogateescape"))
         assert done.code == 0, (name, done)
-        assert (project / "file").read_text() == "x\n"
+        assert not (project / "file").exists()
+        assert sandbox.staged("file", done.session).read_text() == "x\n"
 
 
 def test_a_project_at_any_depth(sandbox):
     deep = sandbox.home / "/".join(["d" * 100] * 25)
     sandbox.make_directory(deep)
-    assert sandbox.run("echo x >file", cwd=deep).code == 0
+    assert sandbox.run("echo x >file", cwd=deep, trust="high").code == 0
     assert (deep / "file").exists()
+    done = sandbox.run("echo y >file", cwd=deep)
+    assert done.code == 0 and (deep / "file").read_text() == "x\n"
+    assert sandbox.staged("file", done.session).read_text() == "y\n"
 
 
 def test_usual_places_look_usual(sandbox):

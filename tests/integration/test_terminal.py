@@ -169,7 +169,8 @@ def test_vim(sandbox, outside):
     child.expect(rb"lines=24")
     child.send(b"\r:wq\r")
     assert finish(child) == 0
-    assert (sandbox.project / "file.txt").read_text() == "hello from vim\n"
+    written = sandbox.project / "file.txt" if outside else sandbox.staged("file.txt")
+    assert written.read_text() == "hello from vim\n"
 
 
 @pytest.mark.needs("less")

@@ -206,6 +206,13 @@ class Sandbox:
         root = self.state / "atoll" / "sessions"
         return sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
 
+    def staged(self, name="", session=None, tree=0):
+        """Where a session (the newest one) keeps what was written under this name of a staged tree."""
+        root = self.state / "atoll" / "sessions"
+        if session is None:
+            session = max((entry for entry in root.iterdir()), key=lambda entry: entry.stat().st_ctime_ns).name
+        return root / session / "stage" / "live" / str(tree) / "upper" / name
+
     def audit_log(self, session):
         return self.state / "atoll" / "sessions" / session / "audit.jsonl"
 

@@ -54,13 +54,9 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 /* What the user should know about this run before it begins; NULL when there is nothing to say. */
 static const char *notes_for(const struct policy *policy, const struct places *places)
 {
-	bool would_stage = policy->level == TRUST_LOW || policy->level == TRUST_MEDIUM;
-
 	/* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
 	if (policy_classify(policy, places->programs, &(size_t){ 0 }) == FILE_WRITE)
 		return "the sandbox can write where atoll's programs lie and replace them: install atoll elsewhere";
-	if (would_stage && policy_classify(policy, places->project, &(size_t){ 0 }) == FILE_WRITE)
-		return "the project is written in place (staging is not there yet)";
 	return NULL;
 }
 
