@@ -55,6 +55,23 @@ def test_dropped_changes_are_reviewed(staged):
     assert gc(staged, "--keep", "0")[0] == {staged.session: "removed"}
 
 
+def test_applied_changes_are_reviewed(staged):
+    staged.run("echo one > a; echo two > b; rm host")
+    session = staged.session
+    staged.atoll("apply", session, "a")
+    assert gc(staged, "--keep", "0")[0] == {session: "unreviewed"}
+    staged.atoll("apply", session)
+    assert (staged.sandbox.project / "b").read_text() == "two\n"
+    assert gc(staged, "--keep", "0")[0] == {session: "removed"}
+
+
+def test_apply_on_success(staged):
+    done = staged.run("echo one > a; exit 3", options=["--apply-on-success"])
+    assert done.code == 3 and not (staged.sandbox.project / "a").exists()
+    done = staged.run("echo one > a; exit 0", options=["--apply-on-success"])
+    assert done.code == 0 and (staged.sandbox.project / "a").read_text() == "one\n"
+
+
 def test_running_sessions_stay(staged):
     session = staged.detach()
     staged.exec(session, "echo one > a")

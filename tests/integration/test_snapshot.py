@@ -126,7 +126,7 @@ done
 
 
 def test_snapshot_of_a_running_writer_has_one_moment(staged):
-    """`first` is written before `second`, and both before `third`: at any one moment they are at most one step apart."""
+    """`first` is written before `second`, and both before `third`: at any one moment they are one step apart at most."""
     session = staged.detach()
     writer = staged.sandbox.run_atoll("exec", session, "--", "bash", "-c",
                                       f"( {WRITER} ) >/dev/null 2>&1 </dev/null & sleep 0.3")

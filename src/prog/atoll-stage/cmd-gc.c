@@ -12,6 +12,7 @@
 #include "os/fd.h"
 #include "prog/atoll-stage/size.h"
 #include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/unreviewed.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/gc.h"
 #include "stage/names.h"
@@ -129,12 +130,13 @@ static int remove_leftovers(struct gc *gc)
 
 	for (size_t i = 0; r == 0 && i < names.count && !gc->given->dry_run; i++) {
 		char name[SESSION_ID_SIZE + sizeof ".gone"];
+		struct stat st;
 
 		if (!str_has_suffix(stage_names_get(&names, i), ".gone") ||
 		    str_copy(name, sizeof name, stage_names_get(&names, i)) < 0)
 			continue;
 		name[strlen(name) - strlen(".gone")] = 0;
-		if (stage_session_is_valid(name) && faccessat(gc->sessions_fd, name, F_OK, 0) < 0)
+		if (stage_session_is_valid(name) && fstatat(gc->sessions_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			r = stage_gc_session(gc->sessions_fd, name, &gc->freed);
 	}
 	stage_names_done(&names);
@@ -290,17 +292,31 @@ static int open_sessions(struct gc *gc, struct err *err)
 		       : 0;
 }
 
+/* The record says that a session may hold changes; they may all have been applied since. */
+static void look_for_changes(struct gc *gc)
+{
+	for (size_t i = 0; i < gc->count && !gc->given->unreviewed; i++) {
+		struct candidate *candidate = &gc->items[i];
+
+		if (candidate->is_staged && !candidate->is_live &&
+		    (is_wanted(gc, candidate, i) || gc->max_size != UINT64_MAX))
+			candidate->is_staged = unreviewed_has_changes(gc->given->session.state, candidate->id);
+	}
+}
+
 static int collect(struct gc *gc, struct err *err)
 {
-	int r = tidy_confine(gc->sessions_fd, NULL, err);
+	int r = load_all(gc);
 
 	if (r < 0)
-		return r;
-	r = load_all(gc);
-	if (r == 0)
-		r = remove_leftovers(gc);
-	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "gc", "the sessions cannot be read: %s", strerror(-r));
+	look_for_changes(gc);
+	r = tidy_confine(gc->sessions_fd, NULL, err);
+	if (r < 0)
+		return r;
+	r = remove_leftovers(gc);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "gc", "what an earlier gc left cannot be removed: %s", strerror(-r));
 	r = stage_references_load(gc->sessions_fd, &gc->references, err);
 	if (r < 0)
 		return r;
