@@ -53,7 +53,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-x --exclude --allow-flagged --merge --dry-run -q --quiet --json --resume --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	diff)
 		if [[ $cur == -* ]]; then
@@ -65,7 +65,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-q --quiet --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	doctor)
 		if [[ $cur == -* ]]; then
@@ -83,7 +83,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	gc)
 		if [[ $cur == -* ]]; then
@@ -101,7 +101,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-f --follow --json -t --type -s --since --denied -n --lines --head --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) verify"
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) verify"
 		fi ;;
 	policy)
 		if [[ $cur == -* ]]; then
@@ -120,7 +120,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-q --quiet --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
@@ -138,7 +138,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-m --message -l --list --json --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	stop)
 		if [[ $cur == -* ]]; then
@@ -150,7 +150,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-n --apply --list --dry-run -q --quiet --json --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
 	version)
 		if [[ $cur == -* ]]; then

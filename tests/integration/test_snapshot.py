@@ -103,6 +103,22 @@ def test_fork_of_a_running_session(staged):
     staged.atoll("stop", session)
 
 
+def test_ps_shows_changes_and_origins(staged):
+    staged.run("echo one > a")
+    origin = staged.session
+    staged.fork([origin], "echo two > a")
+    child = staged.session
+    listed = {item["session"]: item for item in json.loads(staged.atoll("ps", "-a", "--json").out)}
+    assert listed[origin]["staged"] and listed[origin]["origin"] is None
+    assert listed[child]["staged"] and listed[child]["origin"] == origin
+    shown = staged.atoll("ps", "-a").out.splitlines()
+    assert [line for line in shown if line.startswith(child)][0].count(f"yes, from {origin}") == 1
+    staged.atoll("discard", child)
+    staged.atoll("discard", origin)
+    listed = {item["session"]: item for item in json.loads(staged.atoll("ps", "-a", "--json").out)}
+    assert not listed[origin]["staged"] and not listed[child]["staged"]
+
+
 def test_fork_needs_its_separator(staged):
     staged.run("echo one > a")
     for words in (["fork"], ["fork", "x"], ["fork", staged.session, "ls"], ["fork", "a", "b", "c", "--", "ls"],
@@ -126,7 +142,7 @@ done
 
 
 def test_snapshot_of_a_running_writer_has_one_moment(staged):
-    """`first` is written before `second`, and both before `third`: at any one moment they are one step apart at most."""
+    """`first` is written before `second`, and both before `third`: so they are one step apart at most."""
     session = staged.detach()
     writer = staged.sandbox.run_atoll("exec", session, "--", "bash", "-c",
                                       f"( {WRITER} ) >/dev/null 2>&1 </dev/null & sleep 0.3")
@@ -273,6 +289,33 @@ def test_flatten_keeps_the_merged_content(staged, seed):
     assert done.code == 1, done
     assert len(staged.snapshots(session)) and staged.show(session) == judged
     assert staged.fork([session], TREE) == seen
+
+
+@pytest.mark.needs("strace")
+def test_killed_copy_of_a_running_session_lets_it_go_on(staged):
+    """Wherever the snapshot of a running session is killed: the sandbox runs on, and no half snapshot has a name."""
+    session = staged.detach()
+    staged.exec(session, "mkdir d; for i in 1 2 3 4; do echo $i > d/$i; done; echo x > x")
+    taken = 0
+    for number in range(1, 400, 1 if os.environ.get("ATOLL_FAULT_FULL") else 11):
+        done = staged.sandbox.run_outside(["strace", "-f", "-qq", "-o", "/dev/null", "-e",
+                                           f"inject={CUT},sendmsg,recvmsg,syncfs:signal=KILL:when={number}",
+                                           staged.sandbox.programs.atoll, "snapshot", session, f"s{number}"])
+        assert staged.exec(session, "cat x") == "x\n"
+        names = [item["name"] for item in staged.snapshots(session)]
+        taken += done.code == 0
+        if done.code == 0:
+            assert f"s{number}" in names
+            break
+    assert taken
+    for name in names:
+        assert staged.fork([session, name], "cat d/1 d/2 d/3 d/4 x") == "1\n2\n3\n4\nx\n"
+    staged.atoll("stop", session)
+    before = len(staged.layers(session))
+    staged.atoll("gc")
+    os.utime(staged.stage(session) / "lock", (0, 0))
+    staged.atoll("gc")
+    assert len(staged.layers(session)) == len(names) <= before
 
 
 def test_discard_paths(staged):

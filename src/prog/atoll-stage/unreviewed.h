@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whether a session still holds changes that could reach the host: neither applied nor dropped. Looked at in a child that
- * gives up everything but reading that session and its trees. Used by gc, before it confines itself.
+ * Whether a session still holds changes that could reach the host: neither applied nor dropped. Looked at in a child
+ * that gives up everything but reading that session and its trees. Used by gc, before it confines itself.
  */
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
@@ -7,14 +8,16 @@
 #include "base/str.h"
 #include "limit/limit.h"
 #include "os/clock.h"
+#include "os/fd.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
+#include "stage/chain.h"
 
 enum {
 	PS_TEXT_MAX = 64 << 20,
 	NS_PER_MS = 1000000,
-	COLUMN_COUNT = 7,
+	COLUMN_COUNT = 8,
 	CELL_MAX = 60,
 };
 
@@ -38,6 +41,40 @@ static const char *state_of(const struct session_record *record)
 	return record->ended_ns && !str_equal(record->ended, "lost") ? "ended" : "lost";
 }
 
+/* What the state directory holds. */
+struct listed {
+	const char *state;
+	const struct session_record *records;
+	size_t count;
+};
+
+/*
+ * The session that a fork went out from: whose layer its chain has on top, under those it sealed itself; where they were
+ * joined since, the one whose start counts. "": none.
+ */
+static void find_origin(const char *state, const struct session_record *record, char out[SESSION_ID_SIZE])
+{
+	cleanup_stage_record struct stage_record staged = { 0 };
+	cleanup_fd int fd = FD_NONE;
+	struct stage_chain chain;
+	char path[PATH_MAX];
+
+	out[0] = 0;
+	if (session_path(state, record->id, STAGE_DIRECTORY, path, sizeof path) == 0)
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0 || stage_chain_load(fd, STAGE_FILE_CHAIN, true, &chain) < 0)
+		return;
+	for (size_t i = chain.count; i-- > 0;)
+		if (!str_equal(chain.layers[i].session, record->id)) {
+			memcpy(out, chain.layers[i].session, SESSION_ID_SIZE);
+			return;
+		}
+	if (stage_record_load(fd, &staged) < 0)
+		return;
+	if (!str_equal(staged.origin, record->id))
+		memcpy(out, staged.origin, SESSION_ID_SIZE);
+}
+
 static void put_json_time(struct json *json, const char *key, uint64_t ns)
 {
 	char text[CLOCK_RFC3339_SIZE];
@@ -50,14 +87,22 @@ static void put_json_time(struct json *json, const char *key, uint64_t ns)
 	json_string(json, key, text);
 }
 
-static void put_json(struct buf *out, const struct session_record *records, size_t count, bool all)
+static void put_json_origin(struct json *json, const char *state, const struct session_record *record)
+{
+	char origin[SESSION_ID_SIZE];
+
+	find_origin(state, record, origin);
+	json_string(json, "origin", *origin ? origin : NULL);
+}
+
+static void put_json(struct buf *out, const struct listed *listed, bool all)
 {
 	struct json json;
 
 	json_init(&json, out);
 	json_array_begin(&json, NULL);
-	for (size_t i = 0; i < count; i++) {
-		const struct session_record *record = &records[i];
+	for (size_t i = 0; i < listed->count; i++) {
+		const struct session_record *record = &listed->records[i];
 
 		if (!all && !record->is_live)
 			continue;
@@ -78,6 +123,7 @@ static void put_json(struct buf *out, const struct session_record *records, size
 		else
 			json_null(&json, "exit");
 		json_bool(&json, "staged", record->is_staged);
+		put_json_origin(&json, listed->state, record);
 		json_object_end(&json);
 	}
 	json_array_end(&json);
@@ -99,7 +145,22 @@ static void set_cell(struct row *row, size_t column, const char *text)
 		row->cells[column][0] = '-', row->cells[column][1] = 0;
 }
 
-static void make_row(struct row *row, const struct session_record *record, uint64_t now_ns)
+/* "yes": it may hold changes that nobody has looked at. */
+static void set_staged(struct row *row, size_t column, const char *state, const struct session_record *record)
+{
+	char memory[64], origin[SESSION_ID_SIZE];
+	struct buf text;
+
+	buf_init_fixed(&text, memory, sizeof memory);
+	find_origin(state, record, origin);
+	if (record->is_staged)
+		buf_put_text(&text, "yes");
+	if (*origin)
+		buf_printf(&text, "%sfrom %s", record->is_staged ? ", " : "", origin);
+	set_cell(row, column, buf_text(&text));
+}
+
+static void make_row(struct row *row, const char *state, const struct session_record *record, uint64_t now_ns)
 {
 	uint64_t until = record->ended_ns ? record->ended_ns : now_ns;
 	char text[64];
@@ -109,18 +170,19 @@ static void make_row(struct row *row, const struct session_record *record, uint6
 	if (record->is_live || record->exit < 0)
 		set_cell(row, 2, state_of(record));
 	else {
-		struct buf state;
+		struct buf shown;
 
-		buf_init_fixed(&state, text, sizeof text);
-		buf_printf(&state, "%s %d", *record->ended ? record->ended : "exit", (int)record->exit);
-		set_cell(row, 2, buf_text(&state));
+		buf_init_fixed(&shown, text, sizeof text);
+		buf_printf(&shown, "%s %d", *record->ended ? record->ended : "exit", (int)record->exit);
+		set_cell(row, 2, buf_text(&shown));
 	}
 	num_format_duration_human(until > record->started_ns ? (until - record->started_ns) / NS_PER_MS : 0,
 				  text);
 	set_cell(row, 3, !record->is_live && !record->ended_ns ? "" : text);
-	set_cell(row, 4, record->policy);
-	set_cell(row, 5, record->project);
-	set_cell(row, 6, record->command);
+	set_staged(row, 4, state, record);
+	set_cell(row, 5, record->policy);
+	set_cell(row, 6, record->project);
+	set_cell(row, 7, record->command);
 }
 
 /* Characters, not bytes: continuation bytes take no column. */
@@ -149,11 +211,11 @@ static void put_table(struct buf *out, const struct row *rows, size_t count)
 	}
 }
 
-static int put_people(struct buf *out, const struct session_record *records, size_t count, bool all)
+static int put_people(struct buf *out, const struct listed *listed, bool all)
 {
-	static const char *const titles[COLUMN_COUNT] = { "ID",	    "NAME",    "STATE",	 "TIME",
-							  "POLICY", "PROJECT", "COMMAND" };
-	struct row *rows = calloc(count + 1, sizeof *rows);
+	static const char *const titles[COLUMN_COUNT] = { "ID",     "NAME",   "STATE",   "TIME",
+							  "STAGED", "POLICY", "PROJECT", "COMMAND" };
+	struct row *rows = calloc(listed->count + 1, sizeof *rows);
 	uint64_t now_ns = clock_realtime_ns();
 	size_t used = 1;
 
@@ -161,37 +223,31 @@ static int put_people(struct buf *out, const struct session_record *records, siz
 		return -ENOMEM;
 	for (size_t c = 0; c < COLUMN_COUNT; c++)
 		set_cell(&rows[0], c, titles[c]);
-	for (size_t i = 0; i < count; i++)
-		if (all || records[i].is_live)
-			make_row(&rows[used++], &records[i], now_ns);
+	for (size_t i = 0; i < listed->count; i++)
+		if (all || listed->records[i].is_live)
+			make_row(&rows[used++], listed->state, &listed->records[i], now_ns);
 	put_table(out, rows, used);
 	free(rows);
 	return 0;
 }
 
-static int show(const struct ps_options *given, const struct session_record *records, size_t count,
-		struct err *err)
+static int show(const struct ps_options *given, const struct listed *listed, struct err *err)
 {
 	cleanup_buf struct buf text;
 	int r = 0;
 
 	buf_init(&text, PS_TEXT_MAX);
 	if (given->json) {
-		put_json(&text, records, count, given->all);
+		put_json(&text, listed, given->all);
 	} else if (given->quiet) {
-		for (size_t i = 0; i < count; i++)
-			if (given->all || records[i].is_live)
-				buf_printf(&text, "%s\n", records[i].id);
+		for (size_t i = 0; i < listed->count; i++)
+			if (given->all || listed->records[i].is_live)
+				buf_printf(&text, "%s\n", listed->records[i].id);
 	} else {
-		r = put_people(&text, records, count, given->all);
+		r = put_people(&text, listed, given->all);
 	}
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "ps", "out of memory") : say_out(&text, err);
 }
-
-struct listed {
-	const struct session_record *records;
-	size_t count;
-};
 
 /* What we do not know is somebody else's, and alive. */
 static bool is_alive(const char *session, const void *context)
@@ -230,8 +286,8 @@ int cmd_ps(int argc, char **argv, struct err *err)
 		r = session_list(state, &records, &count, err);
 	if (r < 0)
 		return r;
-	r = show(&given, records, count, err);
-	sweep(&(struct listed){ records, count });
+	r = show(&given, &(struct listed){ state, records, count }, err);
+	sweep(&(struct listed){ state, records, count });
 	for (size_t i = 0; i < count; i++)
 		session_record_done(&records[i]);
 	free(records);

@@ -33,6 +33,12 @@ static bool takes_session(const char *verb)
 	return names_find(verbs, ARRAY_SIZE(verbs), verb) >= 0;
 }
 
+/* Sessions that have ended are meant as often as others: the listing of all. */
+static const char *listing_for(const char *verb)
+{
+	return str_equal(verb, "exec") || str_equal(verb, "stop") ? "-q" : "-aq";
+}
+
 static bool takes_command(const char *verb)
 {
 	return str_equal(verb, "run") || str_equal(verb, "exec") || str_equal(verb, "fork");
@@ -99,7 +105,7 @@ static void bash_verb(struct buf *out, const struct cmd *cmd)
 		buf_printf(out, "compopt -o filenames\n\t\t\t_atoll_reply -f -W '%s'",
 			   words_of_verb(cmd->name));
 	else if (takes_session(cmd->name))
-		buf_printf(out, "_atoll_reply -W \"$(atoll ps -q 2>/dev/null) %s\"",
+		buf_printf(out, "_atoll_reply -W \"$(atoll ps %s 2>/dev/null) %s\"", listing_for(cmd->name),
 			   words_of_verb(cmd->name));
 	else if (str_equal(cmd->name, "secret"))
 		buf_printf(out, "_atoll_reply -W '%s'", words_of_verb(cmd->name));
@@ -177,7 +183,7 @@ static void put_zsh(struct buf *out)
 {
 	buf_put_text(out,
 		     "#compdef atoll\n# zsh completion for atoll; made by `atoll help --completion zsh`\n"
-		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps -q 2>/dev/null)\"})\n"
+		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps ${1:--q} 2>/dev/null)\"})\n"
 		     "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
 	for (size_t i = 0; i < cmd_count; i++) {
 		buf_printf(out, "\t\t'%s:", cmd_table[i].name);
@@ -194,7 +200,7 @@ static void put_zsh(struct buf *out)
 			zsh_option(out, &cmd->options->rows[k]);
 		buf_put_text(out, "\t\t\t\t'--help[explain this verb]'");
 		if (takes_session(cmd->name))
-			buf_put_text(out, " \\\n\t\t\t\t'1:session:_atoll_sessions'");
+			buf_printf(out, " \\\n\t\t\t\t'1:session:_atoll_sessions %s'", listing_for(cmd->name));
 		else if (*words_of_verb(cmd->name))
 			buf_printf(out, " \\\n\t\t\t\t'1:what:(%s)'", words_of_verb(cmd->name));
 		if (takes_command(cmd->name))
@@ -246,9 +252,9 @@ static void put_fish(struct buf *out)
 				   cmd->name, words_of_verb(cmd->name));
 		if (takes_session(cmd->name))
 			buf_printf(out,
-				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps -q "
+				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps %s "
 				   "2>/dev/null)'\n",
-				   cmd->name);
+				   cmd->name, listing_for(cmd->name));
 		if (takes_command(cmd->name))
 			buf_printf(out,
 				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a "
