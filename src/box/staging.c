@@ -93,7 +93,7 @@ static int begin_record(struct staging *staging, const char *session)
 	if (r < 0 || !origin->tree_count) {
 		if (r == 0)
 			r = str_copy(record->origin, sizeof record->origin, session);
-		return r < 0 ? r : stage_record_set_start(record);
+		return r < 0 ? r : stage_record_set_start(record, staging->stage_fd);
 	}
 	memcpy(record->origin, origin->origin, sizeof record->origin);
 	memcpy(record->boot_id, origin->boot_id, sizeof record->boot_id);

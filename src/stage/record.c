@@ -43,11 +43,35 @@ static void read_boot_id(char out[STAGE_BOOT_ID_SIZE])
 		out[0] = 0;
 }
 
-int stage_record_set_start(struct stage_record *record)
+/*
+ * The ctime that a change gets now. Since Linux 6.13 an inode that was looked at gets a fine stamp for its next change,
+ * and no inode gets an older one after that: what was written a moment before the start lies before this stamp, though
+ * not before the coarse clock, and what comes later does not. Before 6.13 it is the coarse clock. 0: not known.
+ */
+static uint64_t stamp_ns(int stage_fd)
 {
+	struct stat st;
+
+	if (fstat(stage_fd, &st) < 0)
+		return 0;
+	/* The first one may fall into a new tick, which is stamp enough for the kernel; the second cannot. */
+	for (int i = 0; i < 2; i++)
+		if (fchmod(stage_fd, st.st_mode & 07777) < 0 || fstat(stage_fd, &st) < 0)
+			return 0;
+	return (uint64_t)st.st_ctim.tv_sec * 1000000000ULL + (uint64_t)st.st_ctim.tv_nsec;
+}
+
+int stage_record_set_start(struct stage_record *record, int stage_fd)
+{
+	uint64_t stamp;
+
 	read_boot_id(record->boot_id);
 	/* The coarse clock is what the kernel stamps inodes with: the fine one may be ahead of a ctime to come. */
 	record->started_realtime_ns = now_ns(CLOCK_REALTIME_COARSE);
+	stamp = stamp_ns(stage_fd);
+	/* A file system that has the time from elsewhere, or keeps whole seconds, says nothing. */
+	if (stamp > record->started_realtime_ns && stamp <= now_ns(CLOCK_REALTIME))
+		record->started_realtime_ns = stamp;
 	/* What the fine clock is ahead of it is taken off again, so that both numbers mean the same moment. */
 	record->started_boottime_ns =
 		now_ns(CLOCK_BOOTTIME) - (now_ns(CLOCK_REALTIME) - record->started_realtime_ns);

@@ -54,8 +54,11 @@ struct stage_record {
 void stage_record_done(struct stage_record *record);
 #define cleanup_stage_record __attribute__((cleanup(stage_record_done)))
 
-/* Fills the two clocks and boot_id with now. Taken as late as can be before the jail starts. */
-int stage_record_set_start(struct stage_record *record) MUST_USE;
+/*
+ * Fills the two clocks and boot_id with now. Taken as late as can be before the jail starts. The mode of stage_fd (a
+ * directory of the session, not O_PATH) is set to what it is, for the kernel's stamp of that.
+ */
+int stage_record_set_start(struct stage_record *record, int stage_fd) MUST_USE;
 
 /*
  * Adds a tree whose root is host_fd (a directory; O_PATH will do), whose path is path (absolute and

@@ -94,7 +94,7 @@ static void begin_run(struct fixture *f)
 	struct timespec tick = { 0, 20 * 1000 * 1000 };
 
 	nanosleep(&tick, NULL);
-	assert_int_equal(stage_record_set_start(&f->record), 0);
+	assert_int_equal(stage_record_set_start(&f->record, f->stage_fd), 0);
 	nanosleep(&tick, NULL);
 }
 

@@ -54,7 +54,7 @@ static void make_session(const char *session)
 	assert_true(stage_fd >= 0 && host_fd >= 0);
 	assert_int_equal(str_copy(record.session, sizeof record.session, session), 0);
 	assert_int_equal(str_copy(record.origin, sizeof record.origin, session), 0);
-	assert_int_equal(stage_record_set_start(&record), 0);
+	assert_int_equal(stage_record_set_start(&record, stage_fd), 0);
 	assert_int_equal(stage_record_add_tree(&record, host_fd, host, &ids), 0);
 	assert_int_equal(stage_record_store(stage_fd, &record), 0);
 	assert_int_equal(stage_live_make(stage_fd, 0, &record.trees[0], host_fd, &err), 0);
