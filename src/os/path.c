@@ -61,6 +61,21 @@ int path_real(const char *path, char *out, size_t size)
 	return path_of_fd(fd, out, size);
 }
 
+int path_birth_ns(int dir_fd, const char *name, uint64_t *ret_ns)
+{
+	/* struct statx by words, as in os/mount.c. */
+	enum { MASK = 0, BIRTH_SECONDS = 10, BIRTH_NANOSECONDS = 11, WORDS = 256 / 8, BIRTH = 0x800 };
+	uint64_t words[WORDS] = { 0 };
+
+	if (syscall(SYS_statx, dir_fd, name, AT_SYMLINK_NOFOLLOW, BIRTH, words) < 0)
+		return -errno;
+	/* The 32-bit members are the first bytes of their word on the little-endian machines that this runs on. */
+	if (!((uint32_t)words[MASK] & BIRTH))
+		return -ENODATA;
+	*ret_ns = words[BIRTH_SECONDS] * 1000000000ULL + (uint32_t)words[BIRTH_NANOSECONDS];
+	return 0;
+}
+
 int path_make_directories(int dir_fd, const char *path, mode_t mode)
 {
 	char part[PATH_MAX];

@@ -25,6 +25,12 @@ int path_of_fd(int fd, char *out, size_t size) MUST_USE;
 /* The real absolute path of path (links resolved). -ENOENT and so on as open(2). */
 int path_real(const char *path, char *out, size_t size) MUST_USE;
 
+/*
+ * When the file (dir_fd, name; a link is not followed) was made: statx(2), STATX_BTIME, CLOCK_REALTIME. -ENODATA where
+ * the file system does not keep it.
+ */
+int path_birth_ns(int dir_fd, const char *name, uint64_t *ret_ns) MUST_USE;
+
 /* mkdir -p below dir_fd (AT_FDCWD for absolute paths), each new directory with this mode. 0 if it exists. */
 int path_make_directories(int dir_fd, const char *path, mode_t mode) MUST_USE;
 

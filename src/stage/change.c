@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "os/path.h"
 #include "stage/compare.h"
 #include "stage/origins.h"
 
@@ -95,12 +96,18 @@ static uint64_t time_ns(const struct timespec *time)
 	return (uint64_t)time->tv_sec * 1000000000ULL + (uint64_t)time->tv_nsec;
 }
 
+/* Whether a ctime may be of start_ns or later. A file system that keeps whole seconds has cut it down. */
+static bool is_since(const struct timespec *ctime, uint64_t start_ns)
+{
+	return time_ns(ctime) >= start_ns - (ctime->tv_nsec ? 0 : start_ns % 1000000000ULL);
+}
+
 /* ctime, which no user can set back; but what an earlier apply of ours wrote is no change of the host's. */
 static bool host_has_changed(const struct judge *judge, const struct stage_entry *entry)
 {
 	const struct stage_change_options *options = judge->options;
 
-	if (time_ns(&entry->host.st_ctim) < options->start_ns)
+	if (!is_since(&entry->host.st_ctim, options->start_ns))
 		return false;
 	return !options->is_own || !options->is_own(options->context, entry->path, &entry->host);
 }
@@ -199,7 +206,7 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 
 	if (fstat(entry->host_dir_fd, &st) < 0)
 		return false;
-	if (time_ns(&st.st_ctim) < options->start_ns)
+	if (!is_since(&st.st_ctim, options->start_ns))
 		return true;
 	path = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0);
 	return path && options->is_own && options->is_own(options->context, path, &st);
@@ -399,6 +406,19 @@ static enum stage_reason reason_of_trouble(enum stage_walk_trouble trouble)
 	return reasons[trouble];
 }
 
+/*
+ * A directory that the host has made since the start, where the sandbox left a file or nothing: the base was something
+ * else then. What is below a directory of before the start is judged by itself.
+ */
+static bool is_born_since(const struct judge *judge, const struct stage_entry *entry)
+{
+	uint64_t birth_ns;
+
+	return host_has_changed(judge, entry) && entry->host_dir_fd >= 0 &&
+	       path_birth_ns(entry->host_dir_fd, entry->name, &birth_ns) == 0 &&
+	       birth_ns >= judge->options->start_ns;
+}
+
 static int leave(void *context, const struct stage_entry *entry)
 {
 	struct judge *judge = context;
@@ -414,6 +434,8 @@ static int leave(void *context, const struct stage_entry *entry)
 	change = change_of(judge, entry);
 	if (judge->stays > before)
 		set_state(&change, STAGE_CONFLICT, STAGE_BELOW);
+	else if (is_born_since(judge, entry))
+		set_state(&change, STAGE_CONFLICT, STAGE_HOST_ADDED);
 	return emit(judge, &change);
 }
 
