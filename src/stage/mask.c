@@ -23,6 +23,7 @@ enum { NAME_SIZE = 64 };
 struct place {
 	int mask_fd, host_fd;  /* owned */
 	struct stat host;      /* of host_fd */
+	bool is_root;          /* what the merge shows of the root are the attributes of the live layer */
 };
 
 static void place_done(struct place *place)
@@ -44,6 +45,8 @@ static int restore_times(const struct place *place)
 {
 	struct timespec times[2] = { place->host.st_atim, place->host.st_mtim };
 
+	if (place->is_root)
+		return 0;
 	return futimens(place->mask_fd, times) < 0 ? -errno : 0;
 }
 
@@ -111,23 +114,34 @@ static int step(struct place *place, const char *name, const struct stage_tree *
 	return 0;
 }
 
-/* The root of the mask layer, made where it is missing. */
+static int make_root(const struct stage_mask *mask, const char *path, const struct stat *host)
+{
+	cleanup_fd int fd = FD_NONE;
+	int r = path_make_directories(mask->stage_fd, path, 0700);
+
+	if (r == 0)
+		r = fd = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = dress(fd, host, mask->tree);
+	return r < 0 ? r : take_fd(&fd);
+}
+
+/* The root of the mask layer, made where it is missing. Most policies mask a dozen names in it: nothing else is done. */
 static int open_root(const struct stage_mask *mask, struct place *place)
 {
 	char path[NAME_SIZE];
 	int r = str_format(path, sizeof path, STAGE_DIRECTORY_MASK "/%zu", mask->tree_index);
 
-	place->host_fd = FD_NONE;
-	place->mask_fd = FD_NONE;
+	*place = (struct place){ .host_fd = FD_NONE, .mask_fd = FD_NONE, .is_root = true };
 	if (r == 0)
-		r = path_make_directories(mask->stage_fd, path, 0700);
-	if (r == 0)
-		place->mask_fd = r = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (r >= 0)
 		place->host_fd = r = fd_duplicate(mask->host_fd);
 	if (r >= 0)
 		r = fstat(place->host_fd, &place->host) < 0 ? -errno : 0;
-	return r < 0 ? r : dress(place->mask_fd, &place->host, mask->tree);
+	if (r == 0)
+		place->mask_fd = r = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r == -ENOENT)
+		place->mask_fd = r = make_root(mask, path, &place->host);
+	return r < 0 ? r : 0;
 }
 
 static int finish(struct place *place, const char *name, enum stage_mask_kind kind, const struct stage_tree *tree)
