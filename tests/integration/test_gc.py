@@ -65,6 +65,22 @@ def test_applied_changes_are_reviewed(staged):
     assert gc(staged, "--keep", "0")[0] == {session: "removed"}
 
 
+@pytest.mark.needs("strace")
+def test_apply_that_was_cut_off_stays(staged):
+    """Its journal and the old files in the session are what finishes it or takes it back."""
+    staged.run("echo one > a; echo changed > host")
+    session = staged.session
+    done = staged.sandbox.run_outside(["strace", "-f", "-qq", "-o", "/dev/null", "-e",
+                                       "inject=renameat2:signal=KILL:when=4",
+                                       staged.sandbox.programs.atoll, "apply", session])
+    assert done.code != 0
+    assert list((staged.stage(session) / "applies").iterdir())
+    assert gc(staged, "--keep", "0", "--unreviewed")[0] == {session: "unfinished"}
+    staged.atoll("apply", session)
+    assert (staged.sandbox.project / "host").read_text() == "changed\n"
+    assert gc(staged, "--keep", "0")[0] == {session: "removed"}
+
+
 def test_apply_on_success(staged):
     done = staged.run("echo one > a; exit 3", options=["--apply-on-success"])
     assert done.code == 3 and not (staged.sandbox.project / "a").exists()

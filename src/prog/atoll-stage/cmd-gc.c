@@ -17,6 +17,7 @@
 #include "stage/gc.h"
 #include "stage/names.h"
 #include "stage/store.h"
+#include "stage/transaction.h"
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
@@ -43,9 +44,10 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
 };
 
-enum fate { FATE_YOUNG, FATE_LIVE, FATE_UNREVIEWED, FATE_USED, FATE_TOUCHED, FATE_FAILED, FATE_REMOVED, FATE_COUNT };
+enum fate { FATE_YOUNG, FATE_LIVE, FATE_UNFINISHED, FATE_UNREVIEWED, FATE_USED, FATE_TOUCHED, FATE_FAILED, FATE_REMOVED, FATE_COUNT };
 
 static const char *const fate_names[FATE_COUNT] = {
+	[FATE_UNFINISHED] = "unfinished",
 	[FATE_YOUNG] = "young",	    [FATE_LIVE] = "live",	[FATE_UNREVIEWED] = "unreviewed",
 	[FATE_USED] = "used",	    [FATE_TOUCHED] = "touched", [FATE_FAILED] = "failed",
 	[FATE_REMOVED] = "removed",
@@ -55,7 +57,7 @@ struct candidate {
 	char id[SESSION_ID_SIZE];
 	uint64_t ended_ns;     /* or started, where no end is known; 0: it has no record */
 	uint64_t bytes;
-	bool is_live, is_staged;
+	bool is_live, is_staged, is_unfinished;
 	enum fate fate;
 	char user[SESSION_ID_SIZE]; /* FATE_USED: who stands on it */
 };
@@ -156,6 +158,8 @@ static enum fate judge(const struct gc *gc, struct candidate *candidate)
 
 	if (candidate->is_live)
 		return FATE_LIVE;
+	if (candidate->is_unfinished)
+		return FATE_UNFINISHED;
 	if (candidate->is_staged && !gc->given->unreviewed)
 		return FATE_UNREVIEWED;
 	if (*gc->references.unreadable && !str_equal(gc->references.unreadable, candidate->id))
@@ -168,7 +172,7 @@ static enum fate judge(const struct gc *gc, struct candidate *candidate)
 /* Whoever has the session open for a change, or the box, holds one of the two locks. */
 static int lock_session(const struct gc *gc, const char *id, const char *file, int *ret_fd)
 {
-	char path[SESSION_ID_SIZE + 16];
+	char path[SESSION_ID_SIZE + 32];
 	int r = str_format(path, sizeof path, "%s/%s", id, file);
 
 	*ret_fd = r < 0 ? r : fd_open_at(gc->sessions_fd, path, O_RDONLY | O_NOFOLLOW, 0);
@@ -181,13 +185,15 @@ static int lock_session(const struct gc *gc, const char *id, const char *file, i
 
 static enum fate remove_session(struct gc *gc, struct candidate *candidate)
 {
-	cleanup_fd int lock_fd = FD_NONE, stage_lock_fd = FD_NONE;
+	cleanup_fd int lock_fd = FD_NONE, stage_lock_fd = FD_NONE, apply_lock_fd = FD_NONE;
 	int r;
 
 	if (gc->given->dry_run)
 		return FATE_REMOVED;
 	if (lock_session(gc, candidate->id, STAGE_BOX_LOCK, &lock_fd) < 0 ||
-	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &stage_lock_fd) < 0)
+	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &stage_lock_fd) < 0 ||
+	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES "/" TRANSACTION_LOCK,
+			 &apply_lock_fd) < 0)
 		return FATE_LIVE;
 	candidate->bytes = 0;
 	r = stage_gc_session(gc->sessions_fd, candidate->id, &candidate->bytes);
@@ -295,12 +301,15 @@ static int open_sessions(struct gc *gc, struct err *err)
 /* The record says that a session may hold changes; they may all have been applied since. */
 static void look_for_changes(struct gc *gc)
 {
-	for (size_t i = 0; i < gc->count && !gc->given->unreviewed; i++) {
+	for (size_t i = 0; i < gc->count; i++) {
 		struct candidate *candidate = &gc->items[i];
+		struct unreviewed found;
 
-		if (candidate->is_staged && !candidate->is_live &&
-		    (is_wanted(gc, candidate, i) || gc->max_size != UINT64_MAX))
-			candidate->is_staged = unreviewed_has_changes(gc->given->session.state, candidate->id);
+		if (candidate->is_live || (!is_wanted(gc, candidate, i) && gc->max_size == UINT64_MAX))
+			continue;
+		found = unreviewed_look(gc->given->session.state, candidate->id);
+		candidate->is_unfinished = found.is_unfinished;
+		candidate->is_staged = candidate->is_staged && found.has_changes;
 	}
 }
 
@@ -356,6 +365,7 @@ static void put_kept(const struct candidate *item, struct buf *out)
 {
 	static const char *const texts[FATE_COUNT] = {
 		[FATE_UNREVIEWED] = "has staged changes that nobody has reviewed (atoll diff, or --unreviewed)",
+		[FATE_UNFINISHED] = "has an apply that was cut off: any verb of it finishes that first",
 		[FATE_TOUCHED] = "is just being built on",
 		[FATE_FAILED] = "could not be removed",
 	};

@@ -6,8 +6,10 @@
 #include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/opened.h"
 #include "stage/change.h"
+#include "stage/transaction.h"
 
-enum { CHILD_NONE, CHILD_SOME, CHILD_UNKNOWN };
+/* What the child ends with; anything else says nothing. */
+enum { SAYS_CHANGES = 1 << 0, SAYS_UNFINISHED = 1 << 1, SAYS_ALL = SAYS_CHANGES | SAYS_UNFINISHED };
 
 static int count(const struct opened *opened, struct stage_counts *counts)
 {
@@ -24,32 +26,54 @@ static int count(const struct opened *opened, struct stage_counts *counts)
 	return r;
 }
 
+/* Whether a journal says that something of its transaction is left to be done, also only to be tidied up. */
+static bool is_unfinished(int stage_fd)
+{
+	cleanup_free uint32_t *numbers = NULL;
+	size_t count = 0;
+
+	if (transaction_list(stage_fd, &numbers, &count) < 0)
+		return true;
+	for (size_t i = 0; i < count; i++) {
+		cleanup_journal struct journal journal;
+		int r;
+
+		journal_init(&journal);
+		r = transaction_load(stage_fd, numbers[i], &journal);
+		if (r != -ENOENT && (r < 0 || !journal.is_clean))
+			return true;
+	}
+	return false;
+}
+
 static int look(const char *state, const char *id)
 {
 	struct verb_session session = { .state = state, .id = id };
 	struct stage_counts counts = { 0 };
 	struct opened opened;
 	struct err err = { 0 };
+	int says;
 
 	if (opened_open(&opened, &session, &err) < 0)
-		return err.errnum == ENOENT ? CHILD_NONE : CHILD_UNKNOWN;
+		return err.errnum == ENOENT ? 0 : SAYS_ALL;
+	says = is_unfinished(opened.stage_fd) ? SAYS_UNFINISHED : 0;
 	/* The process ends here: what is open goes with it. */
 	if (opened_stacks(&opened, &err) < 0 || confine_reading(&opened, &err) < 0 || count(&opened, &counts) < 0)
-		return CHILD_UNKNOWN;
-	return counts.added || counts.modified || counts.deleted ? CHILD_SOME : CHILD_NONE;
+		return says | SAYS_CHANGES;
+	return says | (counts.added || counts.modified || counts.deleted ? SAYS_CHANGES : 0);
 }
 
-bool unreviewed_has_changes(const char *state, const char *id)
+struct unreviewed unreviewed_look(const char *state, const char *id)
 {
 	pid_t pid = fork();
-	int status;
+	int status = 0, says = SAYS_ALL;
 
 	if (pid == 0)
 		_exit(look(state, id));
-	if (pid < 0)
-		return true;
-	while (waitpid(pid, &status, 0) < 0)
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return true;
-	return !WIFEXITED(status) || WEXITSTATUS(status) != CHILD_NONE;
+			return (struct unreviewed){ true, true };
+	if (pid > 0 && WIFEXITED(status))
+		says = WEXITSTATUS(status);
+	return (struct unreviewed){ says & SAYS_CHANGES, says & SAYS_UNFINISHED };
 }

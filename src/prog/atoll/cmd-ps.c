@@ -49,8 +49,8 @@ struct listed {
 };
 
 /*
- * The session that a fork went out from: whose layer its chain has on top, under those it sealed itself; where they were
- * joined since, the one whose start counts. "": none.
+ * The session that a fork went out from: whose layer its chain has on top, under those it sealed itself; where they
+ * were joined since, the one whose start counts. "": none.
  */
 static void find_origin(const char *state, const struct session_record *record, char out[SESSION_ID_SIZE])
 {

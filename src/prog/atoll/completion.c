@@ -200,7 +200,7 @@ static void put_zsh(struct buf *out)
 			zsh_option(out, &cmd->options->rows[k]);
 		buf_put_text(out, "\t\t\t\t'--help[explain this verb]'");
 		if (takes_session(cmd->name))
-			buf_printf(out, " \\\n\t\t\t\t'1:session:_atoll_sessions %s'", listing_for(cmd->name));
+			buf_printf(out, " \\\n\t\t\t\t'1:session: _atoll_sessions %s'", listing_for(cmd->name));
 		else if (*words_of_verb(cmd->name))
 			buf_printf(out, " \\\n\t\t\t\t'1:what:(%s)'", words_of_verb(cmd->name));
 		if (takes_command(cmd->name))
