@@ -61,6 +61,17 @@ int clone_write_ids(pid_t pid, const struct clone_ids *ids)
 	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid);
 }
 
+int clone_enter_user_namespace(void)
+{
+	struct clone_ids ids = {
+		.uid = geteuid(), .host_uid = geteuid(), .gid = getegid(), .host_gid = getegid(), .deny_setgroups = 1,
+	};
+
+	if (syscall(SYS_unshare, CLONE_NEWUSER) < 0)
+		return 1;
+	return clone_write_ids(getpid(), &ids);
+}
+
 int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 {
 	struct pidref holder = PIDREF_NONE;

@@ -25,6 +25,13 @@ struct clone_ids {
 	int deny_setgroups;    /* needed where the writer is not root */
 };
 
+/*
+ * Moves the calling process into a new user namespace in which its ids are its own and it has all capabilities: those
+ * over files work for files of its own uid and gid alone, so that modes do not keep it out of them. 0; 1 where
+ * namespaces are refused (nothing has changed); -errno: the process has no proper ids any more and must end.
+ */
+int clone_enter_user_namespace(void) MUST_USE;
+
 /* Writes setgroups, uid_map and gid_map of a process in a new user namespace. user_namespaces(7). */
 int clone_write_ids(pid_t pid, const struct clone_ids *ids) MUST_USE;
 

@@ -291,6 +291,19 @@ def test_flatten_keeps_the_merged_content(staged, seed):
     assert staged.fork([session], TREE) == seen
 
 
+def test_closed_directories_are_no_hindrance(staged):
+    """What the sandbox forbids its user it must not forbid us: a snapshot, a dropped path, a flat chain."""
+    session = staged.detach()
+    staged.exec(session, "mkdir -p d/e; echo x > d/e/x; echo y > y; chmod 0 y d/e; chmod 0600 d")
+    staged.atoll("snapshot", session, "s")
+    staged.atoll("stop", session)
+    staged.atoll("restore", session, "s")
+    assert staged.fork([session], "stat -c %a d y; chmod 700 d d/e; cat d/e/x") == "600\n0\nx\n"
+    done = staged.sandbox.run_atoll("discard", session, "y")
+    assert done.code == 0, done
+    assert staged.fork([session], "stat -c %a d; chmod 700 d; stat -c %a d/e; ls") == "600\n0\nd\ndirectory\nhost\n"
+
+
 @pytest.mark.needs("strace")
 def test_killed_copy_of_a_running_session_lets_it_go_on(staged):
     """Wherever the snapshot of a running session is killed: the sandbox runs on, and no half snapshot has a name."""

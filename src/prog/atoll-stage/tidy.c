@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "box/session.h"
+#include "os/clone.h"
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "prog/atoll-stage/confine.h"
@@ -17,6 +18,13 @@ int tidy_confine(int sessions_fd, const struct stage_record *record, struct err 
 	size_t count = 1;
 	int r;
 
+	/*
+	 * What lies in the layers is ours, but the sandbox may have closed it (chmod 0 on a directory): without this it could
+	 * forbid its own snapshots. Where user namespaces are refused, such a directory is an error.
+	 */
+	r = geteuid() != 0 ? clone_enter_user_namespace() : 0;
+	if (r < 0)
+		return err_set(err, ERR_WALL, -r, "confine", "the user namespace has no ids: %s", err_errno_name(-r));
 	for (size_t i = 0; record && i < record->tree_count; i++) {
 		/* One that is gone is said by whoever needs it. */
 		int fd = stage_tree_open(&record->trees[i], err);
