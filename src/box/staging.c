@@ -18,6 +18,7 @@
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "stage/remove.h"
 
 /* More changes than this are "at least": the end of a run must not take seconds. */
 enum { COUNT_MAX = 50000 };
@@ -338,33 +339,26 @@ static void note_project(struct staging *staging, const struct run_request *requ
 		return;
 }
 
-static int trash_path(const struct run_request *request, char out[PATH_MAX])
+/* As stage_remove_tree() names what is going. Where that fails it keeps its record, and gc takes it later. */
+static void throw_away(struct staging *staging, int session_fd)
 {
-	return str_format(out, PATH_MAX, "%s/trash/%s", request->state_dir, request->session);
-}
-
-/* Moves the stage directory to STATE/trash/ID. Where that fails it keeps its record, and gc takes it later. */
-static void throw_away(struct staging *staging, const struct run_request *request, int session_fd)
-{
-	char path[PATH_MAX];
-
-	if (str_format(path, sizeof path, "%s/trash", request->state_dir) < 0 ||
-	    (mkdir(path, 0700) < 0 && errno != EEXIST) || trash_path(request, path) < 0)
-		return;
-	staging->has_trash = syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, AT_FDCWD, path, 0) == 0;
+	staging->has_trash = syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, session_fd, STAGE_DIRECTORY ".gone",
+				     0) == 0;
 }
 
 void staging_empty_trash(const struct run_request *request)
 {
 	char path[PATH_MAX];
-	pid_t pid = trash_path(request, path) < 0 ? -1 : fork();
+	pid_t pid = session_path(request->state_dir, request->session, STAGE_DIRECTORY, path, sizeof path) < 0 ? -1 :
+														fork();
 
 	if (pid != 0)
 		return;
 	/* Nobody who waits for the end of an output waits for us. */
 	syscall(SYS_close_range, 0u, ~0u, 0u);
-	if (chdir("/") < 0 || path_remove_tree(AT_FDCWD, path) < 0)
-		_exit(1); /* gc takes what is left */
+	/* However deep and wide what was made inside may be. */
+	if (chdir("/") < 0 || stage_remove_tree(AT_FDCWD, path, NULL) < 0)
+		_exit(1); /* gc takes what is left with the session */
 	_exit(0);
 }
 
@@ -388,5 +382,5 @@ void staging_conclude(struct staging *staging, const struct run_request *request
 	if (staging->has_changes)
 		return;
 	close_fd(&staging->stage_fd);
-	throw_away(staging, request, session_fd);
+	throw_away(staging, session_fd);
 }

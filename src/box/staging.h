@@ -22,7 +22,7 @@ struct staging {
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
-	bool has_trash;             /* STATE/trash/ID waits to be removed */
+	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };
 

@@ -126,7 +126,7 @@ static int make_root(const struct stage_mask *mask, const char *path, const stru
 	return r < 0 ? r : take_fd(&fd);
 }
 
-/* The root of the mask layer, made where it is missing. Most policies mask a dozen names in it: nothing else is done. */
+/* The root of the mask layer, made where it is missing. Most policies mask a dozen names in it, and do nothing else. */
 static int open_root(const struct stage_mask *mask, struct place *place)
 {
 	char path[NAME_SIZE];
