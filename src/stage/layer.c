@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "stage/remove.h"
 #include "stage/store.h"
 
 enum { NAME_SIZE = 64 };
@@ -127,7 +128,7 @@ static int make_live(int stage_fd, size_t tree_index, const struct stage_tree *t
 	if (r == 0)
 		r = tree_path(path, STAGE_DIRECTORY_LIVE, tree_index, "/work");
 	if (r == 0)
-		r = path_remove_tree(stage_fd, path);
+		r = stage_remove_tree(stage_fd, path, NULL);
 	if (r < 0)
 		return r;
 	st.st_mode = S_IFDIR | 0700;

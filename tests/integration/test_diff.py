@@ -66,7 +66,8 @@ def snapshot(tree):
             path = os.path.join(where, name)
             status = os.lstat(path)
             content = open(path, "rb").read() if stat.S_ISREG(status.st_mode) else b""
-            found[path] = (status.st_mode, status.st_uid, status.st_size, status.st_mtime_ns, status.st_ctime_ns, content)
+            found[path] = (status.st_mode, status.st_uid, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+                           content)
     return found
 
 
@@ -164,11 +165,13 @@ def test_a_clock_that_was_set_back_hides_no_change_of_the_host(layered):
 
 
 def test_layers_below_the_live_one(layered):
-    layered.inside("echo 1 >>a; echo n >new; echo m >mod; rm b; mkdir -p n; echo f >n/f; rm -r dir; mkdir dir; echo k >dir/k")
+    layered.inside("echo 1 >>a; echo n >new; echo m >mod; rm b; mkdir -p n; echo f >n/f; rm -r dir; mkdir dir; "
+                   "echo k >dir/k")
     layered.seal()
     layered.inside("echo 2 >>mod; echo b >b; mv n/f n/g; rm dir/k; echo 3 >>a; mv new newer")
     assert judged(layered) == {
-        "a": "modified", "newer": "added", "mod": "added", "b": "modified", "n/g": "added", "dir/x": "deleted", "dir/sub/y": "deleted"}
+        "a": "modified", "newer": "added", "mod": "added", "b": "modified", "n/g": "added", "dir/x": "deleted",
+        "dir/sub/y": "deleted"}
     layered.seal()
     layered.inside("rm -r dir n; cp c a")
     assert judged(layered) == {
@@ -190,7 +193,8 @@ def test_extended_attributes_are_a_change(layered):
 
 
 def test_what_is_flagged_comes_first(layered):
-    layered.inside("echo 1 >>a; mkdir -p z/.git/hooks; echo 1 >z/.git/hooks/x; echo 1 >.envrc; mkdir -p y; ln -s a y/.git")
+    layered.inside("echo 1 >>a; mkdir -p z/.git/hooks; echo 1 >z/.git/hooks/x; echo 1 >.envrc; mkdir -p y; "
+                   "ln -s a y/.git")
     flagged = [path for path, each in shown(layered) if each["flagged"]]
     assert flagged == [b".envrc", b"y/.git", b"z/.git/hooks", b"z/.git/hooks/x"]
     assert [path for path, _ in shown(layered)][:4] == flagged
@@ -242,8 +246,8 @@ def test_nothing_is_touched(layered):
     assert (snapshot(layered.trees[0]), snapshot(layered.directory)) == before
 
 
-HOSTILE = [b"new\nline", b"esc\x1b[31m\x1b]0;t\x07", b"\xff\xfe invalid", b"tab\there", b"quote\"back\\slash", b" ", b"-p",
-           b"--json", "bidi\u202e".encode(), b"\xc2\x9b", b"x" * 255, b"*", b"$(id)", b"q/..b"]
+HOSTILE = [b"new\nline", b"esc\x1b[31m\x1b]0;t\x07", b"\xff\xfe invalid", b"tab\there", b"quote\"back\\slash", b" ",
+           b"-p", b"--json", "bidi\u202e".encode(), b"\xc2\x9b", b"x" * 255, b"*", b"$(id)", b"q/..b"]
 
 
 def test_names_are_exact_and_harmless(layered):
@@ -264,7 +268,8 @@ def test_names_are_exact_and_harmless(layered):
 def test_links_lead_nowhere(layered):
     layered.sandbox.write(layered.sandbox.outside / "secret", "secret of the host\n")
     outside = str(layered.sandbox.outside)
-    layered.inside(f"rm -r dir; ln -s {outside} dir; ln -s {outside}/secret file; ln -s /etc/passwd a.link; ln -s . loop")
+    layered.inside(f"rm -r dir; ln -s {outside} dir; ln -s {outside}/secret file; ln -s /etc/passwd a.link; "
+                   "ln -s . loop")
     assert judged(layered) == {"dir": "modified", "dir/x": "deleted", "dir/sub/y": "deleted", "file": "added",
                                "a.link": "added", "loop": "added"}
     done = layered.sandbox.run_atoll("diff", "-p", layered.session)
@@ -428,16 +433,16 @@ def test_the_patch_is_one(sandbox, layered, tmp_path):
     copy = sandbox.make_directory(sandbox.base / "copy")
     subprocess.run(["cp", "-a", f"{sandbox.project}/.", str(copy)], check=True)
     layered.inside("sed -i 2s/.*/changed/ a; rm b; mv c cc; printf 'no newline' >n; ln -s a l; rm -r dir; echo d >dir; "
-                   "printf 'tab\\tand esc \\033[31m\\n' >odd; echo 1 >'sp ace'; chmod 755 a; echo 1 >\"$(printf 'q\\nl')\"")
+                   "printf 'tab\\tand esc \\033[31m\\n' >odd; echo 1 >'sp ace'; chmod 755 a; "
+                   "echo 1 >\"$(printf 'q\\nl')\"")
     patch = sandbox.run_atoll("diff", "-p", layered.session)
     assert patch.code == 0 and b"\x1b[31m" in patch.bytes, patch
     applied = subprocess.run(["git", "apply", "--whitespace=nowarn"], cwd=copy, input=patch.bytes, capture_output=True,
                              check=False)
     assert applied.returncode == 0, applied.stderr
-    inside = layered.inside("find . -type f -print0 | sort -z | xargs -0 tail -v -n +1; find . -printf '%p %M %l\\n' | sort")
-    outside = subprocess.run(["sh", "-c", "find . -type f -print0 | sort -z | xargs -0 tail -v -n +1; "
-                              "find . -printf '%p %M %l\\n' | sort"], cwd=copy, capture_output=True, check=True)
-    assert outside.stdout == inside
+    listing = "find . -type f -print0 | sort -z | xargs -0 tail -v -n +1; find . -printf '%p %M %l\\n' | sort"
+    outside = subprocess.run(["sh", "-c", listing], cwd=copy, capture_output=True, check=True)
+    assert outside.stdout == layered.inside(listing)
 
 
 def test_on_a_terminal(sandbox, layered):
