@@ -136,7 +136,7 @@ _atoll()
 		fi ;;
 	snapshot)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-m --message -l --list --json --help'
+			_atoll_reply -W '-m --message -l --list --remove --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;

@@ -86,6 +86,7 @@ complete -c atoll -n '__fish_seen_subcommand_from secret' -a 'set list remove re
 complete -c atoll -n __fish_use_subcommand -a snapshot -d 'name what a session has staged so far'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l message -s m -x -d 'say what it is for'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l list -s l -d 'list the snapshots of the session'
+complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l remove -d 'forget the snapshot NAME'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l json -d 'print one JSON object, or with --list an array'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -a '(atoll ps -aq 2>/dev/null)'
 complete -c atoll -n __fish_use_subcommand -a stop -d 'stop running sandboxes'

@@ -113,13 +113,38 @@ int stage_snapshot_check_name(const struct stage_hold *hold, const char *name, s
 	return -EEXIST;
 }
 
+static int count_name(void *context, const char *name)
+{
+	++*(size_t *)context;
+	return 0;
+}
+
+/* One more than can be listed would hide all of them. */
+static int check_room(const struct stage_hold *hold, struct err *err)
+{
+	size_t count = 0;
+	int r = each_name(hold, count_name, &count);
+
+	if (r == 0 && count < STAGE_SNAPSHOTS_MAX)
+		return 0;
+	if (r < 0 && r != -E2BIG)
+		return fail(hold, r, "the snapshots cannot be read", err);
+	err_set(err, ERR_STATE, E2BIG, "snapshot", "session %s has %d snapshots, and takes no more", hold->session,
+		STAGE_SNAPSHOTS_MAX);
+	err_hint(err, "atoll snapshot --remove %s NAME", hold->session);
+	return -E2BIG;
+}
+
 static int store(const struct stage_hold *hold, const struct stage_chain *chain, const char *name, const char *message,
 		 struct err *err)
 {
 	struct stage_chain named = *chain;
 	cleanup_fd int fd = open_snapshots(hold, true);
-	int r = fd < 0 ? fd : str_copy(named.message, sizeof named.message, message ? message : "");
+	int r = check_room(hold, err);
 
+	if (r < 0)
+		return r;
+	r = fd < 0 ? fd : str_copy(named.message, sizeof named.message, message ? message : "");
 	if (r == -ENAMETOOLONG)
 		return err_set(err, ERR_USAGE, E2BIG, "snapshot", "a message has at most %d bytes",
 			       STAGE_MESSAGE_MAX);
@@ -234,6 +259,18 @@ int stage_snapshot_load(const struct stage_hold *hold, const char *name, struct 
 		return -ENOENT;
 	}
 	return r < 0 ? fail(hold, r, "the snapshot cannot be read", err) : 0;
+}
+
+int stage_snapshot_remove(const struct stage_hold *hold, const char *name, struct err *err)
+{
+	cleanup_fd int fd = open_snapshots(hold, false);
+	struct stage_chain chain;
+	int r = stage_snapshot_load(hold, name, &chain, err);
+
+	/* One that cannot be read is no loss, and keeps gc from all layers. */
+	if (r == -ENOENT)
+		return r;
+	return unlinkat(fd, name, 0) < 0 ? fail(hold, -errno, "the snapshot cannot be removed", err) : 0;
 }
 
 static bool is_same_chain(const struct stage_chain *a, const struct stage_chain *b)

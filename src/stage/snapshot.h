@@ -58,6 +58,9 @@ int stage_snapshot_restore(struct stage_hold *hold, const char *name, char befor
 int stage_snapshot_load(const struct stage_hold *hold, const char *name, struct stage_chain *ret_chain,
 			struct err *err) MUST_USE;
 
+/* Forgets a snapshot; the layers that it alone named are for gc. -ENOENT with *err. */
+int stage_snapshot_remove(const struct stage_hold *hold, const char *name, struct err *err) MUST_USE;
+
 struct stage_snapshot {
 	char name[STAGE_SNAPSHOT_NAME_SIZE];
 	struct stage_chain chain;

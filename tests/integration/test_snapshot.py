@@ -72,6 +72,20 @@ def test_names(staged):
     assert [item["name"] for item in staged.snapshots(session)] == ["snapshot-1", "snapshot-2"]
 
 
+def test_remove_forgets_a_snapshot(staged):
+    staged.run("echo one > a")
+    session = staged.session
+    staged.atoll("snapshot", session, "x")
+    staged.atoll("discard", session)
+    assert staged.layers(session) == [1]
+    staged.atoll("snapshot", "--remove", session, "x")
+    assert staged.snapshots(session) == []
+    assert staged.sandbox.run_atoll("snapshot", "--remove", session, "x").code == 125
+    assert staged.sandbox.run_atoll("snapshot", "--remove", session).code == 125
+    staged.atoll("gc")
+    assert staged.layers(session) == []
+
+
 def test_message_is_escaped_and_exact(staged):
     staged.run("echo one > a")
     message = b"\x1b[31mred\n\xff"

@@ -44,7 +44,17 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
 };
 
-enum fate { FATE_YOUNG, FATE_LIVE, FATE_UNFINISHED, FATE_UNREVIEWED, FATE_USED, FATE_TOUCHED, FATE_FAILED, FATE_REMOVED, FATE_COUNT };
+enum fate {
+	FATE_YOUNG,
+	FATE_LIVE,
+	FATE_UNFINISHED,
+	FATE_UNREVIEWED,
+	FATE_USED,
+	FATE_TOUCHED,
+	FATE_FAILED,
+	FATE_REMOVED,
+	FATE_COUNT,
+};
 
 static const char *const fate_names[FATE_COUNT] = {
 	[FATE_UNFINISHED] = "unfinished",

@@ -19,8 +19,8 @@ int tidy_confine(int sessions_fd, const struct stage_record *record, struct err 
 	int r;
 
 	/*
-	 * What lies in the layers is ours, but the sandbox may have closed it (chmod 0 on a directory): without this it could
-	 * forbid its own snapshots. Where user namespaces are refused, such a directory is an error.
+	 * What lies in the layers is ours, but the sandbox may have closed it (chmod 0 on a directory): without this it
+	 * could forbid its own snapshots. Where user namespaces are refused, such a directory is an error.
 	 */
 	r = geteuid() != 0 ? clone_enter_user_namespace() : 0;
 	if (r < 0)

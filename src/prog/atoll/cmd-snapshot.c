@@ -15,13 +15,14 @@ enum { LIST_MAX = 16 << 20, MESSAGE_SHOWN = 60 };
 
 struct snapshot_options {
 	const char *message;
-	bool list, json;
+	bool list, remove, json;
 };
 
 static const struct option options[] = {
 	{ 'm', "message", "TEXT", "say what it is for", OPTION_TEXT, offsetof(struct snapshot_options, message) },
 	{ 'l', "list", NULL, "list the snapshots of the session", OPTION_FLAG,
 	  offsetof(struct snapshot_options, list) },
+	{ 0, "remove", NULL, "forget the snapshot NAME", OPTION_FLAG, offsetof(struct snapshot_options, remove) },
 	{ 0, "json", NULL, "print one JSON object, or with --list an array", OPTION_FLAG,
 	  offsetof(struct snapshot_options, json) },
 };
@@ -117,6 +118,24 @@ static int say_taken(const struct session_record *record, const char *name, bool
 	return say_out(&text, err);
 }
 
+static int remove_one(const char *state, const struct session_record *record, const char *name, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	int r = stage_hold_open(state, record->id, &hold, err);
+
+	return r < 0 ? r : stage_snapshot_remove(&hold, name, err);
+}
+
+static int check_usage(const struct snapshot_options *given, const char *name, struct err *err)
+{
+	if (given->list && (name || given->message || given->remove))
+		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--list takes a session only");
+	if (given->remove && (!name || given->message || given->json))
+		return err_set(err, ERR_USAGE, EINVAL, "snapshot",
+			       "--remove needs the name of a snapshot, and no more");
+	return 0;
+}
+
 /* [ID] [NAME]: one word alone is a session where there is one of that name, else the snapshot's name. */
 static int sort_words(int count, char **words, const char **ret_session, const char **ret_name, struct err *err)
 {
@@ -152,14 +171,16 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 		return cmd_show_help("snapshot");
 	if (r == 0)
 		r = sort_words(argc - rest, argv + rest, &session, &wanted.name, err);
-	if (r == 0 && given.list && (wanted.name || given.message))
-		r = err_set(err, ERR_USAGE, EINVAL, "snapshot", "--list takes a session only");
+	if (r == 0)
+		r = check_usage(&given, wanted.name, err);
 	if (r == 0)
 		r = staged_find(session, state, &record, err);
 	if (r < 0)
 		return r;
 	if (given.list)
 		return show_list(state, &record, given.json, err);
+	if (given.remove)
+		return remove_one(state, &record, wanted.name, err);
 	wanted.message = given.message;
 	r = staged_snapshot(state, &record, &wanted, name, err);
 	return r != 0 ? r : say_taken(&record, name, given.json, err);

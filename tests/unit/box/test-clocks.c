@@ -84,6 +84,21 @@ static void idle_starts_anew_with_every_sign_of_life(void **state)
 	assert_int_equal(clocks_check(&clocks, 3 * S_NS), CLOCK_IDLE);
 }
 
+static void a_pause_counts_as_nothing(void **state)
+{
+	struct policy policy = policy_with(2000, NUM_UNLIMITED, 1000);
+	struct clocks clocks;
+
+	clocks_init(&clocks, &policy, 2, 5 * S_NS);
+	clocks_pause(&clocks, 10 * S_NS);
+	assert_int_equal(clocks_check(&clocks, 16 * S_NS - 1), CLOCK_NONE);
+	assert_false(clocks_must_look(&clocks, 16 * S_NS - 1));
+	assert_int_equal(clocks_check(&clocks, 16 * S_NS), CLOCK_IDLE);
+	clocks_saw(&clocks, 16 * S_NS, 0, 1);
+	assert_int_equal(clocks_check(&clocks, 17 * S_NS - 1), CLOCK_NONE);
+	assert_int_equal(clocks_check(&clocks, 17 * S_NS), CLOCK_WALL);
+}
+
 static void absurd_limits_do_not_overflow_into_the_past(void **state)
 {
 	struct policy policy = policy_with(UINT64_MAX - 1, UINT64_MAX / 1000, UINT64_MAX / 2);
@@ -101,6 +116,7 @@ int main(void)
 		cmocka_unit_test(cpu_is_looked_at_no_later_than_all_cpus_could_use_it_up),
 		cmocka_unit_test(close_to_the_limit_looks_do_not_become_a_busy_loop),
 		cmocka_unit_test(idle_starts_anew_with_every_sign_of_life),
+		cmocka_unit_test(a_pause_counts_as_nothing),
 		cmocka_unit_test(absurd_limits_do_not_overflow_into_the_past),
 	};
 
