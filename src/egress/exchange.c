@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/exchange.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "egress/inject.h"
+
+enum phase {
+	PHASE_IDLE,          /* waiting for a request */
+	PHASE_ASKED,         /* a request goes out or has gone; its answer has not begun */
+	PHASE_ANSWERED,      /* the answer comes in */
+	PHASE_RAW,           /* switched to another protocol */
+	PHASE_OVER,
+};
+
+void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
+		   const struct exchange_hooks *hooks)
+{
+	*exchange = (struct exchange){ .server = *server, .policy = policy, .hooks = *hooks };
+	http1_init(&exchange->request, HTTP1_REQUEST);
+	http1_init(&exchange->response, HTTP1_RESPONSE);
+}
+
+void exchange_done(struct exchange *exchange)
+{
+	http1_done(&exchange->request);
+	http1_done(&exchange->response);
+	target_done(&exchange->target);
+}
+
+static void tell_over(struct exchange *exchange, const char *problem)
+{
+	struct exchange_record *record = &exchange->record;
+
+	record->method = exchange->method;
+	record->path = exchange->target.form_count ? exchange->target.forms[0] : "";
+	record->problem = problem;
+	record->bytes_out = exchange->request.body_bytes;
+	record->bytes_in = exchange->response.body_bytes;
+	if (exchange->hooks.over)
+		exchange->hooks.over(exchange->hooks.context, record);
+	target_done(&exchange->target);
+	*record = (struct exchange_record){ 0 };
+}
+
+static enum exchange_state end(struct exchange *exchange, const char *problem)
+{
+	if (exchange->phase == PHASE_OVER)
+		return EXCHANGE_ENDED;
+	if (exchange->phase != PHASE_IDLE || problem)
+		tell_over(exchange, problem);
+	exchange->phase = PHASE_OVER;
+	return EXCHANGE_ENDED;
+}
+
+/* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
+static void put_refusal(unsigned status, const char *reason, const char *rule, const char *hint, struct buf *out)
+{
+	cleanup_buf struct buf body;
+	struct json json;
+
+	buf_init(&body, EXCHANGE_REFUSAL_MAX);
+	json_init(&json, &body);
+	json_object_begin(&json, NULL);
+	json_string(&json, "error", "refused by atoll");
+	json_string(&json, "reason", reason);
+	if (rule)
+		json_string(&json, "rule", rule);
+	if (hint && *hint)
+		json_string(&json, "hint", hint);
+	json_object_end(&json);
+	buf_put_char(&body, '\n');
+	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+			"Cache-Control: no-store\r\nConnection: close\r\n\r\n", status,
+		   status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request", body.size);
+	buf_put(out, body.bytes, body.size);
+}
+
+static enum exchange_state refuse(struct exchange *exchange, unsigned status, const char *problem,
+				  struct buf *to_client)
+{
+	exchange->record.status = status;
+	put_refusal(status, problem, NULL, NULL, to_client);
+	return end(exchange, problem);
+}
+
+static enum exchange_state deny(struct exchange *exchange, struct buf *to_client)
+{
+	const struct decision *decision = &exchange->record.decision;
+
+	exchange->record.status = 403;
+	put_refusal(403, decision->reason, decision->rule.id, decision->hint, to_client);
+	return end(exchange, NULL);
+}
+
+/* A request has come whole up to its body: judged, and sent on with the target that was judged. */
+static enum exchange_state begin_request(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
+{
+	struct http1_head *head = &exchange->request.head;
+	const char *problem = NULL;
+	char *owned = NULL;
+	int r;
+
+	memcpy(exchange->method, head->method, sizeof exchange->method);
+	exchange->phase = PHASE_ASKED;
+	exchange->request_is_over = false;
+	if (!target_host_is(http1_find(head, "host"), &exchange->server))
+		return refuse(exchange, 400, "the host that it names is not the one that it is sent to", to_client);
+	r = target_parse(head->method, head->target, &exchange->server, &exchange->target, &problem);
+	if (r < 0)
+		return refuse(exchange, 400, problem ? problem : "there is no memory", to_client);
+	exchange->record.decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server);
+	if (exchange->record.decision.verdict != VERDICT_ALLOW)
+		return deny(exchange, to_client);
+	head->target = exchange->target.origin;
+	if (exchange->hooks.outgoing &&
+	    !exchange->hooks.outgoing(exchange->hooks.context, head, &exchange->target, &owned, &problem)) {
+		inject_free(owned);
+		return refuse(exchange, 502, problem, to_client);
+	}
+	http1_expect(&exchange->response, head);
+	exchange->is_closing = exchange->is_closing || head->closes;
+	http1_put_head(head, to_server);
+	/* A target with a credential in it lives no longer than this. */
+	if (owned)
+		head->target = "";
+	inject_free(owned);
+	return EXCHANGE_OPEN;
+}
+
+/* Both halves are over: the next request may come. */
+static enum exchange_state next(struct exchange *exchange)
+{
+	bool is_closing = exchange->is_closing;
+
+	tell_over(exchange, NULL);
+	exchange->method[0] = 0;
+	exchange->phase = PHASE_IDLE;
+	http1_next(&exchange->request);
+	http1_next(&exchange->response);
+	return is_closing ? end(exchange, NULL) : EXCHANGE_OPEN;
+}
+
+enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_t *bytes, size_t size, size_t *ret_used,
+					 struct buf *to_server, struct buf *to_client)
+{
+	*ret_used = 0;
+	while (exchange->phase != PHASE_OVER) {
+		size_t used;
+		enum http1_result result =
+			http1_feed(&exchange->request, bytes + *ret_used, size - *ret_used, to_server, &used);
+
+		*ret_used += used;
+		if (result == HTTP1_BAD)
+			return exchange->phase == PHASE_IDLE
+				       ? refuse(exchange, 400, exchange->request.problem, to_client)
+				       : end(exchange, exchange->request.problem);
+		if (result == HTTP1_END)
+			exchange->request_is_over = true;
+		if (result == HTTP1_MORE || result == HTTP1_END)
+			return EXCHANGE_OPEN;
+		if (begin_request(exchange, to_server, to_client) == EXCHANGE_ENDED)
+			break;
+	}
+	return EXCHANGE_ENDED;
+}
+
+/* The head of an answer: interim ones (1xx) pass and are forgotten. */
+static enum exchange_state begin_response(struct exchange *exchange, struct buf *to_client)
+{
+	struct http1_head *head = &exchange->response.head;
+
+	if (exchange->phase != PHASE_ASKED)
+		return end(exchange, "the server answers what nobody asked");
+	if (head->status < 200 && head->status != 101) {
+		http1_put_head(head, to_client);
+		return EXCHANGE_OPEN;
+	}
+	exchange->record.status = head->status;
+	if (exchange->hooks.incoming)
+		exchange->hooks.incoming(exchange->hooks.context, head);
+	http1_put_head(head, to_client);
+	exchange->phase = head->status == 101 ? PHASE_RAW : PHASE_ANSWERED;
+	exchange->is_closing = exchange->is_closing || head->closes;
+	if (head->status == 101)
+		http1_pass_raw(&exchange->request);
+	return EXCHANGE_OPEN;
+}
+
+static enum exchange_state end_response(struct exchange *exchange)
+{
+	size_t used;
+
+	if (exchange->phase != PHASE_ANSWERED) {
+		http1_next(&exchange->response);   /* 1xx */
+		http1_expect(&exchange->response, &exchange->request.head);
+		return EXCHANGE_OPEN;
+	}
+	/* A request without a body may not have been asked for its end yet. */
+	if (!exchange->request_is_over)
+		exchange->request_is_over = http1_feed(&exchange->request, NULL, 0, NULL, &used) == HTTP1_END;
+	/* Answered before all of the request was there (413, a refusal): what still comes is no request. */
+	return exchange->request_is_over ? next(exchange) : end(exchange, NULL);
+}
+
+enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_t *bytes, size_t size,
+					 struct buf *to_client)
+{
+	enum exchange_state state = EXCHANGE_OPEN;
+	size_t done = 0;
+
+	while (state == EXCHANGE_OPEN && exchange->phase != PHASE_OVER) {
+		size_t used;
+		enum http1_result result = http1_feed(&exchange->response, bytes + done, size - done, to_client, &used);
+
+		done += used;
+		if (result == HTTP1_MORE)
+			return EXCHANGE_OPEN;
+		if (result == HTTP1_BAD)
+			state = exchange->phase == PHASE_ASKED
+					? refuse(exchange, 502, exchange->response.problem, to_client)
+					: end(exchange, exchange->response.problem);
+		else
+			state = result == HTTP1_HEAD ? begin_response(exchange, to_client) : end_response(exchange);
+	}
+	return EXCHANGE_ENDED;
+}
+
+enum exchange_state exchange_client_ended(struct exchange *exchange)
+{
+	if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_RAW)
+		return end(exchange, NULL);
+	/* Half closed behind its request: the answer still comes. */
+	exchange->is_closing = true;
+	return exchange->request_is_over || http1_finish(&exchange->request, NULL) == HTTP1_END
+		? EXCHANGE_OPEN : end(exchange, "the request ends in the middle");
+}
+
+enum exchange_state exchange_server_ended(struct exchange *exchange, struct buf *to_client)
+{
+	bool has_begun = !http1_is_idle(&exchange->response);
+
+	if (exchange->phase == PHASE_ASKED)
+		return refuse(exchange, 502, "the server closed the connection without an answer", to_client);
+	if (has_begun && exchange->phase == PHASE_ANSWERED &&
+	    http1_finish(&exchange->response, to_client) != HTTP1_END)
+		return end(exchange, "the answer ends in the middle");
+	return end(exchange, NULL);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One intercepted HTTP/1.1 connection: requests from the sandbox and responses from the server, paired, one
+ * at a time (a request that is pipelined waits, so that no answer is ever taken for another's), each request
+ * judged by itself before a byte of it goes out. Pure: bytes in, bytes out; sockets, TLS and clocks are the
+ * caller's. Runs in atoll-egress.
+ */
+
+#include "egress/http1.h"
+#include "egress/target.h"
+
+enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
+
+/* What was seen of one request, when it is over. */
+struct exchange_record {
+	const char *method, *path;           /* path: its first form; borrowed; "" when the request was malformed */
+	unsigned status;                     /* 0: no answer came */
+	uint64_t bytes_out, bytes_in;        /* of the bodies */
+	struct decision decision;
+	const char *problem;                 /* why the connection ends with it; NULL */
+};
+
+struct exchange_hooks {
+	/*
+	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
+	 * *ret_owned is given to inject_free() when the head is out. False ends the connection instead; *ret_problem
+	 * (static) says why.
+	 */
+	bool (*outgoing)(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
+			 const char **ret_problem);
+	/* The head of a final answer is about to go in. */
+	void (*incoming)(void *context, struct http1_head *head);
+	void (*over)(void *context, const struct exchange_record *record);
+	void *context;
+};
+
+struct exchange {
+	struct http1 request, response;
+	struct target_server server;         /* host borrowed */
+	const struct policy *policy;         /* borrowed */
+	struct exchange_hooks hooks;
+	struct target target;
+	struct exchange_record record;
+	char method[HTTP1_METHOD_SIZE];
+	int phase;
+	bool request_is_over, is_closing;
+};
+
+enum exchange_state {
+	EXCHANGE_OPEN,
+	/* Nothing more will be sent to the client or the server: flush what is there, then close both. */
+	EXCHANGE_ENDED,
+};
+
+void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
+		   const struct exchange_hooks *hooks);
+void exchange_done(struct exchange *exchange);
+
+/*
+ * Bytes from the sandbox. Those that may not be looked at yet (an earlier request waits for its answer) stay
+ * unused: give them again after the next exchange_from_server(). Appends to to_server, and to to_client what
+ * atoll answers itself.
+ */
+enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_t *bytes, size_t size, size_t *ret_used,
+					 struct buf *to_server, struct buf *to_client);
+
+/* Bytes from the server; all are used, or the connection is over. */
+enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_t *bytes, size_t size,
+					 struct buf *to_client);
+
+/* One side has ended its stream. */
+enum exchange_state exchange_client_ended(struct exchange *exchange);
+enum exchange_state exchange_server_ended(struct exchange *exchange, struct buf *to_client);

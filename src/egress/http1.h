@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * HTTP/1.1 messages in one direction of an intercepted connection (RFC 9112): a head that is whole is shown and may be
+ * changed, its body streams through and is framed anew, so that the other side never sees framing that was not
+ * understood here. Strict: what two parsers could read in two ways is refused. Pure, bounded. Runs in atoll-egress.
+ */
+
+#include <http_parser.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum {
+	HTTP1_HEAD_MAX = 64 << 10,
+	HTTP1_FIELDS_MAX = 128,
+	HTTP1_NAME_MAX = 256,
+	HTTP1_TRAILERS_MAX = 8 << 10,
+	HTTP1_METHOD_SIZE = 24,
+};
+
+enum http1_kind { HTTP1_REQUEST, HTTP1_RESPONSE };
+
+enum http1_framing {
+	HTTP1_NO_BODY,
+	HTTP1_LENGTH,
+	HTTP1_CHUNKED,
+	HTTP1_UNTIL_END,     /* responses only: until the connection ends */
+};
+
+/* NUL-terminated; values without leading and trailing blanks. Borrowed from the head unless owned. */
+struct http1_field {
+	const char *name, *value;
+	char *owned;         /* wiped when it goes: it may be a secret */
+};
+
+struct http1_head {
+	enum http1_kind kind;
+	char method[HTTP1_METHOD_SIZE];   /* requests */
+	const char *target;               /* requests; borrowed, and may be pointed elsewhere before http1_put_head() */
+	unsigned status;                  /* responses */
+	const char *reason;               /* responses; borrowed, may be "" */
+	unsigned minor;                   /* HTTP/1.minor: 0 or 1 */
+	struct http1_field fields[HTTP1_FIELDS_MAX];
+	size_t field_count;
+	enum http1_framing framing;
+	uint64_t length;                  /* HTTP1_LENGTH */
+	bool closes;                      /* nothing follows on this connection */
+	bool wants_continue;              /* requests: Expect: 100-continue */
+	bool is_upgrade;                  /* a request for WebSocket, or the answer that grants it */
+};
+
+enum http1_result {
+	HTTP1_MORE,          /* all bytes were used; feed the next */
+	HTTP1_HEAD,          /* a head is whole: look, change it, http1_put_head(), then feed on */
+	HTTP1_END,           /* the message is over: http1_next() */
+	HTTP1_BAD,           /* refused; problem says why. Nothing can follow */
+};
+
+struct http1 {
+	enum http1_kind kind;
+	int state;
+	http_parser parser;
+	char *bytes;                      /* owned: the head as it came */
+	size_t size;
+	struct http1_head head;
+	struct buf trailers;              /* "Name: value\r\n" each, as they come in pieces */
+	int trailer_part;
+	struct buf *out;                  /* borrowed during a feed */
+	bool is_to_head, asked_upgrade;   /* responses: what the request was */
+	uint64_t body_bytes;              /* of this message, without framing */
+	const char *problem;              /* static */
+};
+
+void http1_init(struct http1 *http, enum http1_kind kind);
+void http1_done(struct http1 *http);
+
+/*
+ * The next bytes of the stream; *ret_used of them were used. What the body turns into is appended to out: never more
+ * than was used and a few bytes of framing, so that a caller bounds out by what it feeds. After HTTP1_BAD and HTTP1_END
+ * nothing is used.
+ */
+enum http1_result http1_feed(struct http1 *http, const uint8_t *bytes, size_t size, struct buf *out, size_t *ret_used);
+
+/* The stream has ended. HTTP1_END where that is the end of the message, HTTP1_BAD within one, HTTP1_MORE
+ * between two. */
+enum http1_result http1_finish(struct http1 *http, struct buf *out);
+
+/* Ready for the next message, after HTTP1_END. */
+void http1_next(struct http1 *http);
+
+/* Whether nothing of a message has come yet. */
+bool http1_is_idle(const struct http1 *http);
+
+/* For a response, before its head comes: what it answers. */
+void http1_expect(struct http1 *http, const struct http1_head *request);
+
+/* From now on bytes pass as they are, without an end (after 101). */
+void http1_pass_raw(struct http1 *http);
+
+/* The head as it is to be sent on, with framing and Connection fields of our own making. */
+void http1_put_head(const struct http1_head *head, struct buf *out);
+
+/* The value of the first field of this name (any case), or NULL. */
+const char *http1_find(const struct http1_head *head, const char *name);
+
+/* Removes all fields of this name. */
+void http1_remove(struct http1_head *head, const char *name);
+
+/* Replaces all fields of this name by one; value is copied. -ENOMEM, -E2BIG (too many), -EINVAL (a line break
+ * in it). */
+int http1_set(struct http1_head *head, const char *name, const char *value) MUST_USE;

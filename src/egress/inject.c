@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/inject.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+static const char redacted[] = "[redacted by atoll]";
+
+const char *inject_problem(const struct inject_rule *rule)
+{
+	size_t size = strlen(rule->secret);
+
+	if (!rule->host || strchr(rule->host, '*'))
+		return "a secret goes to one exact host only";
+	if (!rule->port_count)
+		return "a secret needs the port that it goes to";
+	for (size_t i = 0; i < rule->port_count; i++)
+		if (rule->ports[i] == 80)
+			return "a secret does not go over plain HTTP";
+	if (size == 0 || size > INJECT_SECRET_MAX || strlen(rule->name) > INJECT_NAME_MAX || !*rule->name)
+		return "the secret or the name for it is empty or too long";
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)rule->secret[i] < 0x20 || rule->secret[i] == 0x7f)
+			return "the secret has a line break or another control character in it";
+	if (rule->kind == INJECT_BASIC && !strchr(rule->secret, ':'))
+		return "a secret for basic authentication is \"user:password\"";
+	return NULL;
+}
+
+static bool is_for_server(const struct inject_rule *rule, const struct target_server *server)
+{
+	if (!server->is_tls || !str_equal(rule->host, server->host))
+		return false;
+	for (size_t i = 0; i < rule->port_count; i++)
+		if (rule->ports[i] == server->port)
+			return true;
+	return false;
+}
+
+static bool method_matches(const struct inject_rule *rule, const char *method)
+{
+	if (!rule->methods || !rule->methods[0])
+		return true;
+	for (const char *const *m = rule->methods; *m; m++)
+		if (str_equal(*m, method))
+			return true;
+	return false;
+}
+
+/* Every form: the server decides which of them it means. */
+static bool path_matches(const struct inject_rule *rule, const struct target *target)
+{
+	if (!rule->paths || !rule->paths[0])
+		return true;
+	for (size_t i = 0; i < target->form_count; i++) {
+		bool matches = false;
+
+		for (const char *const *p = rule->paths; !matches && *p; p++)
+			matches = glob_match(*p, target->forms[i]);
+		if (!matches)
+			return false;
+	}
+	return true;
+}
+
+static void put_base64(struct buf *out, const char *text)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t size = strlen(text);
+
+	for (size_t i = 0; i < size; i += 3) {
+		uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
+
+		bits |= i + 1 < size ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
+		bits |= i + 2 < size ? (uint8_t)text[i + 2] : 0;
+		buf_put_char(out, digits[bits >> 18]);
+		buf_put_char(out, digits[bits >> 12 & 63]);
+		buf_put_char(out, i + 1 < size ? digits[bits >> 6 & 63] : '=');
+		buf_put_char(out, i + 2 < size ? digits[bits & 63] : '=');
+	}
+}
+
+static void put_escaped(struct buf *out, const char *text)
+{
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool is_unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+				     strchr("-._~", c);
+
+		if (!is_unreserved) {
+			buf_put_char(out, '%');
+			buf_put_char(out, hex[c >> 4]);
+		}
+		buf_put_char(out, is_unreserved ? (char)c : hex[c & 15]);
+	}
+}
+
+/* The one spelling of the secret that goes out. */
+static void put_credential(const struct inject_rule *rule, struct buf *out)
+{
+	static const char *const prefixes[INJECT_KIND_COUNT] = { [INJECT_RAW] = "", [INJECT_BEARER] = "Bearer ",
+								 [INJECT_BASIC] = "Basic ", [INJECT_QUERY] = "" };
+
+	buf_put_text(out, prefixes[rule->kind]);
+	if (rule->kind == INJECT_BASIC)
+		put_base64(out, rule->secret);
+	else if (rule->kind == INJECT_QUERY)
+		put_escaped(out, rule->secret);
+	else
+		buf_put_text(out, rule->secret);
+}
+
+static void wipe(struct buf *buf)
+{
+	if (buf->bytes)
+		explicit_bzero(buf->bytes, buf->capacity);
+	buf_done(buf);
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Whether a piece of a query is a parameter of this name, escaped or not. */
+static bool parameter_is(const char *piece, size_t size, const char *name)
+{
+	size_t i = 0;
+
+	for (; *name && i < size && piece[i] != '='; name++, i++) {
+		unsigned char c = (unsigned char)piece[i];
+
+		if (c == '%' && i + 2 < size && digit_of(piece[i + 1]) >= 0 && digit_of(piece[i + 2]) >= 0) {
+			c = (unsigned char)(digit_of(piece[i + 1]) << 4 | digit_of(piece[i + 2]));
+			i += 2;
+		}
+		if (c != (unsigned char)*name)
+			return false;
+	}
+	return !*name && (i == size || piece[i] == '=');
+}
+
+/* Some servers take ; for & as well: what hides behind one counts too. */
+static bool has_parameter(const char *piece, size_t size, const char *name)
+{
+	const char *end = piece + size;
+
+	for (;;) {
+		const char *stop = memchr(piece, ';', (size_t)(end - piece));
+
+		if (parameter_is(piece, (size_t)((stop ? stop : end) - piece), name))
+			return true;
+		if (!stop)
+			return false;
+		piece = stop + 1;
+	}
+}
+
+static int put_query(const struct inject_rule *rule, struct http1_head *head, char **ret_owned)
+{
+	size_t path = strcspn(head->target, "?");
+	const char *at = head->target + path + (head->target[path] == '?');
+	struct buf out;
+	char joint = '?';
+
+	/* Allocated once, at its full size: growing would leave copies behind. */
+	buf_init(&out, strlen(head->target) + 3 * (strlen(rule->name) + strlen(rule->secret)) + 8);
+	if (buf_reserve(&out, out.max))
+		buf_reset(&out);
+	buf_put(&out, head->target, path);
+	while (*at) {
+		size_t size = strcspn(at, "&");
+
+		if (size && !has_parameter(at, size, rule->name)) {
+			buf_put_char(&out, joint);
+			buf_put(&out, at, size);
+			joint = '&';
+		}
+		at += size + (at[size] == '&');
+	}
+	buf_put_char(&out, joint);
+	put_escaped(&out, rule->name);
+	buf_put_char(&out, '=');
+	put_credential(rule, &out);
+	*ret_owned = buf_error(&out) < 0 ? NULL : str_dup(buf_text(&out));
+	wipe(&out);
+	if (!*ret_owned)
+		return -ENOMEM;
+	head->target = *ret_owned;
+	return INJECT_DONE;
+}
+
+static size_t credential_max(const struct inject_rule *rule)
+{
+	return 3 * strlen(rule->secret) + 16;
+}
+
+int inject_request(const struct inject_rule *rule, const struct target_server *server, const struct target *target,
+		   struct http1_head *head, char **ret_owned)
+{
+	struct buf value;
+	int r;
+
+	*ret_owned = NULL;
+	if (inject_problem(rule) || !is_for_server(rule, server) || !method_matches(rule, head->method) ||
+	    !path_matches(rule, target))
+		return INJECT_NOT_HERE;
+	if (rule->kind == INJECT_QUERY)
+		return str_equal(head->target, "*") ? INJECT_NOT_HERE : put_query(rule, head, ret_owned);
+	buf_init(&value, credential_max(rule));
+	if (buf_reserve(&value, credential_max(rule)))
+		buf_reset(&value);
+	put_credential(rule, &value);
+	r = buf_error(&value);
+	if (r == 0)
+		r = http1_set(head, rule->name, buf_text(&value));
+	wipe(&value);
+	return r < 0 ? r : INJECT_DONE;
+}
+
+void inject_free(char *owned)
+{
+	if (owned)
+		explicit_bzero(owned, strlen(owned));
+	free(owned);
+}
+
+/* Whether text has the secret as it is or as some encoding of it would show it. */
+static bool shows(const struct inject_rule *rule, const char *text, struct buf *scratch)
+{
+	static void (*const spellings[])(struct buf *out, const char *text) = { put_escaped, put_base64 };
+
+	if (strstr(text, rule->secret))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
+		buf_reset(scratch);
+		spellings[i](scratch, rule->secret);
+		if (buf_error(scratch) < 0 || strcasestr(text, buf_text(scratch)))
+			return true;
+	}
+	return false;
+}
+
+int inject_redact(const struct inject_rule *rule, struct http1_head *head)
+{
+	struct buf scratch;
+	int count = 0, r = 0;
+
+	buf_init(&scratch, credential_max(rule));
+	if (!buf_reserve(&scratch, credential_max(rule)))
+		return -ENOMEM;
+	if (shows(rule, head->reason, &scratch)) {
+		head->reason = "";
+		count++;
+	}
+	for (size_t i = 0; r == 0 && i < head->field_count; i++) {
+		if (!shows(rule, head->fields[i].value, &scratch) && !shows(rule, head->fields[i].name, &scratch))
+			continue;
+		head->fields[i].value = redacted;
+		count++;
+	}
+	wipe(&scratch);
+	return r < 0 ? r : count;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "egress/exchange.h"
+#include "egress/inject.h"
+
+/* One connection with both its ends in memory, to a server of which POST /v1 is allowed and gets a credential. */
+struct wire {
+	struct exchange exchange;
+	struct buf to_server, to_client, waiting;
+	enum exchange_state state;
+	struct exchange_record last;
+	char last_path[64], last_problem[128];
+	size_t records;
+	struct inject_rule rule;
+};
+
+static const struct target_server server = { "api.example.org", 443, true };
+static const uint16_t ports[] = { 443 };
+static const char *const paths[] = { "/v1/**", NULL };
+static const struct http_rule http_rule = { .paths = paths, .origin = { "network.allow[0].http[0]" } };
+static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "api.example.org", .ports = ports,
+					  .port_count = 1, .http = &http_rule, .http_count = 1,
+					  .origin = { "network.allow[0]" } };
+static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
+				      .network_exact_count = 1 };
+static const char secret[] = "sk-real-0123456789";
+
+static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
+			const char **ret_problem)
+{
+	struct wire *wire = context;
+
+	return inject_request(&wire->rule, &server, target, head, ret_owned) >= 0;
+}
+
+static void on_incoming(void *context, struct http1_head *head)
+{
+	struct wire *wire = context;
+
+	assert_true(inject_redact(&wire->rule, head) >= 0);
+}
+
+static void on_over(void *context, const struct exchange_record *record)
+{
+	struct wire *wire = context;
+
+	wire->last = *record;
+	assert_int_equal(str_copy(wire->last_path, sizeof wire->last_path, record->path), 0);
+	assert_int_equal(str_copy(wire->last_problem, sizeof wire->last_problem,
+				  record->problem ? record->problem : ""),
+			 0);
+	wire->records++;
+}
+
+static void wire_init(struct wire *wire)
+{
+	*wire = (struct wire){ .rule = { .kind = INJECT_RAW,
+					 .name = "x-api-key",
+					 .host = "api.example.org",
+					 .ports = ports,
+					 .port_count = 1,
+					 .secret = secret } };
+	exchange_init(&wire->exchange, &server, &policy,
+		      &(struct exchange_hooks){ on_outgoing, on_incoming, on_over, wire });
+	buf_init(&wire->to_server, 1 << 20);
+	buf_init(&wire->to_client, 1 << 20);
+	buf_init(&wire->waiting, 1 << 20);
+}
+
+static void wire_done(struct wire *wire)
+{
+	exchange_done(&wire->exchange);
+	buf_done(&wire->to_server);
+	buf_done(&wire->to_client);
+	buf_done(&wire->waiting);
+}
+#define cleanup_wire __attribute__((cleanup(wire_done)))
+
+static void push(struct wire *wire)
+{
+	size_t used;
+
+	wire->state = exchange_from_client(&wire->exchange, wire->waiting.bytes, wire->waiting.size, &used,
+					   &wire->to_server, &wire->to_client);
+	buf_consume(&wire->waiting, used);
+}
+
+static void ask(struct wire *wire, const char *text)
+{
+	buf_put_text(&wire->waiting, text);
+	push(wire);
+}
+
+static void answer(struct wire *wire, const char *text)
+{
+	wire->state = exchange_from_server(&wire->exchange, (const uint8_t *)text, strlen(text), &wire->to_client);
+	if (wire->state == EXCHANGE_OPEN)
+		push(wire);
+}
+
+/* What went out since the last look. */
+static void assert_sent(struct buf *buf, const char *text)
+{
+	assert_string_equal(buf_text(buf), text);
+	buf_reset(buf);
+}
+
+static void assert_refusal(struct wire *wire, const char *status, const char *text)
+{
+	assert_int_equal(wire->state, EXCHANGE_ENDED);
+	assert_true(str_has_prefix(buf_text(&wire->to_client), status));
+	if (!strstr(buf_text(&wire->to_client), text))
+		fail_msg("\"%s\" is not in %s", text, buf_text(&wire->to_client));
+	assert_non_null(strstr(buf_text(&wire->to_client), "Connection: close"));
+	assert_sent(&wire->to_server, "");
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: api.example.org\r\n\r\n"
+#define GET_OUT(path) "GET " path " HTTP/1.1\r\nHost: api.example.org\r\nx-api-key: sk-real-0123456789\r\n\r\n"
+#define OK "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+static void test_one_after_the_other(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	for (size_t i = 1; i < 4; i++) {
+		ask(&wire, GET("/v1/x"));
+		assert_sent(&wire.to_server, GET_OUT("/v1/x"));
+		answer(&wire, OK);
+		assert_sent(&wire.to_client, OK);
+		assert_int_equal(wire.records, i);
+		assert_int_equal(wire.last.status, 200);
+		assert_int_equal(wire.last.bytes_in, 2);
+		assert_string_equal(wire.last_path, "/v1/x");
+	}
+	assert_int_equal(wire.state, EXCHANGE_OPEN);
+}
+
+/* Each request of a connection is judged by itself. */
+static void test_the_second_is_refused(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, OK);
+	buf_reset(&wire.to_client);
+	buf_reset(&wire.to_server);
+	ask(&wire, GET("/v2/x"));
+	assert_refusal(&wire, "HTTP/1.1 403 ", "no rule allows");
+	assert_int_equal(wire.last.status, 403);
+	assert_int_equal(wire.last.decision.verdict, VERDICT_DENY);
+	ask(&wire, GET("/v1/x"));
+	assert_sent(&wire.to_server, "");
+}
+
+static void test_pipelined_requests_wait(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, GET("/v1/a") GET("/v1/b") GET("/v2/c"));
+	assert_sent(&wire.to_server, GET_OUT("/v1/a"));
+	answer(&wire, OK);
+	assert_sent(&wire.to_server, GET_OUT("/v1/b"));
+	assert_sent(&wire.to_client, OK);
+	answer(&wire, "HTTP/1.1 204 \r\n\r\n");
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_non_null(strstr(buf_text(&wire.to_client), "403 Forbidden"));
+	assert_int_equal(wire.records, 3);
+}
+
+static void test_a_request_in_a_body_is_none(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 27\r\n\r\nGET /v2 "
+		   "HTTP/1.1\r\nHost: a\r\n");
+	assert_non_null(strstr(buf_text(&wire.to_server), "\r\n\r\nGET /v2"));
+	answer(&wire, OK);
+	assert_int_equal(wire.records, 1);
+	assert_int_equal(wire.last.bytes_out, 27);
+}
+
+static void test_other_hosts_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		"GET /v1/x HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"GET /v1/x HTTP/1.1\r\nHost: api.example.org:80\r\n\r\n",
+		"GET https://evil.example/v1/x HTTP/1.1\r\nHost: api.example.org\r\n\r\n",
+		"GET http://api.example.org/v1/x HTTP/1.1\r\nHost: api.example.org\r\n\r\n",
+		"GET https://api.example.org/v1/x HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"GET /v1/x HTTP/1.1\r\nHost: api.example.org\r\nHost: evil.example\r\n\r\n",
+		"GET /v1/x HTTP/1.1\r\nHost:\r\n\r\n",
+		"GET /v1/x HTTP/1.1\r\n\r\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_wire struct wire wire;
+
+		wire_init(&wire);
+		ask(&wire, bad[i]);
+		assert_refusal(&wire, "HTTP/1.1 400 ", "refused by atoll");
+		assert_int_equal(wire.records, 1);
+		assert_true(*wire.last_problem);
+	}
+}
+
+static void test_absolute_form_becomes_a_path(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "GET https://API.example.org/v1/x?y HTTP/1.1\r\nHost: api.example.org\r\n\r\n");
+	assert_sent(&wire.to_server, GET_OUT("/v1/x?y"));
+}
+
+static void test_continue(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+	assert_non_null(strstr(buf_text(&wire.to_server), "Expect: 100-continue\r\n"));
+	buf_reset(&wire.to_server);
+	answer(&wire, "HTTP/1.1 100 Continue\r\n\r\n");
+	assert_sent(&wire.to_client, "HTTP/1.1 100 Continue\r\n\r\n");
+	ask(&wire, "body");
+	assert_sent(&wire.to_server, "body");
+	answer(&wire, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" OK);
+	assert_non_null(strstr(buf_text(&wire.to_client), "103 Early Hints"));
+	assert_true(str_has_suffix(buf_text(&wire.to_client), OK));
+	assert_int_equal(wire.records, 1);
+	ask(&wire, GET("/v1/next"));
+	assert_sent(&wire.to_server, GET_OUT("/v1/next"));
+}
+
+static void test_streams_without_delay(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, GET("/v1/events"));
+	answer(&wire, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n");
+	buf_reset(&wire.to_client);
+	answer(&wire, "7\r\ndata: ");
+	assert_sent(&wire.to_client, "6\r\ndata: \r\n");
+	answer(&wire, "1");
+	assert_sent(&wire.to_client, "1\r\n1\r\n");
+	answer(&wire, "\r\n0\r\n\r\n");
+	assert_sent(&wire.to_client, "0\r\n\r\n");
+	assert_int_equal(wire.last.bytes_in, 7);
+}
+
+static void test_answered_before_the_request_ends(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 100\r\n\r\nGET /v2 HTTP/1.1");
+	answer(&wire, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_int_equal(wire.last.status, 413);
+}
+
+static void test_websocket(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "GET /v1/ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: keep-alive, "
+		   "Upgrade\r\nUpgrade: WebSocket\r\n"
+		   "Sec-WebSocket-Key: x\r\n\r\n\x81\x01");
+	assert_true(str_has_suffix(buf_text(&wire.to_server), "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
+	buf_reset(&wire.to_server);
+	answer(&wire, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+		      "Sec-WebSocket-Accept: y\r\n\r\n\x81\x02hi");
+	assert_true(str_has_suffix(buf_text(&wire.to_client), "\r\n\r\n\x81\x02hi"));
+	assert_sent(&wire.to_server, "\x81\x01");
+	ask(&wire, "GET /v2/not-http HTTP/1.1\r\n\r\n");
+	assert_sent(&wire.to_server, "GET /v2/not-http HTTP/1.1\r\n\r\n");
+	assert_int_equal(wire.state, EXCHANGE_OPEN);
+	assert_int_equal(exchange_client_ended(&wire.exchange), EXCHANGE_ENDED);
+	assert_int_equal(wire.last.status, 101);
+}
+
+/* While a switch is asked for nothing is taken for a request, and nothing for the other protocol either. */
+static void test_websocket_that_is_not_granted(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "GET /v1/ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\nUpgrade: "
+		   "websocket\r\n\r\n" GET("/v2/x"));
+	buf_reset(&wire.to_server);
+	answer(&wire, OK);
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_non_null(strstr(buf_text(&wire.to_client), "403 Forbidden"));
+	assert_sent(&wire.to_server, "");
+}
+
+static void test_answers_that_nobody_asked_for(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	answer(&wire, OK);
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_sent(&wire.to_client, "");
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, OK OK);
+	assert_sent(&wire.to_client, OK);
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+}
+
+static void test_malformed_answers(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	buf_reset(&wire.to_server);
+	answer(&wire, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n");
+	assert_refusal(&wire, "HTTP/1.1 502 ", "refused by atoll");
+}
+
+static void test_ends(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	assert_int_equal(exchange_client_ended(&wire.exchange), EXCHANGE_ENDED);
+	assert_int_equal(wire.records, 0);
+	wire_done(&wire);
+	/* Half closed: the answer comes all the same. */
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	assert_int_equal(exchange_client_ended(&wire.exchange), EXCHANGE_OPEN);
+	answer(&wire, OK);
+	assert_sent(&wire.to_client, OK);
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	assert_int_equal(exchange_server_ended(&wire.exchange, &wire.to_client), EXCHANGE_ENDED);
+	assert_non_null(strstr(buf_text(&wire.to_client), "502 Bad Gateway"));
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, "HTTP/1.0 200 OK\r\n\r\nall");
+	assert_int_equal(exchange_server_ended(&wire.exchange, &wire.to_client), EXCHANGE_ENDED);
+	assert_string_equal(wire.last_problem, "");
+	assert_int_equal(wire.last.bytes_in, 3);
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 9\r\n\r\nx");
+	assert_int_equal(exchange_client_ended(&wire.exchange), EXCHANGE_ENDED);
+	assert_string_equal(wire.last_problem, "the request ends in the middle");
+}
+
+/* A placeholder goes, however it is spelt; an answer that repeats the credential is cleaned. */
+static void test_the_credential(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "GET /v1/x HTTP/1.1\r\nX_API_KEY: a\r\nHost: api.example.org\r\nX-Api-Key: placeholder\r\n\r\n");
+	assert_sent(&wire.to_server, GET_OUT("/v1/x"));
+	answer(&wire, "HTTP/1.1 302 sk-real-0123456789\r\nLocation: https://evil.example/?k=sk-real-0123456789\r\n"
+		      "Content-Length: 0\r\n\r\n");
+	assert_null(strstr(buf_text(&wire.to_client), secret));
+	assert_non_null(strstr(buf_text(&wire.to_client), "Location: [redacted by atoll]\r\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_after_the_other), cmocka_unit_test(test_the_second_is_refused),
+		cmocka_unit_test(test_pipelined_requests_wait), cmocka_unit_test(test_a_request_in_a_body_is_none),
+		cmocka_unit_test(test_other_hosts_are_refused), cmocka_unit_test(test_absolute_form_becomes_a_path),
+		cmocka_unit_test(test_continue), cmocka_unit_test(test_streams_without_delay),
+		cmocka_unit_test(test_answered_before_the_request_ends), cmocka_unit_test(test_websocket),
+		cmocka_unit_test(test_websocket_that_is_not_granted),
+		cmocka_unit_test(test_answers_that_nobody_asked_for), cmocka_unit_test(test_malformed_answers),
+		cmocka_unit_test(test_ends), cmocka_unit_test(test_the_credential),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
