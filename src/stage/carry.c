@@ -211,6 +211,18 @@ static int make(const struct spot *spot, const struct journal_op *op)
 			    op->action == JOURNAL_REPLACE ? FLAG_EXCHANGE : FLAG_NOREPLACE);
 }
 
+/*
+ * The directory of the entry cannot be opened (spot->parent_fd says why). After a crash it may be this transaction that
+ * has taken it away, once the entry was in its slot: then that is done, and undo must know it.
+ */
+static int taken_with_parent(const struct spot *spot, const struct journal_op *op)
+{
+	if (op->action != JOURNAL_REMOVE || is_made(spot, op) <= 0)
+		return spot->parent_fd;
+	/* Something else in the slot is the host's, and there is no place where it could go back to. */
+	return check_taken(spot, op) < 0 ? -EIO : 0;
+}
+
 int transaction_carry(struct transaction *transaction, struct journal_op *op)
 {
 	struct spot spot = { .area_fd = transaction_area_of(transaction, op) };
@@ -225,7 +237,7 @@ int transaction_carry(struct transaction *transaction, struct journal_op *op)
 	if (spot.parent_fd == -ENOMEM || spot.parent_fd == -EMFILE || spot.parent_fd == -ENFILE)
 		return spot.parent_fd;
 	if (spot.parent_fd < 0)
-		return end_op(op, spot.parent_fd);
+		return end_op(op, taken_with_parent(&spot, op));
 	r = is_made(&spot, op);
 	if (r == 0)
 		r = make(&spot, op);
