@@ -34,6 +34,7 @@ const char *const stage_reason_names[STAGE_REASON_COUNT] = {
 	[STAGE_FIFO] = "fifo",                [STAGE_SOCKET] = "socket",
 	[STAGE_DEVICE] = "device",            [STAGE_FORGED] = "forged",
 	[STAGE_MASKED] = "masked",            [STAGE_MOUNT] = "mount",
+	[STAGE_RESERVED] = "reserved",
 	[STAGE_TOO_DEEP] = "too-deep",        [STAGE_UNREADABLE] = "unreadable",
 	[STAGE_RACED] = "raced",
 };
@@ -51,6 +52,7 @@ const char *const stage_reason_texts[STAGE_REASON_COUNT] = {
 	[STAGE_FORGED] = "it carries forged attributes of the overlay",
 	[STAGE_MASKED] = "the policy masks this name",
 	[STAGE_MOUNT] = "another file system is mounted there",
+	[STAGE_RESERVED] = "apply uses names like this one",
 	[STAGE_TOO_DEEP] = "it lies too deep",
 	[STAGE_UNREADABLE] = "it cannot be read",
 	[STAGE_RACED] = "it changed while it was read",
@@ -362,7 +364,11 @@ static int judge_entry(struct judge *judge, const struct stage_entry *entry)
 		r = judge_masked(judge, entry);
 		return r < 0 ? r : STAGE_WALK_SKIP;
 	}
-	if (staged)
+	/* The name of the next apply's own directory can be guessed: the session's name is known inside. */
+	if (!strchr(entry->path, '/') && str_has_prefix(entry->path, STAGE_RESERVED_PREFIX) &&
+	    (staged || (entry->kind == STAGE_ENTRY_WHITEOUT && entry->host_exists)))
+		reason = STAGE_RESERVED;
+	else if (staged)
 		reason = entry->marks.is_forged ? STAGE_FORGED : reason_of_type(entry->staged.st_mode);
 	if (reason) {
 		r = refuse(judge, entry, reason);

@@ -46,6 +46,7 @@ enum stage_reason {
 	STAGE_FORGED,         /* attributes that only the overlay itself may set */
 	STAGE_MASKED,         /* a name that the policy masks */
 	STAGE_MOUNT,          /* another file system is mounted there on the host */
+	STAGE_RESERVED,       /* a name in the root that apply itself uses: STAGE_RESERVED_PREFIX */
 	STAGE_TOO_DEEP,
 	STAGE_UNREADABLE,     /* the caller may not read it, on either side */
 	STAGE_RACED,          /* it changed while it was read */

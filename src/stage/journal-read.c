@@ -90,7 +90,7 @@ static int read_area(struct journal *journal, struct frame *frame)
 		return -EBADMSG;
 	area = &journal->areas[tree];
 	/* A directory of ours in the tree has a name of ours: recovery removes it. */
-	if (area->is_used || (*name && (!str_has_prefix(name, ".atoll-") || strchr(name, '/'))) ||
+	if (area->is_used || (*name && (!str_has_prefix(name, STAGE_RESERVED_PREFIX) || strchr(name, '/'))) ||
 	    str_copy(area->name, sizeof area->name, name) < 0)
 		return -EBADMSG;
 	area->root = root;

@@ -30,6 +30,8 @@ enum {
 #define STAGE_DIRECTORY_LAYERS "layers"
 #define STAGE_DIRECTORY_SNAPSHOTS "snapshots"
 #define STAGE_DIRECTORY_APPLIES "applies"
+/* Where the layers lie on another file system, apply prepares its files in a directory of such a name in the tree. */
+#define STAGE_RESERVED_PREFIX ".atoll-"
 
 /* One staged tree: a directory of the host, and whose it is. */
 struct stage_tree {

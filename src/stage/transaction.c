@@ -192,7 +192,8 @@ static int choose_areas(struct transaction *transaction, const bool uses[STAGE_T
 		area->is_used = true;
 		identity_of_fd(tree_fd, &area->root);
 		if (!is_same_mount(transaction->slots_fd, tree_fd) &&
-		    str_format(area->name, sizeof area->name, ".atoll-%s-%u", journal->session, journal->number) < 0)
+		    str_format(area->name, sizeof area->name, STAGE_RESERVED_PREFIX "%s-%u",
+			       journal->session, journal->number) < 0)
 			return err_set(err, ERR_INTERNAL, ENAMETOOLONG, "apply", "the name of an area is too long");
 	}
 	return 0;
