@@ -44,20 +44,24 @@ static int remember(struct freeze *freeze, pid_t pid)
 	return 0;
 }
 
-/* 1: it stands still; 0: not yet. Sends the signal to one that was not stopped before. */
+/*
+ * 1: it stands still; 0: not yet. The signal is sent at every look, for somebody who was not stopped yet may have sent
+ * SIGCONT after the first.
+ */
 static int stop_one(struct freeze *freeze, const struct proc_list *list, const struct proc_stat *stat)
 {
 	int r = proc_is_still(list->proc_fd, stat);
 
-	if (r != 0 || is_among(freeze, stat->pid))
+	if (r != 0)
 		return r == -ESRCH || r == -ENOENT ? 1 : r;
-	r = remember(freeze, stat->pid);
+	if (!is_among(freeze, stat->pid))
+		r = remember(freeze, stat->pid);
 	if (r == 0)
 		r = proc_signal(list->proc_fd, stat->pid, SIGSTOP);
 	return r == -ESRCH || r == -ENOENT ? 1 : r;
 }
 
-/* One look at everybody. 1: all stand still. */
+/* One look at everybody. 1: all stood still then, and nobody is left who could wake them. */
 static int stop_all(struct box *box)
 {
 	struct proc_list list;

@@ -207,3 +207,68 @@ def test_vfork_in_flight_does_not_hinder(sandbox):
         kind, rest = freeze(client)
         assert kind == control.DONE, rest
         assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+
+
+WAKERS = r"""
+import os, signal, time
+for _ in range(6):
+    if os.fork() == 0:
+        while True:
+            try:
+                os.kill(-1, signal.SIGCONT)
+            except OSError:
+                pass
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_processes_that_wake_each_other_are_stopped(sandbox):
+    """SIGCONT to everybody, without pause, from several: none of them outlives the freeze for long."""
+    sandbox.write(sandbox.project / "wakers.py", WAKERS)
+    child, session = running(sandbox, "exec python3 wakers.py")
+    for _ in range(3):
+        with Control(sandbox, session) as client:
+            kind, rest = freeze(client)
+            assert kind == control.DONE, rest
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+    assert child.poll() is None
+
+
+CONNECT = r"""
+import os, socket, threading, time
+server = socket.socket(socket.AF_UNIX)
+server.bind("/tmp/full")
+server.listen(0)
+def connect():
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("/tmp/full")
+        client.recv(1)
+for _ in range(4):
+    threading.Thread(target=connect).start()
+time.sleep(0.3)
+print("ready", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.05)
+for _ in range(4):
+    server.accept()[0].sendall(b"x")
+open("all", "w").close()
+time.sleep(1000)
+"""
+
+
+@pytest.mark.only("root")
+def test_connects_that_wait_are_made_again(sandbox):
+    """
+    A caller whose connect waits for our answer can be killed, but not frozen: the call goes back and is made anew.
+    (Where there is no freezer, as for this user, such a snapshot is refused.)
+    """
+    sandbox.write(sandbox.project / "connect.py", CONNECT)
+    _, session = running(sandbox, "exec python3 connect.py")
+    for _ in range(3):
+        with Control(sandbox, session) as client:
+            kind, rest = freeze(client)
+            assert kind == control.DONE, rest
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+    sandbox.write(sandbox.project / "go")
+    wait_until(lambda: (sandbox.project / "all").exists(), 10, "all connects")
