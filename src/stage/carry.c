@@ -186,6 +186,17 @@ static int verify(const struct spot *spot, struct journal_op *op)
 	return 0;
 }
 
+/*
+ * In a recovery the directory may be gone that an op was done in, by a later op of the same transaction. There is no
+ * way back then, and none is needed unless the slot holds something that the plan did not see: that stays where it
+ * is.
+ */
+static int verify_taken(const struct spot *spot, struct journal_op *op)
+{
+	op->left = (struct identity){ 0 };
+	return op->action == JOURNAL_ADD || check_taken(spot, op) == 0 ? 0 : -EIO;
+}
+
 /* Whether the rename has been made: 1, 0; the slot tells. -errno. */
 static int is_made(const struct spot *spot, const struct journal_op *op)
 {
@@ -211,18 +222,6 @@ static int make(const struct spot *spot, const struct journal_op *op)
 			    op->action == JOURNAL_REPLACE ? FLAG_EXCHANGE : FLAG_NOREPLACE);
 }
 
-/*
- * The directory of the entry cannot be opened (spot->parent_fd says why). After a crash it may be this transaction that
- * has taken it away, once the entry was in its slot: then that is done, and undo must know it.
- */
-static int taken_with_parent(const struct spot *spot, const struct journal_op *op)
-{
-	if (op->action != JOURNAL_REMOVE || is_made(spot, op) <= 0)
-		return spot->parent_fd;
-	/* Something else in the slot is the host's, and there is no place where it could go back to. */
-	return check_taken(spot, op) < 0 ? -EIO : 0;
-}
-
 int transaction_carry(struct transaction *transaction, struct journal_op *op)
 {
 	struct spot spot = { .area_fd = transaction_area_of(transaction, op) };
@@ -233,12 +232,12 @@ int transaction_carry(struct transaction *transaction, struct journal_op *op)
 	if (spot.area_fd < 0)
 		return -EBADMSG;
 	transaction_slot_name(op->slot, spot.slot);
+	r = is_made(&spot, op);
 	spot.parent_fd = transaction_parent(transaction, op->tree, op->path, &spot.name);
 	if (spot.parent_fd == -ENOMEM || spot.parent_fd == -EMFILE || spot.parent_fd == -ENFILE)
 		return spot.parent_fd;
 	if (spot.parent_fd < 0)
-		return end_op(op, taken_with_parent(&spot, op));
-	r = is_made(&spot, op);
+		return end_op(op, r == 1 ? verify_taken(&spot, op) : spot.parent_fd);
 	if (r == 0)
 		r = make(&spot, op);
 	if (r >= 0)

@@ -49,7 +49,7 @@ static int restore_root(struct transaction *transaction, size_t tree)
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, stamp_to_timespec(journal->areas[tree].root.mtime) };
 	bool is_touched = false, is_known = true;
 
-	for (size_t i = 0; i < journal->directory_count && journal->is_committed; i++) {
+	for (size_t i = 0; i < journal->directory_count && journal->is_done; i++) {
 		const struct journal_directory *directory = &journal->directories[i];
 
 		if (directory->tree != tree || *directory->path)
@@ -67,7 +67,7 @@ static int remove_far_area(struct transaction *transaction, size_t tree)
 {
 	const struct journal_area *area = &transaction->journal.areas[tree];
 
-	if (!area->is_used || !*area->name || transaction->area_fds[tree] < 0)
+	if (!area->is_used || !*area->name)
 		return 0;
 	/* What a race with the host left in it is the host's, and stays. */
 	if (unlinkat(transaction->place->tree_fds[tree], area->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
@@ -105,8 +105,9 @@ static int remove_area(struct transaction *transaction, size_t tree)
 	const struct journal_area *area = &transaction->journal.areas[tree];
 	int r;
 
-	if (!area->is_used || !*area->name || transaction->area_fds[tree] < 0)
+	if (!area->is_used || !*area->name)
 		return 0;
+	/* Also where a crash came right behind the removal: the time of the root is still to be set. */
 	r = path_remove_tree(transaction->place->tree_fds[tree], area->name);
 	return r < 0 ? r : restore_root(transaction, tree);
 }

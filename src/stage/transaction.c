@@ -325,6 +325,7 @@ int transaction_commit(struct transaction *transaction, struct err *err)
 	r = journal_flush(&transaction->writer);
 	if (r == 0)
 		r = journal_publish(transaction->dir_fd);
+	transaction->journal.is_committed = r == 0;
 	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the journal cannot be written: %s", strerror(-r)) : 0;
 }
 
