@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process is killed at a system call of apply, of undo, and of the recovery itself: after the next recovery the tree
-is all old or all new to the byte, and an undo still gives the old one back.
+"""The process is killed at a system call of apply, of undo, and of the recovery itself: after the next recovery the
+tree is all old or all new to the byte, and an undo still gives the old one back.
 
 A sample by default (the seed is in the failure); ATOLL_FAULT_FULL=1 (make check-fault) takes every system call.
 """
