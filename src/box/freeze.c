@@ -61,7 +61,7 @@ static int stop_one(struct freeze *freeze, const struct proc_list *list, const s
 	return r == -ESRCH || r == -ENOENT ? 1 : r;
 }
 
-/* One look at everybody. 1: all stood still then, and nobody is left who could wake them. */
+/* One look at everybody. 1: each stood still when it was looked at. */
 static int stop_all(struct box *box)
 {
 	struct proc_list list;
@@ -81,6 +81,7 @@ static int stop_all(struct box *box)
 static int stop_by_signals(struct box *box)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + SETTLE_MS * (uint64_t)MS_NS;
+	int quiet = 0;
 
 	box->freeze.by_signals = true;
 	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
@@ -89,7 +90,12 @@ static int stop_by_signals(struct box *box)
 	for (;;) {
 		int r = stop_all(box);
 
-		if (r != 0)
+		/*
+		 * Twice in a row: who was looked at early may have been woken by one that was looked at late. It runs
+		 * until we stop it, so the second look sees it.
+		 */
+		quiet = r == 1 ? quiet + 1 : 0;
+		if (r < 0 || quiet == 2)
 			return r < 0 ? r : 0;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;

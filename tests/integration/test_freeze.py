@@ -171,7 +171,8 @@ def test_clocks_stand_still(sandbox):
 
 
 def test_stopped_process_stays_stopped(sandbox):
-    script = "sleep 1000 & kill -STOP $!; echo $! > stopped; echo ready; exec sleep 1000"
+    script = ("sleep 1000 & kill -STOP $!; until grep -q 'T (stopped)' /proc/$!/status; do sleep 0.01; done; "
+              "echo $! > stopped; echo ready; exec sleep 1000")
     _, session = running(sandbox, script)
     inner = (sandbox.project / "stopped").read_text().strip()
     with Control(sandbox, session) as client:
