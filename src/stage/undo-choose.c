@@ -223,11 +223,14 @@ static int is_as_left(int tree_fd, const struct journal_op *op)
 	if (op->action == JOURNAL_SET && !*op->path)
 		return 1;
 	parent_fd = stage_open_parent(tree_fd, op->path, &name);
-	/* Below a directory that went too: the way is free once that is back. */
-	if (parent_fd == -ENOENT || parent_fd == -ENOTDIR)
+	/*
+	 * Below a directory that went too, or has become a file or a link: the way is free once that is back. A link of
+	 * the host's stops the op itself, which is never led through one.
+	 */
+	if (parent_fd == -ENOENT || parent_fd == -ENOTDIR || parent_fd == -ELOOP)
 		return op->action == JOURNAL_REMOVE;
 	if (parent_fd < 0)
-		return parent_fd == -ELOOP || parent_fd == -EXDEV ? 0 : parent_fd;
+		return parent_fd == -EXDEV ? 0 : parent_fd;
 	r = identity_at(parent_fd, name, &now);
 	if (r < 0)
 		return r;
