@@ -18,6 +18,7 @@
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "policy/protects.h"
 #include "stage/remove.h"
 
 /* More changes than this are "at least": the end of a run must not take seconds. */
@@ -229,6 +230,7 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
 
 struct counter {
 	const struct policy *policy;
+	struct protects *protects;
 	const char *tree;
 };
 
@@ -241,13 +243,10 @@ static int host_path(const struct counter *counter, const char *path, char out[P
 static bool is_flagged(void *context, const char *path)
 {
 	const struct counter *counter = context;
-	struct action action = { .kind = ACTION_FILE_APPLY };
 	char subject[PATH_MAX];
 
-	if (host_path(counter, path, subject) < 0)
-		return true;
-	action.subject = subject;
-	return policy_decide(counter->policy, &action).verdict == VERDICT_ASK;
+	/* What no decision can name is shown first as well. */
+	return host_path(counter, path, subject) < 0 || protects_has(counter->protects, subject);
 }
 
 static bool is_masked(void *context, const char *path)
@@ -259,11 +258,11 @@ static bool is_masked(void *context, const char *path)
 	       policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
 }
 
-static int count_tree(struct staging *staging, int sessions_fd, const struct policy *policy, size_t index)
+static int count_tree(struct staging *staging, int sessions_fd, const struct counter *given, size_t index)
 {
 	const struct stage_tree *tree = &staging->record.trees[index];
 	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
-	struct counter counter = { .policy = policy, .tree = tree->path };
+	struct counter counter = { .policy = given->policy, .protects = given->protects, .tree = tree->path };
 	struct stage_change_options options = {
 		.tree = index,
 		.start_ns = stage_record_start_ns(&staging->record),
@@ -281,14 +280,16 @@ static int count_tree(struct staging *staging, int sessions_fd, const struct pol
 
 static int count_changes(struct staging *staging, const char *state_dir, const struct policy *policy)
 {
+	struct counter counter = { .policy = policy, .protects = protects_new(policy) };
 	cleanup_fd int sessions_fd = FD_NONE;
 	char path[PATH_MAX];
-	int r = str_format(path, sizeof path, "%s/sessions", state_dir);
+	int r = counter.protects ? str_format(path, sizeof path, "%s/sessions", state_dir) : -ENOMEM;
 
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
-		r = count_tree(staging, sessions_fd, policy, i);
+		r = count_tree(staging, sessions_fd, &counter, i);
+	protects_free(counter.protects);
 	return r < 0 ? r : 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "prog/atoll-stage/opened.h"
-#include "prog/atoll-stage/protects.h"
+#include "policy/protects.h"
 #include "stage/left.h"
 
 struct judging {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/protects.h"
+#include "policy/protects.h"
 
 #include <limits.h>
 #include <string.h>

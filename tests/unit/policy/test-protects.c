@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The index answers as the decision function does, only faster. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/decide.h"
+#include "policy/protects.h"
+
+static const char *const git[] = { "/**/.git/*", NULL };
+static const struct file_rule files[] = { { "/p", FILE_STAGE, 0, NULL, { "files.stage[0]", "", 0 } } };
+static const uint32_t parents[] = { UINT32_MAX };
+static const struct path_rule rules[] = {
+	{ "/**/.git/hooks/**", FILE_GLOB, NULL, { "p[0]", "", 0 } },
+	{ "/**/.git", FILE_GLOB, git, { "p[1]", "", 0 } },
+	{ "/**/*.pth", FILE_GLOB, NULL, { "p[2]", "", 0 } },
+	{ "/**/.github/workflows/**", FILE_GLOB, NULL, { "p[3]", "", 0 } },
+	{ "/p/exact", 0, NULL, { "p[4]", "", 0 } },
+	{ "/**/Make[fF]ile", FILE_GLOB, NULL, { "p[5]", "", 0 } },
+};
+
+static struct policy policy = {
+	.name = "t",		  .project = "/p",	.home = "",	      .files = files,
+	.file_count = 1,	  .file_exact_count = 1, .file_parents = parents, .protects = rules,
+	.protect_count = ARRAY_SIZE(rules),
+};
+
+static void answers_as_decisions_do(void **state)
+{
+	static const char *const tops[] = { "/p", "/p/a", "/p/.github", "/p/exact", "/p/.git", "/p/b/.git/hooks" };
+	static const char *const names[] = {
+		"x",		".git",	   ".git/config", ".git/hooks", ".git/hooks/x/y", "a.pth",	      "pth",
+		".pth.x",	"workflows", "workflows/x", ".github/workflows", "exact", "exact/x",	      "exacts",
+		"Makefile",	"MakeFile", "Makefiles",  "hooks",	"hooks/pre-commit", "a b/\xff.pth",
+	};
+	struct protects *protects = protects_new(&policy);
+	size_t flagged = 0;
+
+	assert_non_null(protects);
+	for (size_t t = 0; t < ARRAY_SIZE(tops); t++)
+		for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
+			struct action action = { .kind = ACTION_FILE_APPLY };
+			char path[256];
+			bool expected;
+
+			snprintf(path, sizeof path, "%s/%s", tops[t], names[n]);
+			action.subject = path;
+			expected = policy_decide(&policy, &action).verdict == VERDICT_ASK;
+			flagged += expected;
+			if (protects_has(protects, path) != expected)
+				fail_msg("%s: %d", path, expected);
+		}
+	assert_true(flagged > 20 && flagged < 100);
+	protects_free(protects);
+}
+
+static void a_policy_without_rules_flags_nothing(void **state)
+{
+	struct policy none = policy;
+	struct protects *protects;
+
+	none.protect_count = 0;
+	protects = protects_new(&none);
+	assert_non_null(protects);
+	assert_false(protects_has(protects, "/p/.git/hooks/x"));
+	protects_free(protects);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_as_decisions_do),
+		cmocka_unit_test(a_policy_without_rules_flags_nothing),
+	};
+
+	return cmocka_run_group_tests_name("protects", tests, NULL, NULL);
+}
