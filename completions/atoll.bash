@@ -99,7 +99,7 @@ _atoll()
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-f --follow --json -t --type -s --since --denied -n --lines --head --help'
+			_atoll_reply -W '-f --follow --json -t --type --net -s --since --denied -n --lines --head --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) verify"
 		fi ;;

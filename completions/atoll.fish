@@ -44,6 +44,7 @@ complete -c atoll -n __fish_use_subcommand -a log -d 'show or verify the action 
 complete -c atoll -n '__fish_seen_subcommand_from log' -l follow -s f -d 'go on until the session ends'
 complete -c atoll -n '__fish_seen_subcommand_from log' -l json -d 'the records as they are'
 complete -c atoll -n '__fish_seen_subcommand_from log' -l type -s t -x -d 'only this type or family (exec, net.dns, …)'
+complete -c atoll -n '__fish_seen_subcommand_from log' -l net -d 'only the network: look-ups and connections (as --type net)'
 complete -c atoll -n '__fish_seen_subcommand_from log' -l since -s s -x -d 'only what came later: 10m, or a time in UTC'
 complete -c atoll -n '__fish_seen_subcommand_from log' -l denied -d 'only what was refused'
 complete -c atoll -n '__fish_seen_subcommand_from log' -l lines -s n -x -d 'only the last N records'

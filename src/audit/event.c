@@ -12,6 +12,7 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_FILE_RENAME] = "file.rename",
 	[AUDIT_NET_DNS] = "net.dns",
 	[AUDIT_NET_CONNECT] = "net.connect",
+	[AUDIT_NET_CLOSE] = "net.close",
 	[AUDIT_NET_HTTP] = "net.http",
 	[AUDIT_NET_LISTEN] = "net.listen",
 	[AUDIT_SYSCALL] = "syscall",

@@ -23,6 +23,7 @@ enum audit_type {
 	AUDIT_FILE_RENAME,
 	AUDIT_NET_DNS,
 	AUDIT_NET_CONNECT,
+	AUDIT_NET_CLOSE,       /* the end of a connection: what it moved */
 	AUDIT_NET_HTTP,
 	AUDIT_NET_LISTEN,
 	AUDIT_SYSCALL,         /* a system call that the filter refused */

@@ -88,6 +88,8 @@ static int run(struct box *box)
 		r = build_jail(box);
 	if (r == 0)
 		r = serve_start(box);
+	if (r == 0)
+		r = gate_listen(box);
 	if (r < 0)
 		return r;
 	summary_print_missing(box);
@@ -190,6 +192,7 @@ static void release(struct box *box)
 	if (box->watch)
 		loop_remove(&box->loop, &box->watch_source);
 	watch_free(box->watch);
+	gate_done(box);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);
@@ -211,6 +214,8 @@ static int conclude(struct box *box, int r, int *ret_status)
 	bool was_alive = box->init_state != 0;
 
 	if (end_jail(box) < 0 && r == 0)
+		r = -EIO;
+	if (gate_finish(box) < 0 && r == 0)
 		r = -EIO;
 	box_stage(box, "run");
 	if (was_alive) {
@@ -262,6 +267,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .denials_fd = FD_NONE,
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
+	gate_init(&box->gate);
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
 	box->announce_fd = announce_fd;

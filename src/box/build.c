@@ -178,6 +178,8 @@ static void prepare_watch(struct box *box, const struct jail_spec *spec)
 	options->network_is_empty = !spec->share_network;
 	options->uid = spec->host_uid;
 	options->gid = spec->host_gid;
+	if (spec->gate_sockets)
+		gate_fill_options(box, spec->host_uid, options);
 	private_devices_find(box->init.pid, spec->mounts, spec->mount_count, options);
 }
 
@@ -359,6 +361,7 @@ static int start_jail(struct box *box, struct jail_spec *spec, const struct plan
 		.host_gid = spec->host_gid,
 	};
 	spec->mounts = plan_mounts(plan, &spec->mount_count);
+	gate_forget_sockets(box);
 	r = jail_start(spec, &box->init, &box->enforcement, box->err);
 	if (r == -EAGAIN && !has_mounts_below)
 		return r;
@@ -410,6 +413,10 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	r = staging_read_request(&box->staging, box->request, box->err);
 	if (r == 0)
 		r = choose_identity(&box->staging, &spec);
+	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {
+		spec.gate_sockets = box->gate.sockets;
+		r = gate_prepare(box);
+	}
 	if (r < 0)
 		return r;
 	for (int has_mounts_below = 0; has_mounts_below <= 1; has_mounts_below++) {

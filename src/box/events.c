@@ -302,7 +302,7 @@ static int on_network(void *context, const struct watch_network *network)
  * Every refused call and every exec is a record, and a loop of them is 10 MB a second: what the sandbox may
  * take of the disk counts for the log that it causes as well.
  */
-static int check_log_size(struct box *box)
+int events_check_log_size(struct box *box)
 {
 	uint64_t limit = box->policy->policy->limits[RESOURCE_DISK].value;
 	struct stat st;
@@ -318,7 +318,7 @@ static int serve_watch(void *context, uint32_t events)
 {
 	struct box *box = context;
 	int served = watch_serve(box->watch, 16);
-	int r = served < 0 ? served : check_log_size(box);
+	int r = served < 0 ? served : events_check_log_size(box);
 
 	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through
 	 * any more. Left in the loop it would be ready for ever, and keep the CPU from the dying. */
@@ -333,6 +333,7 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_exec = on_exec,
 		.on_refusal = on_refusal,
 		.on_network = on_network,
+		.on_gate = gate_judge,
 		.context = box,
 	};
 	int r;

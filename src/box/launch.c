@@ -97,6 +97,9 @@ static void print_lost_sessions(const struct run_request *request)
 
 static void print_notes(const struct run_request *request)
 {
+	/* Quiet or not: nobody shall run with it and not know. */
+	if (request->test_hosts)
+		say("atoll: test hook ATOLL_TEST_HOSTS: names lead to %s\n", request->test_hosts);
 	if (request->flags & REQUEST_QUIET)
 		return;
 	print_lost_sessions(request);

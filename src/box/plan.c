@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "box/plan-parts.h"
 #include "os/path.h"
+#include "policy/synthetic.h"
 
 /*
  * The root starts empty. What every program needs comes first (proc, dev, the links of a merged
@@ -345,6 +346,26 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 					      .rule = "builtin.denials" });
 }
 
+/*
+ * The resolver of every program inside is the gate. On most machines /etc/resolv.conf is a link into /run, of which the
+ * sandbox has nothing: then its end is made there.
+ */
+static int add_resolver(struct plan *plan, const struct policy *policy)
+{
+	static const char text[] = "nameserver " SYNTHETIC_GATE_TEXT "\n", path[] = "/etc/resolv.conf";
+	char real[PATH_MAX];
+
+	if (policy->network_mode != NETWORK_GATE)
+		return 0;
+	if (path_real(path, real, sizeof real) < 0 && str_copy(real, sizeof real, path) < 0)
+		return -ENAMETOOLONG;
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+						   .target = plan_keep(plan, str_dup(real)),
+						   .content = text,
+						   .content_size = strlen(text),
+						   .rule = "builtin.resolver" });
+}
+
 static int add_policy(struct plan *plan, const struct policy *policy, struct err *err)
 {
 	/* First: the project may lie below it. */
@@ -383,6 +404,8 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = add_refused_programs(plan, policy);
 	if (r == 0)
 		r = add_devices(plan, policy);
+	if (r == 0)
+		r = add_resolver(plan, policy);
 	if (r == 0)
 		r = add_run_atoll(plan, input);
 	if (r < 0) {

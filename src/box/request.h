@@ -33,6 +33,7 @@ struct run_request {
 	const char *notes;           /* lines that the run shall say before it begins, or NULL */
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
+	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */

@@ -16,6 +16,7 @@
 #include "box/denials.h"
 #include "box/disk.h"
 #include "box/freeze.h"
+#include "box/gate.h"
 #include "box/guardian.h"
 #include "box/loop.h"
 #include "box/processes.h"
@@ -73,6 +74,7 @@ struct box {
 
 	struct loop loop;
 	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
+	struct gate_link gate; /* the network gate */
 	struct watch *watch;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */
@@ -146,6 +148,9 @@ int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
 int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
+
+/* The log that a sandbox causes counts against its disk limit. */
+int events_check_log_size(struct box *box) MUST_USE;
 int serve(struct box *box) MUST_USE;
 int serve_start(struct box *box) MUST_USE;
 int control_bind(

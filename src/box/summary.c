@@ -49,6 +49,15 @@ static void put_hits(const struct box *box, struct buf *out)
 		buf_printf(out, "atoll: %s: limit reached: %s\n", box->request->session, box->hits[i]);
 }
 
+static void put_network(const struct box *box, struct buf *out)
+{
+	if (!box->gate.failure[0])
+		return;
+	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->request->session);
+	buf_put_escaped(out, box->gate.failure, strlen(box->gate.failure), SUMMARY_NAME_MAX);
+	buf_put_char(out, '\n');
+}
+
 static void put_denials(const struct box *box, struct buf *out)
 {
 	const struct denials *denials = &box->denials;
@@ -174,6 +183,7 @@ void summary_print(const struct box *box)
 	if (!(box->request->flags & REQUEST_QUIET)) {
 		put_ended(box, &out);
 		put_hits(box, &out);
+		put_network(box, &out);
 		put_denials(box, &out);
 		put_changes(box, &out);
 		put_earlier(box, &out);

@@ -47,6 +47,16 @@ int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum,
 /* The child's namespaces beside those of clone, with loopback and host name. namespaces.c */
 int child_namespaces(struct jail_job *job, struct err *err) MUST_USE;
 
+/*
+ * The network gate, in the child's network namespace: its addresses, and its sockets, which are sent to the parent; and
+ * there: takes them, or the error that the child tells instead. gate.c
+ */
+int child_gate(const struct jail_job *job, struct err *err) MUST_USE;
+int gate_receive(const struct jail_job *job, struct err *err) MUST_USE;
+
+/* What the child told as its error, cleaned. start.c */
+int told_error(struct err *told, struct err *err) MUST_USE;
+
 /* The new root with all its mounts, then pivot_root. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;
 

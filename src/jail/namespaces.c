@@ -73,6 +73,11 @@ int child_namespaces(struct jail_job *job, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
 			       err_errno_name(-r));
+	if (job->spec->gate_sockets) {
+		r = child_gate(job, err);
+		if (r < 0)
+			return r;
+	}
 	if (job->report->namespaces & CLONE_NEWUTS && sethostname(hostname, strlen(hostname)) < 0)
 		return err_set(err, ERR_WALL, errno, wall_names[WALL_UTS], "cannot set the host name: %s",
 			       err_errno_name(errno));

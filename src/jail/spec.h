@@ -78,11 +78,22 @@ enum jail_seccomp_profile {
 	JAIL_SECCOMP_COUNT,
 };
 
+/* The sockets of the network gate, made in the sandbox's network namespace and used outside. */
+enum jail_gate_socket {
+	JAIL_GATE_DOOR4,          /* TCP: where the supervisor connects callers to */
+	JAIL_GATE_DNS_UDP,
+	JAIL_GATE_DNS_TCP,
+	JAIL_GATE_DOOR6,          /* not there where the kernel runs without IPv6 */
+	JAIL_GATE_SOCKETS,
+};
+
 struct jail_spec {
 	const struct jail_mount *mounts;   /* ordered: parents before what lies inside them */
 	size_t mount_count;
 	const char *hostname;
 	bool share_network;                /* network.host */
+	/* Where the JAIL_GATE_SOCKETS go, owned by the caller, FD_NONE for one that is not there; NULL: no gate. */
+	int *gate_sockets;
 	bool run_as_root;                  /* the caller has uid 0: an unprivileged host range of its own */
 	uid_t uid;                         /* inside; as a user also outside */
 	gid_t gid;

@@ -116,6 +116,8 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	/* The child is making its namespaces; it needs nothing of us before it has them. */
 	int r = spec->meanwhile ? spec->meanwhile(spec->meanwhile_context, err) : 0;
 
+	if (r == 0 && spec->gate_sockets)
+		r = gate_receive(job, err);
 	if (r < 0)
 		return r;
 	r = clone_write_ids(pid, &ids);
@@ -135,6 +137,16 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+int told_error(struct err *told, struct err *err)
+{
+	told->stage[sizeof told->stage - 1] = 0;
+	told->message[sizeof told->message - 1] = 0;
+	told->hint[sizeof told->hint - 1] = 0;
+	if (err)
+		*err = *told;
+	return told->errnum > 0 ? -told->errnum : -EINVAL;
+}
+
 /* 0 when the child has executed init (its end of the socket closed at exec), else its error. */
 static int await_exec(const struct jail_job *job, struct err *err)
 {
@@ -145,14 +157,8 @@ static int await_exec(const struct jail_job *job, struct err *err)
 	do {
 		size = recv(job->parent_socket, &told, sizeof told, 0);
 	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (size == sizeof told) {
-		told.stage[sizeof told.stage - 1] = 0;
-		told.message[sizeof told.message - 1] = 0;
-		told.hint[sizeof told.hint - 1] = 0;
-		if (err)
-			*err = told;
-		return told.errnum > 0 ? -told.errnum : -EINVAL;
-	}
+	if (size == sizeof told)
+		return told_error(&told, err);
 	if (size != 0 || !job->report->is_complete)
 		return err_set(err, ERR_INTERNAL, size < 0 ? errno : ECHILD, "jail",
 			       "the sandbox's first process died while the jail was built");

@@ -208,21 +208,27 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
 
-		if (policy->network_mode != NETWORK_NONE || rule->verdict != VERDICT_DENY)
+		/* The gate sees hosts and ports; what is said inside a connection it does not read yet. */
+		if (rule->verdict == VERDICT_SIMULATE || rule->verdict == VERDICT_STAGE)
 			add(lang, vec, arena_format(&lang->arena, "network.%s", verdict_names[rule->verdict]),
 			    &rule->origin);
+		else if (rule->http_count)
+			add(lang, vec, arena_format(&lang->arena, "network.%s http", verdict_names[rule->verdict]),
+			    &rule->origin);
+		else if (rule->inject_header)
+			add(lang, vec, "network.allow inject", &rule->origin);
+		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
+			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
+						    verdict_names[rule->verdict]), &rule->origin);
 	}
-	if (policy->network_mode == NETWORK_GATE && policy->network_default != VERDICT_DENY)
-		add(lang, vec,
-		    arena_format(&lang->arena, "network.default %s", verdict_names[policy->network_default]),
-		    &policy->network_default_origin);
 	for (size_t i = SCALAR_NETWORK_RATE; i <= SCALAR_NETWORK_REQUESTS; i++) {
 		const struct draft_scalar *scalar = &lang->draft.scalars[i];
 
 		limits.file = scalar->is_set ? scalar->place.file : "";
 		limits.line = scalar->place.line;
-		if (scalar->is_set)
-			add(lang, vec, "network.limits", &limits);
+		if (scalar->is_set && (i == SCALAR_NETWORK_REQUESTS || policy->network_mode == NETWORK_HOST))
+			add(lang, vec, i == SCALAR_NETWORK_REQUESTS ? "network.limits requests" : "network.limits",
+			    &limits);
 	}
 }
 

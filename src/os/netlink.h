@@ -6,7 +6,17 @@
  * Used by the child of jail/ before it executes init.
  */
 
+#include <stdint.h>
+
 #include "base/cleanup.h"
+
+/*
+ * What else `lo` of the current network namespace answers for; needs CAP_NET_ADMIN there. The address (4 or 16 bytes)
+ * has global scope, as programs ask for (AI_ADDRCONFIG), and with it every address of its first bits is local. -EACCES,
+ * -EOPNOTSUPP and their like where the kernel runs without IPv6.
+ */
+int netlink_add_local4(const uint8_t address[4], unsigned bits) MUST_USE;
+int netlink_add_local6(const uint8_t address[16], unsigned bits) MUST_USE;
 
 /* Brings up `lo` of the current network namespace; its addresses come by themselves. Needs CAP_NET_ADMIN there. */
 int netlink_loopback_up(void) MUST_USE;

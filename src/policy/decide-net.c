@@ -24,6 +24,7 @@ struct subject {
 	struct address address;
 };
 
+static const char ask_hint[] = "nobody can be asked yet, so it is refused: list it under network.allow of your policy";
 static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 static const uint8_t nat64_prefix[12] = { 0, 0x64, 0xff, 0x9b };
 
@@ -171,8 +172,11 @@ static bool is_excepted(const struct net_rule *rule, const struct subject *subje
 
 static bool port_matches(const struct net_rule *rule, const struct action *action)
 {
-	if (action->kind == ACTION_NET_DNS || !rule->port_count)
+	if (!rule->port_count)
 		return true;
+	/* A name may be asked for when any of its ports may be used: what is refused is told at the connection. */
+	if (action->kind == ACTION_NET_DNS)
+		return rule->verdict == VERDICT_ALLOW;
 	for (size_t i = 0; i < rule->port_count; i++)
 		if (rule->ports[i] == action->port)
 			return true;
@@ -271,6 +275,43 @@ static bool is_loopback(const struct subject *subject)
 	       (memcmp(subject->address.bytes, mapped_prefix, 12) == 0 && subject->address.bytes[12] == 127);
 }
 
+/* Address blocks that are not of the public internet (IANA's special-purpose registries), as 16 bytes. */
+static const struct {
+	uint8_t bytes[16];
+	uint8_t bits;
+} special_blocks[] = {
+#define V4(a, b, c, d, size) { { [10] = 0xff, 0xff, a, b, c, d }, 96 + (size) }
+	V4(0, 0, 0, 0, 8), V4(10, 0, 0, 0, 8), V4(100, 64, 0, 0, 10), V4(127, 0, 0, 0, 8), V4(169, 254, 0, 0, 16),
+	V4(172, 16, 0, 0, 12), V4(192, 0, 0, 0, 24), V4(192, 0, 2, 0, 24), V4(192, 88, 99, 0, 24),
+	V4(192, 168, 0, 0, 16), V4(198, 18, 0, 0, 15), V4(198, 51, 100, 0, 24), V4(203, 0, 113, 0, 24),
+	V4(224, 0, 0, 0, 3),
+	V4(168, 63, 129, 16, 32), /* Azure's own services to its machines: public by number only */
+#undef V4
+	{ { 0x20, 0x01, 0x00 }, 23 },             /* protocol assignments, Teredo among them */
+	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32 },       /* documentation */
+	{ { 0x20, 0x02 }, 16 },                   /* 6to4: an IPv4 address in other clothes */
+	{ { 0x3f, 0xff }, 20 },                   /* documentation */
+};
+
+/* IPv6 is public in 2000::/3 alone, which leaves out NAT64, mapped, unique local and link-local addresses. */
+static bool is_public(const uint8_t bytes[16])
+{
+	if (memcmp(bytes, mapped_prefix, sizeof mapped_prefix) != 0 && bytes[0] >> 5 != 1)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(special_blocks); i++)
+		if (prefix_equal(special_blocks[i].bytes, bytes, special_blocks[i].bits))
+			return false;
+	return true;
+}
+
+static struct decision deny_special(void)
+{
+	return (struct decision){ VERDICT_DENY,
+				  { "builtin.private", "", 0 },
+				  "this is no address of the public internet",
+				  "list it as a cidr under network.allow of your policy" };
+}
+
 static struct decision decide_by_default(const struct policy *policy, const struct subject *subject,
 					 const struct action *action)
 {
@@ -285,11 +326,14 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) &&
 	    action->kind != ACTION_HTTP_REQUEST)
 		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
+	if (policy->network_default == VERDICT_ALLOW && policy->network_mode != NETWORK_HOST && subject->is_address &&
+	    !is_public(subject->address.bytes))
+		return deny_special();
 	if (policy->network_default == VERDICT_ALLOW)
 		return (struct decision){ VERDICT_ALLOW, *origin, "the network is open by default", "" };
 	if (policy->network_default == VERDICT_ASK)
 		return (struct decision){ VERDICT_ASK, *origin,
-					  "the policy asks a person for hosts that no rule lists", "" };
+					  "the policy asks a person for hosts that no rule lists", ask_hint };
 	return (struct decision){ VERDICT_DENY, *origin, "no rule allows this host and port",
 				  "list the host under network.allow of your policy" };
 }
@@ -314,5 +358,24 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 	rule = find_rule(policy, &subject, action);
 	if (!rule)
 		return decide_by_default(policy, &subject, action);
-	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict], "" };
+	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
+				  rule->verdict == VERDICT_ASK ? ask_hint : "" };
+}
+
+struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "", .port = port };
+	static const struct rule_origin none = { "builtin.public", "", 0 };
+	struct subject subject = { .is_address = true };
+	const struct net_rule *rule;
+
+	memcpy(subject.address.bytes, address, sizeof subject.address.bytes);
+	find_hidden(&subject.address);
+	rule = find_rule(policy, &subject, &action);
+	if (rule)
+		return (struct decision){ rule->verdict, rule->origin, "a cidr rule of the policy names this address",
+					  "" };
+	if (!is_public(address))
+		return deny_special();
+	return (struct decision){ VERDICT_ALLOW, none, "the address is of the public internet", "" };
 }

@@ -46,6 +46,12 @@ struct decision {
 /* Decides. An unknown kind or a malformed subject (relative, not normalised, empty) denies. */
 struct decision policy_decide(const struct policy *policy, const struct action *action);
 
+/*
+ * Whether an allowed host may be reached at this address (16 bytes, IPv4 mapped), to which its name was resolved: what
+ * a cidr rule says, else public addresses only.
+ */
+struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

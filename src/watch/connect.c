@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -40,6 +41,10 @@
  * A path is resolved below the caller's own root or directory, as the caller's user, and the socket found there must
  * lie on a file system that was made for this sandbox: everything else is the host's, or could be. The copy is then
  * connected to that very inode through /proc/self/fd, so that swapping names is of no use.
+ *
+ * Where there is a network gate, a stream that was meant to go beyond loopback is connected to the gate's door, and
+ * the gate is told whose connection this is and where it was meant to go. Its judgement comes later, at the gate:
+ * nothing rests on our note being right. Datagrams go where the caller says, and nothing of the outside is there.
  *
  * All of it happens in a child made by vfork(): it owns the copies, and what the end of a process closes does not
  * linger (inet_release()), where close() would wait as long as the caller's SO_LINGER says; and it can take
@@ -232,6 +237,49 @@ static int connect_socket(struct attempt *attempt, const struct connect_address 
 	return finish(attempt, CONNECT_WAITS, EAGAIN);
 }
 
+/* The gate's door as this socket can name it: an IPv6 socket that means an IPv4 address by its mapped form. */
+static bool find_door(const struct attempt *attempt, int domain, struct connect_address *ret_door)
+{
+	const struct connect_address *address = &attempt->call->address;
+	const struct watch_gate *gate = &attempt->options->gate;
+	struct sockaddr_in6 *mapped = (void *)&ret_door->storage;
+
+	if (address->any.sa_family != domain || get_option(attempt->socket_fd, SO_TYPE) != SOCK_STREAM)
+		return false;
+	*ret_door = (struct connect_address){ 0 };
+	if (domain == AF_INET) {
+		memcpy(&ret_door->storage, &gate->door4, sizeof gate->door4);
+		ret_door->size = sizeof gate->door4;
+		return true;
+	}
+	ret_door->size = sizeof gate->door6;
+	if (gate->has_ipv6 && !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr)) {
+		memcpy(&ret_door->storage, &gate->door6, sizeof gate->door6);
+		return true;
+	}
+	mapped->sin6_family = AF_INET6;
+	mapped->sin6_port = gate->door4.sin_port;
+	mapped->sin6_addr.s6_addr[10] = mapped->sin6_addr.s6_addr[11] = 0xff;
+	memcpy(mapped->sin6_addr.s6_addr + 12, &gate->door4.sin_addr, 4);
+	return true;
+}
+
+static int connect_gated(struct attempt *attempt, int domain)
+{
+	const struct watch_gate *gate = &attempt->options->gate;
+	struct connect_address door, source = { .size = sizeof source.storage };
+	int errnum;
+
+	if (!find_door(attempt, domain, &door))
+		return connect_socket(attempt, &attempt->call->address, false);
+	errnum = connect_socket(attempt, &door, false);
+	/* Of a socket that does not block, too, the source is settled now. */
+	if (attempt->result->outcome == CONNECT_DONE && (!errnum || errnum == EINPROGRESS) &&
+	    getsockname(attempt->socket_fd, &source.any, &source.size) == 0)
+		gate->route(gate->context, attempt->call->pid, &source.any, &attempt->call->address.any);
+	return errnum;
+}
+
 static int connect_path(struct attempt *attempt)
 {
 	struct connect_address address = { .any.sa_family = AF_UNIX };
@@ -269,6 +317,8 @@ static int run_attempt(struct attempt *attempt)
 	if (errnum)
 		return finish(attempt, CONNECT_DONE, errnum);
 	domain = get_option(attempt->socket_fd, SO_DOMAIN);
+	if (attempt->call->is_gated && (domain == AF_INET || domain == AF_INET6))
+		return connect_gated(attempt, domain);
 	if (domain != AF_UNIX)
 		return is_for_kernel(address) ? connect_socket(attempt, address, false)
 					      : finish(attempt, CONNECT_REFUSED, EPERM);

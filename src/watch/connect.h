@@ -24,6 +24,7 @@ struct connect_call {
 	uint64_t id;                 /* of the notification */
 	pid_t pid;                   /* the calling thread */
 	int fd;                      /* its number there */
+	bool is_gated;               /* a stream goes to the gate's door */
 	struct connect_address address;
 };
 

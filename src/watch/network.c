@@ -75,14 +75,24 @@ static bool describe(const union address *address, socklen_t size, struct watch_
 	return false;
 }
 
-static enum network_verdict judge_address(const union address *address, socklen_t size, bool network_is_empty,
-					  struct watch_network *event)
+/* The gate's own address: its DNS is as local as loopback. */
+static bool is_gate(const union address *address, const struct watch_gate *gate)
+{
+	if (address->any.sa_family == AF_INET)
+		return address->inet.sin_addr.s_addr == gate->door4.sin_addr.s_addr;
+	return IN6_ARE_ADDR_EQUAL(&address->inet6.sin6_addr, &gate->door6.sin6_addr);
+}
+
+static enum network_verdict judge_address(const union address *address, socklen_t size,
+					  const struct watch_options *options, struct watch_network *event)
 {
 	bool is_loopback;
 
 	if (describe(address, size, event, &is_loopback)) {
-		if (is_loopback || !network_is_empty || str_equal(event->operation, "bind"))
+		if (is_loopback || !options->network_is_empty || str_equal(event->operation, "bind"))
 			return NETWORK_REPORT;
+		if (options->gate.is_there && str_equal(event->operation, "connect"))
+			return is_gate(address, &options->gate) ? NETWORK_REPORT : NETWORK_GATE_DECIDES;
 		event->is_refused = true;
 		event->errnum = ENETUNREACH;
 		return NETWORK_REFUSE;
@@ -173,8 +183,9 @@ static int copy_address(struct remote *remote, const __u64 *args, union address 
 	return -r;
 }
 
-enum network_verdict network_judge(struct remote *remote, const struct seccomp_notif *request, bool network_is_empty,
-				   struct watch_network *ret_event, struct connect_address *ret_address)
+enum network_verdict network_judge(struct remote *remote, const struct seccomp_notif *request,
+				   const struct watch_options *options, struct watch_network *ret_event,
+				   struct connect_address *ret_address)
 {
 	struct watch_network event = { .pid = (pid_t)request->pid };
 	int at = find_address(request->data.nr, &event.operation);
@@ -195,7 +206,7 @@ enum network_verdict network_judge(struct remote *remote, const struct seccomp_n
 		event.family = "unknown";
 		verdict = NETWORK_REPORT;
 	} else if (!event.errnum && size >= sizeof(sa_family_t)) {
-		verdict = judge_address(&address, size, network_is_empty, &event);
+		verdict = judge_address(&address, size, options, &event);
 	}
 	ret_address->storage = address.storage;
 	ret_address->size = size;

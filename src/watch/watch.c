@@ -211,11 +211,12 @@ static int conclude_connect(struct watch *watch, const struct connect_call *call
 	return handled < 0 ? handled : r;
 }
 
-static int serve_connect(struct watch *watch, const struct connect_address *address)
+static int serve_connect(struct watch *watch, const struct connect_address *address, bool is_gated)
 {
 	const struct seccomp_notif *request = watch->request;
 	struct connect_call call = {
 		.id = request->id, .pid = (pid_t)request->pid, .fd = (int)request->data.args[0], .address = *address,
+		.is_gated = is_gated,
 	};
 	struct connect_result result;
 
@@ -282,17 +283,21 @@ static int serve_network(struct watch *watch)
 	int r = 0;
 
 	remote_begin(&watch->remote, (pid_t)watch->request->pid);
-	verdict = network_judge(&watch->remote, watch->request, watch->options.network_is_empty, &event, &address);
+	verdict = network_judge(&watch->remote, watch->request, &watch->options, &event, &address);
 	remote_end(&watch->remote);
 	if (!is_alive(watch))
 		return 0;
 	if (verdict == NETWORK_UNEXPECTED)
 		return refuse(watch);
+	if (verdict == NETWORK_GATE_DECIDES) {
+		r = watch->handlers.on_gate(watch->handlers.context, &event);
+		return r ? conclude(watch, r < 0 ? r : 0, r < 0 ? EPERM : r) : serve_connect(watch, &address, true);
+	}
 	if (verdict != NETWORK_SILENT)
 		r = watch->handlers.on_network(watch->handlers.context, &event);
 	if (r < 0 || verdict == NETWORK_REFUSE || (is_connect && event.errnum))
 		return conclude(watch, r, event.errnum);
-	return is_connect ? serve_connect(watch, &address) : answer(watch, 0);
+	return is_connect ? serve_connect(watch, &address, false) : answer(watch, 0);
 }
 
 static int serve_request(struct watch *watch)

@@ -9,6 +9,7 @@
  * mounts, what is refused is refused by number, and what is connected is a copy.
  */
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,11 +54,30 @@ struct watch_handlers {
 	int (*on_exec)(void *context, const struct watch_exec *event);
 	int (*on_refusal)(void *context, const struct watch_refusal *event);
 	int (*on_network)(void *context, const struct watch_network *event);
+	/*
+	 * With a gate: a connect beyond loopback. 0: a stream goes to the gate's door; an errno: refused, and recorded;
+	 * negative as above.
+	 */
+	int (*on_gate)(void *context, const struct watch_network *event);
+	void *context;
+};
+
+/* Where the network gate listens, in the sandbox's network namespace. */
+struct watch_gate {
+	bool is_there, has_ipv6;
+	struct sockaddr_in door4;
+	struct sockaddr_in6 door6;
+	/*
+	 * Tells the gate where a connection of this source was meant to go. Called in a child made by vfork(): no
+	 * allocation, no blocking. What fails here is a connection that the gate does not let through.
+	 */
+	void (*route)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 	void *context;
 };
 
 struct watch_options {
 	bool network_is_empty;       /* connects beyond loopback are refused with ENETUNREACH */
+	struct watch_gate gate;
 	uid_t uid;                   /* the sandbox's, as seen from here: connections are made as these */
 	gid_t gid;
 	/* st_dev of the file systems that were made for this sandbox: unix sockets elsewhere are the host's. */

@@ -274,8 +274,10 @@ def test_a_wrong_policy_is_refused_with_its_place(sandbox):
 
 
 def test_what_cannot_be_enforced_is_refused_by_name(sandbox):
-    policy = sandbox.policy("atoll: 1\nextends: medium\nnetwork:\n  allow:\n    - {host: example.org, ports: [443]}\n")
-    assert_one_line(sandbox.run_atoll("run", "-p", policy, "true"), "cannot enforce yet", "network.allow", f"{policy}:")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nnetwork:\n  allow:\n"
+                            "    - {host: example.org, http: [{methods: [GET]}]}\n")
+    assert_one_line(sandbox.run_atoll("run", "-p", policy, "true"), "cannot enforce yet", "network.allow http",
+                    f"{policy}:")
     assert sandbox.sessions() == []
 
 

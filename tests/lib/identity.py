@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
-PROGRAMS = ("atoll", "atoll-init", "atoll-policy", "atoll-log", "atoll-stage", "atoll-secret", "atoll-probe")
+PROGRAMS = ("atoll", "atoll-egress", "atoll-init", "atoll-policy", "atoll-log", "atoll-stage", "atoll-secret",
+            "atoll-probe")
 
 
 class Identity:

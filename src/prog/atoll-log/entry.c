@@ -184,6 +184,34 @@ static void put_outcome(struct buf *out, size_t start, const json_t *detail)
 		buf_put_text(out, " (cut)");
 }
 
+/* What a connection was about: ":443 203.0.113.7 in 377 out 77 2 ms", as far as the record has it. */
+static void put_connection(struct buf *out, const json_t *detail)
+{
+	static const struct {
+		const char *key, *label;
+	} sizes[] = { { "in_bytes", "in" }, { "out_bytes", "out" } };
+	static const char *const texts[] = { "type", "address", "server_name", "error" };
+	const json_t *port = json_object_get(detail, "port"), *time = json_object_get(detail, "wall_us");
+
+	if (json_is_integer(port))
+		buf_printf(out, ":%lld", (long long)json_integer_value(port));
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *text = text_of(detail, texts[i]);
+
+		if (*text)
+			buf_put_char(out, ' ');
+		buf_put_escaped(out, text, strlen(text), 200);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const json_t *size = json_object_get(detail, sizes[i].key);
+
+		if (json_is_integer(size))
+			buf_printf(out, " %s %lld", sizes[i].label, (long long)json_integer_value(size));
+	}
+	if (json_is_integer(time))
+		buf_printf(out, " %lld ms", (long long)json_integer_value(time) / 1000);
+}
+
 static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
@@ -194,6 +222,8 @@ static void put_subject(struct buf *out, const json_t *entry)
 		put_arguments(out, argv);
 	else
 		put_value(out, json_object_get(entry, "subject"));
+	if (type_matches(text_of(entry, "type"), "net"))
+		put_connection(out, detail);
 	put_outcome(out, start, detail);
 	if (*text_of(entry, "rule") && !str_equal(text_of(entry, "verdict"), "allow")) {
 		buf_put_text(out, " [");

@@ -12,7 +12,7 @@
 enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
 
 struct log_options {
-	bool follow, json, denied;
+	bool follow, json, denied, net;
 	struct option_list types;
 	const char *since, *lines, *head;
 };
@@ -22,6 +22,8 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "the records as they are", OPTION_FLAG, offsetof(struct log_options, json) },
 	{ 't', "type", "TYPE", "only this type or family (exec, net.dns, …)", OPTION_LIST,
 	  offsetof(struct log_options, types) },
+	{ 0, "net", NULL, "only the network: look-ups and connections (as --type net)", OPTION_FLAG,
+	  offsetof(struct log_options, net) },
 	{ 's', "since", "WHEN", "only what came later: 10m, or a time in UTC", OPTION_TEXT,
 	  offsetof(struct log_options, since) },
 	{ 0, "denied", NULL, "only what was refused", OPTION_FLAG, offsetof(struct log_options, denied) },
@@ -51,6 +53,8 @@ static void add_show(struct args *args, const struct log_options *given)
 		add(args, "--follow", NULL);
 	if (given->denied)
 		add(args, "--denied", NULL);
+	if (given->net)
+		add(args, "--type", "net");
 	if (given->since)
 		add(args, "--since", given->since);
 	if (given->lines)
@@ -92,7 +96,8 @@ static int become_reader(struct args *args, struct err *err)
 
 static int check_usage(const struct log_options *given, bool verify, struct err *err)
 {
-	bool has_show = given->follow || given->denied || given->since || given->lines || given->types.count;
+	bool has_show = given->follow || given->denied || given->since || given->lines || given->types.count ||
+			given->net;
 
 	if (verify && has_show)
 		return err_set(err, ERR_USAGE, EINVAL, "log",

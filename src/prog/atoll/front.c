@@ -123,6 +123,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.runtime_dir = places.runtime,
 		.test_break = getenv("ATOLL_TEST_BREAK"),
 		.test_limits = getenv("ATOLL_TEST_LIMITS"),
+		.test_hosts = getenv("ATOLL_TEST_HOSTS"),
 		.started_ns = started_ns,
 		.argv = command,
 		.env = environ,

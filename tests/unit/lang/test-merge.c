@@ -273,11 +273,12 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "files: {stage: [/s], mask: [{path: \"/s/d/*\", except: [/s/d/x]}]}", "files.mask glob" },
 		{ "files: {write: [\"build/*\"]}", "files.write glob" },
 		{ "files: {ask: [/data]}", "files.ask" },
-		{ "network: {allow: [a.org]}", "network.allow" },
-		{ "network: {ask: [a.org]}", "network.ask" },
-		{ "network: {default: ask}", "network.default ask" },
-		{ "network: {default: allow}", "network.default allow" },
-		{ "network: {limits: {rate: 1MiB/s}}", "network.limits" },
+		{ "network: {allow: [{host: a.org, http: [{methods: [GET]}]}]}", "network.allow http" },
+		{ "network: {allow: [{host: a.org, inject: {header: x, secret: y}}]}", "network.allow inject" },
+		{ "network: {simulate: [a.org]}", "network.simulate" },
+		{ "network: {default: allow, host: true, deny: [a.org]}", "network.deny with host: true" },
+		{ "network: {default: allow, host: true, limits: {total: 1GiB}}", "network.limits" },
+		{ "network: {limits: {requests: 5/s}}", "network.limits requests" },
 		{ "exec: {ask: [/usr/bin/git]}", "exec.ask" },
 		{ "exec: {deny: [{argv: [git, push]}]}", "exec.argv" },
 		{ "exec: {deny: [\"**/sudo\"]}", "exec.deny glob" },
@@ -297,6 +298,11 @@ static void what_cannot_be_enforced_is_listed(void **state)
 				 policy && policy->unenforced_count ? policy->unenforced[0].what : "nothing");
 		assert_int_equal(policy->unenforced[0].origin.line, 2);
 	}
+	assert_int_equal(fixture_text("atoll: 1\nnetwork: {default: ask, allow: [{host: a.org, ports: [443]}, "
+				      "{cidr: 10.0.0.0/8}], ask: [b.org], deny: [c.org], "
+				      "limits: {rate: 1MiB/s, total: 1GiB}}\n")
+				 ->unenforced_count,
+			 0);
 	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\nexec: {deny: [/usr/bin/sudo]}\n")
 				 ->unenforced_count,
 			 0);

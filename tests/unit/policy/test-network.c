@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,6 +112,83 @@ static void names_are_not_resolved_before_they_are_allowed(void **state)
 	assert_int_equal(policy_decide(&policy, &dns).verdict, VERDICT_ALLOW);
 }
 
+/* N7: what a name may be resolved to, and what is open by default. */
+static void addresses_that_are_not_public(void **state)
+{
+	static const struct {
+		const char *address;
+		bool is_public;
+	} rows[] = {
+		{ "1.1.1.1", true },           { "192.0.1.1", true },         { "172.32.0.1", true },
+		{ "100.128.0.1", true },       { "2606:4700::1111", true },   { "3ffe::1", true },
+		{ "0.0.0.0", false },          { "10.255.0.1", false },       { "100.64.0.1", false },
+		{ "100.100.100.200", false },  { "127.0.0.1", false },        { "169.254.169.254", false },
+		{ "172.16.0.1", false },       { "172.31.255.255", false },   { "192.0.0.192", false },
+		{ "192.168.1.1", false },      { "198.18.0.1", false },       { "198.19.255.255", false },
+		{ "203.0.113.7", false },      { "224.0.0.1", false },        { "255.255.255.255", false },
+		{ "168.63.129.16", false },    { "::", false },               { "::1", false },
+		{ "::ffff:127.0.0.1", false }, { "::ffff:1.1.1.1", true },    { "::127.0.0.1", false },
+		{ "64:ff9b::1.1.1.1", false }, { "64:ff9b:1::1", false },     { "fe80::1", false },
+		{ "fd00:ec2::254", false },    { "fc00::1", false },          { "ff02::1", false },
+		{ "2001::1", false },          { "2001:db8::1", false },      { "2002:7f00:1::", false },
+		{ "2001:4860:4860::8888", true },
+	};
+	static const struct policy open_policy = { .network_mode = NETWORK_GATE, .network_default = VERDICT_ALLOW };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct action action = { .kind = ACTION_NET_CONNECT, .subject = rows[i].address, .port = 80 };
+		enum verdict verdict = rows[i].is_public ? VERDICT_ALLOW : VERDICT_DENY;
+		uint8_t bytes[16] = { [10] = 0xff, 0xff };
+
+		if (inet_pton(AF_INET, rows[i].address, bytes + 12) != 1)
+			assert_int_equal(inet_pton(AF_INET6, rows[i].address, bytes), 1);
+		if (policy_decide_resolved(&open_policy, bytes, 80).verdict != verdict)
+			fail_msg("%s resolved", rows[i].address);
+		/* The sandbox's own loopback stays its own. */
+		if (bytes[12] != 127 && !IN6_IS_ADDR_LOOPBACK((struct in6_addr *)bytes) &&
+		    policy_decide(&open_policy, &action).verdict != verdict)
+			fail_msg("%s", rows[i].address);
+	}
+}
+
+static void cidr_rules_name_addresses_that_names_lead_to(void **state)
+{
+	static const uint8_t listed[16] = { [10] = 0xff, 0xff, 10, 1, 2, 3 };
+	static const uint8_t beside[16] = { [10] = 0xff, 0xff, 10, 2, 2, 3 };
+	static const uint8_t metadata[16] = { [10] = 0xff, 0xff, 169, 254, 169, 254 };
+	static const uint8_t nat64[16] = { 0, 0x64, 0xff, 0x9b, [12] = 169, 254, 169, 254 };
+
+	assert_int_equal(policy_decide_resolved(&policy, listed, 443).verdict, VERDICT_ALLOW);
+	assert_int_equal(policy_decide_resolved(&policy, beside, 443).verdict, VERDICT_DENY);
+	assert_string_equal(policy_decide_resolved(&policy, metadata, 443).rule.id, "network.deny[1]");
+	assert_string_equal(policy_decide_resolved(&policy, nat64, 443).rule.id, "network.deny[1]");
+}
+
+/* A rule that denies one port of a host does not take its name away. */
+static void names_with_a_denied_port(void **state)
+{
+	static const uint16_t ssh[] = { 22 };
+	static const struct net_rule two[] = {
+		{ .verdict = VERDICT_ALLOW, .host = "a.com", .origin = { "network.allow[0]", "p.yaml", 1 } },
+		{ .verdict = VERDICT_DENY, .host = "a.com", .ports = ssh, .port_count = 1,
+		  .origin = { "network.deny[0]", "p.yaml", 2 } },
+		{ .verdict = VERDICT_DENY, .host = "b.com", .origin = { "network.deny[1]", "p.yaml", 3 } },
+	};
+	static const struct policy with = {
+		.network = two, .network_count = 3, .network_exact_count = 3, .network_mode = NETWORK_GATE,
+		.network_default = VERDICT_ALLOW,
+	};
+	struct action action = { .kind = ACTION_NET_DNS, .subject = "a.com" };
+
+	assert_int_equal(policy_decide(&with, &action).verdict, VERDICT_ALLOW);
+	action.subject = "b.com";
+	assert_int_equal(policy_decide(&with, &action).verdict, VERDICT_DENY);
+	action = (struct action){ .kind = ACTION_NET_CONNECT, .subject = "a.com", .port = 22 };
+	assert_int_equal(policy_decide(&with, &action).verdict, VERDICT_DENY);
+	action.port = 443;
+	assert_int_equal(policy_decide(&with, &action).verdict, VERDICT_ALLOW);
+}
+
 static void requests(void **state)
 {
 	struct action request = { .kind = ACTION_HTTP_REQUEST,
@@ -161,6 +239,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts),
 		cmocka_unit_test(names_are_not_resolved_before_they_are_allowed),
+		cmocka_unit_test(addresses_that_are_not_public),
+		cmocka_unit_test(cidr_rules_name_addresses_that_names_lead_to),
+		cmocka_unit_test(names_with_a_denied_port),
 		cmocka_unit_test(requests),
 		cmocka_unit_test(no_rules_are_no_network),
 		cmocka_unit_test(texts_of_rules),

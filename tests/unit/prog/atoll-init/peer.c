@@ -90,7 +90,9 @@ struct peer *peer_start(void)
 {
 	struct peer *peer = peer_launch("strict", false);
 	struct message message = peer_expect(peer, INIT_READY, 0);
-	struct watch_handlers handlers = { see_exec, see_refusal, see_network, peer };
+	struct watch_handlers handlers = {
+		.on_exec = see_exec, .on_refusal = see_refusal, .on_network = see_network, .context = peer,
+	};
 	struct watch_options options = { .network_is_empty = true, .uid = geteuid(), .gid = getegid() };
 
 	assert_true(message.fd >= 0);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the network gate tells, as records of the action log and as refusals. Each decision is made here again, from
+ * the policy and not from the gate's word. Run by atoll-box.
+ */
+
+#include "wire/gate.h"
+
+struct box;
+struct watch_network;
+
+/* Negative throughout: the log failed. */
+int gate_log_lookup(struct box *box, const struct gate_lookup *lookup) MUST_USE;
+
+/* 1: it may go out, and is written down; 0: refused. */
+int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
+int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;
+int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
+
+/* A connect to an address that is not one of ours: 0 where a cidr rule allows it, else an errno, and it is refused. */
+int gate_log_address(struct box *box, const struct watch_network *event) MUST_USE;
+
+/* That there is no network any more. */
+int gate_log_failure(struct box *box) MUST_USE;

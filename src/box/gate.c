@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/gate.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/str.h"
+#include "box/gate-log.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "policy/synthetic.h"
+
+/*
+ * The gate is a program of its own, because it takes in bytes from both sides; it starts when the first byte comes, so
+ * that a run which never uses the network pays for four sockets only. What it asks and tells is checked: whether a
+ * connection may go out is decided here again, by the same snapshot. We never wait for it: where it does not take our
+ * word it is ended, and with it the network, which the sandbox can do without.
+ */
+
+enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
+
+enum { FINISH_MS = 500, ABOVE_STANDARD = GATE_SNAPSHOT_FD + 1 };
+
+_Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
+	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
+
+void gate_init(struct gate_link *gate)
+{
+	*gate = (struct gate_link){ .program_fd = FD_NONE, .near_fd = FD_NONE, .far_fd = FD_NONE,
+				    .process = PIDREF_NONE };
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		gate->sockets[i] = FD_NONE;
+}
+
+static int fail_prepare(struct box *box, int r, const char *what)
+{
+	err_set(box->err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
+	err_hint(box->err, "atoll-egress belongs beside atoll; install again");
+	return r;
+}
+
+static int open_program(const char *init_path)
+{
+	char path[PATH_MAX];
+	int fd, r = str_format(path, sizeof path, "%.*satoll-egress", (int)(path_basename(init_path) - init_path),
+			       init_path);
+
+	if (r < 0)
+		return r;
+	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
+	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+}
+
+int gate_prepare(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int ends[2];
+
+	gate->is_used = true;
+	gate->program_fd = open_program(box->request->init_path);
+	if (gate->program_fd < 0)
+		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fail_prepare(box, -errno, "no socket for the network gate");
+	gate->near_fd = ends[0];
+	gate->far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
+	if (gate->far_fd < 0)
+		return fail_prepare(box, gate->far_fd, "no socket for the network gate");
+	return fd_set_nonblocking(gate->near_fd, true);
+}
+
+void gate_forget_sockets(struct box *box)
+{
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		close_fd(&box->gate.sockets[i]);
+}
+
+static void read_address(const struct sockaddr *from, struct gate_address *out)
+{
+	*out = (struct gate_address){ 0 };
+	if (from->sa_family == AF_INET) {
+		const struct sockaddr_in *inet = (const void *)from;
+
+		out->bytes[10] = out->bytes[11] = 0xff;
+		memcpy(out->bytes + 12, &inet->sin_addr, 4);
+		out->port = ntohs(inet->sin_port);
+	} else {
+		const struct sockaddr_in6 *inet6 = (const void *)from;
+
+		memcpy(out->bytes, &inet6->sin6_addr, 16);
+		out->port = ntohs(inet6->sin6_port);
+	}
+}
+
+/* In the child that made the connection (watch/connect.c). The gate closes what it gets no note about. */
+static void send_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
+{
+	const struct gate_link *gate = context;
+	struct gate_route route = { .pid = (uint32_t)pid };
+	uint8_t memory[128];
+	struct buf out;
+
+	read_address(source, &route.source);
+	read_address(target, &route.target);
+	buf_init_fixed(&out, memory, sizeof memory);
+	if (gate_route_put(&out, &route) == 0)
+		(void)!send(gate->near_fd, out.bytes, out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void gate_fill_options(struct box *box, uid_t host_uid, struct watch_options *options)
+{
+	struct gate_link *gate = &box->gate;
+	uint8_t address4[4], address6[16];
+
+	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
+	gate->uid = host_uid ^ 1;
+	synthetic_make(SYNTHETIC_GATE, address4, address6);
+	options->gate = (struct watch_gate){
+		.is_there = true,
+		.has_ipv6 = gate->sockets[GATE_DOOR6] >= 0,
+		.door4 = { .sin_family = AF_INET, .sin_port = htons(SYNTHETIC_DOOR_PORT) },
+		.door6 = { .sin6_family = AF_INET6, .sin6_port = htons(SYNTHETIC_DOOR_PORT) },
+		.route = send_route,
+		.context = gate,
+	};
+	memcpy(&options->gate.door4.sin_addr, address4, sizeof address4);
+	memcpy(&options->gate.door6.sin6_addr, address6, sizeof address6);
+}
+
+/* ---- the program ---- */
+
+/* In the child made by vfork(): raw calls only, see take_identity() in watch/connect.c. */
+static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_root)
+{
+	char *argv[] = { (char *)"atoll-egress", NULL }, *environment[] = { NULL };
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	sigset_t none;
+
+	sigemptyset(&none);
+	syscall(SYS_setsid);
+	if (null_fd < 0 || dup2(gate->far_fd, GATE_FD) < 0 || dup2(snapshot_fd, GATE_SNAPSHOT_FD) < 0)
+		return;
+	for (int fd = 0; fd <= 2; fd++)
+		if (dup2(null_fd, fd) < 0)
+			return;
+	if (is_root && (syscall(SYS_setgroups, 0, NULL) < 0 ||
+			syscall(SYS_setresgid, gate->uid, gate->uid, gate->uid) < 0 ||
+			syscall(SYS_setresuid, gate->uid, gate->uid, gate->uid) < 0))
+		return;
+	/* After the change of ids, which clears it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return;
+	syscall(SYS_execveat, gate->program_fd, "", argv, environment, AT_EMPTY_PATH);
+}
+
+static int spawn(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int snapshot_fd = fd_memfd_sealed("snapshot", box->policy->bytes, box->policy->size), r;
+	volatile int failed = 0;
+	pid_t pid;
+
+	if (snapshot_fd >= 0)
+		snapshot_fd = fd_move_above(snapshot_fd, ABOVE_STANDARD);
+	if (snapshot_fd < 0)
+		return snapshot_fd;
+	pid = vfork();
+	if (pid == 0) {
+		become_gate(gate, snapshot_fd, getuid() == 0);
+		failed = errno;
+		_exit(125);
+	}
+	r = pid < 0 ? -errno : 0;
+	close(snapshot_fd);
+	if (r == 0)
+		r = pidref_open(&gate->process, pid);
+	if (r == 0 && failed)
+		r = -failed;
+	close_fd(&gate->far_fd);
+	return r;
+}
+
+static int send_start(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->request->test_hosts };
+	int r = gate_start_put(&box->out, &start);
+
+	return r < 0 ? r : frame_send(gate->near_fd, &box->out, gate->sockets,
+				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
+}
+
+/* There is no network from now on, for this reason; the first one stays. */
+static int lose(struct box *box, const char *why)
+{
+	struct gate_link *gate = &box->gate;
+	siginfo_t info;
+
+	if (gate->state == LINK_GONE)
+		return 0;
+	gate->state = LINK_GONE;
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		loop_remove(&box->loop, &gate->sources[i]);
+	loop_remove(&box->loop, &gate->near_source);
+	gate_forget_sockets(box);
+	if (gate->process.fd >= 0) {
+		(void)!pidref_signal(&gate->process, SIGKILL);
+		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
+	}
+	if (!why)
+		return 0;
+	if (!gate->failure[0] && str_copy(gate->failure, sizeof gate->failure, why) < 0)
+		gate->failure[0] = 0;
+	return gate_log_failure(box);
+}
+
+/* ---- what it says ---- */
+
+static int send_go(struct box *box, uint32_t id, bool is_granted)
+{
+	frame_begin(&box->out, GATE_GO);
+	frame_put_u32(&box->out, id);
+	frame_put_u32(&box->out, is_granted);
+	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
+static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	box->gate.state = LINK_SERVING;
+	return 0;
+}
+
+static int on_lookup(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_lookup lookup;
+	struct box *box = context;
+
+	if (gate_lookup_get(frame, &lookup) < 0)
+		return -EBADMSG;
+	box->gate.lookups++;
+	return gate_log_lookup(box, &lookup);
+}
+
+static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct gate_open open;
+	int granted;
+
+	if (gate_open_get(frame, &open) < 0)
+		return -EBADMSG;
+	granted = gate_log_open(box, &open);
+	return granted < 0 ? granted : send_go(box, open.id, granted);
+}
+
+static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_refused refused;
+
+	return gate_refused_get(frame, &refused) < 0 ? -EBADMSG : gate_log_refused(context, &refused);
+}
+
+static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_closed closed;
+	struct box *box = context;
+
+	if (gate_closed_get(frame, &closed) < 0)
+		return -EBADMSG;
+	box->gate.connections++;
+	box->gate.in_bytes += closed.in_bytes;
+	box->gate.out_bytes += closed.out_bytes;
+	return gate_log_closed(box, &closed);
+}
+
+static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+
+	return frame_finish(frame) < 0 ? -EBADMSG
+				       : box_limit_hit(box, "network.limits", box->policy->policy->network_total_bytes);
+}
+
+static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	size_t size;
+	const void *bytes = frame_get_bytes(frame, &size);
+	struct err told;
+
+	if (frame_finish(frame) < 0 || !bytes || size != sizeof told)
+		return -EBADMSG;
+	memcpy(&told, bytes, sizeof told);
+	told.message[sizeof told.message - 1] = 0;
+	return lose(context, told.message);
+}
+
+enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
+
+static const struct frame_rule gate_rules[] = {
+	{ GATE_READY, STARTING, 64, 0, 0, on_ready },       { GATE_LOOKUP, SERVING, 512, 0, 0, on_lookup },
+	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
+	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 64, 0, 0, on_limit },
+	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
+};
+
+/* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
+static int hear(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int r = frame_dispatch(gate->near_fd, &box->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules), box);
+
+	if (r > 0)
+		return gate->state != LINK_GONE;
+	if (r == -EAGAIN)
+		return 0;
+	if (r == -EPROTO || r == -EBADMSG)
+		return lose(box, "it spoke out of turn");
+	if (r == 0 || r == -ECONNRESET)
+		return lose(box, "it ended unexpectedly");
+	return r;
+}
+
+static int near_ready(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = hear(box);
+
+	return r < 0 ? r : events_check_log_size(box);
+}
+
+static int start_gate(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int r;
+
+	if (gate->state != LINK_IDLE)
+		return 0;
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		loop_remove(&box->loop, &gate->sources[i]);
+	gate->state = LINK_STARTING;
+	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
+						  .context = box };
+	r = spawn(box);
+	if (r == 0)
+		r = send_start(box);
+	if (r == 0)
+		r = loop_add(&box->loop, &gate->near_source);
+	/* It has its own now; ours would keep the door open behind it. */
+	gate_forget_sockets(box);
+	return r < 0 ? lose(box, err_errno_name(-r)) : 0;
+}
+
+static int socket_ready(void *context, uint32_t events)
+{
+	return start_gate(context);
+}
+
+int gate_listen(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && gate->is_used && i < GATE_SOCKET_COUNT; i++) {
+		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
+							 .ready = socket_ready, .context = box };
+		if (gate->sockets[i] >= 0)
+			r = loop_add(&box->loop, &gate->sources[i]);
+	}
+	return r;
+}
+
+int gate_judge(void *context, const struct watch_network *event)
+{
+	struct box *box = context;
+	struct gate_address address = { .bytes = { [10] = 0xff, 0xff } };
+	uint32_t number;
+
+	if (inet_pton(AF_INET, event->address, address.bytes + 12) != 1 &&
+	    inet_pton(AF_INET6, event->address, address.bytes) != 1)
+		return EINVAL;
+	/* Whose name it stands for, the gate knows. */
+	if (synthetic_find(address.bytes, &number) && number >= SYNTHETIC_FIRST)
+		return 0;
+	return gate_log_address(box, event);
+}
+
+int gate_finish(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)1000000;
+	int r = 0;
+
+	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
+		return lose(box, NULL);
+	loop_remove(&box->loop, &gate->near_source);
+	frame_begin(&box->out, GATE_STOP);
+	if (frame_end(&box->out) == 0)
+		(void)!frame_send(gate->near_fd, &box->out, NULL, 0);
+	while (r >= 0 && gate->state != LINK_GONE) {
+		struct pollfd polled = { .fd = gate->near_fd, .events = POLLIN };
+		uint64_t now_ns = clock_monotonic_ns();
+
+		if (now_ns >= until_ns || poll(&polled, 1, (int)((until_ns - now_ns) / 1000000) + 1) <= 0)
+			break;
+		r = frame_dispatch(gate->near_fd, &box->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules), box);
+		/* It has said everything, and left. */
+		if (r == 0 || r == -ECONNRESET || r == -EPROTO || r == -EBADMSG)
+			break;
+		if (r == -EAGAIN)
+			r = 0;
+	}
+	(void)!lose(box, NULL);
+	return r == -ECONNRESET || r == -EPROTO || r == -EBADMSG || r > 0 ? 0 : r;
+}
+
+void gate_done(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+
+	(void)!lose(box, NULL);
+	pidref_done(&gate->process);
+	close_fd(&gate->near_fd);
+	close_fd(&gate->far_fd);
+	close_fd(&gate->program_fd);
+}
+
+void gate_to_json(const struct gate_link *gate, struct json *json)
+{
+	json_object_begin(json, "network");
+	json_string(json, "gate", !gate->is_used ? "none" : gate->failure[0] ? "failed" : "ready");
+	json_string(json, "failure", gate->failure[0] ? gate->failure : NULL);
+	json_u64(json, "lookups", gate->lookups);
+	json_u64(json, "connections", gate->connections);
+	json_object_end(json);
+}

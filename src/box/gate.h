@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The box's side of the network gate: the sockets that were made inside, the program that serves them (started when
+ * something inside first uses the network), its questions, and what it tells for the log. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/loop.h"
+#include "os/pidref.h"
+#include "wire/gate.h"
+
+struct box;
+struct json;
+struct watch_network;
+struct watch_options;
+
+struct gate_link {
+	bool is_used;                       /* the policy has a gate */
+	int sockets[GATE_SOCKET_COUNT];     /* owned until the gate has them */
+	struct loop_source sources[GATE_SOCKET_COUNT];
+	int program_fd;                     /* O_PATH of atoll-egress */
+	int near_fd, far_fd;                /* of the pair; far: until the gate has it */
+	struct loop_source near_source;
+	struct pidref process;
+	unsigned state;                     /* enum gate_link_state */
+	uid_t uid;                          /* of the gate, where the box is root */
+	char failure[256];                  /* why there is no network any more; "": there is */
+	uint64_t lookups, connections;
+	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
+};
+
+/* Holds nothing. */
+void gate_init(struct gate_link *gate);
+
+/* Before the jail is made: finds the program, so that a run without it fails before it begins. */
+int gate_prepare(struct box *box) MUST_USE;
+
+/* Closes sockets that a jail left which was not to be; the next one makes its own. */
+void gate_forget_sockets(struct box *box);
+
+/* Tells the supervisor where the door is. host_uid: the sandbox's own, to which the gate's differs. */
+void gate_fill_options(struct box *box, uid_t host_uid, struct watch_options *options);
+
+/* Once the jail stands and the loop is there. */
+int gate_listen(struct box *box) MUST_USE;
+
+/* A connect beyond loopback: see watch_handlers.on_gate. */
+int gate_judge(void *context, const struct watch_network *event);
+
+/* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
+int gate_finish(struct box *box) MUST_USE;
+void gate_done(struct box *box);
+
+/* The report's "network" object. */
+void gate_to_json(const struct gate_link *gate, struct json *json);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "egress/gate.h"
+#include "os/clock.h"
+
+/*
+ * Connections to the door. The box made each on the caller's behalf, and sends a note with the source and where the
+ * caller wanted to go; note and connection come by different roads, so that either may be first. A note that is wrong
+ * or late only ever leads to another place that the policy allows: it is judged like every other. A connection without
+ * a note was made around the box (TCP fast open), and goes nowhere.
+ */
+
+enum { ACCEPT_BATCH = 32, STRAY_MS = 3000, MS_NS = 1000000 };
+
+static void read_sockaddr(const struct sockaddr_storage *from, struct gate_address *out)
+{
+	memset(out, 0, sizeof *out);
+	if (from->ss_family == AF_INET) {
+		const struct sockaddr_in *inet = (const void *)from;
+
+		out->bytes[10] = out->bytes[11] = 0xff;
+		memcpy(out->bytes + 12, &inet->sin_addr, 4);
+		out->port = ntohs(inet->sin_port);
+	} else {
+		const struct sockaddr_in6 *inet6 = (const void *)from;
+
+		memcpy(out->bytes, &inet6->sin6_addr, 16);
+		out->port = ntohs(inet6->sin6_port);
+	}
+}
+
+static bool is_same(const struct gate_address *a, const struct gate_address *b)
+{
+	return a->port == b->port && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+/* The note with this source, or NULL. A caller that asks how its connect() is doing has us write the note again. */
+static struct gate_route *take_route(struct gate *gate, const struct gate_address *source)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	for (size_t i = 0; i < GATE_ROUTES_MAX; i++)
+		if (gate->route_until_ns[i] > now_ns && is_same(&gate->routes[i].source, source)) {
+			gate->route_until_ns[i] = 0;
+			return &gate->routes[i];
+		}
+	return NULL;
+}
+
+static void drop_stray(struct gate *gate, size_t index)
+{
+	close_fd(&gate->strays[index].fd);
+	gate->strays[index] = gate->strays[--gate->stray_count];
+}
+
+static void set_stray_timer(struct gate *gate)
+{
+	if (gate->stray_count && !event_pending(&gate->stray_timer, EV_TIMEOUT, NULL))
+		event_add(&gate->stray_timer, &(struct timeval){ .tv_usec = STRAY_MS * 500 });
+}
+
+static void on_stray_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct gate *gate = context;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	(void)fd;
+	(void)what;
+	for (size_t i = 0; i < gate->stray_count;) {
+		if (gate->strays[i].until_ns <= now_ns)
+			drop_stray(gate, i);
+		else
+			i++;
+	}
+	set_stray_timer(gate);
+}
+
+static void add_stray(struct gate *gate, int fd, const struct gate_address *source)
+{
+	/* The oldest goes: whoever fills the list has made all of them. */
+	if (gate->stray_count == GATE_STRAYS_MAX)
+		drop_stray(gate, 0);
+	gate->strays[gate->stray_count++] = (struct stray){
+		.fd = fd, .source = *source, .until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
+	};
+	set_stray_timer(gate);
+}
+
+void door_route(struct gate *gate, const struct gate_route *route)
+{
+	size_t slot;
+
+	for (size_t i = 0; i < gate->stray_count; i++)
+		if (is_same(&gate->strays[i].source, &route->source)) {
+			int fd = take_fd(&gate->strays[i].fd);
+
+			drop_stray(gate, i);
+			flow_start(gate, fd, route);
+			return;
+		}
+	(void)take_route(gate, &route->source);
+	slot = gate->next_route++ % GATE_ROUTES_MAX;
+	gate->routes[slot] = *route;
+	gate->route_until_ns[slot] = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS;
+}
+
+static void on_door(evutil_socket_t fd, short what, void *context)
+{
+	struct gate *gate = context;
+
+	(void)what;
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		struct sockaddr_storage from;
+		socklen_t size = sizeof from;
+		int accepted = accept4(fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct gate_address source;
+		struct gate_route *route;
+
+		if (accepted < 0)
+			return;
+		read_sockaddr(&from, &source);
+		route = take_route(gate, &source);
+		if (route)
+			flow_start(gate, accepted, route);
+		else
+			add_stray(gate, accepted, &source);
+	}
+}
+
+int door_start(struct gate *gate)
+{
+	static const enum gate_socket doors[] = { GATE_DOOR4, GATE_DOOR6 };
+
+	if (evtimer_assign(&gate->stray_timer, gate->base, on_stray_timer, gate) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
+		struct event *event = &gate->socket_events[doors[i]];
+
+		if (gate->sockets[doors[i]] < 0)
+			continue;
+		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0 ||
+		    event_add(event, NULL) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+void door_stop(struct gate *gate)
+{
+	while (gate->stray_count)
+		drop_stray(gate, 0);
+}

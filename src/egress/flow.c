@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/str.h"
+#include "egress/gate.h"
+#include "egress/hello.h"
+#include "egress/relay.h"
+#include "os/clock.h"
+#include "policy/decide.h"
+#include "policy/synthetic.h"
+
+/*
+ * One connection: judged by host and port, told to the box, dialled, relayed. Where it goes to a name, the first bytes
+ * of the client are looked at before any of them leaves: a TLS client must name the same host, so that a server of many
+ * names is not asked for another (domain fronting by server name). On the ports of TLS that comes before anything else;
+ * on all others the server may speak first, so the way in is open meanwhile.
+ */
+
+enum { HELLO_SECONDS = 30, PEEK_MAX = 64 << 10 };
+
+enum flow_state { FLOW_HELLO, FLOW_ASKED, FLOW_DIALLING, FLOW_CONNECTED };
+
+struct flow {
+	struct gate *gate;
+	size_t slot;
+	uint32_t id, pid;
+	enum flow_state state;
+	char host[254];
+	uint16_t port;
+	bool is_named;             /* host is a name, and no address */
+	bool is_inspected, has_spoken;
+	int inside_fd, outside_fd;
+	struct event client;
+	struct hello hello;
+	size_t seen;               /* bytes of the client that hello was fed with */
+	struct dial *dial;
+	struct relay relay;
+	struct gate_address address;
+	uint64_t started_ns;
+};
+
+/* Ports on which nothing but TLS is spoken, from the first byte of the client on. */
+static bool is_tls_port(uint16_t port)
+{
+	static const uint16_t ports[] = { 443, 465, 636, 853, 993, 995 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
+static struct gate_open describe(const struct flow *flow)
+{
+	return (struct gate_open){ .id = flow->id, .pid = flow->pid, .host = flow->host, .port = flow->port };
+}
+
+static void tell_closed(struct flow *flow, const char *why)
+{
+	char address[46];
+	struct gate_closed closed = {
+		.open = describe(flow),
+		.address = flow->state == FLOW_CONNECTED ? address : NULL,
+		.in_bytes = flow->relay.halves[RELAY_IN].moved_bytes,
+		.out_bytes = flow->relay.halves[RELAY_OUT].moved_bytes,
+		.us = (clock_monotonic_ns() - flow->started_ns) / 1000,
+		.why = why,
+	};
+
+	gate_address_format(flow->address.bytes, address);
+	gate_send(flow->gate, gate_closed_put(&flow->gate->out, &closed));
+}
+
+/* Ends it; why (NULL: both sides did) also makes it a reset for whoever is left. */
+static void end_flow(struct flow *flow, const char *why)
+{
+	static const struct linger reset = { .l_onoff = 1 };
+	struct gate *gate = flow->gate;
+
+	if (flow->state >= FLOW_ASKED)
+		tell_closed(flow, why);
+	event_del(&flow->client);
+	hello_done(&flow->hello);
+	dial_cancel(flow->dial);
+	relay_done(&flow->relay);
+	if (why) {
+		setsockopt(flow->inside_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		if (flow->outside_fd >= 0)
+			setsockopt(flow->outside_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	}
+	close_fd(&flow->inside_fd);
+	close_fd(&flow->outside_fd);
+	gate->flows[flow->slot] = NULL;
+	gate->flow_count--;
+	free(flow);
+}
+
+static void refuse(struct flow *flow, enum gate_refusal refusal, const char *detail)
+{
+	struct gate_refused refused = {
+		.open = describe(flow),
+		.refusal = refusal,
+		.detail = detail,
+	};
+
+	gate_send(flow->gate, gate_refused_put(&flow->gate->out, &refused));
+	end_flow(flow, "refused");
+}
+
+static void tell_limit(struct gate *gate)
+{
+	if (gate->has_told_total)
+		return;
+	gate->has_told_total = true;
+	frame_begin(&gate->out, GATE_LIMIT);
+	gate_send(gate, frame_end(&gate->out));
+}
+
+static void on_relay_end(void *context, int errnum)
+{
+	struct flow *flow = context;
+
+	if (errnum == EDQUOT)
+		tell_limit(flow->gate);
+	end_flow(flow, errnum == EDQUOT ? "network.limits" : errnum ? err_errno_name(errnum) : NULL);
+}
+
+static void start_hello(struct flow *flow);
+
+static void on_dialled(void *context, const struct dial_result *result)
+{
+	struct flow *flow = context;
+	char address[46];
+
+	flow->dial = NULL;
+	if (result->outcome == DIAL_REFUSED) {
+		gate_address_format(result->address.bytes, address);
+		refuse(flow, GATE_BY_ADDRESS, address);
+		return;
+	}
+	if (result->outcome == DIAL_FAILED) {
+		end_flow(flow, result->errnum < 0 ? "the name cannot be resolved" : err_errno_name(result->errnum));
+		return;
+	}
+	flow->state = FLOW_CONNECTED;
+	flow->address = result->address;
+	flow->outside_fd = result->fd;
+	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->gate->budget) < 0) {
+		end_flow(flow, "ENOMEM");
+		return;
+	}
+	flow->relay.on_end = on_relay_end;
+	flow->relay.context = flow;
+	relay_start(&flow->relay, RELAY_IN);
+	if (flow->is_inspected)
+		relay_start(&flow->relay, RELAY_OUT);
+	else
+		start_hello(flow);
+}
+
+static void ask(struct flow *flow)
+{
+	struct gate_open open = describe(flow);
+
+	flow->state = FLOW_ASKED;
+	gate_send(flow->gate, gate_open_put(&flow->gate->out, &open));
+}
+
+void flow_go(struct gate *gate, uint32_t id, bool is_granted)
+{
+	struct flow *flow = gate->flows[id % GATE_FLOWS_MAX];
+
+	if (!flow || flow->id != id || flow->state != FLOW_ASKED)
+		return;
+	if (!is_granted) {
+		end_flow(flow, "refused");
+		return;
+	}
+	flow->state = FLOW_DIALLING;
+	if (dial_start(&flow->dial, gate->dialer, flow->host, flow->port, on_dialled, flow) < 0)
+		end_flow(flow, "ENOMEM");
+}
+
+/* ---- what the client says first ---- */
+
+static void pass(struct flow *flow)
+{
+	event_del(&flow->client);
+	hello_done(&flow->hello);
+	setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ 1 }, sizeof(int));
+	flow->is_inspected = true;
+	if (flow->state == FLOW_HELLO)
+		ask(flow);
+	else
+		relay_start(&flow->relay, RELAY_OUT);
+}
+
+static void judge_hello(struct flow *flow)
+{
+	switch (flow->hello.state) {
+	case HELLO_MORE:
+		return;
+	case HELLO_PLAIN:
+		if (is_tls_port(flow->port))
+			refuse(flow, GATE_WITHOUT_TLS, NULL);
+		else
+			pass(flow);
+		return;
+	case HELLO_NAMED:
+		if (hello_names(&flow->hello, flow->host))
+			pass(flow);
+		else
+			refuse(flow, GATE_BY_SERVER_NAME, flow->hello.name);
+		return;
+	case HELLO_UNNAMED:
+	case HELLO_MALFORMED:
+		refuse(flow, GATE_WITHOUT_NAME, NULL);
+		return;
+	}
+}
+
+/* Wakes us only when there is more than what was seen already: the bytes stay in the socket, for splice(2). */
+static void wait_for_more(struct flow *flow)
+{
+	setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ (int)flow->seen + 1 }, sizeof(int));
+	if (flow->has_spoken)
+		return;
+	flow->has_spoken = true;
+	event_add(&flow->client, &(struct timeval){ .tv_sec = HELLO_SECONDS });
+}
+
+/* The client has no more to say, and said nothing or not enough. */
+static void end_hello(struct flow *flow)
+{
+	if (flow->seen)
+		refuse(flow, GATE_WITHOUT_NAME, NULL);
+	else if (flow->state == FLOW_HELLO)
+		end_flow(flow, NULL);
+	else
+		pass(flow);
+}
+
+static void on_client(evutil_socket_t fd, short what, void *context)
+{
+	static uint8_t peeked[PEEK_MAX];
+	struct flow *flow = context;
+	size_t seen = flow->seen;
+	ssize_t n;
+
+	if (what & EV_TIMEOUT) {
+		end_hello(flow);
+		return;
+	}
+	n = recv(fd, peeked, sizeof peeked, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		end_flow(flow, err_errno_name(errno));
+		return;
+	}
+	if ((size_t)n <= seen || n == PEEK_MAX) {
+		end_hello(flow);
+		return;
+	}
+	flow->seen = (size_t)n;
+	hello_feed(&flow->hello, peeked + seen, (size_t)n - seen);
+	if (flow->hello.state == HELLO_MORE)
+		wait_for_more(flow);
+	else
+		judge_hello(flow);
+}
+
+static void start_hello(struct flow *flow)
+{
+	struct timeval limit = { .tv_sec = HELLO_SECONDS };
+
+	event_add(&flow->client, flow->state == FLOW_HELLO ? &limit : NULL);
+}
+
+/* ---- the beginning ---- */
+
+static struct flow *new_flow(struct gate *gate, int fd)
+{
+	struct flow *flow = gate->flow_count < gate->flows_max ? calloc(1, sizeof *flow) : NULL;
+	uint32_t id = gate->next_id;
+
+	if (!flow)
+		return NULL;
+	while (!id || gate->flows[id % GATE_FLOWS_MAX])
+		id++;
+	gate->next_id = id + 1;
+	*flow = (struct flow){
+		.gate = gate, .slot = id % GATE_FLOWS_MAX, .id = id, .inside_fd = fd, .outside_fd = FD_NONE,
+		.started_ns = clock_monotonic_ns(),
+	};
+	hello_init(&flow->hello);
+	event_assign(&flow->client, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
+	gate->flows[flow->slot] = flow;
+	gate->flow_count++;
+	return flow;
+}
+
+/* False: this address of ours belongs to no name. */
+static bool name_target(struct flow *flow, const struct gate_address *target)
+{
+	const char *host = names_find(flow->gate->names, target->bytes);
+	uint32_t number;
+
+	flow->port = target->port;
+	flow->is_named = host != NULL;
+	flow->is_inspected = !host;
+	if (host)
+		return str_copy(flow->host, sizeof flow->host, host) == 0;
+	gate_address_format(target->bytes, flow->host);
+	return !synthetic_find(target->bytes, &number);
+}
+
+void flow_start(struct gate *gate, int fd, const struct gate_route *route)
+{
+	const struct gate_address *target = &route->target;
+	struct flow *flow = new_flow(gate, fd);
+	struct action action = { .kind = ACTION_NET_CONNECT, .port = target->port };
+
+	if (!flow) {
+		struct gate_refused refused = { .open = { .pid = route->pid, .host = "" }, .refusal = GATE_BY_LIMIT };
+
+		close_fd(&fd);
+		gate_send(gate, gate_refused_put(&gate->out, &refused));
+		return;
+	}
+	flow->pid = route->pid;
+	if (!name_target(flow, target)) {
+		refuse(flow, GATE_BY_LOOKUP, NULL);
+		return;
+	}
+	action.subject = flow->host;
+	if (policy_decide(gate->policy, &action).verdict != VERDICT_ALLOW)
+		refuse(flow, GATE_BY_POLICY, NULL);
+	else if (budget_is_used_up(&gate->budget))
+		refuse(flow, GATE_BY_LIMIT, NULL);
+	else if (flow->is_named && is_tls_port(flow->port))
+		start_hello(flow);
+	else
+		ask(flow);
+}
+
+void flows_end(struct gate *gate)
+{
+	for (size_t i = 0; i < GATE_FLOWS_MAX; i++)
+		if (gate->flows[i])
+			end_flow(gate->flows[i], "the sandbox has ended");
+}

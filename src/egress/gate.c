@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/gate.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "egress/confine.h"
+#include "os/clock.h"
+
+/*
+ * Theory of operation. Inside, every allowed name has an address of its own, and every connection to such an address
+ * ends at the door, of which the box tells us where it was meant to go. So a connection names its host exactly, for any
+ * program and without its help. Before it goes out it is judged by name and port, written down by the box, judged by
+ * what its TLS client says, and by the address that the name leads to.
+ *
+ * The box is asked before a connection goes out and answers when the record is queued. Sending to it may block: then
+ * the log cannot follow, and neither may we.
+ */
+
+enum gate_state { GATE_NEW, GATE_SERVING };
+
+void gate_send(struct gate *gate, int built)
+{
+	int r = built < 0 ? built : frame_send(gate->box_fd, &gate->out, NULL, 0);
+
+	if (r < 0) {
+		gate->error = r;
+		event_base_loopbreak(gate->base);
+	}
+}
+
+static int send_plain(struct gate *gate, uint16_t type)
+{
+	frame_begin(&gate->out, type);
+	return frame_end(&gate->out);
+}
+
+static int on_start(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+	struct gate_start start;
+	int r = gate_start_get(frame, &start);
+
+	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u))
+		return -EBADMSG;
+	for (size_t i = 0; i < fd_count; i++)
+		gate->sockets[i] = take_fd(&fds[i]);
+	r = dialer_set_test_hosts(gate->dialer, start.test_hosts);
+	if (r == 0)
+		r = server_start(gate);
+	if (r == 0)
+		r = door_start(gate);
+	gate->state = GATE_SERVING;
+	return r;
+}
+
+static int on_route(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_route route;
+	int r = gate_route_get(frame, &route);
+
+	(void)fds;
+	(void)fd_count;
+	if (r == 0)
+		door_route(context, &route);
+	return r;
+}
+
+static int on_go(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame), is_granted = frame_get_u32(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	flow_go(context, id, is_granted);
+	return 0;
+}
+
+static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	flows_end(gate);
+	event_base_loopbreak(gate->base);
+	return 0;
+}
+
+static const struct frame_rule box_rules[] = {
+	{ GATE_START, 1 << GATE_NEW, 8192, 3, 4, on_start },
+	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 128, 0, 0, on_route },
+	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
+	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
+};
+
+static void on_box(evutil_socket_t fd, short what, void *context)
+{
+	struct gate *gate = context;
+	int r = frame_dispatch(fd, &gate->scratch, gate->state, box_rules, ARRAY_SIZE(box_rules), gate);
+
+	(void)what;
+	if (r > 0)
+		return;
+	/* The box has gone: so has everything inside. */
+	gate->error = r == -ECONNRESET ? 0 : r;
+	event_base_loopbreak(gate->base);
+}
+
+/* As many files as we may have; what is left of connections follows from that. */
+static void raise_limits(struct gate *gate)
+{
+	enum { FDS_EACH = 6, FDS_OTHER = 128 };
+	struct rlimit limit;
+
+	gate->flows_max = GATE_FLOWS_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < FDS_OTHER + FDS_EACH * GATE_FLOWS_MAX)
+		gate->flows_max = limit.rlim_cur > 2 * FDS_OTHER ? (limit.rlim_cur - FDS_OTHER) / FDS_EACH : 16;
+}
+
+static int open_gate(struct gate *gate, struct err *err)
+{
+	const struct policy *policy = gate->policy;
+
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		gate->sockets[i] = FD_NONE;
+	raise_limits(gate);
+	buf_init(&gate->out, FRAME_MESSAGE_MAX);
+	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
+	budget_init(&gate->budget, policy->network_rate_bytes, policy->network_rate_period_ms,
+		    policy->network_total_bytes, clock_monotonic_ns());
+	gate->base = event_base_new();
+	gate->names = names_new(NAMES_MAX);
+	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
+	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
+	    event_add(&gate->box_readable, NULL) < 0)
+		return err_set(err, ERR_INTERNAL, EINVAL, "network gate", "no event loop");
+	return 0;
+}
+
+static void close_gate(struct gate *gate)
+{
+	server_stop(gate);
+	door_stop(gate);
+	flows_end(gate);
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		close_fd(&gate->sockets[i]);
+	dialer_free(gate->dialer);
+	names_free(gate->names);
+	buf_done(&gate->out);
+	buf_done(&gate->scratch);
+}
+
+/* The last word to the box, where there is one. */
+static void tell_broken(struct gate *gate, const struct err *err)
+{
+	frame_begin(&gate->out, GATE_BROKEN);
+	frame_put_bytes(&gate->out, err, sizeof *err);
+	if (frame_end(&gate->out) == 0)
+		(void)!frame_send(gate->box_fd, &gate->out, NULL, 0);
+}
+
+int gate_run(int box_fd, const struct policy *policy, struct err *err)
+{
+	struct gate *gate = calloc(1, sizeof *gate);
+	int r;
+
+	if (!gate)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
+	gate->box_fd = box_fd;
+	gate->policy = policy;
+	gate->next_id = 1;
+	r = open_gate(gate, err);
+	if (r == 0)
+		r = confine_self(err);
+	if (r == 0) {
+		gate_send(gate, send_plain(gate, GATE_READY));
+		if (!gate->error)
+			event_base_dispatch(gate->base);
+		r = gate->error;
+		if (r < 0)
+			err_set(err, ERR_INTERNAL, -r, "network gate", "the network gate failed: %s",
+				err_errno_name(-r));
+	}
+	if (r < 0)
+		tell_broken(gate, err);
+	close_gate(gate);
+	free(gate);
+	return r;
+}

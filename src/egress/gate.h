@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The state of the one gate of this process, shared by the files of egress/: gate.c speaks with the box, server.c
+ * answers DNS, door.c takes connections, flow.c has the life of one. Runs in atoll-egress.
+ */
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "egress/budget.h"
+#include "egress/dial.h"
+#include "egress/names.h"
+#include "policy/policy.h"
+#include "wire/gate.h"
+
+enum { GATE_FLOWS_MAX = 4096, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16 };
+
+struct flow;
+struct tcp_query;
+
+/* A connection to the door of which it is not known yet where it was meant to go. */
+struct stray {
+	int fd;
+	struct gate_address source;
+	uint64_t until_ns;
+};
+
+struct gate {
+	const struct policy *policy;
+	struct event_base *base;
+	struct dialer *dialer;
+	struct names *names;
+	struct budget budget;
+	int box_fd;
+	struct buf out, scratch;
+	struct event box_readable;
+	unsigned state;                /* enum gate_state */
+	int error;                     /* the loop ended because of this */
+
+	int sockets[GATE_SOCKET_COUNT];
+	struct event socket_events[GATE_SOCKET_COUNT];
+	struct tcp_query *queries[GATE_TCP_QUERIES_MAX];
+
+	struct gate_route routes[GATE_ROUTES_MAX]; /* a ring */
+	uint64_t route_until_ns[GATE_ROUTES_MAX]; /* 0: taken */
+	size_t next_route;
+	struct stray strays[GATE_STRAYS_MAX];
+	size_t stray_count;
+	struct event stray_timer;
+
+	struct flow *flows[GATE_FLOWS_MAX];
+	size_t flow_count, flows_max;
+	uint32_t next_id;
+	bool has_told_total;
+};
+
+/*
+ * Serves one sandbox over the socket to its box until that ends; policy is borrowed. Confines the process first. 0 when
+ * the box ended it, else negative.
+ */
+int gate_run(int box_fd, const struct policy *policy, struct err *err) MUST_USE;
+
+/* Sends what is in gate->out to the box; the loop ends where that fails. */
+void gate_send(struct gate *gate, int built);
+
+/* The DNS server (GATE_DNS_UDP, GATE_DNS_TCP). server.c */
+int server_start(struct gate *gate) MUST_USE;
+void server_stop(struct gate *gate);
+
+/* The door: connections and where they were meant to go. door.c */
+int door_start(struct gate *gate) MUST_USE;
+void door_route(struct gate *gate, const struct gate_route *route);
+void door_stop(struct gate *gate);
+
+/* One connection from inside. Takes fd. flow.c */
+void flow_start(struct gate *gate, int fd, const struct gate_route *route);
+void flow_go(struct gate *gate, uint32_t id, bool is_granted);
+void flows_end(struct gate *gate);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/relay.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "os/clock.h"
+
+/*
+ * A connection that waits holds two sockets and no memory for bytes: pipes belong to a pool, and a half has one only
+ * while the other side does not take what was read already. Then it reads no more, so that the kernel's windows
+ * hold the sender back.
+ */
+
+enum { CHUNK_BYTES = 256 << 10, ROUNDS_MAX = 8, POOL_MAX = 32 };
+
+static struct {
+	int fds[POOL_MAX][2];
+	size_t count;
+} pool;
+
+static int take_pipe(int fds[2])
+{
+	if (pool.count) {
+		pool.count--;
+		fds[0] = pool.fds[pool.count][0];
+		fds[1] = pool.fds[pool.count][1];
+		return 0;
+	}
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	/* Fewer turns for a stream; where the user's share of pipe memory is used up it stays small. */
+	(void)fcntl(fds[1], F_SETPIPE_SZ, CHUNK_BYTES);
+	return 0;
+}
+
+static void give_pipe(struct relay_half *half)
+{
+	if (half->pipe[0] < 0)
+		return;
+	if (!half->in_pipe && pool.count < POOL_MAX) {
+		pool.fds[pool.count][0] = take_fd(&half->pipe[0]);
+		pool.fds[pool.count][1] = take_fd(&half->pipe[1]);
+		pool.count++;
+		return;
+	}
+	close_fd(&half->pipe[0]);
+	close_fd(&half->pipe[1]);
+}
+
+static void wait_again(struct relay_half *half)
+{
+	event_del(&half->readable);
+	event_add(&half->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
+}
+
+/* 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. */
+static int fill(struct relay_half *half)
+{
+	struct budget *budget = half->relay->budget;
+	size_t allowed = budget_ask(budget, CHUNK_BYTES, clock_monotonic_ns());
+	ssize_t n;
+
+	if (half->in_pipe)
+		return 1;
+	if (half->has_ended)
+		return 0;
+	if (!allowed && budget_is_used_up(budget))
+		return -EDQUOT;
+	if (!allowed) {
+		wait_again(half);
+		return 0;
+	}
+	if (half->pipe[0] < 0 && take_pipe(half->pipe) < 0) {
+		wait_again(half);
+		return 0;
+	}
+	n = splice(half->from_fd, NULL, half->pipe[1], NULL, allowed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (n > 0) {
+		budget_use(budget, (size_t)n);
+		half->in_pipe = (size_t)n;
+		return 1;
+	}
+	if (n == 0)
+		half->has_ended = true;
+	return n == 0 || errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* 1: the pipe is empty; 0: the receiver takes no more now; -errno. */
+static int drain(struct relay_half *half)
+{
+	while (half->in_pipe) {
+		ssize_t n = splice(half->pipe[0], NULL, half->to_fd, NULL, half->in_pipe,
+				   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EPIPE;
+		half->in_pipe -= (size_t)n;
+		half->moved_bytes += (size_t)n;
+	}
+	return 1;
+}
+
+/* Back to waiting: for the receiver while there is something for it, else for the sender. */
+static void wait_for_events(struct relay_half *half)
+{
+	if (half->in_pipe) {
+		event_del(&half->readable);
+		event_add(&half->writable, NULL);
+		return;
+	}
+	give_pipe(half);
+	event_del(&half->writable);
+	if (!half->has_ended && !event_pending(&half->again, EV_TIMEOUT, NULL))
+		event_add(&half->readable, NULL);
+}
+
+static void pump(struct relay_half *half)
+{
+	struct relay *relay = half->relay;
+	int r = 1;
+
+	for (int round = 0; r > 0 && round < ROUNDS_MAX; round++) {
+		r = fill(half);
+		if (r > 0)
+			r = drain(half);
+	}
+	if (r < 0) {
+		relay->on_end(relay->context, -r);
+		return;
+	}
+	wait_for_events(half);
+	if (!half->has_ended || half->in_pipe || half->is_closed)
+		return;
+	half->is_closed = true;
+	event_del(&half->readable);
+	shutdown(half->to_fd, SHUT_WR);
+	if (relay->halves[RELAY_OUT].is_closed && relay->halves[RELAY_IN].is_closed)
+		relay->on_end(relay->context, 0);
+}
+
+static void on_event(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	pump(context);
+}
+
+static int init_half(struct relay_half *half, struct relay *relay, struct event_base *base, int from_fd, int to_fd)
+{
+	*half = (struct relay_half){ .relay = relay, .from_fd = from_fd, .to_fd = to_fd, .pipe = { FD_NONE, FD_NONE } };
+	if (event_assign(&half->readable, base, from_fd, EV_READ | EV_PERSIST, on_event, half) < 0 ||
+	    event_assign(&half->writable, base, to_fd, EV_WRITE | EV_PERSIST, on_event, half) < 0 ||
+	    event_assign(&half->again, base, -1, 0, on_event, half) < 0)
+		return -EINVAL;
+	return 0;
+}
+
+int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd, struct budget *budget)
+{
+	int r = init_half(&relay->halves[RELAY_OUT], relay, base, inside_fd, outside_fd);
+
+	relay->budget = budget;
+	return r < 0 ? r : init_half(&relay->halves[RELAY_IN], relay, base, outside_fd, inside_fd);
+}
+
+void relay_start(struct relay *relay, enum relay_way way)
+{
+	struct relay_half *half = &relay->halves[way];
+
+	if (half->is_started)
+		return;
+	half->is_started = true;
+	event_add(&half->readable, NULL);
+}
+
+void relay_done(struct relay *relay)
+{
+	for (int way = 0; way < RELAY_WAY_COUNT; way++) {
+		struct relay_half *half = &relay->halves[way];
+
+		if (!half->relay)
+			continue;
+		event_del(&half->readable);
+		event_del(&half->writable);
+		event_del(&half->again);
+		give_pipe(half);
+		half->relay = NULL;
+	}
+}

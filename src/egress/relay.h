@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Moves bytes between two connected sockets with splice(2), both ways, with back pressure and half-closes, within a
+ * budget. It looks at nothing. Runs in atoll-egress.
+ */
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "egress/budget.h"
+
+enum relay_way { RELAY_OUT, RELAY_IN, RELAY_WAY_COUNT };  /* from the sandbox; to it */
+
+struct relay;
+
+/* One direction. Its pipe is borrowed from a pool while there are bytes in it. */
+struct relay_half {
+	struct relay *relay;
+	int from_fd, to_fd;
+	struct event readable, writable, again;
+	int pipe[2];
+	size_t in_pipe;
+	bool is_started, has_ended, is_closed;   /* ended: no more comes; closed: and all of it was delivered */
+	uint64_t moved_bytes;
+};
+
+struct relay {
+	struct relay_half halves[RELAY_WAY_COUNT];
+	struct budget *budget;           /* borrowed */
+	/* Both halves are closed (errnum 0), one broke, or the budget is used up (EDQUOT). The relay may be freed. */
+	void (*on_end)(void *context, int errnum);
+	void *context;
+};
+
+/*
+ * The sockets (non-blocking, borrowed): inside and outside. Nothing moves before relay_start(). relay_done() must come
+ * before they are closed.
+ */
+int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
+	       struct budget *budget) MUST_USE;
+void relay_start(struct relay *relay, enum relay_way way);
+void relay_done(struct relay *relay);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/gate.h"
+
+#include <string.h>
+
+int gate_start_put(struct buf *out, const struct gate_start *start)
+{
+	frame_begin(out, GATE_START);
+	frame_put_u32(out, start->has_ipv6);
+	frame_put_string(out, start->test_hosts);
+	return frame_end(out);
+}
+
+int gate_start_get(struct frame *frame, struct gate_start *ret_start)
+{
+	uint32_t has_ipv6 = frame_get_u32(frame);
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = frame_get_string(frame) };
+
+	if (frame_finish(frame) < 0 || has_ipv6 > 1)
+		return -EBADMSG;
+	*ret_start = start;
+	return 0;
+}
+
+static void put_address(struct buf *out, const struct gate_address *address)
+{
+	frame_put_bytes(out, address->bytes, sizeof address->bytes);
+	frame_put_u32(out, address->port);
+}
+
+static bool get_address(struct frame *frame, struct gate_address *address)
+{
+	size_t size;
+	const void *bytes = frame_get_bytes(frame, &size);
+	uint32_t port = frame_get_u32(frame);
+
+	if (!bytes || size != sizeof address->bytes || port > UINT16_MAX)
+		return false;
+	memcpy(address->bytes, bytes, size);
+	address->port = (uint16_t)port;
+	return true;
+}
+
+int gate_route_put(struct buf *out, const struct gate_route *route)
+{
+	frame_begin(out, GATE_ROUTE);
+	frame_put_u32(out, route->pid);
+	put_address(out, &route->source);
+	put_address(out, &route->target);
+	return frame_end(out);
+}
+
+int gate_route_get(struct frame *frame, struct gate_route *ret_route)
+{
+	struct gate_route route = { .pid = frame_get_u32(frame) };
+	bool is_whole = get_address(frame, &route.source) && get_address(frame, &route.target);
+
+	if (frame_finish(frame) < 0 || !is_whole)
+		return -EBADMSG;
+	*ret_route = route;
+	return 0;
+}
+
+int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup)
+{
+	frame_begin(out, GATE_LOOKUP);
+	frame_put_string(out, lookup->name);
+	frame_put_u32(out, lookup->type);
+	frame_put_u32(out, lookup->is_allowed);
+	return frame_end(out);
+}
+
+int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup)
+{
+	struct gate_lookup lookup = { .name = frame_get_string(frame) };
+	uint32_t is_allowed;
+
+	lookup.type = frame_get_u32(frame);
+	is_allowed = frame_get_u32(frame);
+	lookup.is_allowed = is_allowed;
+	if (frame_finish(frame) < 0 || !lookup.name || is_allowed > 1)
+		return -EBADMSG;
+	*ret_lookup = lookup;
+	return 0;
+}
+
+static void put_open(struct buf *out, const struct gate_open *open)
+{
+	frame_put_u32(out, open->id);
+	frame_put_u32(out, open->pid);
+	frame_put_string(out, open->host);
+	frame_put_u32(out, open->port);
+}
+
+static bool get_open(struct frame *frame, struct gate_open *open)
+{
+	open->id = frame_get_u32(frame);
+	open->pid = frame_get_u32(frame);
+	open->host = frame_get_string(frame);
+	open->port = frame_get_u32(frame);
+	return open->host && open->port <= UINT16_MAX;
+}
+
+int gate_open_put(struct buf *out, const struct gate_open *open)
+{
+	frame_begin(out, GATE_OPEN);
+	put_open(out, open);
+	return frame_end(out);
+}
+
+int gate_open_get(struct frame *frame, struct gate_open *ret_open)
+{
+	struct gate_open open;
+	bool is_whole = get_open(frame, &open);
+
+	if (frame_finish(frame) < 0 || !is_whole)
+		return -EBADMSG;
+	*ret_open = open;
+	return 0;
+}
+
+int gate_refused_put(struct buf *out, const struct gate_refused *refused)
+{
+	frame_begin(out, GATE_REFUSED);
+	put_open(out, &refused->open);
+	frame_put_u32(out, refused->refusal);
+	frame_put_string(out, refused->detail);
+	return frame_end(out);
+}
+
+int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused)
+{
+	struct gate_refused refused;
+	bool is_whole = get_open(frame, &refused.open);
+	uint32_t refusal = frame_get_u32(frame);
+
+	refused.refusal = (enum gate_refusal)refusal;
+	refused.detail = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !is_whole || refusal >= GATE_REFUSAL_COUNT)
+		return -EBADMSG;
+	*ret_refused = refused;
+	return 0;
+}
+
+int gate_closed_put(struct buf *out, const struct gate_closed *closed)
+{
+	frame_begin(out, GATE_CLOSED);
+	put_open(out, &closed->open);
+	frame_put_string(out, closed->address);
+	frame_put_u64(out, closed->in_bytes);
+	frame_put_u64(out, closed->out_bytes);
+	frame_put_u64(out, closed->us);
+	frame_put_string(out, closed->why);
+	return frame_end(out);
+}
+
+int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed)
+{
+	struct gate_closed closed;
+	bool is_whole = get_open(frame, &closed.open);
+
+	closed.address = frame_get_string(frame);
+	closed.in_bytes = frame_get_u64(frame);
+	closed.out_bytes = frame_get_u64(frame);
+	closed.us = frame_get_u64(frame);
+	closed.why = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !is_whole)
+		return -EBADMSG;
+	*ret_closed = closed;
+	return 0;
+}

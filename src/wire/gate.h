@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The messages between atoll-box and atoll-egress, the network gate. The gate decides by the same snapshot as the box;
+ * the box decides again before it lets a connection go out, and writes the log.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4 };   /* in atoll-egress */
+
+enum gate_message {
+	/* box -> gate */
+	GATE_START = 1,          /* struct gate_start; fds: enum gate_socket, but for a family that is not there */
+	GATE_ROUTE,              /* struct gate_route: where a connection to the door was meant to go */
+	GATE_GO,                 /* u32 id, u32 1: it is written down, or 0: the box refuses */
+	GATE_STOP,               /* no connection is left inside: tell what is open as closed, and end */
+	/* gate -> box */
+	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
+	GATE_LOOKUP,             /* struct gate_lookup */
+	GATE_OPEN,               /* struct gate_open: waits for GATE_GO */
+	GATE_REFUSED,            /* struct gate_refused: instead of GATE_OPEN, or after it */
+	GATE_CLOSED,             /* struct gate_closed */
+	GATE_LIMIT,              /* the total of network.limits is used up */
+	GATE_BROKEN,             /* bytes: struct err; it ends */
+};
+
+enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCKET_COUNT };
+
+struct gate_start {
+	bool has_ipv6;
+	const char *test_hosts;  /* ATOLL_TEST_HOSTS: where names lead instead of asking the resolver; NULL */
+};
+
+/* An address with its port; IPv4 as ::ffff:a.b.c.d. */
+struct gate_address {
+	uint8_t bytes[16];
+	uint16_t port;
+};
+
+struct gate_route {
+	uint32_t pid;            /* of the caller, for the log */
+	struct gate_address source, target;
+};
+
+struct gate_lookup {
+	const char *name;        /* as asked for, bytes that no host name has as '?' */
+	uint32_t type;           /* of the question */
+	bool is_allowed;
+};
+
+/* A connection that the gate would let out. */
+struct gate_open {
+	uint32_t id, pid;
+	const char *host;        /* name or address: what the decision is about */
+	uint32_t port;
+};
+
+enum gate_refusal {
+	GATE_BY_POLICY,          /* no rule allows host and port */
+	GATE_BY_SERVER_NAME,     /* the TLS client names another server (detail) */
+	GATE_WITHOUT_NAME,       /* the TLS client names none, or cannot be understood */
+	GATE_WITHOUT_TLS,        /* something else than TLS on a port of TLS */
+	GATE_BY_ADDRESS,         /* the name leads to an address that is not allowed (detail) */
+	GATE_BY_LOOKUP,          /* nobody looked up the name of this address: it has none */
+	GATE_BY_LIMIT,           /* too many connections, or the bytes are used up */
+	GATE_REFUSAL_COUNT,
+};
+
+struct gate_refused {
+	struct gate_open open;
+	enum gate_refusal refusal;
+	const char *detail;      /* NULL: none; hostile bytes */
+};
+
+struct gate_closed {
+	struct gate_open open;
+	const char *address;     /* where it was connected to outside; NULL: nowhere */
+	uint64_t in_bytes, out_bytes, us;
+	const char *why;         /* NULL: both sides ended it; what went wrong */
+};
+
+int gate_start_put(struct buf *out, const struct gate_start *start) MUST_USE;
+int gate_start_get(struct frame *frame, struct gate_start *ret_start) MUST_USE;
+int gate_route_put(struct buf *out, const struct gate_route *route) MUST_USE;
+int gate_route_get(struct frame *frame, struct gate_route *ret_route) MUST_USE;
+int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup) MUST_USE;
+int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup) MUST_USE;
+int gate_open_put(struct buf *out, const struct gate_open *open) MUST_USE;
+int gate_open_get(struct frame *frame, struct gate_open *ret_open) MUST_USE;
+int gate_refused_put(struct buf *out, const struct gate_refused *refused) MUST_USE;
+int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused) MUST_USE;
+int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;
+int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed) MUST_USE;
