@@ -142,6 +142,12 @@ static enum exchange_state next(struct exchange *exchange)
 	return is_closing ? end(exchange, NULL) : EXCHANGE_OPEN;
 }
 
+/* Nothing is added to no bytes at all. */
+static const uint8_t *skip(const uint8_t *bytes, size_t size)
+{
+	return size ? bytes + size : bytes;
+}
+
 enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_t *bytes, size_t size, size_t *ret_used,
 					 struct buf *to_server, struct buf *to_client)
 {
@@ -149,7 +155,7 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 	while (exchange->phase != PHASE_OVER) {
 		size_t used;
 		enum http1_result result =
-			http1_feed(&exchange->request, bytes + *ret_used, size - *ret_used, to_server, &used);
+			http1_feed(&exchange->request, skip(bytes, *ret_used), size - *ret_used, to_server, &used);
 
 		*ret_used += used;
 		if (result == HTTP1_BAD)
@@ -212,7 +218,8 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
 
 	while (state == EXCHANGE_OPEN && exchange->phase != PHASE_OVER) {
 		size_t used;
-		enum http1_result result = http1_feed(&exchange->response, bytes + done, size - done, to_client, &used);
+		enum http1_result result =
+			http1_feed(&exchange->response, skip(bytes, done), size - done, to_client, &used);
 
 		done += used;
 		if (result == HTTP1_MORE)

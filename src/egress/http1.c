@@ -28,6 +28,9 @@ static int on_body(http_parser *parser, const char *at, size_t size)
 {
 	struct http1 *http = parser->data;
 
+	/* Within what is the head to us: it took CR and anything for the empty line. Not a byte of it may go out. */
+	if (http->state != STATE_BODY)
+		return 1;
 	http->body_bytes += size;
 	if (http->head.framing == HTTP1_CHUNKED)
 		buf_printf(http->out, "%zx\r\n", size);

@@ -65,6 +65,7 @@ static void check_refused(enum http1_kind kind, const char *text, const char *pr
 		http1_init(&http, kind);
 		if (feed(&http, text, step, &out, &used) != HTTP1_BAD)
 			fail_msg("not refused: %s", text);
+		assert_int_equal(out.size && !memmem(out.bytes, out.size, "\r\n\r\n", 4), 0);
 		if (problem && !strstr(http.problem, problem))
 			fail_msg("\"%s\" is not in \"%s\"", problem, http.problem);
 		/* Nothing comes after it. */
@@ -207,6 +208,7 @@ static void test_smuggling_is_refused(void **state)
 		{ "Host: a\r\nX: 1\nTransfer-Encoding: chunked\r\n", "LF alone" },
 		{ "Host: a\r\nX: 1\rTransfer-Encoding: chunked\r\n", NULL },
 		{ "Host: a\r\nX: \x01\r\n", NULL },
+		{ "Host: a\r\nContent-Length: 8\r\n\rth: 8\r\n", NULL },
 		{ "Host: a\r\nX\r\n", NULL },
 		{ "Host: a\r\n: x\r\n", NULL },
 		{ "Host: a\r\nX Y: 1\r\n", NULL },

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/trust.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <string.h>
+
+const char *const trust_file_paths[TRUST_FILE_COUNT] = {
+	[TRUST_AUTHORITY] = "/run/atoll/trust/authority.pem",
+	[TRUST_BUNDLE] = "/run/atoll/trust/bundle.pem",
+	[TRUST_JAVA] = "/run/atoll/trust/bundle.jks",
+};
+
+/* Found by asking each of them: a mounted bundle is enough for GnuTLS, curl and Go, but OpenSSL looks for
+ * hashes of names. */
+const struct trust_variable trust_variables[] = {
+	{ "SSL_CERT_FILE", TRUST_BUNDLE,
+	  "OpenSSL (Python, Ruby, PHP, Perl), Go, rustls with native certificates, httpx" },
+	{ "CURL_CA_BUNDLE", TRUST_BUNDLE, "curl, Python requests" },
+	{ "REQUESTS_CA_BUNDLE", TRUST_BUNDLE, "Python requests, which brings a bundle of its own" },
+	{ "PIP_CERT", TRUST_BUNDLE, "pip, which brings a requests of its own" },
+	{ "NODE_EXTRA_CA_CERTS", TRUST_AUTHORITY, "Node and npm, which have their certificates built in" },
+	{ "DENO_CERT", TRUST_AUTHORITY, "Deno" },
+	{ "GIT_SSL_CAINFO", TRUST_BUNDLE, "git" },
+	{ "CARGO_HTTP_CAINFO", TRUST_BUNDLE, "cargo" },
+	{ "AWS_CA_BUNDLE", TRUST_BUNDLE, "AWS tools" },
+	{ "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", TRUST_BUNDLE, "gRPC" },
+	{ "NIX_SSL_CERT_FILE", TRUST_BUNDLE, "Nix" },
+};
+const size_t trust_variable_count = ARRAY_SIZE(trust_variables);
+
+const struct trust_place trust_places[] = {
+	{ "/etc/ssl/certs/ca-certificates.crt", TRUST_BUNDLE, "Debian, Arch: GnuTLS (wget, git), curl, Go" },
+	{ "/etc/pki/tls/certs/ca-bundle.crt", TRUST_BUNDLE, "Fedora and its kin" },
+	{ "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", TRUST_BUNDLE, "Fedora and its kin" },
+	{ "/etc/ca-certificates/extracted/tls-ca-bundle.pem", TRUST_BUNDLE, "Arch" },
+	{ "/var/lib/ca-certificates/ca-bundle.pem", TRUST_BUNDLE, "SUSE" },
+	{ "/etc/ssl/ca-bundle.pem", TRUST_BUNDLE, "SUSE" },
+	{ "/etc/ssl/cert.pem", TRUST_BUNDLE, "Alpine, and OpenSSL where it is built so" },
+	{ "/etc/ssl/certs/java/cacerts", TRUST_JAVA, "Debian: Java" },
+	{ "/etc/pki/ca-trust/extracted/java/cacerts", TRUST_JAVA, "Fedora and its kin: Java" },
+	{ "/etc/ca-certificates/extracted/java-cacerts.jks", TRUST_JAVA, "Arch: Java" },
+};
+const size_t trust_place_count = ARRAY_SIZE(trust_places);
+
+const char *trust_system_bundle(void)
+{
+	for (size_t i = 0; i < trust_place_count; i++)
+		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
+			return trust_places[i].path;
+	return NULL;
+}
+
+/* --- JKS: sun.security.provider.JavaKeyStore, version 2; big-endian; certificates only. --- */
+
+static const char jks_password[] = "changeit";
+
+static void put_be(struct buf *out, uint64_t value, size_t bytes)
+{
+	for (size_t i = bytes; i-- > 0;)
+		buf_put_char(out, (char)(value >> (8 * i)));
+}
+
+static void put_utf(struct buf *out, const char *text)
+{
+	put_be(out, strlen(text), 2);
+	buf_put_text(out, text);
+}
+
+static int put_entry(X509 *certificate, size_t number, uint64_t now_s, struct buf *out)
+{
+	unsigned char *der = NULL;
+	char alias[32];
+	int size = i2d_X509(certificate, &der);
+
+	if (size <= 0)
+		return -ENOMEM;
+	snprintf(alias, sizeof alias, "certificate-%zu", number);
+	put_be(out, 2, 4);                 /* a trusted certificate */
+	put_utf(out, alias);
+	put_be(out, now_s * 1000, 8);
+	put_utf(out, "X.509");
+	put_be(out, (uint64_t)size, 4);
+	buf_put(out, der, (size_t)size);
+	OPENSSL_free(der);
+	return 0;
+}
+
+/* Every certificate of a PEM text; *count goes on. What else stands there is passed over, as OpenSSL does. */
+static int put_entries(const char *pem, uint64_t now_s, size_t *count, struct buf *out)
+{
+	BIO *memory = BIO_new_mem_buf(pem, -1);
+	X509 *certificate;
+	int r = memory ? 0 : -ENOMEM;
+
+	while (r == 0 && (certificate = PEM_read_bio_X509(memory, NULL, NULL, NULL))) {
+		r = put_entry(certificate, ++*count, now_s, out);
+		X509_free(certificate);
+	}
+	/* The end of the text is an error to the reader; anything else is a certificate that is none. */
+	if (r == 0 && ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+		r = -EINVAL;
+	ERR_clear_error();
+	BIO_free(memory);
+	return r;
+}
+
+/* The digest that tells damage from a wrong password: SHA-1 of the password in UTF-16, a phrase, and the content. */
+static int put_digest(struct buf *out)
+{
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned size;
+	int is_done = context && EVP_DigestInit_ex(context, EVP_sha1(), NULL);
+
+	for (const char *at = jks_password; is_done && *at; at++)
+		is_done = EVP_DigestUpdate(context, (const char[]){ 0, *at }, 2);
+	is_done = is_done && EVP_DigestUpdate(context, "Mighty Aphrodite", 16) &&
+		  EVP_DigestUpdate(context, out->bytes, out->size) && EVP_DigestFinal_ex(context, digest, &size);
+	EVP_MD_CTX_free(context);
+	if (is_done)
+		buf_put(out, digest, size);
+	return is_done ? 0 : -ENOMEM;
+}
+
+static int format_java(const char *authority, const char *system, uint64_t now_s, struct buf *out)
+{
+	cleanup_buf struct buf entries;
+	size_t count = 0;
+	int r;
+
+	buf_init(&entries, TRUST_FILE_MAX);
+	r = put_entries(authority, now_s, &count, &entries);
+	if (r == 0 && count != 1)
+		r = -EINVAL;
+	if (r == 0)
+		r = put_entries(system, now_s, &count, &entries);
+	if (r == 0)
+		r = buf_error(&entries);
+	if (r < 0)
+		return r;
+	put_be(out, 0xfeedfeed, 4);
+	put_be(out, 2, 4);
+	put_be(out, count, 4);
+	buf_put(out, entries.bytes, entries.size);
+	return buf_error(out) < 0 ? buf_error(out) : put_digest(out);
+}
+
+int trust_format(enum trust_file file, const char *authority, const char *system, uint64_t now_s, struct buf *out)
+{
+	size_t size = strlen(system);
+
+	if (strlen(authority) + size > TRUST_FILE_MAX)
+		return -EFBIG;
+	if (file == TRUST_JAVA)
+		return format_java(authority, system, now_s, out);
+	if (file == TRUST_BUNDLE) {
+		buf_put(out, system, size);
+		if (size && system[size - 1] != '\n')
+			buf_put_char(out, '\n');
+	}
+	buf_put_text(out, authority);
+	return buf_error(out);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/upstream.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "egress/trust.h"
+
+static SSL_CTX *make_context(void)
+{
+	static const unsigned char protocols[] = "\x08http/1.1";
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+	if (!context)
+		return NULL;
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* 0: success, in this function alone. */
+	if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
+	    SSL_CTX_set_alpn_protos(context, protocols, sizeof protocols - 1) != 0) {
+		SSL_CTX_free(context);
+		return NULL;
+	}
+	return context;
+}
+
+int upstream_new(const char *bundle, SSL_CTX **ret_context)
+{
+	const char *path = bundle ? bundle : trust_system_bundle();
+	SSL_CTX *context;
+
+	if (!path)
+		return -ENOENT;
+	context = make_context();
+	if (!context)
+		return -ENOMEM;
+	if (SSL_CTX_load_verify_file(context, path) != 1) {
+		ERR_clear_error();
+		SSL_CTX_free(context);
+		return -ENOENT;
+	}
+	*ret_context = context;
+	return 0;
+}
+
+int upstream_connect(SSL_CTX *context, const char *host, SSL **ret_ssl)
+{
+	SSL *ssl = SSL_new(context);
+	uint8_t address[16];
+	bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+	int is_set;
+
+	if (!ssl)
+		return -ENOMEM;
+	if (is_address)
+		is_set = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
+	else
+		is_set = SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (!is_set || !*host) {
+		SSL_free(ssl);
+		return -EINVAL;
+	}
+	SSL_set_connect_state(ssl);
+	*ret_ssl = ssl;
+	return 0;
+}
+
+const char *upstream_problem(const SSL *ssl)
+{
+	long result = SSL_get_verify_result(ssl);
+
+	return result == X509_V_OK ? "the TLS handshake with the server failed" : X509_verify_cert_error_string(result);
+}

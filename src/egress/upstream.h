@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The client's side of TLS towards the real server of an intercepted host: its certificate is checked against the
+ * host's own trusted authorities and against the name, as the program inside would have done. Runs in atoll-egress.
+ */
+
+#include <openssl/ssl.h>
+
+#include "base/cleanup.h"
+
+/*
+ * What connections have in common: the authorities of a PEM bundle, read whole now, as no file can be opened once the
+ * process has confined itself. bundle NULL: the first of the usual places that there is. -ENOENT: none, or
+ * nothing in it. Freed with SSL_CTX_free().
+ */
+int upstream_new(const char *bundle, SSL_CTX **ret_context) MUST_USE;
+
+/*
+ * A connection to this host (TLS 1.2 or later, HTTP/1.1 by ALPN); the handshake fails unless the certificate
+ * is its. The caller frees *ret_ssl with SSL_free(). -ENOMEM, -EINVAL.
+ */
+int upstream_connect(SSL_CTX *context, const char *host, SSL **ret_ssl) MUST_USE;
+
+/* Why the handshake failed, in words for the log and the client (static): the certificate's fault, if it was one. */
+const char *upstream_problem(const SSL *ssl);
