@@ -29,7 +29,8 @@ CALLS = ("renameat2", "renameat", "fsync", "fdatasync", "syncfs", "unlinkat", "u
 
 AGENT = """
 echo after >edited; echo new >added; rm deleted; rm -r gone; rm file; mkdir file; echo x >file/child
-mkdir -p made/below; for n in $(seq 20); do head -c 20000 /dev/zero | tr '\\0' x >made/below/$n; done; rm -r dir; echo f >dir
+mkdir -p made/below; for n in $(seq 20); do head -c 20000 /dev/zero | tr '\\0' x >made/below/$n; done
+rm -r dir; echo f >dir
 """
 
 pytestmark = [pytest.mark.needs("strace", "mkfs.ext4", "losetup"), pytest.mark.only("root")]
