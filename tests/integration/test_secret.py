@@ -2,6 +2,7 @@
 """`atoll secret`: values go in by pipe or prompt and never come out; what is damaged or open to others is refused."""
 import json
 import os
+import socket
 import subprocess
 import time
 
@@ -356,3 +357,72 @@ def test_the_value_passes_through_no_argument_and_no_variable(sandbox, vault):
     done = sandbox.run_outside(["strace", "-f", "-v", "-s", "4096", "-e", "trace=execve", "-o", log,
                                 sandbox.programs.atoll, "secret", "set", "key"], stdin=VALUE.encode())
     assert done.code == 0 and VALUE not in log.read_text() and "atoll-secret" in log.read_text()
+
+
+def read_frames(receiver):
+    """(type, fields) of what atoll-secret sent; strings and bytes only."""
+    frames = []
+    while True:
+        message = receiver.recv(1 << 18)
+        if not message:
+            return frames
+        assert message[:4] == b"atol" and int.from_bytes(message[8:12], "little") == len(message)
+        at, fields = 16, []
+        while at < len(message):
+            assert message[at] in (3, 4)
+            size = int.from_bytes(message[at + 1:at + 5], "little")
+            fields.append(message[at + 5:at + 5 + size])
+            at += 5 + size
+        frames.append((int.from_bytes(message[6:8], "little"), fields))
+
+
+def give(sandbox, *words):
+    """`atoll-secret give` with a socket of ours as descriptor 3."""
+    receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    program = sandbox.programs.program("atoll-secret")
+    directory = sandbox.base / "config" / "atoll" / "vault"
+    with receiver:
+        with sender:
+            done = subprocess.run(["bash", "-c", f'exec 3<&{sender.fileno()} && exec "$@"', "sh", str(program), "--directory",
+                                   str(directory), "give", *words], pass_fds=[sender.fileno()], capture_output=True,
+                                  timeout=30, stdin=subprocess.DEVNULL, start_new_session=True,
+                                  **sandbox.popen_keywords())
+        return done, read_frames(receiver)
+
+
+def test_given_over_a_socket(sandbox, vault):
+    keep(sandbox, "one", "first")
+    keep(sandbox, "two", "x" * 16384)
+    keep(sandbox, "three", "third")
+    done, frames = give(sandbox, "two", "one")
+    assert done.returncode == 0, done
+    assert frames == [(1, [b"two\0", b"x" * 16384]), (1, [b"one\0", b"first"]), (2, [])]
+
+
+def test_given_all_or_nothing(sandbox, vault):
+    done, frames = give(sandbox, "one")
+    assert done.returncode == 127 and frames == []
+    keep(sandbox, "one", "first")
+    done, frames = give(sandbox, "one", "missing")
+    assert done.returncode == 127 and b"missing" in done.stderr and frames == []
+    set_passphrase(sandbox, b"pass")
+    sandbox.run_atoll("secret", "lock")
+    done, frames = give(sandbox, "one")
+    assert done.returncode == 125 and frames == []
+
+
+def test_given_to_nobody_else(sandbox, vault):
+    keep(sandbox, "key")
+    program = sandbox.programs.program("atoll-secret")
+    assert "never shown" in sandbox.run_atoll("secret", "give", "key").err
+    for redirection in ("", "3>&1", "3>/dev/null", f"3>{sandbox.home}/file"):
+        done = sandbox.run_outside(["sh", "-c", f"{program} --directory {vault} give key {redirection}"])
+        assert done.code == 125 and "never shown" in done.err and VALUE not in done.out + done.err
+
+
+def test_twelve_of_the_longest_fit_without_a_reader(sandbox, vault):
+    wanted = [f"key{number}" for number in range(12)]
+    for name in wanted:
+        keep(sandbox, name, "x" * 16384)
+    done, frames = give(sandbox, *wanted)
+    assert done.returncode == 0 and len(frames) == 13, done

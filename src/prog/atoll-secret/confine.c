@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "os/landlock.h"
+#include "wire/secret.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -75,6 +76,8 @@ static int add_narrow_calls(scmp_filter_ctx filter)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(keyctl), 1, SCMP_A0(SCMP_CMP_EQ, keys[i]));
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(maps); i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, maps[i], 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, SECRET_FD));
 	/* To itself: a signal that came during a prompt is raised again when the terminal has its echo back. */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,

@@ -29,6 +29,10 @@ int cmd_rename(struct job *job);
 int cmd_passphrase(struct job *job);
 int cmd_unlock(struct job *job);
 int cmd_lock(struct job *job);
+int cmd_give(struct job *job);
+
+/* Before the program confines itself: is there the socket that give writes to? */
+int cmd_give_prepare(struct err *err) MUST_USE;
 
 /* The key: from the file, the keyring or a passphrase that is asked for. 0 where there is no vault yet, too. */
 int job_unlock(struct job *job) MUST_USE;

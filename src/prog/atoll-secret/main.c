@@ -17,6 +17,7 @@
 #include "prog/atoll-secret/confine.h"
 #include "prog/atoll-secret/job.h"
 #include "prog/atoll-secret/prompt.h"
+#include "wire/secret.h"
 
 struct secret_options {
 	const char *directory;
@@ -42,6 +43,7 @@ static const struct verb {
 	{ "passphrase", "", 0, 0, true, cmd_passphrase },
 	{ "unlock", "", 0, 0, false, cmd_unlock },
 	{ "lock", "", 0, 0, false, cmd_lock },
+	{ "give", "NAME…", 1, SECRET_GIVE_MAX, false, cmd_give },
 };
 
 static const struct verb *find_verb(const char *name)
@@ -92,6 +94,11 @@ static int open_all(struct job *job, const struct verb *verb, const char *direct
 	job->exists = r == 0;
 	if (r < 0 && (job->err->code != ERR_NOT_FOUND || verb->makes_vault))
 		return r;
+	if (verb->run == cmd_give) {
+		r = cmd_give_prepare(job->err);
+		if (r < 0)
+			return r;
+	}
 	job->tty_fd = prompt_open();
 	tzset();
 	/* A limit on file sizes is an error of write(2), not the end. */
