@@ -297,6 +297,9 @@ int show_stat(const struct show *show, struct err *err)
 	enum listing_group group = GROUP_COUNT;
 	int r = 0;
 
+	/* Sizes for all of them rather than lines for those that happen to be first. */
+	if (listing->count > COUNT_FILES)
+		stat.files_left = 0;
 	buf_init(&stat.out, FLUSH_AT + LINE_MAX);
 	for (size_t i = 0; r == 0 && i < listing->count; i++) {
 		const struct listed *listed = &listing->items[i];
