@@ -94,8 +94,8 @@ struct stage_change_options {
 	/* Policy. path is relative to the tree. May be NULL. */
 	bool (*is_flagged)(void *context, const char *path);
 	/*
-	 * For what is no directory: whether a protected path has a directory of that name (a link or a file `.git`
-	 * decides whose hooks run). May be NULL.
+	 * For links, and for files called `.git`: whether a protected path has a directory of that name (they decide
+	 * whose hooks run). May be NULL.
 	 */
 	bool (*is_flagged_stand_in)(void *context, const char *path);
 	bool (*is_masked)(void *context, const char *path);

@@ -13,8 +13,9 @@ import pytest
 from overlay import Layered
 
 POLICY = """atoll: 1
-extends: low
-files: {protect: ["**/.git/hooks/**", "**/.envrc"]}
+extends: none
+drop: [.]
+files: {stage: [., {path: ~/second, optional: true}]}
 degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]
 """
 
@@ -497,3 +498,27 @@ def test_a_layer_that_is_missing_is_an_error(layered):
     shutil.rmtree(layered.directory / "layers" / "1" / "0")
     done = layered.sandbox.run_atoll("diff", layered.session)
     assert done.code == 125 and "layer" in done.err
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def test_it_is_confined_while_it_reads(sandbox, layered):
+    """Held at a full pipe: atoll-stage and the process that starts diff(1) have given up what they could."""
+    for index in range(3000):
+        (layered.upper / f"file-with-a-long-name-{index:060}").touch()
+    reader = subprocess.Popen([str(sandbox.programs.atoll), "diff", layered.session], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, **sandbox.popen_keywords())
+    try:
+        first = reader.stdout.read(1)
+        assert first == b" "
+        status = status_of(reader.pid)
+        assert status["Name"] == "atoll-stage" and status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
+        with open(f"/proc/{reader.pid}/task/{reader.pid}/children", encoding="utf-8") as file:
+            child, = file.read().split()
+        assert status_of(child)["NoNewPrivs"] == "1"
+    finally:
+        reader.stdout.close()
+        assert reader.wait(timeout=30) in (0, 125, -13)

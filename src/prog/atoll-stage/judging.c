@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll-stage/judging.h"
 
+#include <limits.h>
 #include <string.h>
+
+#include "policy/decide.h"
 
 enum { PATH_BYTES_MAX = 2 << 20 };
 
@@ -9,7 +12,7 @@ int judging_init(struct judging *ret_judging, const struct opened *opened, struc
 {
 	struct protects *protects = protects_new(snapshot_policy(opened->snapshot));
 	struct left *left = NULL;
-	int r = protects ? left_load(opened->stage_fd, stage_record_start_ns(&opened->record), &left) : -ENOMEM;
+	int r = protects ? left_load(opened->stage_fd, opened->start_ns, &left) : -ENOMEM;
 
 	if (r < 0) {
 		protects_free(protects);
@@ -59,6 +62,16 @@ static bool is_flagged_stand_in(void *context, const char *path)
 	return buf_error(&judging->path) || protects_has_above(judging->protects, full);
 }
 
+/* What the box masked lies in the mask layer; a rule that it found nothing to hide for holds for apply all the same. */
+static bool is_masked(void *context, const char *path)
+{
+	struct judging *judging = context;
+	const char *full = absolute(judging, path);
+	const struct policy *policy = snapshot_policy(judging->opened->snapshot);
+
+	return judging->path.size < PATH_MAX && policy_classify(policy, full, &(size_t){ 0 }) == FILE_MASK;
+}
+
 static bool is_own(void *context, const char *path, const struct stat *host)
 {
 	const struct judging *judging = context;
@@ -74,6 +87,7 @@ struct stage_change_options judging_options(struct judging *judging, size_t tree
 		.start_ns = judging->opened->start_ns,
 		.is_flagged = is_flagged,
 		.is_flagged_stand_in = is_flagged_stand_in,
+		.is_masked = is_masked,
 		.is_own = is_own,
 		.context = judging,
 	};

@@ -68,7 +68,7 @@ static int ask(struct merging *merging, const struct opened *opened, const struc
 	       const struct text sides[2], int *ret_fd)
 {
 	char message[sizeof(struct merger_request) + MERGER_PATH_MAX];
-	struct merger_request request = { .start_ns = stage_record_start_ns(&opened->record) };
+	struct merger_request request = { .start_ns = opened->start_ns };
 	cleanup_fd int host_fd = fd_memfd_sealed("host", sides[0].bytes, sides[0].size);
 	cleanup_fd int staged_fd = fd_memfd_sealed("staged", sides[1].bytes, sides[1].size);
 	cleanup_fd int out_fd = memfd_create("merge", MFD_CLOEXEC);

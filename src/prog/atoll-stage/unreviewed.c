@@ -18,7 +18,7 @@ static int count(const struct opened *opened, struct stage_counts *counts)
 	for (size_t i = 0; r == 0 && i < opened->record.tree_count; i++) {
 		struct stage_change_options options = {
 			.tree = i,
-			.start_ns = stage_record_start_ns(&opened->record),
+			.start_ns = opened->start_ns,
 		};
 
 		r = stage_changes_count(&opened->stacks[i], &options, 1, counts);
