@@ -40,7 +40,7 @@ struct stage_chain {
  */
 int stage_chain_load(int dir_fd, const char *name, bool missing_is_empty, struct stage_chain *ret_chain) MUST_USE;
 
-/* Replaces (dir_fd, name) whole, mode 0600, synced: readers and a crash see the old one or the new one. */
+/* Replaces (dir_fd, name) whole, mode 0600: readers, a crash and a power cut see the old one or the new one. */
 int stage_chain_store(int dir_fd, const char *name, const struct stage_chain *chain) MUST_USE;
 
 /* The same from bytes, for tests and fuzzers. */

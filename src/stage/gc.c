@@ -108,6 +108,9 @@ int stage_references_load(int sessions_fd, struct stage_references *ret_referenc
 			r = str_copy(references.unreadable, sizeof references.unreadable, session);
 	}
 	stage_names_done(&names);
+	/* What is removed because of what was read now must not be named again after a power cut. */
+	if (r == 0 && syncfs(sessions_fd) < 0)
+		r = -errno;
 	if (r < 0) {
 		stage_references_done(&references);
 		return err_set(err, ERR_STATE, -r, "gc", "the sessions cannot be read: %s", err_errno_name(-r));

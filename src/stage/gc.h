@@ -30,7 +30,7 @@ struct stage_references {
 	char unreadable[SESSION_ID_SIZE]; /* "" or: a session whose chain or snapshots cannot be read */
 };
 
-/* Reads all chains and snapshots of all sessions. Bounded; -errno with *err. */
+/* Reads all chains and snapshots of all sessions, and syncs them. Bounded; -errno with *err. */
 int stage_references_load(int sessions_fd, struct stage_references *ret_references, struct err *err) MUST_USE;
 void stage_references_done(struct stage_references *references);
 #define cleanup_stage_references __attribute__((cleanup(stage_references_done)))

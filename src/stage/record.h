@@ -73,7 +73,7 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 /*
  * Reads or writes `trees` in stage_fd. Loading checks everything (ids, absolute normalised paths, counts):
  * -EBADMSG for what is malformed, -ENOENT for a session that stages nothing. Storing replaces the
- * file whole (mode 0600) and syncs it.
+ * file whole (mode 0600), the bytes on the disk before the name is theirs.
  */
 int stage_record_load(int stage_fd, struct stage_record *ret_record) MUST_USE;
 int stage_record_store(int stage_fd, const struct stage_record *record) MUST_USE;

@@ -17,7 +17,10 @@ enum {
 	STAGE_RESOLVE_BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
 };
 
-/* Replaces (dir_fd, name) whole, mode 0600: the bytes are on the disk before the name is theirs; then that is, too. */
+/*
+ * Replaces (dir_fd, name) whole, mode 0600: the bytes are on the disk before the name is theirs. A power cut may take
+ * the name back to the old ones.
+ */
 int stage_store_file(int dir_fd, const char *name, const void *bytes, size_t size) MUST_USE;
 
 /* The regular file (dir_fd, name) whole; -EFBIG beyond max. Freed with free(). */
