@@ -30,7 +30,7 @@ struct stage_layer {
 struct stage_chain {
 	struct stage_layer layers[STAGE_CHAIN_MAX]; /* bottom first */
 	size_t count;
-	uint64_t taken_ns;            /* snapshots: CLOCK_REALTIME; 0 in `chain` */
+	uint64_t taken_ns;            /* snapshots: CLOCK_REALTIME, or 0: as the file */
 	char message[STAGE_MESSAGE_MAX + 1]; /* snapshots: any bytes but NUL; "" when none was given */
 };
 

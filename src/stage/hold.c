@@ -74,7 +74,12 @@ static int load(struct stage_hold *hold)
 {
 	int r = stage_record_load(hold->stage_fd, &hold->record);
 
-	return r < 0 ? r : stage_chain_load(hold->stage_fd, STAGE_FILE_CHAIN, true, &hold->chain);
+	if (r == 0)
+		r = stage_chain_load(hold->stage_fd, STAGE_FILE_CHAIN, true, &hold->chain);
+	/* The file may be a snapshot's, too; what is sealed on top of it is another state. */
+	hold->chain.taken_ns = 0;
+	hold->chain.message[0] = 0;
+	return r;
 }
 
 static int explain(const char *session, int r, struct err *err)
