@@ -84,7 +84,7 @@ def test_nothing_outside_is_written(sandbox, raced):
     before = os.stat(outside)
     swapper, applied = swapping(raced, outside), 0
     try:
-        for _ in range(8):
+        for _ in range(4):
             done = sandbox.run_atoll("apply", raced.session, timeout=60)
             assert done.code in (0, 1, 125), done
             applied += done.out.startswith("applied")
@@ -118,7 +118,7 @@ WRITER = textwrap.dedent("""
 
 def test_a_write_of_the_host_meanwhile_is_never_lost(sandbox, raced):
     """The last write of the host to each path is there, or kept by the session for an undo."""
-    for _ in range(6):
+    for _ in range(3):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(sandbox.project), str(DIRECTORIES)],
                                   stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, **sandbox.popen_keywords())
         try:
