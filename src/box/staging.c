@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -175,6 +177,23 @@ int staging_check_mounts(const struct staging_input *input, struct err *err)
 	return r ? -EAGAIN : 0;
 }
 
+static bool is_overlay(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* As in most containers: an overlay takes neither whiteouts nor the upper layer of another one. */
+static int refuse_overlay(const char *state_dir, struct err *err)
+{
+	err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
+		"nothing can be staged with the state directory on an overlay (%s)", state_dir);
+	err_hint(err, "point XDG_STATE_HOME at another file system (a volume, a tmpfs); or write the tree in place "
+		      "(`files.write`)");
+	return -EINVAL;
+}
+
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
 {
 	size_t count;
@@ -187,6 +206,8 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 	if (r == 0)
 		r = staging->stage_fd = fd_open_at(input->session_fd, STAGE_DIRECTORY,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0 && is_overlay(staging->stage_fd))
+		return refuse_overlay(input->request->state_dir, err);
 	if (r >= 0)
 		r = begin_record(staging, input->request->session);
 	if (r < 0)
