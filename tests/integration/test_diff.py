@@ -411,7 +411,10 @@ def test_paths(sandbox, layered):
     assert set(judged(layered, "dir/sub", "a")) == {"a", "dir/sub/y"}
     assert set(judged(layered, str(sandbox.project))) == set(everything)
     assert set(judged(layered, "/")) == set(everything)
+    sandbox.make_directory(sandbox.project / "di")
     assert judged(layered, "di") == {}
+    slip = sandbox.run_atoll("diff", layered.session, "dri")
+    assert slip.code == 125 and "dri" in slip.err
     elsewhere = sandbox.run_atoll("diff", layered.session, "/usr")
     assert elsewhere.code == 125 and "no staged tree" in elsewhere.err
 

@@ -40,6 +40,8 @@ int choosing_load(struct choosing *ret_choosing, const struct opened *opened, st
 	struct choosing choosing = { .opened = opened };
 	int r = load_changes(&choosing, err);
 
+	if (r == 0)
+		r = judging_know_paths(opened, &choosing.changes, wanting->paths, err);
 	if (r == 0) {
 		choosing.items = calloc(choosing.changes.count + 1, sizeof *choosing.items);
 		if (!choosing.items)

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "prog/atoll-stage/confine.h"
+#include "prog/atoll-stage/judging.h"
 #include "prog/atoll-stage/show.h"
 
 struct diff_options {
@@ -88,7 +89,9 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 	if (r == 0)
 		r = listing_load(&listing, &opened, paths, strv_count((const char *const *)paths), err);
 	if (r == 0) {
-		r = show(given, &listing, &differ, err);
+		r = judging_know_paths(&opened, &listing.changes, paths, err);
+		if (r == 0)
+			r = show(given, &listing, &differ, err);
 		listing_done(&listing);
 	}
 	differ_stop(&differ);

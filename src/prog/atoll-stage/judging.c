@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll-stage/judging.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/str.h"
 #include "policy/decide.h"
 
 enum { PATH_BYTES_MAX = 2 << 20 };
@@ -91,4 +94,39 @@ struct stage_change_options judging_options(struct judging *judging, size_t tree
 		.is_own = is_own,
 		.context = judging,
 	};
+}
+
+static bool has_change(const struct opened *opened, const struct stage_changes *changes, const char *path)
+{
+	for (size_t i = 0; i < changes->count; i++) {
+		const struct stage_change *change = &changes->items[i];
+		const char *tree = opened->record.trees[change->tree].path, *rest = path;
+		size_t length = tree[1] ? strlen(tree) : 0;
+
+		if (path_is_below(tree, path))
+			return true;
+		if (!path_is_below(path, tree))
+			continue;
+		rest = path + length + 1;
+		if (path_is_below(change->path, rest) ||
+		    (change->state == STAGE_REFUSED && path_is_below(rest, change->path)))
+			return true;
+	}
+	return false;
+}
+
+int judging_know_paths(const struct opened *opened, const struct stage_changes *changes, char *const *paths,
+		       struct err *err)
+{
+	struct stat st;
+
+	for (; paths && *paths; paths++) {
+		if (has_change(opened, changes, *paths) || lstat(*paths, &st) == 0 || errno != ENOENT)
+			continue;
+		err_set(err, ERR_NOT_FOUND, ENOENT, "stage",
+			"%s: nothing is staged there, and the host has no such file", *paths);
+		err_hint(err, "a session is named by its id or its name: atoll ps -a");
+		return -ENOENT;
+	}
+	return 0;
 }

@@ -23,5 +23,12 @@ struct judging {
 int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err) MUST_USE;
 void judging_done(struct judging *judging);
 
+/*
+ * Whether each of the paths (absolute, normalised; NULL-terminated) is known: a change lies at or below it, it lies
+ * in what is refused whole, or the host has something there. -ENOENT with *err for one that may be a slip of the keys.
+ */
+int judging_know_paths(const struct opened *opened, const struct stage_changes *changes, char *const *paths,
+		       struct err *err) MUST_USE;
+
 /* The options for one tree; they borrow judging, which serves one walk at a time. */
 struct stage_change_options judging_options(struct judging *judging, size_t tree);

@@ -2,6 +2,7 @@
 #include "prog/atoll-stage/tell-apply.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/fd.h"
@@ -113,6 +114,19 @@ static void put_summary(const struct tell_apply *tell, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
+/* Whether a file that both sides changed was left and nobody has tried to merge it. */
+static bool can_merge(const struct tell_apply *tell)
+{
+	for (size_t i = 0; i < tell->apply->count && !tell->merged_files; i++) {
+		const struct apply_item *item = &tell->apply->items[i];
+
+		if (item->verdict == APPLY_CONFLICT && S_ISREG(item->change->staged.st_mode) &&
+		    S_ISREG(item->change->host.st_mode))
+			return true;
+	}
+	return false;
+}
+
 int tell_apply_text(const struct tell_apply *tell, struct err *err)
 {
 	size_t left = tell_apply_left(tell->apply);
@@ -131,6 +145,8 @@ int tell_apply_text(const struct tell_apply *tell, struct err *err)
 		if (out.size >= FLUSH_AT)
 			r = flush(&out, err);
 	}
+	if (r == 0 && can_merge(tell))
+		buf_put_text(&out, "texts that both sides changed can be merged: atoll apply --merge\n");
 	return r == 0 ? flush(&out, err) : r;
 }
 

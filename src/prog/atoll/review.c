@@ -145,8 +145,12 @@ static int resolve(const char *path, char out[PATH_MAX])
 int review_add_path(struct review *review, const char *word, struct err *err)
 {
 	char path[PATH_MAX], resolved[PATH_MAX], shown[SAY_PATH_SIZE];
-	int r = places_absolute(word, "path", path, err);
+	int r;
 
+	/* Not the working directory: an unset variable of a script must not apply all of it. */
+	if (!*word)
+		return err_set(err, ERR_USAGE, EINVAL, "options", "an empty word is no path");
+	r = places_absolute(word, "path", path, err);
 	if (r < 0)
 		return r;
 	if (resolve(path, resolved) < 0)
