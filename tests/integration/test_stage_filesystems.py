@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Staging on the file systems that people have: project and state on each, on two different ones, several trees, nested
+mounts, submodules, worktrees. Loop images, so root makes them; the runs are of both identities."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from loop import KINDS, Loop, unmount
+from stage import Staged, only
+from tree_state import differences, tree_state
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="file systems in loop images need root")
+
+FILESYSTEMS = pathlib.Path("/proc/filesystems")
+
+
+def has_kind(kind):
+    return kind in FILESYSTEMS.read_text().split()
+
+
+def need(kind):
+    """Skips with the reason where this machine lacks the file system or its tool."""
+    make = KINDS[kind][1]
+    if make and shutil.which(make[0], path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        pytest.skip(f"{make[0]} is not installed")
+    if not has_kind(kind) and shutil.which("modprobe"):
+        subprocess.run(["modprobe", kind], check=False, capture_output=True)
+    if not has_kind(kind):
+        pytest.skip(f"this kernel has no {kind}")
+
+
+WORK = """
+echo new >changed; rm -rf gone; mkdir -p made/it; echo x >made/it/x; mv move moved; ln -s made link
+truncate -s 1M sparse
+echo y >>sparse; chmod 600 mode; setfattr -n user.x -v y made/it/x; ln made/it/x hard; rm was; mkdir was; echo z >was/z
+touch -d 2001-02-03T04:05:06.123456789 mode; mv dir renamed
+"""
+
+
+def fill(sandbox, place):
+    for name in ("changed", "gone/a", "move", "mode", "was", "dir/a", "dir/b/c", "untouched"):
+        path = sandbox.write(place / name, f"{name}\n")
+        os.utime(path, ns=(10 ** 18, 10 ** 18 + 123456789))
+
+
+def check_work(staged, place, before):
+    """What WORK did is applied, and undone exactly."""
+    assert differences(before, tree_state(place)) == [], "the run changed the host"
+    staged.apply()
+    assert (place / "changed").read_text() == "new\n" and not (place / "gone").exists()
+    assert (place / "made/it/x").read_text() == "x\n" and (place / "was/z").read_text() == "z\n"
+    assert os.stat(place / "hard").st_ino == os.stat(place / "made/it/x").st_ino
+    assert os.getxattr(place / "hard", "user.x") == b"y"
+    assert os.stat(place / "mode").st_mode & 0o777 == 0o600
+    assert os.stat(place / "mode").st_mtime_ns % 10 ** 9 == 123456789
+    assert (place / "renamed/b/c").read_text() == "dir/b/c\n" and os.readlink(place / "link") == "made"
+    assert staged.diff() == {}
+    staged.undo()
+    assert differences(before, tree_state(place)) == []
+
+
+@pytest.mark.needs("setfattr")
+@pytest.mark.parametrize("kind", KINDS)
+def test_project_and_state_on(sandbox, kind):
+    need(kind)
+    with Loop(kind, sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        sandbox.state = sandbox.make_directory(disk / "state")
+        fill(sandbox, sandbox.project)
+        staged = Staged(sandbox)
+        before = staged.state()
+        done = staged.run(WORK)
+        assert done.code == 0, done
+        check_work(staged, sandbox.project, before)
+
+
+@pytest.mark.needs("setfattr")
+@pytest.mark.parametrize("project, state", [("xfs", "ext4"), ("btrfs", "xfs"), ("tmpfs", "btrfs"), ("ext4", "tmpfs")])
+def test_the_state_lies_on_another_file_system(sandbox, project, state):
+    """Nothing can be renamed from the layers into the tree: it is copied beside it first."""
+    need(project)
+    need(state)
+    with Loop(project, sandbox.base / "disk1", sandbox.identity) as disk, \
+            Loop(state, sandbox.base / "disk2", sandbox.identity) as other:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        sandbox.state = sandbox.make_directory(other / "state")
+        fill(sandbox, sandbox.project)
+        staged = Staged(sandbox)
+        before = staged.state()
+        assert staged.run(WORK).code == 0
+        check_work(staged, sandbox.project, before)
+        assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
+
+
+def test_the_agent_takes_the_names_that_apply_uses(sandbox):
+    """Where apply prepares its files beside the tree, a staged directory of that name must not come in its way."""
+    need("tmpfs")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        sandbox.write(sandbox.project / "f", "old\n")
+        staged = Staged(sandbox)
+        before = staged.state()
+        done = staged.run("for n in 1 2 3; do mkdir .atoll-$ATOLL_SESSION-$n; "
+                          "echo evil >.atoll-$ATOLL_SESSION-$n/0; done; "
+                          "ln -s /etc .atoll-$ATOLL_SESSION; echo new >f; ls -A")
+        assert ".atoll-" in done.out, done
+        staged.apply(code=None)
+        assert (sandbox.project / "f").read_text() in ("old\n", "new\n")
+        staged.apply(code=None)
+        assert (sandbox.project / "f").read_text() == "new\n", staged.verb("diff", code=None)
+        while staged.undo(code=None).code == 0 and staged.state() != before:
+            pass
+        assert differences(before, staged.state()) == []
+
+
+def test_no_room_on_the_disk_of_the_project(sandbox):
+    """ENOSPC in the middle of an apply: the tree is as it was, or the path is whole; nothing is half."""
+    need("ext4")
+    with Loop("ext4", sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        for i in range(4):
+            sandbox.write(sandbox.project / f"f{i}", f"old {i}\n")
+        staged = Staged(sandbox)
+        before = staged.state()
+        assert staged.run("for i in 0 1 2 3; do head -c 20000000 /dev/zero | tr '\\0' $i >f$i; done").code == 0
+        done = staged.apply(code=None, timeout=60)
+        assert done.code in (1, 125), done
+        for i in range(4):
+            path = sandbox.project / f"f{i}"
+            assert path.stat().st_size in (20000000, len(f"old {i}\n")), path
+        assert "space" in (done.out + done.err).lower(), done
+        assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
+        staged.undo(code=None)
+        assert differences(before, staged.state()) == []
+
+
+def test_a_state_directory_on_an_overlay(sandbox):
+    """As in a container: refused before anything starts, with the ways out; or done by other means."""
+    lower, upper, work, merged = (sandbox.make_directory(sandbox.base / "o" / name) for name in "luwm")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        upper, work = sandbox.make_directory(disk / "u"), sandbox.make_directory(disk / "w")
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}",
+                        merged], check=True)
+        try:
+            os.chown(merged, sandbox.identity.uid, sandbox.identity.gid)
+            sandbox.state = sandbox.make_directory(merged / "state")
+            sandbox.write(sandbox.project / "f", "old\n")
+            staged = Staged(sandbox)
+            done = sandbox.run("echo new >f; touch it-ran; echo ran", policy=staged.policy)
+            assert (sandbox.project / "f").read_text() == "old\n" and not (sandbox.project / "it-ran").exists()
+            if done.code == 125:
+                assert "ran" not in done.out, done
+                assert "XDG_STATE_HOME" in done.err and "overlay" in done.err, done
+            else:
+                assert done.out == "ran\n", done
+                staged.session = done.session
+                staged.apply()
+                assert (sandbox.project / "f").read_text() == "new\n"
+        finally:
+            unmount(merged)
+
+
+def test_a_project_on_an_overlay(sandbox):
+    """The lower of ours may be an overlay itself (a project in a container, the state on a volume)."""
+    lower, merged = (sandbox.make_directory(sandbox.base / "o" / name) for name in "lm")
+    sandbox.write(lower / "project/changed", "old\n")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        upper, work = sandbox.make_directory(disk / "u"), sandbox.make_directory(disk / "w")
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}",
+                        merged], check=True)
+        try:
+            sandbox.project = merged / "project"
+            staged = Staged(sandbox)
+            before = staged.state()
+            done = sandbox.run("echo new >changed; echo x >added", policy=staged.policy)
+            if done.code == 125:
+                assert len(done.err.strip().splitlines()) == 1, done
+                assert before == staged.state()
+                return
+            staged.session = done.session
+            assert before == staged.state()
+            staged.apply()
+            assert (sandbox.project / "changed").read_text() == "new\n" and (sandbox.project / "added").exists()
+            staged.undo()
+            assert differences(before, staged.state()) == []
+        finally:
+            unmount(merged)
+
+
+def test_several_trees_in_one_run(sandbox):
+    """Each has its own layers; one command reviews them all, and a path says which."""
+    need("xfs")
+    with Loop("xfs", sandbox.base / "disk", sandbox.identity) as disk:
+        trees = [sandbox.home / "one", sandbox.home / "two/deep", disk / "three"]
+        for place in trees:
+            sandbox.write(place / "f", "old\n")
+        sandbox.write(sandbox.project / "f", "old\n")
+        staged = Staged(sandbox, stage=[str(place) for place in trees])
+        script = "".join(f"echo new >{place}/f; echo x >{place}/added\n" for place in [sandbox.project, *trees])
+        before = [tree_state(place) for place in [sandbox.project, *trees]]
+        assert staged.run(script).code == 0
+        assert before == [tree_state(place) for place in [sandbox.project, *trees]]
+        assert len(staged.diff()) == 8
+        staged.apply("--", trees[1])
+        assert (trees[1] / "f").read_text() == "new\n" and (trees[0] / "f").read_text() == "old\n"
+        staged.apply("--", trees[2] / "f")
+        assert (trees[2] / "f").read_text() == "new\n" and not (trees[2] / "added").exists()
+        staged.apply()
+        assert all((place / "added").exists() for place in [sandbox.project, *trees])
+        for _ in range(3):
+            staged.undo()
+        assert [differences(*pair) for pair in
+                zip(before, [tree_state(place) for place in [sandbox.project, *trees]])] == [[]] * 4
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_a_mount_below_the_project(sandbox, kind):
+    """It becomes a staged tree of its own, or the run is refused; it is never written in place."""
+    need(kind)
+    sandbox.write(sandbox.project / "f", "old\n")
+    with Loop(kind, sandbox.project / "mnt/inner", sandbox.identity) as inner:
+        sandbox.write(inner / "g", "old\n")
+        (sandbox.project / "mnt").chmod(0o755)
+        sandbox.own(sandbox.project / "mnt")
+        staged = Staged(sandbox)
+        before = tree_state(inner)
+        done = sandbox.run("echo new >f; echo new >mnt/inner/g; echo x >mnt/inner/h; cat mnt/inner/g; mv f mnt/inner/f",
+                           policy=staged.policy)
+        assert differences(before, tree_state(inner)) == [], "the nested mount was written"
+        assert (sandbox.project / "f").read_text() == "old\n"
+        if done.code == 125:
+            assert "mnt" in done.err or "mount" in done.err, done
+            return
+        assert done.out == "new\n", done
+        staged.session = done.session
+        staged.apply()
+        assert (inner / "g").read_text() == "new\n" and (inner / "f").read_text() == "new\n"
+        assert not (sandbox.project / "f").exists()
+        staged.undo()
+        assert differences(before, tree_state(inner)) == [] and (sandbox.project / "f").read_text() == "old\n"
+
+
+def test_a_mount_made_after_the_start_is_not_written(sandbox):
+    """Somebody mounts over a directory that has staged changes: apply does not go there."""
+    sandbox.write(sandbox.project / "dir/f", "old\n")
+    staged = Staged(sandbox)
+    assert staged.run("echo new >dir/f; echo x >dir/added; echo y >fine").code == 0
+    place = sandbox.project / "dir"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "atolltest", place], check=True)
+    try:
+        staged.apply(code=1)
+        assert os.listdir(place) == [] and (sandbox.project / "fine").exists()
+    finally:
+        unmount(place)
+    assert (place / "f").read_text() == "old\n"
+
+
+@pytest.mark.needs("git")
+def test_submodules_and_worktrees(sandbox):
+    """A submodule and a worktree below the project: work in each is staged, reviewed and applied; git agrees."""
+    sandbox.git_project()
+    git = "git -c user.name=a -c user.email=a@b -c protocol.file.allow=always"
+    sandbox.write(sandbox.home / "origin/f", "one\n")
+    script = (f"cd ../origin && git init -q && git add f && {git} commit -qm one && cd ../project && "
+              f"{git} submodule --quiet add ../origin sub && git add -A && {git} commit -qm one && "
+              "git worktree add -q tree -b branch")
+    made = sandbox.run_outside(["sh", "-c", script])
+    assert made.code == 0, made
+    staged = Staged(sandbox)
+    before = staged.state()
+    done = staged.run(f"cd sub && echo two >f && {git} commit -qam two && git rev-parse HEAD && cd ../tree && "
+                      f"echo t >t && git add t && {git} commit -qm t && git rev-parse HEAD")
+    assert done.code == 0, done
+    assert differences(before, staged.state()) == []
+    staged.apply()
+    outside = sandbox.run_outside(["sh", "-c", "git -C sub rev-parse HEAD; git -C tree rev-parse HEAD"])
+    assert outside.out == done.out
+    assert sandbox.run_outside(["git", "--no-optional-locks", "-C", "tree", "status", "--porcelain"]).out == ""
+    shown = sandbox.run_outside(["git", "--no-optional-locks", "status", "--porcelain", "--ignore-submodules=dirty"])
+    assert shown.out.split() == ["M", "sub", "??", "tree/"]
+    staged.undo()
+    assert differences(before, staged.state()) == []
+
+
+def test_a_worktree_whose_repository_is_elsewhere(sandbox):
+    """The project is a worktree: its repository is not staged, so it can be read at most and is never written."""
+    repository = sandbox.make_directory(sandbox.home / "repository")
+    git = "git -c user.name=a -c user.email=a@b"
+    made = sandbox.run_outside(["sh", "-c", f"cd {repository} && git init -q && echo x >f && git add f && "
+                                f"{git} commit -qm one && git worktree add -q {sandbox.home}/worktree -b w"])
+    assert made.code == 0, made
+    sandbox.project = sandbox.home / "worktree"
+    before = tree_state(repository)
+    staged = Staged(sandbox)
+    staged.run("echo y >g; git add g; git commit -qm two")
+    assert differences(before, tree_state(repository)) == []
+    staged.apply()
+    assert (sandbox.project / "g").read_text() == "y\n"
+
+
+def test_a_case_insensitive_directory(sandbox):
+    """F28: `.GIT/config` is `.git/config` there. Staging it is refused, or the other spelling is flagged as well."""
+    need("ext4")
+    config = pathlib.Path("/sys/fs/ext4/features/casefold")
+    if not config.exists():
+        pytest.skip("this kernel's ext4 has no case-insensitive directories (CONFIG_UNICODE)")
+    with Loop("ext4", sandbox.base / "disk", sandbox.identity, options=["-O", "casefold"]) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        subprocess.run(["chattr", "+F", sandbox.project], check=True)
+        sandbox.write(sandbox.project / ".git/config", "old\n")
+        staged = Staged(sandbox)
+        done = sandbox.run("echo evil >.GIT/CONFIG; mkdir -p .Cursor; echo evil >.Cursor/MCP.json; cat .git/config",
+                           policy=staged.policy)
+        if done.code == 125:
+            assert len(done.err.strip().splitlines()) == 1, done
+            return
+        staged.session = done.session
+        changes = staged.diff()
+        plain = [name for name, change in changes.items() if not change["flagged"] and name.lower() != ".cursor"]
+        assert changes and plain == [], changes
+        staged.apply(code=1)
+        assert (sandbox.project / ".git/config").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("limit, script", [
+    ("disk: 8MiB", "head -c 64000000 /dev/zero >big; echo $?"),
+    ("inodes: 500", "for i in $(seq 2000); do : >n$i || break; done; ls | wc -l"),
+])
+def test_budgets_of_the_upper_hold(sandbox, limit, script):
+    """What is staged counts: the run ends or writes fail inside, and the host has nothing of it."""
+    staged = Staged(sandbox, lines=f"resources: {{{limit}}}\n")
+    staged.policy.write_text(staged.policy.read_text().replace(", disk]", "]"))
+    before = staged.state()
+    done = sandbox.run(f"{script}; sleep 8", policy=staged.policy, timeout=30)
+    held = done.code == 137 or "No space" in done.err or "quota" in done.err.lower()
+    assert held, done
+    assert differences(before, staged.state()) == []
+
+
+def test_kinds_of_changes_across_file_systems(sandbox):
+    """The same judgement with numbers of inodes and devices that differ: nothing unchanged is listed."""
+    need("btrfs")
+    with Loop("btrfs", sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        fill(sandbox, sandbox.project)
+        staged = Staged(sandbox)
+        staged.run("touch -r untouched r; cat untouched >copy; cat copy >untouched; touch -r r untouched; rm r copy; "
+                   "chmod 600 mode; chmod 644 mode; echo x >added; rm move")
+        changes = staged.diff()
+        kinds = [only(changes, kind) for kind in ("added", "modified", "deleted")]
+        assert kinds == [["added"], [], ["move"]], changes
