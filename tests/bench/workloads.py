@@ -18,6 +18,7 @@ def c_source(index):
 class Work:
     name = ""
     weight = 1           # rounds are divided by it
+    options = ()         # of `atoll run`
 
     def argv(self, place):
         raise NotImplementedError
@@ -50,8 +51,8 @@ class Work:
         once = [stopwatch, "lat", plan, "2"]   # the first start warms the second
         for _ in range(max(3, rounds // self.weight)):
             outside.append(self.second(place, once))
-            inside.append(self.second(place, [place.atoll, "run", "--", *once]))
-            whole += place.latency_of([place.atoll, "run", "--", *argv])
+            inside.append(self.second(place, [place.atoll, "run", *self.options, "--", *once]))
+            whole += place.latency_of([place.atoll, "run", *self.options, "--", *argv])
         return inside, outside, whole
 
     @staticmethod
