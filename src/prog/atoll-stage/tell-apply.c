@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "os/fd.h"
 
 enum { OUT_MAX = 1 << 30, FLUSH_AT = 64 << 10 };
@@ -33,6 +34,12 @@ size_t tell_apply_left(const struct apply *apply)
 	return left;
 }
 
+/* git writes it also where nothing was changed, so it is in conflict sooner than anything else. */
+static bool is_git_index(const char *path)
+{
+	return str_equal(path, ".git/index") || str_has_suffix(path, "/.git/index");
+}
+
 static void put_reason(const struct tell_apply *tell, size_t index, struct buf *out)
 {
 	const struct apply_item *item = &tell->apply->items[index];
@@ -51,6 +58,8 @@ static void put_reason(const struct tell_apply *tell, size_t index, struct buf *
 		buf_put_text(out, stage_reason_texts[change->reason]);
 	else
 		buf_put_text(out, "changed on the host while it was applied");
+	if (item->verdict == APPLY_CONFLICT && is_git_index(change->path))
+		buf_put_text(out, "; `git reset` there makes it anew from what was applied");
 	if (tell->merged_files && tell->merged_files[index]) {
 		buf_put_text(out, "; both sides' lines: ");
 		buf_put_escaped(out, tell->merged_files[index], strlen(tell->merged_files[index]), 0);
