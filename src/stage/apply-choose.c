@@ -53,25 +53,35 @@ static int index_made(const struct apply *apply, struct paths *made)
 	return r;
 }
 
-/* Takes the directories that must be made for an item; false where one of them is left. */
+/* Whether a directory that is to be made may be taken for the sake of an item in it. */
+static bool can_take(const struct apply_item *directory, const struct stage_change *change)
+{
+	/* Naming a protected path allows the directory that it needs as well. */
+	return directory->verdict == APPLY_UNWANTED || (directory->verdict == APPLY_FLAGGED && change->is_flagged);
+}
+
+/*
+ * Takes the directories that must be made for an item; false where one of them is left, and then none is taken. A
+ * directory comes before what is in it, so above one that is taken all is settled: a chain of a thousand levels is
+ * climbed once and not by each that hangs on it.
+ */
 static bool take_above(struct apply *apply, const struct paths *made, const struct stage_change *change)
 {
-	size_t length = paths_parent(change->path, strlen(change->path));
+	size_t first = paths_parent(change->path, strlen(change->path)), length;
+	uint32_t at = PATHS_NONE;
 
-	for (; length; length = paths_parent(change->path, length)) {
-		uint32_t at = paths_find(made, (uint32_t)change->tree, change->path, length);
-
+	for (length = first; length; length = paths_parent(change->path, length)) {
+		at = paths_find(made, (uint32_t)change->tree, change->path, length);
 		/* It is there on the host, and so is all above it. */
-		if (at == PATHS_NONE)
-			return true;
-		/* Naming a protected path allows the directory that it needs as well. */
-		if (apply->items[at].verdict == APPLY_UNWANTED ||
-		    (apply->items[at].verdict == APPLY_FLAGGED && change->is_flagged)) {
-			apply->items[at].verdict = APPLY_TAKEN;
-			apply->items[at].is_implied = true;
-		} else if (apply->items[at].verdict != APPLY_TAKEN) {
+		if (at == PATHS_NONE || apply->items[at].verdict == APPLY_TAKEN)
+			break;
+		if (!can_take(&apply->items[at], change))
 			return false;
-		}
+	}
+	for (size_t above = first; above > length; above = paths_parent(change->path, above)) {
+		at = paths_find(made, (uint32_t)change->tree, change->path, above);
+		apply->items[at].verdict = APPLY_TAKEN;
+		apply->items[at].is_implied = true;
 	}
 	return true;
 }

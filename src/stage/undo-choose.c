@@ -188,7 +188,8 @@ static void take_above(struct undo *undo, const struct paths *gone, const struct
 	for (; length; length = paths_parent(op->path, length)) {
 		uint32_t at = paths_find(gone, op->tree, op->path, length);
 
-		if (at == PATHS_NONE)
+		/* What is above one that is taken is its own affair, or was settled with it. */
+		if (at == PATHS_NONE || undo->items[at].verdict == UNDO_TAKEN)
 			return;
 		if (undo->items[at].verdict == UNDO_UNWANTED) {
 			undo->items[at].verdict = UNDO_TAKEN;
