@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * How atoll-secret hands the secrets that a policy names to who puts them into requests: over a socket pair, one message
- * each, then one that says that these were all. They lie in no file and no environment on the way.
+ * How atoll-secret hands the secrets that a policy names to who puts them into requests: over a socket pair,
+ * one message each, then one that says that these were all. They lie in no file and no environment on the
+ * way.
  */
 
 #include <stdint.h>

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "wire/control.h"
 #include "wire/init.h"
+#include "wire/secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -62,10 +63,21 @@ static void try_exec(struct frame *frame, struct buf *out)
 	free(exec.env_added);
 }
 
+static void try_secret(struct frame *frame, struct buf *out)
+{
+	const char *name, *value;
+	size_t size;
+
+	if (secret_get_value(frame, &name, &value, &size) < 0)
+		return;
+	require(*name && size && !memchr(value, 0, size) && secret_put_value(out, name, value, size) == 0);
+	require_same(out, frame);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
-		try_spawn, try_exit, try_exec,
+		try_spawn, try_exit, try_exec, try_secret,
 	};
 	cleanup_free uint8_t *copy = malloc(size ? size : 1);
 	struct buf out;

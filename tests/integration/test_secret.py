@@ -383,10 +383,10 @@ def give(sandbox, *words):
     directory = sandbox.base / "config" / "atoll" / "vault"
     with receiver:
         with sender:
-            done = subprocess.run(["bash", "-c", f'exec 3<&{sender.fileno()} && exec "$@"', "sh", str(program), "--directory",
-                                   str(directory), "give", *words], pass_fds=[sender.fileno()], capture_output=True,
-                                  timeout=30, stdin=subprocess.DEVNULL, start_new_session=True,
-                                  **sandbox.popen_keywords())
+            words = ["bash", "-c", f'exec 3<&{sender.fileno()} && exec "$@"', "sh", str(program), "--directory",
+                     str(directory), "give", *words]
+            done = subprocess.run(words, pass_fds=[sender.fileno()], capture_output=True, timeout=30,
+                                  stdin=subprocess.DEVNULL, start_new_session=True, **sandbox.popen_keywords())
         return done, read_frames(receiver)
 
 

@@ -34,7 +34,9 @@ static int send_frame(struct job *job, const struct buf *out)
 {
 	int r = frame_send(SECRET_FD, out, NULL, 0);
 
-	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "secret", "a secret cannot be handed on: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "secret", "a secret cannot be handed on: %s",
+			       strerror(-r))
+		     : 0;
 }
 
 static int send_all(struct job *job, struct buf *out)
