@@ -54,14 +54,11 @@ static enum exchange_state end(struct exchange *exchange, const char *problem)
 	return EXCHANGE_ENDED;
 }
 
-/* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
-static void put_refusal(unsigned status, const char *reason, const char *rule, const char *hint, struct buf *out)
+void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out)
 {
-	cleanup_buf struct buf body;
 	struct json json;
 
-	buf_init(&body, EXCHANGE_REFUSAL_MAX);
-	json_init(&json, &body);
+	json_init(&json, out);
 	json_object_begin(&json, NULL);
 	json_string(&json, "error", "refused by atoll");
 	json_string(&json, "reason", reason);
@@ -70,10 +67,20 @@ static void put_refusal(unsigned status, const char *reason, const char *rule, c
 	if (hint && *hint)
 		json_string(&json, "hint", hint);
 	json_object_end(&json);
-	buf_put_char(&body, '\n');
-	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-			"Cache-Control: no-store\r\nConnection: close\r\n\r\n", status,
-		   status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request", body.size);
+	buf_put_char(out, '\n');
+}
+
+/* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
+static void put_refusal(unsigned status, const char *reason, const char *rule, const char *hint, struct buf *out)
+{
+	cleanup_buf struct buf body;
+
+	buf_init(&body, EXCHANGE_REFUSAL_MAX);
+	exchange_put_reason(reason, rule, hint, &body);
+	buf_printf(out,
+		   "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+		   "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+		   status, status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request", body.size);
 	buf_put(out, body.bytes, body.size);
 }
 

@@ -54,6 +54,9 @@ enum exchange_state {
 	EXCHANGE_ENDED,
 };
 
+/* The JSON that a refused request is answered with. rule and hint may be NULL. */
+void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out);
+
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks);
 void exchange_done(struct exchange *exchange);

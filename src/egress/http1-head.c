@@ -198,7 +198,7 @@ static void note_field(struct hop *hop, const struct http1_field *field)
 		hop->hosts++;
 }
 
-static bool is_masked(const char *name)
+bool http1_name_is_masked(const char *name)
 {
 	static const char *const names[] = { "content-length", "transfer-encoding", "host", "connection", "upgrade",
 					     "expect" };
@@ -261,7 +261,7 @@ static const char *decide_framing(const struct http1 *http, struct http1_head *h
 	const char *problem;
 
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (is_masked(head->fields[i].name))
+		if (http1_name_is_masked(head->fields[i].name))
 			return "a field has the name of another one in disguise";
 		note_field(&hop, &head->fields[i]);
 	}
@@ -291,8 +291,7 @@ const char *http1_head_parse(const struct http1 *http, char *bytes, size_t size,
 	return problem ? problem : decide_framing(http, ret_head);
 }
 
-/* Fields of one hop (RFC 9110 7.6.1) and those that put_framing() writes: never passed on as they came. */
-static bool is_of_hop(const char *name)
+bool http1_name_is_of_hop(const char *name)
 {
 	static const char *const names[] = {
 		"connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
@@ -333,7 +332,7 @@ void http1_put_head(const struct http1_head *head, struct buf *out)
 	else
 		buf_printf(out, "HTTP/1.%u %03u %s\r\n", head->minor, head->status, head->reason);
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (is_of_hop(head->fields[i].name))
+		if (http1_name_is_of_hop(head->fields[i].name))
 			continue;
 		buf_put_text(out, head->fields[i].name);
 		buf_put_text(out, ": ");
@@ -356,7 +355,7 @@ bool http1_put_trailers(const struct http1_head *head, char *bytes, size_t size,
 
 	for (size_t i = 0; is_fine && i < read->field_count; i++) {
 		const struct http1_field *field = &read->fields[i];
-		bool passes = !is_of_hop(field->name) && !http1_find(head, field->name);
+		bool passes = !http1_name_is_of_hop(field->name) && !http1_find(head, field->name);
 
 		for (size_t k = 0; passes && k < ARRAY_SIZE(never); k++)
 			passes = !http1_name_is(field->name, never[k]);
@@ -388,7 +387,7 @@ void http1_remove(struct http1_head *head, const char *name)
 	head->field_count = kept;
 }
 
-int http1_set(struct http1_head *head, const char *name, const char *value)
+int http1_add(struct http1_head *head, const char *name, const char *value)
 {
 	size_t name_size = strlen(name) + 1, value_size = strlen(value) + 1;
 	char *owned;
@@ -398,19 +397,30 @@ int http1_set(struct http1_head *head, const char *name, const char *value)
 			return -EINVAL;
 	if (token_length(name, name + name_size) != name_size - 1 || name_size < 2)
 		return -EINVAL;
+	if (head->field_count == HTTP1_FIELDS_MAX)
+		return -E2BIG;
 	owned = malloc(name_size + value_size);
 	if (!owned)
 		return -ENOMEM;
 	/* The value first, so that wiping up to the first NUL wipes it. */
 	memcpy(owned, value, value_size);
 	memcpy(owned + value_size, name, name_size);
+	head->fields[head->field_count++] =
+		(struct http1_field){ .name = owned + value_size, .value = owned, .owned = owned };
+	return 0;
+}
+
+int http1_set(struct http1_head *head, const char *name, const char *value)
+{
+	struct http1_field added;
+	int r;
+
+	/* Added first: what was there stays where the new one cannot be had. Only the last of them is kept. */
+	r = http1_add(head, name, value);
+	if (r < 0)
+		return r;
+	added = head->fields[--head->field_count];
 	http1_remove(head, name);
-	if (head->field_count == HTTP1_FIELDS_MAX) {
-		explicit_bzero(owned, value_size);
-		free(owned);
-		return -E2BIG;
-	}
-	head->fields[head->field_count++] = (struct http1_field){ .name = owned + value_size, .value = owned,
-								  .owned = owned };
+	head->fields[head->field_count++] = added;
 	return 0;
 }

@@ -23,5 +23,11 @@ void http1_head_reset(struct http1_head *head);
  */
 bool http1_put_trailers(const struct http1_head *head, char *bytes, size_t size, struct buf *out);
 
+/* Whether this is the name of a framing or routing field with _ in place of -. */
+bool http1_name_is_masked(const char *name);
+
+/* Fields of one hop (RFC 9110 7.6.1) and those that frame a body: never passed on as they came. */
+bool http1_name_is_of_hop(const char *name);
+
 /* Whether two field names are the same to any server: any case, and _ as good as - (CGI makes them one). */
 bool http1_name_is(const char *a, const char *b);

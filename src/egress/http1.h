@@ -109,6 +109,9 @@ const char *http1_find(const struct http1_head *head, const char *name);
 /* Removes all fields of this name. */
 void http1_remove(struct http1_head *head, const char *name);
 
+/* One more field, copied. -ENOMEM, -E2BIG (too many), -EINVAL (no name, or a control character in the value). */
+int http1_add(struct http1_head *head, const char *name, const char *value) MUST_USE;
+
 /* Replaces all fields of this name by one; value is copied. -ENOMEM, -E2BIG (too many), -EINVAL (a line break
  * in it). */
 int http1_set(struct http1_head *head, const char *name, const char *value) MUST_USE;

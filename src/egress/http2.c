@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/http2.h"
+
+#include <nghttp2/nghttp2.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "egress/http1-head.h"
+#include "egress/inject.h"
+
+/*
+ * A stream has a number on each side, and for each side the bytes that wait to go there. They are taken off
+ * the window of the side that they came from only when they have left for the other
+ * (nghttp2_session_consume).
+ */
+
+struct stream {
+	struct http2 *http2;
+	struct stream *next, **link;
+	int32_t ids[HTTP2_SIDE_COUNT];          /* 0: none, or closed */
+	struct buf pending[HTTP2_SIDE_COUNT];   /* to go to that side */
+	bool is_whole[HTTP2_SIDE_COUNT];        /* nothing follows to that side */
+	struct http1_head head;                 /* of the request, then of the answer */
+	struct http1_head trailers;             /* of the answer */
+	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
+	char *authority, *path;                 /* owned */
+	bool is_https, is_answered, has_trailers;
+	const char *problem;                    /* static */
+	char method[HTTP1_METHOD_SIZE];
+	struct target target;
+	struct exchange_record record;
+};
+
+struct http2 {
+	nghttp2_session *sessions[HTTP2_SIDE_COUNT];
+	struct target_server server;
+	const struct policy *policy;
+	struct exchange_hooks hooks;
+	struct stream *streams;
+	size_t stream_count, finished, resets;
+	bool is_broken, is_closing;
+};
+
+/* Room for all fields of a head and the pseudo-fields. */
+struct nvs {
+	nghttp2_nv list[HTTP1_FIELDS_MAX + 5];
+	size_t count;
+};
+
+static enum http2_side side_of(const struct http2 *http2, const nghttp2_session *session)
+{
+	return session == http2->sessions[HTTP2_INSIDE] ? HTTP2_INSIDE : HTTP2_OUTSIDE;
+}
+
+static enum http2_side other(enum http2_side side)
+{
+	return side == HTTP2_INSIDE ? HTTP2_OUTSIDE : HTTP2_INSIDE;
+}
+
+static void add_nv(struct nvs *nvs, const char *name, const char *value, uint8_t flags)
+{
+	nvs->list[nvs->count++] = (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), flags };
+}
+
+/* Fields as they are sent on; those from number secret on are kept out of the other side's tables (RFC 7541 7.1). */
+static void add_fields(struct nvs *nvs, const struct http1_head *head, size_t secret)
+{
+	for (size_t i = 0; i < head->field_count; i++) {
+		const struct http1_field *field = &head->fields[i];
+
+		if (http1_name_is(field->name, "host") || http1_name_is(field->name, "te"))
+			continue;
+		/* Owned, for all of them were copied. Lower case is a rule here (RFC 9113 8.2). */
+		for (char *at = field->owned + strlen(field->value) + 1; at > field->owned && *at; at++)
+			*at = (char)(*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at);
+		add_nv(nvs, field->name, field->value, i < secret ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX);
+	}
+}
+
+/* --- The life of a stream. --- */
+
+static struct stream *stream_new(struct http2 *http2, int32_t id)
+{
+	struct stream *stream = calloc(1, sizeof *stream);
+
+	if (!stream)
+		return NULL;
+	stream->http2 = http2;
+	stream->ids[HTTP2_INSIDE] = id;
+	stream->head.kind = HTTP1_REQUEST;
+	stream->gathering = &stream->head;
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
+		buf_init(&stream->pending[side], HTTP2_STREAM_WINDOW + EXCHANGE_REFUSAL_MAX);
+	stream->next = http2->streams;
+	stream->link = &http2->streams;
+	if (stream->next)
+		stream->next->link = &stream->next;
+	http2->streams = stream;
+	http2->stream_count++;
+	return stream;
+}
+
+static void stream_free(struct stream *stream)
+{
+	*stream->link = stream->next;
+	if (stream->next)
+		stream->next->link = stream->link;
+	stream->http2->stream_count--;
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
+		buf_done(&stream->pending[side]);
+	http1_head_reset(&stream->head);
+	http1_head_reset(&stream->trailers);
+	target_done(&stream->target);
+	free(stream->authority);
+	free(stream->path);
+	free(stream);
+}
+
+static void tell_over(struct stream *stream)
+{
+	stream->record.method = stream->method;
+	stream->record.path = stream->target.form_count ? stream->target.forms[0] : "";
+	stream->record.problem = stream->problem;
+	if (stream->http2->hooks.over)
+		stream->http2->hooks.over(stream->http2->hooks.context, &stream->record);
+}
+
+/* What will not be sent any more gives its part of the connection's window back. */
+static void drop_pending(struct stream *stream, enum http2_side to)
+{
+	size_t size = stream->pending[to].size;
+
+	/* Of an answer of our own nothing was ever counted. */
+	if (size && (to == HTTP2_OUTSIDE || stream->is_answered))
+		nghttp2_session_consume_connection(stream->http2->sessions[other(to)], size);
+	buf_reset(&stream->pending[to]);
+}
+
+static ssize_t read_pending(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t max, uint32_t *flags,
+			    nghttp2_data_source *source, void *context)
+{
+	struct stream *stream = source->ptr;
+	enum http2_side to = side_of(context, session), from = other(to);
+	struct buf *pending = &stream->pending[to];
+	size_t size = pending->size < max ? pending->size : max;
+	struct nvs nvs = { .count = 0 };
+
+	if (!size && !stream->is_whole[to])
+		return NGHTTP2_ERR_DEFERRED;
+	if (size) {
+		memcpy(bytes, pending->bytes, size);
+		buf_consume(pending, size);
+		if (stream->ids[from])
+			nghttp2_session_consume(stream->http2->sessions[from], stream->ids[from], size);
+		else if (from == HTTP2_INSIDE || stream->is_answered)
+			nghttp2_session_consume_connection(stream->http2->sessions[from], size);
+	}
+	if (pending->size || !stream->is_whole[to])
+		return (ssize_t)size;
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (to == HTTP2_INSIDE && stream->has_trailers) {
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		add_fields(&nvs, &stream->trailers, SIZE_MAX);
+		if (nghttp2_submit_trailer(session, id, nvs.list, nvs.count) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
+	return (ssize_t)size;
+}
+
+static void resume(struct stream *stream, enum http2_side to)
+{
+	/* Fails where nothing was deferred, which is as well. */
+	if (stream->ids[to])
+		nghttp2_session_resume_data(stream->http2->sessions[to], stream->ids[to]);
+}
+
+static int submit_answer(struct stream *stream, struct nvs *nvs)
+{
+	nghttp2_data_provider provider = { .source.ptr = stream, .read_callback = read_pending };
+	bool has_body = !stream->is_whole[HTTP2_INSIDE] || stream->pending[HTTP2_INSIDE].size;
+
+	return nghttp2_submit_response(stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE], nvs->list,
+				       nvs->count, has_body ? &provider : NULL);
+}
+
+/* An answer of atoll's own; what still comes of the request is dropped. */
+static int refuse(struct stream *stream, unsigned status, const char *reason, const struct decision *decision)
+{
+	struct buf *body = &stream->pending[HTTP2_INSIDE];
+	char number[16], size[16];
+	struct nvs nvs = { .count = 0 };
+
+	stream->record.status = status;
+	buf_reset(body);
+	exchange_put_reason(reason, decision ? decision->rule.id : NULL, decision ? decision->hint : NULL, body);
+	stream->is_whole[HTTP2_INSIDE] = true;
+	if (buf_error(body) < 0 || str_format(number, sizeof number, "%u", status) < 0 ||
+	    str_format(size, sizeof size, "%zu", body->size) < 0)
+		return NGHTTP2_ERR_NOMEM;
+	add_nv(&nvs, ":status", number, NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, "content-type", "application/json", NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, "content-length", size, NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, "cache-control", "no-store", NGHTTP2_NV_FLAG_NONE);
+	return submit_answer(stream, &nvs);
+}
+
+/* --- Requests. --- */
+
+static const char *check_request(const struct stream *stream)
+{
+	const struct target_server *server = &stream->http2->server;
+	const char *host = http1_find(&stream->head, "host");
+
+	if (stream->problem)
+		return stream->problem;
+	if (!stream->head.method[0] || !stream->path || str_equal(stream->head.method, "CONNECT") ||
+	    str_equal(stream->head.method, "TRACE"))
+		return "this method makes no sense here";
+	if (!stream->is_https || !stream->authority || !target_host_is(stream->authority, server) ||
+	    (host && !target_host_is(host, server)))
+		return "the host that it names is not the one that it is sent to";
+	for (const char *at = stream->head.method; *at; at++)
+		if ((*at < 'A' || *at > 'Z') && *at != '-')
+			return "the method is none";
+	for (size_t i = 0; i < stream->head.field_count; i++)
+		if (http1_name_is_masked(stream->head.fields[i].name))
+			return "a field has the name of another one in disguise";
+	return NULL;
+}
+
+static int send_request(struct stream *stream)
+{
+	nghttp2_data_provider provider = { .source.ptr = stream, .read_callback = read_pending };
+	struct nvs nvs = { .count = 0 };
+	int32_t id;
+
+	add_nv(&nvs, ":method", stream->method, NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, ":scheme", "https", NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, ":authority", stream->authority, NGHTTP2_NV_FLAG_NONE);
+	add_nv(&nvs, ":path", stream->head.target, NGHTTP2_NV_FLAG_NO_INDEX);
+	/* What was put in last may be a credential. */
+	add_fields(&nvs, &stream->head, stream->head.field_count ? stream->head.field_count - 1 : 0);
+	id = nghttp2_submit_request(stream->http2->sessions[HTTP2_OUTSIDE], NULL, nvs.list, nvs.count,
+				    stream->is_whole[HTTP2_OUTSIDE] ? NULL : &provider, stream);
+	if (id < 0)
+		return refuse(stream, 502, "the server takes no more requests on this connection", NULL);
+	stream->ids[HTTP2_OUTSIDE] = id;
+	return 0;
+}
+
+static int begin_request(struct stream *stream)
+{
+	const struct http2 *http2 = stream->http2;
+	struct http1_head *head = &stream->head;
+	const char *problem = NULL;
+	char *owned = NULL;
+	int r;
+
+	memcpy(stream->method, head->method, sizeof stream->method);
+	stream->problem = check_request(stream);
+	if (!stream->problem && target_parse(head->method, stream->path, &http2->server, &stream->target, &problem) < 0)
+		stream->problem = problem ? problem : "there is no memory";
+	if (stream->problem)
+		return refuse(stream, 400, stream->problem, NULL);
+	stream->record.decision = target_judge(&stream->target, http2->policy, head->method, &http2->server);
+	if (stream->record.decision.verdict != VERDICT_ALLOW)
+		return refuse(stream, 403, stream->record.decision.reason, &stream->record.decision);
+	head->target = stream->target.origin;
+	if (http2->hooks.outgoing &&
+	    !http2->hooks.outgoing(http2->hooks.context, head, &stream->target, &owned, &problem)) {
+		stream->problem = problem;
+		r = refuse(stream, 502, problem, NULL);
+	} else {
+		r = send_request(stream);
+	}
+	head->target = NULL;
+	inject_free(owned);
+	return r;
+}
+
+/* --- Answers. --- */
+
+static int begin_answer(struct stream *stream)
+{
+	struct http2 *http2 = stream->http2;
+	char status[16];
+	struct nvs nvs = { .count = 0 };
+
+	if (str_format(status, sizeof status, "%u", stream->head.status) < 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (stream->head.status >= 200) {
+		stream->is_answered = true;
+		stream->record.status = stream->head.status;
+		stream->head.reason = "";
+		if (http2->hooks.incoming)
+			http2->hooks.incoming(http2->hooks.context, &stream->head);
+	}
+	add_nv(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
+	add_fields(&nvs, &stream->head, SIZE_MAX);
+	if (stream->is_answered)
+		return submit_answer(stream, &nvs);
+	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE], NULL,
+				      nvs.list, nvs.count, NULL);
+}
+
+/* --- What nghttp2 tells. --- */
+
+static struct stream *find_stream(nghttp2_session *session, int32_t id)
+{
+	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2 *http2 = context;
+	struct stream *stream = find_stream(session, frame->hd.stream_id);
+
+	if (frame->hd.type != NGHTTP2_HEADERS)
+		return 0;
+	if (side_of(http2, session) == HTTP2_INSIDE) {
+		if (stream) {
+			stream->gathering =
+				NULL; /* trailers of a request: nobody needs them, and servers merge them */
+			return 0;
+		}
+		stream = http2->stream_count < 2 * HTTP2_STREAMS_MAX ? stream_new(http2, frame->hd.stream_id) : NULL;
+		if (!stream)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+		return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+	}
+	if (!stream)
+		return 0;
+	stream->gathering = stream->is_answered ? &stream->trailers : &stream->head;
+	http1_head_reset(stream->gathering);
+	stream->gathering->kind = HTTP1_RESPONSE;
+	return 0;
+}
+
+static int keep(char **slot, const char *value)
+{
+	free(*slot);
+	*slot = str_dup(value);
+	return *slot ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int on_pseudo(struct stream *stream, const char *name, const char *value)
+{
+	uint64_t status;
+
+	if (str_equal(name, ":path"))
+		return keep(&stream->path, value);
+	if (str_equal(name, ":authority"))
+		return keep(&stream->authority, value);
+	if (str_equal(name, ":scheme"))
+		stream->is_https = str_equal(value, "https");
+	else if (str_equal(name, ":method") && str_copy(stream->head.method, sizeof stream->head.method, value) < 0)
+		stream->problem = "the method is none";
+	else if (str_equal(name, ":status") && num_parse_u64(value, &status) == 0)
+		stream->head.status = (unsigned)status;
+	return 0;
+}
+
+/* Both texts end with a NUL; nghttp2 has refused what no field may have in it. */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size,
+		     const uint8_t *value, size_t value_size, uint8_t flags, void *context)
+{
+	struct stream *stream = find_stream(session, frame->hd.stream_id);
+	int r;
+
+	if (!stream || !stream->gathering)
+		return 0;
+	if (name[0] == ':')
+		return on_pseudo(stream, (const char *)name, (const char *)value);
+	r = http1_add(stream->gathering, (const char *)name, (const char *)value);
+	if (r == -E2BIG || r == -EINVAL)
+		stream->problem = r == -E2BIG ? "there are too many fields" : "a field is malformed";
+	return r == -ENOMEM ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_headers(struct stream *stream, enum http2_side from)
+{
+	if (stream->gathering == &stream->trailers)
+		stream->has_trailers = true;
+	if (stream->gathering != &stream->head || stream->record.status)
+		return 0;
+	return from == HTTP2_INSIDE ? begin_request(stream) : begin_answer(stream);
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2 *http2 = context;
+	struct stream *stream = find_stream(session, frame->hd.stream_id);
+	enum http2_side from = side_of(http2, session);
+	bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+
+	/* Requests that are given up at once cost the server more than the client (CVE-2023-44487). */
+	if (frame->hd.type == NGHTTP2_RST_STREAM && from == HTTP2_INSIDE &&
+	    ++http2->resets > http2->finished + HTTP2_RESETS_MAX)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (frame->hd.type == NGHTTP2_GOAWAY && from == HTTP2_OUTSIDE)
+		return nghttp2_submit_goaway(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
+					     nghttp2_session_get_last_proc_stream_id(http2->sessions[HTTP2_INSIDE]),
+					     NGHTTP2_NO_ERROR, NULL, 0) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (!stream || !carries)
+		return 0;
+	/* Before the request is sent on, so that one without a body goes out as such. */
+	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+		stream->is_whole[other(from)] = true;
+	if (frame->hd.type == NGHTTP2_HEADERS && on_headers(stream, from) != 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	resume(stream, other(from));
+	return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t size,
+		   void *context)
+{
+	struct http2 *http2 = context;
+	struct stream *stream = find_stream(session, id);
+	enum http2_side from = side_of(http2, session), to = other(from);
+
+	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]))
+		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+	buf_put(&stream->pending[to], bytes, size);
+	*(from == HTTP2_INSIDE ? &stream->record.bytes_out : &stream->record.bytes_in) += size;
+	resume(stream, to);
+	return buf_error(&stream->pending[to]) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+/* The answer is out and the request is not whole: nobody needs the rest of it. */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct stream *stream = find_stream(session, frame->hd.stream_id);
+
+	if (side_of(context, session) == HTTP2_INSIDE && stream && !stream->is_whole[HTTP2_OUTSIDE] &&
+	    (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+	    frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+	return 0;
+}
+
+static int close_inside(struct stream *stream, uint32_t error)
+{
+	if (stream->ids[HTTP2_OUTSIDE])
+		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE,
+					  stream->ids[HTTP2_OUTSIDE], error ? error : NGHTTP2_CANCEL);
+	stream->http2->finished += error == NGHTTP2_NO_ERROR;
+	tell_over(stream);
+	drop_pending(stream, HTTP2_INSIDE);
+	return 0;
+}
+
+static int close_outside(struct stream *stream, uint32_t error)
+{
+	drop_pending(stream, HTTP2_OUTSIDE);
+	if (!stream->ids[HTTP2_INSIDE])
+		return 0;
+	if (!stream->is_answered)
+		return refuse(stream, 502, "the server gave the request up", NULL);
+	if (!stream->is_whole[HTTP2_INSIDE])
+		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
+					  stream->ids[HTTP2_INSIDE], error ? error : NGHTTP2_INTERNAL_ERROR);
+	return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *context)
+{
+	struct stream *stream = find_stream(session, id);
+	enum http2_side side = side_of(context, session);
+	int r;
+
+	if (!stream)
+		return 0;
+	stream->ids[side] = 0;
+	r = side == HTTP2_INSIDE ? close_inside(stream, error) : close_outside(stream, error);
+	if (!stream->ids[HTTP2_INSIDE] && !stream->ids[HTTP2_OUTSIDE])
+		stream_free(stream);
+	return r == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* --- The connection. --- */
+
+static int make_sessions(struct http2 *http2, nghttp2_session_callbacks *callbacks, nghttp2_option *options)
+{
+	static const nghttp2_settings_entry inside[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS_MAX },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP1_HEAD_MAX },
+	};
+	static const nghttp2_settings_entry outside[] = {
+		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP1_HEAD_MAX },
+	};
+	int r;
+
+	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+	/* Bytes count as read when they have left for the other side. */
+	nghttp2_option_set_no_auto_window_update(options, 1);
+	nghttp2_option_set_no_closed_streams(options, 1);
+	r = nghttp2_session_server_new2(&http2->sessions[HTTP2_INSIDE], callbacks, http2, options);
+	if (r == 0)
+		r = nghttp2_session_client_new2(&http2->sessions[HTTP2_OUTSIDE], callbacks, http2, options);
+	if (r == 0)
+		r = nghttp2_submit_settings(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, inside,
+					    ARRAY_SIZE(inside));
+	if (r == 0)
+		r = nghttp2_submit_settings(http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE, outside,
+					    ARRAY_SIZE(outside));
+	for (int side = 0; r == 0 && side < HTTP2_SIDE_COUNT; side++)
+		r = nghttp2_session_set_local_window_size(http2->sessions[side], NGHTTP2_FLAG_NONE, 0, HTTP2_WINDOW);
+	return r;
+}
+
+int http2_new(struct http2 **ret_http2, const struct target_server *server, const struct policy *policy,
+	      const struct exchange_hooks *hooks)
+{
+	struct http2 *http2 = calloc(1, sizeof *http2);
+	nghttp2_session_callbacks *callbacks = NULL;
+	nghttp2_option *options = NULL;
+	int r = -ENOMEM;
+
+	if (!http2)
+		return r;
+	http2->server = *server;
+	http2->policy = policy;
+	http2->hooks = *hooks;
+	if (nghttp2_session_callbacks_new(&callbacks) == 0 && nghttp2_option_new(&options) == 0)
+		r = make_sessions(http2, callbacks, options) == 0 ? 0 : -ENOMEM;
+	nghttp2_session_callbacks_del(callbacks);
+	nghttp2_option_del(options);
+	if (r < 0)
+		http2_free(http2);
+	else
+		*ret_http2 = http2;
+	return r;
+}
+
+void http2_free(struct http2 *http2)
+{
+	if (!http2)
+		return;
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
+		nghttp2_session_del(http2->sessions[side]);
+	while (http2->streams) {
+		if (http2->streams->ids[HTTP2_INSIDE])
+			tell_over(http2->streams);
+		stream_free(http2->streams);
+	}
+	free(http2);
+}
+
+static enum exchange_state state_of(struct http2 *http2, enum http2_side side)
+{
+	nghttp2_session *session = http2->sessions[side];
+
+	bool wants = nghttp2_session_want_read(session) || nghttp2_session_want_write(session);
+
+	if (http2->is_closing && !http2->streams && !nghttp2_session_want_write(session))
+		wants = false;
+	return http2->is_broken || !wants ? EXCHANGE_ENDED : EXCHANGE_OPEN;
+}
+
+enum exchange_state http2_give(struct http2 *http2, enum http2_side side, const uint8_t *bytes, size_t size)
+{
+	if (http2->is_broken)
+		return EXCHANGE_ENDED;
+	http2->is_broken = nghttp2_session_mem_recv(http2->sessions[side], bytes, size) != (ssize_t)size;
+	return state_of(http2, side);
+}
+
+enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct buf *out, size_t max)
+{
+	while (out->size < max) {
+		const uint8_t *bytes;
+		ssize_t size = nghttp2_session_mem_send(http2->sessions[side], &bytes);
+
+		if (size <= 0) {
+			http2->is_broken = http2->is_broken || size < 0;
+			break;
+		}
+		buf_put(out, bytes, (size_t)size);
+		http2->is_broken = http2->is_broken || buf_error(out) < 0;
+	}
+	return state_of(http2, side);
+}
+
+void http2_ended(struct http2 *http2, enum http2_side side)
+{
+	nghttp2_session *rest = http2->sessions[other(side)];
+	struct stream *next;
+	int r;
+
+	http2->is_closing = true;
+	for (struct stream *stream = http2->streams; stream; stream = next) {
+		next = stream->next;
+		if (side == HTTP2_OUTSIDE && stream->ids[HTTP2_OUTSIDE] && stream->ids[HTTP2_INSIDE]) {
+			stream->ids[HTTP2_OUTSIDE] = 0;
+			http2->is_broken = close_outside(stream, NGHTTP2_NO_ERROR) != 0 || http2->is_broken;
+		}
+	}
+	/* The client still gets the answers that are here. */
+	r = side == HTTP2_INSIDE ? nghttp2_session_terminate_session(rest, NGHTTP2_NO_ERROR)
+				 : nghttp2_submit_goaway(rest, NGHTTP2_FLAG_NONE,
+							 nghttp2_session_get_last_proc_stream_id(rest),
+							 NGHTTP2_NO_ERROR, NULL, 0);
+	http2->is_broken = http2->is_broken || r != 0;
+}
