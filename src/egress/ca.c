@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "egress/alpn.h"
 
 enum {
 	DAY_S = 24 * 60 * 60,
@@ -33,35 +34,77 @@ struct ca {
 	uint64_t uses;
 };
 
-static int host_index = -1;
+static int visit_index = -1;
 
-/* HTTP/1.1 and nothing else: what a client would speak instead could not be judged. */
+/* What a connection is about; hangs on its SSL, which frees it. */
+struct visit {
+	char host[HOST_SIZE];
+	unsigned offered, allowed;   /* enum alpn; allowed 0: not decided yet */
+};
+
 static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_size, const unsigned char *in,
 			   unsigned in_size, void *context)
 {
-	static const unsigned char known[] = "\x08http/1.1";
+	const struct visit *visit = SSL_get_ex_data(ssl, visit_index);
+	unsigned char list[ALPN_LIST_MAX];
+	unsigned size = alpn_format(visit->allowed, list);
+	unsigned char *chosen;
 
-	if (SSL_select_next_proto((unsigned char **)out, out_size, known, sizeof known - 1, in, in_size) !=
-	    OPENSSL_NPN_NEGOTIATED)
+	/* The answer may point into either list; only the client's lives on. */
+	if (SSL_select_next_proto(&chosen, out_size, list, size, in, in_size) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	return SSL_TLSEXT_ERR_OK;
+	*out = memmem(in, in_size, chosen, *out_size);
+	return *out ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 /* Again for the hello that counts: after a retry (RFC 8446 4.1.2) it is another one than the first. */
 static int check_name(SSL *ssl, int *alert, void *context)
 {
 	const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-	const char *host = SSL_get_ex_data(ssl, host_index);
+	const struct visit *visit = SSL_get_ex_data(ssl, visit_index);
 
-	if (!name || (host && strcasecmp(name, host) == 0))
+	if (!name || strcasecmp(name, visit->host) == 0)
 		return SSL_TLSEXT_ERR_OK;
 	*alert = SSL_AD_UNRECOGNIZED_NAME;
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static void free_host(void *parent, void *host, CRYPTO_EX_DATA *data, int index, long argl, void *argp)
+/* The handshake stands still here until ca_allow(). */
+static int look_at_hello(SSL *ssl, int *alert, void *context)
 {
-	free(host);
+	struct visit *visit = SSL_get_ex_data(ssl, visit_index);
+	const unsigned char *list;
+	size_t size;
+
+	if (visit->allowed)
+		return SSL_CLIENT_HELLO_SUCCESS;
+	visit->offered = ALPN_HTTP1;
+	/* Two bytes of length come before the list. */
+	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &list, &size) == 1)
+		visit->offered = size > 2 ? alpn_parse(list + 2, size - 2) : 0;
+	if (visit->offered)
+		return SSL_CLIENT_HELLO_RETRY;
+	*alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+	return SSL_CLIENT_HELLO_ERROR;
+}
+
+static void free_visit(void *parent, void *visit, CRYPTO_EX_DATA *data, int index, long argl, void *argp)
+{
+	free(visit);
+}
+
+unsigned ca_offered(const SSL *ssl)
+{
+	const struct visit *visit = SSL_get_ex_data(ssl, visit_index);
+
+	return visit->offered;
+}
+
+void ca_allow(SSL *ssl, unsigned protocols)
+{
+	struct visit *visit = SSL_get_ex_data(ssl, visit_index);
+
+	visit->allowed = protocols;
 }
 
 static SSL_CTX *make_context(void)
@@ -78,9 +121,10 @@ static SSL_CTX *make_context(void)
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_alpn_select_cb(context, select_protocol, NULL);
 	SSL_CTX_set_tlsext_servername_callback(context, check_name);
-	if (host_index < 0)
-		host_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, free_host);
-	if (host_index < 0 || !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
+	SSL_CTX_set_client_hello_cb(context, look_at_hello, NULL);
+	if (visit_index < 0)
+		visit_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, free_visit);
+	if (visit_index < 0 || !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
 		SSL_CTX_free(context);
 		return NULL;
 	}
@@ -278,20 +322,21 @@ static int get_leaf(struct ca *ca, const char *host, uint64_t now_s, X509 **ret_
 int ca_accept(struct ca *ca, const char *host, uint64_t now_s, SSL **ret_ssl)
 {
 	X509 *certificate;
+	struct visit *visit;
 	SSL *ssl;
-	char *kept;
 	int r = get_leaf(ca, host, now_s, &certificate);
 
 	if (r < 0)
 		return r;
 	ssl = SSL_new(ca->context);
-	kept = str_dup(host);
-	if (!ssl || !kept || !SSL_set_ex_data(ssl, host_index, kept)) {
-		free(kept);
+	visit = calloc(1, sizeof *visit);
+	if (!ssl || !visit || str_copy(visit->host, sizeof visit->host, host) < 0 ||
+	    !SSL_set_ex_data(ssl, visit_index, visit)) {
+		free(visit);
 		SSL_free(ssl);
 		return -ENOMEM;
 	}
-	/* kept now goes with ssl. */
+	/* visit now goes with ssl. */
 	if (SSL_use_certificate(ssl, certificate) != 1 || SSL_use_PrivateKey(ssl, ca->leaf_key) != 1) {
 		SSL_free(ssl);
 		return -EIO;

@@ -5,11 +5,11 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include "egress/alpn.h"
 #include "egress/trust.h"
 
 static SSL_CTX *make_context(void)
 {
-	static const unsigned char protocols[] = "\x08http/1.1";
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 
 	if (!context)
@@ -18,9 +18,7 @@ static SSL_CTX *make_context(void)
 	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* 0: success, in this function alone. */
-	if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
-	    SSL_CTX_set_alpn_protos(context, protocols, sizeof protocols - 1) != 0) {
+	if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
 		SSL_CTX_free(context);
 		return NULL;
 	}
@@ -46,8 +44,10 @@ int upstream_new(const char *bundle, SSL_CTX **ret_context)
 	return 0;
 }
 
-int upstream_connect(SSL_CTX *context, const char *host, SSL **ret_ssl)
+int upstream_connect(SSL_CTX *context, const char *host, unsigned protocols, SSL **ret_ssl)
 {
+	unsigned char list[ALPN_LIST_MAX];
+	unsigned size = alpn_format(protocols, list);
 	SSL *ssl = SSL_new(context);
 	uint8_t address[16];
 	bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
@@ -60,7 +60,8 @@ int upstream_connect(SSL_CTX *context, const char *host, SSL **ret_ssl)
 	else
 		is_set = SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (!is_set || !*host) {
+	/* 0: success, in this function alone. */
+	if (!is_set || !*host || !size || SSL_set_alpn_protos(ssl, list, size) != 0) {
 		SSL_free(ssl);
 		return -EINVAL;
 	}

@@ -18,10 +18,10 @@
 int upstream_new(const char *bundle, SSL_CTX **ret_context) MUST_USE;
 
 /*
- * A connection to this host (TLS 1.2 or later, HTTP/1.1 by ALPN); the handshake fails unless the certificate
- * is its. The caller frees *ret_ssl with SSL_free(). -ENOMEM, -EINVAL.
+ * A connection to this host (TLS 1.2 or later) that offers these protocols (enum alpn); the handshake fails
+ * unless the certificate is the host's. The caller frees *ret_ssl with SSL_free(). -ENOMEM, -EINVAL.
  */
-int upstream_connect(SSL_CTX *context, const char *host, SSL **ret_ssl) MUST_USE;
+int upstream_connect(SSL_CTX *context, const char *host, unsigned protocols, SSL **ret_ssl) MUST_USE;
 
 /* Why the handshake failed, in words for the log and the client (static): the certificate's fault, if it was one. */
 const char *upstream_problem(const SSL *ssl);

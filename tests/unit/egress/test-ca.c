@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "egress/alpn.h"
 #include "egress/ca.h"
 #include "egress/trust.h"
 #include "egress/upstream.h"
@@ -59,20 +61,28 @@ static int teardown(void **state)
 	return unlink(bundle);
 }
 
-/* Both to the end or to an error. Whether both are done. */
-static bool shake_hands(SSL *a, SSL *b)
+/* Both to the end or to an error, the gate allowing what is offered and in allowed. Whether both are done. */
+static bool shake_hands_with(SSL *inside, SSL *gate, unsigned allowed)
 {
 	BIO *left, *right;
-	int done_a = 0, done_b = 0;
+	int inside_done = 0, gate_done = 0;
 
 	assert_int_equal(BIO_new_bio_pair(&left, 64 << 10, &right, 64 << 10), 1);
-	SSL_set_bio(a, left, left);
-	SSL_set_bio(b, right, right);
-	for (int i = 0; i < 10 && (done_a != 1 || done_b != 1); i++) {
-		done_a = SSL_do_handshake(a);
-		done_b = SSL_do_handshake(b);
+	SSL_set_bio(inside, left, left);
+	SSL_set_bio(gate, right, right);
+	for (int i = 0; i < 10 && (inside_done != 1 || gate_done != 1); i++) {
+		inside_done = SSL_do_handshake(inside);
+		gate_done = SSL_do_handshake(gate);
+		if (gate_done != 1 && SSL_get_error(gate, gate_done) == SSL_ERROR_WANT_CLIENT_HELLO_CB)
+			ca_allow(gate, ca_offered(gate) & allowed);
+		ERR_clear_error();
 	}
-	return done_a == 1 && done_b == 1;
+	return inside_done == 1 && gate_done == 1;
+}
+
+static bool shake_hands(SSL *inside, SSL *gate)
+{
+	return shake_hands_with(inside, gate, ALPN_HTTP1 | ALPN_HTTP2);
 }
 
 /* NULL when the program that asks for host is content with what the gate shows for served, else why not. */
@@ -82,7 +92,7 @@ static const char *connect_to(const char *host, const char *served, uint64_t at_
 	const char *problem = NULL;
 
 	assert_int_equal(ca_accept(ca, served, at_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, host, &inside), 0);
+	assert_int_equal(upstream_connect(client, host, ALPN_HTTP1, &inside), 0);
 	if (!shake_hands(inside, gate))
 		problem = upstream_problem(inside);
 	else
@@ -112,33 +122,52 @@ static void test_trusted(void **state)
 	}
 }
 
-static void test_protocol(void **state)
+/* What the client offers in ALPN, what the server speaks; what both agree on with the gate between them, 0: nothing. */
+static unsigned agree(const char *offer, unsigned allowed)
 {
-	const unsigned char *protocol;
-	unsigned size;
 	SSL *inside, *gate;
+	unsigned chosen = 0;
 
 	assert_int_equal(ca_accept(ca, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "a.example", &inside), 0);
-	assert_true(shake_hands(inside, gate));
-	SSL_get0_alpn_selected(inside, &protocol, &size);
-	assert_int_equal(size, 8);
-	assert_memory_equal(protocol, "http/1.1", 8);
+	assert_int_equal(upstream_connect(client, "a.example", ALPN_HTTP1, &inside), 0);
+	assert_int_equal(SSL_set_alpn_protos(inside, (const unsigned char *)offer, (unsigned)strlen(offer)), 0);
+	if (shake_hands_with(inside, gate, allowed)) {
+		chosen = alpn_chosen(inside);
+		assert_int_equal(alpn_chosen(gate), chosen);
+	}
 	SSL_free(inside);
 	SSL_free(gate);
-	/* HTTP/2 alone is not spoken; with HTTP/1.1 beside it, that is taken. */
-	assert_int_equal(ca_accept(ca, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "a.example", &inside), 0);
-	assert_int_equal(SSL_set_alpn_protos(inside, (const unsigned char *)"\x02h2", 3), 0);
-	assert_false(shake_hands(inside, gate));
-	SSL_free(inside);
-	SSL_free(gate);
-	assert_int_equal(ca_accept(ca, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "a.example", &inside), 0);
-	assert_int_equal(SSL_set_alpn_protos(inside, (const unsigned char *)"\x02h2\x08http/1.1", 12), 0);
-	assert_true(shake_hands(inside, gate));
-	SSL_free(inside);
-	SSL_free(gate);
+	return chosen;
+}
+
+static void test_protocols(void **state)
+{
+	enum { BOTH = ALPN_HTTP1 | ALPN_HTTP2 };
+
+	assert_int_equal(agree("\x08http/1.1", BOTH), ALPN_HTTP1);
+	assert_int_equal(agree("\x02h2", BOTH), ALPN_HTTP2);
+	assert_int_equal(agree("\x08http/1.1\x02h2", BOTH), ALPN_HTTP2);
+	assert_int_equal(agree("\x02h2\x08http/1.1", ALPN_HTTP1), ALPN_HTTP1);
+	assert_int_equal(agree("\x02h3\x02h2\x08http/1.1", ALPN_HTTP2), ALPN_HTTP2);
+	/* Nothing said is HTTP/1.1; what is not known here could not be judged. */
+	assert_int_equal(agree("", BOTH), ALPN_HTTP1);
+	assert_int_equal(agree("\x02h3", BOTH), 0);
+	assert_int_equal(agree("\x08http/1.0\x06spdy/3", BOTH), 0);
+}
+
+static void test_lists(void **state)
+{
+	unsigned char list[ALPN_LIST_MAX];
+
+	assert_int_equal(alpn_format(ALPN_HTTP1 | ALPN_HTTP2, list), 12);
+	assert_memory_equal(list, "\x02h2\x08http/1.1", 12);
+	assert_int_equal(alpn_parse(list, 12), ALPN_HTTP1 | ALPN_HTTP2);
+	assert_int_equal(alpn_format(ALPN_HTTP2, list), 3);
+	assert_int_equal(alpn_format(0, list), 0);
+	assert_int_equal(alpn_parse(list, 0), ALPN_HTTP1);
+	assert_int_equal(alpn_parse((const unsigned char *)"\x08http", 5), 0);
+	assert_int_equal(alpn_parse((const unsigned char *)"\x02h2\xff", 4), ALPN_HTTP2);
+	assert_int_equal(alpn_parse((const unsigned char *)"\x02h2\xffx", 5), 0);
 }
 
 static void test_another_name(void **state)
@@ -149,7 +178,7 @@ static void test_another_name(void **state)
 	assert_non_null(connect_to("b.example", "a.example", now_s));
 	/* The certificate is of no use for another name, whatever the client says. */
 	assert_int_equal(ca_accept(ca, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "b.example", &inside), 0);
+	assert_int_equal(upstream_connect(client, "b.example", ALPN_HTTP1, &inside), 0);
 	assert_int_equal(SSL_set_tlsext_host_name(inside, "a.example"), 1);
 	assert_false(shake_hands(inside, gate));
 	assert_non_null(strstr(upstream_problem(inside), "hostname mismatch"));
@@ -162,7 +191,7 @@ static void test_old_versions_are_refused(void **state)
 	SSL *inside, *gate;
 
 	assert_int_equal(ca_accept(ca, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "a.example", &inside), 0);
+	assert_int_equal(upstream_connect(client, "a.example", ALPN_HTTP1, &inside), 0);
 	SSL_set_security_level(inside, 0);
 	assert_int_equal(SSL_set_min_proto_version(inside, TLS1_VERSION), 1);
 	assert_int_equal(SSL_set_max_proto_version(inside, TLS1_1_VERSION), 1);
@@ -179,7 +208,7 @@ static void test_another_authority(void **state)
 
 	assert_int_equal(ca_new(&other, now_s), 0);
 	assert_int_equal(ca_accept(other, "a.example", now_s, &gate), 0);
-	assert_int_equal(upstream_connect(client, "a.example", &inside), 0);
+	assert_int_equal(upstream_connect(client, "a.example", ALPN_HTTP1, &inside), 0);
 	assert_false(shake_hands(inside, gate));
 	assert_non_null(strstr(upstream_problem(inside), "unable to get local issuer"));
 	SSL_free(inside);
@@ -300,10 +329,17 @@ static void test_no_authorities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trusted), cmocka_unit_test(test_protocol), cmocka_unit_test(test_another_name),
-		cmocka_unit_test(test_old_versions_are_refused), cmocka_unit_test(test_another_authority),
-		cmocka_unit_test(test_times), cmocka_unit_test(test_leaves_are_kept_and_bounded),
-		cmocka_unit_test(test_no_hosts), cmocka_unit_test(test_certificate), cmocka_unit_test(test_bundles),
+		cmocka_unit_test(test_trusted),
+		cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_another_name),
+		cmocka_unit_test(test_old_versions_are_refused),
+		cmocka_unit_test(test_another_authority),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_leaves_are_kept_and_bounded),
+		cmocka_unit_test(test_no_hosts),
+		cmocka_unit_test(test_certificate),
+		cmocka_unit_test(test_bundles),
 		cmocka_unit_test(test_no_authorities),
 	};
 

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "egress/alpn.h"
 #include "egress/ca.h"
 #include "egress/trust.h"
 #include "os/fd.h"
@@ -81,8 +82,12 @@ static void serve(struct ca *ca, const char *host, int fd)
 
 	if (ca_accept(ca, host, (uint64_t)time(NULL), &ssl) < 0)
 		return;
-	if (SSL_set_fd(ssl, fd) == 1 && SSL_do_handshake(ssl) == 1)
-		answer(ssl);
+	/* Up to the client's hello, and from there on. */
+	if (SSL_set_fd(ssl, fd) == 1 && SSL_do_handshake(ssl) != 1 && ca_offered(ssl) & ALPN_HTTP1) {
+		ca_allow(ssl, ALPN_HTTP1);
+		if (SSL_do_handshake(ssl) == 1)
+			answer(ssl);
+	}
 	SSL_free(ssl);
 }
 
