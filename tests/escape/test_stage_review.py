@@ -389,6 +389,21 @@ def test_deletions_conflict_too(sandbox):
     assert not (sandbox.project / "whole").exists() and not (sandbox.project / "opaque/a").exists()
 
 
+def test_a_directory_that_the_host_made_in_place_of_a_file_stays(sandbox):
+    """F39: changed and removed inside, an empty directory on the host: nothing below it says so, its birth does."""
+    for name in ("changed", "gone", "dir/a"):
+        sandbox.write(sandbox.project / name, "old\n")
+    staged = Staged(sandbox)
+    staged.run("echo inside >changed; rm -r gone dir")
+    for name in ("changed", "gone"):
+        (sandbox.project / name).unlink()
+        sandbox.make_directory(sandbox.project / name)
+    (sandbox.project / "dir/a").unlink()
+    staged.apply(code=1)
+    assert (sandbox.project / "changed").is_dir() and (sandbox.project / "gone").is_dir()
+    assert not (sandbox.project / "dir").exists()
+
+
 KILLED = """
 for i in $(seq 40); do echo new >f$i; done; rm -rf gone; mkdir -p made/it; echo x >made/it/x; rm swap; mkdir swap;
 echo y >swap/y; rm -rf was; echo z >was

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -114,6 +115,23 @@ def test_the_agent_takes_the_names_that_apply_uses(sandbox):
         while staged.undo(code=None).code == 0 and staged.state() != before:
             pass
         assert differences(before, staged.state()) == []
+
+
+def test_a_file_system_that_keeps_whole_seconds(sandbox):
+    """ctimes without nanoseconds: a change of the host within the second of the start is still a conflict."""
+    need("ext4")
+    with Loop("ext4", sandbox.base / "disk", sandbox.identity, options=["-I", "128"]) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        fill(sandbox, sandbox.project)
+        time.sleep(1.1)
+        staged = Staged(sandbox)
+        assert staged.run("echo inside >changed; echo inside >mode").code == 0
+        sandbox.write(sandbox.project / "changed", "host\n")
+        assert os.stat(sandbox.project / "changed").st_ctime_ns % 10 ** 9 == 0
+        assert staged.diff()["changed"]["state"] == "conflict"
+        staged.apply(code=1)
+        assert (sandbox.project / "changed").read_text() == "host\n"
+        assert (sandbox.project / "mode").read_text() == "inside\n"
 
 
 def test_no_room_on_the_disk_of_the_project(sandbox):
