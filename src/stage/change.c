@@ -70,6 +70,7 @@ struct judge {
 	struct origins *origins;  /* made when first needed */
 	uint64_t stays;           /* paths of the host that cannot go, so far */
 	uint64_t *stays_before;   /* by depth: stays when the directory was entered */
+	size_t moved_at;          /* 1 + depth of a directory that the host has put there by a rename; 0: none */
 	size_t left_at;           /* 1 + depth of a directory that cannot be made; 0: none */
 };
 
@@ -109,7 +110,7 @@ static bool host_has_changed(const struct judge *judge, const struct stage_entry
 {
 	const struct stage_change_options *options = judge->options;
 
-	if (!is_since(&entry->host.st_ctim, options->start_ns))
+	if (!judge->moved_at && !is_since(&entry->host.st_ctim, options->start_ns))
 		return false;
 	return !options->is_own || !options->is_own(options->context, entry->path, &entry->host);
 }
@@ -360,6 +361,17 @@ static bool host_is_directory(const struct stage_entry *entry)
 	return entry->host_exists && S_ISDIR(entry->host.st_mode);
 }
 
+/*
+ * Whether the host has renamed another directory to this name since the start: what is in it has old ctimes and is not
+ * what the sandbox saw. A rename leaves the mtime alone, which an entry that comes or goes does not; a chmod looks the
+ * same and costs a conflict that is none. The root of the tree was compared by its number.
+ */
+static bool is_moved(const struct judge *judge, const struct stage_entry *entry)
+{
+	return *entry->path && host_is_directory(entry) && host_has_changed(judge, entry) &&
+	       !is_since(&entry->host.st_mtim, judge->options->start_ns);
+}
+
 /* The verdict on one entry before what is below it. STAGE_WALK_SKIP where that does not matter any more. */
 static int judge_entry(struct judge *judge, const struct stage_entry *entry)
 {
@@ -400,6 +412,8 @@ static int enter(void *context, const struct stage_entry *entry)
 	enum wanted want = wanted(judge->options, entry->path);
 	int r;
 
+	if (want != WANTED_NO && !judge->moved_at && is_moved(judge, entry))
+		judge->moved_at = 1 + entry->depth;
 	judge->stays_before[entry->depth] = want == WANTED_YES ? judge->stays : SETTLED;
 	if (want != WANTED_YES)
 		return want == WANTED_NO ? STAGE_WALK_SKIP : 0;
@@ -436,10 +450,13 @@ static int leave(void *context, const struct stage_entry *entry)
 {
 	struct judge *judge = context;
 	uint64_t before = judge->stays_before[entry->depth];
+	bool is_other = judge->moved_at == 1 + entry->depth;
 	struct stage_change change;
 
 	if (judge->left_at == 1 + entry->depth)
 		judge->left_at = 0;
+	if (is_other)
+		judge->moved_at = 0;
 	if (entry->trouble)
 		return refuse(judge, entry, reason_of_trouble(entry->trouble));
 	if (before == SETTLED || entry->kind == STAGE_ENTRY_DIRECTORY || !host_is_directory(entry))
@@ -447,7 +464,7 @@ static int leave(void *context, const struct stage_entry *entry)
 	change = change_of(judge, entry);
 	if (judge->stays > before)
 		set_state(&change, STAGE_CONFLICT, STAGE_BELOW);
-	else if (is_born_since(judge, entry))
+	else if (is_other || is_born_since(judge, entry))
 		set_state(&change, STAGE_CONFLICT, STAGE_HOST_ADDED);
 	return emit(judge, &change);
 }

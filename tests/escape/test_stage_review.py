@@ -404,6 +404,24 @@ def test_a_directory_that_the_host_made_in_place_of_a_file_stays(sandbox):
     assert not (sandbox.project / "dir").exists()
 
 
+@pytest.mark.parametrize("path", [None, "src/changed"])
+def test_a_directory_that_the_host_moved_into_place_is_not_the_base(sandbox, path):
+    """F39: mv src away; mv other src. The files of the other one are as old as those that the sandbox saw."""
+    for name in ("src", "other"):
+        for inner in ("changed", "gone", "deep/er/gone", "whole/a"):
+            sandbox.write(sandbox.project / name / inner, f"{name}\n")
+    staged = Staged(sandbox)
+    staged.run("echo inside >src/changed; rm src/gone src/deep/er/gone; rm -r src/whole; echo new >src/new; echo x >fine")
+    (sandbox.project / "src").rename(sandbox.project / "kept")
+    (sandbox.project / "other").rename(sandbox.project / "src")
+    before = tree_state(sandbox.project / "src")
+    staged.apply(*(["--", path] if path else []), code=1)
+    after = tree_state(sandbox.project / "src")
+    assert differences(before, {name: entry for name, entry in after.items() if name in before and name != "."}
+                       | {".": before["."]}) == []
+    assert path or (sandbox.project / "fine").exists()
+
+
 KILLED = """
 for i in $(seq 40); do echo new >f$i; done; rm -rf gone; mkdir -p made/it; echo x >made/it/x; rm swap; mkdir swap;
 echo y >swap/y; rm -rf was; echo z >was
