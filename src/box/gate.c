@@ -27,7 +27,7 @@
 
 enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 
-enum { FINISH_MS = 500, ABOVE_STANDARD = GATE_SNAPSHOT_FD + 1 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, ABOVE_STANDARD = GATE_SNAPSHOT_FD + 1 };
 
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
@@ -188,11 +188,29 @@ static int spawn(struct box *box)
 	return r;
 }
 
+/* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
+static const char *caller_variable(char **env, const char *small, const char *capital)
+{
+	const char *names[] = { small, capital };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (char **at = env; *at; at++) {
+			size_t length = strlen(names[i]);
+
+			if (strncmp(*at, names[i], length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
+				return *at + length + 1;
+		}
+	return NULL;
+}
+
 static int send_start(struct box *box)
 {
+	char **env = box->request->env;
 	struct gate_link *gate = &box->gate;
 	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
-	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->request->test_hosts };
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->request->test_hosts,
+				    .proxy = caller_variable(env, "https_proxy", "HTTPS_PROXY"),
+				    .no_proxy = caller_variable(env, "no_proxy", "NO_PROXY") };
 	int r = gate_start_put(&box->out, &start);
 
 	return r < 0 ? r : frame_send(gate->near_fd, &box->out, gate->sockets,
@@ -398,14 +416,27 @@ int gate_judge(void *context, const struct watch_network *event)
 	return gate_log_address(box, event);
 }
 
+static bool is_somebody_there(const struct gate_link *gate)
+{
+	struct pollfd doors[] = { { .fd = gate->sockets[GATE_DOOR4], .events = POLLIN },
+				  { .fd = gate->sockets[GATE_DOOR6], .events = POLLIN } };
+
+	return poll(doors, ARRAY_SIZE(doors), 0) > 0;
+}
+
 int gate_finish(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)1000000;
 	int r = 0;
 
-	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
-		return lose(box, NULL);
+	/* Somebody connected and was gone before we looked. */
+	if (gate->state == LINK_IDLE && is_somebody_there(gate))
+		r = start_gate(box);
+	if (r < 0 || (gate->state != LINK_STARTING && gate->state != LINK_SERVING)) {
+		(void)!lose(box, NULL);
+		return r;
+	}
 	loop_remove(&box->loop, &gate->near_source);
 	frame_begin(&box->out, GATE_STOP);
 	if (frame_end(&box->out) == 0)

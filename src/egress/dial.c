@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
+#include "egress/proxy.h"
 #include "policy/decide.h"
 
 enum {
@@ -27,6 +28,8 @@ struct dialer {
 	struct event_base *base;
 	struct evdns_base *dns;
 	const struct policy *policy;
+	struct proxy proxy;
+	bool has_proxy;
 	struct test_host test_hosts[TEST_HOSTS_MAX];
 	size_t test_host_count;
 };
@@ -42,6 +45,11 @@ struct attempt {
 struct dial {
 	struct dialer *dialer;
 	uint16_t port;
+	char host[254];
+	bool has_proxy, is_at_proxy;    /* goes through one; the target is judged, and the attempts are the proxy's */
+	struct tunnel *tunnel;
+	int tunnel_fd;                  /* owned: connected to the proxy */
+	struct gate_address tunnel_address;
 	struct attempt attempts[ADDRESSES_MAX];
 	size_t count, started, failed;
 	struct gate_address refused;    /* the first, if any */
@@ -96,6 +104,18 @@ int dialer_new(struct dialer **ret_dialer, struct event_base *base, const struct
 	return 0;
 }
 
+int dialer_set_proxy(struct dialer *dialer, const char *url, const char *no_proxy)
+{
+	int r = url ? proxy_parse(&dialer->proxy, url, no_proxy) : 0;
+
+	dialer->has_proxy = r == 0 && url;
+	/* Where only the proxy knows the world, the resolver here often knows nothing: that must not take long. */
+	if (dialer->has_proxy && (evdns_base_set_option(dialer->dns, "timeout:", "2") < 0 ||
+				  evdns_base_set_option(dialer->dns, "attempts:", "1") < 0))
+		r = -EINVAL;
+	return r;
+}
+
 int dialer_set_test_hosts(struct dialer *dialer, const char *test_hosts)
 {
 	while (test_hosts && *test_hosts) {
@@ -127,6 +147,8 @@ static void free_dial(struct dial *dial)
 	event_del(&dial->head_start);
 	event_del(&dial->timeout);
 	event_del(&dial->begin);
+	tunnel_cancel(dial->tunnel);
+	close_fd(&dial->tunnel_fd);
 	for (size_t i = 0; i < dial->started; i++) {
 		if (dial->attempts[i].fd >= 0)
 			event_del(&dial->attempts[i].writable);
@@ -173,6 +195,40 @@ static void fail_attempt(struct attempt *attempt, int errnum)
 	start_next(dial);
 }
 
+static void on_tunnel(void *context, int errnum)
+{
+	struct dial *dial = context;
+	struct dial_result result = { .outcome = DIAL_CONNECTED, .address = dial->tunnel_address };
+
+	dial->tunnel = NULL;
+	dial->errnum = errnum;
+	result.fd = take_fd(&dial->tunnel_fd);
+	if (!errnum) {
+		tell(dial, result);
+		return;
+	}
+	close_fd(&result.fd);
+	tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = errnum, .fd = FD_NONE });
+}
+
+/* The first address of the proxy that answers is the one; the others are let go. */
+static void start_tunnel(struct dial *dial, struct attempt *attempt)
+{
+	struct tunnel_target target = { dial->host, dial->port, on_tunnel, dial };
+
+	dial->tunnel_fd = take_fd(&attempt->fd);
+	dial->tunnel_address = attempt->address;
+	for (size_t i = 0; i < dial->started; i++) {
+		if (dial->attempts[i].fd >= 0)
+			event_del(&dial->attempts[i].writable);
+		close_fd(&dial->attempts[i].fd);
+	}
+	dial->started = dial->count = 0;
+	event_del(&dial->head_start);
+	if (tunnel_start(&dial->tunnel, dial->dialer->base, dial->tunnel_fd, &dial->dialer->proxy, &target) < 0)
+		tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ENOMEM, .fd = FD_NONE });
+}
+
 static void on_writable(evutil_socket_t fd, short what, void *context)
 {
 	struct attempt *attempt = context;
@@ -185,6 +241,10 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 		result.errnum = errno;
 	if (result.errnum) {
 		fail_attempt(attempt, result.errnum);
+		return;
+	}
+	if (attempt->dial->is_at_proxy) {
+		start_tunnel(attempt->dial, attempt);
 		return;
 	}
 	result.fd = take_fd(&attempt->fd);
@@ -267,7 +327,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *context)
 /* Judges one answer; only those that are allowed are ever tried. */
 static void add_address(struct dial *dial, const uint8_t bytes[16], bool is_judged)
 {
-	struct gate_address address = { .port = dial->port };
+	struct gate_address address = { .port = dial->is_at_proxy ? dial->dialer->proxy.port : dial->port };
 	struct attempt *attempt;
 
 	memcpy(address.bytes, bytes, sizeof address.bytes);
@@ -316,12 +376,31 @@ static void add_answer(struct dial *dial, const struct evutil_addrinfo *answer)
 		memcpy(bytes, &((struct sockaddr_in6 *)answer->ai_addr)->sin6_addr, 16);
 	else
 		return;
-	add_address(dial, bytes, false);
+	add_address(dial, bytes, dial->is_at_proxy);
+}
+
+static bool resolve(struct dial *dial, const char *host);
+
+/* The target was judged as far as it is known here: now for the proxy, whose address is the user's own choice. */
+static void go_to_proxy(struct dial *dial)
+{
+	const char *host = dial->dialer->proxy.host;
+	uint8_t address[16];
+
+	dial->is_at_proxy = true;
+	dial->count = 0;
+	if (parse_address(host, address))
+		add_address(dial, address, true);
+	else if (!resolve(dial, host))
+		return;
+	event_active(&dial->begin, EV_TIMEOUT, 0);
 }
 
 static void go(struct dial *dial)
 {
-	if (dial->count)
+	if (dial->has_proxy && !dial->is_at_proxy && (dial->count || !dial->has_refused))
+		go_to_proxy(dial);
+	else if (dial->count)
 		start_next(dial);
 	else
 		tell_failure(dial);
@@ -386,7 +465,13 @@ int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, 
 
 	if (!dial)
 		return -ENOMEM;
-	*dial = (struct dial){ .dialer = dialer, .port = port, .told = told, .context = context };
+	*dial = (struct dial){ .dialer = dialer, .port = port, .told = told, .context = context,
+			       .tunnel_fd = FD_NONE,
+			       .has_proxy = dialer->has_proxy && !proxy_excepts(&dialer->proxy, host) };
+	if (str_copy(dial->host, sizeof dial->host, host) < 0) {
+		free(dial);
+		return -ENAMETOOLONG;
+	}
 	evtimer_assign(&dial->head_start, dialer->base, on_head_start, dial);
 	evtimer_assign(&dial->timeout, dialer->base, on_timeout, dial);
 	evtimer_assign(&dial->begin, dialer->base, on_begin, dial);

@@ -36,6 +36,12 @@ struct dial_result {
  * test_hosts: "name=address,…", names that lead there without being asked for, and are judged like answers; NULL.
  */
 int dialer_new(struct dialer **ret_dialer, struct event_base *base, const struct policy *policy) MUST_USE;
+
+/*
+ * The host's own proxy for everything from now on (proxy.h); NULL: none. A name is still resolved here first, as far
+ * as this machine can, and not asked of the proxy where it leads to addresses that are not allowed.
+ */
+int dialer_set_proxy(struct dialer *dialer, const char *url, const char *no_proxy) MUST_USE;
 int dialer_set_test_hosts(struct dialer *dialer, const char *test_hosts) MUST_USE;
 void dialer_free(struct dialer *dialer);
 

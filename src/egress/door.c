@@ -131,10 +131,17 @@ static void on_door(evutil_socket_t fd, short what, void *context)
 	}
 }
 
+static const enum gate_socket doors[] = { GATE_DOOR4, GATE_DOOR6 };
+
+void door_accept(struct gate *gate)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++)
+		if (gate->sockets[doors[i]] >= 0)
+			on_door(gate->sockets[doors[i]], EV_READ, gate);
+}
+
 int door_start(struct gate *gate)
 {
-	static const enum gate_socket doors[] = { GATE_DOOR4, GATE_DOOR6 };
-
 	if (evtimer_assign(&gate->stray_timer, gate->base, on_stray_timer, gate) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {

@@ -94,6 +94,8 @@ static void end_flow(struct flow *flow, const char *why)
 	gate->flows[flow->slot] = NULL;
 	gate->flow_count--;
 	free(flow);
+	if (gate->is_stopping && !gate->flow_count)
+		event_base_loopbreak(gate->base);
 }
 
 static void refuse(struct flow *flow, enum gate_refusal refusal, const char *detail)
@@ -126,6 +128,14 @@ static void on_relay_end(void *context, int errnum)
 	end_flow(flow, errnum == EDQUOT ? "network.limits" : errnum ? err_errno_name(errnum) : NULL);
 }
 
+static void on_relay_said(void *context)
+{
+	struct flow *flow = context;
+
+	if (flow->gate->is_stopping)
+		end_flow(flow, NULL);
+}
+
 static void start_hello(struct flow *flow);
 
 static void on_dialled(void *context, const struct dial_result *result)
@@ -151,6 +161,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		return;
 	}
 	flow->relay.on_end = on_relay_end;
+	flow->relay.on_said = on_relay_said;
 	flow->relay.context = flow;
 	relay_start(&flow->relay, RELAY_IN);
 	if (flow->is_inspected)
@@ -350,4 +361,15 @@ void flows_end(struct gate *gate)
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++)
 		if (gate->flows[i])
 			end_flow(gate->flows[i], "the sandbox has ended");
+}
+
+void flows_stop(struct gate *gate)
+{
+	gate->is_stopping = true;
+	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
+		struct flow *flow = gate->flows[i];
+
+		if (flow && flow->state == FLOW_CONNECTED && flow->relay.halves[RELAY_OUT].is_closed)
+			end_flow(flow, NULL);
+	}
 }

@@ -47,6 +47,8 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 		gate->sockets[i] = take_fd(&fds[i]);
 	r = dialer_set_test_hosts(gate->dialer, start.test_hosts);
 	if (r == 0)
+		r = dialer_set_proxy(gate->dialer, start.proxy, start.no_proxy);
+	if (r == 0)
 		r = server_start(gate);
 	if (r == 0)
 		r = door_start(gate);
@@ -86,9 +88,22 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	flows_end(gate);
-	event_base_loopbreak(gate->base);
+	/* What was sent before the end is sent, as the kernel would have done for a program that has ended. */
+	door_accept(gate);
+	flows_stop(gate);
+	event_add(&gate->stop_timer, &(struct timeval){ .tv_usec = GATE_LINGER_MS * 1000 });
+	if (!gate->flow_count)
+		event_base_loopbreak(gate->base);
 	return 0;
+}
+
+static void on_stop_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct gate *gate = context;
+
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(gate->base);
 }
 
 static const struct frame_rule box_rules[] = {
@@ -142,16 +157,17 @@ static int open_gate(struct gate *gate, struct err *err)
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
-	    event_add(&gate->box_readable, NULL) < 0)
+	    event_add(&gate->box_readable, NULL) < 0 ||
+	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "network gate", "no event loop");
 	return 0;
 }
 
 static void close_gate(struct gate *gate)
 {
+	flows_end(gate);
 	server_stop(gate);
 	door_stop(gate);
-	flows_end(gate);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);

@@ -55,6 +55,8 @@ struct gate {
 	struct flow *flows[GATE_FLOWS_MAX];
 	size_t flow_count, flows_max;
 	uint32_t next_id;
+	bool is_stopping;              /* nobody is left inside: what was said is handed on, then we end */
+	struct event stop_timer;
 	bool has_told_total;
 };
 
@@ -76,7 +78,13 @@ int door_start(struct gate *gate) MUST_USE;
 void door_route(struct gate *gate, const struct gate_route *route);
 void door_stop(struct gate *gate);
 
+/* Takes the connections that wait, before the last look at them. */
+void door_accept(struct gate *gate);
+
 /* One connection from inside. Takes fd. flow.c */
 void flow_start(struct gate *gate, int fd, const struct gate_route *route);
 void flow_go(struct gate *gate, uint32_t id, bool is_granted);
 void flows_end(struct gate *gate);
+
+/* Nobody is left inside: ends each connection as soon as all that was said in it is handed on. */
+void flows_stop(struct gate *gate);

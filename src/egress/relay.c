@@ -12,7 +12,7 @@
  * hold the sender back.
  */
 
-enum { CHUNK_BYTES = 256 << 10, ROUNDS_MAX = 8, POOL_MAX = 32 };
+enum { CHUNK_BYTES = 256 << 10, ROUNDS_MAX = 8, POOL_MAX = 32, FEW_BYTES = 16 << 10 };
 
 static struct {
 	int fds[POOL_MAX][2];
@@ -54,8 +54,11 @@ static void wait_again(struct relay_half *half)
 	event_add(&half->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
 }
 
-/* 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. */
-static int fill(struct relay_half *half)
+/*
+ * 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. *ret_is_last: there were
+ * so few that there are probably no more, which spares the look.
+ */
+static int fill(struct relay_half *half, bool *ret_is_last)
 {
 	struct budget *budget = half->relay->budget;
 	size_t allowed = budget_ask(budget, CHUNK_BYTES, clock_monotonic_ns());
@@ -78,6 +81,7 @@ static int fill(struct relay_half *half)
 	n = splice(half->from_fd, NULL, half->pipe[1], NULL, allowed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n > 0) {
 		budget_use(budget, (size_t)n);
+		*ret_is_last = n < FEW_BYTES;
 		half->in_pipe = (size_t)n;
 		return 1;
 	}
@@ -122,10 +126,11 @@ static void wait_for_events(struct relay_half *half)
 static void pump(struct relay_half *half)
 {
 	struct relay *relay = half->relay;
+	bool is_last = false;
 	int r = 1;
 
-	for (int round = 0; r > 0 && round < ROUNDS_MAX; round++) {
-		r = fill(half);
+	for (int round = 0; r > 0 && !is_last && round < ROUNDS_MAX; round++) {
+		r = fill(half, &is_last);
 		if (r > 0)
 			r = drain(half);
 	}
@@ -141,6 +146,8 @@ static void pump(struct relay_half *half)
 	shutdown(half->to_fd, SHUT_WR);
 	if (relay->halves[RELAY_OUT].is_closed && relay->halves[RELAY_IN].is_closed)
 		relay->on_end(relay->context, 0);
+	else if (half == &relay->halves[RELAY_OUT])
+		relay->on_said(relay->context);
 }
 
 static void on_event(evutil_socket_t fd, short what, void *context)

@@ -34,6 +34,8 @@ struct relay {
 	struct budget *budget;           /* borrowed */
 	/* Both halves are closed (errnum 0), one broke, or the budget is used up (EDQUOT). The relay may be freed. */
 	void (*on_end)(void *context, int errnum);
+	/* All that the inside sent, and its end, were handed on. The relay may be freed. */
+	void (*on_said)(void *context);
 	void *context;
 };
 

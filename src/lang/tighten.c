@@ -67,11 +67,26 @@ static void check_files(struct lang *lang, const struct policy *base)
 	}
 }
 
+/*
+ * Addresses by number: an open default means public ones only, so that nothing is within it but a rule that is there
+ * already. Narrower ones are not compared: the project can leave them out.
+ */
+static bool cidr_is_within(const struct policy *base, const struct draft_net *net)
+{
+	for (size_t i = 0; i < base->network_count; i++)
+		if (base->network[i].verdict == VERDICT_ALLOW && !base->network[i].port_count &&
+		    str_equal(base->network[i].cidr, net->cidr))
+			return true;
+	return base->network_mode == NETWORK_HOST;
+}
+
 /* Whether base allows all that the rule names: its ports, or every port. */
 static bool net_is_within(const struct policy *base, const struct draft_net *net)
 {
 	const uint16_t *ports = net->ports.items;
 
+	if (net->cidr)
+		return cidr_is_within(base, net);
 	for (size_t i = 0; i < base->network_count; i++)
 		if (base->network[i].host && net->host && str_equal(base->network[i].host, net->host) &&
 		    !net->ports.count && !base->network[i].port_count && !base->network[i].http_count &&

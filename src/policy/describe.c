@@ -64,7 +64,9 @@ static void put_network(const struct policy *policy, struct buf *out)
 				  "fail; retrying does not help.\n");
 		return;
 	}
-	buf_printf(out, "Hosts that are not listed: %s.\n\n", verdict_names[policy->network_default]);
+	buf_put_text(out, policy->network_default == VERDICT_ALLOW
+				  ? "Hosts of the public internet can be reached; private addresses cannot.\n\n"
+				  : "Hosts by name, and only these; other names do not exist here:\n\n");
 	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
 		const struct net_rule *rule = &policy->network[i];
 

@@ -8,6 +8,8 @@ int gate_start_put(struct buf *out, const struct gate_start *start)
 	frame_begin(out, GATE_START);
 	frame_put_u32(out, start->has_ipv6);
 	frame_put_string(out, start->test_hosts);
+	frame_put_string(out, start->proxy);
+	frame_put_string(out, start->no_proxy);
 	return frame_end(out);
 }
 
@@ -16,6 +18,8 @@ int gate_start_get(struct frame *frame, struct gate_start *ret_start)
 	uint32_t has_ipv6 = frame_get_u32(frame);
 	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = frame_get_string(frame) };
 
+	start.proxy = frame_get_string(frame);
+	start.no_proxy = frame_get_string(frame);
 	if (frame_finish(frame) < 0 || has_ipv6 > 1)
 		return -EBADMSG;
 	*ret_start = start;

@@ -13,12 +13,15 @@
 
 enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4 };   /* in atoll-egress */
 
+/* How long GATE_STOP may take to hand on what was said. */
+enum { GATE_LINGER_MS = 900 };
+
 enum gate_message {
 	/* box -> gate */
 	GATE_START = 1,          /* struct gate_start; fds: enum gate_socket, but for a family that is not there */
 	GATE_ROUTE,              /* struct gate_route: where a connection to the door was meant to go */
 	GATE_GO,                 /* u32 id, u32 1: it is written down, or 0: the box refuses */
-	GATE_STOP,               /* no connection is left inside: tell what is open as closed, and end */
+	GATE_STOP,               /* nobody is left inside: hand on what was said, tell what that was, and end */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */
@@ -34,6 +37,8 @@ enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCK
 struct gate_start {
 	bool has_ipv6;
 	const char *test_hosts;  /* ATOLL_TEST_HOSTS: where names lead instead of asking the resolver; NULL */
+	const char *proxy;       /* HTTPS_PROXY of the host: the way out; NULL: none */
+	const char *no_proxy;    /* NO_PROXY; NULL */
 };
 
 /* An address with its port; IPv4 as ::ffff:a.b.c.d. */

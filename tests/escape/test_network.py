@@ -2,6 +2,7 @@
 """N2, N5, N6, N10: without a network there is none, by any road; what stays inside works."""
 import socket
 import threading
+import time
 
 import pytest
 
@@ -78,6 +79,7 @@ def test_the_host_hears_nothing(sandbox, listener, rules):
     port, heard = listener
     script = ["python3", "-c", CALLS.format(own=own_address()), str(port)]
     assert "reached" in sandbox.run_outside(script).out
+    time.sleep(0.3)   # what the control sent is heard by then
     heard.clear()
     done = sandbox.run(script, policy=sandbox.policy(f"atoll: 1\nextends: medium\n{rules}"))
     assert done.code == 0 and "refused" in done.out, done

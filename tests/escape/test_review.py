@@ -337,7 +337,7 @@ def test_a_report_goes_through_links_of_the_user(sandbox):
 def test_programs_that_the_sandbox_could_replace_are_named(sandbox, programs):
     """F30: atoll in the project that it runs in. The next run would be the agent's own atoll."""
     place = sandbox.make_directory(sandbox.project / "bin")
-    for name in ("atoll", "atoll-init", "atoll-policy"):
+    for name in ("atoll", "atoll-egress", "atoll-init", "atoll-policy"):
         sandbox.copy(programs.program(name), place / name)
     shutil.copytree(programs.program("policies"), place / "policies")
     done = sandbox.run_outside([place / "atoll", "run", "-t", "high", "--", "true"])

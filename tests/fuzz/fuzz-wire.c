@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "wire/control.h"
+#include "wire/gate.h"
 #include "wire/init.h"
 #include "wire/secret.h"
 
@@ -74,10 +75,42 @@ static void try_secret(struct frame *frame, struct buf *out)
 	require_same(out, frame);
 }
 
+/* The messages of the network gate: which of them it is, a reader knows from its table. */
+static void try_gate(struct frame *frame, struct buf *out)
+{
+	struct frame again[5] = { *frame, *frame, *frame, *frame, *frame };
+	struct gate_refused refused;
+	struct gate_closed closed;
+	struct gate_lookup lookup;
+	struct gate_route route;
+	struct gate_open open;
+
+	if (gate_route_get(&again[0], &route) == 0) {
+		require(gate_route_put(out, &route) == 0);
+		require_same(out, frame);
+	}
+	if (gate_lookup_get(&again[1], &lookup) == 0) {
+		require(lookup.name && gate_lookup_put(out, &lookup) == 0);
+		require_same(out, frame);
+	}
+	if (gate_open_get(&again[2], &open) == 0) {
+		require(open.host && open.port <= UINT16_MAX && gate_open_put(out, &open) == 0);
+		require_same(out, frame);
+	}
+	if (gate_refused_get(&again[3], &refused) == 0) {
+		require(refused.refusal < GATE_REFUSAL_COUNT && gate_refused_put(out, &refused) == 0);
+		require_same(out, frame);
+	}
+	if (gate_closed_get(&again[4], &closed) == 0) {
+		require(closed.open.host && gate_closed_put(out, &closed) == 0);
+		require_same(out, frame);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
-		try_spawn, try_exit, try_exec, try_secret,
+		try_spawn, try_exit, try_exec, try_secret, try_gate,
 	};
 	cleanup_free uint8_t *copy = malloc(size ? size : 1);
 	struct buf out;

@@ -271,6 +271,49 @@ def test_cidr_rules_open_addresses(sandbox, plain):
     server.close()
 
 
+# --- Through the host's own proxy. ---
+
+def proxy_to(port, asked):
+    """A CONNECT proxy that leads everywhere to one port; asked gets the head of each request."""
+    def serve(connection):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(1)
+        asked.append(head.decode())
+        with socket.create_connection(("127.0.0.1", port)) as server:
+            connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            server.sendall(connection.recv(65536))
+            while part := server.recv(65536):
+                connection.sendall(part)
+    return Listener(serve)
+
+
+def test_the_gate_goes_out_through_the_hosts_proxy(sandbox, plain):
+    asked = []
+    proxy = proxy_to(plain.port, asked)
+    env = {"HTTPS_PROXY": f"http://user:pass@127.0.0.1:{proxy.port}"}
+    command = ["curl", "-sS", "-m", "10", "-H", "Connection: close", "http://web.test:8081/"]
+    done = sandbox.run(command, policy=allow(sandbox, 8081), env={**env, **test_hosts()})
+    assert done.code == 0 and "hello" in done.out, done
+    assert asked[0].startswith("CONNECT web.test:8081 HTTP/1.1\r\n") and "Basic dXNlcjpwYXNz" in asked[0], asked
+    assert "pass" not in sandbox.audit_log(done.session).read_text()
+    # What this machine knows to lead to a private address is not asked of the proxy.
+    policy = sandbox.policy(policy_text(["{host: web.test, ports: [8081]}"]))
+    done = sandbox.run(command, policy=policy, env={**env, **test_hosts("10.1.2.3")})
+    assert done.code != 0 and len(asked) == 1, (done, asked)
+    # Nor is a host of NO_PROXY.
+    done = sandbox.run(["curl", "-sS", "-m", "10", f"http://web.test:{plain.port}/"],
+                       policy=allow(sandbox, plain.port), env={**env, **test_hosts(), "NO_PROXY": "x,.test"})
+    assert done.code == 0 and len(asked) == 1, (done, asked)
+    proxy.close()
+
+
+def test_a_proxy_that_cannot_be_used_is_said(sandbox, plain):
+    done = sandbox.run(["curl", "-sS", "-m", "10", f"http://web.test:{plain.port}/"], policy=allow(sandbox, plain.port),
+                       env={**test_hosts(), "https_proxy": "socks5://127.0.0.1:1"})
+    assert done.code != 0 and "network gate failed" in done.err and not plain.requests, done
+
+
 # --- What is told. ---
 
 def test_records_and_report(sandbox, plain):

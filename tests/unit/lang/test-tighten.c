@@ -79,6 +79,34 @@ static void every_widening_line_is_refused(void **state)
 	}
 }
 
+/* "allow" means the public internet: a project that adds a private range to it would open more. */
+static void an_open_network_has_no_private_addresses(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_accepted;
+	} rows[] = {
+		{ "network: {allow: [{cidr: 10.0.0.0/8}]}", false },
+		{ "network: {allow: [{cidr: 127.0.0.1/32, ports: [5432]}]}", false },
+		{ "network: {allow: [{cidr: 192.0.2.0/24}]}", true },
+		{ "network: {allow: [{host: any.org, ports: [443]}]}", true },
+		{ "network: {default: deny}", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char whole[200];
+
+		snprintf(whole, sizeof whole, "atoll: 1\n%s\n", rows[i].text);
+		fixture_reset();
+		fixture_file("/t.yaml", "atoll: 1\nextends: medium\n"
+					"network: {default: allow, allow: [{cidr: 192.0.2.0/24}]}\n");
+		fixture_file("/home/u/p/.atoll.yaml", whole);
+		fixture_request.policy = "/t.yaml";
+		if ((fixture_compile() != NULL) != rows[i].is_accepted)
+			fail_msg("%s: %s", rows[i].text, fixture_errors());
+	}
+}
+
 static void tightening_takes_effect(void **state)
 {
 	const struct policy *policy;
@@ -129,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_widening_line_is_refused),
+		cmocka_unit_test(an_open_network_has_no_private_addresses),
 		cmocka_unit_test(tightening_takes_effect),
 		cmocka_unit_test(exceptions_stay),
 		cmocka_unit_test(the_users_policy_may_widen),

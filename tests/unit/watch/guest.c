@@ -125,6 +125,7 @@ const struct watch_handlers seen_handlers = {
 };
 
 struct watch_options guest_options;
+int (*guest_on_gate)(void *context, const struct watch_network *event);
 
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served)
 {
@@ -133,6 +134,7 @@ int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *see
 	struct watch *watch;
 	int status, r = 0;
 
+	handlers.on_gate = guest_on_gate;
 	options.network_is_empty = network_is_empty;
 	if (!options.uid && !options.gid) {
 		options.uid = geteuid();
