@@ -411,7 +411,8 @@ def test_a_directory_that_the_host_moved_into_place_is_not_the_base(sandbox, pat
         for inner in ("changed", "gone", "deep/er/gone", "whole/a"):
             sandbox.write(sandbox.project / name / inner, f"{name}\n")
     staged = Staged(sandbox)
-    staged.run("echo inside >src/changed; rm src/gone src/deep/er/gone; rm -r src/whole; echo new >src/new; echo x >fine")
+    staged.run("echo inside >src/changed; rm src/gone src/deep/er/gone; rm -r src/whole; echo new >src/new; "
+               "echo x >fine")
     (sandbox.project / "src").rename(sandbox.project / "kept")
     (sandbox.project / "other").rename(sandbox.project / "src")
     before = tree_state(sandbox.project / "src")
