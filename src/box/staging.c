@@ -379,7 +379,7 @@ void staging_empty_trash(const struct run_request *request)
 	/* Nobody who waits for the end of an output waits for us. */
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	/* However deep and wide what was made inside may be. */
-	if (chdir("/") < 0 || stage_remove_tree(AT_FDCWD, path, NULL) < 0)
+	if (chdir("/") < 0 || stage_remove_rest(AT_FDCWD, path, NULL) < 0)
 		_exit(1); /* gc takes what is left with the session */
 	_exit(0);
 }

@@ -166,15 +166,13 @@ static int open_pit(int dir_fd, const char *name, struct pit *pit)
 	return 0;
 }
 
-int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes)
+/* name: what is still to be moved into the pit first; NULL: nothing. */
+static int remove_through(int dir_fd, const char *pit_name, const char *name, uint64_t *ret_bytes)
 {
-	char pit_name[NAME_MAX + 1];
 	struct pit pit = { .fd = FD_NONE };
-	int r = str_format(pit_name, sizeof pit_name, "%s.gone", name);
+	int r = open_pit(dir_fd, pit_name, &pit);
 
-	if (r == 0)
-		r = open_pit(dir_fd, pit_name, &pit);
-	if (r == 0)
+	if (r == 0 && name)
 		r = remove_one(&pit, dir_fd, name);
 	if (r == 0)
 		r = empty_pit(&pit);
@@ -184,4 +182,20 @@ int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes)
 	if (ret_bytes)
 		*ret_bytes += pit.bytes;
 	return r;
+}
+
+int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes)
+{
+	char pit_name[NAME_MAX + 1];
+	int r = str_format(pit_name, sizeof pit_name, "%s.gone", name);
+
+	return r < 0 ? r : remove_through(dir_fd, pit_name, name, ret_bytes);
+}
+
+int stage_remove_rest(int dir_fd, const char *name, uint64_t *ret_bytes)
+{
+	char pit_name[NAME_MAX + 1];
+	int r = str_format(pit_name, sizeof pit_name, "%s.gone", name);
+
+	return r < 0 ? r : remove_through(dir_fd, pit_name, NULL, ret_bytes);
 }

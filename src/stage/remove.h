@@ -16,3 +16,6 @@
  * *ret_bytes (may be NULL) grows by the space that was in use. -EXDEV at a mount, -errno.
  */
 int stage_remove_tree(int dir_fd, const char *name, uint64_t *ret_bytes) MUST_USE;
+
+/* Only what lies in NAME.gone already: a new thing may have taken the name meanwhile. */
+int stage_remove_rest(int dir_fd, const char *name, uint64_t *ret_bytes) MUST_USE;
