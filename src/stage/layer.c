@@ -127,7 +127,8 @@ static int make_live(int stage_fd, size_t tree_index, const struct stage_tree *t
 		r = make_like(stage_fd, path, &st, tree);
 	if (r == 0)
 		r = tree_path(path, STAGE_DIRECTORY_LIVE, tree_index, "/work");
-	if (r == 0)
+	/* What a run left in it (a marker of `volatile`, names in the making) forbids another to use it. */
+	if (r == 0 && faccessat(stage_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		r = stage_remove_tree(stage_fd, path, NULL);
 	if (r < 0)
 		return r;
