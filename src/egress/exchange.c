@@ -7,10 +7,12 @@
 #include "egress/inject.h"
 
 enum phase {
-	PHASE_IDLE,          /* waiting for a request */
-	PHASE_ASKED,         /* a request goes out or has gone; its answer has not begun */
-	PHASE_ANSWERED,      /* the answer comes in */
-	PHASE_RAW,           /* switched to another protocol */
+	PHASE_IDLE,	/* waiting for a request */
+	PHASE_ASKED,	/* a request goes out or has gone; its answer has not begun */
+	PHASE_ANSWERED, /* the answer comes in */
+	PHASE_LATE,	/* the answer is over, the request not yet: a server that answers early reads on, or
+			   should */
+	PHASE_RAW,	/* switched to another protocol */
 	PHASE_OVER,
 };
 
@@ -120,6 +122,8 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	exchange->record.decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server);
 	if (exchange->record.decision.verdict != VERDICT_ALLOW)
 		return deny(exchange, to_client);
+	if (exchange->unreachable)
+		return refuse(exchange, 502, exchange->unreachable, to_client);
 	head->target = exchange->target.origin;
 	if (exchange->hooks.outgoing &&
 	    !exchange->hooks.outgoing(exchange->hooks.context, head, &exchange->target, &owned, &problem)) {
@@ -171,8 +175,12 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 				       : end(exchange, exchange->request.problem);
 		if (result == HTTP1_END)
 			exchange->request_is_over = true;
-		if (result == HTTP1_MORE || result == HTTP1_END)
+		if (result == HTTP1_END && exchange->phase == PHASE_LATE && next(exchange) == EXCHANGE_OPEN)
+			continue;
+		if (result == HTTP1_MORE || (result == HTTP1_END && exchange->phase != PHASE_OVER))
 			return EXCHANGE_OPEN;
+		if (result == HTTP1_END)
+			break;
 		if (begin_request(exchange, to_server, to_client) == EXCHANGE_ENDED)
 			break;
 	}
@@ -213,8 +221,11 @@ static enum exchange_state end_response(struct exchange *exchange)
 	/* A request without a body may not have been asked for its end yet. */
 	if (!exchange->request_is_over)
 		exchange->request_is_over = http1_feed(&exchange->request, NULL, 0, NULL, &used) == HTTP1_END;
-	/* Answered before all of the request was there (413, a refusal): what still comes is no request. */
-	return exchange->request_is_over ? next(exchange) : end(exchange, NULL);
+	if (exchange->request_is_over)
+		return next(exchange);
+	/* Cut off now, a client that still writes would not come to read its answer. */
+	exchange->phase = PHASE_LATE;
+	return EXCHANGE_OPEN;
 }
 
 enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_t *bytes, size_t size,
@@ -229,6 +240,8 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
 			http1_feed(&exchange->response, skip(bytes, done), size - done, to_client, &used);
 
 		done += used;
+		if (exchange->phase == PHASE_LATE)
+			return done == size ? EXCHANGE_OPEN : end(exchange, "the server answers what nobody asked");
 		if (result == HTTP1_MORE)
 			return EXCHANGE_OPEN;
 		if (result == HTTP1_BAD)
@@ -243,7 +256,7 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
 
 enum exchange_state exchange_client_ended(struct exchange *exchange)
 {
-	if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_RAW)
+	if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_RAW || exchange->phase == PHASE_LATE)
 		return end(exchange, NULL);
 	/* Half closed behind its request: the answer still comes. */
 	exchange->is_closing = true;
@@ -257,6 +270,10 @@ enum exchange_state exchange_server_ended(struct exchange *exchange, struct buf 
 
 	if (exchange->phase == PHASE_ASKED)
 		return refuse(exchange, 502, "the server closed the connection without an answer", to_client);
+	if (exchange->phase == PHASE_LATE) {
+		exchange->is_closing = true;
+		return EXCHANGE_OPEN;
+	}
 	if (has_begun && exchange->phase == PHASE_ANSWERED &&
 	    http1_finish(&exchange->response, to_client) != HTTP1_END)
 		return end(exchange, "the answer ends in the middle");

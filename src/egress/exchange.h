@@ -46,6 +46,7 @@ struct exchange {
 	char method[HTTP1_METHOD_SIZE];
 	int phase;
 	bool request_is_over, is_closing;
+	const char *unreachable; /* static; set: the server is not to be had, and every request is told why */
 };
 
 enum exchange_state {

@@ -25,7 +25,7 @@ struct stream {
 	struct http1_head trailers;             /* of the answer */
 	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
 	char *authority, *path;                 /* owned */
-	bool is_https, is_answered, has_trailers;
+	bool is_https, is_answered, has_trailers, is_told;   /* told: the end of the answer was sent */
 	const char *problem;                    /* static */
 	char method[HTTP1_METHOD_SIZE];
 	struct target target;
@@ -40,6 +40,7 @@ struct http2 {
 	struct stream *streams;
 	size_t stream_count, finished, resets;
 	bool is_broken, is_closing;
+	const char *unreachable;
 };
 
 /* Room for all fields of a head and the pseudo-fields. */
@@ -266,6 +267,9 @@ static int begin_request(struct stream *stream)
 	stream->record.decision = target_judge(&stream->target, http2->policy, head->method, &http2->server);
 	if (stream->record.decision.verdict != VERDICT_ALLOW)
 		return refuse(stream, 403, stream->record.decision.reason, &stream->record.decision);
+	stream->problem = http2->unreachable;
+	if (stream->problem)
+		return refuse(stream, 502, stream->problem, NULL);
 	head->target = stream->target.origin;
 	if (http2->hooks.outgoing &&
 	    !http2->hooks.outgoing(http2->hooks.context, head, &stream->target, &owned, &problem)) {
@@ -428,15 +432,24 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	return buf_error(&stream->pending[to]) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* The answer is out and the request is not whole: nobody needs the rest of it. */
+/* The answer is out, the request is not whole, and the server does not read on: nobody needs the rest of it. */
+static void cut_request(struct stream *stream)
+{
+	if (stream->is_told && !stream->ids[HTTP2_OUTSIDE] && !stream->is_whole[HTTP2_OUTSIDE])
+		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
+					  stream->ids[HTTP2_INSIDE], NGHTTP2_NO_ERROR);
+}
+
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct stream *stream = find_stream(session, frame->hd.stream_id);
 
-	if (side_of(context, session) == HTTP2_INSIDE && stream && !stream->is_whole[HTTP2_OUTSIDE] &&
+	if (side_of(context, session) == HTTP2_INSIDE && stream &&
 	    (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
-	    frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+	    frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
+		stream->is_told = true;
+		cut_request(stream);
+	}
 	return 0;
 }
 
@@ -458,6 +471,7 @@ static int close_outside(struct stream *stream, uint32_t error)
 		return 0;
 	if (!stream->is_answered)
 		return refuse(stream, 502, "the server gave the request up", NULL);
+	cut_request(stream);
 	if (!stream->is_whole[HTTP2_INSIDE])
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
 					  stream->ids[HTTP2_INSIDE], error ? error : NGHTTP2_INTERNAL_ERROR);
@@ -554,6 +568,11 @@ void http2_free(struct http2 *http2)
 		stream_free(http2->streams);
 	}
 	free(http2);
+}
+
+void http2_set_unreachable(struct http2 *http2, const char *why)
+{
+	http2->unreachable = why;
 }
 
 static enum exchange_state state_of(struct http2 *http2, enum http2_side side)

@@ -26,6 +26,9 @@ int http2_new(struct http2 **ret_http2, const struct target_server *server, cons
 	      const struct exchange_hooks *hooks) MUST_USE;
 void http2_free(struct http2 *http2);
 
+/* The server is not to be had: every request that is allowed is answered with the reason (static). */
+void http2_set_unreachable(struct http2 *http2, const char *why);
+
 /* Bytes from one side; all are used, or the connection is over (what http2_take() still gives is to be flushed). */
 enum exchange_state http2_give(struct http2 *http2, enum http2_side side, const uint8_t *bytes, size_t size);
 

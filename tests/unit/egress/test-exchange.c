@@ -269,9 +269,35 @@ static void test_answered_before_the_request_ends(void **state)
 
 	wire_init(&wire);
 	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 100\r\n\r\nGET /v2 HTTP/1.1");
+	buf_reset(&wire.to_server);
 	answer(&wire, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_int_equal(wire.state, EXCHANGE_OPEN);
+	assert_int_equal(wire.records, 0);
+	/* The rest of the body is no request; what comes behind it is one. */
+	for (size_t i = 0; i < 84; i++)
+		ask(&wire, "x");
+	assert_int_equal(wire.to_server.size, 84);
+	assert_int_equal(wire.records, 1);
 	assert_int_equal(wire.last.status, 413);
+	assert_int_equal(wire.last.bytes_out, 100);
+	buf_reset(&wire.to_server);
+	ask(&wire, GET("/v1/x"));
+	assert_sent(&wire.to_server, GET_OUT("/v1/x"));
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 100\r\n\r\n");
+	answer(&wire, OK OK);
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 2\r\n\r\n");
+	answer(&wire, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+	assert_int_equal(exchange_server_ended(&wire.exchange, &wire.to_client), EXCHANGE_OPEN);
+	ask(&wire, "x");
+	assert_int_equal(wire.state, EXCHANGE_OPEN);
+	ask(&wire, "x" GET("/v1/x"));
+	assert_int_equal(wire.state, EXCHANGE_ENDED);
+	assert_int_equal(wire.records, 1);
 }
 
 static void test_websocket(void **state)

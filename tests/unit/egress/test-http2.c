@@ -462,6 +462,10 @@ static void test_answered_before_the_request_ends(void **state)
 	answer(&wire, &wire.server.messages[0], "413", 3);
 	assert_string_equal(asked->pseudo, ":status: 413\n");
 	assert_int_equal(asked->body_size, 3);
+	assert_true(asked->is_whole && !asked->is_closed);
+	/* The server does not want the rest. */
+	assert_int_equal(nghttp2_submit_rst_stream(wire.server.session, 0, asked->id, NGHTTP2_NO_ERROR), 0);
+	pump(&wire);
 	assert_true(asked->is_closed);
 	assert_int_equal(asked->error, NGHTTP2_NO_ERROR);
 }

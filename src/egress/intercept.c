@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/intercept.h"
+
+#include <event2/event_struct.h>
+#include <openssl/err.h>
+#include <string.h>
+
+#include "egress/alpn.h"
+#include "egress/http2.h"
+#include "egress/upstream.h"
+#include "os/clock.h"
+
+/*
+ * Order of things: the client's hello is looked at (its offer of protocols); the handshake with the server,
+ * offering the same; the handshake with the client, who gets what the server chose. Where the server cannot
+ * be trusted the client is taken all the same and each request is told why, which says more than a broken
+ * handshake.
+ */
+
+enum {
+	HANDSHAKE_SECONDS = 30,
+	FLUSH_SECONDS = 30,
+	READ_SIZE = 16 << 10,          /* one record of TLS */
+	BUFFER_FULL = 64 << 10,        /* no more is read while so much waits to be written */
+	BUFFER_MAX = 1 << 20,
+	ROUNDS_MAX = 32,               /* then other connections have a turn */
+};
+
+enum phase { PHASE_HELLO, PHASE_SERVER, PHASE_CLIENT, PHASE_STREAMS };
+
+struct side {
+	SSL *ssl;
+	struct event readable, writable;
+	struct buf out;                /* plaintext that waits to be written */
+	bool wants_write;              /* the last call of OpenSSL did */
+	bool has_ended;                /* nothing more comes */
+	uint64_t read_bytes;
+};
+
+struct intercept {
+	struct intercept_options options;
+	struct side sides[HTTP2_SIDE_COUNT];
+	struct event again, limit;
+	enum phase phase;
+	enum alpn protocol;
+	const char *unreachable;
+	struct exchange exchange;
+	struct http2 *http2;
+	struct buf unread;             /* of the client: what HTTP/1.1 may not look at yet */
+	bool is_over;
+	const char *why;               /* static: the answer was cut off */
+};
+
+static struct side *inside_of(struct intercept *intercept)
+{
+	return &intercept->sides[HTTP2_INSIDE];
+}
+
+static struct side *outside_of(struct intercept *intercept)
+{
+	return &intercept->sides[HTTP2_OUTSIDE];
+}
+
+/* What a call of OpenSSL that did not succeed waits for: 1 it will go on later, 0 the end of the stream, -1
+ * an error. */
+static int later(struct side *side, int result)
+{
+	int error = SSL_get_error(side->ssl, result);
+	bool is_end = error == SSL_ERROR_ZERO_RETURN || (error == SSL_ERROR_SYSCALL && !ERR_peek_error() && !errno) ||
+		      ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+
+	ERR_clear_error();
+	side->wants_write = error == SSL_ERROR_WANT_WRITE;
+	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_CLIENT_HELLO_CB)
+		return 1;
+	return is_end ? 0 : -1;
+}
+
+/* --- The handshakes. --- */
+
+static int shake_hands(struct side *side)
+{
+	int r;
+
+	errno = 0;
+	side->wants_write = false;
+	r = SSL_do_handshake(side->ssl);
+	return r == 1 ? 0 : later(side, r) == 1 ? 1 : -1;
+}
+
+static int start_server(struct intercept *intercept)
+{
+	struct side *outside = outside_of(intercept);
+	int r = upstream_connect(intercept->options.upstream, intercept->options.server.host,
+				 ca_offered(inside_of(intercept)->ssl), &outside->ssl);
+
+	if (r < 0 || SSL_set_fd(outside->ssl, intercept->options.outside_fd) != 1)
+		return -1;
+	intercept->phase = PHASE_SERVER;
+	return 0;
+}
+
+static void start_client(struct intercept *intercept, bool is_reached)
+{
+	SSL *inside = inside_of(intercept)->ssl;
+	unsigned offered = ca_offered(inside);
+
+	if (!is_reached)
+		intercept->unreachable = upstream_problem(outside_of(intercept)->ssl);
+	if (is_reached)
+		intercept->protocol = alpn_chosen(outside_of(intercept)->ssl);
+	else
+		intercept->protocol = offered & ALPN_HTTP1 ? ALPN_HTTP1 : ALPN_HTTP2;
+	ca_allow(inside, intercept->protocol);
+	intercept->phase = PHASE_CLIENT;
+}
+
+static int start_streams(struct intercept *intercept)
+{
+	const struct intercept_options *options = &intercept->options;
+	int r = 0;
+
+	intercept->phase = PHASE_STREAMS;
+	event_del(&intercept->limit);
+	/* A client that offered HTTP/2 and chose nothing of ALPN speaks what it was before there was a choice. */
+	if (alpn_chosen(inside_of(intercept)->ssl) != intercept->protocol)
+		return -1;
+	if (intercept->protocol == ALPN_HTTP2) {
+		r = http2_new(&intercept->http2, &options->server, options->policy, &options->hooks);
+		if (r == 0 && intercept->unreachable)
+			http2_set_unreachable(intercept->http2, intercept->unreachable);
+	} else {
+		exchange_init(&intercept->exchange, &options->server, options->policy, &options->hooks);
+		intercept->exchange.unreachable = intercept->unreachable;
+	}
+	return r;
+}
+
+/* 0: done; 1: later; -1: it fails. */
+static int shake_all(struct intercept *intercept)
+{
+	int r;
+
+	if (intercept->phase == PHASE_HELLO) {
+		errno = 0;
+		inside_of(intercept)->wants_write = false;
+		r = SSL_do_handshake(inside_of(intercept)->ssl);
+		if (SSL_get_error(inside_of(intercept)->ssl, r) != SSL_ERROR_WANT_CLIENT_HELLO_CB)
+			return later(inside_of(intercept), r) == 1 ? 1 : -1;
+		if (start_server(intercept) < 0)
+			return -1;
+	}
+	if (intercept->phase == PHASE_SERVER) {
+		r = shake_hands(outside_of(intercept));
+		if (r == 1)
+			return 1;
+		start_client(intercept, r == 0);
+	}
+	if (intercept->phase == PHASE_CLIENT) {
+		r = shake_hands(inside_of(intercept));
+		return r == 0 ? start_streams(intercept) : r;
+	}
+	return 0;
+}
+
+/* --- Bytes. --- */
+
+static void give_client(struct intercept *intercept)
+{
+	struct buf *unread = &intercept->unread;
+	size_t used;
+
+	if (exchange_from_client(&intercept->exchange, unread->bytes, unread->size, &used,
+				 &outside_of(intercept)->out, &inside_of(intercept)->out) == EXCHANGE_ENDED)
+		intercept->is_over = true;
+	buf_consume(unread, used);
+}
+
+static void give(struct intercept *intercept, enum http2_side from, const uint8_t *bytes, size_t size)
+{
+	intercept->sides[from].read_bytes += size;
+	if (intercept->http2) {
+		if (http2_give(intercept->http2, from, bytes, size) == EXCHANGE_ENDED)
+			intercept->is_over = true;
+	} else if (from == HTTP2_INSIDE) {
+		buf_put(&intercept->unread, bytes, size);
+		give_client(intercept);
+	} else {
+		if (exchange_from_server(&intercept->exchange, bytes, size, &inside_of(intercept)->out) ==
+		    EXCHANGE_ENDED)
+			intercept->is_over = true;
+		else
+			give_client(intercept);
+	}
+}
+
+static void end_side(struct intercept *intercept, enum http2_side side)
+{
+	enum exchange_state state = EXCHANGE_OPEN;
+
+	intercept->sides[side].has_ended = true;
+	if (intercept->http2)
+		http2_ended(intercept->http2, side);
+	else if (side == HTTP2_INSIDE)
+		state = exchange_client_ended(&intercept->exchange);
+	else
+		state = exchange_server_ended(&intercept->exchange, &inside_of(intercept)->out);
+	if (state == EXCHANGE_ENDED)
+		intercept->is_over = true;
+}
+
+/* The server's connection broke: what it began to answer is cut off, what it did not is answered here. */
+static void break_server(struct intercept *intercept)
+{
+	if (!intercept->http2 && !http1_is_idle(&intercept->exchange.response))
+		intercept->why = "the server's connection broke";
+	end_side(intercept, HTTP2_OUTSIDE);
+}
+
+/* Whether there is room for what reading of this side may bring. */
+static bool may_read(struct intercept *intercept, enum http2_side from)
+{
+	struct side *to = &intercept->sides[from == HTTP2_INSIDE ? HTTP2_OUTSIDE : HTTP2_INSIDE];
+
+	if (intercept->is_over || intercept->sides[from].has_ended ||
+	    (from == HTTP2_OUTSIDE && intercept->unreachable))
+		return false;
+	/* HTTP/2 has windows for this; it must read on to learn that they are open again. */
+	return intercept->http2 || (to->out.size < BUFFER_FULL && (from == HTTP2_OUTSIDE || !intercept->unread.size));
+}
+
+/* 1: something came; 0: nothing now; -1: an error. */
+static int read_side(struct intercept *intercept, enum http2_side from)
+{
+	static uint8_t bytes[READ_SIZE];
+	struct budget *budget = intercept->options.budget;
+	struct side *side = &intercept->sides[from];
+	size_t allowed;
+	int size, r;
+
+	if (!may_read(intercept, from))
+		return 0;
+	allowed = budget_ask(budget, sizeof bytes, clock_monotonic_ns());
+	if (!allowed) {
+		event_add(&intercept->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
+		return 0;
+	}
+	errno = 0;
+	side->wants_write = false;
+	size = SSL_read(side->ssl, bytes, (int)allowed);
+	if (size <= 0) {
+		r = later(side, size);
+		if (r == 0)
+			end_side(intercept, from);
+		return r == 1 ? 0 : r == 0 ? 1 : -1;
+	}
+	budget_use(budget, (size_t)size);
+	give(intercept, from, bytes, (size_t)size);
+	return 1;
+}
+
+/* 1: something went; 0: nothing now, or nothing to write; -1: an error. */
+static int write_side(struct intercept *intercept, enum http2_side to)
+{
+	struct side *side = &intercept->sides[to];
+	int size;
+
+	if (intercept->http2 && side->ssl &&
+	    http2_take(intercept->http2, to, &side->out, READ_SIZE) == EXCHANGE_ENDED && !side->out.size &&
+	    to == HTTP2_INSIDE)
+		intercept->is_over = true;
+	if (buf_error(&side->out) < 0)
+		return -1;
+	if (!side->out.size || (to == HTTP2_OUTSIDE && (intercept->unreachable || side->has_ended))) {
+		buf_reset(&side->out);
+		return 0;
+	}
+	errno = 0;
+	side->wants_write = false;
+	size = SSL_write(side->ssl, side->out.bytes, (int)(side->out.size < READ_SIZE ? side->out.size : READ_SIZE));
+	if (size <= 0)
+		return later(side, size) == 1 ? 0 : -1;
+	buf_consume(&side->out, (size_t)size);
+	return 1;
+}
+
+/* --- Events. --- */
+
+static void end(struct intercept *intercept, const char *why)
+{
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
+		if (!why && intercept->sides[side].ssl && SSL_is_init_finished(intercept->sides[side].ssl))
+			SSL_shutdown(intercept->sides[side].ssl);
+		ERR_clear_error();
+	}
+	event_del(&intercept->again);
+	event_del(&intercept->limit);
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
+		event_del(&intercept->sides[side].readable);
+		event_del(&intercept->sides[side].writable);
+	}
+	intercept->options.on_end(intercept->options.context, why);
+}
+
+static void wait_for(struct intercept *intercept)
+{
+	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
+		struct side *side = &intercept->sides[i];
+		bool is_shaking = intercept->phase != PHASE_STREAMS;
+		bool reads = side->ssl && (is_shaking ? (intercept->phase == PHASE_SERVER) == (i == HTTP2_OUTSIDE)
+						      : may_read(intercept, (enum http2_side)i));
+		bool writes = side->ssl && (side->wants_write || side->out.size);
+
+		if (reads)
+			event_add(&side->readable, NULL);
+		else
+			event_del(&side->readable);
+		if (writes)
+			event_add(&side->writable, NULL);
+		else
+			event_del(&side->writable);
+	}
+}
+
+/* As far as it goes now. NULL, or why it cannot go on. */
+static const char *move(struct intercept *intercept)
+{
+	bool moved = true;
+
+	for (int round = 0; moved && round < ROUNDS_MAX; round++) {
+		moved = false;
+		for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
+			int got = read_side(intercept, (enum http2_side)side);
+			int sent = got < 0 ? 0 : write_side(intercept, (enum http2_side)(1 - side));
+
+			if ((got < 0 && side == HTTP2_INSIDE) || (sent < 0 && side == HTTP2_OUTSIDE))
+				return "the client's connection broke";
+			if (got < 0 || sent < 0)
+				break_server(intercept);
+			moved = moved || got || sent;
+		}
+		if (budget_is_used_up(intercept->options.budget))
+			return "EDQUOT";
+	}
+	if (moved)
+		event_add(&intercept->again, &(struct timeval){ 0 });
+	return NULL;
+}
+
+static void on_event(evutil_socket_t fd, short what, void *context)
+{
+	struct intercept *intercept = context;
+	const char *why;
+	int r;
+
+	if (intercept->phase != PHASE_STREAMS) {
+		r = shake_all(intercept);
+		if (r < 0) {
+			end(intercept, "the TLS handshake with the client failed");
+			return;
+		}
+		if (r == 1) {
+			wait_for(intercept);
+			return;
+		}
+	}
+	why = move(intercept);
+	/* The rest of what the client is told goes out first. */
+	if (why || (intercept->is_over && !inside_of(intercept)->out.size)) {
+		end(intercept, why ? why : intercept->why);
+		return;
+	}
+	if (intercept->is_over && !event_pending(&intercept->limit, EV_TIMEOUT, NULL))
+		event_add(&intercept->limit, &(struct timeval){ .tv_sec = FLUSH_SECONDS });
+	wait_for(intercept);
+}
+
+static void on_limit(evutil_socket_t fd, short what, void *context)
+{
+	const struct intercept *intercept = context;
+
+	end(context, intercept->phase == PHASE_STREAMS ? "the client does not read"
+						       : "the TLS handshake took too long");
+}
+
+int intercept_new(struct intercept **ret_intercept, const struct intercept_options *options, uint64_t now_s)
+{
+	struct intercept *intercept = calloc(1, sizeof *intercept);
+	int fds[HTTP2_SIDE_COUNT] = { options->inside_fd, options->outside_fd };
+	int r;
+
+	if (!intercept)
+		return -ENOMEM;
+	r = ca_accept(options->ca, options->server.host, now_s, &inside_of(intercept)->ssl);
+	if (r == 0 && SSL_set_fd(inside_of(intercept)->ssl, options->inside_fd) != 1) {
+		SSL_free(inside_of(intercept)->ssl);
+		r = -ENOMEM;
+	}
+	if (r < 0) {
+		free(intercept);
+		return r;
+	}
+	intercept->options = *options;
+	buf_init(&intercept->unread, BUFFER_MAX);
+	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
+		struct side *side = &intercept->sides[i];
+
+		buf_init(&side->out, BUFFER_MAX);
+		event_assign(&side->readable, options->base, fds[i], EV_READ, on_event, intercept);
+		event_assign(&side->writable, options->base, fds[i], EV_WRITE, on_event, intercept);
+	}
+	event_assign(&intercept->again, options->base, -1, 0, on_event, intercept);
+	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
+	event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
+	wait_for(intercept);
+	*ret_intercept = intercept;
+	return 0;
+}
+
+void intercept_free(struct intercept *intercept)
+{
+	if (!intercept)
+		return;
+	event_del(&intercept->again);
+	event_del(&intercept->limit);
+	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
+		struct side *side = &intercept->sides[i];
+
+		event_del(&side->readable);
+		event_del(&side->writable);
+		SSL_free(side->ssl);
+		/* What was to go out may have had a credential in it. */
+		if (side->out.bytes)
+			explicit_bzero(side->out.bytes, side->out.capacity);
+		buf_done(&side->out);
+	}
+	if (intercept->http2)
+		http2_free(intercept->http2);
+	else if (intercept->phase == PHASE_STREAMS)
+		exchange_done(&intercept->exchange);
+	buf_done(&intercept->unread);
+	free(intercept);
+}
+
+void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes)
+{
+	*ret_out_bytes = intercept->sides[HTTP2_INSIDE].read_bytes;
+	*ret_in_bytes = intercept->sides[HTTP2_OUTSIDE].read_bytes;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The life of one intercepted connection: TLS with the client, in the host's place, and with the server, in
+ * the client's; what was read of one goes through exchange.h or http2.h to the other, with back pressure and
+ * within the budget. It takes the place of a relay for hosts that have rules about requests. SIGPIPE must be
+ * ignored. Runs in atoll-egress.
+ */
+
+#include <event2/event.h>
+
+#include "egress/budget.h"
+#include "egress/ca.h"
+#include "egress/exchange.h"
+
+struct intercept;
+
+struct intercept_options {
+	struct event_base *base;
+	int inside_fd, outside_fd;         /* non-blocking, borrowed: closed by the caller after intercept_free() */
+	struct target_server server;       /* host borrowed */
+	const struct policy *policy;
+	struct ca *ca;
+	SSL_CTX *upstream;                 /* upstream_new() */
+	struct budget *budget;
+	struct exchange_hooks hooks;
+	/*
+	 * Once, never from within intercept_new(): it is over; why (static) is NULL where both sides simply
+	 * ended, "EDQUOT" where the budget is used up. The intercept may be freed here.
+	 */
+	void (*on_end)(void *context, const char *why);
+	void *context;
+};
+
+/* Starts: the client's hello may already lie in the socket. All pointers are borrowed. -ENOMEM, -EINVAL, -EIO. */
+int intercept_new(struct intercept **ret_intercept, const struct intercept_options *options, uint64_t now_s) MUST_USE;
+void intercept_free(struct intercept *intercept);
+
+/* Bytes that were read of the client and of the server, without TLS. */
+void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes);
