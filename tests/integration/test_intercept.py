@@ -34,8 +34,8 @@ def free_port():
 
 def make_certificate(directory, name):
     key, certificate = directory / f"{name}.key", directory / f"{name}.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                    "2", "-keyout", str(key), "-out", str(certificate), "-subj", f"/CN={name}", "-addext",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-days", "2", "-keyout", str(key), "-out", str(certificate), "-subj", f"/CN={name}", "-addext",
                     f"subjectAltName=DNS:{name}"], check=True, capture_output=True)
     return certificate, key
 
