@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/gate.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -18,6 +19,8 @@
  */
 
 enum gate_state { GATE_NEW, GATE_SERVING };
+
+enum { BOX_BATCH = 256 };
 
 void gate_send(struct gate *gate, int built)
 {
@@ -113,10 +116,28 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 };
 
+/*
+ * All that is there: the box does not wait for us, and answers as many connections as the door takes in one turn. One
+ * at a time, its socket would fill up, and it would take us for dead.
+ */
+static int hear_box(struct gate *gate, int fd)
+{
+	int r = 1;
+
+	for (int i = 0; r > 0 && i < BOX_BATCH; i++) {
+		struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+		if (i && poll(&polled, 1, 0) <= 0)
+			break;
+		r = frame_dispatch(fd, &gate->scratch, gate->state, box_rules, ARRAY_SIZE(box_rules), gate);
+	}
+	return r;
+}
+
 static void on_box(evutil_socket_t fd, short what, void *context)
 {
 	struct gate *gate = context;
-	int r = frame_dispatch(fd, &gate->scratch, gate->state, box_rules, ARRAY_SIZE(box_rules), gate);
+	int r = hear_box(gate, fd);
 
 	(void)what;
 	if (r > 0)
@@ -129,7 +150,7 @@ static void on_box(evutil_socket_t fd, short what, void *context)
 /* As many files as we may have; what is left of connections follows from that. */
 static void raise_limits(struct gate *gate)
 {
-	enum { FDS_EACH = 6, FDS_OTHER = 128 };
+	enum { FDS_EACH = 6, FDS_OTHER = 256 }; /* sockets and pipes; strays, DNS over TCP, spare pipes */
 	struct rlimit limit;
 
 	gate->flows_max = GATE_FLOWS_MAX;

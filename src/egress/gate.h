@@ -17,7 +17,7 @@
 #include "policy/policy.h"
 #include "wire/gate.h"
 
-enum { GATE_FLOWS_MAX = 4096, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16 };
+enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16 };
 
 struct flow;
 struct tcp_query;

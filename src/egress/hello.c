@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 enum {
-	RECORD_HANDSHAKE = 22, RECORD_MAX = 16384,
+	RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_LAST = 24, RECORD_MAX = 16384,
 	MESSAGE_CLIENT_HELLO = 1, MESSAGE_HEADER = 4,
 	EXTENSION_SERVER_NAME = 0, NAME_HOST = 0,
 	RANDOM_SIZE = 32,
@@ -137,13 +137,17 @@ static bool append(struct hello *hello, uint8_t byte)
 /* The header as far as it is there: a client of another protocol shows itself by its first byte already. */
 static enum hello_state check_header(struct hello *hello)
 {
-	bool is_first = !hello->body_size;
-	enum hello_state wrong = is_first ? HELLO_PLAIN : HELLO_MALFORMED;
+	enum hello_state wrong = hello->body_size ? HELLO_MALFORMED : HELLO_PLAIN;
 
+	if (hello->header[0] < RECORD_FIRST || hello->header[0] > RECORD_LAST)
+		return wrong;
+	if (hello->header_size < 2)
+		return HELLO_MORE;
+	if (hello->header[1] != 3)
+		return wrong;
+	/* A server may skip an alert or the like in front of the hello; we would not have looked behind it. */
 	if (hello->header[0] != RECORD_HANDSHAKE)
-		return wrong;
-	if (hello->header_size >= 2 && hello->header[1] != 3)
-		return wrong;
+		return HELLO_MALFORMED;
 	if (hello->header_size < sizeof hello->header)
 		return HELLO_MORE;
 	hello->record_left = (size_t)hello->header[3] << 8 | hello->header[4];

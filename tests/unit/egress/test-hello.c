@@ -168,6 +168,11 @@ static void not_tls(void **state)
 		{ "\x80\x2e\1\3\1", 5, HELLO_PLAIN },           /* SSL 2 */
 		{ "\x16\2\0\0\1", 5, HELLO_PLAIN },
 		{ "\x16", 1, HELLO_MORE },
+		{ "\x15", 1, HELLO_MORE },
+		{ "\x15\3\1\0\2\1\x5a", 7, HELLO_MALFORMED },  /* an alert, which a server may skip */
+		{ "\x14\3\3\0\1\1", 6, HELLO_MALFORMED },
+		{ "\x17\3\3\0\1\1", 6, HELLO_MALFORMED },
+		{ "\x15x", 2, HELLO_PLAIN },
 		{ "\x16\3\1\0\0", 5, HELLO_MALFORMED },         /* an empty record */
 		{ "\x16\3\1\xff\xff", 5, HELLO_MALFORMED },     /* too large a record */
 		{ "\x16\3\1\0\4\2", 6, HELLO_MALFORMED },       /* a server's hello */
