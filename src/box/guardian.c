@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include "base/str.h"
@@ -29,7 +32,7 @@ struct sleeper {
 	char *argv[ARG_COUNT + 1];
 };
 
-enum { TIDY_TRIES = 250, TIDY_QUIET = 25, TIDY_PAUSE_MS = 20 };
+enum { TIDY_TRIES = 250, TIDY_QUIET = 25, TIDY_PAUSE_MS = 20, STILLBORN_S = 2 };
 
 static bool is_other_session(const char *session, const void *context)
 {
@@ -46,7 +49,7 @@ static void remove_cgroups(const char *session)
 	int quiet = 0;
 
 	for (int i = 0; i < TIDY_TRIES && quiet < TIDY_QUIET; i++) {
-		quiet = limit_sweep(NULL, is_other_session, session) > 0 ? 0 : quiet + 1;
+		quiet = limit_sweep(NULL, is_other_session, session) == 0 ? quiet + 1 : 0;
 		nanosleep(&pause, NULL);
 	}
 }
@@ -90,6 +93,25 @@ static void remove_socket(const struct guardian_task *task, const char *session)
 		unlink(path);
 }
 
+/*
+ * A box that was killed before it had a record left its socket and perhaps a cgroup. One that is just coming to life
+ * has no record either, but listens a moment after its socket is there.
+ */
+static bool is_stillborn(const struct guardian_task *task, int runtime_fd, const char *session)
+{
+	cleanup_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (session_path(task->state_dir, session, "session.bin", path, sizeof path) < 0 || access(path, F_OK) == 0)
+		return false;
+	if (str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", runtime_fd, session) < 0 ||
+	    fd < 0 || stat(address.sun_path, &st) < 0 || time(NULL) - st.st_ctim.tv_sec < STILLBORN_S)
+		return false;
+	return connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+}
+
 /* A session that lost its box and its guardian left a socket that nobody listens on. */
 static void tidy_orphans(const struct guardian_task *task)
 {
@@ -104,7 +126,7 @@ static void tidy_orphans(const struct guardian_task *task)
 			continue;
 		memcpy(session, entry->d_name, SESSION_ID_SIZE - 1);
 		session[SESSION_ID_SIZE - 1] = 0;
-		if (!record_loss(task, session))
+		if (!record_loss(task, session) && !is_stillborn(task, dirfd(dir), session))
 			continue;
 		/* Dead for a while, so one look is enough. */
 		if (limit_sweep(NULL, is_other_session, session) >= 0)

@@ -122,7 +122,8 @@ void limit_group_free(struct limit_group *group);
 
 /*
  * Removes cgroups atoll-<session> (and what still runs in them) beside and above our own group whose session
- * is dead; is_alive(session, context) tells, and must say yes from before limit_group_new(). The number removed.
+ * is dead; is_alive(session, context) tells, and must say yes from before limit_group_new(). The number removed;
+ * -EBUSY where one of them would not go.
  */
 int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
 		const void *context);

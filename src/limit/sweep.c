@@ -20,7 +20,7 @@ enum { SWEEP_WAIT_MS = 100 };
 struct sweep {
 	bool (*is_alive)(const char *session, const void *context);
 	const void *context;
-	int removed;
+	int removed, left;
 };
 
 /* The session of "atoll-<session>", or NULL. */
@@ -56,6 +56,7 @@ static void remove_dead(struct sweep *sweep, const char *parent, const char *nam
 	if (r == 0)
 		r = group_rmdir(path, clock_monotonic_ns() + (uint64_t)SWEEP_WAIT_MS * 1000000);
 	sweep->removed += r == 0;
+	sweep->left += r < 0;
 }
 
 static void sweep_directory(struct sweep *sweep, const char *parent, const char *own)
@@ -100,5 +101,5 @@ int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, c
 			*strrchr(at, '/') = 0;
 		}
 	}
-	return sweep.removed;
+	return sweep.left ? -EBUSY : sweep.removed;
 }

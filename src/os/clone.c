@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -72,9 +73,24 @@ int clone_enter_user_namespace(void)
 	return clone_write_ids(getpid(), &ids);
 }
 
+/*
+ * Where the parent is killed before it could kill this one: it must not stay, and no copy of a socket with it, whose end of
+ * file tells others of the parent's death.
+ */
+static void hold_namespace(pid_t parent)
+{
+	syscall(SYS_close_range, 0u, ~0u, 0u);
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		_exit(0);
+	for (;;)
+		pause();
+}
+
 int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 {
 	struct pidref holder = PIDREF_NONE;
+	pid_t parent = getpid();
 	char path[40];
 	int r, fd = FD_NONE;
 
@@ -82,8 +98,7 @@ int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 	if (holder.pid < 0)
 		return holder.pid;
 	if (holder.pid == 0)
-		for (;;)
-			pause();
+		hold_namespace(parent);
 	r = clone_write_ids(holder.pid, ids);
 	if (r == 0)
 		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)holder.pid);
