@@ -74,8 +74,8 @@ int clone_enter_user_namespace(void)
 }
 
 /*
- * Where the parent is killed before it could kill this one: it must not stay, and no copy of a socket with it, whose end of
- * file tells others of the parent's death.
+ * Where the parent is killed before it could kill this one: it must not stay, and no copy of a socket with it, whose
+ * end of file tells others of the parent's death.
  */
 static void hold_namespace(pid_t parent)
 {
