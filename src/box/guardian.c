@@ -103,11 +103,12 @@ static bool is_stillborn(const struct guardian_task *task, int runtime_fd, const
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	char path[PATH_MAX];
 	struct stat st;
+	int r;
 
 	if (session_path(task->state_dir, session, "session.bin", path, sizeof path) < 0 || access(path, F_OK) == 0)
 		return false;
-	if (str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", runtime_fd,
-		       session) < 0 || fd < 0 || stat(address.sun_path, &st) < 0 || time(NULL) - st.st_ctim.tv_sec < STILLBORN_S)
+	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", runtime_fd, session);
+	if (r < 0 || fd < 0 || stat(address.sun_path, &st) < 0 || time(NULL) - st.st_ctim.tv_sec < STILLBORN_S)
 		return false;
 	return connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
 }
