@@ -162,6 +162,27 @@ static void raise_limits(struct gate *gate)
 		gate->flows_max = limit.rlim_cur > 2 * FDS_OTHER ? (limit.rlim_cur - FDS_OTHER) / FDS_EACH : 16;
 }
 
+/*
+ * Two priorities: names and the box come first, relays after them and for a few milliseconds at a time. Else hundreds of
+ * busy connections let queries wait until the kernel drops them, and a resolver asks again after five seconds only.
+ */
+static struct event_base *new_base(void)
+{
+	static const struct timeval slice = { .tv_usec = 5000 };
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	if (config && event_config_set_max_dispatch_interval(config, &slice, -1, 1) == 0)
+		base = event_base_new_with_config(config);
+	if (config)
+		event_config_free(config);
+	if (base && event_base_priority_init(base, 2) < 0) {
+		event_base_free(base);
+		return NULL;
+	}
+	return base;
+}
+
 static int open_gate(struct gate *gate, struct err *err)
 {
 	const struct policy *policy = gate->policy;
@@ -173,12 +194,12 @@ static int open_gate(struct gate *gate, struct err *err)
 	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
 	budget_init(&gate->budget, policy->network_rate_bytes, policy->network_rate_period_ms,
 		    policy->network_total_bytes, clock_monotonic_ns());
-	gate->base = event_base_new();
+	gate->base = new_base();
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
-	    event_add(&gate->box_readable, NULL) < 0 ||
+	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
 	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "network gate", "no event loop");
 	return 0;

@@ -185,6 +185,7 @@ static void on_tcp(evutil_socket_t fd, short what, void *context)
 	query->fd = take_fd(&accepted);
 	gate->queries[slot] = query;
 	if (event_assign(&query->readable, gate->base, query->fd, EV_READ | EV_PERSIST, on_stream, query) < 0 ||
+	    event_priority_set(&query->readable, 0) < 0 ||
 	    event_add(&query->readable, &(struct timeval){ .tv_sec = TCP_IDLE_SECONDS }) < 0)
 		end_query(query);
 }
@@ -194,6 +195,7 @@ static int listen_to(struct gate *gate, enum gate_socket which, event_callback_f
 	struct event *event = &gate->socket_events[which];
 
 	if (event_assign(event, gate->base, gate->sockets[which], EV_READ | EV_PERSIST, called, gate) < 0 ||
+	    event_priority_set(event, 0) < 0 ||
 	    event_add(event, NULL) < 0)
 		return -EINVAL;
 	return 0;

@@ -498,23 +498,18 @@ def test_an_idle_gate_is_small(sandbox, plain):
     assert proportional < 4 << 10, f"{proportional} KiB"
 
 
-def test_ten_thousand_rules_cost_what_ten_cost(sandbox, plain):
-    """Names are found by search, not one by one; measured as the fastest of several rounds in the same sandbox."""
+def test_the_last_of_ten_thousand_rules_holds_too(sandbox, plain):
+    rules = [f"n{i}.example.org" for i in range(9999)]
+    policy = sandbox.policy(policy_text([*rules, "web.test"]), "rules.yaml")
     script = """
-import socket, time
-def once():
-    start = time.perf_counter()
-    for _ in range(100): socket.getaddrinfo("web.test", 80, socket.AF_INET)
-    return time.perf_counter() - start
-print(min(once() for _ in range(8)))
+import socket
+print(len(socket.getaddrinfo("web.test", 80, socket.AF_INET, socket.SOCK_STREAM)))
+print(len(socket.getaddrinfo("n9998.example.org", 80, socket.AF_INET, socket.SOCK_STREAM)))
+try: socket.getaddrinfo("n9999.example.org", 80, socket.AF_INET, socket.SOCK_STREAM)
+except OSError as error: print(error.errno == socket.EAI_NONAME)
 """
-    seconds = []
-    for count in (10, 10000):
-        rules = [f"n{i}.example.org" for i in range(count - 1)]
-        policy = sandbox.policy(policy_text(["web.test", *rules]), f"rules{count}.yaml")
-        done = sandbox.run(["/usr/bin/python3", "-c", script], policy=policy, env=test_hosts())
-        seconds.append(float(done.out))
-    assert seconds[1] < 1.5 * seconds[0], seconds
+    done = sandbox.run(["/usr/bin/python3", "-c", script], policy=policy, env=test_hosts())
+    assert done.out.split() == ["1", "1", "True"], done
 
 
 def test_a_burst_of_connections_beside_busy_ones(sandbox):
