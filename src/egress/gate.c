@@ -163,8 +163,8 @@ static void raise_limits(struct gate *gate)
 }
 
 /*
- * Two priorities: names and the box come first, relays after them and for a few milliseconds at a time. Else hundreds of
- * busy connections let queries wait until the kernel drops them, and a resolver asks again after five seconds only.
+ * Two priorities: names and the box come first, relays after them and for a few milliseconds at a time. Else hundreds
+ * of busy connections let queries wait until the kernel drops them, and a resolver asks again after five seconds only.
  */
 static struct event_base *new_base(void)
 {
