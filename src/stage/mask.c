@@ -24,6 +24,7 @@ struct place {
 	int mask_fd, host_fd;  /* owned */
 	struct stat host;      /* of host_fd */
 	bool is_root;          /* what the merge shows of the root are the attributes of the live layer */
+	int stage_fd;          /* borrowed */
 };
 
 static void place_done(struct place *place)
@@ -50,21 +51,42 @@ static int restore_times(const struct place *place)
 	return futimens(place->mask_fd, times) < 0 ? -errno : 0;
 }
 
+/*
+ * All whiteouts of a session are links of one inode, as the overlay's own are: each new inode costs a file system more
+ * than a name, and ext4 most of all where the runs before have just given theirs back.
+ */
+static int make_whiteout(const struct place *place, const char *name)
+{
+	static const char shared[] = STAGE_DIRECTORY_MASK "/whiteout";
+
+	if (linkat(place->stage_fd, shared, place->mask_fd, name, 0) == 0)
+		return 0;
+	if (errno != ENOENT && errno != EMLINK)
+		return -errno;
+	if (mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) < 0)
+		return -errno;
+	/* Without it the next one is a new inode, and nothing else. */
+	if (linkat(place->mask_fd, name, place->stage_fd, shared, 0) < 0)
+		return 0;
+	return 0;
+}
+
 /* 1: it stands in the mask already, as a whiteout. */
 static int white_out(const struct place *place, const char *name)
 {
 	struct stat st;
+	int r = make_whiteout(place, name);
 
-	if (mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) == 0)
+	if (r == 0)
 		return restore_times(place);
-	if (errno != EEXIST)
-		return -errno;
+	if (r != -EEXIST)
+		return r;
 	if (fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	/* A directory that an earlier, deeper name needed: the whole goes now. */
 	if (stage_is_whiteout(&st))
 		return 0;
-	if (path_remove_tree(place->mask_fd, name) < 0 || mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) < 0)
+	if (path_remove_tree(place->mask_fd, name) < 0 || make_whiteout(place, name) < 0)
 		return -EEXIST;
 	return restore_times(place);
 }
@@ -75,7 +97,7 @@ static int white_out(const struct place *place, const char *name)
  */
 static int step(struct place *place, const char *name, const struct stage_tree *tree)
 {
-	struct place next = { .mask_fd = FD_NONE, .host_fd = FD_NONE };
+	struct place next = { .mask_fd = FD_NONE, .host_fd = FD_NONE, .stage_fd = place->stage_fd };
 	struct stat st;
 	int r;
 
@@ -132,7 +154,9 @@ static int open_root(const struct stage_mask *mask, struct place *place)
 	char path[NAME_SIZE];
 	int r = str_format(path, sizeof path, STAGE_DIRECTORY_MASK "/%zu", mask->tree_index);
 
-	*place = (struct place){ .host_fd = FD_NONE, .mask_fd = FD_NONE, .is_root = true };
+	*place = (struct place){
+		.host_fd = FD_NONE, .mask_fd = FD_NONE, .is_root = true, .stage_fd = mask->stage_fd,
+	};
 	if (r == 0)
 		place->host_fd = r = fd_duplicate(mask->host_fd);
 	if (r >= 0)
