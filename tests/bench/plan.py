@@ -89,7 +89,8 @@ def from_mountinfo(inside, outside):
         if target == "/":
             private.add(entry["device"])     # every contender's own root
             continue
-        source = host_path(entry, host)
+        # A staged tree lies at its own path; the others bind it.
+        source = target if entry["type"] == "overlay" else host_path(entry, host)
         if entry["type"] in ("proc", "devpts", "mqueue") and entry["root"] == "/":
             mounts.append(Mount(entry["type"], "", target, options, True))
         elif source is not None and entry["type"] != "proc":
