@@ -68,9 +68,14 @@ def test_nothing_moves_while_frozen(sandbox):
             assert (stamps(sandbox), counts(sandbox)) == before
             assert client.ask(control.THAW) == (control.DONE, control.u32(0))
             wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before[0])), 10, "all go on")
-    records = [json.loads(line) for line in sandbox.audit_log(session).read_text().splitlines()]
-    frozen = [record for record in records if record["type"] == "stage.snapshot"]
-    assert len(frozen) == 5 and frozen[0]["subject"] == "test" and frozen[0]["detail"]["frozen_us"] >= 100000
+    def snapshots():
+        records = [json.loads(line) for line in sandbox.audit_log(session).read_text().splitlines()]
+        return [record for record in records if record["type"] == "stage.snapshot"]
+
+    # Records are written together: the last may take a moment.
+    wait_until(lambda: len(snapshots()) == 5, 5, "all are in the log")
+    frozen = snapshots()
+    assert frozen[0]["subject"] == "test" and frozen[0]["detail"]["frozen_us"] >= 100000
     assert child.poll() is None
 
 
