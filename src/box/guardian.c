@@ -122,11 +122,8 @@ static void tidy_orphans(const struct guardian_task *task)
 	while (dir && (entry = readdir(dir))) {
 		char session[SESSION_ID_SIZE];
 
-		if (strlen(entry->d_name) != SESSION_ID_SIZE - 1 + strlen(".sock") ||
-		    !str_has_suffix(entry->d_name, ".sock"))
+		if (!session_of_socket(entry->d_name, session))
 			continue;
-		memcpy(session, entry->d_name, SESSION_ID_SIZE - 1);
-		session[SESSION_ID_SIZE - 1] = 0;
 		if (!record_loss(task, session) && !is_stillborn(task, dirfd(dir), session))
 			continue;
 		/* Dead for a while, so one look is enough. */

@@ -38,6 +38,6 @@ struct run_request {
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
-	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; may be NULL */
+	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; empty: none */
 	char **env_added;            /* -e NAME=value: set whatever the policy passes */
 };

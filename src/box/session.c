@@ -48,6 +48,15 @@ bool session_id_is_valid(const char *text)
 	       !text[SESSION_ID_SIZE - 1];
 }
 
+bool session_of_socket(const char *name, char out[SESSION_ID_SIZE])
+{
+	if (strlen(name) != SESSION_ID_SIZE - 1 + strlen(".sock") || !str_has_suffix(name, ".sock"))
+		return false;
+	memcpy(out, name, SESSION_ID_SIZE - 1);
+	out[SESSION_ID_SIZE - 1] = 0;
+	return true;
+}
+
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size)
 {
 	return str_format(out, size, "%s/sessions/%s/%s", state_dir, id, file);
@@ -326,12 +335,8 @@ static int list_fill_live(struct list *list, int sessions_fd)
 	if (session_runtime_dir(path, sizeof path, false, NULL) == 0)
 		dir = opendir(path);
 	while (dir && r == 0 && (entry = readdir(dir))) {
-		if (strlen(entry->d_name) != SESSION_ID_SIZE - 1 + strlen(".sock") ||
-		    !str_has_suffix(entry->d_name, ".sock"))
-			continue;
-		memcpy(id, entry->d_name, SESSION_ID_SIZE - 1);
-		id[SESSION_ID_SIZE - 1] = 0;
-		r = list_add(list, sessions_fd, id);
+		if (session_of_socket(entry->d_name, id))
+			r = list_add(list, sessions_fd, id);
 	}
 	if (dir)
 		closedir(dir);

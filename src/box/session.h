@@ -77,6 +77,9 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 /* The path of a file of a session, in out[size]. */
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size) MUST_USE;
 
+/* Whether name is that of a control socket in the run-time directory, "ID.sock"; the id in out then. */
+bool session_of_socket(const char *name, char out[SESSION_ID_SIZE]);
+
 /* Whether text can be a session's id: 12 characters of [a-z0-9]. */
 bool session_id_is_valid(const char *text);
 

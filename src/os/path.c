@@ -183,6 +183,5 @@ void path_spread_directories(int dir_fd, const char *path)
 	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
 		return;
 	flags |= FS_TOPDIR_FL;
-	if (ioctl(fd, FS_IOC_SETFLAGS, &flags) < 0)
-		return;
+	(void)!ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }

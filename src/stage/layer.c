@@ -86,8 +86,7 @@ static int tree_path(char out[NAME_SIZE], const char *folder, size_t tree_index,
 	return str_format(out, NAME_SIZE, "%s/%zu%s", folder, tree_index, rest);
 }
 
-/* Owner, mode and times as the host's directory has them; the sandbox sees them through the merge. */
-static int take_attributes(int fd, const struct stat *st, const struct stage_tree *tree)
+int stage_take_attributes(int fd, const struct stat *st, const struct stage_tree *tree)
 {
 	struct timespec times[2] = { st->st_atim, st->st_mtim };
 
@@ -104,7 +103,7 @@ static int make_like(int dir_fd, const char *name, const struct stat *st, const 
 	if (mkdirat(dir_fd, name, 0700) < 0)
 		return errno == EEXIST ? 0 : -errno;
 	fd = fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return fd < 0 ? fd : take_attributes(fd, st, tree);
+	return fd < 0 ? fd : stage_take_attributes(fd, st, tree);
 }
 
 static int make_live(int stage_fd, size_t tree_index, const struct stage_tree *tree, int host_fd)

@@ -33,15 +33,6 @@ static void place_done(struct place *place)
 	close_fd(&place->host_fd);
 }
 
-static int dress(int fd, const struct stat *st, const struct stage_tree *tree)
-{
-	struct timespec times[2] = { st->st_atim, st->st_mtim };
-
-	if (geteuid() == 0 && fchown(fd, tree->jail_uid, tree->jail_gid) < 0)
-		return -errno;
-	return fchmod(fd, st->st_mode & 03777) < 0 || futimens(fd, times) < 0 ? -errno : 0;
-}
-
 static int restore_times(const struct place *place)
 {
 	struct timespec times[2] = { place->host.st_atim, place->host.st_mtim };
@@ -66,8 +57,7 @@ static int make_whiteout(const struct place *place, const char *name)
 	if (mknodat(place->mask_fd, name, S_IFCHR, makedev(0, 0)) < 0)
 		return -errno;
 	/* Without it the next one is a new inode, and nothing else. */
-	if (linkat(place->mask_fd, name, place->stage_fd, shared, 0) < 0)
-		return 0;
+	(void)!linkat(place->mask_fd, name, place->stage_fd, shared, 0);
 	return 0;
 }
 
@@ -124,7 +114,7 @@ static int step(struct place *place, const char *name, const struct stage_tree *
 	if (r == 0)
 		next.mask_fd = r = fd_open_at(place->mask_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
-		r = dress(next.mask_fd, &next.host, tree);
+		r = stage_take_attributes(next.mask_fd, &next.host, tree);
 	if (r == 0)
 		r = restore_times(place);
 	if (r < 0) {
@@ -144,7 +134,7 @@ static int make_root(const struct stage_mask *mask, const char *path, const stru
 	if (r == 0)
 		r = fd = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
-		r = dress(fd, host, mask->tree);
+		r = stage_take_attributes(fd, host, mask->tree);
 	return r < 0 ? r : take_fd(&fd);
 }
 

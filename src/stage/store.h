@@ -9,8 +9,11 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
+
+struct stage_tree;
 
 enum {
 	STAGE_RESOLVE_NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
@@ -25,6 +28,12 @@ int stage_store_file(int dir_fd, const char *name, const void *bytes, size_t siz
 
 /* The regular file (dir_fd, name) whole; -EFBIG beyond max. Freed with free(). */
 int stage_load_file(int dir_fd, const char *name, size_t max, char **ret_bytes, size_t *ret_size) MUST_USE;
+
+/*
+ * Gives a directory of a layer the owner (as root: that of the jail), mode and times that the host's has; the sandbox
+ * sees them through the merge.
+ */
+int stage_take_attributes(int fd, const struct stat *st, const struct stage_tree *tree) MUST_USE;
 
 /* Whether text is a session's id: 12 characters of [a-z0-9]. */
 bool stage_session_is_valid(const char *text);

@@ -20,27 +20,20 @@ const struct cmd_options cmd_diff_options = { options, ARRAY_SIZE(options) };
 
 static int add_options(struct review *review, const struct diff_options *given, struct err *err)
 {
-	const struct {
-		bool is_given;
-		const char *option;
-	} flags[] = {
+	const struct review_flag flags[] = {
 		{ given->patch, "--patch" }, { given->stat, "--stat" }, { given->json, "--json" },
 		{ given->flagged, "--flagged" },
 		{ !review->session.ended_ns && !review->session.is_live, "--interrupted" },
 	};
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
-		if (flags[i].is_given)
-			r = review_add(review, flags[i].option, NULL, err);
-	return r;
+	return review_add_flags(review, flags, ARRAY_SIZE(flags), err);
 }
 
 int cmd_diff(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct diff_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r == 1)
 		return cmd_show_help("diff");
@@ -48,16 +41,13 @@ int cmd_diff(int argc, char **argv, struct err *err)
 		return r;
 	if (given.json && (given.patch || given.stat))
 		return err_set(err, ERR_USAGE, EINVAL, "diff", "--json goes with neither --patch nor --stat");
-	review = review_new("diff", err);
+	review = review_new("diff", argv + rest, argc - rest, &used, err);
 	if (!review)
 		return -err->errnum;
-	r = review_find(review, argv + rest, argc - rest, err);
-	if (r < 0)
-		return r;
-	rest += r;
+	rest += used;
 	r = add_options(review, &given, err);
-	for (int i = rest; r == 0 && i < argc; i++)
-		r = review_add_path(review, argv[i], err);
+	if (r == 0)
+		r = review_add_paths(review, argv + rest, argc - rest, err);
 	if (r < 0)
 		return r;
 	return given.json ? review_exec(review, err) : review_exec_paged(review, err);

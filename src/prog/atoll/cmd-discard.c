@@ -18,21 +18,18 @@ int cmd_discard(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct discard_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r == 1)
 		return cmd_show_help("discard");
 	if (r < 0)
 		return r;
-	review = review_new("discard", err);
+	review = review_new("discard", argv + rest, argc - rest, &used, err);
 	if (!review)
 		return -err->errnum;
-	r = review_find(review, argv + rest, argc - rest, err);
-	if (r < 0)
-		return r;
-	rest += r;
+	rest += used;
 	r = given.quiet ? review_add(review, "--quiet", NULL, err) : 0;
-	for (int i = rest; r == 0 && i < argc; i++)
-		r = review_add_path(review, argv[i], err);
+	if (r == 0)
+		r = review_add_paths(review, argv + rest, argc - rest, err);
 	return r < 0 ? r : review_exec(review, err);
 }

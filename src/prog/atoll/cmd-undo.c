@@ -23,18 +23,12 @@ const struct cmd_options cmd_undo_options = { options, ARRAY_SIZE(options) };
 
 static int add_options(struct review *review, const struct undo_options *given, struct err *err)
 {
-	const struct {
-		bool is_given;
-		const char *option;
-	} flags[] = {
+	const struct review_flag flags[] = {
 		{ given->list, "--list" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
 		{ given->json, "--json" },
 	};
-	int r = 0;
+	int r = review_add_flags(review, flags, ARRAY_SIZE(flags), err);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
-		if (flags[i].is_given)
-			r = review_add(review, flags[i].option, NULL, err);
 	if (r == 0 && given->number)
 		r = review_add(review, "--apply", given->number, err);
 	return r;
@@ -44,21 +38,18 @@ int cmd_undo(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct undo_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r == 1)
 		return cmd_show_help("undo");
 	if (r < 0)
 		return r;
-	review = review_new("undo", err);
+	review = review_new("undo", argv + rest, argc - rest, &used, err);
 	if (!review)
 		return -err->errnum;
-	r = review_find(review, argv + rest, argc - rest, err);
-	if (r < 0)
-		return r;
-	rest += r;
+	rest += used;
 	r = add_options(review, &given, err);
-	for (int i = rest; r == 0 && i < argc; i++)
-		r = review_add_path(review, argv[i], err);
+	if (r == 0)
+		r = review_add_paths(review, argv + rest, argc - rest, err);
 	return r < 0 ? r : review_exec(review, err);
 }

@@ -12,22 +12,9 @@
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "prog/atoll/staged.h"
 
 enum { PAGER_WORDS_MAX = 16, PAGER_SIZE_MAX = 1024 };
-
-struct review *review_new(const char *verb, struct err *err)
-{
-	struct review *review = calloc(1, sizeof *review);
-
-	if (review && (review_add(review, "atoll-stage", verb, err) < 0 ||
-		       session_state_dir(review->state, sizeof review->state, false, err) < 0)) {
-		review_free(review);
-		return NULL;
-	}
-	if (!review)
-		err_set(err, ERR_INTERNAL, ENOMEM, verb, "out of memory");
-	return review;
-}
 
 void review_free(struct review *review)
 {
@@ -71,51 +58,50 @@ static bool is_session(struct review *review, const char *word)
 	return false;
 }
 
-static void free_sessions(struct session_record *sessions, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		session_record_done(&sessions[i]);
-	free(sessions);
-}
-
-static int find_newest(struct review *review, struct err *err)
-{
-	struct session_record *sessions;
-	char project[PATH_MAX];
-	size_t count;
-	int r = session_list(review->state, &sessions, &count, err);
-
-	if (r < 0)
-		return r;
-	client_project(project, sizeof project);
-	r = -ENOENT;
-	for (size_t i = 0; i < count && r < 0; i++) {
-		if (!sessions[i].is_staged || (*project && !str_equal(sessions[i].project, project)))
-			continue;
-		review->session = sessions[i];
-		sessions[i] = (struct session_record){ 0 };
-		r = 0;
-	}
-	free_sessions(sessions, count);
-	if (r < 0) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "no session of this project has staged changes");
-		err_hint(err, "name one: `atoll ps -a` lists them");
-	}
-	return r;
-}
-
-int review_find(struct review *review, char **words, int count, struct err *err)
+static int find(struct review *review, char **words, int count, int *used, struct err *err)
 {
 	bool is_named = count > 0 && is_session(review, words[0]);
-	int r = is_named ? 0 : find_newest(review, err);
+	int r = is_named ? 0 : staged_find_newest(review->state, &review->session, err);
 
+	*used = is_named;
 	if (r == 0)
 		r = review_add(review, "--state", review->state, err);
 	if (r == 0)
 		r = review_add(review, "--session", review->session.id, err);
-	if (r == 0)
-		r = review_add(review, "--base", review->session.project, err);
-	return r < 0 ? r : is_named;
+	return r == 0 ? review_add(review, "--base", review->session.project, err) : r;
+}
+
+struct review *review_new(const char *verb, char **words, int count, int *used, struct err *err)
+{
+	struct review *review = calloc(1, sizeof *review);
+
+	if (review && review_add(review, "atoll-stage", verb, err) == 0 &&
+	    session_state_dir(review->state, sizeof review->state, false, err) == 0 &&
+	    find(review, words, count, used, err) == 0)
+		return review;
+	if (!review)
+		err_set(err, ERR_INTERNAL, ENOMEM, verb, "out of memory");
+	review_free(review);
+	return NULL;
+}
+
+int review_add_flags(struct review *review, const struct review_flag *flags, size_t count, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (flags[i].is_given)
+			r = review_add(review, flags[i].option, NULL, err);
+	return r;
+}
+
+int review_add_paths(struct review *review, char **words, int count, struct err *err)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < count; i++)
+		r = review_add_path(review, words[i], err);
+	return r;
 }
 
 /*

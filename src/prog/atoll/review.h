@@ -24,8 +24,12 @@ struct review {
 	char state[PATH_MAX];
 };
 
-/* verb: of atoll-stage. Freed by review_free(). NULL with *err when out of memory. */
-struct review *review_new(const char *verb, struct err *err) MUST_USE;
+/*
+ * For this verb of atoll-stage and the words behind the options: finds the session, the first word where that is the
+ * id or the name of one, else the newest session of the project that has staged anything, and adds --state, --session
+ * and --base. *used: how many words that took (0 or 1). Freed by review_free(). NULL with *err.
+ */
+struct review *review_new(const char *verb, char **words, int count, int *used, struct err *err) MUST_USE;
 void review_free(struct review *review);
 static inline void cleanup_review_(struct review **review) { review_free(*review); }
 #define cleanup_review __attribute__((cleanup(cleanup_review_)))
@@ -33,13 +37,15 @@ static inline void cleanup_review_(struct review **review) { review_free(*review
 /* Adds an option, and its value where it is not NULL. -E2BIG, -ENOMEM with *err. */
 int review_add(struct review *review, const char *option, const char *value, struct err *err) MUST_USE;
 
-/*
- * Finds the session: the first word where that is the id or the name of one, else the newest session of the project
- * that has staged anything. Adds --state, --session and --base. 1 when the first word was used, 0, -errno with *err.
- */
-int review_find(struct review *review, char **words, int count, struct err *err) MUST_USE;
+/* An option of atoll-stage that is passed on where it was given. */
+struct review_flag {
+	bool is_given;
+	const char *option;
+};
+int review_add_flags(struct review *review, const struct review_flag *flags, size_t count, struct err *err) MUST_USE;
 
-/* Adds a path as atoll-stage wants it: absolute, the directories above it real as far as they exist. */
+/* Adds paths as atoll-stage wants them: absolute, the directories above them real as far as they exist. */
+int review_add_paths(struct review *review, char **words, int count, struct err *err) MUST_USE;
 int review_add_path(struct review *review, const char *word, struct err *err) MUST_USE;
 
 /*

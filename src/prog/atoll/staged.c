@@ -151,7 +151,7 @@ bool staged_is_session(const char *state, const char *text)
 	return true;
 }
 
-static int find_newest(const char *state, struct session_record *ret_record, struct err *err)
+int staged_find_newest(const char *state, struct session_record *ret_record, struct err *err)
 {
 	struct session_record *records;
 	char project[PATH_MAX];
@@ -185,7 +185,7 @@ int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_rec
 	if (r < 0)
 		return r;
 	return id_or_name ? session_find(state, NULL, id_or_name, false, ret_record, err)
-			  : find_newest(state, ret_record, err);
+			  : staged_find_newest(state, ret_record, err);
 }
 
 int staged_mark(const char *state, const char *session, bool is_staged, struct err *err)

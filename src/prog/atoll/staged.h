@@ -40,6 +40,9 @@ int staged_detach(struct staged_args *args, struct err *err) MUST_USE;
 /* Whether text is a session: an id, or the name of one. */
 bool staged_is_session(const char *state, const char *text);
 
+/* The newest session of the project of the working directory that may hold staged changes; -ENOENT with *err. */
+int staged_find_newest(const char *state, struct session_record *ret_record, struct err *err) MUST_USE;
+
 /*
  * The session that id_or_name means; NULL: the newest of the project of the working directory that may hold staged
  * changes. state gets the state directory.
