@@ -284,6 +284,7 @@ static const struct key net_item_keys[] = {
 	{ "ports", KEY_SCALARS, bind_port },
 	{ "http", KEY_LIST, bind_http },
 	{ "inject", KEY_MAP, .keys = inject_keys, .key_count = ARRAY_SIZE(inject_keys) },
+	{ "answer", KEY_FREE, bind_answer },
 	{ "except", KEY_SCALARS, bind_host_except },
 };
 
@@ -305,6 +306,24 @@ static void check_inject(struct binder *binder, const struct draft_net *net)
 				 "a secret is not injected into plain HTTP (port 80)");
 }
 
+/* A simulated host needs a name, for TLS is answered by it, and something to say. */
+static void check_simulate(struct binder *binder, const struct draft_net *net)
+{
+	const char *problem = NULL;
+
+	if (net->verdict != VERDICT_SIMULATE)
+		problem = net->answer ? "an \"answer\" goes with \"simulate\" only" : NULL;
+	else if (net->cidr)
+		problem = "what is simulated is a host by its name, not a \"cidr\"";
+	else if (net->inject_secret)
+		problem = "a secret is injected into what goes out; a simulated request does not";
+	else if (!net->answer)
+		problem = "a rule that simulates needs an \"answer\", such as {status: 200, body: \"...\"}";
+	if (problem)
+		diag_add(binder->diags, net->answer ? net->answer->place : net->from.place, "\"%.80s\": %s",
+			 net->from.text, problem);
+}
+
 static void bind_net(struct binder *binder, const struct key *key, const struct node *node)
 {
 	struct draft_net *net = bind_add(binder, &binder->draft->network, sizeof *net, node);
@@ -316,6 +335,7 @@ static void bind_net(struct binder *binder, const struct key *key, const struct 
 	bind_item(binder, net_item_keys, ARRAY_SIZE(net_item_keys), node);
 	require(binder, node, "host");
 	check_inject(binder, net);
+	check_simulate(binder, net);
 }
 
 static const struct key net_limit_keys[] = {

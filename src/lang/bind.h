@@ -63,6 +63,9 @@ void bind_rate(struct binder *binder, const struct key *key, const struct node *
 void bind_bool(struct binder *binder, const struct key *key, const struct node *node);
 void bind_choice(struct binder *binder, const struct key *key, const struct node *node);
 
+/* "answer" of a rule of network.simulate (bind-answer.c). */
+void bind_answer(struct binder *binder, const struct key *key, const struct node *node);
+
 extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],
 	audit_keys[], stage_keys[], env_keys[];
 extern const size_t files_key_count, network_key_count, exec_key_count, resources_key_count, time_key_count,

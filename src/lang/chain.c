@@ -214,6 +214,21 @@ static int find_name(struct chain *chain, const char *name, struct place from, s
 	return r;
 }
 
+/* text is ~/…, absolute, or relative to directory. */
+static int resolve_path(struct lang *lang, const char *text, const char *directory, struct place from,
+			char out[PATH_MAX])
+{
+	int r;
+
+	if (str_has_prefix(text, "~/") && lang->request.home[0])
+		r = path_join(out, PATH_MAX, lang->request.home, pattern_below_home(text));
+	else
+		r = path_join(out, PATH_MAX, directory, text);
+	if (r < 0)
+		diag_add(&lang->diags, from, "\"%.200s\" is no usable path", text);
+	return r;
+}
+
 /* text is a name, or a path relative to directory. */
 static int find_policy(struct chain *chain, const char *text, const char *directory, struct place from,
 		       struct source_text *ret_text)
@@ -228,14 +243,9 @@ static int find_policy(struct chain *chain, const char *text, const char *direct
 		diag_add(&lang->diags, from, "\"%.60s\" is neither the name of a policy nor a path", text);
 		return -EINVAL;
 	}
-	if (str_has_prefix(text, "~/") && lang->request.home[0])
-		r = path_join(path, sizeof path, lang->request.home, pattern_below_home(text));
-	else
-		r = path_join(path, sizeof path, directory, text);
-	if (r < 0) {
-		diag_add(&lang->diags, from, "\"%.200s\" is no usable path", text);
+	r = resolve_path(lang, text, directory, from, path);
+	if (r < 0)
 		return r;
-	}
 	r = try_path(chain, from, ret_text, path);
 	if (r == -ENOENT)
 		diag_add(&lang->diags, from, "there is no file %s", path);
@@ -262,23 +272,45 @@ static void bind_file_text(struct lang *lang, const struct source_text *text, st
 		bind_policy(&binder, root);
 }
 
-static void load_parents(struct chain *chain, const struct draft *draft, const char *path)
+static void load_parents(struct chain *chain, const struct draft *draft, const char *directory)
 {
-	char directory[PATH_MAX];
-
-	if (str_copy(directory, sizeof directory, path) < 0)
-		return;
-	*strrchr(directory, '/') = 0;
 	DRAFT_EACH(struct draft_named, parent, &draft->extends)
 	{
 		struct source_text text = { 0 };
-		bool is_root = !directory[0];
 
-		if (find_policy(chain, parent->name, is_root ? "/" : directory, parent->from.place, &text) ==
-		    0)
+		if (find_policy(chain, parent->name, directory, parent->from.place, &text) == 0)
 			load_file(chain, &text, parent->from.place);
 		free(text.bytes);
 	}
+}
+
+static void load_body(struct lang *lang, struct draft_answer *answer, const char *directory)
+{
+	struct source_text text = { 0 };
+	char path[PATH_MAX];
+	int r = resolve_path(lang, answer->body_file, directory, answer->body_place, path);
+
+	if (r < 0)
+		return;
+	r = read_candidate(lang, path, &text);
+	if (r < 0)
+		unreadable(lang, answer->body_place, path, r);
+	else if (text.size > NET_ANSWER_BODY_MAX)
+		diag_add(&lang->diags, answer->body_place, "%s has %zu bytes; an answer has at most %d", path,
+			 text.size, NET_ANSWER_BODY_MAX);
+	else
+		answer->body = arena_text_n(&lang->arena, text.bytes, text.size);
+	answer->body_size = answer->body ? text.size : 0;
+	answer->body_file = text.path;
+	free(text.bytes);
+}
+
+/* Bodies that stand in files of their own, so that the snapshot has all that will be answered. */
+static void load_bodies(struct lang *lang, const struct draft *draft, const char *directory)
+{
+	DRAFT_EACH(struct draft_net, net, &draft->network)
+	if (net->answer && net->answer->body_file)
+		load_body(lang, net->answer, directory);
 }
 
 static bool is_among(const char *const *paths, size_t count, const char *path)
@@ -292,6 +324,7 @@ static bool is_among(const char *const *paths, size_t count, const char *path)
 static void load_file(struct chain *chain, struct source_text *text, struct place from)
 {
 	struct lang *lang = chain->lang;
+	char directory[PATH_MAX];
 	struct draft *draft;
 
 	if (is_among(chain->stack, chain->depth, text->path)) {
@@ -307,11 +340,12 @@ static void load_file(struct chain *chain, struct source_text *text, struct plac
 		return;
 	}
 	draft = arena_alloc(&lang->arena, sizeof *draft);
-	if (!draft)
+	if (!draft || path_join(directory, sizeof directory, text->path, "..") < 0)
 		return;
 	chain->stack[chain->depth++] = text->path;
 	bind_file_text(lang, text, draft);
-	load_parents(chain, draft, text->path);
+	load_bodies(lang, draft, directory);
+	load_parents(chain, draft, directory);
 	chain->depth--;
 	if (chain->done_count < CHAIN_FILES_MAX)
 		chain->done[chain->done_count++] = text->path;

@@ -58,6 +58,30 @@ static void compare_action(struct differ *differ, const struct action *action, c
 		   worth(action->kind, to) > worth(action->kind, from));
 }
 
+static bool is_same_answer(const struct net_answer *a, const struct net_answer *b)
+{
+	size_t i = 0;
+
+	if (a->status != b->status || a->body_size != b->body_size || !a->fields != !b->fields ||
+	    (a->body_size && memcmp(a->body, b->body, a->body_size) != 0))
+		return false;
+	while (a->fields && a->fields[i] && b->fields[i] && str_equal(a->fields[i], b->fields[i]))
+		i++;
+	return !a->fields || str_equal(a->fields[i], b->fields[i]);
+}
+
+/* What a request is answered by either policy, where both answer it themselves. */
+static void compare_answer(struct differ *differ, const struct action *action, const char *shown)
+{
+	const struct net_answer *from = policy_decide(differ->a, action).answer,
+				*to = policy_decide(differ->b, action).answer;
+
+	if (from && to && !is_same_answer(from, to))
+		add_change(differ, "http.answer", shown,
+			   arena_format(&differ->arena, "status %u, %zu bytes", from->status, from->body_size),
+			   arena_format(&differ->arena, "status %u, %zu bytes", to->status, to->body_size), false);
+}
+
 /* A path that the pattern matches: its stars as plain names. NULL for sets, which are not sampled. */
 static const char *sample(struct arena *arena, const char *pattern)
 {
@@ -182,6 +206,26 @@ static bool is_known(const struct differ *differ, const char *dimension, const c
 	return false;
 }
 
+/* One request for each of the rule's lines about requests, and one for all when it has none. */
+static void compare_requests(struct differ *differ, const struct net_rule *rule, struct action action,
+			     const char *shown)
+{
+	action.kind = ACTION_HTTP_REQUEST;
+	for (size_t i = 0; i < rule->http_count || i == 0; i++) {
+		const struct http_rule *http = rule->http_count ? &rule->http[i] : NULL;
+		const char *text = shown;
+
+		action.method = http && http->methods && http->methods[0] ? http->methods[0] : "GET";
+		action.path = http && http->paths && http->paths[0] ? sample(&differ->arena, http->paths[0]) : "/";
+		if (http && http->paths && http->paths[0])
+			text = arena_format(&differ->arena, "%s %s%s", action.method, shown, http->paths[0]);
+		if (!action.path || !text || is_known(differ, action_kind_names[action.kind], text))
+			continue;
+		compare_action(differ, &action, text);
+		compare_answer(differ, &action, text);
+	}
+}
+
 static void compare_host(struct differ *differ, const struct net_rule *rule)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
@@ -202,21 +246,16 @@ static void compare_host(struct differ *differ, const struct net_rule *rule)
 		subject = arena_format(&differ->arena, "x%s", rule->host + 1);
 	}
 	for (size_t i = 0; subject && i < count; i++) {
-		struct action action = { .kind = ACTION_NET_CONNECT,
-					 .subject = subject,
-					 .port = ports[i],
-					 .method = "GET",
-					 .path = "/" };
+		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = ports[i] };
 		const char *shown =
 			arena_format(&differ->arena, "%s:%u", rule->host ? rule->host : rule->cidr, ports[i]);
 
-		if (!shown || is_known(differ, action_kind_names[action.kind], shown))
+		if (!shown)
 			continue;
-		compare_action(differ, &action, shown);
-		if (rule->http_count) {
-			action.kind = ACTION_HTTP_REQUEST;
+		if (!is_known(differ, action_kind_names[action.kind], shown))
 			compare_action(differ, &action, shown);
-		}
+		if (rule->http_count || rule->answer)
+			compare_requests(differ, rule, action, shown);
 	}
 }
 

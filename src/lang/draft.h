@@ -42,6 +42,16 @@ struct draft_http {
 	struct vec methods, paths; /* const char * */
 };
 
+struct draft_answer {
+	struct place place;
+	uint64_t status;
+	struct vec fields;       /* const char *: names and values in turn */
+	const char *body;        /* in the text, or of the file */
+	size_t body_size;
+	const char *body_file;   /* as written; NULL: none */
+	struct place body_place;
+};
+
 struct draft_net {
 	struct draft_rule from;
 	enum verdict verdict;
@@ -49,6 +59,7 @@ struct draft_net {
 	struct vec ports; /* uint16_t */
 	struct vec http;  /* struct draft_http */
 	const char *inject_header, *inject_secret;
+	struct draft_answer *answer; /* simulate; NULL: none was given */
 };
 
 struct draft_exec {

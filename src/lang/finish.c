@@ -298,6 +298,16 @@ static const struct http_rule *finish_http(struct lang *lang, const struct vec *
 	return rules;
 }
 
+static const struct net_answer *finish_answer(struct lang *lang, const struct draft_answer *from)
+{
+	struct net_answer *answer = from ? arena_alloc(&lang->arena, sizeof *answer) : NULL;
+
+	if (answer)
+		*answer = (struct net_answer){ (uint32_t)from->status, vec_strings(&lang->arena, &from->fields),
+					       from->body, from->body_size, from->body_file };
+	return answer;
+}
+
 static int compare_net(const void *a, const void *b)
 {
 	const struct net_rule *x = a, *y = b;
@@ -329,6 +339,7 @@ static void finish_network(struct lang *lang, struct policy *policy)
 			.http_count = from->http.count,
 			.inject_header = from->inject_header,
 			.inject_secret = from->inject_secret,
+			.answer = finish_answer(lang, from->answer),
 			.except = vec_strings(&lang->arena, &from->from.except),
 			.origin = origin_of(&from->from),
 		};

@@ -209,9 +209,8 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		const struct net_rule *rule = &policy->network[i];
 
 		/* The gate sees hosts and ports; what is said inside a connection it does not read yet. */
-		if (rule->verdict == VERDICT_SIMULATE || rule->verdict == VERDICT_STAGE)
-			add(lang, vec, arena_format(&lang->arena, "network.%s", verdict_names[rule->verdict]),
-			    &rule->origin);
+		if (rule->verdict == VERDICT_SIMULATE)
+			add(lang, vec, "network.simulate", &rule->origin);
 		else if (rule->http_count)
 			add(lang, vec, arena_format(&lang->arena, "network.%s http", verdict_names[rule->verdict]),
 			    &rule->origin);

@@ -64,6 +64,19 @@ static void put_paths(struct json *json, const char *key, const struct path_rule
 	json_array_end(json);
 }
 
+static void put_answer(struct json *json, const struct net_answer *answer)
+{
+	json_object_begin(json, "answer");
+	json_u64(json, "status", answer->status);
+	json_object_begin(json, "headers");
+	for (size_t i = 0; answer->fields && answer->fields[i]; i += 2)
+		json_string(json, answer->fields[i], answer->fields[i + 1]);
+	json_object_end(json);
+	json_u64(json, "body_bytes", answer->body_size);
+	json_string(json, "body_file", answer->body_file);
+	json_object_end(json);
+}
+
 static void put_network(struct json *json, const struct policy *policy)
 {
 	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
@@ -85,6 +98,8 @@ static void put_network(struct json *json, const struct policy *policy)
 		put_strings(json, "except", rule->except);
 		json_u64(json, "http_rules", rule->http_count);
 		json_string(json, "inject", rule->inject_secret);
+		if (rule->answer)
+			put_answer(json, rule->answer);
 		put_origin(json, &rule->origin);
 		json_object_end(json);
 	}

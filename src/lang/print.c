@@ -9,10 +9,9 @@
 #include "policy/glob.h"
 
 /* Everything is quoted: no text can become a key, a number, an alias or another line. */
-static void put_quoted(struct buf *out, const char *text)
+static void put_quoted_n(struct buf *out, const void *bytes, size_t size)
 {
-	const uint8_t *at = (const uint8_t *)text;
-	size_t size = strlen(text);
+	const uint8_t *at = bytes;
 	uint32_t rune;
 
 	buf_put_char(out, '"');
@@ -32,6 +31,11 @@ static void put_quoted(struct buf *out, const char *text)
 		size -= used;
 	}
 	buf_put_char(out, '"');
+}
+
+static void put_quoted(struct buf *out, const char *text)
+{
+	put_quoted_n(out, text, strlen(text));
 }
 
 static void put_origin(struct buf *out, const struct rule_origin *origin)
@@ -139,6 +143,26 @@ static void put_http(struct buf *out, const struct net_rule *rule)
 	buf_put_char(out, ']');
 }
 
+static void put_answer(struct buf *out, const struct net_answer *answer)
+{
+	buf_printf(out, ", answer: {status: %u", answer->status);
+	for (size_t i = 0; answer->fields && answer->fields[i]; i += 2) {
+		buf_put_text(out, i ? ", " : ", headers: {");
+		put_quoted(out, answer->fields[i]);
+		buf_put_text(out, ": ");
+		put_quoted(out, answer->fields[i + 1]);
+		buf_put_text(out, answer->fields[i + 2] ? "" : "}");
+	}
+	if (answer->body_file) {
+		buf_put_text(out, ", body_file: ");
+		put_quoted(out, answer->body_file);
+	} else if (answer->body_size) {
+		buf_put_text(out, ", body: ");
+		put_quoted_n(out, answer->body, answer->body_size);
+	}
+	buf_put_char(out, '}');
+}
+
 static void put_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
@@ -154,6 +178,8 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 		put_quoted(out, rule->inject_secret);
 		buf_put_char(out, '}');
 	}
+	if (rule->answer)
+		put_answer(out, rule->answer);
 	put_strings(out, "except", rule->except);
 	buf_put_char(out, '}');
 	put_origin(out, &rule->origin);

@@ -111,6 +111,9 @@ static void check_network(struct lang *lang, const struct policy *base)
 	{
 		if (net->inject_secret)
 			refuse(lang, net->from.place, net->from.id, net->from.text, "a secret would be used");
+		else if (net->verdict == VERDICT_SIMULATE)
+			refuse(lang, net->from.place, net->from.id, net->from.text,
+			       "it would answer in a server's place");
 		else if (net->verdict == VERDICT_DENY && net->from.except.count == 0)
 			continue;
 		else if (net->verdict != VERDICT_DENY && !net_is_within(base, net))

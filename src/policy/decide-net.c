@@ -176,7 +176,7 @@ static bool port_matches(const struct net_rule *rule, const struct action *actio
 		return true;
 	/* A name may be asked for when any of its ports may be used: what is refused is told at the connection. */
 	if (action->kind == ACTION_NET_DNS)
-		return rule->verdict == VERDICT_ALLOW;
+		return rule->verdict >= VERDICT_SIMULATE;
 	for (size_t i = 0; i < rule->port_count; i++)
 		if (rule->ports[i] == action->port)
 			return true;
@@ -217,12 +217,23 @@ static bool cidr_matches(const struct net_rule *rule, const struct subject *subj
 	       prefix_equal(bytes, subject->address.hidden, bits);
 }
 
+/* It answers some requests only, so a connection may be needed for the others: any rule about the host itself wins. */
+static bool is_partial(const struct net_rule *rule, const struct action *action)
+{
+	return rule->verdict == VERDICT_SIMULATE && rule->http_count && action->kind != ACTION_HTTP_REQUEST;
+}
+
+static int rank(const struct net_rule *rule, const struct action *action)
+{
+	return is_partial(rule, action) ? VERDICT_COUNT : (int)rule->verdict;
+}
+
 static void consider(const struct net_rule **best, const struct net_rule *rule, const struct subject *subject,
 		     const struct action *action)
 {
 	bool matches;
 
-	if (*best && (*best)->verdict <= rule->verdict)
+	if (*best && rank(*best, action) <= rank(rule, action))
 		return;
 	matches = rule->cidr ? cidr_matches(rule, subject)
 			     : !subject->is_address && host_matches(rule->host, subject->host);
@@ -356,10 +367,11 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 					  "this is no valid host name or address",
 					  "give the plain lower-case name, without a trailing dot" };
 	rule = find_rule(policy, &subject, action);
-	if (!rule)
+	if (!rule || (is_partial(rule, action) && policy->network_default == VERDICT_ALLOW))
 		return decide_by_default(policy, &subject, action);
 	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
-				  rule->verdict == VERDICT_ASK ? ask_hint : "" };
+				  rule->verdict == VERDICT_ASK ? ask_hint : "",
+				  action->kind == ACTION_HTTP_REQUEST ? rule->answer : NULL };
 }
 
 struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port)

@@ -41,9 +41,14 @@ struct decision {
 	struct rule_origin rule;         /* the rule that decided; borrowed from the policy */
 	const char *reason;              /* static or borrowed text, one sentence, never NULL */
 	const char *hint;                /* the way out, never NULL, may be "" */
+	const struct net_answer *answer; /* ACTION_HTTP_REQUEST that is simulated; else NULL */
 };
 
-/* Decides. An unknown kind or a malformed subject (relative, not normalised, empty) denies. */
+/*
+ * Decides. A connection is simulated where no request on it may ever reach the server; where only some requests are
+ * answered by the policy, it is decided as if they were not. An unknown kind or a malformed subject (relative, not
+ * normalised, empty) denies.
+ */
 struct decision policy_decide(const struct policy *policy, const struct action *action);
 
 /*

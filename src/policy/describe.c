@@ -70,7 +70,9 @@ static void put_network(const struct policy *policy, struct buf *out)
 	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
 		const struct net_rule *rule = &policy->network[i];
 
-		buf_printf(out, "- %s: `%s`", verdict_names[rule->verdict],
+		/* Which servers are none is for nobody inside to know. */
+		buf_printf(out, "- %s: `%s`",
+			   verdict_names[rule->verdict == VERDICT_SIMULATE ? VERDICT_ALLOW : rule->verdict],
 			   rule->host ? rule->host : rule->cidr);
 		for (size_t p = 0; p < rule->port_count; p++)
 			buf_printf(out, "%s%u", p ? ", " : " ports ", rule->ports[p]);

@@ -83,6 +83,17 @@ struct http_rule {
 	struct rule_origin origin;
 };
 
+/* What a rule of network.simulate has a request told in the server's place. */
+struct net_answer {
+	uint32_t status;             /* 200 to 599 */
+	const char *const *fields;   /* name, value, name, value, NULL; NULL: none */
+	const void *body;
+	size_t body_size;
+	const char *body_file;       /* where the body came from, absolute; NULL: from the policy's text */
+};
+
+enum { NET_ANSWER_BODY_MAX = 1 << 20 };
+
 struct net_rule {
 	enum verdict verdict;        /* from the list it stands in: allow, ask, deny, simulate */
 	const char *host;            /* lower case ASCII (IDN as xn--); "*.example.org"; NULL with cidr */
@@ -93,6 +104,7 @@ struct net_rule {
 	size_t http_count;
 	const char *inject_header;   /* NULL: no injection */
 	const char *inject_secret;
+	const struct net_answer *answer; /* simulate: never NULL; all others: NULL */
 	const char *const *except;   /* hosts ("*.example.org" too) that the rule does not cover; NULL: none */
 	struct rule_origin origin;
 };

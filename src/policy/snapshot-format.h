@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 2,
+	SNAPSHOT_VERSION = 3,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -41,6 +41,8 @@ enum snapshot_section {
 	SECTION_DEVICES,
 	SECTION_UNENFORCED,
 	SECTION_SOURCES,
+	SECTION_ANSWERS,
+	SECTION_BODIES, /* bytes of the answers */
 	SECTION_COUNT,
 };
 
@@ -96,7 +98,12 @@ struct snapshot_path { /* asks and protects */
 struct snapshot_net {
 	uint32_t verdict, host, cidr, first_port, port_count, first_http, http_count;
 	uint32_t inject_header, inject_secret, except;
+	uint32_t answer; /* index; SNAPSHOT_NULL: none */
 	struct snapshot_origin origin;
+};
+
+struct snapshot_answer {
+	uint32_t status, fields, body_offset, body_size, body_file;
 };
 
 struct snapshot_http {

@@ -58,6 +58,8 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_DEVICES] = { sizeof(struct snapshot_named), sizeof(struct device_rule) },
 	[SECTION_UNENFORCED] = { sizeof(struct snapshot_named), sizeof(struct unenforced) },
 	[SECTION_SOURCES] = { sizeof(struct snapshot_source_record), sizeof(struct snapshot_source) },
+	[SECTION_ANSWERS] = { sizeof(struct snapshot_answer), sizeof(struct net_answer) },
+	[SECTION_BODIES] = { 1, 0 },
 };
 
 /* Header and section table; the bytes that the view needs in *ret_view. */
@@ -299,6 +301,18 @@ static const struct http_rule *load_http(struct loader *loader, size_t *ret_coun
 	return out;
 }
 
+/* Names and values in turn. */
+static const char *const *pairs(struct loader *loader, uint32_t first)
+{
+	const char *const *out = vector(loader, first);
+	size_t count = 0;
+
+	while (out && out[count])
+		count++;
+	loader->is_bad |= count % 2;
+	return out;
+}
+
 /* A slice [first, first + count) of an array of total entries. */
 static size_t slice(struct loader *loader, uint32_t first, uint32_t count, size_t total)
 {
@@ -308,13 +322,46 @@ static size_t slice(struct loader *loader, uint32_t first, uint32_t count, size_
 	return 0;
 }
 
+static const struct net_answer *load_answers(struct loader *loader, size_t *ret_count)
+{
+	size_t total;
+	const struct snapshot_answer *in = records(loader, SECTION_ANSWERS, ret_count);
+	const uint8_t *bodies = records(loader, SECTION_BODIES, &total);
+	struct net_answer *out = view_array(loader, *ret_count, sizeof *out);
+
+	for (size_t i = 0; i < *ret_count; i++)
+		out[i] = (struct net_answer){
+			.status = 200 + checked(loader, in[i].status - 200, 400),
+			.fields = pairs(loader, in[i].fields),
+			.body = bodies + slice(loader, in[i].body_offset, in[i].body_size, total),
+			.body_size = in[i].body_size,
+			.body_file = string_or_null(loader, in[i].body_file),
+		};
+	return out;
+}
+
+/* Every rule that simulates has an answer, and no other has. */
+static const struct net_answer *answer(struct loader *loader, const struct snapshot_net *rule,
+				       const struct net_answer *answers, size_t count)
+{
+	if ((rule->verdict == VERDICT_SIMULATE) != (rule->answer != SNAPSHOT_NULL))
+		loader->is_bad = true;
+	if (rule->answer == SNAPSHOT_NULL)
+		return NULL;
+	if (rule->answer < count)
+		return &answers[rule->answer];
+	loader->is_bad = true;
+	return NULL;
+}
+
 static void load_network(struct loader *loader, struct policy *policy)
 {
-	size_t count, port_count, http_count;
+	size_t count, port_count, http_count, answer_count;
 	const struct snapshot_net *in = records(loader, SECTION_NETWORK, &count);
 	const uint16_t *ports = records(loader, SECTION_PORTS, &port_count);
 	struct net_rule *out = view_array(loader, count, sizeof *out);
 	const struct http_rule *http = load_http(loader, &http_count);
+	const struct net_answer *answers = load_answers(loader, &answer_count);
 
 	for (size_t i = 0; i < count; i++) {
 		out[i] = (struct net_rule){
@@ -327,6 +374,7 @@ static void load_network(struct loader *loader, struct policy *policy)
 			.http_count = in[i].http_count,
 			.inject_header = string_or_null(loader, in[i].inject_header),
 			.inject_secret = string_or_null(loader, in[i].inject_secret),
+			.answer = answer(loader, &in[i], answers, answer_count),
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
 		};

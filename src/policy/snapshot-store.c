@@ -193,6 +193,25 @@ static void put_files(struct writer *writer, const struct policy *policy)
 	put_paths(writer, SECTION_PROTECTS, policy->protects, policy->protect_count);
 }
 
+static uint32_t put_answer(struct writer *writer, const struct net_answer *answer)
+{
+	struct buf *out = &writer->sections[SECTION_ANSWERS], *bodies = &writer->sections[SECTION_BODIES];
+	uint32_t index = (uint32_t)(out->size / sizeof(struct snapshot_answer));
+
+	if (!answer)
+		return SNAPSHOT_NULL;
+	PUT_RECORD(writer, SECTION_ANSWERS,
+		   (struct snapshot_answer){
+			   .status = answer->status,
+			   .fields = put_vector(writer, answer->fields),
+			   .body_offset = (uint32_t)bodies->size,
+			   .body_size = (uint32_t)answer->body_size,
+			   .body_file = put_string(writer, answer->body_file),
+		   });
+	buf_put(bodies, answer->body, answer->body_size);
+	return index;
+}
+
 static void put_network(struct writer *writer, const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->network_count; i++) {
@@ -211,6 +230,7 @@ static void put_network(struct writer *writer, const struct policy *policy)
 				   .inject_header = put_string(writer, rule->inject_header),
 				   .inject_secret = put_string(writer, rule->inject_secret),
 				   .except = put_vector(writer, rule->except),
+				   .answer = put_answer(writer, rule->answer),
 				   .origin = put_origin(writer, &rule->origin),
 			   });
 		buf_put(ports, rule->ports, rule->port_count * sizeof *rule->ports);
@@ -293,6 +313,8 @@ static const size_t record_sizes[SECTION_COUNT] = {
 	[SECTION_DEVICES] = sizeof(struct snapshot_named),
 	[SECTION_UNENFORCED] = sizeof(struct snapshot_named),
 	[SECTION_SOURCES] = sizeof(struct snapshot_source_record),
+	[SECTION_ANSWERS] = sizeof(struct snapshot_answer),
+	[SECTION_BODIES] = 1,
 };
 
 static int assemble(struct writer *writer, struct buf *out)

@@ -283,7 +283,7 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "files: {ask: [/data]}", "files.ask" },
 		{ "network: {allow: [{host: a.org, http: [{methods: [GET]}]}]}", "network.allow http" },
 		{ "network: {allow: [{host: a.org, inject: {header: x, secret: y}}]}", "network.allow inject" },
-		{ "network: {simulate: [a.org]}", "network.simulate" },
+		{ "network: {simulate: [{host: a.org, answer: {}}]}", "network.simulate" },
 		{ "network: {default: allow, host: true, deny: [a.org]}", "network.deny with host: true" },
 		{ "network: {default: allow, host: true, limits: {total: 1GiB}}", "network.limits" },
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests" },

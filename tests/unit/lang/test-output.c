@@ -17,7 +17,9 @@ static const char everything[] =
 	"[/st], mask: [\"**/x\"], ask: [/q], protect: [/q]}\n"
 	"network: {default: ask, allow: [{host: \"*.a.org\", ports: [443, 80], except: [b.a.org], http: "
 	"[{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, inject: {header: h, secret: s}}], deny: "
-	"[{cidr: 10.0.0.0/8}], limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
+	"[{cidr: 10.0.0.0/8}], simulate: [{host: d.org, http: [{methods: [POST], paths: [\"/x/*\"]}], answer: "
+	"{status: 404, headers: {X-A: \"a\\\"b\"}, body: \"x\\n\"}}], "
+	"limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
 	"exec: {deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], "
 	"namespaces: true}\n"
 	"resources: {cpus: 1.5}\n"
@@ -107,11 +109,47 @@ static void differences_are_about_meaning(void **state)
 		strstr(compare("atoll: 1\nenv: {pass: [\"A*\"]}\n", "atoll: 1\n"), "- env          A*"));
 }
 
+static void answers_that_differ(void **state)
+{
+	static const char allow[] = "atoll: 1\nnetwork: {allow: [a.org]}\n",
+			  one[] = "atoll: 1\nnetwork: {simulate: [{host: a.org, answer: {body: one}}]}\n",
+			  gone[] = "atoll: 1\nnetwork: {simulate: [{host: a.org, answer: {status: 410}}]}\n",
+			  part[] = "atoll: 1\nnetwork: {allow: [a.org], simulate: [{host: a.org, http: [{methods: "
+				   "[PUT], paths: [/v1/**]}], answer: {body: one}}]}\n";
+
+	assert_non_null(strstr(compare(allow, one), "- net.connect  a.org:443  (allow -> simulate)"));
+	assert_string_equal(compare(one, one), "");
+	assert_non_null(strstr(compare(one, gone),
+			       "- http.answer  a.org:443  (status 200, 3 bytes -> status 410, 0 bytes)"));
+	/* Connections to the host go out as before. */
+	assert_null(strstr(compare(allow, part), "net.connect"));
+	assert_non_null(strstr(compare(allow, part), "- http.request PUT a.org:443/v1/**  (allow -> simulate)"));
+}
+
+/* The body of a file is in the snapshot; another file is another policy. */
+static void a_body_from_a_file(void **state)
+{
+	const struct policy *policy;
+
+	fixture_reset();
+	fixture_file("/dir/t.yaml", "atoll: 1\nnetwork: {simulate: [{host: a.org, answer: {body_file: data/b}}]}\n");
+	fixture_file_n("/dir/data/b", "a\0b", 3);
+	fixture_request.policy = "/dir/t.yaml";
+	policy = fixture_compile();
+	if (!policy)
+		fail_msg("%s", fixture_errors());
+	assert_int_equal(policy->network[0].answer->body_size, 3);
+	assert_memory_equal(policy->network[0].answer->body, "a\0b", 3);
+	assert_string_equal(policy->network[0].answer->body_file, "/dir/data/b");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_printed_compiles_to_the_same),
 		cmocka_unit_test(json_is_written_whole),
+		cmocka_unit_test(answers_that_differ),
+		cmocka_unit_test(a_body_from_a_file),
 		cmocka_unit_test(differences_are_about_meaning),
 	};
 

@@ -51,6 +51,7 @@ static void every_widening_line_is_refused(void **state)
 		"network: {ask: [evil.com]}",
 		"network: {allow: [{cidr: 10.0.0.0/8}]}",
 		"network: {allow: [{host: b.org, inject: {header: x, secret: y}}]}",
+		"network: {simulate: [{host: b.org, answer: {body: x}}]}",
 		"network: {limits: {rate: 2MiB/s}}",
 		"exec: {namespaces: true}",
 		"exec: {allow: [\"**/x\"]}",

@@ -207,6 +207,57 @@ static void requests(void **state)
 	assert_int_equal(policy_decide(&policy, &request).verdict, VERDICT_DENY);
 }
 
+/* What answers some requests only leaves the connection to the rules about the host; what answers all, does not. */
+static void simulated_hosts(void **state)
+{
+	static const struct action get = { .kind = ACTION_HTTP_REQUEST, .subject = "single.com", .port = 443,
+					   .method = "GET", .path = "/v1/x" };
+	static const struct net_answer whole_answer = { .status = 200 }, part_answer = { .status = 404 };
+	static const struct net_rule two[] = {
+		{ .verdict = VERDICT_ALLOW, .host = "part.com", .origin = { "network.allow[0]", "p.yaml", 1 } },
+		{ .verdict = VERDICT_SIMULATE, .host = "part.com", .http = http, .http_count = 1,
+		  .answer = &part_answer, .origin = { "network.simulate[0]", "p.yaml", 2 } },
+		{ .verdict = VERDICT_SIMULATE, .host = "single.com", .ports = https, .port_count = 1, .http = http,
+		  .http_count = 1, .answer = &part_answer, .origin = { "network.simulate[1]", "p.yaml", 3 } },
+		{ .verdict = VERDICT_SIMULATE, .host = "whole.com", .answer = &whole_answer,
+		  .origin = { "network.simulate[2]", "p.yaml", 4 } },
+	};
+	struct policy with = { .network = two, .network_count = 4, .network_exact_count = 4,
+			       .network_mode = NETWORK_GATE };
+	static const struct {
+		const char *host;
+		enum action_kind kind;
+		enum verdict verdict, verdict_when_open;
+	} rows[] = {
+		{ "part.com", ACTION_NET_DNS, VERDICT_ALLOW, VERDICT_ALLOW },
+		{ "part.com", ACTION_NET_CONNECT, VERDICT_ALLOW, VERDICT_ALLOW },
+		{ "part.com", ACTION_HTTP_REQUEST, VERDICT_SIMULATE, VERDICT_SIMULATE },
+		{ "single.com", ACTION_NET_DNS, VERDICT_SIMULATE, VERDICT_ALLOW },
+		{ "single.com", ACTION_NET_CONNECT, VERDICT_SIMULATE, VERDICT_ALLOW },
+		{ "single.com", ACTION_HTTP_REQUEST, VERDICT_SIMULATE, VERDICT_SIMULATE },
+		{ "whole.com", ACTION_NET_DNS, VERDICT_SIMULATE, VERDICT_SIMULATE },
+		{ "whole.com", ACTION_NET_CONNECT, VERDICT_SIMULATE, VERDICT_SIMULATE },
+		{ "whole.com", ACTION_HTTP_REQUEST, VERDICT_SIMULATE, VERDICT_SIMULATE },
+		{ "other.com", ACTION_NET_CONNECT, VERDICT_DENY, VERDICT_ALLOW },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct action action = { .kind = rows[i].kind, .subject = rows[i].host, .port = 443, .method = "POST",
+					 .path = "/v1/x" };
+		struct decision decision;
+
+		with.network_default = VERDICT_DENY;
+		decision = policy_decide(&with, &action);
+		assert_int_equal(decision.verdict, rows[i].verdict);
+		assert_int_equal(decision.answer != NULL,
+				 rows[i].kind == ACTION_HTTP_REQUEST && rows[i].verdict == VERDICT_SIMULATE);
+		with.network_default = VERDICT_ALLOW;
+		assert_int_equal(policy_decide(&with, &action).verdict, rows[i].verdict_when_open);
+	}
+	with.network_default = VERDICT_DENY;
+	assert_int_equal(policy_decide(&with, &get).verdict, VERDICT_DENY);
+}
+
 static void no_rules_are_no_network(void **state)
 {
 	static const struct policy empty = { .network_mode = NETWORK_NONE };
@@ -243,6 +294,7 @@ int main(void)
 		cmocka_unit_test(cidr_rules_name_addresses_that_names_lead_to),
 		cmocka_unit_test(names_with_a_denied_port),
 		cmocka_unit_test(requests),
+		cmocka_unit_test(simulated_hosts),
 		cmocka_unit_test(no_rules_are_no_network),
 		cmocka_unit_test(texts_of_rules),
 	};

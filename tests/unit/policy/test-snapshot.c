@@ -29,6 +29,8 @@ static const struct path_rule asks[] = { { "/home/u/p/ask", 0, NULL, { "files.as
 static const uint16_t ports[] = { 443, 8443 };
 static const char *const methods[] = { "GET", "POST", NULL }, *const paths[] = { "/v1/**", NULL };
 static const struct http_rule http[] = { { methods, paths, { "network.allow[0].http[0]", "/p.yaml", 8 } } };
+static const char *const answer_fields[] = { "content-type", "text/plain", NULL };
+static const struct net_answer answer = { 404, answer_fields, "a\0b", 3, "/body" };
 static const struct net_rule network[] = {
 	{ .verdict = VERDICT_ALLOW,
 	  .host = "api.example.org",
@@ -39,6 +41,8 @@ static const struct net_rule network[] = {
 	  .inject_header = "x-api-key",
 	  .inject_secret = "key",
 	  .origin = { "network.allow[0]", "/p.yaml", 7 } },
+	{ .verdict = VERDICT_SIMULATE, .host = "simulated.example.org", .answer = &answer,
+	  .origin = { "network.simulate[0]", "/p.yaml", 8 } },
 	{ .verdict = VERDICT_DENY, .cidr = "10.0.0.0/8", .origin = { "network.deny[0]", "/p.yaml", 9 } },
 };
 static const char *const argv[] = { "git", "push", "**", NULL };
@@ -68,8 +72,8 @@ static const struct policy policy = {
 	.network_default = VERDICT_ASK,
 	.network_default_origin = { "network.default", "/p.yaml", 2 },
 	.network = network,
-	.network_count = 2,
-	.network_exact_count = 1,
+	.network_count = 3,
+	.network_exact_count = 2,
 	.network_total_bytes = 1 << 30,
 	.exec = exec,
 	.exec_count = 2,
@@ -118,14 +122,21 @@ static void check_rules(const struct policy *p)
 	assert_int_equal(p->files[2].origin.line, 4);
 	assert_int_equal(p->file_plan_count, 2);
 	assert_int_equal(p->file_plan[1].rule, 1);
-	assert_int_equal(p->network_count, 2);
+	assert_int_equal(p->network_count, 3);
 	assert_string_equal(p->network[0].host, "api.example.org");
 	assert_null(p->network[0].cidr);
 	assert_int_equal(p->network[0].port_count, 2);
 	assert_int_equal(p->network[0].ports[1], 8443);
 	assert_string_equal(p->network[0].http[0].methods[1], "POST");
 	assert_string_equal(p->network[0].http[0].paths[0], "/v1/**");
-	assert_string_equal(p->network[1].cidr, "10.0.0.0/8");
+	assert_null(p->network[0].answer);
+	assert_int_equal(p->network[1].answer->status, 404);
+	assert_string_equal(p->network[1].answer->fields[1], "text/plain");
+	assert_null(p->network[1].answer->fields[2]);
+	assert_int_equal(p->network[1].answer->body_size, 3);
+	assert_memory_equal(p->network[1].answer->body, "a\0b", 3);
+	assert_string_equal(p->network[1].answer->body_file, "/body");
+	assert_string_equal(p->network[2].cidr, "10.0.0.0/8");
 	assert_string_equal(p->exec[1].argv[2], "**");
 	assert_null(p->exec[1].program);
 }
