@@ -41,8 +41,8 @@ const struct file_plan_entry *plan_entry_around(const struct policy *policy, siz
 /* What a staged entry becomes: its tree, and as root those of the host's mounts below it. */
 int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err) MUST_USE;
 
-/* Whether the trees are those of the origin, in its order, and hold no directory of atoll's own changes. */
-int plan_check_stage(const struct plan *plan, struct err *err) MUST_USE;
+/* Whether the trees are those of the origin, in its order; takes the directory of atoll's own changes out of them. */
+int plan_check_stage(struct plan *plan, struct err *err) MUST_USE;
 
 /* A mask whose nearest entry above is staged. */
 int plan_add_stage_mask(struct plan *plan, const struct file_plan_entry *entry, const char *rule) MUST_USE;

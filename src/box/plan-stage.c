@@ -209,26 +209,36 @@ static int check_origin(const struct plan *plan, struct err *err)
 	return -EINVAL;
 }
 
-int plan_check_stage(const struct plan *plan, struct err *err)
+/* The directory of atoll's own changes may lie in a tree, and is then no part of it; it cannot be one itself. */
+static int hide_state(struct plan *plan, const char *state, size_t index, struct err *err)
+{
+	const struct plan_tree *tree = &plan->trees[index];
+	const char *below = state + (str_equal(tree->path, "/") ? 0 : strlen(tree->path));
+
+	if (!path_is_below(state, tree->path))
+		return 0;
+	if (*below) {
+		plan->layers[index]->hidden = plan_keep(plan, str_dup(below + 1));
+		return plan->layers[index]->hidden ? 0 : -ENOMEM;
+	}
+	err_set(err, ERR_STATE, ELOOP, "stage",
+		"%s (%s) cannot be staged, for it is the directory that would hold its changes", tree->path,
+		tree->rule);
+	err_hint(err, "stage something else, or point XDG_STATE_HOME elsewhere");
+	return -ELOOP;
+}
+
+int plan_check_stage(struct plan *plan, struct err *err)
 {
 	char state[PATH_MAX];
 	int r = check_origin(plan, err);
 
-	if (r < 0 || !plan->tree_count)
+	/* One that has no real path cannot be made either, which says more. */
+	if (r < 0 || !plan->tree_count || path_real(plan->input->state_dir, state, sizeof state) < 0)
 		return r;
-	if (path_real(plan->input->state_dir, state, sizeof state) < 0)
-		return 0; /* it cannot be made there either, which says more */
-	for (size_t i = 0; i < plan->tree_count; i++) {
-		if (!path_is_below(state, plan->trees[i].path))
-			continue;
-		err_set(err, ERR_STATE, ELOOP, "stage",
-			"%s (%s) cannot be staged, for the directory that would hold its changes, %s, lies in it",
-			plan->trees[i].path, plan->trees[i].rule, state);
-		err_hint(err,
-			 "point XDG_STATE_HOME outside of it, for instance to /var/tmp/$USER, or stage less than that");
-		return -ELOOP;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < plan->tree_count; i++)
+		r = hide_state(plan, state, i, err);
+	return r;
 }
 
 /* The innermost tree that path lies in, strictly; SIZE_MAX: none. */

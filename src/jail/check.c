@@ -18,6 +18,14 @@ static bool is_normal(const char *path)
 	return path && path_normalise(normal, sizeof normal, path) == 0 && str_equal(normal, path);
 }
 
+/* Below a directory, and not that directory itself. */
+static bool is_normal_below(const char *path)
+{
+	char absolute[PATH_MAX];
+
+	return *path && str_format(absolute, sizeof absolute, "/%s", path) == 0 && is_normal(absolute);
+}
+
 static int check_layers(const struct jail_mount *mount, struct err *err)
 {
 	const struct jail_layers *layers = mount->layers;
@@ -35,6 +43,8 @@ static int check_layers(const struct jail_mount *mount, struct err *err)
 	for (size_t i = 0; i < layers->count; i++)
 		if (!is_normal(layers->between[i]))
 			return refuse(mount, err, "a layer is not an absolute, normalised path");
+	if (layers->hidden && !is_normal_below(layers->hidden))
+		return refuse(mount, err, "what is hidden of an overlay is not a relative, normalised path");
 	return 0;
 }
 

@@ -8,10 +8,18 @@
  * what the parent sends are mounts of no namespace: the child attaches them at the target, one upon the other, and
  * the overlay covers them. Layers are named by their descriptors, relative to /proc/self/fd: no path is walked, no
  * ':' or ',' in a name means anything, and all of them fit into the 256 bytes of one option.
+ *
+ * The kernel refuses layers that lie in one another (ELOOP, ovl_check_overlapping_layers): a home that holds the state
+ * directory could not be staged. It asks for dentries, and those of an overlay are its own; so such a tree comes as
+ * the bottom of a read-only overlay, in which a whiteout on a tmpfs stands for the state directory. The layers then lie
+ * in nothing that the upper overlay looks at, and nothing it writes can be seen below: what overlayfs calls
+ * undefined, a lower tree that changes, does not come to pass. Two overlays are as many as the kernel stacks.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "base/str.h"
@@ -36,17 +44,23 @@ static void parts_close(struct parts *parts)
 	close_fd(&parts->work);
 }
 
+/* The overlay takes layers from mounts of this namespace only; what comes next covers it. */
+static int attach_layer(struct root *root, const struct jail_mount *mount, int tree)
+{
+	cleanup_fd int target = root_open_target(root, mount->target, true);
+
+	return target < 0 ? target : mount_attach(tree, target);
+}
+
 static int part_open(struct root *root, const struct jail_mount *part)
 {
 	cleanup_fd int fd = root->job->spec->run_as_root ? source_receive(root->job, root->err) :
 							   source_open(part, root->err);
-	cleanup_fd int target = FD_NONE;
 	int r;
 
 	if (fd < 0 || !root->job->spec->run_as_root)
 		return take_fd(&fd);
-	target = root_open_target(root, part->target, true);
-	r = target < 0 ? target : mount_attach(fd, target);
+	r = attach_layer(root, part, fd);
 	return r < 0 ? root_fail(root, part, r, "cannot take the layers of") : take_fd(&fd);
 }
 
@@ -69,6 +83,30 @@ static int parts_open(struct root *root, const struct jail_mount *mount, struct 
 	return 0;
 }
 
+/* Of the file system at dir_fd, whose directories are made on the way; path is normalised. */
+static int make_whiteout(int dir_fd, const char *path)
+{
+	cleanup_fd int fd = FD_NONE;
+	char name[NAME_MAX + 1];
+
+	for (const char *end; (end = strchr(path, '/')); path = end + 1) {
+		int next;
+
+		if ((size_t)(end - path) >= sizeof name)
+			return -ENAMETOOLONG;
+		memcpy(name, path, (size_t)(end - path));
+		name[end - path] = 0;
+		if (mkdirat(fd < 0 ? dir_fd : fd, name, 0755) < 0)
+			return -errno;
+		next = path_open2(fd < 0 ? dir_fd : fd, name, O_PATH | O_DIRECTORY, 0, ROOT_INSIDE);
+		if (next < 0)
+			return next;
+		close_fd(&fd);
+		fd = next;
+	}
+	return mknodat(fd < 0 ? dir_fd : fd, path, S_IFCHR, makedev(0, 0)) < 0 ? -errno : 0;
+}
+
 /* "TOP:…:HOST" as descriptors. */
 static int format_lower(char out[OPTION_SIZE], const struct parts *parts)
 {
@@ -89,6 +127,47 @@ static int format_lower(char out[OPTION_SIZE], const struct parts *parts)
 	return 0;
 }
 
+/* An overlay whose options name descriptors of this process. */
+static int overlay_of_fds(const struct mount_option *options, size_t count, uint64_t attributes)
+{
+	int tree;
+
+	if (chdir("/proc/self/fd") < 0)
+		return -errno;
+	tree = mount_new("overlay", options, count, attributes);
+	if (chdir("/") < 0) {
+		close_fd(&tree);
+		return -errno;
+	}
+	return tree;
+}
+
+/* Puts the host's directory without what layers->hidden names in the place of the host's directory. */
+static int hide(struct root *root, const struct jail_mount *mount, struct parts *parts)
+{
+	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
+	cleanup_fd int cover = root_new_tmpfs(1 << 20, PATH_MAX, "0755", attributes & ~(uint64_t)MOUNT_ATTR_RDONLY);
+	cleanup_fd int tree = FD_NONE;
+	char lower[OPTION_SIZE];
+	const struct mount_option options[] = { { "lowerdir", lower }, { "userxattr", NULL }, { "xino", "off" } };
+	struct parts both = { .fds = { parts->fds[0], FD_NONE, cover }, .count = 3 };
+	int r = cover < 0 ? cover : make_whiteout(cover, mount->layers->hidden);
+
+	if (r == 0)
+		r = attach_layer(root, mount, cover);
+	if (r == 0)
+		r = format_lower(lower, &both);
+	if (r == 0)
+		r = tree = overlay_of_fds(options, ARRAY_SIZE(options), attributes);
+	if (r >= 0)
+		r = attach_layer(root, mount, tree);
+	if (r < 0)
+		return r;
+	close_fd(&parts->fds[0]);
+	parts->fds[0] = take_fd(&tree);
+	return 0;
+}
+
 static int overlay_new(const struct parts *parts, uint64_t attributes)
 {
 	char lower[OPTION_SIZE], upper[16], work[16];
@@ -100,23 +179,13 @@ static int overlay_new(const struct parts *parts, uint64_t attributes)
 		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work }, { "userxattr", NULL },
 		{ "xino", "auto" },    { "index", "off" },    { "volatile", NULL },
 	};
-	int r = format_lower(lower, parts), tree;
+	int r = format_lower(lower, parts);
 
 	if (r == 0)
 		r = root_format_number(upper, sizeof upper, (uint64_t)parts->upper);
 	if (r == 0)
 		r = root_format_number(work, sizeof work, (uint64_t)parts->work);
-	if (r == 0 && chdir("/proc/self/fd") < 0)
-		r = -errno;
-	if (r < 0)
-		return r;
-	tree = mount_new("overlay", options, ARRAY_SIZE(options), attributes);
-	if (chdir("/") < 0) {
-		r = -errno;
-		close_fd(&tree);
-		return r;
-	}
-	return tree;
+	return r < 0 ? r : overlay_of_fds(options, ARRAY_SIZE(options), attributes);
 }
 
 /* Without user.* attributes a directory that is made where one was removed would show the old one's files. */
@@ -148,6 +217,8 @@ int root_mount_overlay(struct root *root, const struct jail_mount *mount)
 
 	if (r == 0) {
 		r = check_xattrs(&parts);
+		if (r == 0 && mount->layers->hidden)
+			r = hide(root, mount, &parts);
 		if (r == 0)
 			r = tree = overlay_new(&parts, attributes);
 		if (r < 0)

@@ -45,6 +45,8 @@ struct jail_layers {
 	const char *live;           /* absolute host path of the directory that holds upper and work (host_uid's) */
 	const char *const *between; /* absolute host directories between the two, top first */
 	size_t count;
+	/* What of the source holds the layers themselves: a path relative to it, absent inside. NULL: nothing does. */
+	const char *hidden;
 };
 
 struct jail_mount {

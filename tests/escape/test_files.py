@@ -119,7 +119,8 @@ def test_a_written_link_is_not_followed_at_the_next_start(sandbox):
     sandbox.write(sandbox.home / "hidden/id", "the secret\n", 0o600)
     sandbox.make_directory(sandbox.project / "out")
     sandbox.write(sandbox.project / "cache/x", "x")
-    policy = sandbox.policy("atoll: 1\nextends: high\nfiles:\n  write: [./out]\n  read: [./cache]\n")
+    policy = sandbox.policy("atoll: 1\nextends: high\ndrop: ['~']\nfiles:\n  scratch: ['~']\n  write: [./out]\n"
+                            "  read: [./cache]\n")
     first = sandbox.run(f"rm -rf out cache; ln -s {sandbox.home}/hidden out; ln -s {sandbox.home}/hidden cache; ls -l",
                         policy=policy)
     second = sandbox.run(attempts(read="cat out/id", write="echo x >>out/id", read_cache="cat cache/id",

@@ -217,6 +217,50 @@ static void test_many_layers(void **state)
 	cell_expect_ok(cell, "read /tree/file", "of the host");
 }
 
+/* The layers lie in the tree itself, as a state directory in a staged home does. */
+static void test_layers_inside_the_tree(void **state)
+{
+	struct cell *cell = *state;
+	static const char *const names[] = {
+		"tree/own", "tree/own/state", "tree/own/state/mask",
+		"tree/own/state/control", "tree/own/state/control/upper", "tree/own/state/control/work",
+		"tree/own/state/live", "tree/own/state/live/upper", "tree/own/state/live/work", NULL,
+	};
+	static const char *between[1];
+	struct jail_layers *layers = stage(cell, between, 1);
+
+	/* The kernel leaves the mark of a `volatile` mount also where it refuses one: another for the control. */
+	for (const char *const *name = names; *name; name++) {
+		cell_host_make(cell, *name, NULL);
+		own(cell, *name, CELL_HOST_UID, CELL_HOST_GID);
+	}
+	assert_int_equal(mknod(cell_host_path(cell, "tree/own/state/mask/file"), S_IFCHR, makedev(0, 0)), 0);
+	between[0] = kept(cell, "tree/own/state/mask");
+	layers->live = kept(cell, "tree/own/state/control");
+	cell_refused(cell, "mounts");
+	layers->live = kept(cell, "tree/own/state/live");
+	layers->hidden = "own/state";
+	cell_start(cell);
+	cell_expect_errno(cell, "list /tree/own/state", ENOENT);
+	cell_expect_errno(cell, "read /tree/file", ENOENT);
+	cell_expect_ok(cell, "read /tree/sub/deep", "deep");
+	cell_expect_ok(cell, "write /tree/sub/deep changed", NULL);
+	expect_host(cell, "tree/sub/deep", "deep");
+	expect_host(cell, "tree/own/state/live/upper/sub/deep", "changed");
+}
+
+static void test_what_is_hidden_must_be_a_path_below(void **state)
+{
+	static const char *const wrong[] = { "", "/own", "own/", "own//state", "../tree", ".", "own/.." };
+	struct cell *cell = *state;
+	struct jail_layers *layers = stage(cell, NULL, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		layers->hidden = wrong[i];
+		cell_refused(cell, "spec");
+	}
+}
+
 /* What cannot be staged is refused with both ways out, and leaves nothing. */
 static void test_refusals(void **state)
 {
@@ -278,6 +322,8 @@ int main(void)
 		CASE(test_binds_inside),
 		CASE(test_noexec),
 		CASE(test_many_layers),
+		CASE(test_layers_inside_the_tree),
+		CASE(test_what_is_hidden_must_be_a_path_below),
 		CASE(test_refusals),
 		CASE(test_upper_without_attributes),
 	};
