@@ -253,9 +253,14 @@ def plain(tmp_path):
 
 
 def read_head(connection):
+    """Up to the empty line. A peer that leaves before is an error and no loop: such a thread would burn a processor
+    beside all tests that follow."""
     head = b""
     while b"\r\n\r\n" not in head:
-        head += connection.recv(1)
+        byte = connection.recv(1)
+        if not byte:
+            raise ConnectionResetError("the peer left within the head")
+        head += byte
     return head
 
 
@@ -279,7 +284,9 @@ def test_events_come_as_they_are_sent(plain):
             seen = b""
             while b"data: %d" % number not in seen:
                 assert connection.pending() or select.select([connection], [], [], 5)[0], seen
-                seen += connection.recv(1)
+                byte = connection.recv(1)
+                assert byte, seen
+                seen += byte
             go_on.set()
 
 
@@ -311,7 +318,9 @@ def test_continue(plain):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = b""
         while len(body) < size:
-            body += connection.recv(65536)
+            piece = connection.recv(65536)
+            assert piece, "the peer left within the body"
+            body += piece
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     done = plain(handler).curl("/allowed/", "--http1.1", "-H", "Expect: 100-continue", "-d", "x" * 100000)
