@@ -7,61 +7,35 @@
 
 static const char redacted[] = "[redacted by atoll]";
 
-const char *inject_problem(const struct inject_rule *rule)
+const char *inject_problem(const struct injection *injection)
 {
-	size_t size = strlen(rule->secret);
+	size_t size = strlen(injection->secret);
 
-	if (!rule->host || strchr(rule->host, '*'))
-		return "a secret goes to one exact host only";
-	if (!rule->port_count)
-		return "a secret needs the port that it goes to";
-	for (size_t i = 0; i < rule->port_count; i++)
-		if (rule->ports[i] == 80)
-			return "a secret does not go over plain HTTP";
-	if (size == 0 || size > INJECT_SECRET_MAX || strlen(rule->name) > INJECT_NAME_MAX || !*rule->name)
-		return "the secret or the name for it is empty or too long";
+	if (size == 0 || size > INJECT_SECRET_MAX)
+		return "the secret is empty or too long";
 	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)rule->secret[i] < 0x20 || rule->secret[i] == 0x7f)
+		if ((unsigned char)injection->secret[i] < 0x20 || injection->secret[i] == 0x7f)
 			return "the secret has a line break or another control character in it";
-	if (rule->kind == INJECT_BASIC && !strchr(rule->secret, ':'))
+	if (injection->rule->inject.kind == INJECT_BASIC && !strchr(injection->secret, ':'))
 		return "a secret for basic authentication is \"user:password\"";
 	return NULL;
 }
 
-static bool is_for_server(const struct inject_rule *rule, const struct target_server *server)
+/* Every form of the path: the server decides which of them it means. */
+static bool is_for(const struct net_rule *rule, const struct target_server *server, const struct target *target,
+		   const char *method)
 {
-	if (!server->is_tls || !str_equal(rule->host, server->host))
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
+				 .method = method };
+
+	if (!server->is_tls || rule->host[0] == '*')
 		return false;
-	for (size_t i = 0; i < rule->port_count; i++)
-		if (rule->ports[i] == server->port)
-			return true;
-	return false;
-}
-
-static bool method_matches(const struct inject_rule *rule, const char *method)
-{
-	if (!rule->methods || !rule->methods[0])
-		return true;
-	for (const char *const *m = rule->methods; *m; m++)
-		if (str_equal(*m, method))
-			return true;
-	return false;
-}
-
-/* Every form: the server decides which of them it means. */
-static bool path_matches(const struct inject_rule *rule, const struct target *target)
-{
-	if (!rule->paths || !rule->paths[0])
-		return true;
 	for (size_t i = 0; i < target->form_count; i++) {
-		bool matches = false;
-
-		for (const char *const *p = rule->paths; !matches && *p; p++)
-			matches = glob_match(*p, target->forms[i]);
-		if (!matches)
+		action.path = target->forms[i];
+		if (!policy_rule_covers(rule, &action))
 			return false;
 	}
-	return true;
+	return target->form_count > 0;
 }
 
 static void put_base64(struct buf *out, const char *text)
@@ -99,18 +73,19 @@ static void put_escaped(struct buf *out, const char *text)
 }
 
 /* The one spelling of the secret that goes out. */
-static void put_credential(const struct inject_rule *rule, struct buf *out)
+static void put_credential(const struct injection *injection, struct buf *out)
 {
 	static const char *const prefixes[INJECT_KIND_COUNT] = { [INJECT_RAW] = "", [INJECT_BEARER] = "Bearer ",
 								 [INJECT_BASIC] = "Basic ", [INJECT_QUERY] = "" };
+	enum inject_kind kind = injection->rule->inject.kind;
 
-	buf_put_text(out, prefixes[rule->kind]);
-	if (rule->kind == INJECT_BASIC)
-		put_base64(out, rule->secret);
-	else if (rule->kind == INJECT_QUERY)
-		put_escaped(out, rule->secret);
+	buf_put_text(out, prefixes[kind]);
+	if (kind == INJECT_BASIC)
+		put_base64(out, injection->secret);
+	else if (kind == INJECT_QUERY)
+		put_escaped(out, injection->secret);
 	else
-		buf_put_text(out, rule->secret);
+		buf_put_text(out, injection->secret);
 }
 
 static void wipe(struct buf *buf)
@@ -162,22 +137,23 @@ static bool has_parameter(const char *piece, size_t size, const char *name)
 	}
 }
 
-static int put_query(const struct inject_rule *rule, struct http1_head *head, char **ret_owned)
+static int put_query(const struct injection *injection, struct http1_head *head, char **ret_owned)
 {
 	size_t path = strcspn(head->target, "?");
 	const char *at = head->target + path + (head->target[path] == '?');
+	const char *name = injection->rule->inject.name;
 	struct buf out;
 	char joint = '?';
 
 	/* Allocated once, at its full size: growing would leave copies behind. */
-	buf_init(&out, strlen(head->target) + 3 * (strlen(rule->name) + strlen(rule->secret)) + 8);
+	buf_init(&out, strlen(head->target) + 3 * (strlen(name) + strlen(injection->secret)) + 8);
 	if (buf_reserve(&out, out.max))
 		buf_reset(&out);
 	buf_put(&out, head->target, path);
 	while (*at) {
 		size_t size = strcspn(at, "&");
 
-		if (size && !has_parameter(at, size, rule->name)) {
+		if (size && !has_parameter(at, size, name)) {
 			buf_put_char(&out, joint);
 			buf_put(&out, at, size);
 			joint = '&';
@@ -185,9 +161,9 @@ static int put_query(const struct inject_rule *rule, struct http1_head *head, ch
 		at += size + (at[size] == '&');
 	}
 	buf_put_char(&out, joint);
-	put_escaped(&out, rule->name);
+	put_escaped(&out, name);
 	buf_put_char(&out, '=');
-	put_credential(rule, &out);
+	put_credential(injection, &out);
 	*ret_owned = buf_error(&out) < 0 ? NULL : str_dup(buf_text(&out));
 	wipe(&out);
 	if (!*ret_owned)
@@ -196,30 +172,29 @@ static int put_query(const struct inject_rule *rule, struct http1_head *head, ch
 	return INJECT_DONE;
 }
 
-static size_t credential_max(const struct inject_rule *rule)
+static size_t credential_max(const struct injection *injection)
 {
-	return 3 * strlen(rule->secret) + 16;
+	return 3 * strlen(injection->secret) + 16;
 }
 
-int inject_request(const struct inject_rule *rule, const struct target_server *server, const struct target *target,
+int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned)
 {
 	struct buf value;
 	int r;
 
 	*ret_owned = NULL;
-	if (inject_problem(rule) || !is_for_server(rule, server) || !method_matches(rule, head->method) ||
-	    !path_matches(rule, target))
+	if (inject_problem(injection) || !is_for(injection->rule, server, target, head->method))
 		return INJECT_NOT_HERE;
-	if (rule->kind == INJECT_QUERY)
-		return str_equal(head->target, "*") ? INJECT_NOT_HERE : put_query(rule, head, ret_owned);
-	buf_init(&value, credential_max(rule));
-	if (buf_reserve(&value, credential_max(rule)))
+	if (injection->rule->inject.kind == INJECT_QUERY)
+		return str_equal(head->target, "*") ? INJECT_NOT_HERE : put_query(injection, head, ret_owned);
+	buf_init(&value, credential_max(injection));
+	if (buf_reserve(&value, credential_max(injection)))
 		buf_reset(&value);
-	put_credential(rule, &value);
+	put_credential(injection, &value);
 	r = buf_error(&value);
 	if (r == 0)
-		r = http1_set(head, rule->name, buf_text(&value));
+		r = http1_set(head, injection->rule->inject.name, buf_text(&value));
 	wipe(&value);
 	return r < 0 ? r : INJECT_DONE;
 }
@@ -232,35 +207,36 @@ void inject_free(char *owned)
 }
 
 /* Whether text has the secret as it is or as some encoding of it would show it. */
-static bool shows(const struct inject_rule *rule, const char *text, struct buf *scratch)
+static bool shows(const struct injection *injection, const char *text, struct buf *scratch)
 {
 	static void (*const spellings[])(struct buf *out, const char *text) = { put_escaped, put_base64 };
 
-	if (strstr(text, rule->secret))
+	if (strstr(text, injection->secret))
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
 		buf_reset(scratch);
-		spellings[i](scratch, rule->secret);
+		spellings[i](scratch, injection->secret);
 		if (buf_error(scratch) < 0 || strcasestr(text, buf_text(scratch)))
 			return true;
 	}
 	return false;
 }
 
-int inject_redact(const struct inject_rule *rule, struct http1_head *head)
+int inject_redact(const struct injection *injection, struct http1_head *head)
 {
 	struct buf scratch;
 	int count = 0, r = 0;
 
-	buf_init(&scratch, credential_max(rule));
-	if (!buf_reserve(&scratch, credential_max(rule)))
+	buf_init(&scratch, credential_max(injection));
+	if (!buf_reserve(&scratch, credential_max(injection)))
 		return -ENOMEM;
-	if (shows(rule, head->reason, &scratch)) {
+	if (shows(injection, head->reason, &scratch)) {
 		head->reason = "";
 		count++;
 	}
 	for (size_t i = 0; r == 0 && i < head->field_count; i++) {
-		if (!shows(rule, head->fields[i].value, &scratch) && !shows(rule, head->fields[i].name, &scratch))
+		if (!shows(injection, head->fields[i].value, &scratch) &&
+		    !shows(injection, head->fields[i].name, &scratch))
 			continue;
 		head->fields[i].value = redacted;
 		count++;

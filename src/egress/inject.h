@@ -11,39 +11,25 @@
 #include "egress/http1.h"
 #include "egress/target.h"
 
-enum inject_kind {
-	INJECT_RAW,          /* "name: secret" */
-	INJECT_BEARER,       /* "name: Bearer secret" */
-	INJECT_BASIC,        /* "name: Basic base64(secret)"; the secret is "user:password" */
-	INJECT_QUERY,        /* ?name=secret */
-	INJECT_KIND_COUNT,
-};
+enum { INJECT_SECRET_MAX = 16 << 10 };
 
-enum { INJECT_SECRET_MAX = 16 << 10, INJECT_NAME_MAX = 256 };
-
-struct inject_rule {
-	enum inject_kind kind;
-	const char *name;               /* of the field or the query parameter */
-	const char *host;               /* exactly: lower case, no "*" */
-	const uint16_t *ports;          /* at least one */
-	size_t port_count;
-	const char *const *methods;     /* NULL-terminated; empty: any */
-	const char *const *paths;       /* globs; empty: any */
+/* A rule of the policy that has inject.kind, and the value that its secret has. */
+struct injection {
+	const struct net_rule *rule;
 	const char *secret;             /* NUL-terminated: visible bytes only */
 };
 
 enum inject_outcome { INJECT_DONE = 0, INJECT_NOT_HERE = 1 };
 
-/* NULL, or why this rule can never be followed (static): a host with a star, no port, port 80, a secret with
- * a line break. */
-const char *inject_problem(const struct inject_rule *rule);
+/* NULL, or why this secret cannot be put where the rule wants it (static): a line break in it, no password. */
+const char *inject_problem(const struct injection *injection);
 
 /*
  * Puts the secret into the request if the rule is for this server, method and every form of the path; what the sandbox
  * sent in its place (a placeholder) goes. INJECT_DONE, INJECT_NOT_HERE, or -ENOMEM, -E2BIG. What is allocated for
  * a new target is *ret_owned, to be freed by inject_free() when the head has been put out.
  */
-int inject_request(const struct inject_rule *rule, const struct target_server *server, const struct target *target,
+int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned) MUST_USE;
 
 /* Wipes and frees. NULL is fine. */
@@ -53,4 +39,4 @@ void inject_free(char *owned);
  * Takes the secret, in every spelling that inject_request() gives it, out of the fields and the reason of an answer: a
  * redirect elsewhere would carry it on. The number of fields that had it, or -ENOMEM (then nothing may be sent on).
  */
-int inject_redact(const struct inject_rule *rule, struct http1_head *head) MUST_USE;
+int inject_redact(const struct injection *injection, struct http1_head *head) MUST_USE;

@@ -255,56 +255,15 @@ static void bind_http(struct binder *binder, const struct key *key, const struct
 	binder->rule = &net->from;
 }
 
-static void bind_header(struct binder *binder, const struct key *key, const struct node *node)
-{
-	static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-
-	if (!node->text[0] || node->text[strspn(node->text, token)])
-		bind_expected(binder, node, "the name of a header");
-	else
-		((struct draft_net *)binder->rule)->inject_header = node->text;
-}
-
-static void bind_secret(struct binder *binder, const struct key *key, const struct node *node)
-{
-	if (!node->text[0])
-		bind_expected(binder, node, "the name of a secret");
-	else
-		((struct draft_net *)binder->rule)->inject_secret = node->text;
-}
-
-static const struct key inject_keys[] = {
-	{ "header", KEY_SCALAR, bind_header },
-	{ "secret", KEY_SCALAR, bind_secret },
-};
-
 static const struct key net_item_keys[] = {
 	{ "host", KEY_SCALAR, bind_host },
 	{ "cidr", KEY_SCALAR, bind_cidr },
 	{ "ports", KEY_SCALARS, bind_port },
 	{ "http", KEY_LIST, bind_http },
-	{ "inject", KEY_MAP, .keys = inject_keys, .key_count = ARRAY_SIZE(inject_keys) },
+	{ "inject", KEY_FREE, bind_inject },
 	{ "answer", KEY_FREE, bind_answer },
 	{ "except", KEY_SCALARS, bind_host_except },
 };
-
-/* A credential goes to one exact host over TLS, or it goes to whoever answers. */
-static void check_inject(struct binder *binder, const struct draft_net *net)
-{
-	const uint16_t *ports = net->ports.items;
-
-	if (!net->inject_header != !net->inject_secret)
-		diag_add(binder->diags, net->from.place, "\"inject\" needs a header and a secret");
-	if (!net->inject_secret)
-		return;
-	if (net->cidr || (net->host && net->host[0] == '*'))
-		diag_add(binder->diags, net->from.place,
-			 "a secret is injected for one exact host only, not for \"%.80s\"", net->from.text);
-	for (size_t i = 0; i < net->ports.count; i++)
-		if (ports[i] == 80)
-			diag_add(binder->diags, net->from.place,
-				 "a secret is not injected into plain HTTP (port 80)");
-}
 
 /* A simulated host needs a name, for TLS is answered by it, and something to say. */
 static void check_simulate(struct binder *binder, const struct draft_net *net)
@@ -315,8 +274,6 @@ static void check_simulate(struct binder *binder, const struct draft_net *net)
 		problem = net->answer ? "an \"answer\" goes with \"simulate\" only" : NULL;
 	else if (net->cidr)
 		problem = "what is simulated is a host by its name, not a \"cidr\"";
-	else if (net->inject_secret)
-		problem = "a secret is injected into what goes out; a simulated request does not";
 	else if (!net->answer)
 		problem = "a rule that simulates needs an \"answer\", such as {status: 200, body: \"...\"}";
 	if (problem)
@@ -334,7 +291,7 @@ static void bind_net(struct binder *binder, const struct key *key, const struct 
 	binder->rule = &net->from;
 	bind_item(binder, net_item_keys, ARRAY_SIZE(net_item_keys), node);
 	require(binder, node, "host");
-	check_inject(binder, net);
+	inject_check(binder, net);
 	check_simulate(binder, net);
 }
 

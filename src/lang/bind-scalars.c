@@ -132,6 +132,8 @@ const struct key data_keys[] = {
 	CHOICE("secrets", SCALAR_DATA_SECRETS, data_action_names, DATA_ACTION_COUNT),
 	CHOICE("pii", SCALAR_DATA_PII, data_action_names, DATA_ACTION_COUNT),
 	CHOICE("injection", SCALAR_DATA_INJECTION, data_action_names, DATA_ACTION_COUNT),
+	CHOICE("outgoing", SCALAR_DATA_OUTGOING, data_action_names, DATA_ACTION_COUNT),
+	{ "canaries", KEY_SCALARS, bind_canary },
 };
 const size_t data_key_count = ARRAY_SIZE(data_keys);
 
@@ -147,7 +149,7 @@ const struct key stage_keys[] = {
 };
 const size_t stage_key_count = ARRAY_SIZE(stage_keys);
 
-static bool is_variable_name(const char *text, size_t length)
+bool bind_variable_is_valid(const char *text, size_t length)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
@@ -161,7 +163,7 @@ static void bind_pass(struct binder *binder, const struct key *key, const struct
 
 	if (length && node->text[length - 1] == '*')
 		length--;
-	if (!is_variable_name(node->text, length) || node->text[length + (node->text[length] == '*')]) {
+	if (!bind_variable_is_valid(node->text, length) || node->text[length + (node->text[length] == '*')]) {
 		bind_expected(binder, node, "the name of a variable, or a beginning with * such as LC_*");
 		return;
 	}
@@ -177,7 +179,7 @@ static void bind_set(struct binder *binder, const struct key *key, const struct 
 	for (const struct node *at = node->first; at; at = at->next, binder->index++) {
 		struct draft_named *named;
 
-		if (at->kind != NODE_SCALAR || !is_variable_name(at->text, strlen(at->text))) {
+		if (at->kind != NODE_SCALAR || !bind_variable_is_valid(at->text, strlen(at->text))) {
 			bind_expected(binder, at, "the name of a variable");
 			continue;
 		}

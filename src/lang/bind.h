@@ -57,6 +57,14 @@ void bind_expected(struct binder *binder, const struct node *node, const char *w
 /* A new rule at the end of vec with its place and id, or NULL. */
 void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const struct node *node);
 
+/* Whether the first length bytes of text are the name of a variable. */
+bool bind_variable_is_valid(const char *text, size_t length);
+
+/* network.allow: inject (bind-inject.c), and what is wrong with it once its rule is whole; data.canaries. */
+void bind_inject(struct binder *binder, const struct key *key, const struct node *node);
+void inject_check(struct binder *binder, const struct draft_net *net);
+void bind_canary(struct binder *binder, const struct key *key, const struct node *node);
+
 /* Scalars into binder->draft->scalars[key->value]. */
 void bind_size(struct binder *binder, const struct key *key, const struct node *node);
 void bind_rate(struct binder *binder, const struct key *key, const struct node *node);

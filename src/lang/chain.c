@@ -58,6 +58,7 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(env_set, struct draft_named)
 	MERGE(devices, struct draft_named)
 	MERGE(degrade, struct draft_named)
+	MERGE(canaries, struct draft_named)
 #undef MERGE
 	for (size_t i = 0; i < SCALAR_COUNT; i++)
 		if (from->scalars[i].is_set)
@@ -114,6 +115,7 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_named, &draft->env_set, NULL);
 	DROP_FROM(struct draft_named, &draft->devices, NULL);
 	DROP_FROM(struct draft_named, &draft->degrade, NULL);
+	DROP_FROM(struct draft_named, &draft->canaries, NULL);
 	if (!dropped)
 		diag_add(&lang->diags, drop->from.place,
 			 "\"%.80s\" drops nothing: no inherited rule has this id, path or name", drop->name);

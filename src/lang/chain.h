@@ -41,6 +41,10 @@ void tighten_merge(struct lang *lang);
 /* The draft as a policy in the arena: sorted, planned. NULL after errors, or out of memory. */
 struct policy *finish_policy(struct lang *lang);
 
+/* What a rule puts in; and what rules with secrets mean together, errors among it. */
+struct inject secrets_inject(const struct draft_inject *from);
+void secrets_finish(struct lang *lang, struct policy *policy);
+
 /* finish.c's second half: policy->file_plan and policy->unenforced. */
 void plan_files(struct lang *lang, struct policy *policy);
 void plan_unenforced(struct lang *lang, struct policy *policy);

@@ -259,6 +259,46 @@ static void compare_host(struct differ *differ, const struct net_rule *rule)
 	}
 }
 
+/* Which secret goes where, as text: a use that reads the same is the same. */
+static const char *use_to_text(struct differ *differ, const struct net_rule *rule, uint16_t port)
+{
+	const struct inject *inject = &rule->inject;
+	const char *place = inject->kind == INJECT_AWS
+		? arena_format(&differ->arena, "%s in %s", inject->service, inject->region)
+		: inject->name;
+
+	return arena_format(&differ->arena, "%s for %s:%u (%s %s)", inject->secret, rule->host, port,
+			    inject_kind_names[inject->kind], place ? place : "");
+}
+
+static bool has_use(struct differ *differ, const struct policy *policy, const char *use)
+{
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		for (size_t p = 0; rule->inject.kind != INJECT_NONE && p < rule->port_count; p++)
+			if (str_equal(use_to_text(differ, rule, rule->ports[p]), use))
+				return true;
+	}
+	return false;
+}
+
+/* Secrets that one policy uses and the other does not. */
+static void compare_uses(struct differ *differ, const struct policy *policy, const struct policy *than, bool allows)
+{
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		for (size_t p = 0; rule->inject.kind != INJECT_NONE && p < rule->port_count; p++) {
+			const char *use = use_to_text(differ, rule, rule->ports[p]);
+
+			if (use && !has_use(differ, than, use) && !is_known(differ, "net.inject", use))
+				add_change(differ, "net.inject", use, allows ? "unused" : "used",
+					   allows ? "used" : "unused", allows);
+		}
+	}
+}
+
 static void compare_network(struct differ *differ)
 {
 	struct action unlisted = { .kind = ACTION_NET_CONNECT, .subject = "host.invalid", .port = 443 };
@@ -273,6 +313,8 @@ static void compare_network(struct differ *differ)
 		compare_host(differ, &differ->a->network[i]);
 	for (size_t i = 0; i < differ->b->network_count; i++)
 		compare_host(differ, &differ->b->network[i]);
+	compare_uses(differ, differ->a, differ->b, false);
+	compare_uses(differ, differ->b, differ->a, true);
 }
 
 static void compare_programs(struct differ *differ, const struct policy *policy)
@@ -358,6 +400,7 @@ static void compare_rest(struct differ *differ)
 	compare_depth(differ, "data.secrets", data_action_names, a->data_secrets, b->data_secrets);
 	compare_depth(differ, "data.pii", data_action_names, a->data_pii, b->data_pii);
 	compare_depth(differ, "data.injection", data_action_names, a->data_injection, b->data_injection);
+	compare_depth(differ, "data.outgoing", data_action_names, a->data_outgoing, b->data_outgoing);
 	compare_depth(differ, "audit.files", audit_depth_names, a->audit_files, b->audit_files);
 	compare_depth(differ, "audit.exec", audit_depth_names, a->audit_exec, b->audit_exec);
 	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);

@@ -52,13 +52,21 @@ struct draft_answer {
 	struct place body_place;
 };
 
+struct draft_inject {
+	struct place place;  /* of the mapping */
+	bool is_given, has_kind;
+	enum inject_kind kind; /* INJECT_RAW where "kind" is missing */
+	const char *header, *query, *service, *region, *secret, *env;
+	bool is_aws;
+};
+
 struct draft_net {
 	struct draft_rule from;
 	enum verdict verdict;
 	const char *host, *cidr;
 	struct vec ports; /* uint16_t */
 	struct vec http;  /* struct draft_http */
-	const char *inject_header, *inject_secret;
+	struct draft_inject inject;
 	struct draft_answer *answer; /* simulate; NULL: none was given */
 };
 
@@ -94,6 +102,7 @@ enum draft_scalar_kind {
 	SCALAR_DATA_SECRETS,
 	SCALAR_DATA_PII,
 	SCALAR_DATA_INJECTION,
+	SCALAR_DATA_OUTGOING,
 	SCALAR_AUDIT_FILES,
 	SCALAR_AUDIT_EXEC,
 	SCALAR_AUDIT_NETWORK,
@@ -108,7 +117,7 @@ struct draft {
 	struct vec protects;					       /* struct draft_path */
 	struct vec network;					       /* struct draft_net */
 	struct vec exec;					       /* struct draft_exec */
-	struct vec env_pass, env_set, devices, degrade, drop, extends; /* struct draft_named */
+	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
 	struct draft_scalar scalars[SCALAR_COUNT];
 };
 

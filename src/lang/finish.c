@@ -337,8 +337,7 @@ static void finish_network(struct lang *lang, struct policy *policy)
 			.port_count = from->ports.count,
 			.http = finish_http(lang, &from->http),
 			.http_count = from->http.count,
-			.inject_header = from->inject_header,
-			.inject_secret = from->inject_secret,
+			.inject = secrets_inject(&from->inject),
 			.answer = finish_answer(lang, from->answer),
 			.except = vec_strings(&lang->arena, &from->from.except),
 			.origin = origin_of(&from->from),
@@ -512,6 +511,7 @@ struct policy *finish_policy(struct lang *lang)
 	finish_exec(lang, policy);
 	finish_env(lang, policy);
 	finish_network_mode(lang, policy);
+	secrets_finish(lang, policy);
 	if (lang->diags.count || lang->arena.has_failed)
 		return NULL;
 	plan_files(lang, policy);

@@ -214,7 +214,7 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		else if (rule->http_count)
 			add(lang, vec, arena_format(&lang->arena, "network.%s http", verdict_names[rule->verdict]),
 			    &rule->origin);
-		else if (rule->inject_header)
+		else if (rule->inject.kind != INJECT_NONE)
 			add(lang, vec, "network.allow inject", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
 			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
@@ -254,6 +254,7 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		{ SCALAR_DATA_SECRETS, "data.secrets" },
 		{ SCALAR_DATA_PII, "data.pii" },
 		{ SCALAR_DATA_INJECTION, "data.injection" },
+		{ SCALAR_DATA_OUTGOING, "data.outgoing" },
 		{ SCALAR_AUDIT_FILES, "audit.files" },
 	};
 	struct vec vec = { 0 };

@@ -77,6 +77,23 @@ static void put_answer(struct json *json, const struct net_answer *answer)
 	json_object_end(json);
 }
 
+static void put_inject(struct json *json, const struct inject *inject)
+{
+	if (inject->kind == INJECT_NONE)
+		return;
+	json_object_begin(json, "inject");
+	json_string(json, "kind", inject_kind_names[inject->kind]);
+	if (inject->kind == INJECT_AWS) {
+		json_string(json, "service", inject->service);
+		json_string(json, "region", inject->region);
+	} else {
+		json_string(json, "name", inject->name);
+	}
+	json_string(json, "secret", inject->secret);
+	json_string(json, "env", inject->env);
+	json_object_end(json);
+}
+
 static void put_network(struct json *json, const struct policy *policy)
 {
 	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
@@ -97,7 +114,7 @@ static void put_network(struct json *json, const struct policy *policy)
 		json_array_end(json);
 		put_strings(json, "except", rule->except);
 		json_u64(json, "http_rules", rule->http_count);
-		json_string(json, "inject", rule->inject_secret);
+		put_inject(json, &rule->inject);
 		if (rule->answer)
 			put_answer(json, rule->answer);
 		put_origin(json, &rule->origin);
@@ -164,6 +181,8 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "secrets", data_action_names[policy->data_secrets]);
 	json_string(json, "pii", data_action_names[policy->data_pii]);
 	json_string(json, "injection", data_action_names[policy->data_injection]);
+	json_string(json, "outgoing", data_action_names[policy->data_outgoing]);
+	put_strings(json, "canaries", policy->canaries);
 	json_object_end(json);
 	json_object_begin(json, "audit");
 	json_string(json, "files", audit_depth_names[policy->audit_files]);

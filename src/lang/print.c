@@ -163,6 +163,30 @@ static void put_answer(struct buf *out, const struct net_answer *answer)
 	buf_put_char(out, '}');
 }
 
+static void put_inject(struct buf *out, const struct inject *inject)
+{
+	buf_put_text(out, ", inject: {");
+	if (inject->kind == INJECT_AWS) {
+		buf_put_text(out, "aws: {service: ");
+		put_quoted(out, inject->service);
+		buf_put_text(out, ", region: ");
+		put_quoted(out, inject->region);
+		buf_put_char(out, '}');
+	} else {
+		buf_put_text(out, inject->kind == INJECT_QUERY ? "query: " : "header: ");
+		put_quoted(out, inject->name);
+		if (inject->kind != INJECT_QUERY)
+			buf_printf(out, ", kind: %s", inject_kind_names[inject->kind]);
+	}
+	buf_put_text(out, ", secret: ");
+	put_quoted(out, inject->secret);
+	if (inject->env) {
+		buf_put_text(out, ", env: ");
+		put_quoted(out, inject->env);
+	}
+	buf_put_char(out, '}');
+}
+
 static void put_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
@@ -171,13 +195,8 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i],
 			   i + 1 == rule->port_count ? "]" : "");
 	put_http(out, rule);
-	if (rule->inject_header) {
-		buf_put_text(out, ", inject: {header: ");
-		put_quoted(out, rule->inject_header);
-		buf_put_text(out, ", secret: ");
-		put_quoted(out, rule->inject_secret);
-		buf_put_char(out, '}');
-	}
+	if (rule->inject.kind != INJECT_NONE)
+		put_inject(out, &rule->inject);
 	if (rule->answer)
 		put_answer(out, rule->answer);
 	put_strings(out, "except", rule->except);
@@ -314,9 +333,11 @@ void print_policy(const struct policy *policy, struct buf *out)
 		put_quoted(out, policy->devices[i].name);
 		put_origin(out, &policy->devices[i].origin);
 	}
-	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s}\n",
+	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",
 		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
-		   data_action_names[policy->data_injection]);
+		   data_action_names[policy->data_injection], data_action_names[policy->data_outgoing]);
+	put_strings(out, "canaries", policy->canaries);
+	buf_put_text(out, "}\n");
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
 	buf_printf(out, "stage: {auto: %s}\n", stage_auto_names[policy->stage_auto]);

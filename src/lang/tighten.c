@@ -109,7 +109,7 @@ static void check_network(struct lang *lang, const struct policy *base)
 
 	DRAFT_EACH(struct draft_net, net, &lang->project.network)
 	{
-		if (net->inject_secret)
+		if (net->inject.is_given)
 			refuse(lang, net->from.place, net->from.id, net->from.text, "a secret would be used");
 		else if (net->verdict == VERDICT_SIMULATE)
 			refuse(lang, net->from.place, net->from.id, net->from.text,
@@ -176,6 +176,7 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_stronger(lang, SCALAR_DATA_SECRETS, base->data_secrets);
 	check_stronger(lang, SCALAR_DATA_PII, base->data_pii);
 	check_stronger(lang, SCALAR_DATA_INJECTION, base->data_injection);
+	check_stronger(lang, SCALAR_DATA_OUTGOING, base->data_outgoing);
 	check_stronger(lang, SCALAR_AUDIT_FILES, base->audit_files);
 	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
 	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
@@ -229,6 +230,8 @@ static void check_named(struct lang *lang, const struct policy *base)
 		if (str_equal(wall_names[i], wall->name) && !(base->degrade >> i & 1))
 			refuse(lang, wall->from.place, wall->from.id, wall->from.text,
 			       "the wall must stand there");
+	DRAFT_EACH(struct draft_named, canary, &lang->project.canaries)
+	refuse(lang, canary->from.place, canary->from.id, canary->from.text, "a secret would be used");
 	DRAFT_EACH(struct draft_named, parent, &lang->project.extends)
 	refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
 	DRAFT_EACH(struct draft_named, drop, &lang->project.drop)

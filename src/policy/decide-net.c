@@ -374,6 +374,15 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 				  action->kind == ACTION_HTTP_REQUEST ? rule->answer : NULL };
 }
 
+bool policy_rule_covers(const struct net_rule *rule, const struct action *request)
+{
+	struct subject subject;
+
+	return rule->host && parse_subject(request->subject, &subject) && !subject.is_address &&
+	       host_matches(rule->host, subject.host) && port_matches(rule, request) &&
+	       request_matches(rule, request) && !is_excepted(rule, &subject);
+}
+
 struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "", .port = port };

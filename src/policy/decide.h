@@ -57,6 +57,9 @@ struct decision policy_decide(const struct policy *policy, const struct action *
  */
 struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port);
 
+/* Whether a rule with a host is about this request (ACTION_HTTP_REQUEST): its host, port, method and path. */
+bool policy_rule_covers(const struct net_rule *rule, const struct action *request);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

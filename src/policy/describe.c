@@ -76,6 +76,8 @@ static void put_network(const struct policy *policy, struct buf *out)
 			   rule->host ? rule->host : rule->cidr);
 		for (size_t p = 0; p < rule->port_count; p++)
 			buf_printf(out, "%s%u", p ? ", " : " ports ", rule->ports[p]);
+		if (rule->inject.kind != INJECT_NONE)
+			buf_put_text(out, "; the credential is put in outside, what you have is a placeholder");
 		buf_put_char(out, '\n');
 	}
 }

@@ -64,6 +64,11 @@ const char *const wall_names[WALL_COUNT] = {
 	[WALL_DISK] = "disk",
 };
 
+const char *const inject_kind_names[INJECT_KIND_COUNT] = {
+	[INJECT_NONE] = "",	      [INJECT_RAW] = "raw",	[INJECT_BEARER] = "bearer",
+	[INJECT_BASIC] = "basic",     [INJECT_QUERY] = "query", [INJECT_AWS] = "aws",
+};
+
 const char *const action_kind_names[ACTION_KIND_COUNT] = {
 	[ACTION_FILE_READ] = "file.read",     [ACTION_FILE_WRITE] = "file.write",
 	[ACTION_FILE_APPLY] = "file.apply",   [ACTION_EXEC] = "exec",

@@ -94,6 +94,29 @@ struct net_answer {
 
 enum { NET_ANSWER_BODY_MAX = 1 << 20 };
 
+/* How a secret is put into a request. */
+enum inject_kind {
+	INJECT_NONE,
+	INJECT_RAW,                  /* "name: secret" */
+	INJECT_BEARER,               /* "name: Bearer secret" */
+	INJECT_BASIC,                /* "name: Basic base64(secret)"; the secret is "user:password" */
+	INJECT_QUERY,                /* ?name=secret */
+	INJECT_AWS,                  /* signed anew (SigV4); the secret is "id:key" or "id:key:token" */
+	INJECT_KIND_COUNT,
+};
+
+enum {
+	POLICY_SECRETS_MAX = 12,     /* that one policy names: injected ones and canaries together */
+};
+
+struct inject {
+	enum inject_kind kind;       /* INJECT_NONE: no injection, and nothing below is set */
+	const char *name;            /* of the header or query parameter; NULL for INJECT_AWS */
+	const char *service, *region; /* INJECT_AWS; else NULL */
+	const char *secret;          /* its name in the vault */
+	const char *env;             /* the variable inside with a placeholder (INJECT_AWS: prefix of three); NULL */
+};
+
 struct net_rule {
 	enum verdict verdict;        /* from the list it stands in: allow, ask, deny, simulate */
 	const char *host;            /* lower case ASCII (IDN as xn--); "*.example.org"; NULL with cidr */
@@ -102,8 +125,7 @@ struct net_rule {
 	size_t port_count;
 	const struct http_rule *http;
 	size_t http_count;
-	const char *inject_header;   /* NULL: no injection */
-	const char *inject_secret;
+	struct inject inject;        /* only with host (no star), ports and VERDICT_ALLOW */
 	const struct net_answer *answer; /* simulate: never NULL; all others: NULL */
 	const char *const *except;   /* hosts ("*.example.org" too) that the rule does not cover; NULL: none */
 	struct rule_origin origin;
@@ -247,6 +269,8 @@ struct policy {
 	size_t device_count;
 
 	enum data_action data_secrets, data_pii, data_injection;
+	enum data_action data_outgoing; /* secrets and canaries in what intercepted requests carry out */
+	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
 	enum audit_depth audit_files, audit_exec, audit_network;
 	enum stage_auto stage_auto;
 
@@ -263,5 +287,9 @@ extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wa
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
+extern const char *const inject_kind_names[INJECT_KIND_COUNT];
 /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
 extern const char *const wall_names[WALL_COUNT];
+
+/* The secrets that the policy names (injected ones, then canaries), each once, borrowed. How many. */
+size_t policy_secrets(const struct policy *policy, const char *names[POLICY_SECRETS_MAX]);

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 3,
+	SNAPSHOT_VERSION = 4,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -67,7 +67,7 @@ struct snapshot_scalars {
 	uint32_t network_mode, network_default;
 	struct snapshot_origin network_default_origin;
 	uint32_t exec_new_binaries, user_namespaces;
-	uint32_t data_secrets, data_pii, data_injection;
+	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
 	uint32_t stage_auto;
@@ -97,7 +97,8 @@ struct snapshot_path { /* asks and protects */
 
 struct snapshot_net {
 	uint32_t verdict, host, cidr, first_port, port_count, first_http, http_count;
-	uint32_t inject_header, inject_secret, except;
+	uint32_t inject_kind, inject_name, inject_service, inject_region, inject_secret, inject_env;
+	uint32_t except;
 	uint32_t answer; /* index; SNAPSHOT_NULL: none */
 	struct snapshot_origin origin;
 };

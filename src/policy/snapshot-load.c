@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/secret-name.h"
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/snapshot-format.h"
@@ -201,6 +202,10 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->data_secrets = checked(loader, in->data_secrets, DATA_ACTION_COUNT);
 	policy->data_pii = checked(loader, in->data_pii, DATA_ACTION_COUNT);
 	policy->data_injection = checked(loader, in->data_injection, DATA_ACTION_COUNT);
+	policy->data_outgoing = checked(loader, in->data_outgoing, DATA_ACTION_COUNT);
+	policy->canaries = vector(loader, in->canaries);
+	for (const char *const *name = policy->canaries; name && *name; name++)
+		loader->is_bad |= !secret_name_is_valid(*name);
 	policy->audit_files = checked(loader, in->audit_files, AUDIT_DEPTH_COUNT);
 	policy->audit_exec = checked(loader, in->audit_exec, AUDIT_DEPTH_COUNT);
 	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
@@ -354,6 +359,32 @@ static const struct net_answer *answer(struct loader *loader, const struct snaps
 	return NULL;
 }
 
+static struct inject load_inject(struct loader *loader, const struct snapshot_net *in)
+{
+	struct inject inject = {
+		.kind = checked(loader, in->inject_kind, INJECT_KIND_COUNT),
+		.name = string_or_null(loader, in->inject_name),
+		.service = string_or_null(loader, in->inject_service),
+		.region = string_or_null(loader, in->inject_region),
+		.secret = string_or_null(loader, in->inject_secret),
+		.env = string_or_null(loader, in->inject_env),
+	};
+	bool is_used = inject.kind != INJECT_NONE, is_aws = inject.kind == INJECT_AWS;
+
+	if (is_used != (inject.secret != NULL) || (is_used && !is_aws) != (inject.name != NULL) ||
+	    is_aws != (inject.service != NULL) || is_aws != (inject.region != NULL) || (inject.env && !is_used) ||
+	    (inject.secret && !secret_name_is_valid(inject.secret)))
+		loader->is_bad = true;
+	return inject;
+}
+
+/* To one host, of which the port is known, and where it is allowed: nothing else may get a secret. */
+static bool inject_is_bounded(const struct net_rule *rule)
+{
+	return rule->inject.kind == INJECT_NONE ||
+	       (rule->verdict == VERDICT_ALLOW && rule->host && rule->host[0] != '*' && rule->port_count);
+}
+
 static void load_network(struct loader *loader, struct policy *policy)
 {
 	size_t count, port_count, http_count, answer_count;
@@ -372,13 +403,12 @@ static void load_network(struct loader *loader, struct policy *policy)
 			.port_count = in[i].port_count,
 			.http = http + slice(loader, in[i].first_http, in[i].http_count, http_count),
 			.http_count = in[i].http_count,
-			.inject_header = string_or_null(loader, in[i].inject_header),
-			.inject_secret = string_or_null(loader, in[i].inject_secret),
+			.inject = load_inject(loader, &in[i]),
 			.answer = answer(loader, &in[i], answers, answer_count),
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
 		};
-		if (!out[i].host == !out[i].cidr)
+		if (!out[i].host == !out[i].cidr || !inject_is_bounded(&out[i]))
 			loader->is_bad = true;
 		if (i < policy->network_exact_count &&
 		    (!out[i].host || loader->is_bad ||

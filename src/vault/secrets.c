@@ -26,23 +26,6 @@ void secrets_free(struct secrets *secrets)
 	sodium_free(secrets);
 }
 
-static bool is_alphanumeric(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool secret_name_is_valid(const char *name)
-{
-	size_t length = strlen(name);
-
-	if (!is_alphanumeric(name[0]) || length >= SECRET_NAME_SIZE)
-		return false;
-	for (size_t i = 1; i < length; i++)
-		if (!is_alphanumeric(name[i]) && !strchr("._-", name[i]))
-			return false;
-	return true;
-}
-
 /* Where name is, or where it would have to be; *ret_found tells. */
 static size_t place_of(const struct secrets *secrets, const char *name, bool *ret_found)
 {

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/secret-name.h"
 
 enum {
-	SECRET_NAME_SIZE = 65,              /* with the NUL */
 	SECRET_VALUE_MAX = 16 << 10,
 	SECRETS_MAX = 256,
 	SECRETS_BYTES_MAX = 1 << 20,        /* of the whole table as secrets_format() writes it */
@@ -41,9 +41,6 @@ static inline void cleanup_secrets_(struct secrets **secrets)
 	secrets_free(*secrets);
 }
 #define cleanup_secrets __attribute__((cleanup(cleanup_secrets_)))
-
-/* 1 to 64 of [A-Za-z0-9._-], the first one a letter or digit. */
-bool secret_name_is_valid(const char *name);
 
 /* NULL when there is none of this name. Borrowed until the table changes. */
 const struct secret *secrets_find(const struct secrets *secrets, const char *name);

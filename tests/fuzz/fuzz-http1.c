@@ -26,11 +26,11 @@ static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW,
 					  .port_count = 1,
 					  .http = &http_rule,
 					  .http_count = 1,
+					  .inject = { .kind = INJECT_RAW, .name = "x-api-key", .secret = "s" },
 					  .origin = { "n" } };
 static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
 				      .network_exact_count = 1 };
-static const struct inject_rule rule = { .kind = INJECT_RAW, .name = "x-api-key", .host = "a.example", .ports = ports,
-					 .port_count = 1, .secret = "SECRET0SECRET1SECRET2" };
+static const struct injection injection = { &net_rule, "SECRET0SECRET1SECRET2" };
 
 static void require(bool condition)
 {
@@ -42,12 +42,12 @@ static bool on_outgoing(void *context, struct http1_head *head, const struct tar
 			const char **ret_problem)
 {
 	*ret_problem = "fuzz";
-	return inject_request(&rule, &server, target, head, ret_owned) == INJECT_DONE;
+	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
 static void on_incoming(void *context, struct http1_head *head)
 {
-	require(inject_redact(&rule, head) >= 0);
+	require(inject_redact(&injection, head) >= 0);
 }
 
 static void check_request(const struct http1_head *head)
@@ -58,7 +58,7 @@ static void check_request(const struct http1_head *head)
 	require(target_host_is(http1_find(head, "host"), &server));
 	require(target_parse(head->method, head->target, &server, &target, &problem) == 0);
 	require(target_judge(&target, &policy, head->method, &server).verdict == VERDICT_ALLOW);
-	require(str_equal(http1_find(head, "x-api-key"), rule.secret));
+	require(str_equal(http1_find(head, "x-api-key"), injection.secret));
 	target_done(&target);
 }
 

@@ -21,11 +21,12 @@ static const uint16_t ports[] = { 443 };
 static const char *const paths[] = { "/v1/**", NULL };
 static const struct http_rule http_rule = { .paths = paths, .origin = { "h" } };
 static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "a.example", .ports = ports,
-					  .port_count = 1, .http = &http_rule, .http_count = 1, .origin = { "n" } };
+					  .port_count = 1, .http = &http_rule, .http_count = 1,
+					  .inject = { .kind = INJECT_RAW, .name = "x-api-key", .secret = "s" },
+					  .origin = { "n" } };
 static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
 				      .network_exact_count = 1 };
-static const struct inject_rule rule = { .kind = INJECT_RAW, .name = "x-api-key", .host = "a.example", .ports = ports,
-					 .port_count = 1, .secret = "SECRET0SECRET1SECRET2" };
+static const struct injection injection = { &net_rule, "SECRET0SECRET1SECRET2" };
 
 static void require(bool condition)
 {
@@ -37,12 +38,12 @@ static bool on_outgoing(void *context, struct http1_head *head, const struct tar
 			const char **ret_problem)
 {
 	*ret_problem = "fuzz";
-	return inject_request(&rule, &server, target, head, ret_owned) == INJECT_DONE;
+	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
 static void on_incoming(void *context, struct http1_head *head)
 {
-	require(inject_redact(&rule, head) >= 0);
+	require(inject_redact(&injection, head) >= 0);
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_bytes, size_t name_size,
@@ -60,7 +61,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		target_done(&target);
 	}
 	if (str_equal(name, "x-api-key")) {
-		require(str_equal(value, rule.secret));
+		require(str_equal(value, injection.secret));
 		++*keys;
 	}
 	return 0;

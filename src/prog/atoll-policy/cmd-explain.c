@@ -11,6 +11,7 @@
 
 struct question {
 	struct action action;
+	bool is_tls;       /* of a request */
 	char subject[PATH_MAX];
 	char path[PATH_MAX];
 };
@@ -120,9 +121,10 @@ static int parse_request(int argc, char **argv, struct question *question, struc
 
 	if (argc != 2)
 		return bad(err, argv[0], "a request; write METHOD URL");
+	question->is_tls = str_has_prefix(argv[1], "https://");
 	if (str_has_prefix(argv[1], "http://"))
 		port = 80;
-	else if (!str_has_prefix(argv[1], "https://"))
+	else if (!question->is_tls)
 		return bad(err, argv[1], "a URL");
 	host = strstr(argv[1], "//") + 2;
 	path = strchr(host, '/');
@@ -178,9 +180,16 @@ static bool has_port(const struct action *action)
 	       action->kind == ACTION_HTTP_REQUEST;
 }
 
-static void put_json(const struct policy *policy, const struct action *action,
+/* Whether the rule puts a secret into the request that is asked about. */
+static bool injects(const struct net_rule *rule, const struct question *question)
+{
+	return rule->inject.kind != INJECT_NONE && question->is_tls && policy_rule_covers(rule, &question->action);
+}
+
+static void put_json(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
+	const struct action *action = &question->action;
 	struct json json;
 
 	json_init(&json, out);
@@ -195,6 +204,11 @@ static void put_json(const struct policy *policy, const struct action *action,
 	json_u64(&json, "line", decision->rule.line);
 	json_string(&json, "reason", decision->reason);
 	json_string(&json, "hint", decision->hint);
+	json_array_begin(&json, "secrets");
+	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network_count; i++)
+		if (injects(&policy->network[i], question))
+			json_string(&json, NULL, policy->network[i].inject.secret);
+	json_array_end(&json);
 	json_array_begin(&json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
@@ -204,9 +218,10 @@ static void put_json(const struct policy *policy, const struct action *action,
 	buf_put_char(out, '\n');
 }
 
-static void put_text(const struct policy *policy, const struct action *action,
+static void put_text(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
+	const struct action *action = &question->action;
 	unsigned shown = 0;
 
 	buf_printf(out, "%s: %s ", verdict_names[decision->verdict], action_kind_names[action->kind]);
@@ -222,6 +237,10 @@ static void put_text(const struct policy *policy, const struct action *action,
 	buf_printf(out, "\n  reason:  %s\n", decision->reason);
 	if (decision->hint[0])
 		buf_printf(out, "  way out: %s\n", decision->hint);
+	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network_count; i++)
+		if (injects(&policy->network[i], question))
+			buf_printf(out, "  secret:  %s, by %s\n", policy->network[i].inject.secret,
+				   policy->network[i].origin.id);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",
@@ -249,9 +268,9 @@ int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 		return r;
 	decision = policy_decide(lang_policy(lang), &question.action);
 	if (given->json)
-		put_json(lang_policy(lang), &question.action, &decision, &out);
+		put_json(lang_policy(lang), &question, &decision, &out);
 	else
-		put_text(lang_policy(lang), &question.action, &decision, &out);
+		put_text(lang_policy(lang), &question, &decision, &out);
 	r = given_print(&out, err);
 	if (r < 0)
 		return r;

@@ -26,11 +26,12 @@ static const char *const paths[] = { "/allowed/**", NULL };
 static const struct http_rule http_rule = { .paths = paths, .origin = { "network.allow[0].http[0]" } };
 static uint16_t port, server_port;
 static struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "localhost", .ports = &port, .port_count = 1,
-				    .http = &http_rule, .http_count = 1, .origin = { "network.allow[0]" } };
+				    .http = &http_rule, .http_count = 1,
+				    .inject = { .kind = INJECT_BEARER, .name = "Authorization", .secret = "s" },
+				    .origin = { "network.allow[0]" } };
 static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
 				      .network_exact_count = 1 };
-static const struct inject_rule rule = { .kind = INJECT_BEARER, .name = "Authorization", .host = "localhost",
-					 .ports = &port, .port_count = 1, .secret = "sk-real-0123456789" };
+static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 
 static struct event_base *base;
 static struct ca *ca;
@@ -48,12 +49,12 @@ static bool on_outgoing(void *context, struct http1_head *head, const struct tar
 	struct target_server server = { "localhost", port, true };
 
 	*ret_problem = "the credential cannot be put in";
-	return inject_request(&rule, &server, target, head, ret_owned) == INJECT_DONE;
+	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
 static void on_incoming(void *context, struct http1_head *head)
 {
-	if (inject_redact(&rule, head) < 0)
+	if (inject_redact(&injection, head) < 0)
 		abort();
 }
 

@@ -20,7 +20,6 @@ struct wire {
 	struct exchange_record last;
 	char last_path[64], last_problem[128];
 	size_t records;
-	struct inject_rule rule;
 };
 
 static const struct target_server server = { "api.example.org", 443, true };
@@ -29,24 +28,22 @@ static const char *const paths[] = { "/v1/**", NULL };
 static const struct http_rule http_rule = { .paths = paths, .origin = { "network.allow[0].http[0]" } };
 static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "api.example.org", .ports = ports,
 					  .port_count = 1, .http = &http_rule, .http_count = 1,
+					  .inject = { .kind = INJECT_RAW, .name = "x-api-key", .secret = "s" },
 					  .origin = { "network.allow[0]" } };
 static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
 				      .network_exact_count = 1 };
 static const char secret[] = "sk-real-0123456789";
+static const struct injection injection = { &net_rule, secret };
 
 static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
 			const char **ret_problem)
 {
-	struct wire *wire = context;
-
-	return inject_request(&wire->rule, &server, target, head, ret_owned) >= 0;
+	return inject_request(&injection, &server, target, head, ret_owned) >= 0;
 }
 
 static void on_incoming(void *context, struct http1_head *head)
 {
-	struct wire *wire = context;
-
-	assert_true(inject_redact(&wire->rule, head) >= 0);
+	assert_true(inject_redact(&injection, head) >= 0);
 }
 
 static void on_over(void *context, const struct exchange_record *record)
@@ -63,12 +60,7 @@ static void on_over(void *context, const struct exchange_record *record)
 
 static void wire_init(struct wire *wire)
 {
-	*wire = (struct wire){ .rule = { .kind = INJECT_RAW,
-					 .name = "x-api-key",
-					 .host = "api.example.org",
-					 .ports = ports,
-					 .port_count = 1,
-					 .secret = secret } };
+	*wire = (struct wire){ 0 };
 	exchange_init(&wire->exchange, &server, &policy,
 		      &(struct exchange_hooks){ on_outgoing, on_incoming, on_over, wire });
 	buf_init(&wire->to_server, 1 << 20);

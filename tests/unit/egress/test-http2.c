@@ -38,7 +38,6 @@ struct end {
 struct wire {
 	struct end client, server;
 	struct http2 *http2;
-	struct inject_rule rule;
 	struct exchange_record last;
 	char last_path[64];
 	size_t records;
@@ -51,7 +50,9 @@ static const char *const paths[] = { "/v1/**", NULL };
 static const struct http_rule http_rule = { .paths = paths, .origin = { "network.allow[0].http[0]" } };
 static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "api.example.org", .ports = ports,
 					  .port_count = 1, .http = &http_rule, .http_count = 1,
+					  .inject = { .kind = INJECT_RAW, .name = "X-Api-Key", .secret = "s" },
 					  .origin = { "network.allow[0]" } };
+static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
 				      .network_exact_count = 1 };
 
@@ -156,16 +157,12 @@ static void end_init(struct end *end, bool is_server)
 static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
 			const char **ret_problem)
 {
-	struct wire *wire = context;
-
-	return inject_request(&wire->rule, &target_server, target, head, ret_owned) >= 0;
+	return inject_request(&injection, &target_server, target, head, ret_owned) >= 0;
 }
 
 static void on_incoming(void *context, struct http1_head *head)
 {
-	struct wire *wire = context;
-
-	assert_true(inject_redact(&wire->rule, head) >= 0);
+	assert_true(inject_redact(&injection, head) >= 0);
 }
 
 static void on_over(void *context, const struct exchange_record *record)
@@ -179,12 +176,7 @@ static void on_over(void *context, const struct exchange_record *record)
 
 static void wire_init(struct wire *wire)
 {
-	*wire = (struct wire){ .rule = { .kind = INJECT_RAW,
-					 .name = "X-Api-Key",
-					 .host = "api.example.org",
-					 .ports = ports,
-					 .port_count = 1,
-					 .secret = "sk-real-0123456789" } };
+	*wire = (struct wire){ 0 };
 	end_init(&wire->client, false);
 	end_init(&wire->server, true);
 	assert_int_equal(http2_new(&wire->http2, &target_server, &policy,

@@ -16,20 +16,24 @@ static const uint16_t ports[] = { 443, 8443 };
 static const char *const methods[] = { "GET", "POST", NULL };
 static const char *const paths[] = { "/v1/**", "/me", NULL };
 
-static struct inject_rule rule_of(enum inject_kind kind, const char *name, const char *secret)
+static const struct http_rule requests = { methods, paths, { "network.allow[0].http[0]", "", 0 } };
+static struct net_rule rule;
+
+/* An injection by the one rule, which the test may change further. */
+static struct injection injection_of(enum inject_kind kind, const char *name, const char *secret)
 {
-	return (struct inject_rule){ .kind = kind,
-				     .name = name,
-				     .host = "api.example.org",
-				     .ports = ports,
-				     .port_count = 2,
-				     .methods = methods,
-				     .paths = paths,
-				     .secret = secret };
+	rule = (struct net_rule){ .verdict = VERDICT_ALLOW,
+				  .host = "api.example.org",
+				  .ports = ports,
+				  .port_count = 2,
+				  .http = &requests,
+				  .http_count = 1,
+				  .inject = { .kind = kind, .name = name, .secret = "s" } };
+	return (struct injection){ &rule, secret };
 }
 
 /* Injects into GET text with these fields; what goes out in out. */
-static int inject(const struct inject_rule *rule, const struct target_server *to, const char *text, struct buf *out)
+static int inject(const struct injection *injection, const struct target_server *to, const char *text, struct buf *out)
 {
 	struct http1_head head = { .kind = HTTP1_REQUEST, .method = "GET", .target = text, .minor = 1 };
 	struct target target;
@@ -42,9 +46,9 @@ static int inject(const struct inject_rule *rule, const struct target_server *to
 	head.fields[head.field_count++] = (struct http1_field){ .name = "Host", .value = "api.example.org" };
 	head.fields[head.field_count++] =
 		(struct http1_field){ .name = "Authorization", .value = "Bearer placeholder" };
-	r = inject_request(rule, to, &target, &head, &owned);
+	r = inject_request(injection, to, &target, &head, &owned);
 	http1_put_head(&head, out);
-	http1_remove(&head, rule->name);
+	http1_remove(&head, rule.inject.name);
 	inject_free(owned);
 	target_done(&target);
 	return r;
@@ -52,11 +56,11 @@ static int inject(const struct inject_rule *rule, const struct target_server *to
 
 static void check(enum inject_kind kind, const char *name, const char *secret, const char *text, const char *wanted)
 {
-	struct inject_rule rule = rule_of(kind, name, secret);
+	struct injection injection = injection_of(kind, name, secret);
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 1 << 20);
-	assert_int_equal(inject(&rule, &server, text, &out), INJECT_DONE);
+	assert_int_equal(inject(&injection, &server, text, &out), INJECT_DONE);
 	assert_string_equal(buf_text(&out), wanted);
 }
 
@@ -86,13 +90,13 @@ static void test_a_parameter_of_that_name_goes(void **state)
 	check(INJECT_QUERY, "key", "s", "/v1/x?a=key", HEAD("/v1/x?a=key&key=s", OLD));
 }
 
-static void assert_nothing(const struct inject_rule *rule, const struct target_server *to, const char *text)
+static void assert_nothing(const struct injection *injection, const struct target_server *to, const char *text)
 {
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 1 << 20);
-	assert_int_equal(inject(rule, to, text, &out), INJECT_NOT_HERE);
-	assert_null(strstr(buf_text(&out), rule->secret));
+	assert_int_equal(inject(injection, to, text, &out), INJECT_NOT_HERE);
+	assert_null(strstr(buf_text(&out), injection->secret));
 	assert_non_null(strstr(buf_text(&out), OLD));
 }
 
@@ -104,44 +108,35 @@ static void test_only_there(void **state)
 					  port = { "api.example.org", 444, true },
 					  other = { "example.org", 443, true };
 	static const char *const post[] = { "POST", NULL };
-	struct inject_rule rule = rule_of(INJECT_RAW, "x-api-key", "S3CRET");
+	static const struct http_rule posts = { post, paths, { "h", "", 0 } };
+	struct injection injection = injection_of(INJECT_RAW, "x-api-key", "S3CRET");
 
-	assert_nothing(&rule, &plain, "/v1/x");
-	assert_nothing(&rule, &plain_port, "/v1/x");
-	assert_nothing(&rule, &sub, "/v1/x");
-	assert_nothing(&rule, &port, "/v1/x");
-	assert_nothing(&rule, &other, "/v1/x");
-	assert_nothing(&rule, &server, "/v2/x");
-	assert_nothing(&rule, &server, "/v1/../v2");
-	assert_nothing(&rule, &server, "/v1/..%2fv2");
-	assert_nothing(&rule, &server, "/v1/%2e%2e/v2");
-	assert_nothing(&rule, &server, "/me/");
-	rule.methods = post;
-	assert_nothing(&rule, &server, "/v1/x");
+	assert_nothing(&injection, &plain, "/v1/x");
+	assert_nothing(&injection, &plain_port, "/v1/x");
+	assert_nothing(&injection, &sub, "/v1/x");
+	assert_nothing(&injection, &port, "/v1/x");
+	assert_nothing(&injection, &other, "/v1/x");
+	assert_nothing(&injection, &server, "/v2/x");
+	assert_nothing(&injection, &server, "/v1/../v2");
+	assert_nothing(&injection, &server, "/v1/..%2fv2");
+	assert_nothing(&injection, &server, "/v1/%2e%2e/v2");
+	assert_nothing(&injection, &server, "/me/");
+	rule.http = &posts;
+	assert_nothing(&injection, &server, "/v1/x");
 }
 
-static void test_rules_that_are_none(void **state)
+static void test_secrets_that_fit_nowhere(void **state)
 {
-	static const uint16_t port80[] = { 443, 80 };
-	struct inject_rule rule = rule_of(INJECT_RAW, "x", "s");
+	struct injection injection = injection_of(INJECT_RAW, "x", "s");
 
-	assert_null(inject_problem(&rule));
-	rule.host = "*.example.org";
-	assert_non_null(inject_problem(&rule));
-	rule = rule_of(INJECT_RAW, "x", "s");
-	rule.ports = port80;
-	assert_non_null(inject_problem(&rule));
-	rule.port_count = 0;
-	assert_non_null(inject_problem(&rule));
-	rule = rule_of(INJECT_RAW, "x", "a\r\nb: c");
-	assert_non_null(inject_problem(&rule));
-	assert_nothing(&rule, &server, "/v1/x");
-	rule = rule_of(INJECT_RAW, "x", "");
-	assert_non_null(inject_problem(&rule));
-	rule = rule_of(INJECT_RAW, "", "s");
-	assert_non_null(inject_problem(&rule));
-	rule = rule_of(INJECT_BASIC, "x", "nocolon");
-	assert_non_null(inject_problem(&rule));
+	assert_null(inject_problem(&injection));
+	injection = injection_of(INJECT_RAW, "x", "a\r\nb: c");
+	assert_non_null(inject_problem(&injection));
+	assert_nothing(&injection, &server, "/v1/x");
+	injection = injection_of(INJECT_RAW, "x", "");
+	assert_non_null(inject_problem(&injection));
+	injection = injection_of(INJECT_BASIC, "x", "nocolon");
+	assert_non_null(inject_problem(&injection));
 }
 
 static void test_redacted(void **state)
@@ -150,7 +145,7 @@ static void test_redacted(void **state)
 					   "Basic dXNlcjpwYS9zcw==", "https://e/?k=user%3Apa%2Fss",
 					   "https://e/?k=user%3apa%2fss" };
 	static const char *const good[] = { "user", "https://e/", "" };
-	struct inject_rule rule = rule_of(INJECT_BASIC, "authorization", "user:pa/ss");
+	struct injection injection = injection_of(INJECT_BASIC, "authorization", "user:pa/ss");
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad) + ARRAY_SIZE(good); i++) {
 		bool is_bad = i < ARRAY_SIZE(bad);
@@ -158,7 +153,7 @@ static void test_redacted(void **state)
 
 		head.fields[0] = (struct http1_field){ .name = "Location",
 						       .value = is_bad ? bad[i] : good[i - ARRAY_SIZE(bad)] };
-		assert_int_equal(inject_redact(&rule, &head), is_bad);
+		assert_int_equal(inject_redact(&injection, &head), is_bad);
 		assert_int_equal(str_equal(head.fields[0].value, "[redacted by atoll]"), is_bad);
 	}
 }
@@ -167,7 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_a_parameter_of_that_name_goes),
-		cmocka_unit_test(test_only_there), cmocka_unit_test(test_rules_that_are_none),
+		cmocka_unit_test(test_only_there), cmocka_unit_test(test_secrets_that_fit_nowhere),
 		cmocka_unit_test(test_redacted),
 	};
 

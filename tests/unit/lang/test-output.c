@@ -16,7 +16,10 @@ static const char everything[] =
 	"files: {read: [{path: /data, except: [\"/data/*.key\"], optional: true, exec: false}], stage: "
 	"[/st], mask: [\"**/x\"], ask: [/q], protect: [/q]}\n"
 	"network: {default: ask, allow: [{host: \"*.a.org\", ports: [443, 80], except: [b.a.org], http: "
-	"[{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, inject: {header: h, secret: s}}], deny: "
+	"[{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, ports: [443], inject: "
+	"{header: h, kind: bearer, secret: s, env: K}}, {host: d.org, ports: "
+	"[443, 8443], inject: {aws: {service: s3, region: r-1}, secret: s2}}, {host: e.org, ports: [1], "
+	"inject: {query: q, secret: s}}], deny: "
 	"[{cidr: 10.0.0.0/8}], simulate: [{host: d.org, http: [{methods: [POST], paths: [\"/x/*\"]}], answer: "
 	"{status: 404, headers: {X-A: \"a\\\"b\"}, body: \"x\\n\"}}], "
 	"limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
@@ -25,7 +28,7 @@ static const char everything[] =
 	"resources: {cpus: 1.5}\n"
 	"env: {set: {A: \"x: \\\"y\\\" # z\"}}\n"
 	"devices: [kvm]\n"
-	"data: {secrets: mask, pii: flag, injection: deny}\n"
+	"data: {secrets: mask, pii: flag, injection: deny, outgoing: flag, canaries: [s, t]}\n"
 	"audit: {files: all}\n"
 	"stage: {auto: exec}\n";
 
