@@ -308,9 +308,9 @@ static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_cou
 static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
+	const struct net_amount *total = &box->policy->policy->network_limits.of[NET_LIMIT_TOTAL];
 
-	return frame_finish(frame) < 0 ? -EBADMSG
-				       : box_limit_hit(box, "network.limits", box->policy->policy->network_total_bytes);
+	return frame_finish(frame) < 0 ? -EBADMSG : box_limit_hit(box, "network.limits", total->amount);
 }
 
 static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)

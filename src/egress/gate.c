@@ -192,8 +192,9 @@ static int open_gate(struct gate *gate, struct err *err)
 	raise_limits(gate);
 	buf_init(&gate->out, FRAME_MESSAGE_MAX);
 	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
-	budget_init(&gate->budget, policy->network_rate_bytes, policy->network_rate_period_ms,
-		    policy->network_total_bytes, clock_monotonic_ns());
+	budget_init(&gate->budget, policy->network_limits.of[NET_LIMIT_RATE].amount,
+		    policy->network_limits.of[NET_LIMIT_RATE].period_ms,
+		    policy->network_limits.of[NET_LIMIT_TOTAL].amount, clock_monotonic_ns());
 	gate->base = new_base();
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)

@@ -263,6 +263,7 @@ static const struct key net_item_keys[] = {
 	{ "inject", KEY_FREE, bind_inject },
 	{ "answer", KEY_FREE, bind_answer },
 	{ "except", KEY_SCALARS, bind_host_except },
+	{ "limits", KEY_FREE, bind_rule_limits },
 };
 
 /* A simulated host needs a name, for TLS is answered by it, and something to say. */
@@ -295,12 +296,6 @@ static void bind_net(struct binder *binder, const struct key *key, const struct 
 	check_simulate(binder, net);
 }
 
-static const struct key net_limit_keys[] = {
-	{ "rate", KEY_SCALAR, bind_rate, .value = SCALAR_NETWORK_RATE },
-	{ "total", KEY_SCALAR, bind_size, .value = SCALAR_NETWORK_TOTAL },
-	{ "requests", KEY_SCALAR, bind_rate, .value = SCALAR_NETWORK_REQUESTS },
-};
-
 static const char *const default_names[VERDICT_COUNT] = {
 	[VERDICT_DENY] = "deny",
 	[VERDICT_ASK] = "ask",
@@ -315,7 +310,8 @@ const struct key network_keys[] = {
 	{ "simulate", KEY_LIST, bind_net, .value = VERDICT_SIMULATE },
 	{ "ask", KEY_LIST, bind_net, .value = VERDICT_ASK },
 	{ "deny", KEY_LIST, bind_net, .value = VERDICT_DENY },
-	{ "limits", KEY_MAP, .keys = net_limit_keys, .key_count = ARRAY_SIZE(net_limit_keys) },
+	{ "limits", KEY_FREE, bind_limits },
+	{ "publish", KEY_LIST, bind_publish },
 };
 const size_t network_key_count = ARRAY_SIZE(network_keys);
 

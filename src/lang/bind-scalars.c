@@ -11,7 +11,7 @@
 static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
 				       uint64_t value)
 {
-	struct draft_scalar *scalar = &binder->draft->scalars[key->value];
+	struct draft_scalar *scalar = &binder->scalars[key->value];
 
 	*scalar = (struct draft_scalar){
 		.is_set = true,
@@ -45,12 +45,12 @@ void bind_size(struct binder *binder, const struct key *key, const struct node *
 	bind_number(binder, key, node, num_parse_size, "a size such as 512MiB or 4GiB, or \"unlimited\"");
 }
 
-static void bind_count(struct binder *binder, const struct key *key, const struct node *node)
+void bind_count(struct binder *binder, const struct key *key, const struct node *node)
 {
 	bind_number(binder, key, node, num_parse_count, "a number such as 512 or 200k, or \"unlimited\"");
 }
 
-static void bind_duration(struct binder *binder, const struct key *key, const struct node *node)
+void bind_duration(struct binder *binder, const struct key *key, const struct node *node)
 {
 	bind_number(binder, key, node, num_parse_duration,
 		    "a time with its unit such as 90s, 15m or 2h, or \"unlimited\"");

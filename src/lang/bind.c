@@ -233,6 +233,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 	memcpy(keys, top_keys, sizeof top_keys);
 	memcpy(keys + ARRAY_SIZE(top_keys), sections, sizeof sections);
 	binder->section = binder->list = "";
+	binder->scalars = binder->draft->scalars;
 	bind_map(binder, keys, ARRAY_SIZE(keys), root);
 	if (root->kind != NODE_MAP)
 		return;

@@ -14,6 +14,7 @@ struct binder {
 	struct arena *arena;
 	struct diags *diags;
 	struct draft *draft;
+	struct draft_scalar *scalars; /* where single values go: the draft's, or those of one rule */
 	struct pattern_scope scope;
 	bool is_shipped;
 	const char *section; /* the mapping that is being read: "files"; "" at the top */
@@ -65,7 +66,9 @@ void bind_inject(struct binder *binder, const struct key *key, const struct node
 void inject_check(struct binder *binder, const struct draft_net *net);
 void bind_canary(struct binder *binder, const struct key *key, const struct node *node);
 
-/* Scalars into binder->draft->scalars[key->value]. */
+/* Scalars into binder->scalars[key->value]. */
+void bind_count(struct binder *binder, const struct key *key, const struct node *node);
+void bind_duration(struct binder *binder, const struct key *key, const struct node *node);
 void bind_size(struct binder *binder, const struct key *key, const struct node *node);
 void bind_rate(struct binder *binder, const struct key *key, const struct node *node);
 void bind_bool(struct binder *binder, const struct key *key, const struct node *node);
@@ -73,6 +76,11 @@ void bind_choice(struct binder *binder, const struct key *key, const struct node
 
 /* "answer" of a rule of network.simulate (bind-answer.c). */
 void bind_answer(struct binder *binder, const struct key *key, const struct node *node);
+
+/* bind-limits.c: network.limits, the limits of the rule that is being read, network.publish. */
+void bind_limits(struct binder *binder, const struct key *key, const struct node *node);
+void bind_rule_limits(struct binder *binder, const struct key *key, const struct node *node);
+void bind_publish(struct binder *binder, const struct key *key, const struct node *node);
 
 extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],
 	audit_keys[], stage_keys[], env_keys[];

@@ -53,6 +53,7 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(asks, struct draft_path)
 	MERGE(protects, struct draft_path)
 	MERGE(network, struct draft_net)
+	MERGE(publish, struct draft_publish)
 	MERGE(exec, struct draft_exec)
 	MERGE(env_pass, struct draft_named)
 	MERGE(env_set, struct draft_named)
@@ -110,6 +111,7 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_path, &draft->asks, rule->pattern);
 	DROP_FROM(struct draft_path, &draft->protects, rule->pattern);
 	DROP_FROM(struct draft_net, &draft->network, NULL);
+	DROP_FROM(struct draft_publish, &draft->publish, NULL);
 	DROP_FROM(struct draft_exec, &draft->exec, rule->program);
 	DROP_FROM(struct draft_named, &draft->env_pass, NULL);
 	DROP_FROM(struct draft_named, &draft->env_set, NULL);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "lang/arena.h"
 #include "lang/print.h"
+#include "policy/compare-net.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
 #include "policy/order.h"
@@ -226,35 +227,23 @@ static void compare_requests(struct differ *differ, const struct net_rule *rule,
 	}
 }
 
-static void compare_host(struct differ *differ, const struct net_rule *rule)
+/* Rules about requests, and those that answer: what policy_compare_network() does not look into. */
+static void compare_rule_requests(struct differ *differ, const struct net_rule *rule)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
 	const uint16_t *ports = rule->port_count ? rule->ports : usual;
 	size_t count = rule->port_count ? rule->port_count : ARRAY_SIZE(usual);
-	char address[INT8_MAX];
-	const char *subject = rule->host;
+	const char *name = rule->host ? rule->host : rule->cidr;
+	const char *subject = name[0] == '*' ? arena_format(&differ->arena, "x%s", name + 1)
+					     : arena_text_n(&differ->arena, name, strcspn(name, "/"));
 
-	if (rule->cidr) {
-		size_t length = strcspn(rule->cidr, "/");
-
-		if (length >= sizeof address)
-			return;
-		memcpy(address, rule->cidr, length);
-		address[length] = 0;
-		subject = address;
-	} else if (rule->host[0] == '*') {
-		subject = arena_format(&differ->arena, "x%s", rule->host + 1);
-	}
+	if (!rule->http_count && !rule->answer)
+		return;
 	for (size_t i = 0; subject && i < count; i++) {
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = ports[i] };
-		const char *shown =
-			arena_format(&differ->arena, "%s:%u", rule->host ? rule->host : rule->cidr, ports[i]);
+		const char *shown = arena_format(&differ->arena, "%s:%u", name, ports[i]);
 
-		if (!shown)
-			continue;
-		if (!is_known(differ, action_kind_names[action.kind], shown))
-			compare_action(differ, &action, shown);
-		if (rule->http_count || rule->answer)
+		if (shown)
 			compare_requests(differ, rule, action, shown);
 	}
 }
@@ -299,20 +288,22 @@ static void compare_uses(struct differ *differ, const struct policy *policy, con
 	}
 }
 
+static void note_network(void *context, const struct net_difference *difference)
+{
+	struct differ *differ = context;
+
+	add_change(differ, difference->dimension, arena_text(&differ->arena, difference->subject),
+		   arena_text(&differ->arena, difference->from), arena_text(&differ->arena, difference->to),
+		   difference->allows);
+}
+
 static void compare_network(struct differ *differ)
 {
-	struct action unlisted = { .kind = ACTION_NET_CONNECT, .subject = "host.invalid", .port = 443 };
-
-	compare_action(differ, &unlisted, "hosts that no rule lists");
-	if ((differ->a->network_mode == NETWORK_HOST) != (differ->b->network_mode == NETWORK_HOST))
-		add_change(differ, "network.host", "the host's own network, its loopback included",
-			   differ->a->network_mode == NETWORK_HOST ? "shared" : "separate",
-			   differ->b->network_mode == NETWORK_HOST ? "shared" : "separate",
-			   differ->b->network_mode == NETWORK_HOST);
+	policy_compare_network(differ->a, differ->b, note_network, differ);
 	for (size_t i = 0; i < differ->a->network_count; i++)
-		compare_host(differ, &differ->a->network[i]);
+		compare_rule_requests(differ, &differ->a->network[i]);
 	for (size_t i = 0; i < differ->b->network_count; i++)
-		compare_host(differ, &differ->b->network[i]);
+		compare_rule_requests(differ, &differ->b->network[i]);
 	compare_uses(differ, differ->a, differ->b, false);
 	compare_uses(differ, differ->b, differ->a, true);
 }

@@ -68,6 +68,12 @@ struct draft_net {
 	struct vec http;  /* struct draft_http */
 	struct draft_inject inject;
 	struct draft_answer *answer; /* simulate; NULL: none was given */
+	struct draft_scalar *limits; /* NET_LIMIT_COUNT of them; NULL: none */
+};
+
+struct draft_publish {
+	struct draft_rule from;
+	struct publish_rule rule; /* port 0: wrong, and said so */
 };
 
 struct draft_exec {
@@ -94,9 +100,9 @@ struct draft_scalar {
 enum draft_scalar_kind {
 	SCALAR_NETWORK_DEFAULT,
 	SCALAR_NETWORK_HOST,
-	SCALAR_NETWORK_RATE,
-	SCALAR_NETWORK_TOTAL,
-	SCALAR_NETWORK_REQUESTS,
+	SCALAR_COOLDOWN_DENIALS,
+	SCALAR_COOLDOWN_WITHIN,
+	SCALAR_COOLDOWN_PAUSE,
 	SCALAR_NEW_BINARIES,
 	SCALAR_NAMESPACES,
 	SCALAR_DATA_SECRETS,
@@ -108,7 +114,8 @@ enum draft_scalar_kind {
 	SCALAR_AUDIT_NETWORK,
 	SCALAR_STAGE_AUTO,
 	SCALAR_RESOURCES, /* RESOURCE_COUNT of them */
-	SCALAR_COUNT = SCALAR_RESOURCES + RESOURCE_COUNT,
+	SCALAR_NETWORK_LIMITS = SCALAR_RESOURCES + RESOURCE_COUNT, /* NET_LIMIT_COUNT of them */
+	SCALAR_COUNT = SCALAR_NETWORK_LIMITS + NET_LIMIT_COUNT,
 };
 
 struct draft {
@@ -116,6 +123,7 @@ struct draft {
 	struct vec asks;					       /* struct draft_path */
 	struct vec protects;					       /* struct draft_path */
 	struct vec network;					       /* struct draft_net */
+	struct vec publish;					       /* struct draft_publish */
 	struct vec exec;					       /* struct draft_exec */
 	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
 	struct draft_scalar scalars[SCALAR_COUNT];

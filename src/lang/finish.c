@@ -317,6 +317,64 @@ static int compare_net(const void *a, const void *b)
 	return net_host_compare(x->host, y->host);
 }
 
+/* "unlimited" takes an inherited limit away. */
+static struct net_limits limits_of(const struct draft_scalar *scalars)
+{
+	struct net_limits limits = { 0 };
+
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
+		if (scalars[i].is_set && scalars[i].value != NUM_UNLIMITED)
+			limits.of[i] = (struct net_amount){ scalars[i].value, scalars[i].value2 };
+	return limits;
+}
+
+static const struct net_limits *finish_rule_limits(struct lang *lang, const struct draft_net *net)
+{
+	struct net_limits *limits = net->limits ? arena_alloc(&lang->arena, sizeof *limits) : NULL;
+
+	if (limits)
+		*limits = limits_of(net->limits);
+	return limits;
+}
+
+/* The rules with limits of their own, by their places after sorting. */
+static void index_limited(struct lang *lang, struct policy *policy)
+{
+	uint32_t *limited = arena_alloc(&lang->arena, NET_LIMITED_MAX * sizeof *limited);
+
+	policy->network_limited = limited;
+	for (size_t i = 0; limited && i < policy->network_count; i++) {
+		const struct rule_origin *origin = &policy->network[i].origin;
+
+		if (!policy->network[i].limits)
+			continue;
+		if (policy->network_limited_count == NET_LIMITED_MAX) {
+			diag_add(&lang->diags, (struct place){ origin->file, origin->line, 0 },
+				 "at most %d rules can have limits of their own", NET_LIMITED_MAX);
+			return;
+		}
+		limited[policy->network_limited_count++] = (uint32_t)i;
+	}
+}
+
+static void finish_publish(struct lang *lang, struct policy *policy)
+{
+	struct publish_rule *rules = arena_alloc(&lang->arena, NET_PUBLISH_MAX * sizeof *rules);
+
+	policy->publish = rules;
+	DRAFT_EACH(struct draft_publish, from, &lang->draft.publish)
+	{
+		if (!rules || !from->rule.port)
+			continue;
+		if (policy->publish_count == NET_PUBLISH_MAX) {
+			diag_add(&lang->diags, from->from.place, "at most %d ports can be published", NET_PUBLISH_MAX);
+			return;
+		}
+		rules[policy->publish_count] = from->rule;
+		rules[policy->publish_count++].origin = origin_of(&from->from);
+	}
+}
+
 static void finish_network(struct lang *lang, struct policy *policy)
 {
 	struct net_rule *rules = arena_alloc(&lang->arena, lang->draft.network.count * sizeof *rules);
@@ -340,10 +398,13 @@ static void finish_network(struct lang *lang, struct policy *policy)
 			.inject = secrets_inject(&from->inject),
 			.answer = finish_answer(lang, from->answer),
 			.except = vec_strings(&lang->arena, &from->from.except),
+			.limits = finish_rule_limits(lang, from),
 			.origin = origin_of(&from->from),
 		};
 	}
 	qsort(rules, policy->network_count, sizeof *rules, compare_net);
+	index_limited(lang, policy);
+	finish_publish(lang, policy);
 	check_globs(lang, policy->network_count - policy->network_exact_count, "network (cidr)");
 }
 
@@ -409,11 +470,12 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 {
 	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
 	policy->network_default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
-	policy->network_rate_bytes = scalar(lang, SCALAR_NETWORK_RATE, 0);
-	policy->network_rate_period_ms = lang->draft.scalars[SCALAR_NETWORK_RATE].value2;
-	policy->network_total_bytes = scalar(lang, SCALAR_NETWORK_TOTAL, 0);
-	policy->network_requests = scalar(lang, SCALAR_NETWORK_REQUESTS, 0);
-	policy->network_requests_period_ms = lang->draft.scalars[SCALAR_NETWORK_REQUESTS].value2;
+	policy->network_limits = limits_of(&lang->draft.scalars[SCALAR_NETWORK_LIMITS]);
+	policy->network_cooldown = (struct net_cooldown){
+		.denials = scalar(lang, SCALAR_COOLDOWN_DENIALS, 0),
+		.within_ms = scalar(lang, SCALAR_COOLDOWN_WITHIN, 0),
+		.pause_ms = scalar(lang, SCALAR_COOLDOWN_PAUSE, 0),
+	};
 	policy->exec_new_binaries = scalar(lang, SCALAR_NEW_BINARIES, false);
 	policy->user_namespaces = scalar(lang, SCALAR_NAMESPACES, false);
 	policy->data_secrets = (enum data_action)scalar(lang, SCALAR_DATA_SECRETS, DATA_OFF);
@@ -470,17 +532,13 @@ static void finish_env(struct lang *lang, struct policy *policy)
 static void finish_network_mode(struct lang *lang, struct policy *policy)
 {
 	const struct draft_scalar *host = &lang->draft.scalars[SCALAR_NETWORK_HOST];
-	bool wants_gate = policy->network_count || policy->network_rate_bytes ||
-			  policy->network_total_bytes || policy->network_requests ||
-			  policy->network_default != VERDICT_DENY;
+	bool wants_gate = policy->network_default != VERDICT_DENY || policy->publish_count;
 
 	/* Refusing more where nothing is reachable needs no gate. */
-	if (!policy->network_rate_bytes && !policy->network_total_bytes && !policy->network_requests &&
-	    policy->network_default == VERDICT_DENY) {
-		wants_gate = false;
-		for (size_t i = 0; i < policy->network_count; i++)
-			wants_gate |= policy->network[i].verdict != VERDICT_DENY;
-	}
+	for (size_t i = 0; i < policy->network_count; i++)
+		wants_gate |= policy->network[i].verdict != VERDICT_DENY;
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
+		wants_gate |= policy->network_limits.of[i].amount != 0;
 	policy->network_mode = wants_gate ? NETWORK_GATE : NETWORK_NONE;
 	if (!host->is_set || !host->value)
 		return;

@@ -201,10 +201,22 @@ static void add_files(struct lang *lang, const struct policy *policy, struct vec
 		add(lang, vec, "files.ask", &policy->file_asks[i].origin);
 }
 
+/* A limit counts what the gate sees; of requests, what it reads. */
+static void add_limit(struct lang *lang, const struct policy *policy, const struct draft_scalar *scalar,
+		      enum net_limit kind, struct vec *vec)
+{
+	struct rule_origin origin = { "network.limits", scalar->place.file, scalar->place.line };
+
+	if (kind == NET_LIMIT_COUNT)
+		return;
+	if (policy->network_mode == NETWORK_HOST)
+		add(lang, vec, "network.limits with host: true", &origin);
+	else if (kind == NET_LIMIT_REQUESTS)
+		add(lang, vec, "network.limits requests", &origin);
+}
+
 static void add_network(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
-	struct rule_origin limits = { "network.limits", "", 0 };
-
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
 
@@ -216,19 +228,19 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 			    &rule->origin);
 		else if (rule->inject.kind != INJECT_NONE)
 			add(lang, vec, "network.allow inject", &rule->origin);
+		else if (rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
+			add(lang, vec, "network.allow limits requests", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
 			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);
 	}
-	for (size_t i = SCALAR_NETWORK_RATE; i <= SCALAR_NETWORK_REQUESTS; i++) {
-		const struct draft_scalar *scalar = &lang->draft.scalars[i];
-
-		limits.file = scalar->is_set ? scalar->place.file : "";
-		limits.line = scalar->place.line;
-		if (scalar->is_set && (i == SCALAR_NETWORK_REQUESTS || policy->network_mode == NETWORK_HOST))
-			add(lang, vec, i == SCALAR_NETWORK_REQUESTS ? "network.limits requests" : "network.limits",
-			    &limits);
-	}
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
+		add_limit(lang, policy, &lang->draft.scalars[SCALAR_NETWORK_LIMITS + i],
+			  policy->network_limits.of[i].amount ? (enum net_limit)i : NET_LIMIT_COUNT, vec);
+	if (policy->network_mode == NETWORK_HOST && policy->publish_count)
+		add(lang, vec, "network.publish with host: true", &policy->publish[0].origin);
+	else if (policy->publish_count)
+		add(lang, vec, "network.publish", &policy->publish[0].origin);
 }
 
 static void add_exec(struct lang *lang, const struct policy *policy, struct vec *vec)

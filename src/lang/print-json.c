@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "lang/print.h"
+#include "policy/publish.h"
 
 static void put_origin(struct json *json, const struct rule_origin *origin)
 {
@@ -94,6 +95,46 @@ static void put_inject(struct json *json, const struct inject *inject)
 	json_object_end(json);
 }
 
+static void put_net_limits(struct json *json, const struct net_limits *limits)
+{
+	json_object_begin(json, "limits");
+	for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
+		if (!limits->of[i].amount)
+			continue;
+		json_object_begin(json, net_limit_names[i]);
+		json_u64(json, "amount", limits->of[i].amount);
+		if (net_limit_has_period[i])
+			json_u64(json, "period_ms", limits->of[i].period_ms);
+		json_object_end(json);
+	}
+	json_object_end(json);
+}
+
+static void put_cooldown_and_publish(struct json *json, const struct policy *policy)
+{
+	char host[PUBLISH_TEXT_SIZE];
+
+	if (policy->network_cooldown.denials) {
+		json_object_begin(json, "cooldown");
+		json_u64(json, "denials", policy->network_cooldown.denials);
+		json_u64(json, "within_ms", policy->network_cooldown.within_ms);
+		json_u64(json, "pause_ms", policy->network_cooldown.pause_ms);
+		json_object_end(json);
+	} else {
+		json_null(json, "cooldown");
+	}
+	json_array_begin(json, "publish");
+	for (size_t i = 0; i < policy->publish_count; i++) {
+		publish_host_format(&policy->publish[i], host);
+		json_object_begin(json, NULL);
+		json_u64(json, "port", policy->publish[i].port);
+		json_string(json, "host", host);
+		put_origin(json, &policy->publish[i].origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void put_network(struct json *json, const struct policy *policy)
 {
 	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
@@ -117,10 +158,13 @@ static void put_network(struct json *json, const struct policy *policy)
 		put_inject(json, &rule->inject);
 		if (rule->answer)
 			put_answer(json, rule->answer);
+		put_net_limits(json, rule->limits);
 		put_origin(json, &rule->origin);
 		json_object_end(json);
 	}
 	json_array_end(json);
+	put_net_limits(json, &policy->network_limits);
+	put_cooldown_and_publish(json, policy);
 	json_object_end(json);
 }
 

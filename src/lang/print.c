@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "policy/describe-text.h"
 #include "policy/glob.h"
+#include "policy/publish.h"
 
 /* Everything is quoted: no text can become a key, a number, an alias or another line. */
 static void put_quoted_n(struct buf *out, const void *bytes, size_t size)
@@ -187,6 +189,23 @@ static void put_inject(struct buf *out, const struct inject *inject)
 	buf_put_char(out, '}');
 }
 
+static void put_rule_limits(struct buf *out, const struct net_limits *limits)
+{
+	const char *before = ", limits: {";
+
+	for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
+		char text[NET_LIMIT_TEXT_SIZE];
+
+		if (!limits->of[i].amount)
+			continue;
+		net_limit_to_text((enum net_limit)i, &limits->of[i], text);
+		buf_printf(out, "%s%s: %s", before, net_limit_names[i], text);
+		before = ", ";
+	}
+	if (str_equal(before, ", "))
+		buf_put_char(out, '}');
+}
+
 static void put_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
@@ -200,34 +219,42 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 	if (rule->answer)
 		put_answer(out, rule->answer);
 	put_strings(out, "except", rule->except);
+	put_rule_limits(out, rule->limits);
 	buf_put_char(out, '}');
 	put_origin(out, &rule->origin);
 }
 
-static const char *period_name(uint64_t period_ms)
-{
-	return period_ms == 1000 ? "s" : period_ms == 60000 ? "min" : "h";
-}
-
 static void put_network_limits(struct buf *out, const struct policy *policy)
 {
-	char text[32];
+	const struct net_cooldown *cooldown = &policy->network_cooldown;
+	struct heading heading = { .section = "network", .has_section = true };
+	char text[NET_LIMIT_TEXT_SIZE], within[32], pause[32];
 
-	if (!policy->network_rate_bytes && !policy->network_total_bytes && !policy->network_requests)
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
+		if (!policy->network_limits.of[i].amount)
+			continue;
+		head(&heading, "limits", out);
+		net_limit_to_text((enum net_limit)i, &policy->network_limits.of[i], text);
+		buf_printf(out, "    %s: %s\n", net_limit_names[i], text);
+	}
+	if (!cooldown->denials)
 		return;
-	buf_put_text(out, "  limits:\n");
-	if (policy->network_rate_bytes) {
-		num_format_size(policy->network_rate_bytes, text);
-		buf_printf(out, "    rate: %s/%s\n", text, period_name(policy->network_rate_period_ms));
-	}
-	if (policy->network_total_bytes) {
-		num_format_size(policy->network_total_bytes, text);
-		buf_printf(out, "    total: %s\n", text);
-	}
-	if (policy->network_requests) {
-		num_format_count(policy->network_requests, text);
-		buf_printf(out, "    requests: %s/%s\n", text,
-			   period_name(policy->network_requests_period_ms));
+	head(&heading, "limits", out);
+	num_format_duration(cooldown->within_ms, within);
+	num_format_duration(cooldown->pause_ms, pause);
+	buf_printf(out, "    cooldown: {denials: %llu, within: %s, pause: %s}\n",
+		   (unsigned long long)cooldown->denials, within, pause);
+}
+
+static void put_publish(struct buf *out, const struct policy *policy)
+{
+	char host[PUBLISH_TEXT_SIZE];
+
+	for (size_t i = 0; i < policy->publish_count; i++) {
+		publish_host_format(&policy->publish[i], host);
+		buf_printf(out, "%s    - {port: %u, host: \"%s\"}", i ? "" : "  publish:\n", policy->publish[i].port,
+			   host);
+		put_origin(out, &policy->publish[i].origin);
 	}
 }
 
@@ -247,6 +274,7 @@ static void put_network(struct buf *out, const struct policy *policy)
 			put_net_rule(out, &policy->network[i]);
 		}
 	put_network_limits(out, policy);
+	put_publish(out, policy);
 }
 
 static void put_exec(struct buf *out, const struct policy *policy)

@@ -122,6 +122,8 @@ static void check_network(struct lang *lang, const struct policy *base)
 	}
 	if (scalar->is_set && scalar->value > base->network_default)
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the default is stricter there");
+	DRAFT_EACH(struct draft_publish, publish, &lang->project.publish)
+	refuse(lang, publish->from.place, publish->from.id, publish->from.text, "a port would be open to the host");
 	scalar = &lang->project.scalars[SCALAR_NETWORK_HOST];
 	if (scalar->is_set && scalar->value && base->network_mode != NETWORK_HOST)
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the host's network is not shared");
@@ -146,6 +148,35 @@ static void check_rate(struct lang *lang, enum draft_scalar_kind kind, uint64_t 
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the rate is smaller there");
 }
 
+/* Earlier and longer is tighter. */
+static void check_cooldown(struct lang *lang, const struct net_cooldown *base)
+{
+	const struct draft_scalar *within = &lang->project.scalars[SCALAR_COOLDOWN_WITHIN],
+				  *pause = &lang->project.scalars[SCALAR_COOLDOWN_PAUSE];
+
+	if (!base->denials)
+		return;
+	check_limit(lang, SCALAR_COOLDOWN_DENIALS, base->denials);
+	if (within->is_set && within->value < base->within_ms)
+		refuse(lang, within->place, within->id, within->text, "refusals are counted for longer there");
+	if (pause->is_set && pause->value < base->pause_ms)
+		refuse(lang, pause->place, pause->id, pause->text, "the pause is longer there");
+}
+
+/* The limits of a rule need no look: they count beside those of every other rule, and so only take away. */
+static void check_net_limits(struct lang *lang, const struct policy *base)
+{
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
+		const struct net_amount *amount = &base->network_limits.of[i];
+
+		if (net_limit_has_period[i])
+			check_rate(lang, SCALAR_NETWORK_LIMITS + i, amount->amount, amount->period_ms);
+		else
+			check_limit(lang, SCALAR_NETWORK_LIMITS + i, amount->amount);
+	}
+	check_cooldown(lang, &base->network_cooldown);
+}
+
 static void check_stronger(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
 {
 	const struct draft_scalar *scalar = &lang->project.scalars[kind];
@@ -166,9 +197,7 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 {
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
-	check_limit(lang, SCALAR_NETWORK_TOTAL, base->network_total_bytes);
-	check_rate(lang, SCALAR_NETWORK_RATE, base->network_rate_bytes, base->network_rate_period_ms);
-	check_rate(lang, SCALAR_NETWORK_REQUESTS, base->network_requests, base->network_requests_period_ms);
+	check_net_limits(lang, base);
 	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries,
 		     "new programs may not be executed there");
 	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces,

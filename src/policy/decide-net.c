@@ -228,17 +228,20 @@ static int rank(const struct net_rule *rule, const struct action *action)
 	return is_partial(rule, action) ? VERDICT_COUNT : (int)rule->verdict;
 }
 
+static bool rule_covers(const struct net_rule *rule, const struct subject *subject, const struct action *action)
+{
+	bool matches = rule->cidr ? cidr_matches(rule, subject)
+				  : !subject->is_address && host_matches(rule->host, subject->host);
+
+	return matches && port_matches(rule, action) && request_matches(rule, action) && !is_excepted(rule, subject);
+}
+
 static void consider(const struct net_rule **best, const struct net_rule *rule, const struct subject *subject,
 		     const struct action *action)
 {
-	bool matches;
-
 	if (*best && rank(*best, action) <= rank(rule, action))
 		return;
-	matches = rule->cidr ? cidr_matches(rule, subject)
-			     : !subject->is_address && host_matches(rule->host, subject->host);
-	if (matches && port_matches(rule, action) && request_matches(rule, action) &&
-	    !is_excepted(rule, subject))
+	if (rule_covers(rule, subject, action))
 		*best = rule;
 }
 
@@ -378,9 +381,20 @@ bool policy_rule_covers(const struct net_rule *rule, const struct action *reques
 {
 	struct subject subject;
 
-	return rule->host && parse_subject(request->subject, &subject) && !subject.is_address &&
-	       host_matches(rule->host, subject.host) && port_matches(rule, request) &&
-	       request_matches(rule, request) && !is_excepted(rule, &subject);
+	return rule->host && parse_subject(request->subject, &subject) && rule_covers(rule, &subject, request);
+}
+
+uint64_t policy_limited_rules(const struct policy *policy, const struct action *action)
+{
+	struct subject subject;
+	uint64_t covering = 0;
+
+	if (!policy->network_limited_count || !parse_subject(action->subject, &subject))
+		return 0;
+	for (size_t i = 0; i < policy->network_limited_count; i++)
+		if (rule_covers(&policy->network[policy->network_limited[i]], &subject, action))
+			covering |= UINT64_C(1) << i;
+	return covering;
 }
 
 struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port)

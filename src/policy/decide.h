@@ -60,6 +60,12 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 /* Whether a rule with a host is about this request (ACTION_HTTP_REQUEST): its host, port, method and path. */
 bool policy_rule_covers(const struct net_rule *rule, const struct action *request);
 
+/*
+ * The rules with limits of their own that cover a connection or request, as bits (bit i: network_limited[i]). All of
+ * them count, so that the order of rules means nothing here either.
+ */
+uint64_t policy_limited_rules(const struct policy *policy, const struct action *action);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

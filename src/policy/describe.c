@@ -50,6 +50,13 @@ static void put_files(const struct policy *policy, struct buf *out)
 				  "(`sh file`, `python3 file`).\n");
 }
 
+static void put_publish(const struct policy *policy, struct buf *out)
+{
+	for (size_t i = 0; i < policy->publish_count; i++)
+		buf_printf(out, "\nWhat listens on port %u here can be reached from the machine outside.\n",
+			   policy->publish[i].port);
+}
+
 static void put_network(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "\n## Network\n\n");
@@ -80,6 +87,8 @@ static void put_network(const struct policy *policy, struct buf *out)
 			buf_put_text(out, "; the credential is put in outside, what you have is a placeholder");
 		buf_put_char(out, '\n');
 	}
+	buf_put_text(out, "\nThe person may change this list while you work; a refusal says what holds then.\n");
+	put_publish(policy, out);
 }
 
 static void put_exec(const struct policy *policy, struct buf *out)
@@ -137,6 +146,64 @@ void limit_to_text(enum resource resource, uint64_t value, char out[32])
 	}
 }
 
+void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, char out[NET_LIMIT_TEXT_SIZE])
+{
+	char number[32];
+	struct buf text;
+
+	if (net_limit_is_bytes[kind])
+		num_format_size(amount->amount ? amount->amount : NUM_UNLIMITED, number);
+	else
+		num_format_count(amount->amount ? amount->amount : NUM_UNLIMITED, number);
+	buf_init_fixed(&text, out, NET_LIMIT_TEXT_SIZE);
+	buf_put_text(&text, number);
+	if (amount->amount && net_limit_has_period[kind])
+		buf_put_text(&text, amount->period_ms == 1000 ? "/s" : amount->period_ms == 60000 ? "/min" : "/h");
+	(void)buf_text(&text);
+}
+
+static void put_net_limits(const struct net_limits *limits, const char *of, struct buf *out)
+{
+	static const char *const meanings[NET_LIMIT_COUNT] = {
+		[NET_LIMIT_RATE] = "bytes per time, both ways together",
+		[NET_LIMIT_TOTAL] = "bytes, both ways together",
+		[NET_LIMIT_IN] = "bytes that come in",
+		[NET_LIMIT_OUT] = "bytes that go out",
+		[NET_LIMIT_REQUESTS] = "HTTP requests",
+		[NET_LIMIT_NEW_CONNECTIONS] = "new connections",
+		[NET_LIMIT_CONNECTIONS] = "connections at one time",
+		[NET_LIMIT_HOSTS] = "different hosts",
+	};
+
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
+		char text[NET_LIMIT_TEXT_SIZE];
+
+		if (!limits->of[i].amount)
+			continue;
+		net_limit_to_text((enum net_limit)i, &limits->of[i], text);
+		buf_printf(out, "- %s%s%s: %s\n", of ? of : "network", of ? " alone, " : ", ", meanings[i], text);
+	}
+}
+
+static void put_network_limits(const struct policy *policy, struct buf *out)
+{
+	const struct net_cooldown *cooldown = &policy->network_cooldown;
+	char within[32], pause[32];
+
+	put_net_limits(&policy->network_limits, NULL, out);
+	for (size_t i = 0; i < policy->network_limited_count; i++) {
+		const struct net_rule *rule = &policy->network[policy->network_limited[i]];
+
+		put_net_limits(rule->limits, rule->host ? rule->host : rule->cidr, out);
+	}
+	if (!cooldown->denials)
+		return;
+	num_format_duration(cooldown->within_ms, within);
+	num_format_duration(cooldown->pause_ms, pause);
+	buf_printf(out, "- after %llu refusals within %s nothing new is let out for %s: do not guess hosts\n",
+		   (unsigned long long)cooldown->denials, within, pause);
+}
+
 static void put_limits(const struct policy *policy, struct buf *out)
 {
 	static const char *const meanings[RESOURCE_COUNT] = {
@@ -163,6 +230,7 @@ static void put_limits(const struct policy *policy, struct buf *out)
 		limit_to_text((enum resource)i, policy->limits[i].value, text);
 		buf_printf(out, "- %s: %s\n", meanings[i], text);
 	}
+	put_network_limits(policy, out);
 }
 
 int policy_describe(const struct policy *policy, struct buf *out)

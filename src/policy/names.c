@@ -44,6 +44,25 @@ const char *const data_action_names[DATA_ACTION_COUNT] = {
 	[DATA_DENY] = "deny",
 };
 
+const char *const net_limit_names[NET_LIMIT_COUNT] = {
+	[NET_LIMIT_RATE] = "rate",
+	[NET_LIMIT_TOTAL] = "total",
+	[NET_LIMIT_IN] = "in",
+	[NET_LIMIT_OUT] = "out",
+	[NET_LIMIT_REQUESTS] = "requests",
+	[NET_LIMIT_NEW_CONNECTIONS] = "new_connections",
+	[NET_LIMIT_CONNECTIONS] = "connections",
+	[NET_LIMIT_HOSTS] = "hosts",
+};
+
+const bool net_limit_has_period[NET_LIMIT_COUNT] = {
+	[NET_LIMIT_RATE] = true, [NET_LIMIT_REQUESTS] = true, [NET_LIMIT_NEW_CONNECTIONS] = true,
+};
+
+const bool net_limit_is_bytes[NET_LIMIT_COUNT] = {
+	[NET_LIMIT_RATE] = true, [NET_LIMIT_TOTAL] = true, [NET_LIMIT_IN] = true, [NET_LIMIT_OUT] = true,
+};
+
 const char *const wall_names[WALL_COUNT] = {
 	[WALL_USERNS] = "userns",
 	[WALL_MOUNTS] = "mounts",

@@ -117,6 +117,49 @@ struct inject {
 	const char *env;             /* the variable inside with a placeholder (INJECT_AWS: prefix of three); NULL */
 };
 
+/* What network.limits counts for the whole session, and the limits of a rule for what that rule covers. */
+enum net_limit {
+	NET_LIMIT_RATE,              /* bytes per time, both directions together */
+	NET_LIMIT_TOTAL,             /* bytes, both directions together */
+	NET_LIMIT_IN,                /* bytes to the sandbox */
+	NET_LIMIT_OUT,               /* bytes from it */
+	NET_LIMIT_REQUESTS,          /* HTTP requests per time, on hosts whose connections are intercepted */
+	NET_LIMIT_NEW_CONNECTIONS,   /* connections that begin per time */
+	NET_LIMIT_CONNECTIONS,       /* connections at one time */
+	NET_LIMIT_HOSTS,             /* different hosts that were connected to */
+	NET_LIMIT_COUNT,
+};
+
+enum {
+	NET_LIMITED_MAX = 64,        /* rules with limits of their own */
+	NET_HOSTS_MAX = 4096,        /* of NET_LIMIT_HOSTS: they are remembered */
+	NET_PUBLISH_MAX = 16,
+	NET_COOLDOWN_DENIALS_MAX = 256,
+};
+
+struct net_amount {
+	uint64_t amount;             /* 0: no limit */
+	uint64_t period_ms;          /* 0: not per time */
+};
+
+struct net_limits {
+	struct net_amount of[NET_LIMIT_COUNT];
+};
+
+/* So many refusals within a time, and nothing new goes out for another. */
+struct net_cooldown {
+	uint64_t denials;            /* 0: never */
+	uint64_t within_ms, pause_ms;
+};
+
+/* A port inside that a loopback port of the host leads to. */
+struct publish_rule {
+	uint16_t port;
+	uint16_t host_port;          /* 0: any that is free */
+	bool is_inet6;               /* ::1 of the host, else 127.0.0.1 */
+	struct rule_origin origin;
+};
+
 struct net_rule {
 	enum verdict verdict;        /* from the list it stands in: allow, ask, deny, simulate */
 	const char *host;            /* lower case ASCII (IDN as xn--); "*.example.org"; NULL with cidr */
@@ -128,6 +171,7 @@ struct net_rule {
 	struct inject inject;        /* only with host (no star), ports and VERDICT_ALLOW */
 	const struct net_answer *answer; /* simulate: never NULL; all others: NULL */
 	const char *const *except;   /* hosts ("*.example.org" too) that the rule does not cover; NULL: none */
+	const struct net_limits *limits; /* NULL: none of its own; every rule that matches counts, not one of them */
 	struct rule_origin origin;
 };
 
@@ -250,8 +294,12 @@ struct policy {
 	const struct net_rule *network;
 	size_t network_count;
 	size_t network_exact_count;  /* the first ones: host rules in net_host_compare() order */
-	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
-	uint64_t network_requests, network_requests_period_ms;
+	const uint32_t *network_limited;     /* the rules with limits of their own, ascending */
+	size_t network_limited_count;        /* at most NET_LIMITED_MAX */
+	struct net_limits network_limits;    /* of the session */
+	struct net_cooldown network_cooldown;
+	const struct publish_rule *publish;
+	size_t publish_count;                /* at most NET_PUBLISH_MAX */
 
 	const struct exec_rule *exec;
 	size_t exec_count;
@@ -288,6 +336,9 @@ extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 extern const char *const inject_kind_names[INJECT_KIND_COUNT];
+extern const char *const net_limit_names[NET_LIMIT_COUNT]; /* "rate", "total", … */
+extern const bool net_limit_has_period[NET_LIMIT_COUNT];   /* it counts per time */
+extern const bool net_limit_is_bytes[NET_LIMIT_COUNT];
 /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
 extern const char *const wall_names[WALL_COUNT];
 

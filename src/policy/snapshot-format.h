@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 4,
+	SNAPSHOT_VERSION = 5,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -43,6 +43,8 @@ enum snapshot_section {
 	SECTION_SOURCES,
 	SECTION_ANSWERS,
 	SECTION_BODIES, /* bytes of the answers */
+	SECTION_NET_LIMITS, /* the session's first; those of rules, each once, in the order of the rules */
+	SECTION_PUBLISH,
 	SECTION_COUNT,
 };
 
@@ -71,8 +73,18 @@ struct snapshot_scalars {
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
 	uint32_t stage_auto;
-	uint64_t network_rate_bytes, network_rate_period_ms, network_total_bytes;
-	uint64_t network_requests, network_requests_period_ms;
+	uint64_t cooldown_denials, cooldown_within_ms, cooldown_pause_ms;
+};
+
+struct snapshot_net_limits { /* struct net_limits as it is */
+	struct {
+		uint64_t amount, period_ms;
+	} of[NET_LIMIT_COUNT];
+};
+
+struct snapshot_publish {
+	uint32_t port, host_port, is_inet6;
+	struct snapshot_origin origin;
 };
 
 struct snapshot_limit {
@@ -100,6 +112,7 @@ struct snapshot_net {
 	uint32_t inject_kind, inject_name, inject_service, inject_region, inject_secret, inject_env;
 	uint32_t except;
 	uint32_t answer; /* index; SNAPSHOT_NULL: none */
+	uint32_t limits; /* index in SECTION_NET_LIMITS, SNAPSHOT_NULL: none */
 	struct snapshot_origin origin;
 };
 

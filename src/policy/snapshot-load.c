@@ -50,7 +50,7 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_FILE_PLAN] = { sizeof(struct snapshot_plan), sizeof(struct file_plan_entry) },
 	[SECTION_FILE_ASKS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
 	[SECTION_PROTECTS] = { sizeof(struct snapshot_path), sizeof(struct path_rule) },
-	[SECTION_NETWORK] = { sizeof(struct snapshot_net), sizeof(struct net_rule) },
+	[SECTION_NETWORK] = { sizeof(struct snapshot_net), sizeof(struct net_rule) + sizeof(uint32_t) },
 	[SECTION_PORTS] = { sizeof(uint16_t), 0 },
 	[SECTION_HTTP] = { sizeof(struct snapshot_http), sizeof(struct http_rule) },
 	[SECTION_EXEC] = { sizeof(struct snapshot_exec), sizeof(struct exec_rule) },
@@ -61,6 +61,8 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_SOURCES] = { sizeof(struct snapshot_source_record), sizeof(struct snapshot_source) },
 	[SECTION_ANSWERS] = { sizeof(struct snapshot_answer), sizeof(struct net_answer) },
 	[SECTION_BODIES] = { 1, 0 },
+	[SECTION_NET_LIMITS] = { sizeof(struct snapshot_net_limits), 0 },
+	[SECTION_PUBLISH] = { sizeof(struct snapshot_publish), sizeof(struct publish_rule) },
 };
 
 /* Header and section table; the bytes that the view needs in *ret_view. */
@@ -85,7 +87,10 @@ static int check_header(const void *bytes, size_t size, size_t *ret_view)
 		view += count * section_sizes[i].view + SNAPSHOT_ALIGN;
 	}
 	if (header->sections[SECTION_POLICY].count != 1 ||
-	    header->sections[SECTION_LIMITS].count != RESOURCE_COUNT)
+	    header->sections[SECTION_LIMITS].count != RESOURCE_COUNT ||
+	    header->sections[SECTION_NET_LIMITS].count < 1 ||
+	    header->sections[SECTION_NET_LIMITS].count > NET_LIMITED_MAX + 1 ||
+	    header->sections[SECTION_PUBLISH].count > NET_PUBLISH_MAX)
 		return -EBADMSG;
 	*ret_view = view;
 	return 0;
@@ -211,11 +216,9 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
-	policy->network_rate_bytes = in->network_rate_bytes;
-	policy->network_rate_period_ms = in->network_rate_period_ms;
-	policy->network_total_bytes = in->network_total_bytes;
-	policy->network_requests = in->network_requests;
-	policy->network_requests_period_ms = in->network_requests_period_ms;
+	policy->network_cooldown = (struct net_cooldown){ in->cooldown_denials, in->cooldown_within_ms,
+							  in->cooldown_pause_ms };
+	loader->is_bad |= in->cooldown_denials > NET_COOLDOWN_DENIALS_MAX;
 	policy->file_exact_count = in->file_exact_count;
 	policy->network_exact_count = in->network_exact_count;
 	policy->exec_exact_count = in->exec_exact_count;
@@ -385,6 +388,39 @@ static bool inject_is_bounded(const struct net_rule *rule)
 	       (rule->verdict == VERDICT_ALLOW && rule->host && rule->host[0] != '*' && rule->port_count);
 }
 
+_Static_assert(sizeof(struct snapshot_net_limits) == sizeof(struct net_limits), "limits are used as they are stored");
+
+/* All sets of limits, the session's first. A rate without its time would be a division by zero. */
+static const struct net_limits *load_net_limits(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct net_limits *sets = records(loader, SECTION_NET_LIMITS, &count);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t kind = 0; kind < NET_LIMIT_COUNT; kind++)
+			if (sets[i].of[kind].amount && !sets[i].of[kind].period_ms == net_limit_has_period[kind])
+				loader->is_bad = true;
+	if (sets->of[NET_LIMIT_HOSTS].amount > NET_HOSTS_MAX)
+		loader->is_bad = true;
+	policy->network_limits = sets[0];
+	return sets;
+}
+
+/* The set of a rule. Each rule that has one takes the next, so that no set is shared and none is left. */
+static const struct net_limits *take_limits(struct loader *loader, struct policy *policy,
+					    const struct net_limits *sets, const struct snapshot_net *rule, size_t at)
+{
+	if (rule->limits == SNAPSHOT_NULL)
+		return NULL;
+	if (rule->limits != policy->network_limited_count + 1 ||
+	    rule->limits >= loader->header->sections[SECTION_NET_LIMITS].count) {
+		loader->is_bad = true;
+		return NULL;
+	}
+	((uint32_t *)policy->network_limited)[policy->network_limited_count++] = (uint32_t)at;
+	return sets + rule->limits;
+}
+
 static void load_network(struct loader *loader, struct policy *policy)
 {
 	size_t count, port_count, http_count, answer_count;
@@ -393,7 +429,9 @@ static void load_network(struct loader *loader, struct policy *policy)
 	struct net_rule *out = view_array(loader, count, sizeof *out);
 	const struct http_rule *http = load_http(loader, &http_count);
 	const struct net_answer *answers = load_answers(loader, &answer_count);
+	const struct net_limits *sets = load_net_limits(loader, policy);
 
+	policy->network_limited = view_array(loader, count, sizeof *policy->network_limited);
 	for (size_t i = 0; i < count; i++) {
 		out[i] = (struct net_rule){
 			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
@@ -406,6 +444,7 @@ static void load_network(struct loader *loader, struct policy *policy)
 			.inject = load_inject(loader, &in[i]),
 			.answer = answer(loader, &in[i], answers, answer_count),
 			.except = vector(loader, in[i].except),
+			.limits = take_limits(loader, policy, sets, &in[i], i),
 			.origin = origin(loader, &in[i].origin),
 		};
 		if (!out[i].host == !out[i].cidr || !inject_is_bounded(&out[i]))
@@ -418,6 +457,21 @@ static void load_network(struct loader *loader, struct policy *policy)
 	loader->is_bad |= policy->network_exact_count > count;
 	policy->network = out;
 	policy->network_count = count;
+}
+
+static void load_publish(struct loader *loader, struct policy *policy)
+{
+	const struct snapshot_publish *in = records(loader, SECTION_PUBLISH, &policy->publish_count);
+	struct publish_rule *out = view_array(loader, policy->publish_count, sizeof *out);
+
+	for (size_t i = 0; i < policy->publish_count; i++)
+		out[i] = (struct publish_rule){
+			.port = (uint16_t)(checked(loader, in[i].port - 1, UINT16_MAX) + 1),
+			.host_port = (uint16_t)checked(loader, in[i].host_port, UINT16_MAX + 1),
+			.is_inet6 = checked(loader, in[i].is_inet6, 2),
+			.origin = origin(loader, &in[i].origin),
+		};
+	policy->publish = out;
 }
 
 static void load_exec(struct loader *loader, struct policy *policy)
@@ -534,6 +588,7 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 	snapshot->policy.file_asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.file_ask_count);
 	snapshot->policy.protects = load_paths(&loader, SECTION_PROTECTS, &snapshot->policy.protect_count);
 	load_network(&loader, &snapshot->policy);
+	load_publish(&loader, &snapshot->policy);
 	load_exec(&loader, &snapshot->policy);
 	load_env(&loader, &snapshot->policy);
 	load_rest(&loader, &snapshot->policy);

@@ -139,11 +139,9 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .audit_network = policy->audit_network,
 			   .degrade = policy->degrade,
 			   .stage_auto = policy->stage_auto,
-			   .network_rate_bytes = policy->network_rate_bytes,
-			   .network_rate_period_ms = policy->network_rate_period_ms,
-			   .network_total_bytes = policy->network_total_bytes,
-			   .network_requests = policy->network_requests,
-			   .network_requests_period_ms = policy->network_requests_period_ms,
+			   .cooldown_denials = policy->network_cooldown.denials,
+			   .cooldown_within_ms = policy->network_cooldown.within_ms,
+			   .cooldown_pause_ms = policy->network_cooldown.pause_ms,
 		   });
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		PUT_RECORD(writer, SECTION_LIMITS,
@@ -214,8 +212,21 @@ static uint32_t put_answer(struct writer *writer, const struct net_answer *answe
 	return index;
 }
 
+/* The number of the set, the session's being 0. */
+static uint32_t put_net_limits(struct writer *writer, const struct net_limits *limits)
+{
+	struct buf *out = &writer->sections[SECTION_NET_LIMITS];
+	uint32_t index = (uint32_t)(out->size / sizeof(struct snapshot_net_limits));
+
+	if (!limits)
+		return SNAPSHOT_NULL;
+	buf_put(out, limits, sizeof *limits);
+	return index;
+}
+
 static void put_network(struct writer *writer, const struct policy *policy)
 {
+	(void)put_net_limits(writer, &policy->network_limits);
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
 		struct buf *ports = &writer->sections[SECTION_PORTS], *http = &writer->sections[SECTION_HTTP];
@@ -237,6 +248,7 @@ static void put_network(struct writer *writer, const struct policy *policy)
 				   .inject_env = put_string(writer, rule->inject.env),
 				   .except = put_vector(writer, rule->except),
 				   .answer = put_answer(writer, rule->answer),
+				   .limits = put_net_limits(writer, rule->limits),
 				   .origin = put_origin(writer, &rule->origin),
 			   });
 		buf_put(ports, rule->ports, rule->port_count * sizeof *rule->ports);
@@ -248,6 +260,18 @@ static void put_network(struct writer *writer, const struct policy *policy)
 					   put_origin(writer, &rule->http[h].origin),
 				   });
 	}
+}
+
+static void put_publish(struct writer *writer, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->publish_count; i++)
+		PUT_RECORD(writer, SECTION_PUBLISH,
+			   (struct snapshot_publish){
+				   policy->publish[i].port,
+				   policy->publish[i].host_port,
+				   policy->publish[i].is_inet6,
+				   put_origin(writer, &policy->publish[i].origin),
+			   });
 }
 
 static void put_named(struct writer *writer, enum snapshot_section section, const char *name,
@@ -321,6 +345,8 @@ static const size_t record_sizes[SECTION_COUNT] = {
 	[SECTION_SOURCES] = sizeof(struct snapshot_source_record),
 	[SECTION_ANSWERS] = sizeof(struct snapshot_answer),
 	[SECTION_BODIES] = 1,
+	[SECTION_NET_LIMITS] = sizeof(struct snapshot_net_limits),
+	[SECTION_PUBLISH] = sizeof(struct snapshot_publish),
 };
 
 static int assemble(struct writer *writer, struct buf *out)
@@ -368,6 +394,7 @@ int snapshot_store(struct buf *out, const struct policy *policy, const struct sn
 	put_scalars(&writer, policy);
 	put_files(&writer, policy);
 	put_network(&writer, policy);
+	put_publish(&writer, policy);
 	put_rest(&writer, policy);
 	put_sources(&writer, sources, source_count);
 	r = writer.error ? writer.error : assemble(&writer, out);

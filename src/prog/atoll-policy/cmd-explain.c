@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "policy/describe-text.h"
 #include "prog/atoll-policy/given.h"
 
 struct question {
@@ -186,6 +187,70 @@ static bool injects(const struct net_rule *rule, const struct question *question
 	return rule->inject.kind != INJECT_NONE && question->is_tls && policy_rule_covers(rule, &question->action);
 }
 
+/* The limits that an allowed connection or request counts against: set 0 is the session's. */
+static const struct net_limits *limits_of(const struct policy *policy, const struct action *action, size_t set,
+					  const char **ret_rule)
+{
+	const struct net_rule *rule;
+
+	*ret_rule = "network.limits";
+	if (!set)
+		return &policy->network_limits;
+	if (!(policy_limited_rules(policy, action) >> (set - 1) & 1))
+		return NULL;
+	rule = &policy->network[policy->network_limited[set - 1]];
+	*ret_rule = rule->origin.id;
+	return rule->limits;
+}
+
+static bool is_counted(const struct action *action, const struct decision *decision)
+{
+	return decision->verdict == VERDICT_ALLOW &&
+	       (action->kind == ACTION_NET_CONNECT || action->kind == ACTION_HTTP_REQUEST);
+}
+
+static void put_limits_json(const struct policy *policy, const struct action *action,
+			    const struct decision *decision, struct json *json)
+{
+	char text[NET_LIMIT_TEXT_SIZE];
+	const char *rule;
+
+	json_array_begin(json, "limits");
+	for (size_t set = 0; is_counted(action, decision) && set <= policy->network_limited_count; set++) {
+		const struct net_limits *limits = limits_of(policy, action, set, &rule);
+
+		for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
+			if (!limits->of[i].amount)
+				continue;
+			net_limit_to_text((enum net_limit)i, &limits->of[i], text);
+			json_object_begin(json, NULL);
+			json_string(json, "rule", rule);
+			json_string(json, "limit", net_limit_names[i]);
+			json_string(json, "value", text);
+			json_object_end(json);
+		}
+	}
+	json_array_end(json);
+}
+
+static void put_limits(const struct policy *policy, const struct action *action, const struct decision *decision,
+		       struct buf *out)
+{
+	char text[NET_LIMIT_TEXT_SIZE];
+	const char *rule;
+
+	for (size_t set = 0; is_counted(action, decision) && set <= policy->network_limited_count; set++) {
+		const struct net_limits *limits = limits_of(policy, action, set, &rule);
+
+		for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
+			if (!limits->of[i].amount)
+				continue;
+			net_limit_to_text((enum net_limit)i, &limits->of[i], text);
+			buf_printf(out, "  limit:   %s %s (%s)\n", net_limit_names[i], text, rule);
+		}
+	}
+}
+
 static void put_json(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
@@ -209,6 +274,7 @@ static void put_json(const struct policy *policy, const struct question *questio
 		if (injects(&policy->network[i], question))
 			json_string(&json, NULL, policy->network[i].inject.secret);
 	json_array_end(&json);
+	put_limits_json(policy, action, decision, &json);
 	json_array_begin(&json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
@@ -241,6 +307,7 @@ static void put_text(const struct policy *policy, const struct question *questio
 		if (injects(&policy->network[i], question))
 			buf_printf(out, "  secret:  %s, by %s\n", policy->network[i].inject.secret,
 				   policy->network[i].origin.id);
+	put_limits(policy, action, decision, out);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",

@@ -286,7 +286,7 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		  "network.allow inject" },
 		{ "network: {simulate: [{host: a.org, answer: {}}]}", "network.simulate" },
 		{ "network: {default: allow, host: true, deny: [a.org]}", "network.deny with host: true" },
-		{ "network: {default: allow, host: true, limits: {total: 1GiB}}", "network.limits" },
+		{ "network: {default: allow, host: true, limits: {total: 1GiB}}", "network.limits with host: true" },
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests" },
 		{ "exec: {ask: [/usr/bin/git]}", "exec.ask" },
 		{ "exec: {deny: [{argv: [git, push]}]}", "exec.argv" },

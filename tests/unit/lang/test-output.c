@@ -19,10 +19,14 @@ static const char everything[] =
 	"[{methods: [GET], paths: [\"/v1/**\"]}]}, {host: c.org, ports: [443], inject: "
 	"{header: h, kind: bearer, secret: s, env: K}}, {host: d.org, ports: "
 	"[443, 8443], inject: {aws: {service: s3, region: r-1}, secret: s2}}, {host: e.org, ports: [1], "
-	"inject: {query: q, secret: s}}], deny: "
+	"inject: {query: q, secret: s}}, {host: f.org, limits: {requests: 5/min, total: 1MiB, hosts: 3}}], "
+	"deny: "
 	"[{cidr: 10.0.0.0/8}], simulate: [{host: d.org, http: [{methods: [POST], paths: [\"/x/*\"]}], answer: "
 	"{status: 404, headers: {X-A: \"a\\\"b\"}, body: \"x\\n\"}}], "
-	"limits: {rate: 1MiB/s, total: 1GiB, requests: 60/min}}\n"
+	"limits: {rate: 1MiB/s, total: 1GiB, in: 2GiB, "
+	"out: 3MiB, requests: 60/min, new_connections: 5/s, connections: 64, hosts: 20, "
+	"cooldown: {denials: 20, within: 10s, pause: 1m}}, "
+	"publish: [8080, \"18080:80\", {port: 81, host: \"[::1]:0\"}]}\n"
 	"exec: {deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], "
 	"namespaces: true}\n"
 	"resources: {cpus: 1.5}\n"
@@ -106,6 +110,19 @@ static void differences_are_about_meaning(void **state)
 		"+ limit        memory  (1GiB -> 2GiB)"));
 	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"),
 			       "+ watching     audit.exec"));
+	assert_string_equal(compare("atoll: 1\nnetwork: {limits: {total: 1GiB, requests: 60/min}}\n",
+				    "atoll: 1\nnetwork: {limits: {total: 2GiB, requests: 1/s, hosts: 9}}\n"),
+			    "+ network.limits total  (1GiB -> 2GiB)\n- network.limits hosts  (unlimited -> 9)\n");
+	assert_string_equal(compare("atoll: 1\nnetwork: {allow: [{host: a.org, limits: {out: 1MiB}}]}\n",
+				    "atoll: 1\nnetwork: {allow: [a.org], publish: [8080]}\n"),
+			    "+ network.limits a.org out  (1MiB -> unlimited)\n"
+			    "+ network.publish 127.0.0.1:0 to port 8080  (closed -> open)\n");
+	assert_string_equal(compare("atoll: 1\nnetwork: {allow: [b.org, a.org], deny: [{cidr: 10.0.0.0/8}]}\n",
+				    "atoll: 1\nnetwork: {allow: [a.org, {host: \"*.b.org\", ports: [443]}], deny: "
+				    "[{cidr: 10.0.0.0/8}]}\n"),
+			    "+ net.connect  *.b.org:443  (deny -> allow)\n"
+			    "- net.connect  b.org:22  (allow -> deny)\n- net.connect  b.org:80  (allow -> deny)\n"
+			    "- net.connect  b.org:443  (allow -> deny)\n");
 	assert_non_null(
 		strstr(compare("atoll: 1\n", "atoll: 1\ndegrade: [seccomp]\n"), "+ wall         seccomp"));
 	assert_non_null(

@@ -13,7 +13,8 @@
 
 static const char base[] = "atoll: 1\nextends: medium\n"
 			   "files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
-			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: {rate: 1MiB/s}}\n"
+			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: "
+			   "{rate: 1MiB/s, out: 1MiB, cooldown: {denials: 20, within: 10s, pause: 1m}}}\n"
 			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n";
 
 static const struct policy *tighten(const char *text)
@@ -54,6 +55,11 @@ static void every_widening_line_is_refused(void **state)
 		"data: {canaries: [x]}",
 		"network: {simulate: [{host: b.org, answer: {body: x}}]}",
 		"network: {limits: {rate: 2MiB/s}}",
+		"network: {limits: {out: 2MiB}}",
+		"network: {limits: {cooldown: {denials: 21, within: 10s, pause: 1m}}}",
+		"network: {limits: {cooldown: {denials: 20, within: 9s, pause: 1m}}}",
+		"network: {limits: {cooldown: {denials: 20, within: 10s, pause: 59s}}}",
+		"network: {publish: [8080]}",
 		"exec: {namespaces: true}",
 		"exec: {allow: [\"**/x\"]}",
 		"exec: {allow: [/usr/bin/sudo]}",

@@ -31,6 +31,8 @@ static const char *const methods[] = { "GET", "POST", NULL }, *const paths[] = {
 static const struct http_rule http[] = { { methods, paths, { "network.allow[0].http[0]", "/p.yaml", 8 } } };
 static const char *const answer_fields[] = { "content-type", "text/plain", NULL };
 static const struct net_answer answer = { 404, answer_fields, "a\0b", 3, "/body" };
+static const struct net_limits rule_limits = { .of = { [NET_LIMIT_OUT] = { 4096, 0 } } };
+static const struct publish_rule publish[] = { { 8080, 18080, true, { "network.publish[0]", "/p.yaml", 16 } } };
 static const struct net_rule network[] = {
 	{ .verdict = VERDICT_ALLOW,
 	  .host = "api.example.org",
@@ -39,6 +41,7 @@ static const struct net_rule network[] = {
 	  .http = http,
 	  .http_count = 1,
 	  .inject = { INJECT_BEARER, "x-api-key", NULL, NULL, "key", "KEY" },
+	  .limits = &rule_limits,
 	  .origin = { "network.allow[0]", "/p.yaml", 7 } },
 	{ .verdict = VERDICT_SIMULATE, .host = "simulated.example.org", .answer = &answer,
 	  .origin = { "network.simulate[0]", "/p.yaml", 8 } },
@@ -73,7 +76,12 @@ static const struct policy policy = {
 	.network = network,
 	.network_count = 3,
 	.network_exact_count = 2,
-	.network_total_bytes = 1 << 30,
+	.network_limits = { .of = { [NET_LIMIT_TOTAL] = { 1 << 30, 0 }, [NET_LIMIT_REQUESTS] = { 600, 60000 } } },
+	.network_limited = (const uint32_t[]){ 0 },
+	.network_limited_count = 1,
+	.network_cooldown = { 20, 10000, 60000 },
+	.publish = publish,
+	.publish_count = 1,
 	.exec = exec,
 	.exec_count = 2,
 	.exec_exact_count = 1,
@@ -140,6 +148,22 @@ static void check_rules(const struct policy *p)
 	assert_null(p->exec[1].program);
 }
 
+static void check_limits(const struct policy *p)
+{
+	assert_int_equal(p->network_limits.of[NET_LIMIT_TOTAL].amount, 1 << 30);
+	assert_int_equal(p->network_limits.of[NET_LIMIT_REQUESTS].period_ms, 60000);
+	assert_int_equal(p->network_limited_count, 1);
+	assert_int_equal(p->network_limited[0], 0);
+	assert_int_equal(p->network[0].limits->of[NET_LIMIT_OUT].amount, 4096);
+	assert_null(p->network[1].limits);
+	assert_int_equal(p->network_cooldown.denials, 20);
+	assert_int_equal(p->network_cooldown.pause_ms, 60000);
+	assert_int_equal(p->publish_count, 1);
+	assert_int_equal(p->publish[0].port, 8080);
+	assert_int_equal(p->publish[0].host_port, 18080);
+	assert_true(p->publish[0].is_inet6);
+}
+
 static void loads_what_was_stored(void **state)
 {
 	cleanup_snapshot struct snapshot *snapshot = NULL;
@@ -154,7 +178,7 @@ static void loads_what_was_stored(void **state)
 	assert_string_equal(p->home, "/home/u");
 	check_rules(p);
 	assert_int_equal(p->network_default, VERDICT_ASK);
-	assert_int_equal(p->network_total_bytes, 1 << 30);
+	check_limits(p);
 	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
 	assert_int_equal(p->data_secrets, DATA_MASK);
 	assert_int_equal(p->degrade, 1u << WALL_MASK_LATE);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "lang/bind.h"
+#include "policy/publish.h"
+
+/* What the network may be used for in numbers, and which ports inside the host can reach. */
+
+/* Each host is remembered, so there is an end to them. */
+static void bind_hosts(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t count;
+
+	if (num_parse_count(node->text, &count) == 0 && count != NUM_UNLIMITED && count > NET_HOSTS_MAX)
+		diag_add(binder->diags, node->place, "at most %d hosts can be told apart", NET_HOSTS_MAX);
+	else
+		bind_count(binder, key, node);
+}
+
+/* Where they go begins at base: the same keys for the session and for one rule. */
+#define LIMIT_KEYS(base)                                                                                   \
+	{ "rate", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_RATE },                                \
+	{ "total", KEY_SCALAR, bind_size, .value = (base) + NET_LIMIT_TOTAL },                              \
+	{ "in", KEY_SCALAR, bind_size, .value = (base) + NET_LIMIT_IN },                                    \
+	{ "out", KEY_SCALAR, bind_size, .value = (base) + NET_LIMIT_OUT },                                  \
+	{ "requests", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_REQUESTS },                        \
+	{ "new_connections", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_NEW_CONNECTIONS },          \
+	{ "connections", KEY_SCALAR, bind_count, .value = (base) + NET_LIMIT_CONNECTIONS },                 \
+	{ "hosts", KEY_SCALAR, bind_hosts, .value = (base) + NET_LIMIT_HOSTS }
+
+static void bind_denials(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t count;
+
+	if (num_parse_count(node->text, &count) < 0 || !count || count > NET_COOLDOWN_DENIALS_MAX)
+		bind_expected(binder, node, "a number of refusals from 1 to 256");
+	else
+		bind_count(binder, key, node);
+}
+
+static void bind_span(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t ms;
+
+	if (num_parse_duration(node->text, &ms) < 0 || ms == NUM_UNLIMITED)
+		bind_expected(binder, node, "a time with its unit such as 10s or 5m");
+	else
+		bind_duration(binder, key, node);
+}
+
+static const struct key cooldown_keys[] = {
+	{ "denials", KEY_SCALAR, bind_denials, .value = SCALAR_COOLDOWN_DENIALS },
+	{ "within", KEY_SCALAR, bind_span, .value = SCALAR_COOLDOWN_WITHIN },
+	{ "pause", KEY_SCALAR, bind_span, .value = SCALAR_COOLDOWN_PAUSE },
+};
+
+static void bind_in_section(struct binder *binder, const char *section, const struct key *keys, size_t count,
+			    const struct node *node)
+{
+	const char *outer = binder->section;
+
+	binder->section = section ? section : ""; /* out of memory, which is said in the end */
+	bind_map(binder, keys, count, node);
+	binder->section = outer;
+}
+
+static void bind_cooldown(struct binder *binder, const struct key *key, const struct node *node)
+{
+	size_t set = 0;
+
+	bind_in_section(binder, "network.limits.cooldown", cooldown_keys, ARRAY_SIZE(cooldown_keys), node);
+	for (const struct node *at = node->first; at; at = at->next)
+		set++;
+	if (set < ARRAY_SIZE(cooldown_keys))
+		diag_add(binder->diags, node->place, "a cool-down needs \"denials\", \"within\" and \"pause\"");
+}
+
+static const struct key limit_keys[] = {
+	LIMIT_KEYS(SCALAR_NETWORK_LIMITS),
+	{ "cooldown", KEY_FREE, bind_cooldown },
+};
+
+void bind_limits(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_in_section(binder, "network.limits", limit_keys, ARRAY_SIZE(limit_keys), node);
+}
+
+static const struct key rule_limit_keys[] = { LIMIT_KEYS(0) };
+
+void bind_rule_limits(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_net *net = (struct draft_net *)binder->rule;
+
+	if (net->verdict != VERDICT_ALLOW) {
+		diag_add(binder->diags, node->place, "only a rule that allows has limits");
+		return;
+	}
+	net->limits = arena_alloc(binder->arena, NET_LIMIT_COUNT * sizeof *net->limits);
+	if (!net->limits)
+		return;
+	binder->scalars = net->limits;
+	bind_in_section(binder, arena_format(binder->arena, "%s.limits", net->from.id), rule_limit_keys,
+			ARRAY_SIZE(rule_limit_keys), node);
+	binder->scalars = binder->draft->scalars;
+}
+
+/* ---- publish ---- */
+
+static void bind_published(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_publish *publish = (struct draft_publish *)binder->rule;
+	struct publish_rule rule = publish->rule;
+	int r = publish_parse(node->text, &rule);
+
+	publish->from.text = node->text;
+	publish->from.place = node->place;
+	if (r == -EADDRNOTAVAIL)
+		diag_add(binder->diags, node->place,
+			 "\"%.60s\": a port is published on loopback only, 127.0.0.1 or [::1]", node->text);
+	else if (r < 0)
+		bind_expected(binder, node, "a port, or a host port and a port such as 18080:8080");
+	else
+		publish->rule = rule;
+}
+
+static void bind_host_side(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_publish *publish = (struct draft_publish *)binder->rule;
+	int r = publish_parse_host(node->text, &publish->rule);
+
+	if (r == -EADDRNOTAVAIL)
+		diag_add(binder->diags, node->place,
+			 "\"%.60s\": a port is published on loopback only, 127.0.0.1 or [::1]", node->text);
+	else if (r < 0)
+		bind_expected(binder, node, "a port of the host such as 127.0.0.1:18080");
+}
+
+static const struct key publish_item_keys[] = {
+	{ "port", KEY_SCALAR, bind_published },
+	{ "host", KEY_SCALAR, bind_host_side },
+};
+
+void bind_publish(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_publish *publish = bind_add(binder, &binder->draft->publish, sizeof *publish, node);
+
+	if (!publish)
+		return;
+	binder->rule = &publish->from;
+	bind_item(binder, publish_item_keys, ARRAY_SIZE(publish_item_keys), node);
+	if (!publish->from.text[0] && node->kind == NODE_MAP)
+		diag_add(binder->diags, node->place, "this rule has no \"port\"");
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/compare-net.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "policy/describe-text.h"
+#include "policy/order.h"
+#include "policy/publish.h"
+
+/*
+ * Both are asked wherever either of them says something: every host that a rule of one names, with every port that
+ * stands beside it in either. Between two named hosts decisions do not change, so this finds every difference.
+ */
+
+enum { SUBJECT_SIZE = 320, PORT_WORDS = (UINT16_MAX + 1) / 64 };
+
+struct comparison {
+	const struct policy *a, *b;
+	void (*tell)(void *context, const struct net_difference *difference);
+	void *context;
+};
+
+/* The rules of both policies about one host or block of addresses, and the ports that they name. */
+struct place {
+	const char *name;
+	uint64_t ports[PORT_WORDS];
+};
+
+static void compare_action(const struct comparison *comparison, const struct action *action, const char *shown)
+{
+	enum verdict from = policy_decide(comparison->a, action).verdict,
+		     to = policy_decide(comparison->b, action).verdict;
+
+	if (from != to)
+		comparison->tell(comparison->context,
+				 &(struct net_difference){ action_kind_names[action->kind], shown, verdict_names[from],
+							   verdict_names[to], to > from });
+}
+
+/* A host or address that the place covers. */
+static int sample(const char *name, char out[SUBJECT_SIZE])
+{
+	if (name[0] == '*')
+		return str_format(out, SUBJECT_SIZE, "x%s", name + 1);
+	return str_format(out, SUBJECT_SIZE, "%.*s", (int)strcspn(name, "/"), name);
+}
+
+static void compare_place(const struct comparison *comparison, const struct place *place)
+{
+	char subject[SUBJECT_SIZE], shown[SUBJECT_SIZE];
+
+	if (sample(place->name, subject) < 0)
+		return;
+	for (unsigned port = 1; port <= UINT16_MAX; port++) {
+		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = (uint16_t)port };
+
+		if (!place->ports[port / 64])
+			port |= 63;
+		else if (place->ports[port / 64] >> port % 64 & 1 &&
+			 str_format(shown, sizeof shown, "%s:%u", place->name, port) == 0)
+			compare_action(comparison, &action, shown);
+	}
+}
+
+static void add_rule(struct place *place, const struct net_rule *rule)
+{
+	static const uint16_t usual[] = { 443, 80, 22 };
+	const uint16_t *ports = rule->port_count ? rule->ports : usual;
+	size_t count = rule->port_count ? rule->port_count : ARRAY_SIZE(usual);
+
+	for (size_t i = 0; i < count; i++)
+		place->ports[ports[i] / 64] |= UINT64_C(1) << ports[i] % 64;
+}
+
+/* Adds the rules from *at on that name the place; they stand together. */
+static void add_group(struct place *place, const struct policy *policy, size_t *at)
+{
+	for (; *at < policy->network_exact_count; ++*at) {
+		if (!str_equal(policy->network[*at].host, place->name))
+			return;
+		add_rule(place, &policy->network[*at]);
+	}
+}
+
+/* Which of two rules comes next; both lists are sorted, and either may be at its end. */
+static const char *next_host(const struct policy *a, size_t i, const struct policy *b, size_t j)
+{
+	const char *x = i < a->network_exact_count ? a->network[i].host : NULL,
+		   *y = j < b->network_exact_count ? b->network[j].host : NULL;
+
+	if (!x || !y)
+		return x ? x : y;
+	return net_host_compare(x, y) <= 0 ? x : y;
+}
+
+static void compare_hosts(const struct comparison *comparison)
+{
+	size_t i = 0, j = 0;
+	const char *host;
+
+	while ((host = next_host(comparison->a, i, comparison->b, j))) {
+		struct place place = { .name = host };
+
+		add_group(&place, comparison->a, &i);
+		add_group(&place, comparison->b, &j);
+		compare_place(comparison, &place);
+	}
+}
+
+static bool has_block(const struct policy *policy, size_t end, const char *cidr)
+{
+	for (size_t i = policy->network_exact_count; i < end; i++)
+		if (str_equal(policy->network[i].cidr, cidr))
+			return true;
+	return false;
+}
+
+static void add_blocks(struct place *place, const struct policy *policy)
+{
+	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
+		if (str_equal(policy->network[i].cidr, place->name))
+			add_rule(place, &policy->network[i]);
+}
+
+/* Blocks of addresses are few (DRAFT_GLOBS_MAX), and in no order. */
+static void compare_blocks(const struct comparison *comparison)
+{
+	const struct policy *both[] = { comparison->a, comparison->b };
+
+	for (size_t p = 0; p < ARRAY_SIZE(both); p++)
+		for (size_t i = both[p]->network_exact_count; i < both[p]->network_count; i++) {
+			struct place place = { .name = both[p]->network[i].cidr };
+
+			if (has_block(both[p], i, place.name) ||
+			    (p && has_block(both[0], both[0]->network_count, place.name)))
+				continue;
+			add_blocks(&place, comparison->a);
+			add_blocks(&place, comparison->b);
+			compare_place(comparison, &place);
+		}
+}
+
+/* ---- what is counted ---- */
+
+static int compare_fractions(const struct net_amount *a, const struct net_amount *b)
+{
+	unsigned __int128 x = (unsigned __int128)a->amount * (b->period_ms ? b->period_ms : 1),
+			  y = (unsigned __int128)b->amount * (a->period_ms ? a->period_ms : 1);
+
+	if (!a->amount || !b->amount)
+		return !b->amount - !a->amount ? (a->amount ? -1 : 1) : 0;
+	return x < y ? -1 : x > y;
+}
+
+/* Of the session, or of the rules about one host; a set that is not there limits nothing. */
+static void compare_limits(const struct comparison *comparison, const char *host, const struct net_limits *from,
+			   const struct net_limits *to)
+{
+	static const struct net_limits none;
+	char from_text[NET_LIMIT_TEXT_SIZE], to_text[NET_LIMIT_TEXT_SIZE], subject[SUBJECT_SIZE];
+
+	from = from ? from : &none;
+	to = to ? to : &none;
+	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
+		int r = compare_fractions(&from->of[i], &to->of[i]);
+
+		if (!r || str_format(subject, sizeof subject, "%s%s%s", host ? host : "", host ? " " : "",
+				     net_limit_names[i]) < 0)
+			continue;
+		net_limit_to_text((enum net_limit)i, &from->of[i], from_text);
+		net_limit_to_text((enum net_limit)i, &to->of[i], to_text);
+		comparison->tell(comparison->context, &(struct net_difference){ "network.limits", subject, from_text,
+										to_text, r < 0 });
+	}
+}
+
+static const char *name_of(const struct net_rule *rule)
+{
+	return rule->host ? rule->host : rule->cidr;
+}
+
+/* The limits of the rule that says the same of the same host and ports. */
+static const struct net_limits *find_limits(const struct policy *policy, const struct net_rule *like)
+{
+	for (size_t i = 0; i < policy->network_limited_count; i++) {
+		const struct net_rule *rule = &policy->network[policy->network_limited[i]];
+
+		if (str_equal(name_of(rule), name_of(like)) && rule->port_count == like->port_count &&
+		    (!rule->port_count ||
+		     memcmp(rule->ports, like->ports, rule->port_count * sizeof *rule->ports) == 0))
+			return rule->limits;
+	}
+	return NULL;
+}
+
+static void compare_rule_limits(const struct comparison *comparison)
+{
+	const struct policy *a = comparison->a, *b = comparison->b;
+
+	for (size_t i = 0; i < a->network_limited_count; i++) {
+		const struct net_rule *rule = &a->network[a->network_limited[i]];
+
+		compare_limits(comparison, name_of(rule), rule->limits, find_limits(b, rule));
+	}
+	for (size_t i = 0; i < b->network_limited_count; i++) {
+		const struct net_rule *rule = &b->network[b->network_limited[i]];
+
+		if (!find_limits(a, rule))
+			compare_limits(comparison, name_of(rule), NULL, rule->limits);
+	}
+}
+
+static void cooldown_to_text(const struct net_cooldown *cooldown, char out[SUBJECT_SIZE])
+{
+	char within[32], pause[32];
+
+	num_format_duration(cooldown->within_ms, within);
+	num_format_duration(cooldown->pause_ms, pause);
+	if (!cooldown->denials || str_format(out, SUBJECT_SIZE, "%llu in %s: %s", (unsigned long long)cooldown->denials,
+					     within, pause) < 0)
+		memcpy(out, "none", sizeof "none");
+}
+
+static void compare_cooldown(const struct comparison *comparison)
+{
+	const struct net_cooldown *a = &comparison->a->network_cooldown, *b = &comparison->b->network_cooldown;
+	char from[SUBJECT_SIZE], to[SUBJECT_SIZE];
+
+	if (a->denials == b->denials && a->within_ms == b->within_ms && a->pause_ms == b->pause_ms)
+		return;
+	cooldown_to_text(a, from);
+	cooldown_to_text(b, to);
+	/* Mixed changes count as widening: what is only tighter is not. */
+	comparison->tell(comparison->context,
+			 &(struct net_difference){ "network.limits", "cooldown", from, to,
+						   a->denials && (!b->denials || b->denials > a->denials ||
+								  b->within_ms < a->within_ms ||
+								  b->pause_ms < a->pause_ms) });
+}
+
+static bool publishes(const struct policy *policy, const struct publish_rule *like)
+{
+	for (size_t i = 0; i < policy->publish_count; i++)
+		if (policy->publish[i].port == like->port && policy->publish[i].host_port == like->host_port &&
+		    policy->publish[i].is_inet6 == like->is_inet6)
+			return true;
+	return false;
+}
+
+static void compare_publish(const struct comparison *comparison, const struct policy *has, const struct policy *other)
+{
+	char host[PUBLISH_TEXT_SIZE], subject[SUBJECT_SIZE];
+	bool allows = has == comparison->b;
+
+	for (size_t i = 0; i < has->publish_count; i++) {
+		if (publishes(other, &has->publish[i]))
+			continue;
+		publish_host_format(&has->publish[i], host);
+		if (str_format(subject, sizeof subject, "%s to port %u", host, has->publish[i].port) == 0)
+			comparison->tell(comparison->context,
+					 &(struct net_difference){ "network.publish", subject,
+								   allows ? "closed" : "open",
+								   allows ? "open" : "closed", allows });
+	}
+}
+
+void policy_compare_network(const struct policy *a, const struct policy *b,
+			    void (*tell)(void *context, const struct net_difference *difference), void *context)
+{
+	struct comparison comparison = { a, b, tell, context };
+	struct action unlisted = { .kind = ACTION_NET_CONNECT, .subject = "host.invalid", .port = 443 };
+
+	compare_action(&comparison, &unlisted, "hosts that no rule lists");
+	if ((a->network_mode == NETWORK_HOST) != (b->network_mode == NETWORK_HOST))
+		tell(context, &(struct net_difference){ "network.host", "the host's own network, its loopback included",
+							a->network_mode == NETWORK_HOST ? "shared" : "separate",
+							b->network_mode == NETWORK_HOST ? "shared" : "separate",
+							b->network_mode == NETWORK_HOST });
+	compare_hosts(&comparison);
+	compare_blocks(&comparison);
+	compare_limits(&comparison, NULL, &a->network_limits, &b->network_limits);
+	compare_rule_limits(&comparison);
+	compare_cooldown(&comparison);
+	compare_publish(&comparison, a, b);
+	compare_publish(&comparison, b, a);
+}
