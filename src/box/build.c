@@ -179,7 +179,7 @@ static void prepare_watch(struct box *box, const struct jail_spec *spec)
 	options->uid = spec->host_uid;
 	options->gid = spec->host_gid;
 	if (spec->gate_sockets)
-		gate_fill_options(box, spec->host_uid, options);
+		gate_fill_options(box, options);
 	private_devices_find(box->init.pid, spec->mounts, spec->mount_count, options);
 }
 
@@ -328,6 +328,7 @@ static int make_plan(struct box *box, const struct jail_spec *spec, bool has_mou
 		.origin = is_fork ? &box->staging.origin : NULL,
 		.has_mounts_below = has_mounts_below,
 		.denials_path = texts->denials_path,
+		.trust = &box->gate.trust,
 		.run_as_root = spec->run_as_root,
 		.uid = spec->uid,
 		.gid = spec->gid,
@@ -415,7 +416,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = choose_identity(&box->staging, &spec);
 	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {
 		spec.gate_sockets = box->gate.sockets;
-		r = gate_prepare(box);
+		r = gate_prepare(box, spec.host_uid);
 	}
 	if (r < 0)
 		return r;

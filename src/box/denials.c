@@ -17,6 +17,8 @@ static void put_members(struct json *json, const struct denial *denial)
 	json_string(json, "hint", denial->hint);
 }
 
+enum { METHOD_SHOWN = 24, ENDING_SIZE = 8 };
+
 /* The agent's copy is bounded: a loop of refused calls must not fill the host's disk. */
 static int append(struct denials *denials, const struct denial *denial)
 {
@@ -55,9 +57,14 @@ static void format_subject(struct denial *denial, const struct action *action)
 	struct buf out;
 
 	buf_init_fixed(&out, denial->subject, sizeof denial->subject);
-	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 16);
+	if (action->method)
+		buf_printf(&out, "%.*s ", METHOD_SHOWN, action->method);
+	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 16 - METHOD_SHOWN);
 	if (action->port)
 		buf_printf(&out, ":%u", action->port);
+	if (action->path && sizeof denial->subject - out.size > ENDING_SIZE)
+		buf_put_escaped(&out, action->path, strlen(action->path),
+				sizeof denial->subject - out.size - ENDING_SIZE);
 	(void)buf_text(&out);
 }
 

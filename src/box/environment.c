@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/decide.h"
+#include "policy/trust-files.h"
 
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size)
 {
@@ -55,7 +57,9 @@ char **environment_make(const struct environment_input *input)
 	const struct policy *policy = input->policy;
 	size_t caller_count = strv_count(input->caller), forced_count = strv_count(input->forced);
 	size_t added_count = strv_count(input->added), count = 0;
-	char **env = calloc(caller_count + added_count + forced_count + policy->env_set_count + 1, sizeof *env);
+	size_t trust_count = policy_intercepts_any(policy) ? trust_variable_count : 0;
+	char **env = calloc(caller_count + added_count + forced_count + policy->env_set_count + trust_count + 1,
+			    sizeof *env);
 	bool ok = env != NULL;
 
 	for (size_t i = 0; ok && i < forced_count; i++)
@@ -64,6 +68,9 @@ char **environment_make(const struct environment_input *input)
 		ok = add(env, &count, str_dup(input->added[i]));
 	for (size_t i = 0; ok && i < policy->env_set_count; i++)
 		ok = add(env, &count, str_printf("%s=%s", policy->env_set[i].name, policy->env_set[i].value));
+	for (size_t i = 0; ok && i < trust_count; i++)
+		ok = add(env, &count, str_printf("%s=%s", trust_variables[i].name,
+						 trust_file_paths[trust_variables[i].file]));
 	for (size_t i = 0; ok && i < caller_count; i++)
 		if (environment_passes(policy, input->caller[i], name_size(input->caller[i])))
 			ok = add(env, &count, str_dup(input->caller[i]));

@@ -20,7 +20,8 @@ struct environment_input {
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size);
 
 /*
- * A new NULL-terminated vector: forced, then env.set, then what env.pass lets through; each name once, the
- * first one wins. The vector and its strings are owned (strv_free). NULL when out of memory.
+ * A new NULL-terminated vector: forced, added, then env.set, then what makes programs trust the network gate where it
+ * reads requests, then what env.pass lets through; each name once, the first one wins. The vector and its strings are
+ * owned (strv_free). NULL when out of memory.
  */
 char **environment_make(const struct environment_input *input) MUST_USE;

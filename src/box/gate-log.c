@@ -35,6 +35,7 @@ struct net_detail {
 	uint32_t port, type, id;
 	const char *detail_key, *detail;
 	const struct gate_closed *closed;
+	const struct gate_request *request;
 };
 
 static const char *type_name(uint32_t type)
@@ -51,6 +52,18 @@ static const char *type_name(uint32_t type)
 	return "other";
 }
 
+static void write_request(struct json *json, const struct gate_request *request)
+{
+	json_string(json, "method", request->method);
+	json_bytes(json, "path", request->path, strlen(request->path));
+	if (request->status)
+		json_u64(json, "status", request->status);
+	json_u64(json, "in_bytes", request->in_bytes);
+	json_u64(json, "out_bytes", request->out_bytes);
+	json_u64(json, "wall_us", request->us);
+	json_string(json, "error", request->problem);
+}
+
 static void write_detail(struct json *json, const void *context)
 {
 	const struct net_detail *detail = context;
@@ -64,6 +77,8 @@ static void write_detail(struct json *json, const void *context)
 		json_u64(json, "connection", detail->id);
 	if (detail->detail)
 		json_bytes(json, detail->detail_key, detail->detail, strlen(detail->detail));
+	if (detail->request)
+		write_request(json, detail->request);
 	if (!closed)
 		return;
 	json_string(json, "address", closed->address);
@@ -162,6 +177,27 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 	if (box->policy->policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
+}
+
+int gate_log_request(struct box *box, const struct gate_request *request)
+{
+	static const struct decision unread = {
+		VERDICT_DENY, { "builtin.http", "", 0 },
+		"the request is malformed, could be read in two ways, or names another host",
+		"use an ordinary client; the answer to the request says what was wrong",
+	};
+	const struct gate_open *open = &request->open;
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
+				 .method = request->method, .path = request->path };
+	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
+	struct decision decision = *request->path ? policy_decide(box->policy->policy, &action) : unread;
+
+	if (decision.verdict != VERDICT_ALLOW)
+		return deny(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
+	box->allowed++;
+	if (box->policy->policy->audit_network == AUDIT_OFF)
+		return 0;
+	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, &detail);
 }
 
 int gate_log_address(struct box *box, const struct watch_network *event)

@@ -19,6 +19,9 @@ int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
 int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;
 int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
 
+/* A request that is over: refused ones are denials. */
+int gate_log_request(struct box *box, const struct gate_request *request) MUST_USE;
+
 /* A connect to an address that is not one of ours: 0 where a cidr rule allows it, else an errno, and it is refused. */
 int gate_log_address(struct box *box, const struct watch_network *event) MUST_USE;
 

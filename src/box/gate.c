@@ -16,13 +16,14 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "policy/decide.h"
 #include "policy/synthetic.h"
 
 /*
  * The gate is a program of its own, because it takes in bytes from both sides; it starts when the first byte comes, so
- * that a run which never uses the network pays for four sockets only. What it asks and tells is checked: whether a
- * connection may go out is decided here again, by the same snapshot. We never wait for it: where it does not take our
- * word it is ended, and with it the network, which the sandbox can do without.
+ * that a run which never uses the network pays for four sockets only (but see gate_prepare()). What it asks and tells
+ * is checked: whether a connection may go out is decided here again, by the same snapshot. We never wait for it: where
+ * it does not take our word it is ended, and with it the network, which the sandbox can do without.
  */
 
 enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
@@ -57,24 +58,6 @@ static int open_program(const char *init_path)
 		return r;
 	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
 	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
-}
-
-int gate_prepare(struct box *box)
-{
-	struct gate_link *gate = &box->gate;
-	int ends[2];
-
-	gate->is_used = true;
-	gate->program_fd = open_program(box->request->init_path);
-	if (gate->program_fd < 0)
-		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return fail_prepare(box, -errno, "no socket for the network gate");
-	gate->near_fd = ends[0];
-	gate->far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
-	if (gate->far_fd < 0)
-		return fail_prepare(box, gate->far_fd, "no socket for the network gate");
-	return fd_set_nonblocking(gate->near_fd, true);
 }
 
 void gate_forget_sockets(struct box *box)
@@ -115,13 +98,11 @@ static void send_route(void *context, pid_t pid, const struct sockaddr *source, 
 		(void)!send(gate->near_fd, out.bytes, out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void gate_fill_options(struct box *box, uid_t host_uid, struct watch_options *options)
+void gate_fill_options(struct box *box, struct watch_options *options)
 {
 	struct gate_link *gate = &box->gate;
 	uint8_t address4[4], address6[16];
 
-	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
-	gate->uid = host_uid ^ 1;
 	synthetic_make(SYNTHETIC_GATE, address4, address6);
 	options->gate = (struct watch_gate){
 		.is_there = true,
@@ -186,6 +167,42 @@ static int spawn(struct box *box)
 		r = -failed;
 	close_fd(&gate->far_fd);
 	return r;
+}
+
+/* The jail is made with a certificate whose key the gate has. */
+static int start_early(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	struct trust_input input = { gate->near_fd, &box->out, &box->scratch, box->request->env };
+	int r = spawn(box);
+
+	if (r < 0)
+		return fail_prepare(box, r, "the network gate cannot be started");
+	r = trust_make(&gate->trust, &input, box->err);
+	if (r == 0)
+		gate->state = LINK_SERVING;
+	return r;
+}
+
+int gate_prepare(struct box *box, uid_t host_uid)
+{
+	struct gate_link *gate = &box->gate;
+	int ends[2], r;
+
+	gate->is_used = true;
+	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
+	gate->uid = host_uid ^ 1;
+	gate->program_fd = open_program(box->request->init_path);
+	if (gate->program_fd < 0)
+		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fail_prepare(box, -errno, "no socket for the network gate");
+	gate->near_fd = ends[0];
+	gate->far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
+	if (gate->far_fd < 0)
+		return fail_prepare(box, gate->far_fd, "no socket for the network gate");
+	r = fd_set_nonblocking(gate->near_fd, true);
+	return r == 0 && policy_intercepts_any(box->policy->policy) ? start_early(box) : r;
 }
 
 /* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
@@ -305,6 +322,17 @@ static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return gate_log_closed(box, &closed);
 }
 
+static int on_request(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_request request;
+	struct box *box = context;
+
+	if (gate_request_get(frame, &request) < 0)
+		return -EBADMSG;
+	box->gate.requests++;
+	return gate_log_request(box, &request);
+}
+
 static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -333,6 +361,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
 	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 64, 0, 0, on_limit },
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
+	{ GATE_REQUEST, SERVING, GATE_REQUEST_MAX, 0, 0, on_request },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
@@ -360,6 +389,21 @@ static int near_ready(void *context, uint32_t events)
 	return r < 0 ? r : events_check_log_size(box);
 }
 
+/* Its sockets, and a place in the loop. */
+static int hand_over(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int r = send_start(box);
+
+	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
+						  .context = box };
+	if (r == 0)
+		r = loop_add(&box->loop, &gate->near_source);
+	/* It has its own now; ours would keep the door open behind it. */
+	gate_forget_sockets(box);
+	return r < 0 ? lose(box, err_errno_name(-r)) : 0;
+}
+
 static int start_gate(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
@@ -370,16 +414,8 @@ static int start_gate(struct box *box)
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(&box->loop, &gate->sources[i]);
 	gate->state = LINK_STARTING;
-	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
-						  .context = box };
 	r = spawn(box);
-	if (r == 0)
-		r = send_start(box);
-	if (r == 0)
-		r = loop_add(&box->loop, &gate->near_source);
-	/* It has its own now; ours would keep the door open behind it. */
-	gate_forget_sockets(box);
-	return r < 0 ? lose(box, err_errno_name(-r)) : 0;
+	return r < 0 ? lose(box, err_errno_name(-r)) : hand_over(box);
 }
 
 static int socket_ready(void *context, uint32_t events)
@@ -392,6 +428,8 @@ int gate_listen(struct box *box)
 	struct gate_link *gate = &box->gate;
 	int r = 0;
 
+	if (gate->state != LINK_IDLE)
+		return hand_over(box);
 	for (size_t i = 0; r == 0 && gate->is_used && i < GATE_SOCKET_COUNT; i++) {
 		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
 							 .ready = socket_ready, .context = box };
@@ -463,6 +501,7 @@ void gate_done(struct box *box)
 	struct gate_link *gate = &box->gate;
 
 	(void)!lose(box, NULL);
+	trust_done(&gate->trust);
 	pidref_done(&gate->process);
 	close_fd(&gate->near_fd);
 	close_fd(&gate->far_fd);
@@ -476,5 +515,6 @@ void gate_to_json(const struct gate_link *gate, struct json *json)
 	json_string(json, "failure", gate->failure[0] ? gate->failure : NULL);
 	json_u64(json, "lookups", gate->lookups);
 	json_u64(json, "connections", gate->connections);
+	json_u64(json, "requests", gate->requests);
 	json_object_end(json);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "box/loop.h"
+#include "box/trust.h"
 #include "os/pidref.h"
 #include "wire/gate.h"
 
@@ -26,24 +27,29 @@ struct gate_link {
 	int near_fd, far_fd;                /* of the pair; far: until the gate has it */
 	struct loop_source near_source;
 	struct pidref process;
+	struct trust trust;                 /* where rules are about requests */
 	unsigned state;                     /* enum gate_link_state */
 	uid_t uid;                          /* of the gate, where the box is root */
 	char failure[256];                  /* why there is no network any more; "": there is */
-	uint64_t lookups, connections;
+	uint64_t lookups, connections, requests;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
 };
 
 /* Holds nothing. */
 void gate_init(struct gate_link *gate);
 
-/* Before the jail is made: finds the program, so that a run without it fails before it begins. */
-int gate_prepare(struct box *box) MUST_USE;
+/*
+ * Before the jail is made: finds the program, so that a run without it fails before it begins; and starts it already
+ * where rules are about requests, for the certificate that the jail is made with. host_uid: the sandbox's own, to which
+ * the gate's differs.
+ */
+int gate_prepare(struct box *box, uid_t host_uid) MUST_USE;
 
 /* Closes sockets that a jail left which was not to be; the next one makes its own. */
 void gate_forget_sockets(struct box *box);
 
-/* Tells the supervisor where the door is. host_uid: the sandbox's own, to which the gate's differs. */
-void gate_fill_options(struct box *box, uid_t host_uid, struct watch_options *options);
+/* Tells the supervisor where the door is. */
+void gate_fill_options(struct box *box, struct watch_options *options);
 
 /* Once the jail stands and the loop is there. */
 int gate_listen(struct box *box) MUST_USE;

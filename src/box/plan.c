@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/plan-parts.h"
+#include "box/trust.h"
 #include "os/path.h"
 #include "policy/synthetic.h"
 
@@ -408,6 +409,8 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = add_resolver(plan, policy);
 	if (r == 0)
 		r = add_run_atoll(plan, input);
+	if (r == 0)
+		r = trust_plan(input->trust, plan);
 	if (r < 0) {
 		plan_free(plan);
 		if (err->code == ERR_NONE)

@@ -11,6 +11,8 @@
 #include "stage/chain.h"
 #include "stage/layer.h"
 
+struct trust;
+
 struct plan_input {
 	const struct policy *policy;
 	const char *state_dir;    /* STATE */
@@ -21,6 +23,7 @@ struct plan_input {
 	const char *denials_path; /* host path of the session's denials.jsonl */
 	const char *limits_text;  /* content of /run/atoll/limits.md */
 	size_t limits_size;
+	const struct trust *trust; /* the certificates of the network gate */
 	bool run_as_root;
 	uid_t uid; /* inside */
 	gid_t gid;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "egress/inject.h"
+#include "os/clock.h"
 
 enum phase {
 	PHASE_IDLE,	/* waiting for a request */
@@ -36,7 +37,7 @@ static void tell_over(struct exchange *exchange, const char *problem)
 	struct exchange_record *record = &exchange->record;
 
 	record->method = exchange->method;
-	record->path = exchange->target.form_count ? exchange->target.forms[0] : "";
+	record->path = record->path ? record->path : "";
 	record->problem = problem;
 	record->bytes_out = exchange->request.body_bytes;
 	record->bytes_in = exchange->response.body_bytes;
@@ -107,6 +108,7 @@ static enum exchange_state deny(struct exchange *exchange, struct buf *to_client
 static enum exchange_state begin_request(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
 {
 	struct http1_head *head = &exchange->request.head;
+	struct exchange_record *record = &exchange->record;
 	const char *problem = NULL;
 	char *owned = NULL;
 	int r;
@@ -114,19 +116,22 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	memcpy(exchange->method, head->method, sizeof exchange->method);
 	exchange->phase = PHASE_ASKED;
 	exchange->request_is_over = false;
+	record->started_ns = clock_monotonic_ns();
 	if (!target_host_is(http1_find(head, "host"), &exchange->server))
 		return refuse(exchange, 400, "the host that it names is not the one that it is sent to", to_client);
 	r = target_parse(head->method, head->target, &exchange->server, &exchange->target, &problem);
 	if (r < 0)
 		return refuse(exchange, 400, problem ? problem : "there is no memory", to_client);
-	exchange->record.decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server);
-	if (exchange->record.decision.verdict != VERDICT_ALLOW)
+	record->method = exchange->method;
+	record->decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server,
+					&record->path);
+	if (record->decision.verdict != VERDICT_ALLOW)
 		return deny(exchange, to_client);
 	if (exchange->unreachable)
 		return refuse(exchange, 502, exchange->unreachable, to_client);
 	head->target = exchange->target.origin;
 	if (exchange->hooks.outgoing &&
-	    !exchange->hooks.outgoing(exchange->hooks.context, head, &exchange->target, &owned, &problem)) {
+	    !exchange->hooks.outgoing(exchange->hooks.context, record, head, &exchange->target, &owned, &problem)) {
 		inject_free(owned);
 		return refuse(exchange, 502, problem, to_client);
 	}
@@ -200,7 +205,7 @@ static enum exchange_state begin_response(struct exchange *exchange, struct buf 
 	}
 	exchange->record.status = head->status;
 	if (exchange->hooks.incoming)
-		exchange->hooks.incoming(exchange->hooks.context, head);
+		exchange->hooks.incoming(exchange->hooks.context, &exchange->record, head);
 	http1_put_head(head, to_client);
 	exchange->phase = head->status == 101 ? PHASE_RAW : PHASE_ANSWERED;
 	exchange->is_closing = exchange->is_closing || head->closes;

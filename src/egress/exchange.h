@@ -4,8 +4,8 @@
 /*
  * One intercepted HTTP/1.1 connection: requests from the sandbox and responses from the server, paired, one
  * at a time (a request that is pipelined waits, so that no answer is ever taken for another's), each request
- * judged by itself before a byte of it goes out. Pure: bytes in, bytes out; sockets, TLS and clocks are the
- * caller's. Runs in atoll-egress.
+ * judged by itself before a byte of it goes out. Bytes in, bytes out; sockets and TLS are the caller's. Runs in
+ * atoll-egress.
  */
 
 #include "egress/http1.h"
@@ -13,25 +13,31 @@
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
 
-/* What was seen of one request, when it is over. */
+/* What was seen of one request: what is marked * when it is about to go out, the rest when it is over. */
 struct exchange_record {
-	const char *method, *path;           /* path: its first form; borrowed; "" when the request was malformed */
+	const char *method;                  /* * borrowed */
+	/* * Borrowed: the form of the path that the decision is about; "" when the request was malformed. */
+	const char *path;
+	struct decision decision;            /* * */
+	uint64_t started_ns;                 /* * when its head had come; CLOCK_MONOTONIC. 0: it was malformed */
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
-	struct decision decision;
-	const char *problem;                 /* why the connection ends with it; NULL */
+	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
+	void *own;                           /* what outgoing() left for incoming() and over(); NULL before */
 };
 
+/* Any of them may be NULL. */
 struct exchange_hooks {
 	/*
 	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
-	 * *ret_owned is given to inject_free() when the head is out. False ends the connection instead; *ret_problem
-	 * (static) says why.
+	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; *ret_problem (static)
+	 * says why.
 	 */
-	bool (*outgoing)(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			 const char **ret_problem);
+	bool (*outgoing)(void *context, struct exchange_record *record, struct http1_head *head,
+			 const struct target *target, char **ret_owned, const char **ret_problem);
 	/* The head of a final answer is about to go in. */
-	void (*incoming)(void *context, struct http1_head *head);
+	void (*incoming)(void *context, struct exchange_record *record, struct http1_head *head);
+	/* Once for each request, also for one that was refused, malformed or broke off. */
 	void (*over)(void *context, const struct exchange_record *record);
 	void *context;
 };

@@ -5,7 +5,9 @@
 #include "base/str.h"
 #include "egress/gate.h"
 #include "egress/hello.h"
+#include "egress/intercept.h"
 #include "egress/relay.h"
+#include "egress/requests.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
@@ -29,6 +31,7 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
+	bool is_read;              /* rules are about its requests */
 	bool is_inspected, has_spoken;
 	int inside_fd, outside_fd;
 	struct event client;
@@ -36,6 +39,8 @@ struct flow {
 	size_t seen;               /* bytes of the client that hello was fed with */
 	struct dial *dial;
 	struct relay relay;
+	struct intercept *intercept;   /* instead of the relay */
+	struct requests requests;
 	struct gate_address address;
 	uint64_t started_ns;
 };
@@ -69,6 +74,11 @@ static void tell_closed(struct flow *flow, const char *why)
 	};
 
 	gate_address_format(flow->address.bytes, address);
+	if (flow->intercept) {
+		intercept_count(flow->intercept, &closed.out_bytes, &closed.in_bytes);
+		/* Its requests are over before it is. */
+		intercept_free(flow->intercept);
+	}
 	gate_send(flow->gate, gate_closed_put(&flow->gate->out, &closed));
 }
 
@@ -119,13 +129,26 @@ static void tell_limit(struct gate *gate)
 	gate_send(gate, frame_end(&gate->out));
 }
 
+static void end_used_up(struct flow *flow)
+{
+	tell_limit(flow->gate);
+	end_flow(flow, "network.limits");
+}
+
 static void on_relay_end(void *context, int errnum)
 {
-	struct flow *flow = context;
-
 	if (errnum == EDQUOT)
-		tell_limit(flow->gate);
-	end_flow(flow, errnum == EDQUOT ? "network.limits" : errnum ? err_errno_name(errnum) : NULL);
+		end_used_up(context);
+	else
+		end_flow(context, errnum ? err_errno_name(errnum) : NULL);
+}
+
+static void on_intercept_end(void *context, const char *why)
+{
+	if (why && str_equal(why, "EDQUOT"))
+		end_used_up(context);
+	else
+		end_flow(context, why);
 }
 
 static void on_relay_said(void *context)
@@ -137,6 +160,46 @@ static void on_relay_said(void *context)
 }
 
 static void start_hello(struct flow *flow);
+
+static void start_relay(struct flow *flow)
+{
+	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->gate->budget) < 0) {
+		end_flow(flow, "ENOMEM");
+		return;
+	}
+	flow->relay.on_end = on_relay_end;
+	flow->relay.on_said = on_relay_said;
+	flow->relay.context = flow;
+	relay_start(&flow->relay, RELAY_IN);
+	if (flow->is_inspected)
+		relay_start(&flow->relay, RELAY_OUT);
+	else
+		start_hello(flow);
+}
+
+static void start_intercept(struct flow *flow)
+{
+	struct gate *gate = flow->gate;
+	struct intercept_options options = {
+		.base = gate->base,
+		.inside_fd = flow->inside_fd,
+		.outside_fd = flow->outside_fd,
+		.server = { flow->host, flow->port, true },
+		.policy = gate->policy,
+		.ca = gate->authority.ca,
+		.upstream = gate->authority.upstream,
+		.budget = &gate->budget,
+		.on_end = on_intercept_end,
+		.context = flow,
+	};
+	int r;
+
+	flow->requests = (struct requests){ gate, describe(flow) };
+	options.hooks = requests_hooks(&flow->requests);
+	r = intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000);
+	if (r < 0)
+		end_flow(flow, err_errno_name(-r));
+}
 
 static void on_dialled(void *context, const struct dial_result *result)
 {
@@ -156,18 +219,10 @@ static void on_dialled(void *context, const struct dial_result *result)
 	flow->state = FLOW_CONNECTED;
 	flow->address = result->address;
 	flow->outside_fd = result->fd;
-	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->gate->budget) < 0) {
-		end_flow(flow, "ENOMEM");
-		return;
-	}
-	flow->relay.on_end = on_relay_end;
-	flow->relay.on_said = on_relay_said;
-	flow->relay.context = flow;
-	relay_start(&flow->relay, RELAY_IN);
-	if (flow->is_inspected)
-		relay_start(&flow->relay, RELAY_OUT);
+	if (flow->is_read)
+		start_intercept(flow);
 	else
-		start_hello(flow);
+		start_relay(flow);
 }
 
 static void ask(struct flow *flow)
@@ -213,7 +268,7 @@ static void judge_hello(struct flow *flow)
 	case HELLO_MORE:
 		return;
 	case HELLO_PLAIN:
-		if (is_tls_port(flow->port))
+		if (is_tls_port(flow->port) || flow->is_read)
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
 		else
 			pass(flow);
@@ -225,6 +280,12 @@ static void judge_hello(struct flow *flow)
 			refuse(flow, GATE_BY_SERVER_NAME, flow->hello.name);
 		return;
 	case HELLO_UNNAMED:
+		/* There is nothing that an address could be asked for by. */
+		if (!flow->is_named) {
+			pass(flow);
+			return;
+		}
+		__attribute__((fallthrough));
 	case HELLO_MALFORMED:
 		refuse(flow, GATE_WITHOUT_NAME, NULL);
 		return;
@@ -346,11 +407,12 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		return;
 	}
 	action.subject = flow->host;
+	flow->is_read = policy_intercepts(gate->policy, flow->host, flow->port);
 	if (policy_decide(gate->policy, &action).verdict != VERDICT_ALLOW)
 		refuse(flow, GATE_BY_POLICY, NULL);
 	else if (budget_is_used_up(&gate->budget))
 		refuse(flow, GATE_BY_LIMIT, NULL);
-	else if (flow->is_named && is_tls_port(flow->port))
+	else if (flow->is_read || (flow->is_named && is_tls_port(flow->port)))
 		start_hello(flow);
 	else
 		ask(flow);

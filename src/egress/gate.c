@@ -7,6 +7,8 @@
 
 #include "egress/confine.h"
 #include "os/clock.h"
+#include "policy/decide.h"
+#include "policy/trust-files.h"
 
 /*
  * Theory of operation. Inside, every allowed name has an address of its own, and every connection to such an address
@@ -44,7 +46,7 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 	struct gate_start start;
 	int r = gate_start_get(frame, &start);
 
-	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u))
+	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u) || (gate->authority.ca && !gate->authority.upstream))
 		return -EBADMSG;
 	for (size_t i = 0; i < fd_count; i++)
 		gate->sockets[i] = take_fd(&fds[i]);
@@ -56,6 +58,25 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 	if (r == 0)
 		r = door_start(gate);
 	gate->state = GATE_SERVING;
+	return r;
+}
+
+static int on_introduce(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+	uint32_t wanted = frame_get_u32(frame);
+	int files[TRUST_FILE_COUNT];
+	size_t taken = 1;
+	int r;
+
+	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+		files[file] = wanted & 1u << file && taken < fd_count ? fds[taken++] : FD_NONE;
+	if (frame_finish(frame) < 0 || wanted >> TRUST_FILE_COUNT || taken != fd_count || !gate->authority.ca ||
+	    gate->authority.upstream)
+		return -EBADMSG;
+	r = authority_introduce(&gate->authority, fds[0], files);
+	if (r == 0)
+		gate_send(gate, send_plain(gate, GATE_INTRODUCED));
 	return r;
 }
 
@@ -114,6 +135,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 128, 0, 0, on_route },
 	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
+	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
 };
 
 /*
@@ -199,6 +221,8 @@ static int open_gate(struct gate *gate, struct err *err)
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
+	if (policy_intercepts_any(policy) && authority_init(&gate->authority) < 0)
+		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
 	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
 	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)
@@ -215,6 +239,7 @@ static void close_gate(struct gate *gate)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);
 	names_free(gate->names);
+	authority_done(&gate->authority);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "egress/authority.h"
 #include "egress/budget.h"
 #include "egress/dial.h"
 #include "egress/names.h"
@@ -35,6 +36,7 @@ struct gate {
 	struct dialer *dialer;
 	struct names *names;
 	struct budget budget;
+	struct authority authority;    /* where the policy has rules about requests */
 	int box_fd;
 	struct buf out, scratch;
 	struct event box_readable;

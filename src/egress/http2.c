@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "egress/http1-head.h"
 #include "egress/inject.h"
+#include "os/clock.h"
 
 /*
  * A stream has a number on each side, and for each side the bytes that wait to go there. They are taken off
@@ -121,7 +122,7 @@ static void stream_free(struct stream *stream)
 static void tell_over(struct stream *stream)
 {
 	stream->record.method = stream->method;
-	stream->record.path = stream->target.form_count ? stream->target.forms[0] : "";
+	stream->record.path = stream->record.path ? stream->record.path : "";
 	stream->record.problem = stream->problem;
 	if (stream->http2->hooks.over)
 		stream->http2->hooks.over(stream->http2->hooks.context, &stream->record);
@@ -253,26 +254,29 @@ static int send_request(struct stream *stream)
 static int begin_request(struct stream *stream)
 {
 	const struct http2 *http2 = stream->http2;
+	struct exchange_record *record = &stream->record;
 	struct http1_head *head = &stream->head;
 	const char *problem = NULL;
 	char *owned = NULL;
 	int r;
 
 	memcpy(stream->method, head->method, sizeof stream->method);
+	record->started_ns = clock_monotonic_ns();
 	stream->problem = check_request(stream);
 	if (!stream->problem && target_parse(head->method, stream->path, &http2->server, &stream->target, &problem) < 0)
 		stream->problem = problem ? problem : "there is no memory";
 	if (stream->problem)
 		return refuse(stream, 400, stream->problem, NULL);
-	stream->record.decision = target_judge(&stream->target, http2->policy, head->method, &http2->server);
-	if (stream->record.decision.verdict != VERDICT_ALLOW)
-		return refuse(stream, 403, stream->record.decision.reason, &stream->record.decision);
+	record->method = stream->method;
+	record->decision = target_judge(&stream->target, http2->policy, head->method, &http2->server, &record->path);
+	if (record->decision.verdict != VERDICT_ALLOW)
+		return refuse(stream, 403, record->decision.reason, &record->decision);
 	stream->problem = http2->unreachable;
 	if (stream->problem)
 		return refuse(stream, 502, stream->problem, NULL);
 	head->target = stream->target.origin;
 	if (http2->hooks.outgoing &&
-	    !http2->hooks.outgoing(http2->hooks.context, head, &stream->target, &owned, &problem)) {
+	    !http2->hooks.outgoing(http2->hooks.context, record, head, &stream->target, &owned, &problem)) {
 		stream->problem = problem;
 		r = refuse(stream, 502, problem, NULL);
 	} else {
@@ -298,7 +302,7 @@ static int begin_answer(struct stream *stream)
 		stream->record.status = stream->head.status;
 		stream->head.reason = "";
 		if (http2->hooks.incoming)
-			http2->hooks.incoming(http2->hooks.context, &stream->head);
+			http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
 	}
 	add_nv(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
 	add_fields(&nvs, &stream->head, SIZE_MAX);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "egress/alpn.h"
+#include "egress/ca.h"
 #include "egress/http2.h"
 #include "egress/upstream.h"
 #include "os/clock.h"

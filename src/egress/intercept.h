@@ -11,9 +11,12 @@
 #include <event2/event.h>
 
 #include "egress/budget.h"
-#include "egress/ca.h"
 #include "egress/exchange.h"
 
+/* OpenSSL's headers and base/err.h do not go together. */
+struct ssl_ctx_st;
+
+struct ca;
 struct intercept;
 
 struct intercept_options {
@@ -22,7 +25,7 @@ struct intercept_options {
 	struct target_server server;       /* host borrowed */
 	const struct policy *policy;
 	struct ca *ca;
-	SSL_CTX *upstream;                 /* upstream_new() */
+	struct ssl_ctx_st *upstream;       /* upstream_new() */
 	struct budget *budget;
 	struct exchange_hooks hooks;
 	/*

@@ -277,19 +277,22 @@ void target_done(struct target *target)
 }
 
 struct decision target_judge(const struct target *target, const struct policy *policy, const char *method,
-			     const struct target_server *server)
+			     const struct target_server *server, const char **ret_form)
 {
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
 				 .method = method, .path = target->forms[0] };
 	struct decision strictest = policy_decide(policy, &action);
 
+	*ret_form = action.path;
 	for (size_t i = 1; i < target->form_count; i++) {
 		struct decision decision;
 
 		action.path = target->forms[i];
 		decision = policy_decide(policy, &action);
-		if (decision.verdict < strictest.verdict)
-			strictest = decision;
+		if (decision.verdict >= strictest.verdict)
+			continue;
+		strictest = decision;
+		*ret_form = action.path;
 	}
 	return strictest;
 }

@@ -46,6 +46,6 @@ void target_done(struct target *target);
 /* Whether the text of a Host field (or of an authority) means this server: any case, its port or the scheme's own. */
 bool target_host_is(const char *authority, const struct target_server *server);
 
-/* The strictest of what the policy says to each form. */
+/* The strictest of what the policy says to each form, and to which it says so (borrowed from target). */
 struct decision target_judge(const struct target *target, const struct policy *policy, const char *method,
-			     const struct target_server *server);
+			     const struct target_server *server, const char **ret_form);

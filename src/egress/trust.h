@@ -2,49 +2,15 @@
 #pragma once
 
 /*
- * How programs inside come to trust the session's authority without a command of anybody: the files to make, the places
- * that they are mounted over, and the variables that name them. Who reads which is in the tables. Runs in
- * atoll-egress (the files) and where a sandbox is planned (the tables).
+ * The content of the files by which programs inside trust the session's authority (policy/trust-files.h). Pure. Runs in
+ * atoll-egress.
  */
 
 #include "base/buf.h"
-
-enum trust_file {
-	TRUST_AUTHORITY,     /* the session's certificate alone, PEM */
-	TRUST_BUNDLE,        /* the system's certificates and the session's, PEM */
-	TRUST_JAVA,          /* the same as a Java key store (JKS), password "changeit" */
-	TRUST_FILE_COUNT,
-};
-
-/* Where they stand inside: "/run/atoll/trust/authority.pem", … */
-extern const char *const trust_file_paths[TRUST_FILE_COUNT];
-
-enum { TRUST_FILE_MAX = 4 << 20 };
-
-/* A variable that is set to the path of a file, unless the policy sets it. */
-struct trust_variable {
-	const char *name;
-	enum trust_file file;
-	const char *readers;     /* for people */
-};
-
-/* A file of the system that the made one is mounted over, where it exists inside. */
-struct trust_place {
-	const char *path;
-	enum trust_file file;
-	const char *readers;
-};
-
-extern const struct trust_variable trust_variables[];
-extern const size_t trust_variable_count;
-extern const struct trust_place trust_places[];
-extern const size_t trust_place_count;
-
-/* The system's bundle of certificates: the first of trust_places that can be read, or NULL. */
-const char *trust_system_bundle(void);
+#include "policy/trust-files.h"
 
 /*
- * The content of one of the files. authority: the session's certificate as PEM; system: the system's bundle
+ * The content of one of the files. authority: the session's certificate as PEM; system: the host's bundle
  * ("" where there is none). For TRUST_JAVA now_s is the date of the entries. -EINVAL (a certificate that is
  * none), -EFBIG, -ENOMEM.
  */

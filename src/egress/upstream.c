@@ -3,10 +3,11 @@
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <stdbool.h>
 
 #include "egress/alpn.h"
-#include "egress/trust.h"
 
 static SSL_CTX *make_context(void)
 {
@@ -25,23 +26,33 @@ static SSL_CTX *make_context(void)
 	return context;
 }
 
+/* How many of them; what is no certificate ends the text, as it does for OpenSSL's own reader. */
+static size_t add_authorities(X509_STORE *store, BIO *text)
+{
+	X509 *certificate;
+	size_t count = 0;
+
+	while ((certificate = PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
+		count += X509_STORE_add_cert(store, certificate) == 1;
+		X509_free(certificate);
+	}
+	ERR_clear_error();
+	return count;
+}
+
 int upstream_new(const char *bundle, SSL_CTX **ret_context)
 {
-	const char *path = bundle ? bundle : trust_system_bundle();
-	SSL_CTX *context;
+	SSL_CTX *context = make_context();
+	BIO *text = BIO_new_mem_buf(bundle, -1);
+	size_t count = context && text ? add_authorities(SSL_CTX_get_cert_store(context), text) : 0;
+	int r = !context || !text ? -ENOMEM : !count ? -ENOENT : 0;
 
-	if (!path)
-		return -ENOENT;
-	context = make_context();
-	if (!context)
-		return -ENOMEM;
-	if (SSL_CTX_load_verify_file(context, path) != 1) {
-		ERR_clear_error();
+	BIO_free(text);
+	if (r < 0)
 		SSL_CTX_free(context);
-		return -ENOENT;
-	}
-	*ret_context = context;
-	return 0;
+	else
+		*ret_context = context;
+	return r;
 }
 
 int upstream_connect(SSL_CTX *context, const char *host, unsigned protocols, SSL **ret_ssl)

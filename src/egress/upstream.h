@@ -11,9 +11,8 @@
 #include "base/cleanup.h"
 
 /*
- * What connections have in common: the authorities of a PEM bundle, read whole now, as no file can be opened once the
- * process has confined itself. bundle NULL: the first of the usual places that there is. -ENOENT: none, or
- * nothing in it. Freed with SSL_CTX_free().
+ * What connections have in common: the authorities that the host trusts, a text of PEM certificates. -ENOENT: there is
+ * none in it; -ENOMEM. Freed with SSL_CTX_free().
  */
 int upstream_new(const char *bundle, SSL_CTX **ret_context) MUST_USE;
 

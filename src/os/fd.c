@@ -146,19 +146,26 @@ int fd_replace_file_at(int dir_fd, const char *path, const void *bytes, size_t s
 
 enum { ALL_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
+int fd_memfd_new(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int fd_memfd_seal(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, ALL_SEALS) < 0 ? -errno : 0;
+}
+
 int fd_memfd_sealed(const char *name, const void *bytes, size_t size)
 {
-	cleanup_fd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
+	cleanup_fd int fd = fd_memfd_new(name);
+	int r = fd < 0 ? fd : fd_write_full(fd, bytes, size);
 
-	if (fd < 0)
-		return -errno;
-	r = fd_write_full(fd, bytes, size);
-	if (r < 0)
-		return r;
-	if (fcntl(fd, F_ADD_SEALS, ALL_SEALS) < 0)
-		return -errno;
-	return take_fd(&fd);
+	if (r == 0)
+		r = fd_memfd_seal(fd);
+	return r < 0 ? r : take_fd(&fd);
 }
 
 static int set_flag(int fd, int get, int set, int flag, bool on)

@@ -29,6 +29,10 @@ int fd_write_file_at(int dir_fd, const char *path, const char *text) MUST_USE;
 /* Writes bytes to path.tmp.<random> beside path, then renames: readers see all or nothing. Mode as given. */
 int fd_replace_file_at(int dir_fd, const char *path, const void *bytes, size_t size, mode_t mode) MUST_USE;
 
+/* An empty memfd; and the end of all changes to it: write, grow, shrink, further seals. memfd_create(2) */
+int fd_memfd_new(const char *name) MUST_USE;
+int fd_memfd_seal(int fd) MUST_USE;
+
 /* A memfd with this content, sealed against write, grow, shrink and further seals. memfd_create(2). */
 int fd_memfd_sealed(const char *name, const void *bytes, size_t size) MUST_USE;
 

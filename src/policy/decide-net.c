@@ -194,10 +194,14 @@ static bool http_matches(const struct http_rule *rule, const struct action *acti
 	return method && path;
 }
 
+/*
+ * A connection is opened for what some request may do; what refuses some requests is asked about each of them, by the
+ * gate that reads them (policy_intercepts).
+ */
 static bool request_matches(const struct net_rule *rule, const struct action *action)
 {
 	if (action->kind != ACTION_HTTP_REQUEST || !rule->http_count)
-		return true;
+		return !rule->http_count || rule->verdict >= VERDICT_SIMULATE;
 	for (size_t i = 0; i < rule->http_count; i++)
 		if (http_matches(&rule->http[i], action))
 			return true;
@@ -228,26 +232,47 @@ static int rank(const struct net_rule *rule, const struct action *action)
 	return is_partial(rule, action) ? VERDICT_COUNT : (int)rule->verdict;
 }
 
-static bool rule_covers(const struct net_rule *rule, const struct subject *subject, const struct action *action)
+/* Whether it is about this host and port, whatever it says of requests. */
+static bool leads_there(const struct net_rule *rule, const struct subject *subject, const struct action *action)
 {
 	bool matches = rule->cidr ? cidr_matches(rule, subject)
 				  : !subject->is_address && host_matches(rule->host, subject->host);
 
-	return matches && port_matches(rule, action) && request_matches(rule, action) && !is_excepted(rule, subject);
+	return matches && port_matches(rule, action) && !is_excepted(rule, subject);
 }
 
-static void consider(const struct net_rule **best, const struct net_rule *rule, const struct subject *subject,
-		     const struct action *action)
+static bool rule_covers(const struct net_rule *rule, const struct subject *subject, const struct action *action)
 {
-	if (*best && rank(*best, action) <= rank(rule, action))
+	return leads_there(rule, subject, action) && request_matches(rule, action);
+}
+
+/* The strictest rule that matches so far, and whether any of them, strict or not, is about requests. */
+struct search {
+	const struct subject *subject;
+	const struct action *action;
+	const struct net_rule *best;
+	bool is_about_requests;
+};
+
+static bool is_about_requests(const struct net_rule *rule)
+{
+	return rule->http_count || rule->inject.kind != INJECT_NONE || rule->verdict == VERDICT_SIMULATE;
+}
+
+static void consider(struct search *search, const struct net_rule *rule)
+{
+	const struct action *action = search->action;
+	bool is_stricter = !search->best || rank(rule, action) < rank(search->best, action);
+
+	if ((!is_stricter && !is_about_requests(rule)) || !leads_there(rule, search->subject, action))
 		return;
-	if (rule_covers(rule, subject, action))
-		*best = rule;
+	search->is_about_requests = search->is_about_requests || is_about_requests(rule);
+	if (is_stricter && request_matches(rule, action))
+		search->best = rule;
 }
 
 /* The exact host rules whose key (the host, or what follows its "*") is key. */
-static void consider_host(const struct policy *policy, const char *key, const struct net_rule **best,
-			  const struct subject *subject, const struct action *action)
+static void consider_host(const struct policy *policy, const char *key, struct search *search)
 {
 	size_t low = 0, high = policy->network_exact_count;
 
@@ -261,22 +286,37 @@ static void consider_host(const struct policy *policy, const char *key, const st
 	}
 	for (; low < policy->network_exact_count && net_host_compare(policy->network[low].host, key) == 0;
 	     low++)
-		consider(best, &policy->network[low], subject, action);
+		consider(search, &policy->network[low]);
 }
 
-static const struct net_rule *find_rule(const struct policy *policy, const struct subject *subject,
-					const struct action *action)
+static struct search find_rule(const struct policy *policy, const struct subject *subject, const struct action *action)
 {
-	const struct net_rule *best = NULL;
+	struct search search = { .subject = subject, .action = action };
 
 	if (!subject->is_address) {
-		consider_host(policy, subject->host, &best, subject, action);
+		consider_host(policy, subject->host, &search);
 		for (const char *dot = strchr(subject->host, '.'); dot; dot = strchr(dot + 1, '.'))
-			consider_host(policy, dot, &best, subject, action);
+			consider_host(policy, dot, &search);
 	}
 	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
-		consider(&best, &policy->network[i], subject, action);
-	return best;
+		consider(&search, &policy->network[i]);
+	return search;
+}
+
+bool policy_intercepts(const struct policy *policy, const char *host, uint16_t port)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = host, .port = port };
+	struct subject subject;
+
+	return parse_subject(host, &subject) && find_rule(policy, &subject, &action).is_about_requests;
+}
+
+bool policy_intercepts_any(const struct policy *policy)
+{
+	for (size_t i = 0; policy->network_mode == NETWORK_GATE && i < policy->network_count; i++)
+		if (is_about_requests(&policy->network[i]))
+			return true;
+	return false;
 }
 
 static bool is_loopback(const struct subject *subject)
@@ -348,6 +388,9 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 	if (policy->network_default == VERDICT_ASK)
 		return (struct decision){ VERDICT_ASK, *origin,
 					  "the policy asks a person for hosts that no rule lists", ask_hint };
+	if (action->kind == ACTION_HTTP_REQUEST)
+		return (struct decision){ VERDICT_DENY, *origin, "no rule allows this method and path of the host",
+					  "list them under http of the host's rule in network.allow of your policy" };
 	return (struct decision){ VERDICT_DENY, *origin, "no rule allows this host and port",
 				  "list the host under network.allow of your policy" };
 }
@@ -369,7 +412,7 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 					  { "builtin.subject", "", 0 },
 					  "this is no valid host name or address",
 					  "give the plain lower-case name, without a trailing dot" };
-	rule = find_rule(policy, &subject, action);
+	rule = find_rule(policy, &subject, action).best;
 	if (!rule || (is_partial(rule, action) && policy->network_default == VERDICT_ALLOW))
 		return decide_by_default(policy, &subject, action);
 	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
@@ -406,7 +449,12 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 
 	memcpy(subject.address.bytes, address, sizeof subject.address.bytes);
 	find_hidden(&subject.address);
-	rule = find_rule(policy, &subject, &action);
+	rule = find_rule(policy, &subject, &action).best;
+	/* It lets some requests to this address through, and those of a name are judged by the rules of the name. */
+	if (rule && rule->verdict == VERDICT_ALLOW && rule->http_count)
+		return (struct decision){ VERDICT_DENY, rule->origin,
+					  "the name leads to an address with rules about requests",
+					  "connect to the address itself, or list it as a cidr without http" };
 	if (rule)
 		return (struct decision){ rule->verdict, rule->origin, "a cidr rule of the policy names this address",
 					  "" };

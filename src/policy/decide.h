@@ -66,6 +66,15 @@ bool policy_rule_covers(const struct net_rule *rule, const struct action *reques
  */
 uint64_t policy_limited_rules(const struct policy *policy, const struct action *action);
 
+/*
+ * Whether connections to this host (a name or the text of an address) and port are to be read, because a rule for them,
+ * of any verdict, is about requests: http, inject, simulate.
+ */
+bool policy_intercepts(const struct policy *policy, const char *host, uint16_t port);
+
+/* Whether there is any such rule, and a gate to follow it. */
+bool policy_intercepts_any(const struct policy *policy);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

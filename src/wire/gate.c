@@ -173,3 +173,35 @@ int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed)
 	*ret_closed = closed;
 	return 0;
 }
+
+int gate_request_put(struct buf *out, const struct gate_request *request)
+{
+	frame_begin(out, GATE_REQUEST);
+	put_open(out, &request->open);
+	frame_put_string(out, request->method);
+	frame_put_string(out, request->path);
+	frame_put_u32(out, request->status);
+	frame_put_u64(out, request->in_bytes);
+	frame_put_u64(out, request->out_bytes);
+	frame_put_u64(out, request->us);
+	frame_put_string(out, request->problem);
+	return frame_end(out);
+}
+
+int gate_request_get(struct frame *frame, struct gate_request *ret_request)
+{
+	struct gate_request request;
+	bool is_whole = get_open(frame, &request.open);
+
+	request.method = frame_get_string(frame);
+	request.path = frame_get_string(frame);
+	request.status = frame_get_u32(frame);
+	request.in_bytes = frame_get_u64(frame);
+	request.out_bytes = frame_get_u64(frame);
+	request.us = frame_get_u64(frame);
+	request.problem = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path)
+		return -EBADMSG;
+	*ret_request = request;
+	return 0;
+}

@@ -22,6 +22,9 @@ enum gate_message {
 	GATE_ROUTE,              /* struct gate_route: where a connection to the door was meant to go */
 	GATE_GO,                 /* u32 id, u32 1: it is written down, or 0: the box refuses */
 	GATE_STOP,               /* nobody is left inside: hand on what was said, tell what that was, and end */
+	/* Before START, where rules are about requests: u32 bits of enum trust_file; fds: the host's bundle, and one to
+	 * write to for each bit. */
+	GATE_INTRODUCE,
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */
@@ -30,6 +33,8 @@ enum gate_message {
 	GATE_CLOSED,             /* struct gate_closed */
 	GATE_LIMIT,              /* the total of network.limits is used up */
 	GATE_BROKEN,             /* bytes: struct err; it ends */
+	GATE_INTRODUCED,         /* the files are written */
+	GATE_REQUEST,            /* struct gate_request: one is over */
 };
 
 enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCKET_COUNT };
@@ -89,6 +94,17 @@ struct gate_closed {
 	const char *why;         /* NULL: both sides ended it; what went wrong */
 };
 
+/* A request of a connection that is read. */
+struct gate_request {
+	struct gate_open open;   /* of the connection */
+	const char *method, *path;   /* path: as it was decided about, without a query; hostile bytes; "": malformed */
+	uint32_t status;         /* that the client got; 0: none */
+	uint64_t in_bytes, out_bytes, us; /* of the bodies */
+	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
+};
+
+enum { GATE_REQUEST_MAX = 10 << 10 };
+
 int gate_start_put(struct buf *out, const struct gate_start *start) MUST_USE;
 int gate_start_get(struct frame *frame, struct gate_start *ret_start) MUST_USE;
 int gate_route_put(struct buf *out, const struct gate_route *route) MUST_USE;
@@ -101,3 +117,5 @@ int gate_refused_put(struct buf *out, const struct gate_refused *refused) MUST_U
 int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused) MUST_USE;
 int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;
 int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed) MUST_USE;
+int gate_request_put(struct buf *out, const struct gate_request *request) MUST_USE;
+int gate_request_get(struct frame *frame, struct gate_request *ret_request) MUST_USE;

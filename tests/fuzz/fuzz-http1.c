@@ -38,14 +38,14 @@ static void require(bool condition)
 		abort();
 }
 
-static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			const char **ret_problem)
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
 {
 	*ret_problem = "fuzz";
 	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
-static void on_incoming(void *context, struct http1_head *head)
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	require(inject_redact(&injection, head) >= 0);
 }
@@ -53,11 +53,11 @@ static void on_incoming(void *context, struct http1_head *head)
 static void check_request(const struct http1_head *head)
 {
 	struct target target;
-	const char *problem;
+	const char *problem, *form;
 
 	require(target_host_is(http1_find(head, "host"), &server));
 	require(target_parse(head->method, head->target, &server, &target, &problem) == 0);
-	require(target_judge(&target, &policy, head->method, &server).verdict == VERDICT_ALLOW);
+	require(target_judge(&target, &policy, head->method, &server, &form).verdict == VERDICT_ALLOW);
 	require(str_equal(http1_find(head, "x-api-key"), injection.secret));
 	target_done(&target);
 }

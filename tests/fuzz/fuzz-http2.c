@@ -34,14 +34,14 @@ static void require(bool condition)
 		abort();
 }
 
-static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			const char **ret_problem)
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
 {
 	*ret_problem = "fuzz";
 	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
-static void on_incoming(void *context, struct http1_head *head)
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	require(inject_redact(&injection, head) >= 0);
 }
@@ -49,7 +49,7 @@ static void on_incoming(void *context, struct http1_head *head)
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_bytes, size_t name_size,
 		     const uint8_t *value_bytes, size_t value_size, uint8_t flags, void *context)
 {
-	const char *name = (const char *)name_bytes, *value = (const char *)value_bytes, *problem;
+	const char *name = (const char *)name_bytes, *value = (const char *)value_bytes, *problem, *form;
 	struct target target;
 	size_t *keys = context;
 
@@ -57,7 +57,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		require(target_host_is(value, &server));
 	if (str_equal(name, ":path")) {
 		require(target_parse("GET", value, &server, &target, &problem) == 0);
-		require(target_judge(&target, &policy, "GET", &server).verdict == VERDICT_ALLOW);
+		require(target_judge(&target, &policy, "GET", &server, &form).verdict == VERDICT_ALLOW);
 		target_done(&target);
 	}
 	if (str_equal(name, "x-api-key")) {

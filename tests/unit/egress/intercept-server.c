@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/num.h"
+#include "egress/ca.h"
 #include "egress/inject.h"
 #include "egress/intercept.h"
 #include "egress/upstream.h"
@@ -43,8 +44,8 @@ struct visit {
 	int inside_fd, outside_fd;
 };
 
-static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			const char **ret_problem)
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
 {
 	struct target_server server = { "localhost", port, true };
 
@@ -52,7 +53,7 @@ static bool on_outgoing(void *context, struct http1_head *head, const struct tar
 	return inject_request(&injection, &server, target, head, ret_owned) == INJECT_DONE;
 }
 
-static void on_incoming(void *context, struct http1_head *head)
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	if (inject_redact(&injection, head) < 0)
 		abort();
@@ -130,14 +131,16 @@ static int listen_on_loopback(void)
 
 static int prepare(char **argv)
 {
+	cleanup_free char *bundle = NULL;
 	cleanup_buf struct buf pem;
 	uint64_t number;
+	size_t size;
 
 	buf_init(&pem, 64 << 10);
 	signal(SIGPIPE, SIG_IGN);
 	budget_init(&budget, 0, 0, 0, 0);
 	if (num_parse_u64(argv[2], &number) < 0 || ca_new(&ca, (uint64_t)time(NULL)) < 0 ||
-	    upstream_new(argv[3], &upstream) < 0)
+	    fd_read_file_at(AT_FDCWD, argv[3], 64 << 10, &bundle, &size) < 0 || upstream_new(bundle, &upstream) < 0)
 		return -1;
 	server_port = (uint16_t)number;
 	ca_put_pem(ca, &pem);

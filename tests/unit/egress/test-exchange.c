@@ -35,13 +35,13 @@ static const struct policy policy = { .network_default = VERDICT_DENY, .network 
 static const char secret[] = "sk-real-0123456789";
 static const struct injection injection = { &net_rule, secret };
 
-static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			const char **ret_problem)
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
 {
 	return inject_request(&injection, &server, target, head, ret_owned) >= 0;
 }
 
-static void on_incoming(void *context, struct http1_head *head)
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	assert_true(inject_redact(&injection, head) >= 0);
 }

@@ -154,13 +154,13 @@ static void end_init(struct end *end, bool is_server)
 	nghttp2_option_del(option);
 }
 
-static bool on_outgoing(void *context, struct http1_head *head, const struct target *target, char **ret_owned,
-			const char **ret_problem)
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
 {
 	return inject_request(&injection, &target_server, target, head, ret_owned) >= 0;
 }
 
-static void on_incoming(void *context, struct http1_head *head)
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	assert_true(inject_redact(&injection, head) >= 0);
 }

@@ -185,17 +185,17 @@ static void test_judged_in_every_form(void **state)
 					   "/v1/..\\admin",
 					   "/V1/x" };
 	struct target target;
-	const char *problem;
+	const char *problem, *form;
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		assert_int_equal(target_parse("POST", good[i], &server, &target, &problem), 0);
-		assert_int_equal(target_judge(&target, &policy, "POST", &server).verdict, VERDICT_ALLOW);
-		assert_int_equal(target_judge(&target, &policy, "GET", &server).verdict, VERDICT_DENY);
+		assert_int_equal(target_judge(&target, &policy, "POST", &server, &form).verdict, VERDICT_ALLOW);
+		assert_int_equal(target_judge(&target, &policy, "GET", &server, &form).verdict, VERDICT_DENY);
 		target_done(&target);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_int_equal(target_parse("POST", bad[i], &server, &target, &problem), 0);
-		if (target_judge(&target, &policy, "POST", &server).verdict != VERDICT_DENY)
+		if (target_judge(&target, &policy, "POST", &server, &form).verdict != VERDICT_DENY)
 			fail_msg("%s was allowed", bad[i]);
 		target_done(&target);
 	}

@@ -38,10 +38,18 @@ static int write_file(const struct ca *ca, const char *directory, enum trust_fil
 	return r < 0 ? r : fd_replace_file_at(AT_FDCWD, path, out.bytes, out.size, 0644);
 }
 
+static const char *find_bundle(void)
+{
+	for (size_t i = 0; i < trust_place_count; i++)
+		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
+			return trust_places[i].path;
+	return NULL;
+}
+
 static int write_files(const struct ca *ca, const char *directory)
 {
 	cleanup_free char *system = NULL;
-	const char *path = trust_system_bundle();
+	const char *path = find_bundle();
 	size_t size;
 	int r = path ? fd_read_file_at(AT_FDCWD, path, TRUST_FILE_MAX, &system, &size) : 0;
 

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/trust.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "box/plan-parts.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "policy/decide.h"
+#include "wire/gate.h"
+
+enum { PATIENCE_MS = 10000 };
+
+/* ---- what the host trusts ---- */
+
+static const char *bundle_path(char *const *env)
+{
+	static const char variable[] = "SSL_CERT_FILE=";
+
+	for (; *env; env++)
+		if (str_has_prefix(*env, variable) && (*env)[sizeof variable - 1])
+			return *env + sizeof variable - 1;
+	for (size_t i = 0; i < trust_place_count; i++)
+		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
+			return trust_places[i].path;
+	return NULL;
+}
+
+static bool is_wanted(enum trust_file file)
+{
+	if (file != TRUST_JAVA)
+		return true;
+	for (size_t i = 0; i < trust_place_count; i++)
+		if (trust_places[i].file == file && access(trust_places[i].path, F_OK) == 0)
+			return true;
+	return false;
+}
+
+/* ---- the conversation ---- */
+
+enum introduction { ALONE, READY, INTRODUCED };
+
+struct conversation {
+	enum introduction state;
+	struct err *err;
+};
+
+static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct conversation *conversation = context;
+
+	conversation->state = READY;
+	return frame_finish(frame);
+}
+
+static int on_introduced(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct conversation *conversation = context;
+
+	conversation->state = INTRODUCED;
+	return frame_finish(frame);
+}
+
+static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct conversation *conversation = context;
+	size_t size;
+	const void *bytes = frame_get_bytes(frame, &size);
+
+	if (frame_finish(frame) < 0 || !bytes || size != sizeof *conversation->err)
+		return -EBADMSG;
+	memcpy(conversation->err, bytes, size);
+	conversation->err->message[sizeof conversation->err->message - 1] = 0;
+	conversation->err->hint[0] = 0;
+	return -ECANCELED;
+}
+
+static const struct frame_rule rules[] = {
+	{ GATE_READY, 1 << ALONE, 64, 0, 0, on_ready },
+	{ GATE_INTRODUCED, 1 << READY, 64, 0, 0, on_introduced },
+	{ GATE_BROKEN, 1 << ALONE | 1 << READY, 2048, 0, 0, on_broken },
+};
+
+static int converse(const struct trust_input *input, struct err *err)
+{
+	uint64_t until_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)1000000;
+	struct conversation conversation = { .err = err };
+
+	while (conversation.state != INTRODUCED) {
+		struct pollfd polled = { .fd = input->gate_fd, .events = POLLIN };
+		uint64_t now_ns = clock_monotonic_ns();
+		int r = now_ns < until_ns ? poll(&polled, 1, (int)((until_ns - now_ns) / 1000000) + 1) : 0;
+
+		if (r == 0)
+			return -ETIMEDOUT;
+		r = frame_dispatch(input->gate_fd, input->scratch, conversation.state, rules, ARRAY_SIZE(rules),
+				   &conversation);
+		if (r <= 0 && r != -EAGAIN)
+			return r == 0 ? -ECONNRESET : r;
+	}
+	return 0;
+}
+
+static int ask(const struct trust_input *input, const int *fds, size_t fd_count, uint32_t wanted)
+{
+	frame_begin(input->out, GATE_INTRODUCE);
+	frame_put_u32(input->out, wanted);
+	return frame_end(input->out) < 0 ? -ENOMEM : frame_send(input->gate_fd, input->out, fds, fd_count);
+}
+
+/* ---- the files ---- */
+
+static int map_file(struct trust *trust, enum trust_file file, int fd)
+{
+	struct stat st;
+	void *bytes;
+	int r = fd_memfd_seal(fd);
+
+	if (r < 0 || fstat(fd, &st) < 0)
+		return r < 0 ? r : -errno;
+	if (st.st_size <= 0 || st.st_size > 2 * TRUST_FILE_MAX)
+		return -EFBIG;
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return -errno;
+	trust->files[file].bytes = bytes;
+	trust->files[file].size = (size_t)st.st_size;
+	return 0;
+}
+
+static int exchange_files(struct trust *trust, const struct trust_input *input, int bundle_fd, struct err *err)
+{
+	int fds[1 + TRUST_FILE_COUNT] = { bundle_fd };
+	size_t count = 1;
+	uint32_t wanted = 0;
+	int r = 0;
+
+	for (int file = 0; r >= 0 && file < TRUST_FILE_COUNT; file++) {
+		if (!is_wanted((enum trust_file)file))
+			continue;
+		r = fds[count] = fd_memfd_new(path_basename(trust_file_paths[file]));
+		if (r >= 0)
+			count++;
+		wanted |= 1u << file;
+	}
+	if (r >= 0)
+		r = ask(input, fds, count, wanted);
+	if (r == 0)
+		r = converse(input, err);
+	/* From the last to the first: the bundle is the caller's. */
+	for (int file = TRUST_FILE_COUNT - 1; file >= 0; file--) {
+		if (!(wanted & 1u << file) || count < 2)
+			continue;
+		if (r == 0)
+			r = map_file(trust, (enum trust_file)file, fds[count - 1]);
+		close_fd(&fds[--count]);
+	}
+	return r;
+}
+
+int trust_make(struct trust *trust, const struct trust_input *input, struct err *err)
+{
+	const char *path = bundle_path(input->env);
+	cleanup_fd int bundle_fd = path ? fd_open_at(AT_FDCWD, path, O_RDONLY, 0) : -ENOENT;
+	int r;
+
+	if (bundle_fd < 0) {
+		err_set(err, ERR_STATE, -bundle_fd, "network gate", "the certificates that this machine trusts: %s: %s",
+			path ? path : "no bundle", err_errno_name(-bundle_fd));
+		err_hint(err, "install ca-certificates, or name a bundle by SSL_CERT_FILE; http and inject need it");
+		return bundle_fd;
+	}
+	r = exchange_files(trust, input, bundle_fd, err);
+	if (r < 0 && r != -ECANCELED)
+		err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
+			err_errno_name(-r));
+	if (r < 0)
+		err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", path);
+	return r;
+}
+
+void trust_done(struct trust *trust)
+{
+	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+		if (trust->files[file].bytes)
+			munmap(trust->files[file].bytes, trust->files[file].size);
+	*trust = (struct trust){ 0 };
+}
+
+/* ---- the mounts ---- */
+
+static bool is_planned(const struct plan *plan, const char *target)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (str_equal(plan->mounts[i].target, target))
+			return true;
+	return false;
+}
+
+static int add_file(const struct trust *trust, struct plan *plan, enum trust_file file, const char *target)
+{
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+						   .target = target,
+						   .content = trust->files[file].bytes,
+						   .content_size = trust->files[file].size,
+						   .rule = "builtin.trust" });
+}
+
+/* Over the file of the system, under its real name, where the sandbox sees it. */
+static int add_place(const struct trust *trust, struct plan *plan, const struct trust_place *place)
+{
+	char real[PATH_MAX];
+	enum file_class class;
+	size_t rule;
+
+	if (!trust->files[place->file].bytes || path_real(place->path, real, sizeof real) < 0)
+		return 0;
+	class = policy_classify(plan->input->policy, real, &rule);
+	if (class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH || is_planned(plan, real))
+		return 0;
+	return add_file(trust, plan, place->file, plan_keep(plan, str_dup(real)));
+}
+
+int trust_plan(const struct trust *trust, struct plan *plan)
+{
+	int r = 0;
+
+	for (int file = 0; r == 0 && file < TRUST_FILE_COUNT; file++)
+		if (trust->files[file].bytes)
+			r = add_file(trust, plan, (enum trust_file)file, trust_file_paths[file]);
+	for (size_t i = 0; r == 0 && i < trust_place_count; i++)
+		r = add_place(trust, plan, &trust_places[i]);
+	return r;
+}

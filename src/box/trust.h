@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How what is inside comes to trust the authority of the network gate, where rules are about requests: the gate is
+ * asked, before the jail is made, for the files that policy/trust-files.h names, and they are planned as mounts. The
+ * key stays in the gate. Run by atoll-box.
+ */
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "policy/trust-files.h"
+
+struct plan;
+
+/* All zero: there is nothing to trust. */
+struct trust {
+	struct {
+		void *bytes;     /* mapped; NULL: not wanted */
+		size_t size;
+	} files[TRUST_FILE_COUNT];
+};
+
+/* The conversation: a gate that has just been started, two buffers for frames, and the caller's environment. */
+struct trust_input {
+	int gate_fd;
+	struct buf *out, *scratch;
+	char *const *env;       /* SSL_CERT_FILE names the host's authorities, where they are not the system's */
+};
+
+/*
+ * Waits for the gate to have confined itself and to have written the files. Negative with *err where it does not, or
+ * where this host trusts nobody, so that no server could be told from another.
+ */
+int trust_make(struct trust *trust, const struct trust_input *input, struct err *err) MUST_USE;
+void trust_done(struct trust *trust);
+
+/* The files, and what of the system they are mounted over. 0, -E2BIG or -ENOMEM. */
+int trust_plan(const struct trust *trust, struct plan *plan) MUST_USE;
