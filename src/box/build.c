@@ -195,6 +195,7 @@ static char **command_environment(struct box *box)
 		&(struct environment_input){ .policy = box->policy->policy,
 					     .caller = (const char *const *)box->request->env,
 					     .added = (const char *const *)box->request->env_added,
+					     .placeholders = (const char *const *)box->request->placeholders,
 					     .forced = forced });
 }
 

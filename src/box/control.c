@@ -84,6 +84,8 @@ static char **exec_environment(struct box *box, const struct control_exec *exec)
 	return environment_make(&(struct environment_input){ .policy = box->policy->policy,
 							     .caller = (const char *const *)exec->env,
 							     .added = (const char *const *)exec->env_added,
+							     .placeholders =
+								     (const char *const *)box->request->placeholders,
 							     .forced = forced });
 }
 

@@ -56,14 +56,17 @@ char **environment_make(const struct environment_input *input)
 {
 	const struct policy *policy = input->policy;
 	size_t caller_count = strv_count(input->caller), forced_count = strv_count(input->forced);
-	size_t added_count = strv_count(input->added), count = 0;
+	size_t added_count = strv_count(input->added), placeholder_count = strv_count(input->placeholders), count = 0;
 	size_t trust_count = policy_intercepts_any(policy) ? trust_variable_count : 0;
-	char **env = calloc(caller_count + added_count + forced_count + policy->env_set_count + trust_count + 1,
+	char **env = calloc(caller_count + added_count + placeholder_count + forced_count + policy->env_set_count +
+				    trust_count + 1,
 			    sizeof *env);
 	bool ok = env != NULL;
 
 	for (size_t i = 0; ok && i < forced_count; i++)
 		ok = add(env, &count, str_dup(input->forced[i]));
+	for (size_t i = 0; ok && i < placeholder_count; i++)
+		ok = add(env, &count, str_dup(input->placeholders[i]));
 	for (size_t i = 0; ok && i < added_count; i++)
 		ok = add(env, &count, str_dup(input->added[i]));
 	for (size_t i = 0; ok && i < policy->env_set_count; i++)

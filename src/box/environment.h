@@ -13,6 +13,7 @@ struct environment_input {
 	const struct policy *policy;
 	const char *const *caller; /* NAME=value of the caller, filtered by env.pass */
 	const char *const *added;    /* NAME=value of -e: set whatever the policy passes; may be NULL */
+	const char *const *placeholders; /* NAME=text in the place of secrets that stay outside; may be NULL */
 	const char *const *forced; /* NAME=value that atoll sets; wins over everything; may be NULL */
 };
 
@@ -20,8 +21,8 @@ struct environment_input {
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size);
 
 /*
- * A new NULL-terminated vector: forced, added, then env.set, then what makes programs trust the network gate where it
- * reads requests, then what env.pass lets through; each name once, the first one wins. The vector and its strings are
- * owned (strv_free). NULL when out of memory.
+ * A new NULL-terminated vector: forced, placeholders, added, then env.set, then what makes programs trust the network
+ * gate where it reads requests, then what env.pass lets through; each name once, the first one wins. The vector and its
+ * strings are owned (strv_free). NULL when out of memory.
  */
 char **environment_make(const struct environment_input *input) MUST_USE;

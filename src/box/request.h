@@ -3,7 +3,7 @@
 
 /*
  * What `atoll run` asks of the box, in the same process: terminal, cwd, umask and 0, 1, 2 are the user's. A plain
- * value: it owns nothing.
+ * value: it owns nothing but secrets_fd.
  */
 
 #include <stdint.h>
@@ -40,4 +40,6 @@ struct run_request {
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
 	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; empty: none */
 	char **env_added;            /* -e NAME=value: set whatever the policy passes */
+	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
+	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };

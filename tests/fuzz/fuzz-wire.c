@@ -66,12 +66,12 @@ static void try_exec(struct frame *frame, struct buf *out)
 
 static void try_secret(struct frame *frame, struct buf *out)
 {
-	const char *name, *value;
-	size_t size;
+	struct secret_value value;
 
-	if (secret_get_value(frame, &name, &value, &size) < 0)
+	if (secret_get_value(frame, &value) < 0)
 		return;
-	require(*name && size && !memchr(value, 0, size) && secret_put_value(out, name, value, size) == 0);
+	require(*value.name && *value.placeholder && value.size && !memchr(value.value, 0, value.size) &&
+		secret_put_value(out, &value) == 0);
 	require_same(out, frame);
 }
 

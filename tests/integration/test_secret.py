@@ -377,38 +377,43 @@ def read_frames(receiver):
 
 
 def give(sandbox, *words):
-    """`atoll-secret give` with a socket of ours as descriptor 3."""
-    receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    """`atoll-secret give` with sockets of ours as descriptors 3 and 4: the values, and what stands for them."""
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
     program = sandbox.programs.program("atoll-secret")
     directory = sandbox.base / "config" / "atoll" / "vault"
-    with receiver:
-        with sender:
-            words = ["bash", "-c", f'exec 3<&{sender.fileno()} && exec "$@"', "sh", str(program), "--directory",
-                     str(directory), "give", *words]
-            done = subprocess.run(words, pass_fds=[sender.fileno()], capture_output=True, timeout=30,
+    senders = [pair[1].fileno() for pair in pairs]
+    words = ["bash", "-c", f'exec 13<&{senders[0]} 14<&{senders[1]} 3<&13 4<&14 13<&- 14<&- && exec "$@"', "sh",
+             str(program), "--directory", str(directory), "give", *words]
+    with pairs[0][0], pairs[1][0]:
+        with pairs[0][1], pairs[1][1]:
+            done = subprocess.run(words, pass_fds=senders, capture_output=True, timeout=30,
                                   stdin=subprocess.DEVNULL, start_new_session=True, **sandbox.popen_keywords())
-        return done, read_frames(receiver)
+        return done, read_frames(pairs[0][0]), read_frames(pairs[1][0])
 
 
-def test_given_over_a_socket(sandbox, vault):
+def test_given_over_sockets(sandbox, vault):
     keep(sandbox, "one", "first")
     keep(sandbox, "two", "x" * 16384)
     keep(sandbox, "three", "third")
-    done, frames = give(sandbox, "two", "one")
+    done, values, placeholders = give(sandbox, "two", "one")
     assert done.returncode == 0, done
-    assert frames == [(1, [b"two\0", b"x" * 16384]), (1, [b"one\0", b"first"]), (2, [])]
+    assert [(kind, fields[:2]) for kind, fields in values] == [(1, [b"two\0", b"x" * 16384]), (1, [b"one\0", b"first"]),
+                                                               (2, [])]
+    assert placeholders == [(3, [values[0][1][0], values[0][1][2]]), (3, [values[1][1][0], values[1][1][2]]), (2, [])]
+    assert b"first" not in placeholders[1][1][1] and len(placeholders[0][1][1]) == 1025
 
 
 def test_given_all_or_nothing(sandbox, vault):
-    done, frames = give(sandbox, "one")
-    assert done.returncode == 127 and frames == []
+    done, *frames = give(sandbox, "one")
+    assert done.returncode == 127 and frames == [[], []]
+    assert b"atoll secret set one" in done.stderr
     keep(sandbox, "one", "first")
-    done, frames = give(sandbox, "one", "missing")
-    assert done.returncode == 127 and b"missing" in done.stderr and frames == []
+    done, *frames = give(sandbox, "one", "missing")
+    assert done.returncode == 127 and b"atoll secret set missing" in done.stderr and frames == [[], []]
     set_passphrase(sandbox, b"pass")
     sandbox.run_atoll("secret", "lock")
-    done, frames = give(sandbox, "one")
-    assert done.returncode == 125 and frames == []
+    done, *frames = give(sandbox, "one")
+    assert done.returncode == 125 and frames == [[], []]
 
 
 def test_given_to_nobody_else(sandbox, vault):
@@ -424,5 +429,5 @@ def test_twelve_of_the_longest_fit_without_a_reader(sandbox, vault):
     wanted = [f"key{number}" for number in range(12)]
     for name in wanted:
         keep(sandbox, name, "x" * 16384)
-    done, frames = give(sandbox, *wanted)
-    assert done.returncode == 0 and len(frames) == 13, done
+    done, *frames = give(sandbox, *wanted)
+    assert done.returncode == 0 and [len(of) for of in frames] == [13, 13], done

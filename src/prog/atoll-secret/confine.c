@@ -67,6 +67,7 @@ static int add_narrow_calls(scmp_filter_ctx filter)
 {
 	static const unsigned ioctls[] = { TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ };
 	static const unsigned keys[] = { KEYCTL_LINK, KEYCTL_UNLINK, KEYCTL_SEARCH, KEYCTL_READ, KEYCTL_SET_TIMEOUT };
+	static const unsigned receivers[] = { SECRET_FD, SECRET_PLACEHOLDER_FD };
 	static const int maps[] = { SCMP_SYS(mmap), SCMP_SYS(mprotect) };
 	int r = 0;
 
@@ -76,8 +77,9 @@ static int add_narrow_calls(scmp_filter_ctx filter)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(keyctl), 1, SCMP_A0(SCMP_CMP_EQ, keys[i]));
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(maps); i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, maps[i], 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, SECRET_FD));
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(receivers); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
+				     SCMP_A0(SCMP_CMP_EQ, receivers[i]));
 	/* To itself: a signal that came during a prompt is raised again when the terminal has its echo back. */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,

@@ -14,6 +14,7 @@
 #include "prog/atoll/fork.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "prog/atoll/secrets.h"
 
 extern char **environ;
 
@@ -109,6 +110,7 @@ static int secure_fds(struct err *err)
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
 	cleanup_compiled struct compiled compiled = { 0 };
+	cleanup_secrets struct secrets secrets = { .values_fd = FD_NONE };
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
 	char *none[] = { NULL };
 	struct places places;
@@ -151,8 +153,12 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
 	request.init_path = init;
 	r = find_policy(given, &places, &compiled, err);
+	if (r == 0)
+		r = secrets_bring(snapshot_policy(compiled.snapshot), &places, &secrets, err);
 	if (r != 0)
 		return r == 1 ? 125 : r;
+	request.placeholders = secrets.variables;
+	request.secrets_fd = take_fd(&secrets.values_fd);
 	request.notes = notes_for(snapshot_policy(compiled.snapshot), &places);
 	return launch_box(&request, &(struct run_policy){ .bytes = compiled.bytes,
 							   .size = compiled.size,

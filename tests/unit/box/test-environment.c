@@ -51,11 +51,29 @@ static void forced_beats_set_beats_passed_and_each_name_comes_once(void **state)
 	strv_free(env);
 }
 
+/* The caller's own key does not get in where the policy keeps it outside. */
+static void placeholders_beat_what_the_caller_gives(void **state)
+{
+	static const struct env_pass all = { .pattern = "*" };
+	struct policy policy = { .env_pass = &all, .env_pass_count = 1 };
+	const char *caller[] = { "KEY=real", "OTHER=x", NULL }, *added[] = { "KEY=real too", NULL };
+	const char *placeholders[] = { "KEY=placeholder", NULL };
+	char **env = environment_make(&(struct environment_input){
+		.policy = &policy, .caller = caller, .added = added, .placeholders = placeholders });
+
+	assert_non_null(env);
+	assert_true(has(env, "KEY=placeholder"));
+	assert_true(has(env, "OTHER=x"));
+	assert_int_equal(strv_count((const char *const *)env), 2);
+	strv_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_listed_names_pass),
 		cmocka_unit_test(forced_beats_set_beats_passed_and_each_name_comes_once),
+		cmocka_unit_test(placeholders_beat_what_the_caller_gives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What stands inside a sandbox in the place of a secret: random text of the same shape, so that a program which looks
+ * at its key before it uses it starts. Tells of the secret its length, which public prefix it begins with, where it
+ * has separators, and which classes of characters occur in it; nothing else. Run by atoll-secret.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+enum {
+	PLACEHOLDER_MAX = 1024,      /* a longer secret has one of this length */
+	PLACEHOLDER_RANDOM_MIN = 16, /* characters by chance: nobody writes them by accident, or guesses them */
+};
+
+/*
+ * A new one for the size bytes of value into out, NUL-terminated. It differs from value, and is longer than it where
+ * that has less than PLACEHOLDER_RANDOM_MIN letters and digits. sodium_init() must have been called.
+ */
+void placeholder_make(const uint8_t *value, size_t size, char out[PLACEHOLDER_MAX + 1]);
