@@ -152,14 +152,16 @@ static int choose_identity(const struct staging *staging, struct jail_spec *spec
 	return r;
 }
 
-/* Where the time of "jail" went; "meanwhile" is the parent's and lies inside the child's "namespaces". */
+/* Where the time of "jail" went; the last two are the parent's, beside the child's "namespaces" and "mounts". */
 static void note_jail_stages(struct box *box)
 {
 	for (int i = 0; i < JAIL_STAGE_COUNT && box->stage_count < BOX_STAGES_MAX; i++)
 		box->stages[box->stage_count++] =
 			(struct box_stage){ jail_stage_names[i], box->enforcement.stage_ns[i] };
-	if (box->stage_count < BOX_STAGES_MAX)
-		box->stages[box->stage_count++] = (struct box_stage){ "jail.meanwhile", box->meanwhile_ns };
+	if (box->stage_count + 2 > BOX_STAGES_MAX)
+		return;
+	box->stages[box->stage_count++] = (struct box_stage){ "plan", box->plan_ns };
+	box->stages[box->stage_count++] = (struct box_stage){ "store", box->meanwhile_ns };
 }
 
 /* Above the numbers that init's own descriptors get. */
@@ -170,17 +172,33 @@ static int open_init(const char *path)
 	return fd < 0 ? fd : fd_move_above(fd, INIT_WIRE_FD + 1);
 }
 
+struct plan_texts {
+	char denials_path[PATH_MAX];
+	char limits_memory[LIMITS_TEXT_MAX];
+};
+
+/* A jail on its way: what the steps beside it (jail/spec.h) need. */
+struct building {
+	struct box *box;
+	struct jail_spec spec;
+	struct plan *plan;
+	struct plan_texts texts;
+};
+
 /* As whom, and to which sockets, the supervisor will connect. */
-static void prepare_watch(struct box *box, const struct jail_spec *spec)
+static void prepare_watch(struct box *box, const struct building *building)
 {
+	const struct jail_spec *spec = &building->spec;
 	struct watch_options *options = &box->watch_options;
+	size_t count;
+	const struct jail_mount *mounts = plan_mounts(building->plan, &count);
 
 	options->network_is_empty = !spec->share_network;
 	options->uid = spec->host_uid;
 	options->gid = spec->host_gid;
 	if (spec->gate_sockets)
 		gate_fill_options(box, options);
-	private_devices_find(box->init.pid, spec->mounts, spec->mount_count, options);
+	private_devices_find(box->init.pid, mounts, count, options);
 }
 
 static char **command_environment(struct box *box)
@@ -200,7 +218,7 @@ static char **command_environment(struct box *box)
 }
 
 /* A detached run reads nothing, and what it says goes into its session's directory. */
-static int start_main_command(struct box *box)
+static int start_main_command(struct box *box, struct err *err)
 {
 	bool is_detached = box->request->flags & REQUEST_DETACH;
 	int fds[STDIO_COUNT] = { 0, 1, 2 };
@@ -226,11 +244,11 @@ static int start_main_command(struct box *box)
 	r = request.env ? command_start(box, &request, &command) : -ENOMEM;
 	strv_free(request.env);
 	if (r < 0) {
-		err_set(box->err, ERR_INTERNAL, -r, "command",
+		err_set(err, ERR_INTERNAL, -r, "command",
 			r == -EMSGSIZE ? "the command's arguments and environment are larger than %u KiB (%s)"
 				       : "cannot hand over a command of up to %u KiB: %s",
 			FRAME_MESSAGE_MAX >> 10, err_errno_name(-r));
-		err_hint(box->err, "put long arguments into a file");
+		err_hint(err, "put long arguments into a file");
 	}
 	return r;
 }
@@ -282,44 +300,11 @@ int build_ground(struct box *box)
 	return r;
 }
 
-/*
- * While the child makes its namespaces, which takes as long: what nothing inside can do without, and hashes of what is
- * enforced for the log.
- */
-static int build_meanwhile(void *context, struct err *err)
+/* The mounts of the policy; building->texts must live as long as the plan. */
+static int make_plan(struct building *building, bool has_mounts_below, struct err *err)
 {
-	uint64_t start_ns = clock_monotonic_ns();
-	struct box *box = context;
-	int r = staging_check_mounts(&box->staging_input, err);
-
-	if (r == 0)
-		r = store_open(&box->store, box->request, box->policy, err);
-	if (r < 0)
-		return r;
-	box->staging_input.session_fd = box->store.dir_fd;
-	r = staging_make(&box->staging, &box->staging_input, err);
-	if (r < 0)
-		return r;
-	box->denials.fd = box->store.denials_fd;
-	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
-	r = start_main_command(box);
-	snapshot_hash(box->policy->snapshot, &box->policy_hash);
-	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
-	box->meanwhile_ns = clock_monotonic_ns() - start_ns;
-	return r;
-}
-
-struct plan_texts {
-	char denials_path[PATH_MAX];
-	char limits_memory[LIMITS_TEXT_MAX];
-};
-
-/* The mounts of the policy; texts must live as long as the plan. */
-static int make_plan(struct box *box, const struct jail_spec *spec, bool has_mounts_below, struct plan_texts *texts,
-		     struct plan **ret_plan)
-{
+	struct box *box = building->box;
+	struct plan_texts *texts = &building->texts;
 	bool is_fork = box->staging.origin.tree_count;
 	struct plan_input input = {
 		.policy = box->policy->policy,
@@ -330,45 +315,95 @@ static int make_plan(struct box *box, const struct jail_spec *spec, bool has_mou
 		.has_mounts_below = has_mounts_below,
 		.denials_path = texts->denials_path,
 		.trust = &box->gate.trust,
-		.run_as_root = spec->run_as_root,
-		.uid = spec->uid,
-		.gid = spec->gid,
+		.run_as_root = building->spec.run_as_root,
+		.uid = building->spec.uid,
+		.gid = building->spec.gid,
 	};
 	struct buf limits_text;
 	int r = session_path(box->request->state_dir, box->request->session, "denials.jsonl", texts->denials_path,
 			     sizeof texts->denials_path);
 
 	if (r < 0)
-		return err_set(box->err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
+		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
 	r = policy_describe(box->policy->policy, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot describe the policy: %s", err_errno_name(-r)) :
+		       plan_new(&building->plan, &input, &box->missing, err);
+}
+
+/* As root a staged tree has what the host has mounted below it; nearly no host has anything there. */
+static int plan_mounts_below(struct building *building, struct err *err)
+{
+	int r = building->spec.run_as_root ? plan_has_mounts_below(building->plan) : 0;
+
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "stage", "the list of mounts cannot be read: %s",
+			       err_errno_name(-r));
 	if (r == 0)
-		r = plan_new(ret_plan, &input, &box->missing, box->err);
-	box_stage(box, "plan");
+		return 0;
+	plan_free(building->plan);
+	building->plan = NULL;
+	return make_plan(building, true, err);
+}
+
+/* While the child makes its namespaces: the mounts, and what they take from the session's directory. */
+static int build_plan(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err)
+{
+	struct building *building = context;
+	struct box *box = building->box;
+	struct staging_input staging = {
+		.request = box->request,
+		.run_as_root = building->spec.run_as_root,
+		.host_uid = building->spec.host_uid,
+		.host_gid = building->spec.host_gid,
+	};
+	uint64_t start_ns = clock_monotonic_ns();
+	int r = make_plan(building, false, err);
+
+	if (r == 0)
+		r = plan_mounts_below(building, err);
+	if (r == 0)
+		r = store_open(&box->store, box->request, err);
+	if (r < 0)
+		return r;
+	box->denials.fd = box->store.denials_fd;
+	staging.plan = building->plan;
+	staging.session_fd = box->store.dir_fd;
+	r = staging_make(&box->staging, &staging, err);
+	*ret_mounts = plan_mounts(building->plan, ret_count);
+	box->plan_ns = clock_monotonic_ns() - start_ns;
 	return r;
 }
 
-static int start_jail(struct box *box, struct jail_spec *spec, const struct plan *plan, bool has_mounts_below)
+/* While the child mounts: what nothing inside can do without, and hashes of what is enforced for the log. */
+static int build_meanwhile(void *context, struct err *err)
 {
-	int r;
+	const struct building *building = context;
+	struct box *box = building->box;
+	uint64_t start_ns = clock_monotonic_ns();
+	int r = store_begin(&box->store, box->request, box->policy, err);
 
-	box->staging_input = (struct staging_input){
-		.request = box->request,
-		.plan = plan,
-		.has_mounts_below = has_mounts_below,
-		.run_as_root = spec->run_as_root,
-		.host_uid = spec->host_uid,
-		.host_gid = spec->host_gid,
-	};
-	spec->mounts = plan_mounts(plan, &spec->mount_count);
-	gate_forget_sockets(box);
-	r = jail_start(spec, &box->init, &box->enforcement, box->err);
-	if (r == -EAGAIN && !has_mounts_below)
-		return r;
 	if (r < 0)
-		staging_explain(plan, spec->run_as_root, box->err);
+		return r;
+	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
+	r = start_main_command(box, err);
+	snapshot_hash(box->policy->snapshot, &box->policy_hash);
+	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
+	box->meanwhile_ns = clock_monotonic_ns() - start_ns;
+	return r;
+}
+
+static int start_jail(struct building *building)
+{
+	struct box *box = building->box;
+	int r = jail_start(&building->spec, &box->init, &box->enforcement, box->err);
+
+	if (r < 0 && building->plan)
+		staging_explain(building->plan, building->spec.run_as_root, box->err);
 	box->missing |= box->enforcement.missing;
 	/*
 	 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
@@ -378,7 +413,7 @@ static int start_jail(struct box *box, struct jail_spec *spec, const struct plan
 	box_stage(box, "jail");
 	note_jail_stages(box);
 	if (r == 0)
-		prepare_watch(box, spec);
+		prepare_watch(box, building);
 	return r;
 }
 
@@ -386,24 +421,26 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 {
 	cleanup_fd int init_fd = open_init(box->request->init_path);
 	struct jail_rlimit rlimits[4];
-	struct jail_spec spec = {
-		.hostname = "atoll",
-		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
-		.seccomp = report_seccomp_profile(box),
-		.rlimits = rlimits,
-		.rlimit_count = make_rlimits(box->policy->policy, rlimits),
-		.cgroup_fd = limit_group_clone_fd(box->limits),
-		.child_limits = child_limits,
-		.limits = box->limits,
-		.meanwhile = build_meanwhile,
-		.meanwhile_context = box,
-		.init_fd = init_fd,
-		.wire_fd = init_wire_fd,
-		.degrade = box->policy->policy->degrade,
-		.broken_wall = box->request->test_break,
+	struct building building = {
+		.box = box,
+		.spec = {
+			.hostname = "atoll",
+			.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+			.seccomp = report_seccomp_profile(box),
+			.rlimits = rlimits,
+			.rlimit_count = make_rlimits(box->policy->policy, rlimits),
+			.cgroup_fd = limit_group_clone_fd(box->limits),
+			.child_limits = child_limits,
+			.limits = box->limits,
+			.plan = build_plan,
+			.meanwhile = build_meanwhile,
+			.context = &building,
+			.init_fd = init_fd,
+			.wire_fd = init_wire_fd,
+			.degrade = box->policy->policy->degrade,
+			.broken_wall = box->request->test_break,
+		},
 	};
-	struct plan_texts texts;
-	struct plan *plan = NULL;
 	int r;
 
 	if (init_fd < 0) {
@@ -414,22 +451,14 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	}
 	r = staging_read_request(&box->staging, box->request, box->err);
 	if (r == 0)
-		r = choose_identity(&box->staging, &spec);
+		r = choose_identity(&box->staging, &building.spec);
 	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {
-		spec.gate_sockets = box->gate.sockets;
-		r = gate_prepare(box, spec.host_uid);
+		building.spec.gate_sockets = box->gate.sockets;
+		r = gate_prepare(box, building.spec.host_uid);
 	}
-	if (r < 0)
-		return r;
-	for (int has_mounts_below = 0; has_mounts_below <= 1; has_mounts_below++) {
-		r = make_plan(box, &spec, has_mounts_below, &texts, &plan);
-		if (r < 0)
-			return r;
-		r = start_jail(box, &spec, plan, has_mounts_below);
-		plan_free(plan);
-		if (r != -EAGAIN)
-			return r;
-	}
+	if (r == 0)
+		r = start_jail(&building);
+	plan_free(building.plan);
 	return r;
 }
 

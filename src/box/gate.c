@@ -60,7 +60,7 @@ static int open_program(const char *init_path)
 	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
 }
 
-void gate_forget_sockets(struct box *box)
+static void gate_forget_sockets(struct box *box)
 {
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&box->gate.sockets[i]);

@@ -45,8 +45,6 @@ void gate_init(struct gate_link *gate);
  */
 int gate_prepare(struct box *box, uid_t host_uid) MUST_USE;
 
-/* Closes sockets that a jail left which was not to be; the next one makes its own. */
-void gate_forget_sockets(struct box *box);
 
 /* Tells the supervisor where the door is. */
 void gate_fill_options(struct box *box, struct watch_options *options);

@@ -60,8 +60,8 @@ struct plan_mask {
 };
 
 /*
- * Whether the host has something mounted below a staged tree that is no tree of its own yet. Looked at while the jail
- * is being made, since nearly no host has: where it has, the plan is made again with has_mounts_below. 1, 0 or -errno.
+ * Whether the host has something mounted below a staged tree that is no tree of its own yet. Nearly no host has: where
+ * it has, the plan is to be made again with has_mounts_below. 1, 0 or -errno.
  */
 int plan_has_mounts_below(const struct plan *plan) MUST_USE;
 

@@ -167,16 +167,6 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	return r < 0 || !tree->mask_count ? r : add_masks(staging, input->plan, (size_t)index, host_fd, err);
 }
 
-int staging_check_mounts(const struct staging_input *input, struct err *err)
-{
-	int r = input->run_as_root && !input->has_mounts_below ? plan_has_mounts_below(input->plan) : 0;
-
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "stage", "the list of mounts cannot be read: %s",
-			       err_errno_name(-r));
-	return r ? -EAGAIN : 0;
-}
-
 static bool is_overlay(int fd)
 {
 	struct statfs fs;

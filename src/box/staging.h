@@ -38,15 +38,11 @@ bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid
 struct staging_input {
 	const struct run_request *request;
 	const struct plan *plan;
-	bool has_mounts_below;      /* the plan has them */
 	int session_fd;             /* of the session's directory */
 	bool run_as_root;
 	uid_t host_uid;             /* whose the layers will be */
 	gid_t host_gid;
 };
-
-/* As root: -EAGAIN where the plan must be made again with what the host has mounted below a staged tree. */
-int staging_check_mounts(const struct staging_input *input, struct err *err) MUST_USE;
 
 /* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;

@@ -61,7 +61,6 @@ struct box {
 
 	struct store store;
 	struct staging staging;
-	struct staging_input staging_input; /* while the jail is made */
 	struct hash policy_hash, filter_hash; /* what session.start binds */
 	struct guardian guardian;
 	struct audit_writer audit;
@@ -111,7 +110,7 @@ struct box {
 
 	struct box_stage stages[BOX_STAGES_MAX];
 	size_t stage_count;
-	uint64_t meanwhile_ns; /* what we did while the child made its namespaces */
+	uint64_t plan_ns, meanwhile_ns; /* what we did while the child made its namespaces, and its mounts */
 	uint64_t stage_started_ns, command_started_ns, command_ended_ns;
 };
 

@@ -73,10 +73,8 @@ static int create(int dir_fd, const char *name, int flags, mode_t mode, int *ret
 	return 0;
 }
 
-static int create_files(struct store *store, const struct run_request *request,
-			const struct run_policy *policy)
+static int create_files(struct store *store, const struct run_request *request)
 {
-	cleanup_fd int policy_fd = FD_NONE;
 	int r = create(store->dir_fd, "audit.jsonl", O_WRONLY | O_APPEND, 0600, &store->audit_fd);
 
 	/* Held by a descriptor of its own, since the log is closed before the last trace of the sandbox is gone. */
@@ -90,10 +88,6 @@ static int create_files(struct store *store, const struct run_request *request,
 		r = create(store->dir_fd, "denials.jsonl", O_WRONLY | O_APPEND, 0644, &store->denials_fd);
 	if (r == 0 && request->flags & REQUEST_DETACH)
 		r = create(store->dir_fd, "output.log", O_WRONLY | O_APPEND, 0600, &store->output_fd);
-	if (r == 0)
-		r = create(store->dir_fd, "policy.bin", O_WRONLY, 0600, &policy_fd);
-	if (r == 0)
-		r = fd_write_full(policy_fd, policy->bytes, policy->size);
 	return r;
 }
 
@@ -114,8 +108,7 @@ static int make_first(const char *state_dir, const char *path)
 	return r;
 }
 
-int store_open(struct store *ret_store, const struct run_request *request, const struct run_policy *policy,
-	       struct err *err)
+int store_open(struct store *ret_store, const struct run_request *request, struct err *err)
 {
 	struct store store = { .dir_fd = FD_NONE,
 			       .lock_fd = FD_NONE,
@@ -131,11 +124,7 @@ int store_open(struct store *ret_store, const struct run_request *request, const
 	if (r < 0)
 		return fail(err, r, "cannot make", store.path);
 	store.dir_fd = fd_open_at(AT_FDCWD, store.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = store.dir_fd < 0 ? store.dir_fd : create_files(&store, request, policy);
-	if (r == 0)
-		r = fill_record(&store.record, request, policy->policy);
-	if (r == 0)
-		r = session_store(store.dir_fd, &store.record);
+	r = store.dir_fd < 0 ? store.dir_fd : create_files(&store, request);
 	if (r < 0) {
 		fail(err, r, "cannot write in", store.path);
 		store_discard(&store);
@@ -144,6 +133,21 @@ int store_open(struct store *ret_store, const struct run_request *request, const
 	}
 	*ret_store = store;
 	return 0;
+}
+
+int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
+		struct err *err)
+{
+	cleanup_fd int policy_fd = FD_NONE;
+	int r = create(store->dir_fd, "policy.bin", O_WRONLY, 0600, &policy_fd);
+
+	if (r == 0)
+		r = fd_write_full(policy_fd, policy->bytes, policy->size);
+	if (r == 0)
+		r = fill_record(&store->record, request, policy->policy);
+	if (r == 0)
+		r = session_store(store->dir_fd, &store->record);
+	return r < 0 ? fail(err, r, "cannot write in", store->path) : 0;
 }
 
 int store_save(struct store *store, struct err *err)

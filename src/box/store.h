@@ -23,10 +23,15 @@ struct store {
 	struct session_record record;
 };
 
-/* Makes the directory and its files. ERR_STATE with a hint when the state directory cannot take them; then
- * nothing is left. */
-int store_open(struct store *ret_store, const struct run_request *request, const struct run_policy *policy,
-	       struct err *err) MUST_USE;
+/*
+ * Makes the directory with its lock and the files that are open while the sandbox lives. ERR_STATE with a hint when the
+ * state directory cannot take them; then nothing is left.
+ */
+int store_open(struct store *ret_store, const struct run_request *request, struct err *err) MUST_USE;
+
+/* The policy as it is enforced, and the record, which makes the directory a session's. ERR_STATE as above. */
+int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
+		struct err *err) MUST_USE;
 
 /* Writes the record as it is now. */
 int store_save(struct store *store, struct err *err) MUST_USE;

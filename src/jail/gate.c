@@ -81,7 +81,7 @@ int child_gate(const struct jail_job *job, struct err *err)
 	int r;
 
 	/* Without a namespace of its own all of this would be done to the host's network. */
-	if (!(job->report->namespaces & CLONE_NEWNET))
+	if (!(job->report->second.namespaces & CLONE_NEWNET))
 		return jail_wall_demanded(job->spec, WALL_NETNS, EPERM, err,
 					  "the network gate needs a network namespace of the sandbox's own");
 	synthetic_make(SYNTHETIC_GATE, address4, address6);

@@ -20,15 +20,30 @@ struct jail_report {
 	int landlock_abi;
 	bool speculation, core_sched;
 	bool is_complete;                          /* all walls stand; only the exec was left */
+	const struct jail_mount *mounts;           /* the spec's, in the shared memory behind this (pack.c) */
+	size_t mount_count;
+	struct {                                   /* what the second process has done: second.c */
+		uint32_t missing;
+		uint64_t namespaces;
+	} second;
 };
 
 struct jail_job {
 	const struct jail_spec *spec;
+	struct jail_spec planned; /* spec with the mounts of its plan; in the child with those of the report */
 	struct jail_report *report;
 	int child_socket;    /* the child's end: receives "ids" and the trees (run_as_root), sends a struct err */
 	int parent_socket;   /* the other end, to be closed in the child */
 	int parent_pidfd;    /* readable when the parent has died */
+	int second_socket;   /* in the child: to its second process */
 };
+
+/*
+ * Copies mounts, and all that they point to, into memory that lies at the same address in another process. -E2BIG where
+ * size_bytes do not hold them. pack.c
+ */
+int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, size_t size_bytes,
+		const struct jail_mount **ret_mounts) MUST_USE;
 
 /* Builds the jail around the calling process and executes init. Returns only on failure. start.c */
 int child_run(struct jail_job *job, struct err *err) MUST_USE;
@@ -44,8 +59,21 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 /* The same for a wall without which nothing of the jail holds: no policy can let it be missing. Always an error. */
 int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err, const char *what);
 
-/* The child's namespaces beside those of clone, with loopback and host name. namespaces.c */
+/*
+ * The child's namespaces beside those of clone, with the host name; the network namespace, with loopback and the gate,
+ * is made by the second process. namespaces.c
+ */
 int child_namespaces(struct jail_job *job, struct err *err) MUST_USE;
+int child_network(struct jail_job *job, struct err *err) MUST_USE;
+
+/*
+ * The child's second process: started in the child's mount namespace, it makes the network namespace, which the child
+ * enters later, and detaches the old root when it is released. It ends by itself, with status 0 if all went well;
+ * atoll-init must see that. second.c
+ */
+int second_start(struct jail_job *job, struct err *err) MUST_USE;
+int second_join_network(struct jail_job *job, struct err *err) MUST_USE;
+int second_release_root(const struct jail_job *job, struct err *err) MUST_USE;
 
 /*
  * The network gate, in the child's network namespace: its addresses, and its sockets, which are sent to the parent; and
@@ -57,7 +85,7 @@ int gate_receive(const struct jail_job *job, struct err *err) MUST_USE;
 /* What the child told as its error, cleaned. start.c */
 int told_error(struct err *told, struct err *err) MUST_USE;
 
-/* The new root with all its mounts, then pivot_root. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
+/* The new root with all its mounts, then pivot_root; the old root is the second process's. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;
 
 /*

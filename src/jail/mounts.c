@@ -270,6 +270,8 @@ int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 	};
 	int r;
 
+	job->planned.mounts = job->report->mounts;
+	job->planned.mount_count = job->report->mount_count;
 	if (jail_wall_is_broken(job->spec, WALL_MOUNTS))
 		return err_set(err, ERR_WALL, EPERM, wall_names[WALL_MOUNTS], "cannot make the new root: %s",
 			       err_errno_name(EPERM));

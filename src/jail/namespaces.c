@@ -2,9 +2,8 @@
 
 /*
  * Theory of operation. clone3 makes the user and the PID namespace, which must be there from the first moment;
- * the rest the child makes itself. An empty network namespace is the dearest part of a start (0.4 ms), and here the
- * parent does its own work on another CPU meanwhile. Each is asked for alone, so that the one that cannot be had
- * is named.
+ * the rest the child and its second process make themselves, while the parent does its own work on another CPU. Each
+ * is asked for alone, so that the one that cannot be had is named.
  */
 #include <errno.h>
 #include <sched.h>
@@ -14,13 +13,16 @@
 #include "jail/job.h"
 #include "os/netlink.h"
 
-static const struct {
+struct wanted {
 	enum wall wall;
 	int flag;
 	const char *failure;
-} unshared[] = {
-	{ WALL_MOUNTS, CLONE_NEWNS, "cannot make a mount namespace" },
-	{ WALL_NETNS, CLONE_NEWNET, "cannot make a network namespace" },
+};
+
+/* The second process is forked as soon as there is a mount namespace to share with it. */
+static const struct wanted mounts = { WALL_MOUNTS, CLONE_NEWNS, "cannot make a mount namespace" };
+static const struct wanted network = { WALL_NETNS, CLONE_NEWNET, "cannot make a network namespace" };
+static const struct wanted others[] = {
 	{ WALL_IPC, CLONE_NEWIPC, "cannot make an IPC namespace" },
 	{ WALL_UTS, CLONE_NEWUTS, "cannot make a UTS namespace" },
 	{ WALL_CGROUPNS, CLONE_NEWCGROUP, "cannot make a cgroup namespace" },
@@ -36,50 +38,62 @@ static int no_capabilities(int r, struct err *err, const char *what)
 	return r;
 }
 
-static int make_namespace(const struct jail_job *job, size_t index, struct err *err)
+static int make_mount_namespace(const struct jail_job *job, struct err *err)
 {
-	const struct jail_spec *spec = job->spec;
-	enum wall wall = unshared[index].wall;
-	bool is_mounts = wall == WALL_MOUNTS; /* a broken "mounts" is shown where mounts are made */
 	int r;
 
-	if (!is_mounts && jail_wall_is_broken(spec, wall))
-		return jail_wall_failed(spec, wall, EPERM, &job->report->missing, err, unshared[index].failure);
-	if (unshare(unshared[index].flag) == 0) {
-		job->report->namespaces |= (unsigned)unshared[index].flag;
+	/* A broken "mounts" is shown where mounts are made. */
+	if (unshare(mounts.flag) == 0) {
+		job->report->namespaces |= (unsigned)mounts.flag;
 		return 0;
 	}
 	r = -errno;
-	if (is_mounts && (r == -EPERM || r == -EACCES))
-		return no_capabilities(r, err, unshared[index].failure);
-	return is_mounts ? jail_wall_demanded(spec, wall, -r, err, unshared[index].failure) :
-			   jail_wall_failed(spec, wall, -r, &job->report->missing, err, unshared[index].failure);
+	return r == -EPERM || r == -EACCES ? no_capabilities(r, err, mounts.failure) :
+					     jail_wall_demanded(job->spec, mounts.wall, -r, err, mounts.failure);
 }
 
-int child_namespaces(struct jail_job *job, struct err *err)
+static int make_namespace(const struct jail_job *job, const struct wanted *wanted, uint64_t *namespaces,
+			  uint32_t *missing, struct err *err)
 {
-	const char *hostname = job->spec->hostname;
-	int r = 0;
+	int r = jail_wall_is_broken(job->spec, wanted->wall) ? -EPERM : unshare(wanted->flag) < 0 ? -errno : 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(unshared); i++)
-		if (unshared[i].wall != WALL_NETNS || !job->spec->share_network)
-			r = make_namespace(job, i, err);
-	if (r == 0 && job->report->namespaces & CLONE_NEWNET)
-		r = netlink_loopback_up();
-	else if (r < 0)
+	if (r < 0)
+		return jail_wall_failed(job->spec, wanted->wall, -r, missing, err, wanted->failure);
+	*namespaces |= (unsigned)wanted->flag;
+	return 0;
+}
+
+int child_network(struct jail_job *job, struct err *err)
+{
+	struct jail_report *report = job->report;
+	int r = job->spec->share_network ? 0 :
+					   make_namespace(job, &network, &report->second.namespaces,
+							  &report->second.missing, err);
+
+	if (r < 0)
 		return r;
+	if (report->second.namespaces & CLONE_NEWNET)
+		r = netlink_loopback_up();
 	if (r == -EPERM || r == -EACCES)
 		return no_capabilities(r, err, "the loopback interface stays down");
 	if (r < 0)
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
 			       err_errno_name(-r));
-	if (job->spec->gate_sockets) {
-		r = child_gate(job, err);
-		if (r < 0)
-			return r;
-	}
-	if (job->report->namespaces & CLONE_NEWUTS && sethostname(hostname, strlen(hostname)) < 0)
+	return job->spec->gate_sockets ? child_gate(job, err) : 0;
+}
+
+int child_namespaces(struct jail_job *job, struct err *err)
+{
+	const char *hostname = job->spec->hostname;
+	struct jail_report *report = job->report;
+	int r = make_mount_namespace(job, err);
+
+	if (r == 0)
+		r = second_start(job, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(others); i++)
+		r = make_namespace(job, &others[i], &report->namespaces, &report->missing, err);
+	if (r == 0 && report->namespaces & CLONE_NEWUTS && sethostname(hostname, strlen(hostname)) < 0)
 		return err_set(err, ERR_WALL, errno, wall_names[WALL_UTS], "cannot set the host name: %s",
 			       err_errno_name(errno));
-	return 0;
+	return r;
 }

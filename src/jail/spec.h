@@ -90,7 +90,8 @@ enum jail_gate_socket {
 };
 
 struct jail_spec {
-	const struct jail_mount *mounts;   /* ordered: parents before what lies inside them */
+	/* Ordered: parents before what lies inside them. Where plan is set, it says what they are. */
+	const struct jail_mount *mounts;
 	size_t mount_count;
 	const char *hostname;
 	bool share_network;                /* network.host */
@@ -106,11 +107,14 @@ struct jail_spec {
 	size_t rlimit_count;
 	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
 	/*
-	 * Called in the parent once, while the child makes its namespaces: work that must be done before anything is
-	 * mounted, but not before the child is made. A failure ends the start. NULL: nothing to do.
+	 * Called in the parent, once each, so that its own work and the child's go on side by side; a failure ends the
+	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends) and
+	 * makes what they take from the host. While the child mounts: meanwhile, for all that the sandbox's first
+	 * process must find done. NULL: the mounts are there already, and nothing is to be done.
 	 */
+	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
 	int (*meanwhile)(void *context, struct err *err);
-	void *meanwhile_context;
+	void *context;
 	/* Called in the child, async-signal-safe: limit_group_apply_rlimits. */
 	int (*child_limits)(const void *context);
 	void *limits;                      /* its context */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +15,9 @@
 #include "os/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
+
+/* What the mounts of one jail may take of the memory that is shared with its child: reserved, not used. */
+enum { PLAN_MAX = 4 << 20 };
 
 const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
 	[JAIL_STAGE_CLONE] = "jail.clone",
@@ -98,13 +100,28 @@ static int tell_child(const struct jail_job *job, struct err *err)
 /* The child has failed already, and says why before it goes: that explains more than what then fails here. */
 static bool has_told(const struct jail_job *job)
 {
-	struct pollfd socket = { .fd = job->parent_socket, .events = POLLIN };
+	struct err told;
 
-	return poll(&socket, 1, 0) > 0;
+	return recv(job->parent_socket, &told, sizeof told, MSG_PEEK | MSG_DONTWAIT) == sizeof told;
 }
 
-/* What the parent does while the child builds. */
-static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
+/* The mounts, made known to the child. */
+static int plan_mounts(struct jail_job *job, struct err *err)
+{
+	struct jail_spec *planned = &job->planned;
+	int r = planned->plan ? planned->plan(planned->context, &planned->mounts, &planned->mount_count, err) : 0;
+
+	if (r == 0)
+		r = jail_spec_check(planned, err);
+	if (r < 0)
+		return r;
+	job->report->mount_count = planned->mount_count;
+	r = mounts_pack(planned->mounts, planned->mount_count, job->report + 1, PLAN_MAX, &job->report->mounts);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "spec", "the mounts take more than %u MiB of memory",
+			       PLAN_MAX >> 20) : 0;
+}
+
+static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
 	struct clone_ids ids = {
@@ -113,28 +130,34 @@ static int serve_child(const struct jail_job *job, pid_t pid, struct err *err)
 		.host_gid = spec->run_as_root ? spec->host_gid : getegid(),
 		.deny_setgroups = !spec->run_as_root,
 	};
-	/* The child is making its namespaces; it needs nothing of us before it has them. */
-	int r = spec->meanwhile ? spec->meanwhile(spec->meanwhile_context, err) : 0;
+	int r = clone_write_ids(pid, &ids);
 
-	if (r == 0 && spec->gate_sockets)
-		r = gate_receive(job, err);
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
+	if (r == -EACCES)
+		err_hint(err, "atoll-box must be dumpable (readable by its user) until the sandbox has started");
+	return r;
+}
+
+/* What the parent does while the child builds. */
+static int serve_child(struct jail_job *job, pid_t pid, struct err *err)
+{
+	const struct jail_spec *spec = job->spec;
+	int r = plan_mounts(job, err);
+
 	if (r < 0)
 		return r;
-	r = clone_write_ids(pid, &ids);
-	if (r < 0 && has_told(job))
-		return 0;
-	if (r < 0) {
-		err_set(err, ERR_WALL, -r, wall_names[WALL_USERNS], "cannot write the id maps: %s", err_errno_name(-r));
-		if (r == -EACCES)
-			err_hint(err,
-				 "atoll-box must be dumpable (readable by its user) until the sandbox has started");
-		return r;
-	}
+	r = write_ids(job, pid, err);
+	if (r < 0)
+		return has_told(job) ? 0 : r;
 	r = tell_child(job, err);
+	if (r == 0 && spec->run_as_root)
+		r = sources_send(job, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = spec->run_as_root ? sources_send(job, err) : 0;
-	return r < 0 ? r : 0;
+	r = spec->meanwhile ? spec->meanwhile(spec->context, err) : 0;
+	return r == 0 && spec->gate_sockets ? gate_receive(job, err) : r;
 }
 
 int told_error(struct err *told, struct err *err)
@@ -271,15 +294,16 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 	       struct err *err)
 {
 	struct jail_job job = {
-		.spec = spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
+		.planned = *spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
+		.second_socket = FD_NONE,
 	};
-	int r = jail_spec_check(spec, err);
+	int r = check_walls(spec, err);
 
-	if (r == 0)
-		r = check_walls(spec, err);
 	if (r < 0)
 		return r;
-	job.report = mmap(NULL, sizeof *job.report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	job.spec = &job.planned;
+	job.report = mmap(NULL, sizeof *job.report + PLAN_MAX, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (job.report == MAP_FAILED)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
 	r = open_channel(&job);
@@ -290,6 +314,6 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 	close_fd(&job.child_socket);
 	close_fd(&job.parent_socket);
 	close_fd(&job.parent_pidfd);
-	munmap(job.report, sizeof *job.report);
+	munmap(job.report, sizeof *job.report + PLAN_MAX);
 	return r;
 }

@@ -74,11 +74,16 @@ bool mount_is_root(int fd)
 int mount_pivot(int root_fd)
 {
 	/*
-	 * With "." for both, the old root is put on top of the new one, where one detach removes it: no directory
-	 * for it is needed (pivot_root(2), NOTES).
+	 * With "." for both, the old root is put on top of the new one: no directory for it is needed
+	 * (pivot_root(2), NOTES).
 	 */
-	if (fchdir(root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    syscall(SYS_umount2, ".", UMOUNT_DETACH) < 0 || chdir("/") < 0)
+	if (fchdir(root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || chdir("/") < 0)
 		return -errno;
 	return 0;
+}
+
+int mount_detach_old_root(void)
+{
+	/* umount2(2) alone takes what is mounted on top of a path, also of the root directory. */
+	return syscall(SYS_umount2, "/", UMOUNT_DETACH) < 0 ? -errno : 0;
 }

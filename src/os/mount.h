@@ -40,5 +40,10 @@ int mount_attach(int mount_fd, int target_fd) MUST_USE;
 /* Whether fd is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false where the kernel does not say. */
 bool mount_is_root(int fd);
 
-/* Makes root_fd (the root of a mount) the root directory and the working directory, and detaches the old root. */
+/*
+ * Makes root_fd (the root of a mount) the root directory and the working directory, of all processes that had the old
+ * one. The old root then lies over the new one, where no path leads to it; mount_detach_old_root(), by any process of
+ * the mount namespace, takes it away and returns when nobody in the kernel uses it any more.
+ */
 int mount_pivot(int root_fd) MUST_USE;
+int mount_detach_old_root(void) MUST_USE;

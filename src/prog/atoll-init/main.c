@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/names.h"
 #include "init.h"
@@ -75,16 +76,36 @@ static int prepare(struct init *init)
 	return prepare_signals(init);
 }
 
-/* The listener leaves at once: were a copy kept, calls would hang instead of fail when the box dies. */
-static int load_filter(struct init *init, int profile)
+/*
+ * The jail's second process, our only child, lets go of the host's root while we start (jail/second.c): nothing may run
+ * here before it has said that it did.
+ */
+static int await_second(void)
+{
+	siginfo_t info;
+
+	while (waitid(P_ALL, 0, &info, WEXITED) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return info.si_code == CLD_EXITED && info.si_status == 0 ? 0 : -EPERM;
+}
+
+/* The listener leaves before anything runs: were a copy kept, calls would hang instead of fail when the box dies. */
+static int load_filter(struct init *init, int profile, const char **ret_wall)
 {
 	cleanup_fd int listener = FD_NONE;
+	int r;
 
+	*ret_wall = "seccomp";
 	/* Without it an exec of a setuid program would lift the command out of all this. */
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return -EPERM;
 	listener = jail_filter_load((enum jail_seccomp_profile)profile);
-	return listener < 0 ? listener : tell_ready(init, listener);
+	if (listener < 0)
+		return listener;
+	*ret_wall = "mounts";
+	r = await_second();
+	return r < 0 ? r : tell_ready(init, listener);
 }
 
 static int handle_wire(struct init *init)
@@ -153,10 +174,8 @@ int main(int argc, char **argv)
 	const char *wall = "init";
 	int r = profile < 0 ? -EINVAL : prepare(&the_init);
 
-	if (r == 0) {
-		wall = "seccomp";
-		r = load_filter(&the_init, profile);
-	}
+	if (r == 0)
+		r = load_filter(&the_init, profile, &wall);
 	if (r == 0) {
 		wall = "wire";
 		r = serve(&the_init);

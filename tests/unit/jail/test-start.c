@@ -442,7 +442,7 @@ static void test_failed_meanwhile_leaves_nothing(void **state)
 	int called = 0;
 
 	cell->spec.meanwhile = refuse_meanwhile;
-	cell->spec.meanwhile_context = &called;
+	cell->spec.context = &called;
 	cell_refused(cell, "cgroup");
 	assert_int_equal(called, 1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -24,14 +24,18 @@ enum { TIMEOUT_MS = 20000, NOBODY = 65534 };
 
 static const char *default_env[] = { "PATH=/usr/bin:/bin", "TERM=dumb", NULL };
 
-static _Noreturn void become_init(int wire_fd, int program_fd, const char *profile, bool with_privs)
+static _Noreturn void become_init(int wire_fd, int program_fd, const char *profile, unsigned oddities)
 {
 	const char *argv[] = { "atoll-init", profile, NULL };
 	int null_fd = open("/dev/null", O_RDWR);
 
+	/* The jail's second process, which lets go of the old root. */
+	if (!(oddities & PEER_WITHOUT_SECOND) && fork() == 0)
+		_exit(oddities & PEER_FAILED_SECOND ? 1 : 0);
+
 	if (geteuid() == 0 && (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0))
 		_exit(90);
-	if (!with_privs)
+	if (!(oddities & PEER_WITH_PRIVILEGES))
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/* What a careless caller leaves behind must not reach the commands. */
 	signal(SIGPIPE, SIG_IGN);
@@ -45,7 +49,7 @@ static _Noreturn void become_init(int wire_fd, int program_fd, const char *profi
 	_exit(91);
 }
 
-struct peer *peer_launch(const char *profile, bool with_privs)
+struct peer *peer_launch(const char *profile, unsigned oddities)
 {
 	struct peer *peer = calloc(1, sizeof *peer);
 	const char *program = getenv("ATOLL_INIT");
@@ -60,7 +64,7 @@ struct peer *peer_launch(const char *profile, bool with_privs)
 	peer->pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
 	assert_true(peer->pid >= 0);
 	if (peer->pid == 0)
-		become_init(sockets[1], program_fd, profile, with_privs);
+		become_init(sockets[1], program_fd, profile, oddities);
 	close(sockets[1]);
 	close(program_fd);
 	peer->wire_fd = sockets[0];
@@ -88,7 +92,7 @@ static int see_network(void *context, const struct watch_network *event)
 
 struct peer *peer_start(void)
 {
-	struct peer *peer = peer_launch("strict", false);
+	struct peer *peer = peer_launch("strict", 0);
 	struct message message = peer_expect(peer, INIT_READY, 0);
 	struct watch_handlers handlers = {
 		.on_exec = see_exec, .on_refusal = see_refusal, .on_network = see_network, .context = peer,

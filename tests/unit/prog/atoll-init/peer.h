@@ -30,8 +30,11 @@ struct message {
 	int fd;                 /* owned by the test */
 };
 
-/* with_privs: without no_new_privs, which init refuses. Nothing was read from the wire yet. */
-struct peer *peer_launch(const char *profile, bool with_privs);
+/* What init refuses: no no_new_privs; no second process of the jail, or one that failed. */
+enum { PEER_WITH_PRIVILEGES = 1, PEER_WITHOUT_SECOND = 2, PEER_FAILED_SECOND = 4 };
+
+/* Nothing was read from the wire yet. */
+struct peer *peer_launch(const char *profile, unsigned oddities);
 
 /* peer_launch, INIT_READY, and supervision. */
 struct peer *peer_start(void);

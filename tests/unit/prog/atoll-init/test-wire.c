@@ -56,7 +56,7 @@ static void test_wire_closed(void **state)
 
 static void test_wire_closed_before_the_filter(void **state)
 {
-	struct peer *peer = peer_launch("strict", false);
+	struct peer *peer = peer_launch("strict", 0);
 	int status = peer_end(peer);
 
 	/* It saw that nobody is there, wherever it was: no exit code but no hang. */
@@ -144,17 +144,23 @@ static void test_signal_out_of_range(void **state)
 
 static void test_unknown_profile(void **state)
 {
-	assert_breaks(peer_launch("lenient", false), EINVAL, "init");
+	assert_breaks(peer_launch("lenient", 0), EINVAL, "init");
 }
 
 static void test_without_no_new_privs(void **state)
 {
-	assert_breaks(peer_launch("strict", true), EPERM, "seccomp");
+	assert_breaks(peer_launch("strict", PEER_WITH_PRIVILEGES), EPERM, "seccomp");
+}
+
+static void test_old_root_must_be_gone(void **state)
+{
+	assert_breaks(peer_launch("strict", PEER_FAILED_SECOND), EPERM, "mounts");
+	assert_breaks(peer_launch("strict", PEER_WITHOUT_SECOND), ECHILD, "mounts");
 }
 
 static void test_nested_profile(void **state)
 {
-	struct peer *peer = peer_launch("nested", false);
+	struct peer *peer = peer_launch("nested", 0);
 	struct message message = peer_expect(peer, INIT_READY, 0);
 
 	assert_true(message.fd >= 0);
@@ -165,7 +171,7 @@ static void test_nested_profile(void **state)
 /* Without a supervisor every notified call fails: nothing runs unwatched. */
 static void test_supervisor_gone(void **state)
 {
-	struct peer *peer = peer_launch("strict", false);
+	struct peer *peer = peer_launch("strict", 0);
 	struct message message = peer_expect(peer, INIT_READY, 0);
 
 	close(message.fd);
@@ -209,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_signal_out_of_range),
 		cmocka_unit_test(test_unknown_profile),
 		cmocka_unit_test(test_without_no_new_privs),
+		cmocka_unit_test(test_old_root_must_be_gone),
 		cmocka_unit_test(test_nested_profile),
 		cmocka_unit_test(test_supervisor_gone),
 		cmocka_unit_test(test_refusals_agree_with_the_filter),
