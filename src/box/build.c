@@ -182,7 +182,7 @@ struct building {
 	struct box *box;
 	struct jail_spec spec;
 	struct plan *plan;
-	struct plan_texts texts;
+	struct plan_texts *texts;
 };
 
 /* As whom, and to which sockets, the supervisor will connect. */
@@ -304,7 +304,7 @@ int build_ground(struct box *box)
 static int make_plan(struct building *building, bool has_mounts_below, struct err *err)
 {
 	struct box *box = building->box;
-	struct plan_texts *texts = &building->texts;
+	struct plan_texts *texts = building->texts;
 	bool is_fork = box->staging.origin.tree_count;
 	struct plan_input input = {
 		.policy = box->policy->policy,
@@ -421,8 +421,10 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 {
 	cleanup_fd int init_fd = open_init(box->request->init_path);
 	struct jail_rlimit rlimits[4];
+	struct plan_texts texts; /* not cleared: it is large */
 	struct building building = {
 		.box = box,
+		.texts = &texts,
 		.spec = {
 			.hostname = "atoll",
 			.share_network = box->policy->policy->network_mode == NETWORK_HOST,

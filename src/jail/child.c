@@ -4,7 +4,8 @@
  * Theory of operation. The child of clone3 starts with all capabilities in its own user namespace and none
  * outside. It first does what needs no ids (the other namespaces) while the parent plans the mounts and writes the
  * id maps, then builds the root while its second process makes the network namespace, then gives everything up in the
- * order in which each step still allows the next: limits, descriptors, keyring, capabilities, no_new_privs, Landlock, exec. Changing credentials
+ * order in which each step still allows the next: limits, descriptors, keyring, capabilities, no_new_privs, Landlock,
+ * exec. Changing credentials
  * clears the death signal, so that is asked for late; until then the socket's end of file tells of the parent's death.
  */
 #include <errno.h>

@@ -85,7 +85,7 @@ int gate_receive(const struct jail_job *job, struct err *err) MUST_USE;
 /* What the child told as its error, cleaned. start.c */
 int told_error(struct err *told, struct err *err) MUST_USE;
 
-/* The new root with all its mounts, then pivot_root; the old root is the second process's. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
+/* The new root with all its mounts, then pivot_root. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Theory of operation. The child begins before its mounts are planned, in a copy of the parent's memory; so the plan comes
- * through memory that both share, which stands at the same address in both: pointers into it mean the same. Once the
- * child is told to go on, the parent does not touch it any more.
+ * Theory of operation. The child begins before its mounts are planned, in a copy of the parent's memory; so the plan
+ * comes through memory that both share, at the same address in both: pointers into it mean the same. Once the child is
+ * told to go on, the parent does not touch it any more.
  */
 #include <errno.h>
 #include <stdalign.h>

@@ -108,9 +108,9 @@ struct jail_spec {
 	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
 	/*
 	 * Called in the parent, once each, so that its own work and the child's go on side by side; a failure ends the
-	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends) and
-	 * makes what they take from the host. While the child mounts: meanwhile, for all that the sandbox's first
-	 * process must find done. NULL: the mounts are there already, and nothing is to be done.
+	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends)
+	 * and makes what they take from the host. While the child mounts: meanwhile, for all that must be there before
+	 * anything runs inside. NULL: the mounts are there already, and nothing is to be done.
 	 */
 	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
 	int (*meanwhile)(void *context, struct err *err);
