@@ -2,7 +2,9 @@
 #include "egress/authority.h"
 
 #include <openssl/ssl.h>
+#include <string.h>
 
+#include "base/str.h"
 #include "egress/ca.h"
 #include "egress/trust.h"
 #include "egress/upstream.h"
@@ -26,6 +28,7 @@ void authority_done(struct authority *authority)
 {
 	ca_free(authority->ca);
 	SSL_CTX_free(authority->upstream);
+	free(authority->bundle);
 	*authority = (struct authority){ 0 };
 }
 
@@ -68,8 +71,22 @@ int authority_introduce(struct authority *authority, int bundle_fd, const int *f
 
 	buf_init(&bundle, TRUST_FILE_MAX);
 	r = read_bundle(bundle_fd, &bundle);
+	if (r == 0 && !strstr(buf_text(&bundle), "-----BEGIN "))
+		r = -ENOENT;
 	for (int file = 0; r == 0 && file < TRUST_FILE_COUNT; file++)
 		if (files[file] >= 0)
 			r = write_file(authority, (enum trust_file)file, buf_text(&bundle), files[file]);
-	return r < 0 ? r : upstream_new(buf_text(&bundle), &authority->upstream);
+	if (r < 0)
+		return r;
+	authority->bundle = str_dup(buf_text(&bundle));
+	return authority->bundle ? 0 : -ENOMEM;
+}
+
+SSL_CTX *authority_upstream(struct authority *authority)
+{
+	if (!authority->upstream && authority->bundle && upstream_new(authority->bundle, &authority->upstream) < 0)
+		authority->upstream = NULL;
+	free(authority->bundle);
+	authority->bundle = NULL;
+	return authority->upstream;
 }

@@ -17,6 +17,7 @@ struct ca;
 /* All zero: there is none. */
 struct authority {
 	struct ca *ca;                 /* owned */
+	char *bundle;                  /* owned: PEM, until somebody needs it */
 	struct ssl_ctx_st *upstream;   /* owned */
 };
 
@@ -26,7 +27,13 @@ void authority_done(struct authority *authority);
 
 /*
  * Takes the host's authorities from a bundle, and writes the files that make programs inside trust both into
- * files[TRUST_FILE_COUNT] (FD_NONE: not wanted); all fds are borrowed. -ENOENT: no certificate in the bundle; -EFBIG,
+ * files[TRUST_FILE_COUNT] (FD_NONE: not wanted); all fds are borrowed. -ENOENT: nothing in the bundle; -EFBIG,
  * -EINVAL, -ENOMEM and what read(2) and write(2) say.
  */
 int authority_introduce(struct authority *authority, int bundle_fd, const int *files) MUST_USE;
+
+/*
+ * What upstream_connect() needs (upstream.h), borrowed; made when it is first asked for, because OpenSSL takes 20 ms to
+ * read a bundle. NULL: it cannot be read, and no server can be trusted.
+ */
+struct ssl_ctx_st *authority_upstream(struct authority *authority);

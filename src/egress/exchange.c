@@ -20,7 +20,7 @@ enum phase {
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks)
 {
-	*exchange = (struct exchange){ .server = *server, .policy = policy, .hooks = *hooks };
+	*exchange = (struct exchange){ .server = *server, .policy = policy, .hooks = *hooks, .heads = 1 };
 	http1_init(&exchange->request, HTTP1_REQUEST);
 	http1_init(&exchange->response, HTTP1_RESPONSE);
 }
@@ -73,6 +73,20 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 	buf_put_char(out, '\n');
 }
 
+static const char *phrase_of(unsigned status)
+{
+	static const struct {
+		unsigned status;
+		const char *phrase;
+	} phrases[] = { { 400, "Bad Request" }, { 403, "Forbidden" }, { 408, "Request Timeout" },
+			{ 502, "Bad Gateway" }, { 504, "Gateway Timeout" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(phrases); i++)
+		if (phrases[i].status == status)
+			return phrases[i].phrase;
+	return "";
+}
+
 /* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
 static void put_refusal(unsigned status, const char *reason, const char *rule, const char *hint, struct buf *out)
 {
@@ -83,7 +97,7 @@ static void put_refusal(unsigned status, const char *reason, const char *rule, c
 	buf_printf(out,
 		   "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
 		   "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-		   status, status == 403 ? "Forbidden" : status == 502 ? "Bad Gateway" : "Bad Request", body.size);
+		   status, phrase_of(status), body.size);
 	buf_put(out, body.bytes, body.size);
 }
 
@@ -115,6 +129,7 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 
 	memcpy(exchange->method, head->method, sizeof exchange->method);
 	exchange->phase = PHASE_ASKED;
+	exchange->heads++;
 	exchange->request_is_over = false;
 	record->started_ns = clock_monotonic_ns();
 	if (!target_host_is(http1_find(head, "host"), &exchange->server))
@@ -197,6 +212,7 @@ static enum exchange_state begin_response(struct exchange *exchange, struct buf 
 {
 	struct http1_head *head = &exchange->response.head;
 
+	exchange->heads++;
 	if (exchange->phase != PHASE_ASKED)
 		return end(exchange, "the server answers what nobody asked");
 	if (head->status < 200 && head->status != 101) {
@@ -257,6 +273,20 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
 			state = result == HTTP1_HEAD ? begin_response(exchange, to_client) : end_response(exchange);
 	}
 	return EXCHANGE_ENDED;
+}
+
+uint64_t exchange_head_on_its_way(const struct exchange *exchange)
+{
+	return http1_is_in_head(&exchange->request) || http1_is_in_head(&exchange->response) ? exchange->heads : 0;
+}
+
+enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_client)
+{
+	if (exchange->phase == PHASE_IDLE)
+		return refuse(exchange, 408, "the head of the request takes too long", to_client);
+	if (exchange->phase == PHASE_ASKED)
+		return refuse(exchange, 504, "the head of the answer takes too long", to_client);
+	return end(exchange, "a head takes too long");
 }
 
 enum exchange_state exchange_client_ended(struct exchange *exchange)

@@ -52,6 +52,7 @@ struct exchange {
 	char method[HTTP1_METHOD_SIZE];
 	int phase;
 	bool request_is_over, is_closing;
+	uint64_t heads;          /* that were whole, from 1 */
 	const char *unreachable; /* static; set: the server is not to be had, and every request is told why */
 };
 
@@ -79,6 +80,13 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 /* Bytes from the server; all are used, or the connection is over. */
 enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_t *bytes, size_t size,
 					 struct buf *to_client);
+
+/*
+ * How many heads of requests and answers were whole, where the next one has begun to come; 0: no head is on its way. A
+ * head that takes too long is given up by exchange_time_out(): whoever sends it byte by byte only holds on to us.
+ */
+uint64_t exchange_head_on_its_way(const struct exchange *exchange);
+enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_client);
 
 /* One side has ended its stream. */
 enum exchange_state exchange_client_ended(struct exchange *exchange);

@@ -31,7 +31,7 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
-	bool is_read;              /* rules are about its requests */
+	bool is_read, is_plain;    /* rules are about its requests; which are in plain text */
 	bool is_inspected, has_spoken;
 	int inside_fd, outside_fd;
 	struct event client;
@@ -184,10 +184,10 @@ static void start_intercept(struct flow *flow)
 		.base = gate->base,
 		.inside_fd = flow->inside_fd,
 		.outside_fd = flow->outside_fd,
-		.server = { flow->host, flow->port, true },
+		.server = { flow->host, flow->port, !flow->is_plain },
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
-		.upstream = gate->authority.upstream,
+		.upstream = authority_upstream(&gate->authority),
 		.budget = &gate->budget,
 		.on_end = on_intercept_end,
 		.context = flow,
@@ -196,7 +196,7 @@ static void start_intercept(struct flow *flow)
 
 	flow->requests = (struct requests){ gate, describe(flow) };
 	options.hooks = requests_hooks(&flow->requests);
-	r = intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000);
+	r = options.upstream ? intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000) : -ENOENT;
 	if (r < 0)
 		end_flow(flow, err_errno_name(-r));
 }
@@ -268,7 +268,8 @@ static void judge_hello(struct flow *flow)
 	case HELLO_MORE:
 		return;
 	case HELLO_PLAIN:
-		if (is_tls_port(flow->port) || flow->is_read)
+		flow->is_plain = true;
+		if (is_tls_port(flow->port))
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
 		else
 			pass(flow);

@@ -46,7 +46,7 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 	struct gate_start start;
 	int r = gate_start_get(frame, &start);
 
-	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u) || (gate->authority.ca && !gate->authority.upstream))
+	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u) || (gate->authority.ca && !gate->authority.bundle))
 		return -EBADMSG;
 	for (size_t i = 0; i < fd_count; i++)
 		gate->sockets[i] = take_fd(&fds[i]);
@@ -72,7 +72,7 @@ static int on_introduce(void *context, struct frame *frame, int *fds, size_t fd_
 	for (int file = 0; file < TRUST_FILE_COUNT; file++)
 		files[file] = wanted & 1u << file && taken < fd_count ? fds[taken++] : FD_NONE;
 	if (frame_finish(frame) < 0 || wanted >> TRUST_FILE_COUNT || taken != fd_count || !gate->authority.ca ||
-	    gate->authority.upstream)
+	    gate->authority.bundle)
 		return -EBADMSG;
 	r = authority_introduce(&gate->authority, fds[0], files);
 	if (r == 0)

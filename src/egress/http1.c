@@ -105,6 +105,7 @@ void http1_next(struct http1 *http)
 	wipe_head(http);
 	buf_reset(&http->trailers);
 	http->trailer_part = TRAILER_NONE;
+	http->has_first_line = false;
 	http->state = STATE_HEAD;
 	http->body_bytes = 0;
 	http->problem = NULL;
@@ -115,6 +116,11 @@ void http1_next(struct http1 *http)
 bool http1_is_idle(const struct http1 *http)
 {
 	return http->state == STATE_HEAD && http->size == 0;
+}
+
+bool http1_is_in_head(const struct http1 *http)
+{
+	return http->state == STATE_HEAD && http->size > 0;
 }
 
 void http1_expect(struct http1 *http, const struct http1_head *request)
@@ -207,6 +213,19 @@ static bool has_bare_lf(const struct http1 *http, const uint8_t *bytes, size_t s
 	return false;
 }
 
+/* A client of another protocol waits for an answer where HTTP goes on to an empty line: it is told after one line. */
+static bool is_of_http(struct http1 *http)
+{
+	const char *end = http->has_first_line ? NULL : memchr(http->bytes, '\n', http->size);
+
+	if (!end)
+		return true;
+	http->has_first_line = true;
+	if (http->kind == HTTP1_RESPONSE)
+		return str_has_prefix(http->bytes, "HTTP/1.");
+	return end - http->bytes > 10 && memcmp(end - 10, " HTTP/1.", 8) == 0;
+}
+
 /* Before a request, a leftover of old clients (RFC 9112 2.2). */
 static size_t skip_empty_lines(struct http1 *http, const uint8_t *bytes, size_t size)
 {
@@ -245,6 +264,8 @@ static enum http1_result feed_head(struct http1 *http, const uint8_t *bytes, siz
 	http->size += wanted;
 	grown[http->size] = 0;
 	*ret_used += wanted;
+	if (!is_of_http(http))
+		return refuse(http, "it does not begin as HTTP/1 does");
 	return end ? end_head(http) : HTTP1_MORE;
 }
 

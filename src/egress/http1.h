@@ -65,6 +65,7 @@ struct http1 {
 	http_parser parser;
 	char *bytes;                      /* owned: the head as it came */
 	size_t size;
+	bool has_first_line;
 	struct http1_head head;
 	struct buf trailers;              /* "Name: value\r\n" each, as they come in pieces */
 	int trailer_part;
@@ -93,6 +94,9 @@ void http1_next(struct http1 *http);
 
 /* Whether nothing of a message has come yet. */
 bool http1_is_idle(const struct http1 *http);
+
+/* Whether a head has begun to come, and is not whole yet. */
+bool http1_is_in_head(const struct http1 *http);
 
 /* For a response, before its head comes: what it answers. */
 void http1_expect(struct http1 *http, const struct http1_head *request);

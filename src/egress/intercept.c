@@ -4,6 +4,7 @@
 #include <event2/event_struct.h>
 #include <openssl/err.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "egress/alpn.h"
 #include "egress/ca.h"
@@ -21,6 +22,7 @@
 enum {
 	HANDSHAKE_SECONDS = 30,
 	FLUSH_SECONDS = 30,
+	HEAD_SECONDS = 60,
 	READ_SIZE = 16 << 10,          /* one record of TLS */
 	BUFFER_FULL = 64 << 10,        /* no more is read while so much waits to be written */
 	BUFFER_MAX = 1 << 20,
@@ -30,10 +32,11 @@ enum {
 enum phase { PHASE_HELLO, PHASE_SERVER, PHASE_CLIENT, PHASE_STREAMS };
 
 struct side {
-	SSL *ssl;
+	int fd;
+	SSL *ssl;                      /* NULL: not yet, or plain text */
 	struct event readable, writable;
 	struct buf out;                /* plaintext that waits to be written */
-	bool wants_write;              /* the last call of OpenSSL did */
+	bool wants_write;              /* the last call did */
 	bool has_ended;                /* nothing more comes */
 	uint64_t read_bytes;
 };
@@ -41,7 +44,8 @@ struct side {
 struct intercept {
 	struct intercept_options options;
 	struct side sides[HTTP2_SIDE_COUNT];
-	struct event again, limit;
+	struct event again, limit, slow;
+	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
 	enum phase phase;
 	enum alpn protocol;
 	const char *unreachable;
@@ -62,8 +66,15 @@ static struct side *outside_of(struct intercept *intercept)
 	return &intercept->sides[HTTP2_OUTSIDE];
 }
 
-/* What a call of OpenSSL that did not succeed waits for: 1 it will go on later, 0 the end of the stream, -1
- * an error. */
+/* What a call that did not succeed waits for: 1 it will go on later, 0 the end of the stream, -1 an error. */
+static int later_plain(struct side *side, ssize_t result, bool is_write)
+{
+	side->wants_write = is_write && result < 0 && errno == EAGAIN;
+	if (result < 0 && (errno == EAGAIN || errno == EINTR))
+		return 1;
+	return result == 0 && !is_write ? 0 : -1;
+}
+
 static int later(struct side *side, int result)
 {
 	int error = SSL_get_error(side->ssl, result);
@@ -75,6 +86,26 @@ static int later(struct side *side, int result)
 	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_CLIENT_HELLO_CB)
 		return 1;
 	return is_end ? 0 : -1;
+}
+
+/* As SSL_read() and SSL_write(): what is not above 0 is for later_of(). */
+static ssize_t read_some(struct side *side, void *bytes, size_t size)
+{
+	errno = 0;
+	side->wants_write = false;
+	return side->ssl ? SSL_read(side->ssl, bytes, (int)size) : recv(side->fd, bytes, size, 0);
+}
+
+static ssize_t write_some(struct side *side, const void *bytes, size_t size)
+{
+	errno = 0;
+	side->wants_write = false;
+	return side->ssl ? SSL_write(side->ssl, bytes, (int)size) : send(side->fd, bytes, size, MSG_NOSIGNAL);
+}
+
+static int later_of(struct side *side, ssize_t result, bool is_write)
+{
+	return side->ssl ? later(side, (int)result) : later_plain(side, result, is_write);
 }
 
 /* --- The handshakes. --- */
@@ -119,12 +150,12 @@ static void start_client(struct intercept *intercept, bool is_reached)
 static int start_streams(struct intercept *intercept)
 {
 	const struct intercept_options *options = &intercept->options;
+	SSL *inside = inside_of(intercept)->ssl;
 	int r = 0;
 
 	intercept->phase = PHASE_STREAMS;
-	event_del(&intercept->limit);
 	/* A client that offered HTTP/2 and chose nothing of ALPN speaks what it was before there was a choice. */
-	if (alpn_chosen(inside_of(intercept)->ssl) != intercept->protocol)
+	if (inside && alpn_chosen(inside) != intercept->protocol)
 		return -1;
 	if (intercept->protocol == ALPN_HTTP2) {
 		r = http2_new(&intercept->http2, &options->server, options->policy, &options->hooks);
@@ -159,7 +190,10 @@ static int shake_all(struct intercept *intercept)
 	}
 	if (intercept->phase == PHASE_CLIENT) {
 		r = shake_hands(inside_of(intercept));
-		return r == 0 ? start_streams(intercept) : r;
+		if (r != 0)
+			return r;
+		event_del(&intercept->limit);
+		return start_streams(intercept);
 	}
 	return 0;
 }
@@ -237,7 +271,8 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 	struct budget *budget = intercept->options.budget;
 	struct side *side = &intercept->sides[from];
 	size_t allowed;
-	int size, r;
+	ssize_t size;
+	int r;
 
 	if (!may_read(intercept, from))
 		return 0;
@@ -246,11 +281,9 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 		event_add(&intercept->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
 		return 0;
 	}
-	errno = 0;
-	side->wants_write = false;
-	size = SSL_read(side->ssl, bytes, (int)allowed);
+	size = read_some(side, bytes, allowed);
 	if (size <= 0) {
-		r = later(side, size);
+		r = later_of(side, size, false);
 		if (r == 0)
 			end_side(intercept, from);
 		return r == 1 ? 0 : r == 0 ? 1 : -1;
@@ -264,7 +297,7 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 static int write_side(struct intercept *intercept, enum http2_side to)
 {
 	struct side *side = &intercept->sides[to];
-	int size;
+	ssize_t size;
 
 	if (intercept->http2 && side->ssl &&
 	    http2_take(intercept->http2, to, &side->out, READ_SIZE) == EXCHANGE_ENDED && !side->out.size &&
@@ -276,11 +309,9 @@ static int write_side(struct intercept *intercept, enum http2_side to)
 		buf_reset(&side->out);
 		return 0;
 	}
-	errno = 0;
-	side->wants_write = false;
-	size = SSL_write(side->ssl, side->out.bytes, (int)(side->out.size < READ_SIZE ? side->out.size : READ_SIZE));
+	size = write_some(side, side->out.bytes, side->out.size < READ_SIZE ? side->out.size : READ_SIZE);
 	if (size <= 0)
-		return later(side, size) == 1 ? 0 : -1;
+		return later_of(side, size, true) == 1 ? 0 : -1;
 	buf_consume(&side->out, (size_t)size);
 	return 1;
 }
@@ -296,6 +327,7 @@ static void end(struct intercept *intercept, const char *why)
 	}
 	event_del(&intercept->again);
 	event_del(&intercept->limit);
+	event_del(&intercept->slow);
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
 		event_del(&intercept->sides[side].readable);
 		event_del(&intercept->sides[side].writable);
@@ -308,9 +340,10 @@ static void wait_for(struct intercept *intercept)
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 		bool is_shaking = intercept->phase != PHASE_STREAMS;
-		bool reads = side->ssl && (is_shaking ? (intercept->phase == PHASE_SERVER) == (i == HTTP2_OUTSIDE)
-						      : may_read(intercept, (enum http2_side)i));
-		bool writes = side->ssl && (side->wants_write || side->out.size);
+		bool is_there = side->ssl || !intercept->options.server.is_tls;
+		bool reads = is_there && (is_shaking ? (intercept->phase == PHASE_SERVER) == (i == HTTP2_OUTSIDE)
+						     : may_read(intercept, (enum http2_side)i));
+		bool writes = is_there && (side->wants_write || side->out.size);
 
 		if (reads)
 			event_add(&side->readable, NULL);
@@ -348,6 +381,19 @@ static const char *move(struct intercept *intercept)
 	return NULL;
 }
 
+/* One timer for each head, from when it began. */
+static void watch_head(struct intercept *intercept)
+{
+	uint64_t head = intercept->http2 || intercept->is_over ? 0 : exchange_head_on_its_way(&intercept->exchange);
+
+	if (head == intercept->slow_head)
+		return;
+	intercept->slow_head = head;
+	event_del(&intercept->slow);
+	if (head)
+		event_add(&intercept->slow, &(struct timeval){ .tv_sec = HEAD_SECONDS });
+}
+
 static void on_event(evutil_socket_t fd, short what, void *context)
 {
 	struct intercept *intercept = context;
@@ -373,7 +419,16 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 	}
 	if (intercept->is_over && !event_pending(&intercept->limit, EV_TIMEOUT, NULL))
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = FLUSH_SECONDS });
+	watch_head(intercept);
 	wait_for(intercept);
+}
+
+static void on_slow(evutil_socket_t fd, short what, void *context)
+{
+	struct intercept *intercept = context;
+
+	intercept->is_over = exchange_time_out(&intercept->exchange, &inside_of(intercept)->out) == EXCHANGE_ENDED;
+	on_event(-1, EV_TIMEOUT, intercept);
 }
 
 static void on_limit(evutil_socket_t fd, short what, void *context)
@@ -384,6 +439,19 @@ static void on_limit(evutil_socket_t fd, short what, void *context)
 						       : "the TLS handshake took too long");
 }
 
+/* The client's end of TLS, as the host. */
+static int accept_client(struct intercept *intercept, uint64_t now_s)
+{
+	const struct intercept_options *options = &intercept->options;
+	struct side *inside = inside_of(intercept);
+	int r = ca_accept(options->ca, options->server.host, now_s, &inside->ssl);
+
+	if (r < 0 || SSL_set_fd(inside->ssl, options->inside_fd) == 1)
+		return r;
+	SSL_free(inside->ssl);
+	return -ENOMEM;
+}
+
 int intercept_new(struct intercept **ret_intercept, const struct intercept_options *options, uint64_t now_s)
 {
 	struct intercept *intercept = calloc(1, sizeof *intercept);
@@ -392,27 +460,27 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 
 	if (!intercept)
 		return -ENOMEM;
-	r = ca_accept(options->ca, options->server.host, now_s, &inside_of(intercept)->ssl);
-	if (r == 0 && SSL_set_fd(inside_of(intercept)->ssl, options->inside_fd) != 1) {
-		SSL_free(inside_of(intercept)->ssl);
-		r = -ENOMEM;
-	}
+	intercept->options = *options;
+	intercept->protocol = ALPN_HTTP1;
+	r = options->server.is_tls ? accept_client(intercept, now_s) : start_streams(intercept);
 	if (r < 0) {
 		free(intercept);
 		return r;
 	}
-	intercept->options = *options;
 	buf_init(&intercept->unread, BUFFER_MAX);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 
+		side->fd = fds[i];
 		buf_init(&side->out, BUFFER_MAX);
 		event_assign(&side->readable, options->base, fds[i], EV_READ, on_event, intercept);
 		event_assign(&side->writable, options->base, fds[i], EV_WRITE, on_event, intercept);
 	}
 	event_assign(&intercept->again, options->base, -1, 0, on_event, intercept);
 	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
-	event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
+	event_assign(&intercept->slow, options->base, -1, 0, on_slow, intercept);
+	if (options->server.is_tls)
+		event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
 	wait_for(intercept);
 	*ret_intercept = intercept;
 	return 0;
@@ -424,6 +492,7 @@ void intercept_free(struct intercept *intercept)
 		return;
 	event_del(&intercept->again);
 	event_del(&intercept->limit);
+	event_del(&intercept->slow);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 

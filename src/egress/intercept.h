@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The life of one intercepted connection: TLS with the client, in the host's place, and with the server, in
- * the client's; what was read of one goes through exchange.h or http2.h to the other, with back pressure and
- * within the budget. It takes the place of a relay for hosts that have rules about requests. SIGPIPE must be
- * ignored. Runs in atoll-egress.
+ * The life of one intercepted connection: TLS with the client, in the host's place, and with the server, in the
+ * client's, or plain text with both; what was read of one goes through exchange.h or http2.h to the other, with back
+ * pressure and within the budget. It takes the place of a relay for hosts that have rules about requests. SIGPIPE must
+ * be ignored. Runs in atoll-egress.
  */
 
 #include <event2/event.h>
@@ -22,7 +22,7 @@ struct intercept;
 struct intercept_options {
 	struct event_base *base;
 	int inside_fd, outside_fd;         /* non-blocking, borrowed: closed by the caller after intercept_free() */
-	struct target_server server;       /* host borrowed */
+	struct target_server server;       /* host borrowed; without is_tls it is HTTP/1 in plain text */
 	const struct policy *policy;
 	struct ca *ca;
 	struct ssl_ctx_st *upstream;       /* upstream_new() */

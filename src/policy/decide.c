@@ -7,6 +7,7 @@
 #include "policy/decide-net.h"
 #include "policy/glob.h"
 #include "policy/order.h"
+#include "policy/trust-files.h"
 
 /*
  * The exact file rules are sorted, and each knows the nearest rule above it: the rule before the place
@@ -158,7 +159,7 @@ static const struct path_rule *find_path_rule(const struct path_rule *rules, siz
 	return NULL;
 }
 
-static struct decision decide_hidden(const struct action *action)
+static struct decision decide_hidden(const struct policy *policy, const struct action *action)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(jail_paths); i++) {
 		if (!path_is_below(action->subject, jail_paths[i].path) || action->kind == ACTION_FILE_APPLY)
@@ -166,6 +167,9 @@ static struct decision decide_hidden(const struct action *action)
 		if (action->kind == ACTION_FILE_READ || jail_paths[i].can_write)
 			return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	}
+	for (size_t i = 0; i < TRUST_FILE_COUNT && action->kind == ACTION_FILE_READ; i++)
+		if (policy_intercepts_any(policy) && str_equal(action->subject, trust_file_paths[i]))
+			return builtin(VERDICT_ALLOW, "builtin.trust", "the certificate of the network gate", "");
 	return builtin(VERDICT_DENY, "files.default", "no rule lists this path, so it does not exist inside",
 		       "list it under files.read or files.write of your policy");
 }
@@ -212,7 +216,7 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
 	if (!rule || class == FILE_HIDDEN)
-		return decide_hidden(action);
+		return decide_hidden(policy, action);
 	if (action->kind == ACTION_FILE_APPLY)
 		return decide_apply(policy, action, rule);
 	/* Neither is the host's file seen nor does it change: this is no permission to do either. */

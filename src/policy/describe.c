@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "policy/decide.h"
 #include "policy/describe-text.h"
 
-enum { LISTED_MAX = 200 };
+/* Requests are listed until the text has so many bytes; one rule adds at most a few thousand. */
+enum { LISTED_MAX = 200, WORDS_MAX = 16, REQUESTS_END = 24 << 10 };
 
 static void put_path(struct buf *out, const char *path)
 {
@@ -57,6 +59,36 @@ static void put_publish(const struct policy *policy, struct buf *out)
 			   policy->publish[i].port);
 }
 
+static void put_words(const char *const *words, const char *any, struct buf *out)
+{
+	size_t count = 0;
+
+	if (!words || !*words)
+		buf_put_text(out, any);
+	for (; words && *words && count < WORDS_MAX; words++, count++) {
+		buf_put_text(out, count ? ", `" : "`");
+		buf_put_escaped(out, *words, strlen(*words), 100);
+		buf_put_char(out, '`');
+	}
+	if (words && *words)
+		buf_put_text(out, ", …");
+}
+
+static void put_requests(const struct net_rule *rule, struct buf *out)
+{
+	for (size_t i = 0; i < rule->http_count; i++) {
+		if (out->size > REQUESTS_END) {
+			buf_put_text(out, "  - …\n");
+			return;
+		}
+		buf_put_text(out, "  - ");
+		put_words(rule->http[i].methods, "any method", out);
+		buf_put_text(out, " of ");
+		put_words(rule->http[i].paths, "any path", out);
+		buf_put_char(out, '\n');
+	}
+}
+
 static void put_network(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "\n## Network\n\n");
@@ -85,8 +117,15 @@ static void put_network(const struct policy *policy, struct buf *out)
 			buf_printf(out, "%s%u", p ? ", " : " ports ", rule->ports[p]);
 		if (rule->inject.kind != INJECT_NONE)
 			buf_put_text(out, "; the credential is put in outside, what you have is a placeholder");
-		buf_put_char(out, '\n');
+		buf_put_text(out, rule->http_count ? "; these requests:\n" : "\n");
+		put_requests(rule, out);
 	}
+	if (policy_intercepts_any(policy))
+		buf_put_text(out,
+			     "\nWhere requests are listed, each is judged by its method and path. One that is refused is\n"
+			     "answered with 403 and JSON that says why. Programs trust the certificate of such a host by\n"
+			     "the bundle of the system, or by `SSL_CERT_FILE` and its like; by itself it is\n"
+			     "`/run/atoll/ca.pem`.\n");
 	buf_put_text(out, "\nThe person may change this list while you work; a refusal says what holds then.\n");
 	put_publish(policy, out);
 }

@@ -24,6 +24,13 @@ def secure(certificates):
     server.close()
 
 
+@pytest.fixture
+def plain():
+    server = Web()
+    yield server
+    server.close()
+
+
 def rules(sandbox, port, http="{methods: [GET], paths: [\"/v1/**\"]}", host="web.test", more="", others=()):
     """The policy of a test: web.test with these http rules."""
     return sandbox.policy(policy_text([f"{{host: {host}, ports: [{port}], http: [{http}]}}", *others, *LOOPBACK], more))
@@ -77,3 +84,70 @@ def test_the_key_is_nowhere_inside(sandbox, certificates, secure):
     assert done.out.endswith("ca-bundle.jks\nca-bundle.pem\nca.pem\ndenials.jsonl\nlimits.md\n") or \
         done.out.endswith("ca-bundle.pem\nca.pem\ndenials.jsonl\nlimits.md\n"), done
     assert done.out.count("\n") < 30
+
+
+def test_plain_text_is_judged_as_well(sandbox, certificates, plain):
+    url = f"http://web.test:{plain.port}"
+    done = sandbox.run(f"curl -sS {url}/v1/a {url}/v1/b; curl -sS {url}/other; exec 3<>/dev/tcp/web.test/{plain.port}; "
+                       "printf 'SSH-2.0-x\\r\\n' >&3; head -1 <&3", policy=rules(sandbox, plain.port),
+                       env=outside(certificates))
+    assert done.out.startswith("hello from /v1/a\nhello from /v1/b\n{") and "400 Bad Request" in done.out, done
+    assert [path for _, path in plain.requests] == ["/v1/a", "/v1/b"]
+    kept = records(sandbox, done)
+    assert [(entry["verdict"], entry["detail"]["path"]) for entry in kept] == \
+        [("allow", "/v1/a"), ("allow", "/v1/b"), ("deny", "/other"), ("deny", "")], kept
+    assert kept[0]["detail"]["connection"] == kept[1]["detail"]["connection"] != kept[2]["detail"]["connection"]
+
+
+def test_the_agent_is_told_what_it_may_ask_for(sandbox, certificates, secure):
+    done = sandbox.run("cat /run/atoll/limits.md", policy=rules(sandbox, secure.port), env=outside(certificates))
+    assert f"- allow: `web.test` ports {secure.port}; these requests:\n  - `GET` of `/v1/**`\n" in done.out, done
+
+
+# --- Real clients, none of which is told anything. ---
+
+NODE = ("fetch(process.argv[1]).then(r => r.text()).then(t => process.stdout.write(t), "
+        "e => { console.log(e.cause || e); process.exit(1) })")
+HTTPS = ("require('https').get(process.argv[1], r => r.pipe(process.stdout)).on('error', e => console.log(String(e)))")
+URLLIB = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
+REQUESTS = "import sys, requests; sys.stdout.write(requests.get(sys.argv[1], timeout=20).text)"
+JAVA = """import java.net.*; import java.net.http.*;
+public class Get { public static void main(String[] a) throws Exception {
+System.out.print(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(a[0])).build(),
+HttpResponse.BodyHandlers.ofString()).body()); } }
+"""
+CLIENTS = {
+    "curl": "curl -sS $URL",
+    "wget": "wget -qO- $URL",
+    "openssl": "(printf 'GET /v1/openssl HTTP/1.1\\r\\nHost: web.test:%s\\r\\nConnection: close\\r\\n\\r\\n' $PORT; "
+               "sleep 1) | timeout 10 openssl s_client -quiet -verify_return_error -verify_hostname web.test "
+               "-servername web.test -connect web.test:$PORT 2>/dev/null",
+    "git": "git ls-remote $URL 2>&1",
+    "node": f"node -e \"{NODE}\" $URL",
+    "https": f"node -e \"{HTTPS}\" $URL",
+    "python3": f"/usr/bin/python3 -c '{URLLIB}' $URL",
+    "requests": f"/usr/bin/python3 -c '{REQUESTS}' $URL",
+    "java": "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC Get.java $URL 2>&1",
+}
+PROGRAMS = {"https": "node", "requests": "/usr/bin/python3", "python3": "/usr/bin/python3"}
+
+
+def test_programs_trust_the_session_without_being_told(sandbox, certificates, secure):
+    """One run for all of them, at the same time."""
+    names = [name for name in CLIENTS if shutil.which(PROGRAMS.get(name, name))]
+    if sandbox.identity.name == "root":
+        names = [name for name in names if name != "java"]   # slow, and no different
+    assert {"curl", "wget", "git", "openssl", "python3"} <= set(names)
+    sandbox.write(sandbox.project / "Get.java", JAVA)
+    lines = [f"(export URL=https://web.test:{secure.port}/v1/{name} PORT={secure.port}; {CLIENTS[name]}) "
+             f">/tmp/{name} &" for name in names]
+    shows = [f"echo '== {name}'; cat /tmp/{name}; echo" for name in names]
+    policy = rules(sandbox, secure.port, more="resources: {memory: 4GiB, processes: 2000}\n")
+    done = sandbox.run("\n".join([*lines, "wait", *shows]), policy=policy, env=outside(certificates))
+    said = dict(part.split("\n", 1) for part in done.out.split("== ")[1:])
+    wrong = {name: said[name] for name in names if f"hello from /v1/{name}" not in said[name] and name != "git"}
+    assert not wrong, (wrong, done)
+    # It wants to be told of refs, and is past the handshake when it finds none.
+    assert "not a git repository" in said["git"] or "not valid" in said["git"], said["git"]
+    assert {path.split("/")[2] for _, path in secure.requests} == set(names)
+    assert {entry["detail"]["path"].split("/")[2] for entry in records(sandbox, done)} == set(names)

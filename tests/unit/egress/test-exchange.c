@@ -389,6 +389,53 @@ static void test_ends(void **state)
 	assert_string_equal(wire.last_problem, "the request ends in the middle");
 }
 
+/* Each head has a number of its own while it is on its way, so that one which never ends can be given up. */
+static void test_heads_that_take_too_long(void **state)
+{
+	cleanup_wire struct wire wire;
+	uint64_t first;
+
+	wire_init(&wire);
+	assert_int_equal(exchange_head_on_its_way(&wire.exchange), 0);
+	ask(&wire, "GET /v1/x HTTP/1.1\r\nHo");
+	first = exchange_head_on_its_way(&wire.exchange);
+	assert_true(first > 0);
+	ask(&wire, "st: api.example.org\r\n\r\nGET /v1/y HTT");
+	assert_int_equal(exchange_head_on_its_way(&wire.exchange), 0);
+	answer(&wire, "HTTP/1.1 200 O");
+	assert_true(exchange_head_on_its_way(&wire.exchange) > first);
+	answer(&wire, "K\r\nContent-Length: 2\r\n\r\nok");
+	buf_reset(&wire.to_client);
+	buf_reset(&wire.to_server);
+	/* Now the second request's, of which only a part has come. */
+	assert_true(exchange_head_on_its_way(&wire.exchange) > first + 1);
+	wire.state = exchange_time_out(&wire.exchange, &wire.to_client);
+	assert_refusal(&wire, "HTTP/1.1 408 ", "takes too long");
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, "HTTP/1.1 200 O");
+	buf_reset(&wire.to_server);
+	wire.state = exchange_time_out(&wire.exchange, &wire.to_client);
+	assert_refusal(&wire, "HTTP/1.1 504 ", "takes too long");
+	assert_int_equal(wire.last.status, 504);
+}
+
+/* Clients of other protocols would wait for ever: what they begin with has no empty line. */
+static void test_other_protocols_are_told_at_once(void **state)
+{
+	static const char *const beginnings[] = { "SSH-2.0-OpenSSH_9.2\r\n", "EHLO me\r\n", "PRI * HTTP/2.0\r\n",
+						  "GET /v1/x\r\n", "GET /v1/x HTTP/3.0\r\n" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
+		cleanup_wire struct wire wire;
+
+		wire_init(&wire);
+		ask(&wire, beginnings[i]);
+		assert_refusal(&wire, "HTTP/1.1 400 ", "does not begin as HTTP/1 does");
+	}
+}
+
 /* A placeholder goes, however it is spelt; an answer that repeats the credential is cleaned. */
 static void test_the_credential(void **state)
 {
@@ -413,6 +460,8 @@ int main(void)
 		cmocka_unit_test(test_answered_before_the_request_ends), cmocka_unit_test(test_websocket),
 		cmocka_unit_test(test_websocket_that_is_not_granted),
 		cmocka_unit_test(test_answers_that_nobody_asked_for), cmocka_unit_test(test_malformed_answers),
+		cmocka_unit_test(test_heads_that_take_too_long),
+		cmocka_unit_test(test_other_protocols_are_told_at_once),
 		cmocka_unit_test(test_ends), cmocka_unit_test(test_the_credential),
 	};
 
