@@ -16,11 +16,11 @@ all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the 
 
 $(BUILD)/musl/build.ninja: | packages
 	@mkdir -p $(BUILD)
-	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot >$(BUILD)/setup-musl.log || { cat $(BUILD)/setup-musl.log; exit 1; }
+	@meson setup $(BUILD)/musl --native-file tools/musl.ini -Dprograms=hot $(WERROR) >$(BUILD)/setup-musl.log || { cat $(BUILD)/setup-musl.log; exit 1; }
 
 $(BUILD)/host/build.ninja: | packages
 	@mkdir -p $(BUILD)
-	@meson setup $(BUILD)/host -Dprograms=host >$(BUILD)/setup-host.log || { cat $(BUILD)/setup-host.log; exit 1; }
+	@meson setup $(BUILD)/host -Dprograms=host $(WERROR) >$(BUILD)/setup-host.log || { cat $(BUILD)/setup-host.log; exit 1; }
 
 packages:
 	@tools/install-packages build
@@ -34,6 +34,8 @@ bench-packages:
 run: all ## build a real project inside the default boundary, then let a hostile script try to get out
 	@tools/demo $(BIN)/atoll
 
+# A build that begins here is the one that tolerates no warning, so that tools/check need not make another.
+check: WERROR := -Dwerror=true
 check: check-packages all ## every suite; ends within 10 minutes
 	@tools/check $(BUILD)
 

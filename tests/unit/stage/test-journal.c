@@ -100,7 +100,16 @@ static void write_end(struct journal *plan, struct journal_writer *writer)
 
 static void assert_identity(const struct identity *a, const struct identity *b)
 {
-	assert_memory_equal(a, b, sizeof *a);
+	/* Not as bytes: between the fields there is what nobody wrote. */
+	assert_int_equal(a->mode, b->mode);
+	assert_int_equal(a->uid, b->uid);
+	assert_int_equal(a->gid, b->gid);
+	assert_int_equal(a->links, b->links);
+	assert_int_equal(a->inode, b->inode);
+	assert_int_equal(a->size, b->size);
+	assert_true(stamp_equal(a->mtime, b->mtime));
+	assert_true(stamp_equal(a->ctime, b->ctime));
+	assert_true(stamp_equal(a->atime, b->atime));
 }
 
 static void test_what_is_written_comes_back(void **state)
