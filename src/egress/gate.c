@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "egress/confine.h"
+#include "confine/confine.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/trust-files.h"
@@ -265,7 +265,7 @@ int gate_run(int box_fd, const struct policy *policy, struct err *err)
 	gate->next_id = 1;
 	r = open_gate(gate, err);
 	if (r == 0)
-		r = confine_self(err);
+		r = confine_self(CONFINE_EGRESS, NULL, 0, err);
 	if (r == 0) {
 		gate_send(gate, send_plain(gate, GATE_READY));
 		if (!gate->error)

@@ -19,9 +19,9 @@
 #include "base/num.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "confine/confine.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "prog/atoll-log/confine.h"
 #include "prog/atoll-log/show.h"
 
 enum { EXIT_FAULT = 1, EXIT_FAILED = 125 };
@@ -162,7 +162,7 @@ static int run_show(const struct log_options *given, const char *path, struct er
 		show.watch_fd = watch_log(path, err);
 	if (show.follow && show.watch_fd < 0)
 		return show.watch_fd;
-	r = confine_self(err);
+	r = confine_self(CONFINE_LOG, NULL, 0, err);
 	return r < 0 ? r : show_log(&show, err);
 }
 
@@ -220,7 +220,7 @@ static int run_verify(const struct log_options *given, const char *path, struct 
 	fd = open_log(path, err);
 	if (fd < 0)
 		return fd;
-	r = confine_self(err);
+	r = confine_self(CONFINE_LOG, NULL, 0, err);
 	if (r < 0)
 		return r;
 	r = audit_verify(fd, given->session, &anchor, &result);

@@ -9,8 +9,8 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "confine/confine.h"
 #include "os/fd.h"
-#include "prog/atoll-policy/confine.h"
 #include "prog/atoll-policy/given.h"
 
 static const struct {
@@ -79,7 +79,7 @@ static int run(int argc, char **argv, struct given *given, struct err *err)
 		r = given_parse(given, argc - 1, argv + 1, &rest, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
-		r = confine_self(err);
+		r = confine_self(CONFINE_POLICY, NULL, 0, err);
 		return r < 0 ? r : commands[i].run(given, argc - 1 - rest, argv + 1 + rest, err);
 	}
 	return unknown(name, err);

@@ -13,8 +13,9 @@
 
 #include "base/options.h"
 #include "base/str.h"
+#include "confine/confine.h"
 #include "os/fd.h"
-#include "prog/atoll-secret/confine.h"
+#include "os/landlock.h"
 #include "prog/atoll-secret/job.h"
 #include "prog/atoll-secret/prompt.h"
 #include "wire/secret.h"
@@ -87,6 +88,17 @@ static int check_usage(const struct verb *verb, const struct secret_options *giv
 	return 0;
 }
 
+/* To the directory of the vault, where there is one, and what is open (the terminal). */
+static int confine(int dir_fd, struct err *err)
+{
+	struct confine_place vault = {
+		dir_fd, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_MAKE_REG |
+				LANDLOCK_REMOVE_FILE | LANDLOCK_READ_DIR,
+	};
+
+	return confine_self(CONFINE_SECRET, &vault, dir_fd >= 0 ? 1 : 0, err);
+}
+
 static int open_all(struct job *job, const struct verb *verb, const char *directory)
 {
 	int r = vault_open(&job->vault, directory, verb->makes_vault, job->err);
@@ -103,7 +115,7 @@ static int open_all(struct job *job, const struct verb *verb, const char *direct
 	tzset();
 	/* A limit on file sizes is an error of write(2), not the end. */
 	signal(SIGXFSZ, SIG_IGN);
-	return confine_self(job->vault.dir_fd, job->err);
+	return confine(job->vault.dir_fd, job->err);
 }
 
 static int run(int argc, char **argv, struct err *err)

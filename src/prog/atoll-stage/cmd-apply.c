@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "prog/atoll-stage/choosing.h"
-#include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/merging.h"
 #include "prog/atoll-stage/tell-apply.h"
 
@@ -109,7 +108,7 @@ static int open_job(struct job *job, struct err *err)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
 		r = merging_start(&job->merging, &job->opened, err);
-	return r == 0 ? confine_writing(&job->opened, err) : r;
+	return r == 0 ? opened_confine(&job->opened, CONFINE_STAGE_WRITING, err) : r;
 }
 
 static int recover(struct job *job, struct err *err)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/judging.h"
 #include "prog/atoll-stage/show.h"
 
@@ -85,7 +84,7 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 			return r;
 	}
 	*err = (struct err){ 0 };
-	r = confine_reading(&opened, err);
+	r = opened_confine(&opened, CONFINE_STAGE_READING, err);
 	if (r == 0)
 		r = listing_load(&listing, &opened, paths, strv_count((const char *const *)paths), err);
 	if (r == 0) {

@@ -10,7 +10,6 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/snapshot.h"

@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/outcome.h"
 #include "prog/atoll-stage/wanting.h"
 #include "stage/undo.h"
@@ -239,7 +238,7 @@ int cmd_undo(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r == 0)
-		r = confine_writing(&opened, err);
+		r = opened_confine(&opened, CONFINE_STAGE_WRITING, err);
 	if (r == 0)
 		r = wanting_init(&wanting, &opened, argv + rest, argc - rest, err);
 	if (r == 0)

@@ -7,17 +7,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "os/caps.h"
+#include "confine/confine.h"
 #include "os/fd.h"
-#include "os/landlock.h"
-#include "os/path.h"
 
-enum { MEMORY_MAX = 1 << 30, PAIR_FDS = 3, NEW_TEXT_FD = 3, READ_CHUNK = 64 << 10 };
+enum { PAIR_FDS = 3, NEW_TEXT_FD = 3, READ_CHUNK = 64 << 10 };
 
 /* What diff answered, from the child to us. */
 enum answer { ANSWER_DONE, ANSWER_FAILED, ANSWER_TIME };
@@ -30,36 +27,6 @@ static const char *find_diff(void)
 		if (access(places[i], X_OK) == 0)
 			return places[i];
 	return NULL;
-}
-
-/* Memory files are not below any path, so Landlock lets them be opened through /proc/self/fd. */
-static int confine_child(void)
-{
-	static const char *const read_places[] = { "/usr", "/lib", "/lib64", "/bin", "/etc" };
-	static const struct {
-		int resource;
-		rlim_t value;
-	} limits[] = {
-		{ RLIMIT_AS, MEMORY_MAX }, { RLIMIT_CORE, 0 }, { RLIMIT_CPU, DIFFER_SECONDS },
-	};
-	int abi = landlock_abi(), r = caps_no_new_privs();
-	cleanup_fd int fd = abi > 0 ? landlock_ruleset_new(abi, true) : FD_NONE;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(limits); i++)
-		if (setrlimit(limits[i].resource, &(struct rlimit){ limits[i].value, limits[i].value }) < 0)
-			r = -errno;
-	if (r < 0 || abi <= 0)
-		return r;
-	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(read_places); i++) {
-		cleanup_fd int place_fd = path_open_anchor(read_places[i]);
-
-		if (place_fd >= 0)
-			r = landlock_allow(fd, abi, place_fd, true,
-					   LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE);
-		if (r < 0)
-			return r;
-	}
-	return fd < 0 ? fd : landlock_restrict(fd);
 }
 
 static uint8_t spawn_diff(const char *program, const int fds[PAIR_FDS])
@@ -133,7 +100,7 @@ int differ_start(struct differ *ret_differ, struct err *err)
 	pid = fork();
 	if (pid == 0) {
 		/* Dies with its parent even where that is killed. */
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && confine_child() == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && confine_self(CONFINE_STAGE_DIFFER, NULL, 0, NULL) == 0) {
 			close(ends[0]);
 			serve(ends[1], program);
 		}

@@ -16,7 +16,6 @@
 enum {
 	DIFFER_TEXT_MAX = 8 << 20,    /* bytes of one side */
 	DIFFER_OUTPUT_MAX = 32 << 20, /* of one difference */
-	DIFFER_SECONDS = 20,          /* of processor time for one pair */
 };
 
 struct differ {

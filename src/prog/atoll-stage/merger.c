@@ -15,63 +15,31 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "os/caps.h"
+#include "confine/confine.h"
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "os/path.h"
+#include "stage/record.h"
 
-enum { MEMORY_MAX = 1 << 30, SECONDS_MAX = 20, FD_FIRST = 16, ARGS_MAX = 32 };
+enum { FD_FIRST = 16, ARGS_MAX = 32 };
 
 static const char program[] = "/usr/bin/git";
 
-static int allow_reading(int ruleset_fd, int abi, const int *tree_fds, size_t count)
-{
-	enum { READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
-	static const char *const places[] = { "/usr", "/lib", "/lib64", "/bin", "/etc" };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(places) && r == 0; i++) {
-		cleanup_fd int fd = path_open_anchor(places[i]);
-
-		if (fd >= 0)
-			r = landlock_allow(ruleset_fd, abi, fd, true, READ | LANDLOCK_EXECUTE);
-	}
-	/* git itself opens it both ways before it does anything. */
-	if (r == 0) {
-		cleanup_fd int fd = path_open_anchor("/dev/null");
-
-		r = fd < 0 ? fd : landlock_allow(ruleset_fd, abi, fd, false,
-						 LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE);
-	}
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = landlock_allow(ruleset_fd, abi, tree_fds[i], true, READ);
-	return r;
-}
-
+/* It may read the trees. */
 static int confine_child(const int *tree_fds, size_t count)
 {
-	static const struct {
-		int resource;
-		rlim_t value;
-	} limits[] = { { RLIMIT_AS, MEMORY_MAX }, { RLIMIT_CORE, 0 }, { RLIMIT_CPU, SECONDS_MAX } };
-	int abi = landlock_abi(), r = caps_no_new_privs();
-	cleanup_fd int fd = abi > 0 ? landlock_ruleset_new(abi, true) : FD_NONE;
+	struct confine_place places[STAGE_TREES_MAX];
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(limits); i++)
-		if (setrlimit(limits[i].resource, &(struct rlimit){ limits[i].value, limits[i].value }) < 0)
-			r = -errno;
-	if (r < 0 || abi <= 0)
-		return r;
-	if (fd < 0)
-		return fd;
-	r = allow_reading(fd, abi, tree_fds, count);
-	return r < 0 ? r : landlock_restrict(fd);
+	if (count > ARRAY_SIZE(places))
+		return -E2BIG;
+	for (size_t i = 0; i < count; i++)
+		places[i] = (struct confine_place){ tree_fds[i], LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+	return confine_self(CONFINE_STAGE_MERGER, places, count, NULL);
 }
 
 /* git with these words; its output goes to out_fd. The exit status, or -1. */

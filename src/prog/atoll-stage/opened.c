@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/landlock.h"
 
 static int fail(struct err *err, int r, const char *what)
 {
@@ -98,6 +99,32 @@ int opened_stacks(struct opened *opened, struct err *err)
 			return r;
 	}
 	return 0;
+}
+
+enum {
+	PLACES_MAX = STAGE_TREES_MAX * (STAGE_STACK_MAX + 2),
+	READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
+	WRITE = READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE |
+		LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
+};
+
+int opened_confine(const struct opened *opened, enum confine_program program, struct err *err)
+{
+	uint64_t rights = program == CONFINE_STAGE_WRITING ? WRITE : READ;
+	cleanup_free struct confine_place *places = calloc(PLACES_MAX, sizeof *places);
+	size_t count = 0;
+
+	if (!places)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "confine", "out of memory");
+	places[count++] = (struct confine_place){ opened->stage_fd, rights };
+	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++) {
+		const struct stage_stack *stack = &opened->stacks[i];
+
+		places[count++] = (struct confine_place){ stack->host_fd, rights };
+		for (size_t layer = 0; layer < stack->count; layer++)
+			places[count++] = (struct confine_place){ stack->layers[layer], READ };
+	}
+	return confine_self(program, places, count, err);
 }
 
 void opened_done(struct opened *opened)

@@ -7,6 +7,7 @@
  */
 
 #include "base/err.h"
+#include "confine/confine.h"
 #include "policy/snapshot.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/change.h"
@@ -29,6 +30,12 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 
 /* Opens the stack of every tree, with the live upper and the host's side. */
 int opened_stacks(struct opened *opened, struct err *err) MUST_USE;
+
+/*
+ * Gives up everything but this session's stage directory, the layers of its chain and its trees: program is
+ * CONFINE_STAGE_READING, or CONFINE_STAGE_WRITING, with which stage directory and trees may be written.
+ */
+int opened_confine(const struct opened *opened, enum confine_program program, struct err *err) MUST_USE;
 
 void opened_done(struct opened *opened);
 #define cleanup_opened __attribute__((cleanup(opened_done)))

@@ -4,15 +4,15 @@
 #include <fcntl.h>
 
 #include "box/session.h"
+#include "confine/confine.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "os/landlock.h"
-#include "prog/atoll-stage/confine.h"
 #include "stage/gc.h"
 
 int tidy_confine(int sessions_fd, const struct stage_record *record, struct err *err)
 {
-	struct confine_rule rules[STAGE_TREES_MAX + 1] = {
+	struct confine_place places[STAGE_TREES_MAX + 1] = {
 		{ sessions_fd, landlock_rights(landlock_abi()) & ~(uint64_t)LANDLOCK_EXECUTE },
 	};
 	size_t count = 1;
@@ -30,11 +30,11 @@ int tidy_confine(int sessions_fd, const struct stage_record *record, struct err 
 		int fd = stage_tree_open(&record->trees[i], err);
 
 		if (fd >= 0)
-			rules[count++] = (struct confine_rule){ fd, LANDLOCK_READ_DIR };
+			places[count++] = (struct confine_place){ fd, LANDLOCK_READ_DIR };
 	}
-	r = confine_self(CONFINE_WRITING, rules, count, err);
+	r = confine_self(CONFINE_STAGE_WRITING, places, count, err);
 	for (size_t i = 1; i < count; i++)
-		close(rules[i].fd);
+		close(places[i].fd);
 	return r;
 }
 

@@ -3,7 +3,6 @@
 
 #include <sys/wait.h>
 
-#include "prog/atoll-stage/confine.h"
 #include "prog/atoll-stage/opened.h"
 #include "stage/change.h"
 #include "stage/transaction.h"
@@ -58,7 +57,8 @@ static int look(const char *state, const char *id)
 		return err.errnum == ENOENT ? 0 : SAYS_ALL;
 	says = is_unfinished(opened.stage_fd) ? SAYS_UNFINISHED : 0;
 	/* The process ends here: what is open goes with it. */
-	if (opened_stacks(&opened, &err) < 0 || confine_reading(&opened, &err) < 0 || count(&opened, &counts) < 0)
+	if (opened_stacks(&opened, &err) < 0 || opened_confine(&opened, CONFINE_STAGE_READING, &err) < 0 ||
+	    count(&opened, &counts) < 0)
 		return says | SAYS_CHANGES;
 	return says | (counts.added || counts.modified || counts.deleted ? SAYS_CHANGES : 0);
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What our own programs outside of the sandbox give up before they read a byte that a sandbox may have chosen: new
+ * privileges, files, programs, the network, memory and time. A fault in one of their parsers is then worth no more
+ * than what the program must be able to do. programs.c is the table of what each keeps. (The sandbox's own walls are
+ * jail/'s.)
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum confine_program {
+	CONFINE_LOG,             /* reads and prints what is open already */
+	CONFINE_POLICY,          /* reads files anywhere */
+	CONFINE_SECRET,          /* changes files in the places; speaks to the terminal that is open */
+	CONFINE_STAGE_READING,   /* reads files, attributes and links in the places; writes to what is open already */
+	CONFINE_STAGE_WRITING,   /* also makes, changes, renames, syncs and removes files there */
+	CONFINE_STAGE_DIFFER,    /* a child of atoll-stage that starts diff(1), on files in memory */
+	CONFINE_STAGE_MERGER,    /* one that starts git, which reads the places */
+	CONFINE_EGRESS,          /* moves bytes between sockets */
+	CONFINE_PROGRAM_COUNT,
+};
+
+/* A directory and what may be done below it (LANDLOCK_* of os/landlock.h). */
+struct confine_place {
+	int fd;                  /* borrowed */
+	uint64_t rights;
+};
+
+/*
+ * For good, for the calling process and all that come from it: no core file, no_new_privs, rlimits, Landlock, seccomp.
+ * What is open stays so; files are reached in the places alone. A kernel without Landlock is no reason to
+ * refuse, since the callers open beneath fds and the filter stands. Negative with *err (ERR_WALL) where a wall that
+ * the kernel has cannot be put up: the caller ends.
+ */
+int confine_self(enum confine_program program, const struct confine_place *places, size_t count, struct err *err)
+	MUST_USE;
+
+/* False in a sanitizer's build, whose runtime makes system calls of its own: there is no filter and no memory limit. */
+bool confine_has_filter(void);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <asm/termbits.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "confine/program.h"
+#include "os/landlock.h"
+#include "wire/secret.h"
+
+enum {
+	MIB = 1 << 20, GIB = 1 << 30,
+	READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
+	RUN = READ | LANDLOCK_EXECUTE,
+};
+
+/* What every program does with what is open already, its memory and its end. No memory becomes code. */
+static const struct confine_call base[] = {
+	CALL(read), CALL(readv), CALL(write), CALL(writev), CALL(lseek), CALL(close), CALL(fstat), CALL(poll),
+	CALL(ppoll), CALL(munmap), CALL(mremap), CALL(brk), CALL(madvise), CALL(futex),
+	CALL_MASKED(mmap, 2, PROT_EXEC, 0), CALL_MASKED(mprotect, 2, PROT_EXEC, 0), CALL(clock_gettime),
+	CALL(getrandom), CALL(rt_sigreturn), CALL(rt_sigprocmask), CALL(restart_syscall), CALL(exit),
+	CALL(exit_group),
+};
+
+static const struct confine_call log_calls[] = {
+	CALL(flock),
+	/* fstat(2) is newfstatat(fd, "") in this libc; names of files stay out of reach by Landlock. */
+	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
+	/* stdio asks whether stdout is a terminal. */
+	CALL_IF(ioctl, 1, TCGETS),
+};
+
+static const struct confine_call policy_calls[] = {
+	CALL(pread64), CALL(newfstatat), CALL(stat), CALL(lstat), CALL(statx), CALL(readlink), CALL(readlinkat),
+	CALL_MASKED(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	/* Its flags lie in memory, where a filter cannot look: Landlock says no to all but reading. */
+	CALL(openat2),
+};
+
+static const struct confine_call secret_calls[] = {
+	CALL(newfstatat), CALL(openat), CALL(openat2), CALL(faccessat), CALL(faccessat2), CALL(renameat),
+	CALL(renameat2), CALL(unlinkat), CALL(fsync), CALL(flock), CALL(mlock), CALL(munlock), CALL(add_key),
+	CALL(rt_sigaction), CALL(getpid), CALL(geteuid), CALL_IF(ioctl, 1, TCGETS), CALL_IF(ioctl, 1, TCSETS),
+	CALL_IF(ioctl, 1, TCSETSW), CALL_IF(ioctl, 1, TCSETSF), CALL_IF(ioctl, 1, TIOCGWINSZ),
+	CALL_IF(keyctl, 0, KEYCTL_LINK), CALL_IF(keyctl, 0, KEYCTL_UNLINK), CALL_IF(keyctl, 0, KEYCTL_SEARCH),
+	CALL_IF(keyctl, 0, KEYCTL_READ), CALL_IF(keyctl, 0, KEYCTL_SET_TIMEOUT), CALL_IF(sendmsg, 0, SECRET_FD),
+	CALL_IF(sendmsg, 0, SECRET_PLACEHOLDER_FD),
+	/* A signal that came during a prompt is raised again when the terminal has its echo back. */
+	{ .number = SCMP_SYS(kill), .match = ARGUMENT_IS_OWN_PID },
+};
+
+static const struct confine_call reading_calls[] = {
+	CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
+	CALL(pread64), CALL(newfstatat), CALL(statx), CALL(openat2), CALL(openat), CALL(getdents64),
+	CALL(readlinkat), CALL(readlink), CALL(flistxattr), CALL(llistxattr), CALL(fgetxattr), CALL(lgetxattr),
+	CALL(fcntl), CALL(fstatfs), CALL(memfd_create), CALL(ftruncate), CALL(sendmsg), CALL(recvmsg), CALL(pipe2),
+	CALL(geteuid), CALL(getuid), CALL(getpid),
+};
+
+/* What stdio asks of its streams is answered with "no terminal". */
+static const struct confine_call no_terminal[] = { CALL_FAILS(ioctl, ENOTTY) };
+
+static const struct confine_call writing_calls[] = {
+	CALL(renameat2), CALL(renameat), CALL(linkat), CALL(symlinkat), CALL(unlinkat), CALL(mkdirat),
+	CALL(mknodat), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
+	CALL(fsetxattr), CALL(lsetxattr), CALL(fremovexattr), CALL(lremovexattr), CALL(removexattr), CALL(fsync),
+	CALL(fdatasync), CALL(syncfs), CALL(fallocate), CALL(copy_file_range), CALL(pwrite64), CALL(flock),
+	CALL(chmod), CALL(sendfile), CALL(ioctl), CALL(umask), CALL(nanosleep), CALL(clock_nanosleep),
+	CALL(statfs),
+};
+
+static const struct confine_call egress_calls[] = {
+	CALL(splice), CALL(pipe2), CALL(fcntl), CALL(shutdown), CALL(accept4), CALL(connect), CALL(getsockname),
+	CALL(getpeername), CALL(getsockopt), CALL(setsockopt), CALL(recvfrom), CALL(sendto), CALL(recvmsg),
+	CALL(sendmsg), CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2), CALL(epoll_ctl),
+	CALL(timerfd_settime), CALL(gettimeofday), CALL(getpid), CALL_IF(socket, 0, AF_INET),
+	CALL_IF(socket, 0, AF_INET6),
+	CALL_IF(ioctl, 1, FIONREAD), /* libevent asks how many bytes there are to read */
+};
+
+#define CALLS(array) { (array), ARRAY_SIZE(array) }
+#define SYSTEM { "/usr", RUN }, { "/lib", RUN }, { "/lib64", RUN }, { "/bin", RUN }, { "/etc", RUN }
+
+static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
+	[CONFINE_LOG] = {
+		.name = "atoll-log", .calls = { CALLS(base), CALLS(log_calls) }, .is_alone = true,
+		.memory_max = 256 * MIB,
+	},
+	[CONFINE_POLICY] = {
+		.name = "atoll-policy", .calls = { CALLS(base), CALLS(policy_calls) }, .refuses = true,
+		.memory_max = GIB, .cpu_seconds_max = 30, .paths = { { "/", READ } },
+	},
+	[CONFINE_SECRET] = {
+		.name = "atoll-secret", .calls = { CALLS(base), CALLS(secret_calls) }, .is_hidden = true,
+		.memory_max = GIB,
+	},
+	[CONFINE_STAGE_READING] = {
+		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(no_terminal) },
+		.memory_max = (rlim_t)4 * GIB,
+	},
+	[CONFINE_STAGE_WRITING] = {
+		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(writing_calls) },
+		.memory_max = (rlim_t)4 * GIB,
+	},
+	/* Memory files are not below any path, so Landlock lets them be opened through /proc/self/fd. */
+	[CONFINE_STAGE_DIFFER] = {
+		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20, .paths = { SYSTEM },
+	},
+	/* git itself opens /dev/null both ways before it does anything. */
+	[CONFINE_STAGE_MERGER] = {
+		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20,
+		.paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+	},
+	/* The resolver configuration was read before. */
+	[CONFINE_EGRESS] = {
+		.name = "atoll-egress", .calls = { CALLS(base), CALLS(egress_calls) }, .refuses = true,
+		.is_hidden = true, .memory_max = 512 * MIB,
+	},
+};
+
+const struct confine_row *confine_row(enum confine_program program)
+{
+	return &rows[program];
+}
