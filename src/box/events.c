@@ -334,6 +334,7 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_refusal = on_refusal,
 		.on_network = on_network,
 		.on_gate = gate_judge,
+		.on_gated = gate_route,
 		.context = box,
 	};
 	int r;

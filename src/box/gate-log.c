@@ -135,7 +135,7 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 	return record(box, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
 
-int gate_log_open(struct box *box, const struct gate_open *open)
+static int judge_open(struct box *box, const struct gate_open *open, bool is_final)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
 	struct decision decision = policy_decide(box->policy->policy, &action);
@@ -143,7 +143,7 @@ int gate_log_open(struct box *box, const struct gate_open *open)
 	int r;
 
 	if (decision.verdict != VERDICT_ALLOW) {
-		r = deny(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
+		r = is_final ? deny(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail) : 0;
 		return r < 0 ? r : 0;
 	}
 	box->allowed++;
@@ -151,6 +151,16 @@ int gate_log_open(struct box *box, const struct gate_open *open)
 		return 1;
 	r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
+}
+
+int gate_log_granted(struct box *box, const struct gate_open *open)
+{
+	return judge_open(box, open, false);
+}
+
+int gate_log_open(struct box *box, const struct gate_open *open)
+{
+	return judge_open(box, open, true);
 }
 
 int gate_log_refused(struct box *box, const struct gate_refused *refused)

@@ -14,6 +14,9 @@ struct watch_network;
 /* Negative throughout: the log failed. */
 int gate_log_lookup(struct box *box, const struct gate_lookup *lookup) MUST_USE;
 
+/* 1: it may go out, and is written down; 0: it may not, and nothing is. */
+int gate_log_granted(struct box *box, const struct gate_open *open) MUST_USE;
+
 /* 1: it may go out, and is written down; 0: refused. */
 int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
 int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;

@@ -83,19 +83,57 @@ static void read_address(const struct sockaddr *from, struct gate_address *out)
 	}
 }
 
-/* In the child that made the connection (watch/connect.c). The gate closes what it gets no note about. */
-static void send_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
+static const char *write_address(const struct gate_address *address, char text[INET6_ADDRSTRLEN])
 {
-	const struct gate_link *gate = context;
-	struct gate_route route = { .pid = (uint32_t)pid };
-	uint8_t memory[128];
-	struct buf out;
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
 
+	if (memcmp(address->bytes, mapped, sizeof mapped) == 0)
+		return inet_ntop(AF_INET, address->bytes + 12, text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, address->bytes, text, INET6_ADDRSTRLEN);
+}
+
+/* Whether the gate hears the client before it asks: what it says is a part of the decision. */
+static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
+{
+	return (route->host && gate_port_is_tls(route->target.port)) ||
+	       policy_intercepts(box->policy->policy, host, route->target.port);
+}
+
+/* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
+static int grant(struct box *box, struct gate_route *route)
+{
+	struct gate_open open = { .id = route->id, .pid = route->pid, .port = route->target.port };
+	char address[INET6_ADDRSTRLEN];
+	uint32_t number;
+	int granted;
+
+	if (synthetic_find(route->target.bytes, &number))
+		open.host = route->host = gate_names_find(&box->gate.names, number);
+	else
+		open.host = write_address(&route->target, address);
+	if (!open.host || box->gate.is_used_up || hears_first(box, route, open.host))
+		return 0;
+	granted = gate_log_granted(box, &open);
+	route->is_granted = granted > 0;
+	return granted;
+}
+
+int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
+{
+	struct box *box = context;
+	struct gate_link *gate = &box->gate;
+	struct gate_route route = { .id = ++gate->last_id, .pid = (uint32_t)pid };
+	int r;
+
+	if (gate->state == LINK_GONE)
+		return 0;
 	read_address(source, &route.source);
 	read_address(target, &route.target);
-	buf_init_fixed(&out, memory, sizeof memory);
-	if (gate_route_put(&out, &route) == 0)
-		(void)!send(gate->near_fd, out.bytes, out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	r = grant(box, &route);
+	/* What the gate gets no note about, it closes. */
+	if (r >= 0 && gate_route_put(&box->out, &route) == 0)
+		(void)!frame_send(gate->near_fd, &box->out, NULL, 0);
+	return r < 0 ? r : 0;
 }
 
 void gate_fill_options(struct box *box, struct watch_options *options)
@@ -109,8 +147,6 @@ void gate_fill_options(struct box *box, struct watch_options *options)
 		.has_ipv6 = gate->sockets[GATE_DOOR6] >= 0,
 		.door4 = { .sin_family = AF_INET, .sin_port = htons(SYNTHETIC_DOOR_PORT) },
 		.door6 = { .sin6_family = AF_INET6, .sin6_port = htons(SYNTHETIC_DOOR_PORT) },
-		.route = send_route,
-		.context = gate,
 	};
 	memcpy(&options->gate.door4.sin_addr, address4, sizeof address4);
 	memcpy(&options->gate.door6.sin6_addr, address6, sizeof address6);
@@ -287,6 +323,8 @@ static int on_lookup(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (gate_lookup_get(frame, &lookup) < 0)
 		return -EBADMSG;
 	box->gate.lookups++;
+	if (lookup.number)
+		gate_names_learn(&box->gate.names, lookup.number, lookup.name);
 	return gate_log_lookup(box, &lookup);
 }
 
@@ -338,7 +376,10 @@ static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_coun
 	struct box *box = context;
 	const struct net_amount *total = &box->policy->policy->network_limits.of[NET_LIMIT_TOTAL];
 
-	return frame_finish(frame) < 0 ? -EBADMSG : box_limit_hit(box, "network.limits", total->amount);
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	box->gate.is_used_up = true;
+	return box_limit_hit(box, "network.limits", total->amount);
 }
 
 static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -502,6 +543,7 @@ void gate_done(struct box *box)
 
 	(void)!lose(box, NULL);
 	trust_done(&gate->trust);
+	gate_names_done(&gate->names);
 	pidref_done(&gate->process);
 	close_fd(&gate->near_fd);
 	close_fd(&gate->far_fd);

@@ -8,7 +8,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "box/gate-names.h"
 #include "box/loop.h"
 #include "box/trust.h"
 #include "os/pidref.h"
@@ -16,6 +18,7 @@
 
 struct box;
 struct json;
+struct sockaddr;
 struct watch_network;
 struct watch_options;
 
@@ -29,6 +32,9 @@ struct gate_link {
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */
 	unsigned state;                     /* enum gate_link_state */
+	struct gate_names names;
+	bool is_used_up;                    /* the total of network.limits: nothing is granted any more */
+	uint32_t last_id;                   /* of a connection */
 	uid_t uid;                          /* of the gate, where the box is root */
 	char failure[256];                  /* why there is no network any more; "": there is */
 	uint64_t lookups, connections, requests;
@@ -54,6 +60,9 @@ int gate_listen(struct box *box) MUST_USE;
 
 /* A connect beyond loopback: see watch_handlers.on_gate. */
 int gate_judge(void *context, const struct watch_network *event);
+
+/* Such a connect was made: see watch_handlers.on_gated. */
+int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
 int gate_finish(struct box *box) MUST_USE;

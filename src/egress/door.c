@@ -38,17 +38,33 @@ static bool is_same(const struct gate_address *a, const struct gate_address *b)
 	return a->port == b->port && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-/* The note with this source, or NULL. A caller that asks how its connect() is doing has us write the note again. */
+/* The note with this source, or NULL. */
 static struct gate_route *take_route(struct gate *gate, const struct gate_address *source)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (size_t i = 0; i < GATE_ROUTES_MAX; i++)
-		if (gate->route_until_ns[i] > now_ns && is_same(&gate->routes[i].source, source)) {
-			gate->route_until_ns[i] = 0;
-			return &gate->routes[i];
-		}
+	for (size_t i = 0; i < GATE_ROUTES_MAX; i++) {
+		struct note *note = &gate->notes[i];
+
+		if (note->until_ns <= now_ns || !is_same(&note->route.source, source))
+			continue;
+		note->until_ns = 0;
+		/* The address may be another name's by now. */
+		if (note->reused != names_count_reused(gate->names))
+			note->route.is_granted = false;
+		return &note->route;
+	}
 	return NULL;
+}
+
+/* What the box wrote down is another host than the one that the address means now: then we ask. */
+static void check_granted(struct gate *gate, struct gate_route *route)
+{
+	const char *host = names_find(gate->names, route->target.bytes);
+
+	if (route->host ? !host || strcmp(host, route->host) != 0 : host != NULL)
+		route->is_granted = false;
+	route->host = NULL;
 }
 
 static void drop_stray(struct gate *gate, size_t index)
@@ -90,10 +106,9 @@ static void add_stray(struct gate *gate, int fd, const struct gate_address *sour
 	set_stray_timer(gate);
 }
 
-void door_route(struct gate *gate, const struct gate_route *route)
+void door_route(struct gate *gate, struct gate_route *route)
 {
-	size_t slot;
-
+	check_granted(gate, route);
 	for (size_t i = 0; i < gate->stray_count; i++)
 		if (is_same(&gate->strays[i].source, &route->source)) {
 			int fd = take_fd(&gate->strays[i].fd);
@@ -103,9 +118,11 @@ void door_route(struct gate *gate, const struct gate_route *route)
 			return;
 		}
 	(void)take_route(gate, &route->source);
-	slot = gate->next_route++ % GATE_ROUTES_MAX;
-	gate->routes[slot] = *route;
-	gate->route_until_ns[slot] = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS;
+	gate->notes[gate->next_note++ % GATE_ROUTES_MAX] = (struct note){
+		.route = *route,
+		.until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
+		.reused = names_count_reused(gate->names),
+	};
 }
 
 static void on_door(evutil_socket_t fd, short what, void *context)

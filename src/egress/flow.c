@@ -45,17 +45,6 @@ struct flow {
 	uint64_t started_ns;
 };
 
-/* Ports on which nothing but TLS is spoken, from the first byte of the client on. */
-static bool is_tls_port(uint16_t port)
-{
-	static const uint16_t ports[] = { 443, 465, 636, 853, 993, 995 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
-		if (ports[i] == port)
-			return true;
-	return false;
-}
-
 static struct gate_open describe(const struct flow *flow)
 {
 	return (struct gate_open){ .id = flow->id, .pid = flow->pid, .host = flow->host, .port = flow->port };
@@ -233,19 +222,26 @@ static void ask(struct flow *flow)
 	gate_send(flow->gate, gate_open_put(&flow->gate->out, &open));
 }
 
+static void dial(struct flow *flow)
+{
+	flow->state = FLOW_DIALLING;
+	if (dial_start(&flow->dial, flow->gate->dialer, flow->host, flow->port, on_dialled, flow) < 0)
+		end_flow(flow, "ENOMEM");
+}
+
 void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 {
-	struct flow *flow = gate->flows[id % GATE_FLOWS_MAX];
+	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
+		struct flow *flow = gate->flows[(id + i) % GATE_FLOWS_MAX];
 
-	if (!flow || flow->id != id || flow->state != FLOW_ASKED)
-		return;
-	if (!is_granted) {
-		end_flow(flow, "refused");
+		if (!flow || flow->id != id || flow->state != FLOW_ASKED)
+			continue;
+		if (is_granted)
+			dial(flow);
+		else
+			end_flow(flow, "refused");
 		return;
 	}
-	flow->state = FLOW_DIALLING;
-	if (dial_start(&flow->dial, gate->dialer, flow->host, flow->port, on_dialled, flow) < 0)
-		end_flow(flow, "ENOMEM");
 }
 
 /* ---- what the client says first ---- */
@@ -269,7 +265,7 @@ static void judge_hello(struct flow *flow)
 		return;
 	case HELLO_PLAIN:
 		flow->is_plain = true;
-		if (is_tls_port(flow->port))
+		if (gate_port_is_tls(flow->port))
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
 		else
 			pass(flow);
@@ -353,18 +349,17 @@ static void start_hello(struct flow *flow)
 
 /* ---- the beginning ---- */
 
-static struct flow *new_flow(struct gate *gate, int fd)
+static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route *route)
 {
 	struct flow *flow = gate->flow_count < gate->flows_max ? calloc(1, sizeof *flow) : NULL;
-	uint32_t id = gate->next_id;
+	size_t slot = route->id % GATE_FLOWS_MAX;
 
 	if (!flow)
 		return NULL;
-	while (!id || gate->flows[id % GATE_FLOWS_MAX])
-		id++;
-	gate->next_id = id + 1;
+	while (gate->flows[slot])
+		slot = (slot + 1) % GATE_FLOWS_MAX;
 	*flow = (struct flow){
-		.gate = gate, .slot = id % GATE_FLOWS_MAX, .id = id, .inside_fd = fd, .outside_fd = FD_NONE,
+		.gate = gate, .slot = slot, .id = route->id, .pid = route->pid, .inside_fd = fd, .outside_fd = FD_NONE,
 		.started_ns = clock_monotonic_ns(),
 	};
 	hello_init(&flow->hello);
@@ -392,7 +387,7 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 {
 	const struct gate_address *target = &route->target;
-	struct flow *flow = new_flow(gate, fd);
+	struct flow *flow = new_flow(gate, fd, route);
 	struct action action = { .kind = ACTION_NET_CONNECT, .port = target->port };
 
 	if (!flow) {
@@ -402,7 +397,6 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		gate_send(gate, gate_refused_put(&gate->out, &refused));
 		return;
 	}
-	flow->pid = route->pid;
 	if (!name_target(flow, target)) {
 		refuse(flow, GATE_BY_LOOKUP, NULL);
 		return;
@@ -413,8 +407,10 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		refuse(flow, GATE_BY_POLICY, NULL);
 	else if (budget_is_used_up(&gate->budget))
 		refuse(flow, GATE_BY_LIMIT, NULL);
-	else if (flow->is_read || (flow->is_named && is_tls_port(flow->port)))
+	else if (flow->is_read || (flow->is_named && gate_port_is_tls(flow->port)))
 		start_hello(flow);
+	else if (route->is_granted)
+		dial(flow);
 	else
 		ask(flow);
 }

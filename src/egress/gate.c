@@ -132,7 +132,7 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *context)
 
 static const struct frame_rule box_rules[] = {
 	{ GATE_START, 1 << GATE_NEW, 8192, 3, 4, on_start },
-	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 128, 0, 0, on_route },
+	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 512, 0, 0, on_route },
 	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
@@ -194,7 +194,9 @@ static struct event_base *new_base(void)
 	struct event_config *config = event_config_new();
 	struct event_base *base = NULL;
 
-	if (config && event_config_set_max_dispatch_interval(config, &slice, -1, 1) == 0)
+	/* Many connections are short: what is watched of a socket changes more often than it is waited for. */
+	if (config && event_config_set_max_dispatch_interval(config, &slice, -1, 1) == 0 &&
+	    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST | EVENT_BASE_FLAG_NOLOCK) == 0)
 		base = event_base_new_with_config(config);
 	if (config)
 		event_config_free(config);
@@ -262,7 +264,6 @@ int gate_run(int box_fd, const struct policy *policy, struct err *err)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	gate->box_fd = box_fd;
 	gate->policy = policy;
-	gate->next_id = 1;
 	r = open_gate(gate, err);
 	if (r == 0)
 		r = confine_self(CONFINE_EGRESS, NULL, 0, err);

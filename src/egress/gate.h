@@ -30,6 +30,13 @@ struct stray {
 	uint64_t until_ns;
 };
 
+/* Where a connection to the door was meant to go, as the box said; not taken yet. */
+struct note {
+	struct gate_route route;       /* without host: is_granted is for the host that it means */
+	uint64_t until_ns;             /* 0: taken */
+	uint64_t reused;               /* names_count_reused() when it came */
+};
+
 struct gate {
 	const struct policy *policy;
 	struct event_base *base;
@@ -47,16 +54,14 @@ struct gate {
 	struct event socket_events[GATE_SOCKET_COUNT];
 	struct tcp_query *queries[GATE_TCP_QUERIES_MAX];
 
-	struct gate_route routes[GATE_ROUTES_MAX]; /* a ring */
-	uint64_t route_until_ns[GATE_ROUTES_MAX]; /* 0: taken */
-	size_t next_route;
+	struct note notes[GATE_ROUTES_MAX]; /* a ring */
+	size_t next_note;
 	struct stray strays[GATE_STRAYS_MAX];
 	size_t stray_count;
 	struct event stray_timer;
 
 	struct flow *flows[GATE_FLOWS_MAX];
 	size_t flow_count, flows_max;
-	uint32_t next_id;
 	bool is_stopping;              /* nobody is left inside: what was said is handed on, then we end */
 	struct event stop_timer;
 	bool has_told_total;
@@ -77,7 +82,7 @@ void server_stop(struct gate *gate);
 
 /* The door: connections and where they were meant to go. door.c */
 int door_start(struct gate *gate) MUST_USE;
-void door_route(struct gate *gate, const struct gate_route *route);
+void door_route(struct gate *gate, struct gate_route *route);
 void door_stop(struct gate *gate);
 
 /* Takes the connections that wait, before the last look at them. */

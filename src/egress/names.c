@@ -26,6 +26,7 @@ struct names {
 	struct slot *slots;
 	uint32_t buckets[BUCKETS];
 	uint32_t newest, oldest;
+	uint64_t reused;
 	uint32_t seed;                 /* against names that were chosen to share a bucket */
 };
 
@@ -129,6 +130,7 @@ static int new_slot(struct names *names, const char *host, uint32_t *ret_slot)
 	} else {
 		slot = names->oldest;
 		forget(names, slot);
+		names->reused++;
 	}
 	bucket = bucket_of(names, host);
 	names->slots[slot] = (struct slot){ .host = copy, .next = *bucket };
@@ -138,7 +140,7 @@ static int new_slot(struct names *names, const char *host, uint32_t *ret_slot)
 	return 0;
 }
 
-int names_give(struct names *names, const char *host, uint8_t ret_address4[4], uint8_t ret_address6[16])
+int names_give(struct names *names, const char *host, uint32_t *ret_number)
 {
 	uint32_t slot = *bucket_of(names, host);
 	int r = 0;
@@ -150,8 +152,13 @@ int names_give(struct names *names, const char *host, uint8_t ret_address4[4], u
 	else
 		touch(names, slot);
 	if (r == 0)
-		synthetic_make(slot + SYNTHETIC_FIRST, ret_address4, ret_address6);
+		*ret_number = slot + SYNTHETIC_FIRST;
 	return r;
+}
+
+uint64_t names_count_reused(const struct names *names)
+{
+	return names->reused;
 }
 
 const char *names_find(struct names *names, const uint8_t address[16])

@@ -21,8 +21,11 @@ struct names;
 struct names *names_new(size_t max) MUST_USE;
 void names_free(struct names *names);
 
-/* Gives host (lower case, valid) its addresses, the ones that it has if any. -ENOMEM. */
-int names_give(struct names *names, const char *host, uint8_t ret_address4[4], uint8_t ret_address6[16]) MUST_USE;
+/* Gives host (lower case, valid) its addresses (by number: synthetic_make()), those that it has if any. -ENOMEM. */
+int names_give(struct names *names, const char *host, uint32_t *ret_number) MUST_USE;
+
+/* How often an address was taken from one name for another. */
+uint64_t names_count_reused(const struct names *names);
 
 /* Whose address this is (16 bytes, IPv4 mapped), and marks it as used; NULL: nobody's. Valid until the next give. */
 const char *names_find(struct names *names, const uint8_t address[16]);

@@ -62,17 +62,17 @@ static void answer_host(struct gate *gate, const struct dns_query *query, struct
 	bool is_allowed = query->is_host_name && policy_decide(gate->policy, &action).verdict == VERDICT_ALLOW;
 	struct gate_lookup lookup = { .name = query->name, .type = query->type, .is_allowed = is_allowed };
 	bool wants6 = query->type == DNS_AAAA && gate->sockets[GATE_DOOR6] >= 0;
+	/* Everything else about a name (HTTPS and SVCB among it, which carry keys for hidden server names) is empty. */
+	bool has_address = is_allowed && (query->type == DNS_A || wants6);
 	uint8_t address4[4], address6[16];
 
-	gate_send(gate, gate_lookup_put(&gate->out, &lookup));
 	answer->code = is_allowed ? DNS_OK : DNS_NXDOMAIN;
-	/* Everything else about a name (HTTPS and SVCB among it, which carry keys for hidden server names) is empty. */
-	if (!is_allowed || !(query->type == DNS_A || wants6))
-		return;
-	if (names_give(gate->names, query->name, address4, address6) < 0) {
+	if (has_address && names_give(gate->names, query->name, &lookup.number) < 0)
 		answer->code = DNS_SERVFAIL;
+	gate_send(gate, gate_lookup_put(&gate->out, &lookup));
+	if (!lookup.number)
 		return;
-	}
+	synthetic_make(lookup.number, address4, address6);
 	answer->type = query->type;
 	memcpy(answer->address, query->type == DNS_A ? address4 : address6, query->type == DNS_A ? 4 : 16);
 }

@@ -46,18 +46,19 @@
  * the gate is told whose connection this is and where it was meant to go. Its judgement comes later, at the gate:
  * nothing rests on our note being right. Datagrams go where the caller says, and nothing of the outside is there.
  *
- * All of it happens in a child made by vfork(): it owns the copies, and what the end of a process closes does not
- * linger (inet_release()), where close() would wait as long as the caller's SO_LINGER says; and it can take
- * the sandbox's ids, which the peer then sees (SO_PEERCRED), while the pid is one from outside, 0 to the peer.
+ * Paths are for a child made by vfork(): it can take the sandbox's ids, which decide about the path and which the peer
+ * then sees (SO_PEERCRED), while the pid is one from outside, 0 to the peer. Nothing of that matters to a connection by
+ * internet address, which is made here: the child would be half of what it costs. Two calls could block: connect(),
+ * where another thread of the caller makes the socket blocking behind our back, and close(), where the copy has become
+ * the last one and SO_LINGER says so. Both end at a signal; so one comes, and comes again, until we are through.
  */
 
-/* Of the child's whole life. Only a caller that works against us makes it that long; it must not stop our clocks. */
-enum { TRY_MAX_MS = 100 };
+/* Only a caller that works against us makes it that long; it must not stop our clocks. */
+enum { CHILD_MAX_MS = 100, TICK_FIRST_MS = 20, TICK_NEXT_MS = 5 };
 
 struct attempt {
 	const struct connect_call *call;
-	const struct watch_options *options;
-	int listener_fd;
+	const struct connector *connector;
 	int socket_fd, root_fd;      /* the caller's socket; its root, or its directory for a relative path */
 	char path[sizeof((struct sockaddr_un *)0)->sun_path + 1]; /* "": no path */
 	struct connect_result *result;
@@ -127,7 +128,7 @@ static int open_start(const struct attempt *attempt)
 /* Takes everything that the caller's pid names, then makes sure that it was the caller's. An errno. */
 static int take_from_caller(struct attempt *attempt)
 {
-	int pidfd = open_caller(attempt->call->pid);
+	cleanup_fd int pidfd = open_caller(attempt->call->pid);
 
 	if (pidfd < 0)
 		return EACCES;
@@ -139,7 +140,7 @@ static int take_from_caller(struct attempt *attempt)
 		if (attempt->root_fd < 0)
 			return EACCES;
 	}
-	return ioctl(attempt->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &attempt->call->id) < 0 ? ESRCH : 0;
+	return ioctl(attempt->connector->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &attempt->call->id) < 0 ? ESRCH : 0;
 }
 
 /*
@@ -183,7 +184,7 @@ static int resolve(struct attempt *attempt, int *ret_fd)
 		return finish(attempt, CONNECT_DONE, errno);
 	if (!S_ISSOCK(status.st_mode))
 		return finish(attempt, CONNECT_DONE, ECONNREFUSED);
-	if (!is_private(attempt->options, status.st_dev))
+	if (!is_private(attempt->connector->options, status.st_dev))
 		return finish(attempt, CONNECT_REFUSED, EACCES);
 	*ret_fd = fd;
 	return 0;
@@ -231,7 +232,7 @@ static int connect_socket(struct attempt *attempt, const struct connect_address 
 	if (errnum == EINPROGRESS)
 		errnum = connect_once(fd, address);
 	ioctl(fd, FIONBIO, &(int){ 0 });
-	if (errnum != EALREADY && errnum != EINPROGRESS && !(is_local && errnum == EAGAIN))
+	if (errnum != EALREADY && errnum != EINPROGRESS && errnum != EINTR && !(is_local && errnum == EAGAIN))
 		return finish(attempt, CONNECT_DONE, errnum);
 	read_timeout(attempt, is_local);
 	return finish(attempt, CONNECT_WAITS, EAGAIN);
@@ -241,7 +242,7 @@ static int connect_socket(struct attempt *attempt, const struct connect_address 
 static bool find_door(const struct attempt *attempt, int domain, struct connect_address *ret_door)
 {
 	const struct connect_address *address = &attempt->call->address;
-	const struct watch_gate *gate = &attempt->options->gate;
+	const struct watch_gate *gate = &attempt->connector->options->gate;
 	struct sockaddr_in6 *mapped = (void *)&ret_door->storage;
 
 	if (address->any.sa_family != domain || get_option(attempt->socket_fd, SO_TYPE) != SOCK_STREAM)
@@ -264,19 +265,29 @@ static bool find_door(const struct attempt *attempt, int domain, struct connect_
 	return true;
 }
 
+static bool has_peer(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof peer;
+
+	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+}
+
 static int connect_gated(struct attempt *attempt, int domain)
 {
-	const struct watch_gate *gate = &attempt->options->gate;
-	struct connect_address door, source = { .size = sizeof source.storage };
+	struct connect_address door, *source = &attempt->result->source;
+	/* Whoever asks by a second call how the first is doing has made no other connection. */
+	bool is_new = attempt->call->is_again || !has_peer(attempt->socket_fd);
 	int errnum;
 
 	if (!find_door(attempt, domain, &door))
 		return connect_socket(attempt, &attempt->call->address, false);
 	errnum = connect_socket(attempt, &door, false);
+	source->size = sizeof source->storage;
 	/* Of a socket that does not block, too, the source is settled now. */
-	if (attempt->result->outcome == CONNECT_DONE && (!errnum || errnum == EINPROGRESS) &&
-	    getsockname(attempt->socket_fd, &source.any, &source.size) == 0)
-		gate->route(gate->context, attempt->call->pid, &source.any, &attempt->call->address.any);
+	if (!is_new || attempt->result->outcome != CONNECT_DONE || (errnum && errnum != EINPROGRESS) ||
+	    getsockname(attempt->socket_fd, &source->any, &source->size) < 0)
+		source->size = 0;
 	return errnum;
 }
 
@@ -308,31 +319,28 @@ static bool is_for_kernel(const struct connect_address *address)
 static int run_attempt(struct attempt *attempt)
 {
 	const struct connect_address *address = &attempt->call->address;
-	int errnum, domain;
+	int errnum;
 
 	copy_path(attempt);
 	errnum = take_from_caller(attempt);
 	if (!errnum)
-		errnum = take_identity(attempt->options);
+		errnum = take_identity(attempt->connector->options);
 	if (errnum)
 		return finish(attempt, CONNECT_DONE, errnum);
-	domain = get_option(attempt->socket_fd, SO_DOMAIN);
-	if (attempt->call->is_gated && (domain == AF_INET || domain == AF_INET6))
-		return connect_gated(attempt, domain);
-	if (domain != AF_UNIX)
+	if (get_option(attempt->socket_fd, SO_DOMAIN) != AF_UNIX)
 		return is_for_kernel(address) ? connect_socket(attempt, address, false)
 					      : finish(attempt, CONNECT_REFUSED, EPERM);
 	if (attempt->path[0])
 		return connect_path(attempt);
 	/* Abstract names are those of the network namespace: with the host's the host's. */
-	if (is_unix(address) && !attempt->options->network_is_empty)
+	if (is_unix(address) && !attempt->connector->options->network_is_empty)
 		return finish(attempt, CONNECT_REFUSED, EACCES);
 	return connect_socket(attempt, address, true);
 }
 
 static void bound_life(void)
 {
-	struct itimerval limit = { .it_value = { .tv_usec = TRY_MAX_MS * 1000 } };
+	struct itimerval limit = { .it_value = { .tv_usec = CHILD_MAX_MS * 1000 } };
 	struct sigaction fatal = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
@@ -344,28 +352,95 @@ static void bound_life(void)
 	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-void connect_try(const struct connect_call *call, int listener_fd, const struct watch_options *options,
-		 struct connect_result *ret_result)
+static void try_in_child(struct attempt *attempt)
 {
-	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = EAGAIN };
-	struct attempt attempt = {
-		.call = call, .options = options, .listener_fd = listener_fd,
-		.socket_fd = FD_NONE, .root_fd = FD_NONE, .result = &result,
-	};
 	int status = 0;
 	pid_t pid = vfork();
 
 	if (pid == 0) {
 		bound_life();
-		run_attempt(&attempt);
+		run_attempt(attempt);
 		_exit(0);
 	}
 	if (pid < 0)
-		result.errnum = errno;
+		attempt->result->errnum = errno;
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	/* It took too long: a thread that makes the socket blocking behind us, a file system that does not answer. */
 	if (WIFSIGNALED(status))
-		result = (struct connect_result){ .outcome = CONNECT_WAITS, .errnum = EAGAIN };
+		*attempt->result = (struct connect_result){ .outcome = CONNECT_WAITS, .errnum = EAGAIN };
+}
+
+/* ---- in our own process ---- */
+
+static bool is_internet(int family)
+{
+	return family == AF_INET || family == AF_INET6;
+}
+
+static void set_ticks(const struct connector *connector, long first_ms)
+{
+	struct itimerspec when = {
+		.it_value = { .tv_nsec = first_ms * 1000000 },
+		.it_interval = { .tv_nsec = TICK_NEXT_MS * 1000000 },
+	};
+
+	timer_settime(connector->ticks, 0, &when, NULL);
+}
+
+/* False: this is no socket of the internet; nothing was done. */
+static bool try_here(struct attempt *attempt)
+{
+	int errnum, domain;
+
+	set_ticks(attempt->connector, TICK_FIRST_MS);
+	errnum = take_from_caller(attempt);
+	domain = errnum ? -1 : get_option(attempt->socket_fd, SO_DOMAIN);
+	if (errnum)
+		finish(attempt, CONNECT_DONE, errnum);
+	else if (is_internet(domain) && attempt->call->is_gated)
+		connect_gated(attempt, domain);
+	else if (is_internet(domain))
+		connect_socket(attempt, &attempt->call->address, false);
+	close_fd(&attempt->socket_fd);
+	set_ticks(attempt->connector, 0);
+	return errnum || is_internet(domain);
+}
+
+void connect_try(const struct connector *connector, const struct connect_call *call, struct connect_result *ret_result)
+{
+	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = EAGAIN };
+	struct attempt attempt = {
+		.call = call, .connector = connector, .socket_fd = FD_NONE, .root_fd = FD_NONE, .result = &result,
+	};
+	bool is_by_number = call->address.size >= sizeof(sa_family_t) && is_internet(call->address.any.sa_family);
+
+	if (!is_by_number || !try_here(&attempt))
+		try_in_child(&attempt);
 	*ret_result = result;
+}
+
+static void on_tick(int number)
+{
+	(void)number;
+}
+
+int connector_init(struct connector *connector, int listener_fd, const struct watch_options *options)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
+	struct sigaction interrupt = { .sa_handler = on_tick }; /* no SA_RESTART */
+	sigset_t set;
+
+	*connector = (struct connector){ .listener_fd = listener_fd, .options = options };
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	if (sigaction(SIGRTMIN, &interrupt, NULL) < 0 || sigprocmask(SIG_UNBLOCK, &set, NULL) < 0 ||
+	    timer_create(CLOCK_MONOTONIC, &event, &connector->ticks) < 0)
+		return -errno;
+	return 0;
+}
+
+void connector_done(struct connector *connector)
+{
+	timer_delete(connector->ticks);
 }

@@ -45,6 +45,8 @@ struct watch {
 	struct watch_options options;
 	struct watch_handlers handlers;
 	struct waiting waiting;
+	struct connector connector;
+	bool has_connector;
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
 	struct seccomp_notif_resp *response; /* owned */
@@ -92,6 +94,14 @@ static int open_sources(struct watch *watch, struct err *err)
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "seccomp", "epoll: %s", err_errno_name(-r)) : 0;
 }
 
+static int open_connector(struct watch *watch, struct err *err)
+{
+	int r = connector_init(&watch->connector, watch->listener_fd, &watch->options);
+
+	watch->has_connector = r == 0;
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "seccomp", "no timer: %s", err_errno_name(-r)) : 0;
+}
+
 int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_options *options,
 	      const struct watch_handlers *handlers, struct err *err)
 {
@@ -108,9 +118,12 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->handlers = *handlers;
 	watch->request = NULL;
 	watch->response = NULL;
+	watch->has_connector = false;
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
+	if (r == 0)
+		r = open_connector(watch, err);
 	if (r < 0) {
 		watch_free(watch);
 		return r;
@@ -126,6 +139,8 @@ void watch_free(struct watch *watch)
 	if (!watch)
 		return;
 	waiting_done(&watch->waiting);
+	if (watch->has_connector)
+		connector_done(&watch->connector);
 	close_fd(&watch->epoll_fd);
 	close_fd(&watch->listener_fd);
 	free(watch->request);
@@ -197,7 +212,7 @@ static int serve_exec(struct watch *watch)
 	return conclude(watch, watch->handlers.on_exec(watch->handlers.context, &event), 0);
 }
 
-/* The result of a connect that was made. One that the wall refused is recorded first. */
+/* The result of a connect that was made. What is to be recorded or told about it comes first. */
 static int conclude_connect(struct watch *watch, const struct connect_call *call, const struct connect_result *result)
 {
 	struct watch_network event = { .pid = call->pid, .operation = "connect" };
@@ -207,6 +222,9 @@ static int conclude_connect(struct watch *watch, const struct connect_call *call
 		network_refuse_unix(&call->address, result->errnum, &event);
 		handled = watch->handlers.on_network(watch->handlers.context, &event);
 	}
+	if (result->source.size)
+		handled = watch->handlers.on_gated(watch->handlers.context, call->pid, &result->source.any,
+						   &call->address.any);
 	r = send_answer(watch, call->id, result->errnum, 0);
 	return handled < 0 ? handled : r;
 }
@@ -220,7 +238,7 @@ static int serve_connect(struct watch *watch, const struct connect_address *addr
 	};
 	struct connect_result result;
 
-	connect_try(&call, watch->listener_fd, &watch->options, &result);
+	connect_try(&watch->connector, &call, &result);
 	/* When too many wait already, the caller does not. */
 	if (result.outcome == CONNECT_WAITS && waiting_add(&watch->waiting, &call, &result) == 0)
 		return 0;
@@ -232,10 +250,11 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 	struct connect_call call = waiting->call;
 	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = EINTR };
 
+	call.is_again = true;
 	/* Killed, or interrupted by a signal before Linux 6.0: then it has its EINTR, or asks again. */
 	if (!waiting_is_interrupted(waiting) &&
 	    ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) == 0)
-		connect_try(&call, watch->listener_fd, &watch->options, &result);
+		connect_try(&watch->connector, &call, &result);
 	if (result.outcome == CONNECT_WAITS && clock_monotonic_ns() < waiting->deadline_ns) {
 		waiting_keep(waiting);
 		return 0;

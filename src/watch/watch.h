@@ -59,6 +59,8 @@ struct watch_handlers {
 	 * negative as above.
 	 */
 	int (*on_gate)(void *context, const struct watch_network *event);
+	/* A stream from this source now leads to the door; its caller has not heard of it yet. Negative as above. */
+	int (*on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 	void *context;
 };
 
@@ -67,12 +69,6 @@ struct watch_gate {
 	bool is_there, has_ipv6;
 	struct sockaddr_in door4;
 	struct sockaddr_in6 door6;
-	/*
-	 * Tells the gate where a connection of this source was meant to go. Called in a child made by vfork(): no
-	 * allocation, no blocking. What fails here is a connection that the gate does not let through.
-	 */
-	void (*route)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
-	void *context;
 };
 
 struct watch_options {

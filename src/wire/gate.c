@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+bool gate_port_is_tls(uint16_t port)
+{
+	static const uint16_t ports[] = { 443, 465, 636, 853, 993, 995 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
 int gate_start_put(struct buf *out, const struct gate_start *start)
 {
 	frame_begin(out, GATE_START);
@@ -48,18 +58,27 @@ static bool get_address(struct frame *frame, struct gate_address *address)
 int gate_route_put(struct buf *out, const struct gate_route *route)
 {
 	frame_begin(out, GATE_ROUTE);
+	frame_put_u32(out, route->id);
 	frame_put_u32(out, route->pid);
 	put_address(out, &route->source);
 	put_address(out, &route->target);
+	frame_put_u32(out, route->is_granted);
+	frame_put_string(out, route->host);
 	return frame_end(out);
 }
 
 int gate_route_get(struct frame *frame, struct gate_route *ret_route)
 {
-	struct gate_route route = { .pid = frame_get_u32(frame) };
-	bool is_whole = get_address(frame, &route.source) && get_address(frame, &route.target);
+	struct gate_route route = { .id = frame_get_u32(frame) };
+	uint32_t is_granted;
+	bool is_whole;
 
-	if (frame_finish(frame) < 0 || !is_whole)
+	route.pid = frame_get_u32(frame);
+	is_whole = get_address(frame, &route.source) && get_address(frame, &route.target);
+	is_granted = frame_get_u32(frame);
+	route.is_granted = is_granted;
+	route.host = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !is_whole || is_granted > 1)
 		return -EBADMSG;
 	*ret_route = route;
 	return 0;
@@ -71,6 +90,7 @@ int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup)
 	frame_put_string(out, lookup->name);
 	frame_put_u32(out, lookup->type);
 	frame_put_u32(out, lookup->is_allowed);
+	frame_put_u32(out, lookup->number);
 	return frame_end(out);
 }
 
@@ -82,6 +102,7 @@ int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup)
 	lookup.type = frame_get_u32(frame);
 	is_allowed = frame_get_u32(frame);
 	lookup.is_allowed = is_allowed;
+	lookup.number = frame_get_u32(frame);
 	if (frame_finish(frame) < 0 || !lookup.name || is_allowed > 1)
 		return -EBADMSG;
 	*ret_lookup = lookup;

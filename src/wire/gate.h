@@ -53,14 +53,18 @@ struct gate_address {
 };
 
 struct gate_route {
+	uint32_t id;             /* of the connection, from now on */
 	uint32_t pid;            /* of the caller, for the log */
 	struct gate_address source, target;
+	bool is_granted;         /* it is written down already: no GATE_OPEN, unless target means another host by now */
+	const char *host;        /* what was granted; NULL: the target itself */
 };
 
 struct gate_lookup {
 	const char *name;        /* as asked for, bytes that no host name has as '?' */
 	uint32_t type;           /* of the question */
 	bool is_allowed;
+	uint32_t number;         /* of the address that it has now (policy/synthetic.h); 0: none was given */
 };
 
 /* A connection that the gate would let out. */
@@ -104,6 +108,12 @@ struct gate_request {
 };
 
 enum { GATE_REQUEST_MAX = 10 << 10 };
+
+/*
+ * Whether nothing but TLS is spoken on this port, from the first byte of the client on. A connection to one is written
+ * down when its client has named the server.
+ */
+bool gate_port_is_tls(uint16_t port);
 
 int gate_start_put(struct buf *out, const struct gate_start *start) MUST_USE;
 int gate_start_get(struct frame *frame, struct gate_start *ret_start) MUST_USE;

@@ -126,6 +126,7 @@ const struct watch_handlers seen_handlers = {
 
 struct watch_options guest_options;
 int (*guest_on_gate)(void *context, const struct watch_network *event);
+int (*guest_on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served)
 {
@@ -135,6 +136,7 @@ int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *see
 	int status, r = 0;
 
 	handlers.on_gate = guest_on_gate;
+	handlers.on_gated = guest_on_gated;
 	options.network_is_empty = network_is_empty;
 	if (!options.uid && !options.gid) {
 		options.uid = geteuid();

@@ -40,8 +40,9 @@ extern const struct watch_handlers seen_handlers;
 /* For the next guests; no ids: those of the test. */
 extern struct watch_options guest_options;
 
-/* Their on_gate; NULL: there is no gate. */
+/* Their on_gate and on_gated; NULL: there is no gate. */
 extern int (*guest_on_gate)(void *context, const struct watch_network *event);
+extern int (*guest_on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /* Supervises until the child has ended. Its wait status; *ret_served is the last negative of watch_serve, or 0. */
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served);

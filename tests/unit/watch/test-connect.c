@@ -495,109 +495,6 @@ static void test_ids_of_the_sandbox_decide(void **state)
 	assert_int_equal(seen.networks, 0);
 }
 
-/* ---- the network gate ---- */
-
-static struct {
-	int asked, refuse_with;
-	struct watch_network event;
-} gate;
-
-/* In memory that the child which connects shares: a vfork. */
-static struct {
-	int count;
-	pid_t pid;
-	struct sockaddr_in source, target;
-} routed;
-
-static int judge_gate(void *context, const struct watch_network *event)
-{
-	gate.asked++;
-	gate.event = *event;
-	return gate.refuse_with;
-}
-
-static void note_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
-{
-	routed.count++;
-	routed.pid = pid;
-	memcpy(&routed.source, source, sizeof routed.source);
-	memcpy(&routed.target, target, sizeof routed.target);
-}
-
-static int open_door(void)
-{
-	struct sockaddr_in door = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t size = sizeof door;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	assert_int_equal(bind(fd, (void *)&door, sizeof door), 0);
-	assert_int_equal(listen(fd, 16), 0);
-	assert_int_equal(getsockname(fd, (void *)&door, &size), 0);
-	memset(&gate, 0, sizeof gate);
-	memset(&routed, 0, sizeof routed);
-	guest_options.gate = (struct watch_gate){ .is_there = true, .door4 = door, .route = note_route };
-	guest_on_gate = judge_gate;
-	return fd;
-}
-
-static int run_gated(void *argument)
-{
-	struct sockaddr_in target = { .sin_family = AF_INET, .sin_port = htons(443) };
-	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_port = htons(443) };
-	int *kind = argument, fd;
-
-	inet_pton(AF_INET, "203.0.113.9", &target.sin_addr);
-	inet_pton(AF_INET6, "::ffff:203.0.113.9", &mapped.sin6_addr);
-	if (*kind == 0)
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	else
-		fd = socket(*kind == 1 ? AF_INET6 : AF_INET, *kind == 2 ? SOCK_DGRAM : SOCK_STREAM, 0);
-	if (connect(fd, *kind == 1 ? (void *)&mapped : (void *)&target, *kind == 1 ? sizeof mapped : sizeof target) < 0)
-		return errno;
-	return write(fd, "x", 1) == 1 ? 0 : 1;
-}
-
-static void test_a_stream_beyond_loopback_goes_to_the_door(void **state)
-{
-	for (int kind = 3; kind >= 0; kind--) {
-		int door = open_door(), result, accepted;
-		struct sockaddr_in peer;
-		socklen_t size = sizeof peer;
-		struct seen seen = { 0 };
-
-		result = guest_run(calls, 1, run_gated, &kind, &seen);
-		accepted = accept(door, (void *)&peer, &size);
-		assert_int_equal(gate.asked, 1);
-		assert_int_equal(gate.event.port, 443);
-		/* A datagram goes where it was meant to go, which in the empty network is nowhere. */
-		assert_int_equal(accepted >= 0, kind != 2);
-		assert_int_equal(routed.count, kind != 2);
-		if (kind != 2) {
-			assert_int_equal(result, kind == 0 ? EINPROGRESS : 0);
-			assert_int_equal(routed.pid, gate.event.pid);
-		}
-		if (kind == 3) {
-			assert_int_equal(routed.source.sin_port, peer.sin_port);
-			assert_int_equal(ntohl(routed.target.sin_addr.s_addr), 0xcb007109);
-			assert_int_equal(ntohs(routed.target.sin_port), 443);
-		}
-		close(accepted);
-		close(door);
-	}
-}
-
-static void test_what_the_gate_refuses_is_not_connected(void **state)
-{
-	int door = open_door(), kind = 3;
-	struct seen seen = { 0 };
-
-	gate.refuse_with = ENETUNREACH;
-	assert_int_equal(guest_run(calls, 1, run_gated, &kind, &seen), ENETUNREACH);
-	assert_int_equal(accept(door, NULL, NULL), -1);
-	assert_int_equal(routed.count, 0);
-	close(door);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -614,8 +511,6 @@ int main(void)
 		cmocka_unit_test_setup(test_tcp_over_loopback, begin),
 		cmocka_unit_test_setup(test_peer_sees_the_sandboxs_ids, begin),
 		cmocka_unit_test_setup(test_ids_of_the_sandbox_decide, begin),
-		cmocka_unit_test_setup(test_a_stream_beyond_loopback_goes_to_the_door, begin),
-		cmocka_unit_test_setup(test_what_the_gate_refuses_is_not_connected, begin),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,7 +44,7 @@ static void assert_connection(const struct gate_open *open)
 
 static void messages_come_back(void **state)
 {
-	struct gate_route route = { .pid = 42, .source = { { 1 }, 5000 }, .target = { { [15] = 9 }, 443 } }, route_back;
+	struct gate_route route = { 5, 42, { { 1 }, 5000 }, { { [15] = 9 }, 443 }, true, "web.test" }, route_back;
 	struct gate_start start;
 	struct gate_lookup lookup;
 	struct gate_open open;
@@ -62,13 +62,16 @@ static void messages_come_back(void **state)
 	assert_int_equal(gate_route_put(&out, &route), 0);
 	frame = reopen();
 	assert_int_equal(gate_route_get(&frame, &route_back), 0);
+	assert_int_equal(route_back.id, 5);
 	assert_int_equal(route_back.pid, 42);
+	assert_true(route_back.is_granted);
+	assert_string_equal(route_back.host, "web.test");
 	assert_int_equal(route_back.source.port, 5000);
 	assert_memory_equal(route_back.target.bytes, route.target.bytes, 16);
-	assert_int_equal(gate_lookup_put(&out, &(struct gate_lookup){ "x?y", 28, true }), 0);
+	assert_int_equal(gate_lookup_put(&out, &(struct gate_lookup){ "x?y", 28, true, 17 }), 0);
 	frame = reopen();
 	assert_int_equal(gate_lookup_get(&frame, &lookup), 0);
-	assert_true(lookup.is_allowed && lookup.type == 28);
+	assert_true(lookup.is_allowed && lookup.type == 28 && lookup.number == 17);
 	assert_string_equal(lookup.name, "x?y");
 	assert_int_equal(gate_open_put(&out, &connection), 0);
 	frame = reopen();
