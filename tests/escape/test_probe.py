@@ -45,6 +45,8 @@ extends: {level}
 files:
   read: [{readonly}, {tools}]
 """
+# Of a staged home all can be read that is not masked.
+STAGED_HOME = "  mask: [{hidden}]\n"
 # Levels that demand a hard memory limit, which an ordinary user without a delegated cgroup cannot have.
 DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n"
 
@@ -54,7 +56,8 @@ ACCEPTED = {"speculation.store-bypass": "its mitigation slows every program down
 
 
 def level_policy(outside, level):
-    text = POLICY.format(level=level, readonly=outside.readonly, tools=outside.tools)
+    text = POLICY + (STAGED_HOME if level == "high" else "")
+    text = text.format(level=level, readonly=outside.readonly, tools=outside.tools, hidden=outside.hidden)
     return outside.sandbox.policy(text + ("" if outside.sandbox.identity.is_root else DEGRADE))
 
 
