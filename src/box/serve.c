@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "box/state.h"
 #include "os/fd.h"
+#include "os/memory.h"
 
 /*
  * The life of the sandbox after it was built: messages of atoll-init, signals for us, the end of PID 1, hits
@@ -450,6 +451,7 @@ static bool settle_commands(struct box *box)
 static int wait_for_event(struct box *box)
 {
 	int timeout = timeout_ms(box), r;
+	bool is_quiet;
 
 	if (!box->audit.pending.size)
 		return loop_step(&box->loop, timeout);
@@ -459,7 +461,14 @@ static int wait_for_event(struct box *box)
 	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
 		return r;
 	box->flushed_ns = clock_monotonic_ns();
-	return audit_flush(&box->audit);
+	/* The first time that nothing happens for a while: what only the start needed goes. */
+	is_quiet = r == 0;
+	r = audit_flush(&box->audit);
+	if (r == 0 && is_quiet && !box->has_rested) {
+		box->has_rested = true;
+		memory_rest();
+	}
+	return r;
 }
 
 /*

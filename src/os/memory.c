@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/memory.h"
+
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE };
+
+static void give_back(uintptr_t start, uintptr_t end)
+{
+	start = (start + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	end &= ~(uintptr_t)(PAGE - 1);
+	/* ENOMEM: the stack has never been that deep; what there is of it has gone all the same. */
+	if (start < end && madvise((void *)start, end - start, MADV_DONTNEED) < 0)
+		return;
+}
+
+/* The segments that cannot have been written to: the program's own, which is linked statically. */
+static int give_back_segments(struct dl_phdr_info *object, size_t size, void *context)
+{
+	for (size_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+			give_back(start, start + segment->p_memsz);
+	}
+	return 0;
+}
+
+void memory_rest(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	give_back(here - STACK_MAX, here - STACK_KEPT);
+	dl_iterate_phdr(give_back_segments, NULL);
+}
