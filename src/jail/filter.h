@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The seccomp programs, generated at build time from tools/seccomp/NAME.table (see tools/seccomp-gen.c)
+ * The seccomp programs, generated at build time from tools/seccomp/NAME.table (see tools/seccomp-gen/)
  * and loaded as they are. Linked into atoll-init.
  */
 
