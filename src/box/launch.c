@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/launch.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -28,19 +29,6 @@ struct outcome {
 	int status;
 	struct err err;
 };
-
-/* Checked here too and not by the caller alone: this is what answers for the boundary. */
-static int check_enforceable(const struct policy *policy, struct err *err)
-{
-	const struct unenforced *first = policy->unenforced;
-
-	if (!policy->unenforced_count)
-		return 0;
-	err_set(err, ERR_POLICY, 0, "policy", "%s:%u: %s cannot be enforced by this version",
-		first->origin.file, first->origin.line, first->what);
-	err_hint(err, "drop that rule; `atoll policy check` lists all of them");
-	return -EOPNOTSUPP;
-}
 
 static void print_error(const struct err *err)
 {
@@ -222,14 +210,14 @@ int launch_box(const struct run_request *request, const struct run_policy *polic
 {
 	struct launch launch = { request, policy };
 	struct err err = { 0 };
-	int status = 125;
+	int status;
 
+	/* The caller refused it by name; to go on would be to run without a wall. */
+	assert(!policy->policy->unenforced_count);
 	/* `atoll run` in ps is now what supervises a sandbox. */
 	prctl(PR_SET_NAME, "atoll-box");
-	if (check_enforceable(policy->policy, &err) == 0) {
-		print_notes(request);
-		status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
-	}
+	print_notes(request);
+	status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
 	if (err.code != ERR_NONE)
 		print_error(&err);
 	return status < 0 ? 125 : status;

@@ -12,6 +12,6 @@
 /*
  * Runs the request to its end (with REQUEST_DETACH: until the sandbox lives, and the half that stays is a child) and
  * returns the exit status; errors are told on stderr. The caller has no threads, and nothing open above 2. Everything
- * is borrowed.
+ * is borrowed. The policy holds nothing that cannot be enforced.
  */
 int launch_box(const struct run_request *request, const struct run_policy *policy) MUST_USE;
