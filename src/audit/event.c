@@ -21,6 +21,7 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_ASK_ANSWER] = "ask.answer",
 	[AUDIT_POLICY_CHANGE] = "policy.change",
 	[AUDIT_STAGE_SNAPSHOT] = "stage.snapshot",
+	[AUDIT_STAGE_RESTORE] = "stage.restore",
 	[AUDIT_STAGE_APPLY] = "stage.apply",
 	[AUDIT_STAGE_DISCARD] = "stage.discard",
 	[AUDIT_STAGE_UNDO] = "stage.undo",

@@ -4,7 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "audit/append.h"
 #include "audit/reader.h"
+#include "audit/record.h"
 #include "audit/writer.h"
 #include "base/str.h"
 #include "os/clock.h"
@@ -20,144 +22,18 @@ const char *const audit_fault_names[AUDIT_FAULT_COUNT] = {
 	[AUDIT_FAULT_LINK] = "link",
 	[AUDIT_FAULT_MISSING] = "missing",
 	[AUDIT_FAULT_EXTRA] = "extra",
+	[AUDIT_FAULT_AFTER_END] = "after-end",
 	[AUDIT_FAULT_HEAD] = "head",
 };
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool hash_from_hex(struct hash *ret_hash, const char *hex)
-{
-	struct hash hash;
-
-	for (int i = 0; i < HASH_SIZE; i++) {
-		int high = hex_digit(hex[2 * i]), low = high < 0 ? -1 : hex_digit(hex[2 * i + 1]);
-
-		if (low < 0)
-			return false;
-		hash.bytes[i] = (uint8_t)(high << 4 | low);
-	}
-	*ret_hash = hash;
-	return true;
-}
 
 int audit_anchor_parse_head(struct audit_anchor *anchor, const char *text)
 {
 	if (!str_has_prefix(text, "sha256:") || strlen(text) != 7 + 2 * HASH_SIZE)
 		return -EINVAL;
-	if (!hash_from_hex(&anchor->head, text + 7))
+	if (!audit_hash_from_hex(&anchor->head, text + 7))
 		return -EINVAL;
 	anchor->has_head = true;
 	return 0;
-}
-
-/* What the chain needs to know of a record. */
-struct record {
-	uint64_t seq;
-	const char *session;   /* SESSION_ID_SIZE - 1 bytes */
-	const char *type;
-	size_t type_size;
-	struct hash prev, own;
-};
-
-struct cursor {
-	const char *at, *end;
-};
-
-static bool take(struct cursor *cursor, const char *text)
-{
-	size_t size = strlen(text);
-
-	if ((size_t)(cursor->end - cursor->at) < size || memcmp(cursor->at, text, size) != 0)
-		return false;
-	cursor->at += size;
-	return true;
-}
-
-static bool take_number(struct cursor *cursor, uint64_t *ret_value)
-{
-	const char *start = cursor->at;
-	uint64_t value = 0;
-
-	for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*cursor->at - '0'), &value))
-			return false;
-	*ret_value = value;
-	return cursor->at > start && (*start != '0' || cursor->at == start + 1);
-}
-
-/* One member's bytes: in a pattern '0' stands for a digit, '*' for one of [a-z0-9], all else for itself. */
-static bool take_pattern(struct cursor *cursor, const char *pattern)
-{
-	size_t size = strlen(pattern);
-
-	if ((size_t)(cursor->end - cursor->at) < size)
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		char c = cursor->at[i];
-		bool is_digit = c >= '0' && c <= '9', is_letter = c >= 'a' && c <= 'z';
-
-		if (pattern[i] == '0' ? !is_digit : pattern[i] == '*' ? !is_digit && !is_letter : c != pattern[i])
-			return false;
-	}
-	cursor->at += size;
-	return true;
-}
-
-static const char link_key[] = ",\"prev\":\"", link_end[] = "\"}";
-
-/* Moves the end of the cursor before the last member, which holds the link. */
-static bool take_link(struct cursor *cursor, struct hash *ret_prev)
-{
-	size_t size = strlen(link_key) + 2 * HASH_SIZE + strlen(link_end);
-	struct cursor tail;
-
-	if ((size_t)(cursor->end - cursor->at) < size)
-		return false;
-	tail = (struct cursor){ cursor->end - size, cursor->end };
-	cursor->end = tail.at;
-	if (!take(&tail, link_key) || !hash_from_hex(ret_prev, tail.at))
-		return false;
-	tail.at += 2 * HASH_SIZE;
-	return take(&tail, link_end);
-}
-
-static bool has_control_bytes(const char *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7f)
-			return true;
-	return false;
-}
-
-static enum audit_fault parse_record(struct record *ret_record, const char *line, size_t size)
-{
-	struct cursor cursor = { line, line + size };
-	uint64_t version;
-
-	if (has_control_bytes(line, size) || !take(&cursor, "{\"v\":") || !take_number(&cursor, &version))
-		return AUDIT_FAULT_SHAPE;
-	if (version != 1)
-		return AUDIT_FAULT_VERSION;
-	if (!take(&cursor, ",\"seq\":") || !take_number(&cursor, &ret_record->seq) || !take(&cursor, ",\"ts\":") ||
-	    !take_pattern(&cursor, "\"0000-00-00T00:00:00.000000000Z\"") || !take(&cursor, ",\"session\":\""))
-		return AUDIT_FAULT_SHAPE;
-	ret_record->session = cursor.at;
-	if (!take_pattern(&cursor, "************") || !take(&cursor, "\",\"type\":\""))
-		return AUDIT_FAULT_SHAPE;
-	ret_record->type = cursor.at;
-	while (cursor.at < cursor.end && ((*cursor.at >= 'a' && *cursor.at <= 'z') || *cursor.at == '.'))
-		cursor.at++;
-	ret_record->type_size = (size_t)(cursor.at - ret_record->type);
-	if (!ret_record->type_size || !take(&cursor, "\"") || !take_link(&cursor, &ret_record->prev))
-		return AUDIT_FAULT_SHAPE;
-	hash_bytes(&ret_record->own, line, size);
-	return AUDIT_FAULT_NONE;
 }
 
 void audit_chain_init(struct audit_chain *chain, const char *session, const struct audit_anchor *anchor)
@@ -199,19 +75,38 @@ static void settle_suspect(struct audit_chain *chain, const struct hash *vouched
 	result->records--;
 }
 
-static void put_good(struct audit_chain *chain, const struct record *record)
+static bool is_type(const struct audit_record *record, enum audit_type type)
 {
-	static const char end[] = "session.end";
-	struct audit_result *result = &chain->result;
+	const char *name = audit_type_names[type];
 
-	result->records++;
-	result->head = record->own;
-	result->is_ended = record->type_size == strlen(end) && memcmp(record->type, end, strlen(end)) == 0;
-	if (chain->anchor.has_head && hash_equal(&record->own, &chain->anchor.head))
-		chain->is_anchor_passed = true;
+	return record->type_size == strlen(name) && memcmp(record->type, name, record->type_size) == 0;
 }
 
-static void put_record(struct audit_chain *chain, const struct record *record)
+static bool is_review(const struct audit_record *record)
+{
+	for (enum audit_type type = 0; type < AUDIT_TYPE_COUNT; type++)
+		if (audit_type_is_review(type) && is_type(record, type))
+			return true;
+	return false;
+}
+
+static void put_good(struct audit_chain *chain, const struct audit_record *record)
+{
+	struct audit_result *result = &chain->result;
+
+	if (result->is_ended && !is_review(record)) {
+		set_fault(chain, AUDIT_FAULT_AFTER_END, result->records + 1);
+		return;
+	}
+	result->records++;
+	result->head = record->own;
+	result->reviews += result->is_ended;
+	result->is_ended |= is_type(record, AUDIT_SESSION_END);
+	if (chain->anchor.has_head && hash_equal(&record->own, &chain->anchor.head))
+		chain->anchor_record = result->records;
+}
+
+static void put_record(struct audit_chain *chain, const struct audit_record *record)
 {
 	struct audit_result *result = &chain->result;
 	uint64_t expected = result->records + 1;
@@ -236,13 +131,13 @@ static void put_record(struct audit_chain *chain, const struct record *record)
 
 void audit_chain_put(struct audit_chain *chain, const char *line, size_t size, bool is_whole)
 {
-	struct record record;
+	struct audit_record record;
 	enum audit_fault fault;
 
 	chain->result.lines++;
 	if (chain->is_done)
 		return;
-	fault = size >= AUDIT_RECORD_MAX ? AUDIT_FAULT_SHAPE : parse_record(&record, line, size);
+	fault = size >= AUDIT_RECORD_MAX ? AUDIT_FAULT_SHAPE : audit_record_parse(&record, line, size);
 	if (chain->has_suspect) {
 		bool can_vouch = fault == AUDIT_FAULT_NONE && is_whole && record.seq == chain->result.records + 2;
 
@@ -256,6 +151,16 @@ void audit_chain_put(struct audit_chain *chain, const char *line, size_t size, b
 	}
 }
 
+/* Whether all that stands behind the anchor is what may come when a session has ended, and the anchor is in its place. */
+static bool has_only_reviews_since(const struct audit_chain *chain)
+{
+	const struct audit_result *result = &chain->result;
+	uint64_t at = chain->anchor.has_head ? chain->anchor_record : chain->anchor.records;
+
+	return result->is_ended && at >= result->records - result->reviews &&
+	       (!chain->anchor.has_records || chain->anchor.records == at);
+}
+
 static void check_anchor(struct audit_chain *chain)
 {
 	struct audit_result *result = &chain->result;
@@ -264,10 +169,12 @@ static void check_anchor(struct audit_chain *chain)
 
 	if ((anchor->has_records && result->records < anchor->records) || (is_other_head && !result->records))
 		set_fault(chain, AUDIT_FAULT_MISSING, result->records + 1);
+	else if (has_only_reviews_since(chain))
+		return;
 	else if (anchor->has_records && result->records > anchor->records)
 		set_fault(chain, AUDIT_FAULT_EXTRA, anchor->records + 1);
 	else if (is_other_head)
-		set_fault(chain, chain->is_anchor_passed ? AUDIT_FAULT_EXTRA : AUDIT_FAULT_HEAD, result->records);
+		set_fault(chain, chain->anchor_record ? AUDIT_FAULT_EXTRA : AUDIT_FAULT_HEAD, result->records);
 }
 
 int audit_chain_finish(struct audit_chain *chain)
@@ -331,6 +238,7 @@ void audit_result_format(const struct audit_result *result, const struct audit_a
 		[AUDIT_FAULT_SHAPE] = "is not an audit record",
 		[AUDIT_FAULT_VERSION] = "has a version that this program does not know",
 		[AUDIT_FAULT_SESSION] = "belongs to another session",
+		[AUDIT_FAULT_AFTER_END] = "cannot stand behind session.end",
 		[AUDIT_FAULT_ALTERED] = "was altered: the record after it was chained to other bytes",
 		[AUDIT_FAULT_LINK] = "was altered: it is not chained to the record before it",
 	};
@@ -339,6 +247,9 @@ void audit_result_format(const struct audit_result *result, const struct audit_a
 	if (result->fault == AUDIT_FAULT_NONE) {
 		hash_to_hex(&result->head, hex);
 		buf_printf(out, "%llu records, whole, head sha256:%s", (unsigned long long)result->records, hex);
+		if (result->reviews)
+			buf_printf(out, " (%llu of them since the session ended)",
+				   (unsigned long long)result->reviews);
 	} else if (result->fault == AUDIT_FAULT_SEQ) {
 		buf_printf(out, "record %llu is missing or moved: record %llu stands in its place",
 			   (unsigned long long)result->bad_record, (unsigned long long)result->found_seq);

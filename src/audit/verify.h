@@ -26,6 +26,7 @@ enum audit_fault {
 	AUDIT_FAULT_LINK,        /* it was chained to another record than the one before it */
 	AUDIT_FAULT_MISSING,     /* the log ends before the anchor: a dropped tail, or an older log */
 	AUDIT_FAULT_EXTRA,       /* the log goes on behind the anchor */
+	AUDIT_FAULT_AFTER_END,   /* behind session.end, where only review records may stand (append.h) */
 	AUDIT_FAULT_HEAD,        /* as many records as the anchor says, but not the same */
 	AUDIT_FAULT_COUNT,
 };
@@ -33,7 +34,7 @@ enum audit_fault {
 /* One short name for each fault, for machines ("truncated", "seq", …). */
 extern const char *const audit_fault_names[AUDIT_FAULT_COUNT];
 
-/* What is known from elsewhere about the end of the log. */
+/* What is known from elsewhere about the end of the log. Review records may have come behind it. */
 struct audit_anchor {
 	bool has_head, has_records;
 	struct hash head;
@@ -51,7 +52,8 @@ struct audit_result {
 	uint64_t lines;          /* records in the file; meaningful for AUDIT_FAULT_MISSING and _EXTRA */
 	struct hash head;        /* of the last record; meaningful without a fault */
 	char session[16];        /* as the first record says */
-	bool is_ended;           /* the last good record is session.end */
+	bool is_ended;           /* session.end is among the good records */
+	uint64_t reviews;        /* good records behind session.end: what was done with the staged changes */
 };
 
 /*
@@ -62,7 +64,7 @@ struct audit_chain {
 	struct audit_result result;
 	struct hash suspect;     /* of the record whose link is wrong */
 	bool has_suspect, is_done;
-	bool is_anchor_passed;   /* the anchor's head was met on the way */
+	uint64_t anchor_record;  /* the record that has the anchor's head; 0: not met on the way */
 	struct audit_anchor anchor;
 };
 

@@ -36,18 +36,23 @@ static bool is_session_id(const char *session)
 static int check_log(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
-	struct stat st;
 
-	if (flags < 0 || fstat(fd, &st) < 0)
+	if (flags < 0)
 		return -errno;
-	if (!(flags & O_APPEND) || (flags & O_ACCMODE) == O_RDONLY)
-		return -EINVAL;
-	return st.st_size ? -EEXIST : 0;
+	return !(flags & O_APPEND) || (flags & O_ACCMODE) == O_RDONLY ? -EINVAL : 0;
 }
 
-int audit_writer_init(struct audit_writer *writer, int fd, const char *session)
+static int check_empty(int fd)
 {
-	int r = is_session_id(session) ? check_log(fd) : -EINVAL;
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? -errno : st.st_size ? -EEXIST : 0;
+}
+
+static int init(struct audit_writer *writer, int fd, const char *session, int r)
+{
+	if (r == 0)
+		r = is_session_id(session) ? check_log(fd) : -EINVAL;
 
 	*writer = (struct audit_writer){ .fd = fd, .next_seq = 1, .error = r };
 	if (r < 0) {
@@ -57,6 +62,16 @@ int audit_writer_init(struct audit_writer *writer, int fd, const char *session)
 	memcpy(writer->session, session, SESSION_ID_SIZE);
 	buf_init(&writer->pending, AUDIT_BATCH_MAX + AUDIT_RECORD_MAX);
 	return 0;
+}
+
+int audit_writer_init(struct audit_writer *writer, int fd, const char *session)
+{
+	return init(writer, fd, session, check_empty(fd));
+}
+
+int audit_writer_init_at(struct audit_writer *writer, int fd, const char *session)
+{
+	return init(writer, fd, session, 0);
 }
 
 /* Cuts text to at most max bytes, not inside a UTF-8 character. */

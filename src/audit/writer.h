@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The only writer of a session's action log: hash-chained JSON lines, appended by atoll-box alone.
+ * Writes a session's action log: hash-chained JSON lines, appended by atoll-box alone as long as it lives.
  * Fails closed: after one failed write every further call fails with the same error.
  */
 
@@ -33,6 +33,12 @@ struct audit_writer {
  * -EINVAL for another id or a missing O_APPEND, -EEXIST where the log is not empty.
  */
 int audit_writer_init(struct audit_writer *writer, int fd, const char *session) MUST_USE;
+
+/*
+ * The same for a log that may have records: the caller sets next_seq, head and written_head to its end (append.c, for
+ * sessions whose box is gone).
+ */
+int audit_writer_init_at(struct audit_writer *writer, int fd, const char *session) MUST_USE;
 
 /*
  * Formats, chains and queues one record; writes when AUDIT_BATCH_MAX is reached. Under 3 µs amortised.

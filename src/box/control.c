@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "box/environment.h"
 #include "box/report.h"
+#include "box/review-log.h"
 #include "box/state.h"
 #include "os/fd.h"
 #include "wire/control.h"
@@ -263,6 +264,36 @@ static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count
 	return 0;
 }
 
+/* Who acts is whoever is connected, not who the message says. */
+static int on_review(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct review_entry entry;
+	struct audit_event event;
+	struct err err;
+	gid_t gid;
+	pid_t pid;
+	int r = review_entry_get(frame, &entry);
+
+	if (r == 0)
+		r = fd_peer_credentials(client->fd, &entry.uid, &gid, &pid);
+	if (r < 0)
+		return r;
+	event = review_event(&entry);
+	event.pid = pid;
+	r = audit_write(&client->box->audit, &event);
+	if (r == 0)
+		r = audit_flush(&client->box->audit);
+	if (r == 0) {
+		send_u32(client, CONTROL_DONE, 0);
+		return 0;
+	}
+	err_set(&err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s", err_errno_name(-r));
+	send_error(client, &err);
+	box_end(client->box, ENDED_POLICY);
+	return 0;
+}
+
 static const struct frame_rule client_rules[] = {
 	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
 	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
@@ -271,6 +302,7 @@ static const struct frame_rule client_rules[] = {
 	{ CONTROL_STOP, 1 << CLIENT_NEW, 64, 0, 0, on_stop },
 	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
 	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
+	{ CONTROL_REVIEW, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 0, 0, on_review },
 };
 
 static bool is_spawning(const struct box *box)

@@ -397,18 +397,12 @@ static bool choose_trees(const struct apply *apply, bool uses[STAGE_TREES_MAX])
 	return any;
 }
 
-static int prepare_and_commit(struct preparation *preparation, struct err *err)
+static int prepare(struct preparation *preparation, struct err *err)
 {
-	struct transaction *transaction = preparation->transaction;
 	int r = prepare_all(preparation);
 
-	if (r < 0)
-		err_set(err, ERR_STATE, -r, "apply", "what shall be applied cannot be prepared: %s", strerror(-r));
-	else if (transaction->journal.op_count == 0)
-		transaction_take_back(transaction);
-	else
-		r = transaction_commit(transaction, err);
-	return r;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "what shall be applied cannot be prepared: %s",
+			       strerror(-r)) : 0;
 }
 
 int apply_run(struct transaction_place *place, struct apply *apply, struct err *err)
@@ -424,15 +418,11 @@ int apply_run(struct transaction_place *place, struct apply *apply, struct err *
 		return 0;
 	r = transaction_begin(place, JOURNAL_APPLY, 0, uses, &transaction, err);
 	if (r == 0)
-		r = prepare_and_commit(&preparation, err);
-	if (r < 0)
-		transaction_take_back(&transaction);
-	if (r == 0 && transaction.journal.op_count) {
+		r = prepare(&preparation, err);
+	r = transaction_carry_out(&transaction, r, err);
+	if (transaction.journal.is_committed) {
 		apply->number = transaction.journal.number;
-		r = transaction_run(&transaction, err);
 		report_outcomes(&preparation);
-		if (r == 0)
-			r = transaction_clean(&transaction, err);
 	}
 	preparation_done(&preparation);
 	return r;

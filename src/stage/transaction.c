@@ -317,12 +317,18 @@ static int sync_prepared(struct transaction *transaction)
 
 int transaction_commit(struct transaction *transaction, struct err *err)
 {
+	struct transaction_place *place = transaction->place;
 	int r = sync_prepared(transaction);
 
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "apply", "what is prepared cannot be synced: %s", strerror(-r));
 	journal_put_plan(&transaction->writer, &transaction->journal);
 	r = journal_flush(&transaction->writer);
+	if (r == 0 && place->announce) {
+		r = place->announce(place->announce_context, transaction, err);
+		if (r < 0)
+			return r;
+	}
 	if (r == 0)
 		r = journal_publish(transaction->dir_fd);
 	transaction->journal.is_committed = r == 0;
@@ -411,4 +417,18 @@ int transaction_run(struct transaction *transaction, struct err *err)
 		err_hint(err, "nothing is lost; atoll apply --resume goes on");
 	}
 	return r;
+}
+
+int transaction_carry_out(struct transaction *transaction, int r, struct err *err)
+{
+	bool is_empty = transaction->journal.op_count == 0;
+
+	if (r == 0 && !is_empty)
+		r = transaction_commit(transaction, err);
+	if (r < 0 || is_empty) {
+		transaction_take_back(transaction);
+		return r;
+	}
+	r = transaction_run(transaction, err);
+	return r == 0 ? transaction_clean(transaction, err) : r;
 }

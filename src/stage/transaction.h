@@ -20,6 +20,8 @@
 #define TRANSACTION_LOCK "lock"
 #define TRANSACTION_SLOTS "slots"
 
+struct transaction;
+
 /* The session whose trees are written, under its lock. */
 struct transaction_place {
 	int stage_fd;                      /* borrowed: sessions/ID/stage */
@@ -30,6 +32,12 @@ struct transaction_place {
 	/* Told now and then, for people: what is going on, how far. May be NULL. */
 	void (*progress)(void *context, const char *phase, size_t done, size_t total);
 	void *context;
+	/*
+	 * Told the plan once it is complete and synced, before anything of it can happen; what it prepared may be read
+	 * through transaction_area_of(). Negative with *err: then nothing happens. May be NULL.
+	 */
+	int (*announce)(void *context, const struct transaction *transaction, struct err *err);
+	void *announce_context;
 };
 
 /*
@@ -114,6 +122,13 @@ void transaction_take_back(struct transaction *transaction);
 
 /* Whether an error of one entry (negative) concerns the whole: no room, no memory. Others leave that entry. */
 bool transaction_is_fatal(int error);
+
+/*
+ * From a plan to its end: commits, runs and cleans a transaction that was begun and prepared with the result r. Takes it
+ * back where r or the commit failed, or where nothing is to be done. What became of each op is in the journal, once
+ * that is committed.
+ */
+int transaction_carry_out(struct transaction *transaction, int r, struct err *err) MUST_USE;
 
 struct transaction_recovered {
 	size_t finished, taken_back;   /* transactions */

@@ -228,20 +228,13 @@ static bool choose_trees(const struct undo *undo, bool uses[STAGE_TREES_MAX])
 	return any;
 }
 
-static int prepare_and_commit(struct preparation *preparation, struct err *err)
+static int prepare(struct preparation *preparation, struct err *err)
 {
-	struct transaction *transaction = preparation->transaction;
 	int r = preparation_init(preparation);
 
 	if (r == 0)
 		r = prepare_all(preparation);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "undo", "it cannot be prepared: %s", strerror(-r));
-	if (transaction->journal.op_count == 0) {
-		transaction_take_back(transaction);
-		return 0;
-	}
-	return transaction_commit(transaction, err);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "undo", "it cannot be prepared: %s", strerror(-r)) : 0;
 }
 
 int undo_run(struct transaction_place *place, struct undo *undo, struct err *err)
@@ -257,15 +250,11 @@ int undo_run(struct transaction_place *place, struct undo *undo, struct err *err
 		return 0;
 	r = transaction_begin(place, JOURNAL_UNDO, undo->apply.number, uses, &transaction, err);
 	if (r == 0)
-		r = prepare_and_commit(&preparation, err);
-	if (r < 0)
-		transaction_take_back(&transaction);
-	if (r == 0 && transaction.journal.op_count) {
+		r = prepare(&preparation, err);
+	r = transaction_carry_out(&transaction, r, err);
+	if (transaction.journal.is_committed) {
 		undo->number = transaction.journal.number;
-		r = transaction_run(&transaction, err);
 		report_outcomes(&preparation);
-		if (r == 0)
-			r = transaction_clean(&transaction, err);
 	}
 	preparation_done(&preparation);
 	return r;

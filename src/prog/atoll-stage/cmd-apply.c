@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "prog/atoll-stage/choosing.h"
+#include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/merging.h"
 #include "prog/atoll-stage/tell-apply.h"
 
@@ -57,6 +58,7 @@ struct job {
 	struct merging merging;
 	struct transaction_place place;
 	struct transaction_recovered recovered;
+	struct deed deed;
 };
 
 static int tell(const struct job *job, const struct apply *apply, struct err *err)
@@ -71,6 +73,38 @@ static int tell(const struct job *job, const struct apply *apply, struct err *er
 	outcome_end_progress();
 	r = job->given->json ? tell_apply_json(&say, err) : tell_apply_text(&say, err);
 	return r < 0 ? r : tell_apply_left(apply) ? EXIT_LEFT : 0;
+}
+
+/* What the log shall say of the choice. */
+static void note_choice(struct job *job, const struct wanting *wanting, const struct apply *apply)
+{
+	const struct option_list *excluded = &job->given->excluded;
+
+	deed_add_words(&job->deed, REVIEW_ASKED, (const char *const *)wanting->paths);
+	for (size_t i = 0; i < excluded->count; i++)
+		review_list_add(&job->deed.entry, REVIEW_EXCLUDED, excluded->values[i]);
+	for (size_t i = 0; i < apply->count; i++) {
+		const struct apply_item *item = &apply->items[i];
+
+		if (item->verdict == APPLY_TAKEN && item->change->is_flagged)
+			deed_add_path(&job->deed, REVIEW_FLAGGED, &job->opened, item->change->tree,
+				      item->change->path);
+		if (item->verdict == APPLY_CONFLICT)
+			deed_add_path(&job->deed, REVIEW_CONFLICTS, &job->opened, item->change->tree,
+				      item->change->path);
+	}
+	job->deed.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+}
+
+static int run_apply(struct job *job, const struct wanting *wanting, struct apply *apply, struct err *err)
+{
+	int r;
+
+	note_choice(job, wanting, apply);
+	deed_attach(&job->deed, &job->place);
+	r = apply_run(&job->place, apply, err);
+	job->deed.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+	return deed_end(&job->deed, r, err);
 }
 
 /* The session is locked, confined and recovered. */
@@ -89,7 +123,7 @@ static int apply_wanted(struct job *job, struct wanting *wanting, struct err *er
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
 	if (r == 0 && !given->dry_run)
-		r = apply_run(&job->place, &apply, err);
+		r = run_apply(job, wanting, &apply, err);
 	else if (r == 0)
 		for (size_t i = 0; i < apply.count; i++)
 			apply.applied += apply.items[i].verdict == APPLY_TAKEN;
@@ -108,6 +142,8 @@ static int open_job(struct job *job, struct err *err)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
 		r = merging_start(&job->merging, &job->opened, err);
+	if (r == 0)
+		r = deed_open(&job->deed, job->opened.sessions_fd, job->given->session.id, AUDIT_STAGE_APPLY, err);
 	return r == 0 ? opened_confine(&job->opened, CONFINE_STAGE_WRITING, err) : r;
 }
 
@@ -123,12 +159,13 @@ static int recover(struct job *job, struct err *err)
 	outcome_end_progress();
 	if (r == 0)
 		say_recovered(&job->recovered);
-	return r;
+	return r == 0 ? deed_recovered(&job->deed, &job->recovered, err) : r;
 }
 
 static int apply(const struct apply_options *given, char **words, int count, struct err *err)
 {
-	struct job job = { .given = given, .opened = OPENED_NONE, .merging = MERGING_NONE };
+	struct job job = { .given = given, .opened = OPENED_NONE, .merging = MERGING_NONE,
+			   .deed = DEED_INIT };
 	struct wanting wanting = { 0 };
 	int r = open_job(&job, err);
 
@@ -140,6 +177,7 @@ static int apply(const struct apply_options *given, char **words, int count, str
 		r = apply_wanted(&job, &wanting, err);
 	wanting_done(&wanting);
 	transaction_place_done(&job.place);
+	deed_done(&job.deed);
 	merging_done(&job.merging);
 	opened_done(&job.opened);
 	return r;

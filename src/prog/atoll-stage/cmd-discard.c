@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/flatten.h"
@@ -63,16 +64,30 @@ static int discard_paths(struct stage_hold *hold, char **paths, size_t count, ui
 	return r < 0 ? r : stage_discard_paths(hold, drops, count, ret_dropped, err);
 }
 
-static int discard(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+static int drop(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
 {
-	int r = tidy_confine(hold->sessions_fd, &hold->record, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (count)
 		return discard_paths(hold, paths, count, ret_dropped, err);
 	r = stage_discard_all(hold, err);
 	return r < 0 ? r : tidy_mark(hold, false, err);
+}
+
+static int discard(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+{
+	cleanup_deed struct deed deed = DEED_INIT;
+	int r = deed_open(&deed, hold->sessions_fd, hold->session, AUDIT_STAGE_DISCARD, err);
+
+	if (r == 0)
+		r = tidy_confine(hold->sessions_fd, &hold->record, err);
+	deed_add_words(&deed, REVIEW_ASKED, (const char *const *)paths);
+	if (r == 0)
+		r = deed_begin(&deed, err);
+	if (r == 0)
+		r = drop(hold, paths, count, ret_dropped, err);
+	deed.entry.counts[REVIEW_DROPPED] = *ret_dropped;
+	return deed_end(&deed, r, err);
 }
 
 static void say(const struct stage_hold *hold, bool is_all, uint64_t dropped)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/outcome.h"
 #include "prog/atoll-stage/wanting.h"
 #include "stage/undo.h"
@@ -174,10 +175,23 @@ static void put_json(const struct undo_options *given, const struct opened *open
 	buf_put_char(out, '\n');
 }
 
-/* The place is locked and recovered. */
-static int undo_wanted(const struct undo_options *given, struct transaction_place *place,
-		       const struct opened *opened, struct wanting *wanting, struct err *err)
+static int run_undo(struct deed *deed, struct transaction_place *place, const struct wanting *wanting,
+		    struct undo *undo, struct err *err)
 {
+	int r;
+
+	deed_add_words(deed, REVIEW_ASKED, (const char *const *)wanting->paths);
+	deed_attach(deed, place);
+	r = undo_run(place, undo, err);
+	deed->entry.counts[REVIEW_LEFT] = count_verdict(undo, true);
+	return deed_end(deed, r, err);
+}
+
+/* The place is locked and recovered. */
+static int undo_wanted(const struct undo_options *given, struct transaction_place *place, struct deed *deed,
+		       struct wanting *wanting, struct err *err)
+{
+	const struct opened *opened = wanting->opened;
 	cleanup_undo struct undo undo = { 0 };
 	cleanup_buf struct buf out;
 	uint64_t number = 0;
@@ -194,7 +208,7 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 			undo.items[i].verdict = UNDO_UNWANTED;
 	r = undo_complete(place, &undo, err);
 	if (r == 0 && !given->dry_run)
-		r = undo_run(place, &undo, err);
+		r = run_undo(deed, place, wanting, &undo, err);
 	outcome_end_progress();
 	if (r < 0)
 		return r;
@@ -207,9 +221,9 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 	return r < 0 ? r : count_verdict(&undo, true) ? EXIT_LEFT : 0;
 }
 
-static int undo_one(const struct undo_options *given, const struct opened *opened, struct wanting *wanting,
-		    struct err *err)
+static int undo_one(const struct undo_options *given, struct deed *deed, struct wanting *wanting, struct err *err)
 {
+	const struct opened *opened = wanting->opened;
 	cleanup_transaction_place struct transaction_place place = { 0 };
 	struct transaction_recovered recovered;
 	int r = transaction_place_open(opened->stage_fd, &opened->record, &place, err);
@@ -222,12 +236,15 @@ static int undo_one(const struct undo_options *given, const struct opened *opene
 	if (r == 0 && recovered.finished + recovered.taken_back)
 		fprintf(stderr, "atoll: dealt with %zu interrupted transactions first\n",
 			recovered.finished + recovered.taken_back);
-	return r < 0 ? r : undo_wanted(given, &place, opened, wanting, err);
+	if (r == 0)
+		r = deed_recovered(deed, &recovered, err);
+	return r < 0 ? r : undo_wanted(given, &place, deed, wanting, err);
 }
 
 int cmd_undo(int argc, char **argv, struct err *err)
 {
 	cleanup_opened struct opened opened = OPENED_NONE;
+	cleanup_deed struct deed deed = DEED_INIT;
 	struct undo_options given = { 0 };
 	struct wanting wanting = { 0 };
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
@@ -238,11 +255,13 @@ int cmd_undo(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r == 0)
+		r = deed_open(&deed, opened.sessions_fd, given.session.id, AUDIT_STAGE_UNDO, err);
+	if (r == 0)
 		r = opened_confine(&opened, CONFINE_STAGE_WRITING, err);
 	if (r == 0)
 		r = wanting_init(&wanting, &opened, argv + rest, argc - rest, err);
 	if (r == 0)
-		r = given.list ? list(&given, &opened, err) : undo_one(&given, &opened, &wanting, err);
+		r = given.list ? list(&given, &opened, err) : undo_one(&given, &deed, &wanting, err);
 	wanting_done(&wanting);
 	return r;
 }

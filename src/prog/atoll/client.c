@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/client.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/str.h"
+#include "box/contact.h"
 #include "os/fd.h"
 #include "prog/atoll/say.h"
 
@@ -18,59 +17,6 @@ void client_project(char *out, size_t size)
 
 	if (!getcwd(cwd, sizeof cwd) || session_project_of(cwd, out, size, &err) < 0)
 		out[0] = 0;
-}
-
-/* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its
- * directory's fd. */
-static int connect_in(const char *directory, const char *id)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY, 0);
-	cleanup_fd int fd = FD_NONE;
-	int r;
-
-	if (dir_fd < 0)
-		return dir_fd;
-	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", dir_fd, id);
-	if (r < 0)
-		return r;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	do
-		r = connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
-	while (r == -EINTR);
-	return r < 0 ? r : take_fd(&fd);
-}
-
-int client_connect(const struct session_record *record, struct err *err)
-{
-	char runtime[PATH_MAX];
-	uid_t uid;
-	gid_t gid;
-	pid_t pid;
-	int fd, r = session_runtime_dir(runtime, sizeof runtime, false, err);
-
-	if (r < 0)
-		return r;
-	fd = connect_in(runtime, record->id);
-	if (fd < 0) {
-		err_set(err, ERR_STATE, -fd, "session", "session %s does not answer: %s", record->id,
-			strerror(-fd));
-		if (fd == -ENOENT)
-			err_hint(err,
-				 "its control socket is not in %s; sessions started by `atoll run` without "
-				 "-d have none",
-				 runtime);
-		return fd;
-	}
-	/* What the box answers decides what we tell the user and where our descriptors go. */
-	if (fd_peer_credentials(fd, &uid, &gid, &pid) < 0 || (uid != geteuid() && uid != 0)) {
-		close(fd);
-		return err_set(err, ERR_STATE, EPERM, "session",
-			       "the control socket of session %s belongs to somebody else", record->id);
-	}
-	return fd;
 }
 
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)
@@ -86,7 +32,7 @@ int client_open(const char *id_or_name, struct session_record *ret_record, int *
 	r = session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
 	if (r < 0)
 		return r;
-	r = client_connect(ret_record, err);
+	r = contact_box(ret_record->id, err);
 	if (r < 0) {
 		session_record_done(ret_record);
 		return r;

@@ -20,9 +20,6 @@
  */
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err) MUST_USE;
 
-/* The control socket of a session that is known. The fd, or -errno with *err. */
-int client_connect(const struct session_record *record, struct err *err) MUST_USE;
-
 /* The project of the working directory, or "" when there is none to be found. */
 void client_project(char *out, size_t size);
 

@@ -30,6 +30,19 @@ static int say_restored(const char *session, const char *name, const char *befor
 	return say_out(&text, err);
 }
 
+static int restore(struct stage_hold *hold, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
+{
+	struct staged_telling telling;
+	struct stage_chain chain;
+	int r = stage_hold_need_idle(hold, "a restore", err);
+
+	if (r == 0)
+		r = stage_snapshot_load(hold, name, &chain, err);
+	if (r == 0)
+		r = staged_tell(&telling, hold, AUDIT_STAGE_RESTORE, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(hold, name, before, err), err);
+}
+
 int cmd_restore(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
@@ -53,7 +66,7 @@ int cmd_restore(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = stage_hold_open(state, record.id, &hold, err);
 	if (r == 0)
-		r = stage_snapshot_restore(&hold, name, before, err);
+		r = restore(&hold, name, before, err);
 	if (r == 0)
 		r = staged_mark(state, record.id, true, err);
 	if (r < 0)

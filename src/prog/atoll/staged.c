@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "box/contact.h"
 #include "os/fd.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
@@ -223,6 +224,45 @@ void staged_flatten_later(const char *state, const struct stage_hold *hold)
 		return;
 }
 
+int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, enum audit_type type,
+		const char *subject, struct err *err)
+{
+	int r;
+
+	telling->entry = (struct review_entry){ .type = type, .phase = REVIEW_BEGUN, .subject = subject };
+	r = review_log_open(&telling->log, hold->sessions_fd, hold->session, err);
+	if (r < 0)
+		return r;
+	r = review_log_put(&telling->log, &telling->entry, err);
+	if (r < 0)
+		review_log_done(&telling->log);
+	return r;
+}
+
+int staged_told(struct staged_telling *telling, int r, struct err *err)
+{
+	struct err late = { 0 };
+	int told;
+
+	telling->entry.phase = r < 0 ? REVIEW_FAILED : REVIEW_DONE;
+	told = review_log_put(&telling->log, &telling->entry, &late);
+	review_log_done(&telling->log);
+	if (r < 0 || told == 0)
+		return r;
+	*err = late;
+	return told;
+}
+
+static int seal_told(struct stage_hold *hold, const char *name, const char *message, struct err *err)
+{
+	struct staged_telling telling;
+	int r = stage_snapshot_check_name(hold, name, err);
+
+	if (r == 0)
+		r = staged_tell(&telling, hold, AUDIT_STAGE_SNAPSHOT, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_seal(hold, name, message, err), err);
+}
+
 static int seal(const char *state, struct stage_hold *hold, const struct staged_snapshot *wanted, char *ret_name,
 		struct err *err)
 {
@@ -233,7 +273,7 @@ static int seal(const char *state, struct stage_hold *hold, const struct staged_
 	if (r == -ENAMETOOLONG)
 		return stage_snapshot_check_name(hold, wanted->name, err);
 	if (r == 0)
-		r = stage_snapshot_seal(hold, ret_name, wanted->message, err);
+		r = seal_told(hold, ret_name, wanted->message, err);
 	if (r == 0)
 		staged_flatten_later(state, hold);
 	return r;
@@ -260,7 +300,7 @@ static int read_name(int fd, char *ret_name)
 static int copy_running(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 			char *ret_name, struct err *err)
 {
-	cleanup_fd int socket_fd = client_connect(record, err), read_fd = FD_NONE, write_fd = FD_NONE;
+	cleanup_fd int socket_fd = contact_box(record->id, err), read_fd = FD_NONE, write_fd = FD_NONE;
 	struct staged_args args;
 	int ends[2], status, r;
 	pid_t pid;

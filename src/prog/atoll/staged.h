@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "box/review-log.h"
 #include "box/session.h"
 #include "stage/hold.h"
 
@@ -52,6 +53,18 @@ int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_rec
 
 /* Notes in the session's record whether it holds staged changes. */
 int staged_mark(const char *state, const char *session, bool is_staged, struct err *err) MUST_USE;
+
+/*
+ * Tells the session's log that something is about to be done with its layers, and afterwards (by r, which is returned,
+ * or the error of the log) how it ended. Nothing is to be done where the first fails.
+ */
+struct staged_telling {
+	struct review_log log;
+	struct review_entry entry;
+};
+int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, enum audit_type type,
+		const char *subject, struct err *err) MUST_USE;
+int staged_told(struct staged_telling *telling, int r, struct err *err) MUST_USE;
 
 /* Has a chain that grew long joined in the background. What fails here fails again, and is said, at the next chance. */
 void staged_flatten_later(const char *state, const struct stage_hold *hold);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The way to a live box from outside: its control socket, and that it is the right one that answers. What is said then
+ * is wire/control.h. Run by atoll and atoll-stage.
+ */
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/*
+ * Connects to the box of a session. The fd, or -errno with *err: -ENOENT, -ECONNREFUSED where nobody listens, -EPERM
+ * where the socket belongs to somebody else.
+ */
+int contact_box(const char *session, struct err *err) MUST_USE;
