@@ -220,7 +220,7 @@ static int conclude(struct box *box, int r, int *ret_status)
 	box_stage(box, "run");
 	if (was_alive) {
 		staging_conclude(&box->staging, box->request, box->policy->policy, box->store.dir_fd);
-		box->store.record.is_staged = box->staging.has_changes;
+		box->store.record.is_staged = box->staging.is_kept;
 	}
 	if (box->store.dir_fd < 0)
 		return r;

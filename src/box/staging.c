@@ -374,6 +374,17 @@ void staging_empty_trash(const struct run_request *request)
 	_exit(0);
 }
 
+/* What came in while it ran: an apply that can be undone, a snapshot that somebody named. */
+static bool has_history(const struct staging *staging)
+{
+	static const char *const names[] = { STAGE_DIRECTORY_APPLIES, STAGE_DIRECTORY_SNAPSHOTS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (faccessat(staging->stage_fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	return false;
+}
+
 void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
 		      int session_fd)
 {
@@ -390,8 +401,9 @@ void staging_conclude(struct staging *staging, const struct run_request *request
 			       counts->directories || counts->refused;
 	if (request->flags & REQUEST_DISCARD)
 		staging->has_changes = false;
+	staging->is_kept = staging->has_changes || has_history(staging);
 	note_project(staging, request);
-	if (staging->has_changes)
+	if (staging->is_kept)
 		return;
 	close_fd(&staging->stage_fd);
 	throw_away(staging, session_fd);

@@ -22,6 +22,7 @@ struct staging {
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
+	bool is_kept;               /* it has changes, or something that was applied or named while it ran */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };
@@ -55,7 +56,7 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
 
 /*
  * When nothing runs any more: counts what changed, and removes the stage directory where nothing did or the request
- * wants it gone.
+ * wants it gone; but what was applied meanwhile can still be taken back, and snapshots stay.
  */
 void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
 		      int session_fd);

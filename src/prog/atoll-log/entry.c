@@ -164,14 +164,17 @@ static void separate(struct buf *out, size_t start)
 /* The few members of "detail" that tell how a thing ended. */
 static void put_outcome(struct buf *out, size_t start, const json_t *detail)
 {
-	static const char *const numbers[] = { "exit", "signal", "errno", "status", "limit" };
-	const char *ended = text_of(detail, "ended");
+	static const char *const numbers[] = { "exit", "signal", "errno", "status", "limit", "added", "modified",
+					       "deleted", "dropped", "left" };
+	const char *ended = text_of(detail, "ended"), *phase = text_of(detail, "phase");
 
 	if (*ended) {
 		separate(out, start);
 		buf_put_text(out, "ended: ");
 		buf_put_escaped(out, ended, strlen(ended), 32);
 	}
+	separate(out, *phase ? start : out->size);
+	buf_put_escaped(out, phase, strlen(phase), 32);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		const json_t *value = json_object_get(detail, numbers[i]);
 

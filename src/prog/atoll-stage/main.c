@@ -5,6 +5,7 @@
  * paths were left (conflicts, flagged or refused ones); 125 when it could not do its work.
  */
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -51,6 +52,8 @@ int main(int argc, char **argv)
 	int r = fd_secure_standard();
 
 	raise_descriptors();
+	/* A log that takes no more is an answer, and no reason to die between two records. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (r == 0)
 		r = run(argc, argv, &err);
 	if (r < 0) {

@@ -229,6 +229,8 @@ int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, e
 {
 	int r;
 
+	/* A log that takes no more is an answer. */
+	signal(SIGXFSZ, SIG_IGN);
 	telling->entry = (struct review_entry){ .type = type, .phase = REVIEW_BEGUN, .subject = subject };
 	r = review_log_open(&telling->log, hold->sessions_fd, hold->session, err);
 	if (r < 0)
