@@ -124,8 +124,8 @@ void transaction_take_back(struct transaction *transaction);
 bool transaction_is_fatal(int error);
 
 /*
- * From a plan to its end: commits, runs and cleans a transaction that was begun and prepared with the result r. Takes it
- * back where r or the commit failed, or where nothing is to be done. What became of each op is in the journal, once
+ * From a plan to its end: commits, runs and cleans a transaction that was begun and prepared with the result r. Takes
+ * it back where r or the commit failed, or where nothing is to be done. What became of each op is in the journal, once
  * that is committed.
  */
 int transaction_carry_out(struct transaction *transaction, int r, struct err *err) MUST_USE;

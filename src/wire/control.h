@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The messages on a session's control socket, between `atoll exec|ps|stop|snapshot`, atoll-stage and atoll-box. The box accepts
- * the session's owner and root only (SO_PEERCRED). One connection carries one exec or one question.
+ * The messages on a session's control socket, between `atoll exec|ps|stop|snapshot`, atoll-stage and atoll-box. The
+ * box accepts the session's owner and root only (SO_PEERCRED). One connection carries one exec, one question or the
+ * records of one review.
  */
 
 #include <stdint.h>
@@ -19,7 +20,7 @@ enum control_message {
 	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
 	CONTROL_FREEZE,          /* string what for: stops every process inside; -> CONTROL_DONE 0 when all are */
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
-	CONTROL_REVIEW,          /* box/review-log.h: a record about what is staged; -> CONTROL_DONE once it is written */
+	CONTROL_REVIEW,          /* box/review-log.h: a record; -> CONTROL_DONE once it is written */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 
-/* Contents beyond these are not hashed: what they are is in the journal, and hashing must not cost more than applying. */
+/* Contents beyond these are not hashed: hashing must not cost more than applying. */
 enum { HASHED_FILE_MAX = 4 << 20, HASHED_TOTAL_MAX = 64 << 20, PATH_BYTES_MAX = 2 << 20, LINE_SIZE = 160 };
 
 int deed_open(struct deed *deed, int sessions_fd, const char *session, enum audit_type type, struct err *err)
