@@ -26,7 +26,7 @@ import staging
 import workloads
 from contenders import TRUE, Place, Unusable
 
-FAST = ("plain", "floor", "atoll", "bwrap", "bwrap+seccomp", "unshare")
+FAST = ("plain", "floor", "atoll bare", "atoll", "bwrap", "bwrap+seccomp", "unshare")
 SLOW = ("firejail", "crun", "runc", "runsc", "podman")
 
 
@@ -109,11 +109,13 @@ def section_start(place, report, rounds):
     report.table(place, "Cold start to exit of `true`", LATENCY_HEADS, latency_rows(times, "plain"),
                  f"root of floor and peers: {len(place.plan.mounts)} mounts and links ({where}); "
                  f"floor: {place.plan.landlock_rules} Landlock rules, {place.plan.filter_size} filter instructions")
-    if "atoll" in times:
+    # What a staged tree and the gate may cost beyond this is in `stage` and `gate`: 1.15 × and 1.5 × of it.
+    for contender, factor in (("atoll bare", 1), ("atoll", 1.15 * 1.5)):
         for name, limit in (("bwrap", 0.5), ("floor", 1.5)):
-            if name in times:
-                ratio = median(times["atoll"]) / median(times[name])
-                report.budget(place, f"cold start of `true` against {name}", ratio, limit)
+            if contender in times and name in times:
+                ratio = median(times[contender]) / median(times[name])
+                report.budget(place, f"cold start of `true`, {contender} against {name}", ratio,
+                              round(limit * factor, 2))
     return times
 
 
@@ -189,7 +191,7 @@ def section_exec(place, report, rounds):
 
 
 def section_rate(place, report, duration_ms):
-    commands, missing = place.usable(("atoll", "bwrap", "floor", "unshare"), [TRUE])
+    commands, missing = place.usable(("atoll bare", "atoll", "bwrap", "floor", "unshare"), [TRUE])
     report.absent(place, missing)
     rates, failures = {name: {} for name in commands}, {}
     for jobs in (1, 2, 8, 32):
@@ -204,10 +206,10 @@ def section_rate(place, report, duration_ms):
     rows = [[name, *(f"{rate:.0f}" for rate in by_jobs.values()), failures[name]] for name, by_jobs in rates.items()]
     report.table(place, "Sandboxes a second by number of starters", ["", "1", "2", "8", "32", "failed"], rows,
                  "median of three slices, the contenders in turn")
-    if "atoll" in rates and "bwrap" in rates:
+    if "atoll bare" in rates and "bwrap" in rates:
         for jobs in (1, 2, 8, 32):
-            report.budget(place, f"sandboxes a second with {jobs} starters against bwrap",
-                          rates["atoll"][jobs] / rates["bwrap"][jobs], 2, at_least=True)
+            report.budget(place, f"sandboxes a second with {jobs} starters, atoll bare against bwrap",
+                          rates["atoll bare"][jobs] / rates["bwrap"][jobs], 2, at_least=True)
     return {"rates": rates, "failed": failures}
 
 

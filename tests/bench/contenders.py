@@ -11,6 +11,9 @@ import plan as plans
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRUE = "/bin/true"
+# What the kernel's floor is compared with: the project in place, no network rules, all else as in the default level.
+BARE = "atoll: 1\nextends: low\ndrop: [.]\nfiles: {write: [.]}\n" \
+       "degrade: [mask.late, disk, cgroup.memory, cgroup.pids, cgroup.cpu]\n"
 PEERS = ("bwrap", "unshare", "firejail", "crun", "runc", "runsc", "podman")
 
 
@@ -40,6 +43,8 @@ class Place:
         programs = os.path.join(build, "bin")
         if os.path.isdir(programs):
             shutil.copytree(programs, self.bin, dirs_exist_ok=True)
+        with open(self.path("bare.yaml"), "w", encoding="ascii") as file:
+            file.write(BARE)
         self.settle()
         self.compile("spawn", ["gcc", "-O2", os.path.join(HERE, "spawn.c")])
         self.plan = plans.of_atoll(self.atoll, self.project, self.home, self.environment, self.folder) \
@@ -157,6 +162,7 @@ class Place:
             "plain": lambda: list(argv),
             "floor": lambda: [self.path("floor"), *argv],
             "atoll": lambda: [self.atoll, "run", "--", *argv],
+            "atoll bare": lambda: [self.atoll, "run", "-p", self.path("bare.yaml"), "--", *argv],
             "bwrap": lambda: [*bwrap, *argv],
             "bwrap+seccomp": lambda: [*bwrap, "--seccomp", "9", *argv],
             "unshare": lambda: ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--net", "--ipc",
