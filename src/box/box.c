@@ -268,6 +268,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
 	gate_init(&box->gate);
+	box->gate.policy = policy->policy;
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
 	box->announce_fd = announce_fd;

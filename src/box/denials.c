@@ -47,7 +47,8 @@ static int append(struct denials *denials, const struct denial *denial)
 static struct denial *find(struct denials *denials, const struct denial *like)
 {
 	for (size_t i = 0; i < denials->count; i++)
-		if (denials->kept[i].kind == like->kind && str_equal(denials->kept[i].subject, like->subject))
+		if (denials->kept[i].kind == like->kind && denials->kept[i].episode == like->episode &&
+		    str_equal(denials->kept[i].subject, like->subject) && str_equal(denials->kept[i].rule, like->rule))
 			return &denials->kept[i];
 	return NULL;
 }
@@ -68,16 +69,22 @@ static void format_subject(struct denial *denial, const struct action *action)
 	(void)buf_text(&out);
 }
 
-int denials_add(struct denials *denials, const struct action *action, const struct decision *decision)
+static void copy_cut(char *out, size_t size, const char *text)
 {
-	struct denial denial = {
-		.kind = action->kind, .reason = decision->reason, .hint = decision->hint, .count = 1
-	};
+	if (str_format(out, size, "%.*s", (int)size - 1, text) < 0)
+		out[0] = 0;
+}
+
+int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
+		uint32_t episode)
+{
+	struct denial denial = { .kind = action->kind, .count = 1, .episode = episode };
 	struct denial *known;
 
 	format_subject(&denial, action);
-	if (str_copy(denial.rule, sizeof denial.rule, decision->rule.id) < 0)
-		denial.rule[0] = 0;
+	copy_cut(denial.rule, sizeof denial.rule, decision->rule.id);
+	copy_cut(denial.reason, sizeof denial.reason, decision->reason);
+	copy_cut(denial.hint, sizeof denial.hint, decision->hint);
 	denials->total++;
 	known = find(denials, &denial);
 	if (known) {

@@ -15,13 +15,14 @@
 #include "base/json.h"
 #include "policy/decide.h"
 
-enum { DENIALS_KEPT = 64, DENIAL_SUBJECT_MAX = 256, DENIALS_FILE_MAX = 1 << 20 };
+enum { DENIALS_KEPT = 64, DENIAL_SUBJECT_MAX = 256, DENIAL_TEXT_MAX = 160, DENIALS_FILE_MAX = 1 << 20 };
 
 struct denial {
 	enum action_kind kind;
 	char subject[DENIAL_SUBJECT_MAX]; /* escaped */
 	char rule[64];
-	const char *reason, *hint; /* static, or borrowed from the policy */
+	char reason[DENIAL_TEXT_MAX], hint[DENIAL_TEXT_MAX];
+	uint32_t episode;
 	uint64_t count;
 };
 
@@ -33,9 +34,12 @@ struct denials {
 	struct denial kept[DENIALS_KEPT];
 };
 
-/* Adds one refusal; subject may hold hostile bytes. Negative when denials.jsonl could not be written. */
-int denials_add(struct denials *denials, const struct action *action,
-		const struct decision *decision) MUST_USE;
+/*
+ * Adds one refusal; subject may hold hostile bytes. Equal ones of one episode (0 where there are none) are counted
+ * instead of repeated. Negative when denials.jsonl could not be written.
+ */
+int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
+		uint32_t episode) MUST_USE;
 
 /* Writes the "denials" array. */
 void denials_to_json(const struct denials *denials, struct json *json);

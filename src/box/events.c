@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
@@ -165,7 +166,23 @@ static void hit_detail(struct json *json, const void *context)
 	json_u64(json, "limit", hit->value);
 }
 
+/* True when the report did not have it yet. */
+static bool note_hit(struct box *box, const char *limit)
+{
+	for (size_t i = 0; i < box->hit_count; i++)
+		if (str_equal(box->hits[i], limit))
+			return false;
+	if (box->hit_count < BOX_HITS_MAX && str_copy(box->hits[box->hit_count], BOX_HIT_SIZE, limit) == 0)
+		box->hit_count++;
+	return true;
+}
+
 int box_limit_hit(struct box *box, const char *limit, uint64_t value)
+{
+	return note_hit(box, limit) ? box_limit_episode(box, limit, value) : 0;
+}
+
+int box_limit_episode(struct box *box, const char *limit, uint64_t value)
 {
 	struct hit_context context = { limit, value };
 	struct audit_event event = {
@@ -178,11 +195,7 @@ int box_limit_hit(struct box *box, const char *limit, uint64_t value)
 		.context = &context,
 	};
 
-	for (size_t i = 0; i < box->hit_count; i++)
-		if (box->hits[i] == limit)
-			return 0;
-	if (box->hit_count < BOX_HITS_MAX)
-		box->hits[box->hit_count++] = limit;
+	(void)note_hit(box, limit);
 	return audit_write(&box->audit, &event);
 }
 
@@ -275,7 +288,7 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 	int r = audit_write(&box->audit, &event);
 
 	box->denied++;
-	return r < 0 ? r : denials_add(&box->denials, action, &decision);
+	return r < 0 ? r : denials_add(&box->denials, action, &decision, 0);
 }
 
 static int on_refusal(void *context, const struct watch_refusal *refusal)

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "base/num.h"
+#include "base/str.h"
 #include "box/state.h"
+#include "os/clock.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28 };
 
@@ -27,9 +30,31 @@ static const struct refusal_text refusal_texts[GATE_REFUSAL_COUNT] = {
 			      "list that address as a cidr under network.allow of your policy" },
 	[GATE_BY_LOOKUP] = { { "builtin.lookup", "", 0 }, "no name was looked up for this address",
 			     "connect to the host by its name" },
-	[GATE_BY_LIMIT] = { { "network.limits", "", 0 }, "there are too many connections, or the bytes are used up",
-			    "use fewer at one time, or raise network.limits of your policy" },
 };
+
+/* By enum net_limit; the last one is what the gate itself can take. */
+static const struct refusal_text limit_texts[NET_LIMIT_COUNT + 1] = {
+	[NET_LIMIT_TOTAL] = { .reason = "the bytes that the network may move are used up",
+			      .hint = "there are no more for this run" },
+	[NET_LIMIT_IN] = { .reason = "the bytes that may come in are used up",
+			   .hint = "there are no more for this run" },
+	[NET_LIMIT_OUT] = { .reason = "the bytes that may go out are used up",
+			    .hint = "there are no more for this run" },
+	[NET_LIMIT_REQUESTS] = { .reason = "there are too many requests for the limits of the policy",
+				 .hint = "wait for as long as the answer says, and send fewer at one time" },
+	[NET_LIMIT_NEW_CONNECTIONS] = { .reason = "too many connections were begun in this time",
+					.hint = "wait, and use a connection for more than one request" },
+	[NET_LIMIT_CONNECTIONS] = { .reason = "there are too many connections at one time",
+				    .hint = "close some, or use fewer at one time" },
+	[NET_LIMIT_HOSTS] = { .reason = "there is room for no further host",
+			      .hint = "those that were connected to before can still be reached" },
+	[NET_LIMIT_COUNT] = { .reason = "there are more connections than the gate can take",
+			      .hint = "close some, or use fewer at one time" },
+};
+
+static const char pause_rule[] = "network.limits.cooldown";
+
+enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000 };
 
 struct net_detail {
 	uint32_t port, type, id;
@@ -109,28 +134,116 @@ static int record(struct box *box, enum audit_type type, const struct action *ac
 static int deny(struct box *box, enum audit_type type, const struct action *action, struct decision decision, pid_t pid,
 		const struct net_detail *detail)
 {
+	bool is_pause = decision.rule.id == pause_rule;
 	int r;
 
 	decision.verdict = VERDICT_DENY;
 	box->denied++;
 	r = record(box, type, action, &decision, pid, detail);
-	return r < 0 ? r : denials_add(&box->denials, action, &decision);
+	return r < 0 ? r : denials_add(&box->denials, action, &decision, is_pause ? box->gate.cooldown.episodes : 0);
+}
+
+/* Programs look up two types of a name at once, and guess once. */
+static bool is_second_type(struct gate_link *gate, const struct action *action, uint64_t now_ns)
+{
+	bool is_same = action->kind == ACTION_NET_DNS && str_equal(gate->refused_name, action->subject) &&
+		       now_ns - gate->refused_name_ns < PAIR_NS;
+
+	gate->refused_name_ns = now_ns;
+	if (action->kind != ACTION_NET_DNS ||
+	    str_copy(gate->refused_name, sizeof gate->refused_name, action->subject) < 0)
+		gate->refused_name[0] = 0;
+	return is_same;
+}
+
+/* As deny(), for what the policy does not allow: many of these are a burst of guesses. */
+static int deny_guess(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
+		      pid_t pid, const struct net_detail *detail)
+{
+	const struct net_cooldown *rule = &box->gate.policy->network_cooldown;
+	uint64_t now_ns = clock_monotonic_ns();
+	int r = deny(box, type, action, decision, pid, detail);
+
+	if (r < 0 || is_second_type(&box->gate, action, now_ns) || !cooldown_count(&box->gate.cooldown, rule, now_ns))
+		return r;
+	r = box_limit_episode(box, pause_rule, rule->denials);
+	return r < 0 ? r : gate_pause(box, rule->pause_ms);
+}
+
+static int deny_paused(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
+		       const struct net_detail *detail)
+{
+	uint64_t left_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns());
+	char reason[REASON_SIZE], left[32];
+	struct decision decision = { VERDICT_DENY, { pause_rule, "", 0 }, reason,
+				     "wait until it is over, and use hosts that /run/atoll/limits.md lists" };
+
+	/* Whole seconds, and none too few. */
+	num_format_duration((left_ms + 999) / 1000 * 1000, left);
+	if (str_format(reason, sizeof reason, "too much was refused: nothing new is let out for another %s",
+		       left_ms ? left : "moment") < 0)
+		reason[0] = 0;
+	return deny(box, type, action, decision, pid, detail);
+}
+
+static bool is_paused(const struct box *box)
+{
+	return cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns()) > 0;
+}
+
+/* "network.limits.total", "network.allow[3].limits.total"; rule is what the gate says, and believed if there is one. */
+static void name_limit(const struct box *box, const char *rule, uint32_t kind, char out[RULE_SIZE])
+{
+	const struct policy *policy = box->gate.policy;
+	const char *known = NULL;
+
+	for (size_t i = 0; rule && i < policy->network_limited_count; i++) {
+		const struct net_rule *limited = &policy->network[policy->network_limited[i]];
+
+		known = str_equal(limited->origin.id, rule) ? limited->origin.id : known;
+	}
+	if (kind >= NET_LIMIT_COUNT ||
+	    str_format(out, RULE_SIZE, "%s.limits.%s", known ? known : "network", net_limit_names[kind]) < 0)
+		memcpy(out, "network.limits", sizeof "network.limits");
+}
+
+int gate_log_limit(struct box *box, const struct gate_limit *limit)
+{
+	char name[RULE_SIZE];
+
+	name_limit(box, limit->rule, limit->kind, name);
+	return box_limit_episode(box, name, limit->amount);
+}
+
+static int deny_limited(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
+			const struct net_detail *detail, const struct gate_limit *limit)
+{
+	const struct refusal_text *text =
+		&limit_texts[limit->kind < NET_LIMIT_COUNT ? limit->kind : NET_LIMIT_COUNT];
+	char name[RULE_SIZE];
+	struct decision decision = { VERDICT_DENY, { name, "", 0 }, text->reason ? text->reason : "",
+				     text->hint ? text->hint : "" };
+
+	name_limit(box, limit->rule, limit->kind, name);
+	return deny(box, type, action, decision, pid, detail);
 }
 
 int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
-	struct decision decision = policy_decide(box->policy->policy, &action);
+	struct decision decision = policy_decide(box->gate.policy, &action);
 	struct net_detail detail = { .type = lookup->type };
 
+	if (lookup->is_paused)
+		return deny_paused(box, AUDIT_NET_DNS, &action, 0, &detail);
 	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA))
-		return deny(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
+		return deny_guess(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	/* Programs ask for more than they need (services, reverse names): a refusal of that is nobody's problem. */
 	if (!lookup->is_allowed)
 		decision.verdict = VERDICT_DENY;
 	else
 		box->allowed++;
-	if (box->policy->policy->audit_network == AUDIT_OFF)
+	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
@@ -138,16 +251,20 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 static int judge_open(struct box *box, const struct gate_open *open, bool is_final)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
-	struct decision decision = policy_decide(box->policy->policy, &action);
+	struct decision decision = policy_decide(box->gate.policy, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	int r;
 
-	if (decision.verdict != VERDICT_ALLOW) {
-		r = is_final ? deny(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail) : 0;
+	if (decision.verdict != VERDICT_ALLOW || is_paused(box)) {
+		if (!is_final)
+			return 0;
+		r = decision.verdict != VERDICT_ALLOW
+			    ? deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
+			    : deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
 		return r < 0 ? r : 0;
 	}
 	box->allowed++;
-	if (box->policy->policy->audit_network == AUDIT_OFF)
+	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 1;
 	r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
@@ -174,9 +291,16 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 		.detail_key = refused->refusal == GATE_BY_ADDRESS ? "address" : "server_name",
 	};
 
+	if (refused->refusal == GATE_BY_PAUSE)
+		return deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail);
+	if (refused->refusal == GATE_BY_LIMIT) {
+		detail.detail = NULL;
+		return deny_limited(box, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail,
+				    &(struct gate_limit){ .rule = refused->detail, .kind = refused->limit });
+	}
 	if (refused->refusal == GATE_BY_POLICY)
-		decision = policy_decide(box->policy->policy, &action);
-	return deny(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
+		decision = policy_decide(box->gate.policy, &action);
+	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
 int gate_log_closed(struct box *box, const struct gate_closed *closed)
@@ -184,7 +308,7 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = closed->open.host };
 	struct net_detail detail = { .port = closed->open.port, .id = closed->open.id, .closed = closed };
 
-	if (box->policy->policy->audit_network == AUDIT_OFF)
+	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 }
@@ -200,12 +324,15 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
 				 .method = request->method, .path = request->path };
 	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
-	struct decision decision = *request->path ? policy_decide(box->policy->policy, &action) : unread;
+	struct decision decision = *request->path ? policy_decide(box->gate.policy, &action) : unread;
 
 	if (decision.verdict != VERDICT_ALLOW)
-		return deny(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
+		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
+	if (request->is_limited)
+		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, &detail,
+				    &(struct gate_limit){ .kind = NET_LIMIT_REQUESTS });
 	box->allowed++;
-	if (box->policy->policy->audit_network == AUDIT_OFF)
+	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, &detail);
 }
@@ -213,13 +340,13 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 int gate_log_address(struct box *box, const struct watch_network *event)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
-	struct decision decision = policy_decide(box->policy->policy, &action);
+	struct decision decision = policy_decide(box->gate.policy, &action);
 	struct net_detail detail = { .port = event->port };
 	int r;
 
 	if (decision.verdict == VERDICT_ALLOW)
 		return 0;
-	r = deny(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+	r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	return r < 0 ? r : ENETUNREACH;
 }
 

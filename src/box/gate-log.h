@@ -25,6 +25,9 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
 /* A request that is over: refused ones are denials. */
 int gate_log_request(struct box *box, const struct gate_request *request) MUST_USE;
 
+/* A limit is in the way: once an episode. */
+int gate_log_limit(struct box *box, const struct gate_limit *limit) MUST_USE;
+
 /* A connect to an address that is not one of ours: 0 where a cidr rule allows it, else an errno, and it is refused. */
 int gate_log_address(struct box *box, const struct watch_network *event) MUST_USE;
 

@@ -96,7 +96,7 @@ static const char *write_address(const struct gate_address *address, char text[I
 static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
 {
 	return (route->host && gate_port_is_tls(route->target.port)) ||
-	       policy_intercepts(box->policy->policy, host, route->target.port);
+	       policy_intercepts(box->gate.policy, host, route->target.port);
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
@@ -111,7 +111,8 @@ static int grant(struct box *box, struct gate_route *route)
 		open.host = route->host = gate_names_find(&box->gate.names, number);
 	else
 		open.host = write_address(&route->target, address);
-	if (!open.host || box->gate.is_used_up || hears_first(box, route, open.host))
+	if (!open.host || policy_counts_connections(box->gate.policy) ||
+	    hears_first(box, route, open.host))
 		return 0;
 	granted = gate_log_granted(box, &open);
 	route->is_granted = granted > 0;
@@ -305,6 +306,21 @@ static int send_go(struct box *box, uint32_t id, bool is_granted)
 		       ? lose(box, "it does not listen") : 0;
 }
 
+static int send_pause(struct box *box, uint64_t ms)
+{
+	frame_begin(&box->out, GATE_PAUSE);
+	frame_put_u64(&box->out, ms);
+	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
+int gate_pause(struct box *box, uint64_t ms)
+{
+	bool is_there = box->gate.state == LINK_STARTING || box->gate.state == LINK_SERVING;
+
+	return is_there ? send_pause(box, ms) : 0;
+}
+
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -373,13 +389,9 @@ static int on_request(void *context, struct frame *frame, int *fds, size_t fd_co
 
 static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
-	const struct net_amount *total = &box->policy->policy->network_limits.of[NET_LIMIT_TOTAL];
+	struct gate_limit limit;
 
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	box->gate.is_used_up = true;
-	return box_limit_hit(box, "network.limits", total->amount);
+	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
 }
 
 static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -400,7 +412,7 @@ enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
 static const struct frame_rule gate_rules[] = {
 	{ GATE_READY, STARTING, 64, 0, 0, on_ready },       { GATE_LOOKUP, SERVING, 512, 0, 0, on_lookup },
 	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
-	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 64, 0, 0, on_limit },
+	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
 	{ GATE_REQUEST, SERVING, GATE_REQUEST_MAX, 0, 0, on_request },
 };
@@ -434,6 +446,7 @@ static int near_ready(void *context, uint32_t events)
 static int hand_over(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
+	uint64_t left_ms = cooldown_left_ms(&gate->cooldown, clock_monotonic_ns());
 	int r = send_start(box);
 
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
@@ -442,7 +455,9 @@ static int hand_over(struct box *box)
 		r = loop_add(&box->loop, &gate->near_source);
 	/* It has its own now; ours would keep the door open behind it. */
 	gate_forget_sockets(box);
-	return r < 0 ? lose(box, err_errno_name(-r)) : 0;
+	if (r < 0)
+		return lose(box, err_errno_name(-r));
+	return left_ms ? gate_pause(box, left_ms) : 0;
 }
 
 static int start_gate(struct box *box)

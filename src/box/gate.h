@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "box/cooldown.h"
 #include "box/gate-names.h"
 #include "box/loop.h"
 #include "box/trust.h"
@@ -31,11 +32,14 @@ struct gate_link {
 	struct loop_source near_source;
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */
+	const struct policy *policy;        /* that holds for the network at present; borrowed */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
-	bool is_used_up;                    /* the total of network.limits: nothing is granted any more */
 	uint32_t last_id;                   /* of a connection */
 	uid_t uid;                          /* of the gate, where the box is root */
+	struct cooldown cooldown;
+	char refused_name[256];             /* the last look-up that was refused, and when: */
+	uint64_t refused_name_ns;           /* programs ask for two types at once */
 	char failure[256];                  /* why there is no network any more; "": there is */
 	uint64_t lookups, connections, requests;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
@@ -63,6 +67,9 @@ int gate_judge(void *context, const struct watch_network *event);
 
 /* Such a connect was made: see watch_handlers.on_gated. */
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
+
+/* Nothing new goes out for so long, as far as the gate is there. Negative: the log failed. */
+int gate_pause(struct box *box, uint64_t ms) MUST_USE;
 
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
 int gate_finish(struct box *box) MUST_USE;

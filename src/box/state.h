@@ -46,7 +46,8 @@ enum {
 	BOX_COMMANDS_MAX = 64,
 	BOX_CLIENTS_MAX = 64,
 	BOX_STAGES_MAX = 24,
-	BOX_HITS_MAX = 8,
+	BOX_HITS_MAX = 16,
+	BOX_HIT_SIZE = 64,
 };
 
 struct box_stage {
@@ -90,7 +91,7 @@ struct box {
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */
-	const char *hits[BOX_HITS_MAX]; /* limits that were hit, by policy key */
+	char hits[BOX_HITS_MAX][BOX_HIT_SIZE]; /* limits that were hit, by policy key */
 	size_t hit_count;
 	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
@@ -123,6 +124,9 @@ void box_end(struct box *box, enum ended why);
 
 /* Notes that a limit was hit: once a kind in the report, and a record in the log. */
 int box_limit_hit(struct box *box, const char *limit, uint64_t value) MUST_USE;
+
+/* The same for limits that are in the way again and again: a record each time. */
+int box_limit_episode(struct box *box, const char *limit, uint64_t value) MUST_USE;
 
 /* Notes the kills and refusals that the usage as last read counts. */
 int box_note_hits(struct box *box) MUST_USE;

@@ -73,13 +73,15 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 	buf_put_char(out, '\n');
 }
 
+const char exchange_wait_hint[] = "wait for as long as Retry-After says, and send fewer at one time";
+
 static const char *phrase_of(unsigned status)
 {
 	static const struct {
 		unsigned status;
 		const char *phrase;
 	} phrases[] = { { 400, "Bad Request" }, { 403, "Forbidden" }, { 408, "Request Timeout" },
-			{ 502, "Bad Gateway" }, { 504, "Gateway Timeout" } };
+			{ 429, "Too Many Requests" }, { 502, "Bad Gateway" }, { 504, "Gateway Timeout" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(phrases); i++)
 		if (phrases[i].status == status)
@@ -88,7 +90,8 @@ static const char *phrase_of(unsigned status)
 }
 
 /* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
-static void put_refusal(unsigned status, const char *reason, const char *rule, const char *hint, struct buf *out)
+static void put_refusal(unsigned status, uint32_t wait_s, const char *reason, const char *rule, const char *hint,
+			struct buf *out)
 {
 	cleanup_buf struct buf body;
 
@@ -96,8 +99,11 @@ static void put_refusal(unsigned status, const char *reason, const char *rule, c
 	exchange_put_reason(reason, rule, hint, &body);
 	buf_printf(out,
 		   "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-		   "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+		   "Cache-Control: no-store\r\nConnection: close\r\n",
 		   status, phrase_of(status), body.size);
+	if (wait_s)
+		buf_printf(out, "Retry-After: %u\r\n", wait_s);
+	buf_put_text(out, "\r\n");
 	buf_put(out, body.bytes, body.size);
 }
 
@@ -105,7 +111,7 @@ static enum exchange_state refuse(struct exchange *exchange, unsigned status, co
 				  struct buf *to_client)
 {
 	exchange->record.status = status;
-	put_refusal(status, problem, NULL, NULL, to_client);
+	put_refusal(status, 0, problem, NULL, NULL, to_client);
 	return end(exchange, problem);
 }
 
@@ -114,8 +120,15 @@ static enum exchange_state deny(struct exchange *exchange, struct buf *to_client
 	const struct decision *decision = &exchange->record.decision;
 
 	exchange->record.status = 403;
-	put_refusal(403, decision->reason, decision->rule.id, decision->hint, to_client);
+	put_refusal(403, 0, decision->reason, decision->rule.id, decision->hint, to_client);
 	return end(exchange, NULL);
+}
+
+static enum exchange_state refuse_for_now(struct exchange *exchange, const char *problem, struct buf *to_client)
+{
+	exchange->record.status = 429;
+	put_refusal(429, exchange->record.wait_s, problem, "network.limits", exchange_wait_hint, to_client);
+	return end(exchange, problem);
 }
 
 /* A request has come whole up to its body: judged, and sent on with the target that was judged. */
@@ -148,7 +161,8 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	if (exchange->hooks.outgoing &&
 	    !exchange->hooks.outgoing(exchange->hooks.context, record, head, &exchange->target, &owned, &problem)) {
 		inject_free(owned);
-		return refuse(exchange, 502, problem, to_client);
+		return record->wait_s ? refuse_for_now(exchange, problem, to_client)
+				      : refuse(exchange, 502, problem, to_client);
 	}
 	http1_expect(&exchange->response, head);
 	exchange->is_closing = exchange->is_closing || head->closes;

@@ -23,6 +23,8 @@ struct exchange_record {
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
+	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
+	uint32_t wait_s;
 	void *own;                           /* what outgoing() left for incoming() and over(); NULL before */
 };
 
@@ -31,7 +33,7 @@ struct exchange_hooks {
 	/*
 	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
 	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; *ret_problem (static)
-	 * says why.
+	 * says why, and record->wait_s for how long.
 	 */
 	bool (*outgoing)(void *context, struct exchange_record *record, struct http1_head *head,
 			 const struct target *target, char **ret_owned, const char **ret_problem);
@@ -61,6 +63,9 @@ enum exchange_state {
 	/* Nothing more will be sent to the client or the server: flush what is there, then close both. */
 	EXCHANGE_ENDED,
 };
+
+/* Of a request that outgoing() refused for now: what it is told to do. */
+extern const char exchange_wait_hint[];
 
 /* The JSON that a refused request is answered with. rule and hint may be NULL. */
 void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out);

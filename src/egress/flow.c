@@ -41,9 +41,14 @@ struct flow {
 	struct relay relay;
 	struct intercept *intercept;   /* instead of the relay */
 	struct requests requests;
+	struct quota_share share;
+	bool is_counted;           /* by the quota: owes it a quota_disconnect() */
 	struct gate_address address;
 	uint64_t started_ns;
 };
+
+/* Why a connection ended whose bytes are used up. */
+static const char used_up[] = "network.limits";
 
 static struct gate_open describe(const struct flow *flow)
 {
@@ -80,6 +85,8 @@ static void end_flow(struct flow *flow, const char *why)
 	if (flow->state >= FLOW_ASKED)
 		tell_closed(flow, why);
 	event_del(&flow->client);
+	if (flow->is_counted)
+		quota_disconnect(&flow->share);
 	hello_done(&flow->hello);
 	dial_cancel(flow->dial);
 	relay_done(&flow->relay);
@@ -97,47 +104,31 @@ static void end_flow(struct flow *flow, const char *why)
 		event_base_loopbreak(gate->base);
 }
 
-static void refuse(struct flow *flow, enum gate_refusal refusal, const char *detail)
+static void tell_refused(struct flow *flow, const struct gate_refused *refused)
 {
-	struct gate_refused refused = {
-		.open = describe(flow),
-		.refusal = refusal,
-		.detail = detail,
-	};
-
-	gate_send(flow->gate, gate_refused_put(&flow->gate->out, &refused));
+	gate_send(flow->gate, gate_refused_put(&flow->gate->out, refused));
 	end_flow(flow, "refused");
 }
 
-static void tell_limit(struct gate *gate)
+static void refuse(struct flow *flow, enum gate_refusal refusal, const char *detail)
 {
-	if (gate->has_told_total)
-		return;
-	gate->has_told_total = true;
-	frame_begin(&gate->out, GATE_LIMIT);
-	gate_send(gate, frame_end(&gate->out));
+	tell_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = refusal, .detail = detail });
 }
 
-static void end_used_up(struct flow *flow)
+static void refuse_by_limit(struct flow *flow, const struct quota_hit *hit)
 {
-	tell_limit(flow->gate);
-	end_flow(flow, "network.limits");
+	tell_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = GATE_BY_LIMIT,
+						   .detail = hit->rule, .limit = hit->kind });
 }
 
 static void on_relay_end(void *context, int errnum)
 {
-	if (errnum == EDQUOT)
-		end_used_up(context);
-	else
-		end_flow(context, errnum ? err_errno_name(errnum) : NULL);
+	end_flow(context, errnum == EDQUOT ? used_up : errnum ? err_errno_name(errnum) : NULL);
 }
 
 static void on_intercept_end(void *context, const char *why)
 {
-	if (why && str_equal(why, "EDQUOT"))
-		end_used_up(context);
-	else
-		end_flow(context, why);
+	end_flow(context, why && str_equal(why, "EDQUOT") ? used_up : why);
 }
 
 static void on_relay_said(void *context)
@@ -152,7 +143,7 @@ static void start_hello(struct flow *flow);
 
 static void start_relay(struct flow *flow)
 {
-	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->gate->budget) < 0) {
+	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->share) < 0) {
 		end_flow(flow, "ENOMEM");
 		return;
 	}
@@ -177,7 +168,7 @@ static void start_intercept(struct flow *flow)
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
 		.upstream = authority_upstream(&gate->authority),
-		.budget = &gate->budget,
+		.share = &flow->share,
 		.on_end = on_intercept_end,
 		.context = flow,
 	};
@@ -384,6 +375,33 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 	return !synthetic_find(target->bytes, &number);
 }
 
+/* Against the limits; false: it is refused, and gone. */
+static bool count(struct flow *flow, const struct action *action)
+{
+	struct gate *gate = flow->gate;
+	struct quota_hit hit;
+	int r;
+
+	flow->share = (struct quota_share){ gate->quota, policy_limited_rules(gate->policy, action) };
+	r = quota_connect(&flow->share, flow->host, flow->started_ns, &hit);
+	flow->is_counted = r == 0;
+	if (r > 0)
+		refuse_by_limit(flow, &hit);
+	else if (r < 0)
+		end_flow(flow, "ENOMEM");
+	return r == 0;
+}
+
+static void proceed(struct flow *flow, bool is_granted)
+{
+	if (flow->is_read || (flow->is_named && gate_port_is_tls(flow->port)))
+		start_hello(flow);
+	else if (is_granted)
+		dial(flow);
+	else
+		ask(flow);
+}
+
 void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 {
 	const struct gate_address *target = &route->target;
@@ -391,7 +409,8 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 	struct action action = { .kind = ACTION_NET_CONNECT, .port = target->port };
 
 	if (!flow) {
-		struct gate_refused refused = { .open = { .pid = route->pid, .host = "" }, .refusal = GATE_BY_LIMIT };
+		struct gate_refused refused = { .open = { .pid = route->pid, .host = "" }, .refusal = GATE_BY_LIMIT,
+						.limit = NET_LIMIT_COUNT };
 
 		close_fd(&fd);
 		gate_send(gate, gate_refused_put(&gate->out, &refused));
@@ -403,16 +422,12 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 	}
 	action.subject = flow->host;
 	flow->is_read = policy_intercepts(gate->policy, flow->host, flow->port);
-	if (policy_decide(gate->policy, &action).verdict != VERDICT_ALLOW)
+	if (gate->paused_until_ns > flow->started_ns)
+		refuse(flow, GATE_BY_PAUSE, NULL);
+	else if (policy_decide(gate->policy, &action).verdict != VERDICT_ALLOW)
 		refuse(flow, GATE_BY_POLICY, NULL);
-	else if (budget_is_used_up(&gate->budget))
-		refuse(flow, GATE_BY_LIMIT, NULL);
-	else if (flow->is_read || (flow->is_named && gate_port_is_tls(flow->port)))
-		start_hello(flow);
-	else if (route->is_granted)
-		dial(flow);
-	else
-		ask(flow);
+	else if (count(flow, &action))
+		proceed(flow, route->is_granted);
 }
 
 void flows_end(struct gate *gate)

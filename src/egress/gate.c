@@ -104,6 +104,19 @@ static int on_go(void *context, struct frame *frame, int *fds, size_t fd_count)
 	return 0;
 }
 
+static int on_pause(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint64_t ms = frame_get_u64(frame);
+	struct gate *gate = context;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || ms > UINT32_MAX)
+		return -EBADMSG;
+	gate->paused_until_ns = clock_monotonic_ns() + ms * 1000000;
+	return 0;
+}
+
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate *gate = context;
@@ -134,6 +147,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_START, 1 << GATE_NEW, 8192, 3, 4, on_start },
 	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 512, 0, 0, on_route },
 	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
+	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
 };
@@ -207,6 +221,14 @@ static struct event_base *new_base(void)
 	return base;
 }
 
+static void on_limit(void *context, const struct quota_hit *hit)
+{
+	struct gate_limit limit = { hit->rule, hit->kind, hit->amount };
+	struct gate *gate = context;
+
+	gate_send(gate, gate_limit_put(&gate->out, &limit));
+}
+
 static int open_gate(struct gate *gate, struct err *err)
 {
 	const struct policy *policy = gate->policy;
@@ -216,12 +238,10 @@ static int open_gate(struct gate *gate, struct err *err)
 	raise_limits(gate);
 	buf_init(&gate->out, FRAME_MESSAGE_MAX);
 	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
-	budget_init(&gate->budget, policy->network_limits.of[NET_LIMIT_RATE].amount,
-		    policy->network_limits.of[NET_LIMIT_RATE].period_ms,
-		    policy->network_limits.of[NET_LIMIT_TOTAL].amount, clock_monotonic_ns());
 	gate->base = new_base();
 	gate->names = names_new(NAMES_MAX);
-	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0)
+	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0 ||
+	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	if (policy_intercepts_any(policy) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
@@ -241,6 +261,7 @@ static void close_gate(struct gate *gate)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);
 	names_free(gate->names);
+	quota_free(gate->quota);
 	authority_done(&gate->authority);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);

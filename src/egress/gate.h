@@ -12,9 +12,9 @@
 
 #include "base/err.h"
 #include "egress/authority.h"
-#include "egress/budget.h"
 #include "egress/dial.h"
 #include "egress/names.h"
+#include "egress/quota.h"
 #include "policy/policy.h"
 #include "wire/gate.h"
 
@@ -42,7 +42,8 @@ struct gate {
 	struct event_base *base;
 	struct dialer *dialer;
 	struct names *names;
-	struct budget budget;
+	struct quota *quota;
+	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	struct authority authority;    /* where the policy has rules about requests */
 	int box_fd;
 	struct buf out, scratch;
@@ -64,7 +65,6 @@ struct gate {
 	size_t flow_count, flows_max;
 	bool is_stopping;              /* nobody is left inside: what was said is handed on, then we end */
 	struct event stop_timer;
-	bool has_told_total;
 };
 
 /*

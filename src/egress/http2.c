@@ -190,20 +190,24 @@ static int submit_answer(struct stream *stream, struct nvs *nvs)
 static int refuse(struct stream *stream, unsigned status, const char *reason, const struct decision *decision)
 {
 	struct buf *body = &stream->pending[HTTP2_INSIDE];
-	char number[16], size[16];
+	char number[16], size[16], wait[16];
 	struct nvs nvs = { .count = 0 };
+	uint32_t wait_s = status == 429 ? stream->record.wait_s : 0;
 
 	stream->record.status = status;
 	buf_reset(body);
-	exchange_put_reason(reason, decision ? decision->rule.id : NULL, decision ? decision->hint : NULL, body);
+	exchange_put_reason(reason, wait_s ? "network.limits" : decision ? decision->rule.id : NULL,
+			    wait_s ? exchange_wait_hint : decision ? decision->hint : NULL, body);
 	stream->is_whole[HTTP2_INSIDE] = true;
 	if (buf_error(body) < 0 || str_format(number, sizeof number, "%u", status) < 0 ||
-	    str_format(size, sizeof size, "%zu", body->size) < 0)
+	    str_format(size, sizeof size, "%zu", body->size) < 0 || str_format(wait, sizeof wait, "%u", wait_s) < 0)
 		return NGHTTP2_ERR_NOMEM;
 	add_nv(&nvs, ":status", number, NGHTTP2_NV_FLAG_NONE);
 	add_nv(&nvs, "content-type", "application/json", NGHTTP2_NV_FLAG_NONE);
 	add_nv(&nvs, "content-length", size, NGHTTP2_NV_FLAG_NONE);
 	add_nv(&nvs, "cache-control", "no-store", NGHTTP2_NV_FLAG_NONE);
+	if (wait_s)
+		add_nv(&nvs, "retry-after", wait, NGHTTP2_NV_FLAG_NONE);
 	return submit_answer(stream, &nvs);
 }
 
@@ -278,7 +282,7 @@ static int begin_request(struct stream *stream)
 	if (http2->hooks.outgoing &&
 	    !http2->hooks.outgoing(http2->hooks.context, record, head, &stream->target, &owned, &problem)) {
 		stream->problem = problem;
-		r = refuse(stream, 502, problem, NULL);
+		r = refuse(stream, record->wait_s ? 429 : 502, problem, NULL);
 	} else {
 		r = send_request(stream);
 	}

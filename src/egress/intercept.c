@@ -264,11 +264,20 @@ static bool may_read(struct intercept *intercept, enum http2_side from)
 	return intercept->http2 || (to->out.size < BUFFER_FULL && (from == HTTP2_OUTSIDE || !intercept->unread.size));
 }
 
+static bool is_used_up(const struct intercept *intercept)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	return quota_is_used_up(intercept->options.share, QUOTA_OUT, now_ns) ||
+	       quota_is_used_up(intercept->options.share, QUOTA_IN, now_ns);
+}
+
 /* 1: something came; 0: nothing now; -1: an error. */
 static int read_side(struct intercept *intercept, enum http2_side from)
 {
 	static uint8_t bytes[READ_SIZE];
-	struct budget *budget = intercept->options.budget;
+	const struct quota_share *share = intercept->options.share;
+	enum quota_way way = from == HTTP2_INSIDE ? QUOTA_OUT : QUOTA_IN;
 	struct side *side = &intercept->sides[from];
 	size_t allowed;
 	ssize_t size;
@@ -276,9 +285,9 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 
 	if (!may_read(intercept, from))
 		return 0;
-	allowed = budget_ask(budget, sizeof bytes, clock_monotonic_ns());
+	allowed = quota_ask(share, way, sizeof bytes, clock_monotonic_ns());
 	if (!allowed) {
-		event_add(&intercept->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
+		event_add(&intercept->again, &(struct timeval){ .tv_usec = QUOTA_WAIT_MS * 1000 });
 		return 0;
 	}
 	size = read_some(side, bytes, allowed);
@@ -288,7 +297,7 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 			end_side(intercept, from);
 		return r == 1 ? 0 : r == 0 ? 1 : -1;
 	}
-	budget_use(budget, (size_t)size);
+	quota_use(share, way, (size_t)size);
 	give(intercept, from, bytes, (size_t)size);
 	return 1;
 }
@@ -373,7 +382,7 @@ static const char *move(struct intercept *intercept)
 				break_server(intercept);
 			moved = moved || got || sent;
 		}
-		if (budget_is_used_up(intercept->options.budget))
+		if (is_used_up(intercept))
 			return "EDQUOT";
 	}
 	if (moved)

@@ -4,13 +4,13 @@
 /*
  * The life of one intercepted connection: TLS with the client, in the host's place, and with the server, in the
  * client's, or plain text with both; what was read of one goes through exchange.h or http2.h to the other, with back
- * pressure and within the budget. It takes the place of a relay for hosts that have rules about requests. SIGPIPE must
+ * pressure and within the limits. It takes the place of a relay for hosts that have rules about requests. SIGPIPE must
  * be ignored. Runs in atoll-egress.
  */
 
 #include <event2/event.h>
 
-#include "egress/budget.h"
+#include "egress/quota.h"
 #include "egress/exchange.h"
 
 /* OpenSSL's headers and base/err.h do not go together. */
@@ -26,11 +26,11 @@ struct intercept_options {
 	const struct policy *policy;
 	struct ca *ca;
 	struct ssl_ctx_st *upstream;       /* upstream_new() */
-	struct budget *budget;
+	const struct quota_share *share;
 	struct exchange_hooks hooks;
 	/*
 	 * Once, never from within intercept_new(): it is over; why (static) is NULL where both sides simply
-	 * ended, "EDQUOT" where the budget is used up. The intercept may be freed here.
+	 * ended, "EDQUOT" where the bytes are used up. The intercept may be freed here.
 	 */
 	void (*on_end)(void *context, const char *why);
 	void *context;

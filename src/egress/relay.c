@@ -51,7 +51,7 @@ static void give_pipe(struct relay_half *half)
 static void wait_again(struct relay_half *half)
 {
 	event_del(&half->readable);
-	event_add(&half->again, &(struct timeval){ .tv_usec = BUDGET_WAIT_MS * 1000 });
+	event_add(&half->again, &(struct timeval){ .tv_usec = QUOTA_WAIT_MS * 1000 });
 }
 
 /*
@@ -60,15 +60,17 @@ static void wait_again(struct relay_half *half)
  */
 static int fill(struct relay_half *half, bool *ret_is_last)
 {
-	struct budget *budget = half->relay->budget;
-	size_t allowed = budget_ask(budget, CHUNK_BYTES, clock_monotonic_ns());
+	const struct quota_share *share = half->relay->share;
+	enum quota_way way = half == &half->relay->halves[RELAY_OUT] ? QUOTA_OUT : QUOTA_IN;
+	uint64_t now_ns = clock_monotonic_ns();
+	size_t allowed = quota_ask(share, way, CHUNK_BYTES, now_ns);
 	ssize_t n;
 
 	if (half->in_pipe)
 		return 1;
 	if (half->has_ended)
 		return 0;
-	if (!allowed && budget_is_used_up(budget))
+	if (!allowed && quota_is_used_up(share, way, now_ns))
 		return -EDQUOT;
 	if (!allowed) {
 		wait_again(half);
@@ -80,7 +82,7 @@ static int fill(struct relay_half *half, bool *ret_is_last)
 	}
 	n = splice(half->from_fd, NULL, half->pipe[1], NULL, allowed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n > 0) {
-		budget_use(budget, (size_t)n);
+		quota_use(share, way, (size_t)n);
 		*ret_is_last = n < FEW_BYTES;
 		half->in_pipe = (size_t)n;
 		return 1;
@@ -167,11 +169,12 @@ static int init_half(struct relay_half *half, struct relay *relay, struct event_
 	return 0;
 }
 
-int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd, struct budget *budget)
+int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
+	       const struct quota_share *share)
 {
 	int r = init_half(&relay->halves[RELAY_OUT], relay, base, inside_fd, outside_fd);
 
-	relay->budget = budget;
+	relay->share = share;
 	return r < 0 ? r : init_half(&relay->halves[RELAY_IN], relay, base, outside_fd, inside_fd);
 }
 

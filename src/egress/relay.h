@@ -3,7 +3,7 @@
 
 /*
  * Moves bytes between two connected sockets with splice(2), both ways, with back pressure and half-closes, within a
- * budget. It looks at nothing. Runs in atoll-egress.
+ * limits. It looks at nothing. Runs in atoll-egress.
  */
 
 #include <event2/event.h>
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "egress/budget.h"
+#include "egress/quota.h"
 
 enum relay_way { RELAY_OUT, RELAY_IN, RELAY_WAY_COUNT };  /* from the sandbox; to it */
 
@@ -31,8 +31,8 @@ struct relay_half {
 
 struct relay {
 	struct relay_half halves[RELAY_WAY_COUNT];
-	struct budget *budget;           /* borrowed */
-	/* Both halves are closed (errnum 0), one broke, or the budget is used up (EDQUOT). The relay may be freed. */
+	const struct quota_share *share; /* borrowed */
+	/* Both halves are closed (errnum 0), one broke, or the bytes are used up (EDQUOT). The relay may be freed. */
 	void (*on_end)(void *context, int errnum);
 	/* All that the inside sent, and its end, were handed on. The relay may be freed. */
 	void (*on_said)(void *context);
@@ -44,6 +44,6 @@ struct relay {
  * before they are closed.
  */
 int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
-	       struct budget *budget) MUST_USE;
+	       const struct quota_share *share) MUST_USE;
 void relay_start(struct relay *relay, enum relay_way way);
 void relay_done(struct relay *relay);

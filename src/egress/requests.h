@@ -3,7 +3,8 @@
 
 /*
  * What happens to the requests of one connection that is read, beside being judged (exchange.h): the one place where
- * the hooks of an interception are filled. Here each request is told to the box when it is over. Runs in atoll-egress.
+ * the hooks of an interception are filled. Here each request counts against the limits before it
+ * goes out, and is told to the box when it is over. Runs in atoll-egress.
  */
 
 #include "egress/exchange.h"

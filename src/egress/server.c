@@ -5,6 +5,7 @@
 
 #include "egress/dns.h"
 #include "egress/gate.h"
+#include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
 
@@ -59,14 +60,18 @@ static bool answer_reverse(struct gate *gate, const struct dns_query *query, str
 static void answer_host(struct gate *gate, const struct dns_query *query, struct dns_answer *answer)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = query->name };
-	bool is_allowed = query->is_host_name && policy_decide(gate->policy, &action).verdict == VERDICT_ALLOW;
-	struct gate_lookup lookup = { .name = query->name, .type = query->type, .is_allowed = is_allowed };
+	bool is_paused = gate->paused_until_ns > clock_monotonic_ns();
+	bool is_allowed = !is_paused && query->is_host_name &&
+			  policy_decide(gate->policy, &action).verdict == VERDICT_ALLOW;
+	struct gate_lookup lookup = { .name = query->name, .type = query->type, .is_allowed = is_allowed,
+				      .is_paused = is_paused };
 	bool wants6 = query->type == DNS_AAAA && gate->sockets[GATE_DOOR6] >= 0;
 	/* Everything else about a name (HTTPS and SVCB among it, which carry keys for hidden server names) is empty. */
 	bool has_address = is_allowed && (query->type == DNS_A || wants6);
 	uint8_t address4[4], address6[16];
 
-	answer->code = is_allowed ? DNS_OK : DNS_NXDOMAIN;
+	/* A name that does not exist would be remembered longer than the pause lasts. */
+	answer->code = is_allowed ? DNS_OK : is_paused ? DNS_REFUSED : DNS_NXDOMAIN;
 	if (has_address && names_give(gate->names, query->name, &lookup.number) < 0)
 		answer->code = DNS_SERVFAIL;
 	gate_send(gate, gate_lookup_put(&gate->out, &lookup));

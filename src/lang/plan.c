@@ -211,8 +211,8 @@ static void add_limit(struct lang *lang, const struct policy *policy, const stru
 		return;
 	if (policy->network_mode == NETWORK_HOST)
 		add(lang, vec, "network.limits with host: true", &origin);
-	else if (kind == NET_LIMIT_REQUESTS)
-		add(lang, vec, "network.limits requests", &origin);
+	else if (kind == NET_LIMIT_REQUESTS && !policy_intercepts_any(policy))
+		add(lang, vec, "network.limits requests where no rule has http or inject", &origin);
 }
 
 static void add_network(struct lang *lang, const struct policy *policy, struct vec *vec)
@@ -227,8 +227,8 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 						    verdict_names[rule->verdict]), &rule->origin);
 		else if (rule->inject.kind != INJECT_NONE)
 			add(lang, vec, "network.allow inject", &rule->origin);
-		else if (rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
-			add(lang, vec, "network.allow limits requests", &rule->origin);
+		else if (!rule->http_count && rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
+			add(lang, vec, "network.allow limits requests without http or inject", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
 			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);

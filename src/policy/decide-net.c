@@ -427,6 +427,23 @@ bool policy_rule_covers(const struct net_rule *rule, const struct action *reques
 	return rule->host && parse_subject(request->subject, &subject) && rule_covers(rule, &subject, request);
 }
 
+static bool limits_count_connections(const struct net_limits *limits)
+{
+	for (int kind = 0; kind < NET_LIMIT_COUNT; kind++)
+		if (limits->of[kind].amount && kind != NET_LIMIT_RATE && kind != NET_LIMIT_REQUESTS)
+			return true;
+	return false;
+}
+
+bool policy_counts_connections(const struct policy *policy)
+{
+	bool counts = limits_count_connections(&policy->network_limits);
+
+	for (size_t i = 0; !counts && i < policy->network_limited_count; i++)
+		counts = limits_count_connections(policy->network[policy->network_limited[i]].limits);
+	return counts;
+}
+
 uint64_t policy_limited_rules(const struct policy *policy, const struct action *action)
 {
 	struct subject subject;

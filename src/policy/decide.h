@@ -66,6 +66,9 @@ bool policy_rule_covers(const struct net_rule *rule, const struct action *reques
  */
 uint64_t policy_limited_rules(const struct policy *policy, const struct action *action);
 
+/* Whether a limit can keep an allowed connection from being made. */
+bool policy_counts_connections(const struct policy *policy);
+
 /*
  * Whether connections to this host (a name or the text of an address) and port are to be read, because a rule for them,
  * of any verdict, is about requests: http, inject, simulate.

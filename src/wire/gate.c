@@ -91,19 +91,22 @@ int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup)
 	frame_put_u32(out, lookup->type);
 	frame_put_u32(out, lookup->is_allowed);
 	frame_put_u32(out, lookup->number);
+	frame_put_u32(out, lookup->is_paused);
 	return frame_end(out);
 }
 
 int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup)
 {
 	struct gate_lookup lookup = { .name = frame_get_string(frame) };
-	uint32_t is_allowed;
+	uint32_t is_allowed, is_paused;
 
 	lookup.type = frame_get_u32(frame);
 	is_allowed = frame_get_u32(frame);
 	lookup.is_allowed = is_allowed;
 	lookup.number = frame_get_u32(frame);
-	if (frame_finish(frame) < 0 || !lookup.name || is_allowed > 1)
+	is_paused = frame_get_u32(frame);
+	lookup.is_paused = is_paused;
+	if (frame_finish(frame) < 0 || !lookup.name || is_allowed + is_paused > 1)
 		return -EBADMSG;
 	*ret_lookup = lookup;
 	return 0;
@@ -150,6 +153,7 @@ int gate_refused_put(struct buf *out, const struct gate_refused *refused)
 	put_open(out, &refused->open);
 	frame_put_u32(out, refused->refusal);
 	frame_put_string(out, refused->detail);
+	frame_put_u32(out, refused->limit);
 	return frame_end(out);
 }
 
@@ -161,9 +165,31 @@ int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused)
 
 	refused.refusal = (enum gate_refusal)refusal;
 	refused.detail = frame_get_string(frame);
+	refused.limit = frame_get_u32(frame);
 	if (frame_finish(frame) < 0 || !is_whole || refusal >= GATE_REFUSAL_COUNT)
 		return -EBADMSG;
 	*ret_refused = refused;
+	return 0;
+}
+
+int gate_limit_put(struct buf *out, const struct gate_limit *limit)
+{
+	frame_begin(out, GATE_LIMIT);
+	frame_put_string(out, limit->rule);
+	frame_put_u32(out, limit->kind);
+	frame_put_u64(out, limit->amount);
+	return frame_end(out);
+}
+
+int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit)
+{
+	struct gate_limit limit = { .rule = frame_get_string(frame) };
+
+	limit.kind = frame_get_u32(frame);
+	limit.amount = frame_get_u64(frame);
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	*ret_limit = limit;
 	return 0;
 }
 
@@ -206,6 +232,7 @@ int gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_u64(out, request->out_bytes);
 	frame_put_u64(out, request->us);
 	frame_put_string(out, request->problem);
+	frame_put_u32(out, request->is_limited);
 	return frame_end(out);
 }
 
@@ -213,6 +240,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 {
 	struct gate_request request;
 	bool is_whole = get_open(frame, &request.open);
+	uint32_t is_limited;
 
 	request.method = frame_get_string(frame);
 	request.path = frame_get_string(frame);
@@ -221,7 +249,9 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.out_bytes = frame_get_u64(frame);
 	request.us = frame_get_u64(frame);
 	request.problem = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path)
+	is_limited = frame_get_u32(frame);
+	request.is_limited = is_limited;
+	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path || is_limited > 1)
 		return -EBADMSG;
 	*ret_request = request;
 	return 0;

@@ -25,13 +25,14 @@ enum gate_message {
 	/* Before START, where rules are about requests: u32 bits of enum trust_file; fds: the host's bundle, and one to
 	 * write to for each bit. */
 	GATE_INTRODUCE,
+	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */
 	GATE_OPEN,               /* struct gate_open: waits for GATE_GO */
 	GATE_REFUSED,            /* struct gate_refused: instead of GATE_OPEN, or after it */
 	GATE_CLOSED,             /* struct gate_closed */
-	GATE_LIMIT,              /* the total of network.limits is used up */
+	GATE_LIMIT,              /* struct gate_limit: an episode of it begins */
 	GATE_BROKEN,             /* bytes: struct err; it ends */
 	GATE_INTRODUCED,         /* the files are written */
 	GATE_REQUEST,            /* struct gate_request: one is over */
@@ -65,6 +66,7 @@ struct gate_lookup {
 	uint32_t type;           /* of the question */
 	bool is_allowed;
 	uint32_t number;         /* of the address that it has now (policy/synthetic.h); 0: none was given */
+	bool is_paused;          /* refused because of GATE_PAUSE */
 };
 
 /* A connection that the gate would let out. */
@@ -81,14 +83,23 @@ enum gate_refusal {
 	GATE_WITHOUT_TLS,        /* something else than TLS on a port of TLS */
 	GATE_BY_ADDRESS,         /* the name leads to an address that is not allowed (detail) */
 	GATE_BY_LOOKUP,          /* nobody looked up the name of this address: it has none */
-	GATE_BY_LIMIT,           /* too many connections, or the bytes are used up */
+	GATE_BY_LIMIT,           /* one of network.limits or of a rule (limit, detail) */
+	GATE_BY_PAUSE,           /* nothing new goes out for a while: GATE_PAUSE */
 	GATE_REFUSAL_COUNT,
 };
 
 struct gate_refused {
 	struct gate_open open;
 	enum gate_refusal refusal;
-	const char *detail;      /* NULL: none; hostile bytes */
+	const char *detail;      /* NULL: none; hostile bytes. GATE_BY_LIMIT: the rule's id, NULL: the session's */
+	uint32_t limit;          /* GATE_BY_LIMIT: enum net_limit; NET_LIMIT_COUNT: more than the gate can take */
+};
+
+/* A limit that is in the way, once an episode. */
+struct gate_limit {
+	const char *rule;        /* id; NULL: the session's limits */
+	uint32_t kind;           /* enum net_limit */
+	uint64_t amount;
 };
 
 struct gate_closed {
@@ -105,6 +116,7 @@ struct gate_request {
 	uint32_t status;         /* that the client got; 0: none */
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
+	bool is_limited;         /* refused by a limit of requests */
 };
 
 enum { GATE_REQUEST_MAX = 10 << 10 };
@@ -127,5 +139,7 @@ int gate_refused_put(struct buf *out, const struct gate_refused *refused) MUST_U
 int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused) MUST_USE;
 int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;
 int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed) MUST_USE;
+int gate_limit_put(struct buf *out, const struct gate_limit *limit) MUST_USE;
+int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit) MUST_USE;
 int gate_request_put(struct buf *out, const struct gate_request *request) MUST_USE;
 int gate_request_get(struct frame *frame, struct gate_request *ret_request) MUST_USE;

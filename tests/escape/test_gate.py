@@ -324,7 +324,7 @@ for i in range(5):
     done = sandbox.run([PYTHON, "-c", script], policy=policy, env=test_hosts())
     wait_until(lambda: server.heard)
     assert sum(server.heard) <= 1 << 20 and "Error" in done.out, (done, server.heard)
-    assert "network.limits" in done.report["limits_hit"], done
+    assert "network.limits.total" in done.report["limits_hit"], done
     server.heard.clear()
     sandbox.run([PYTHON, "-c", script], policy=policy_for(sandbox, "web.test"), env=test_hosts())
     wait_until(lambda: sum(server.heard) == 5 * 64 * 60000)

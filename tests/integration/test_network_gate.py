@@ -423,8 +423,8 @@ def test_a_total_ends_all_connections(sandbox):
     # The server hears of it when its own thread gets to it.
     assert wait_until(lambda: server.heard, what="the server's end")[0] == "cut", done
     used = done.report["usage"]["net_in"] + done.report["usage"]["net_out"]
-    assert used <= 1 << 20 and "network.limits" in done.report["limits_hit"], done
-    assert any(entry["rule"] == "network.limits" for entry in done.report["denials"]), done
+    assert used <= 1 << 20 and "network.limits.total" in done.report["limits_hit"], done
+    assert any(entry["rule"] == "network.limits.total" for entry in done.report["denials"]), done
     server.close()
 
 

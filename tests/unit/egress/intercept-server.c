@@ -37,7 +37,8 @@ static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 static struct event_base *base;
 static struct ca *ca;
 static SSL_CTX *upstream;
-static struct budget budget;
+static struct policy unlimited;
+static struct quota_share share;
 
 struct visit {
 	struct intercept *intercept;
@@ -95,7 +96,7 @@ static void on_client(evutil_socket_t listener, short what, void *context)
 	struct visit *visit = calloc(1, sizeof *visit);
 	struct intercept_options options = {
 		.base = base, .server = { "localhost", port, true }, .policy = &policy, .ca = ca, .upstream = upstream,
-		.budget = &budget, .hooks = { on_outgoing, on_incoming, on_over }, .on_end = on_end,
+		.share = &share, .hooks = { on_outgoing, on_incoming, on_over }, .on_end = on_end,
 		.context = visit,
 	};
 
@@ -129,6 +130,11 @@ static int listen_on_loopback(void)
 	return fd;
 }
 
+static void on_hit(void *context, const struct quota_hit *hit)
+{
+	abort();
+}
+
 static int prepare(char **argv)
 {
 	cleanup_free char *bundle = NULL;
@@ -138,7 +144,8 @@ static int prepare(char **argv)
 
 	buf_init(&pem, 64 << 10);
 	signal(SIGPIPE, SIG_IGN);
-	budget_init(&budget, 0, 0, 0, 0);
+	if (quota_new(&share.quota, &unlimited, 0, on_hit, NULL) < 0)
+		return -1;
 	if (num_parse_u64(argv[2], &number) < 0 || ca_new(&ca, (uint64_t)time(NULL)) < 0 ||
 	    fd_read_file_at(AT_FDCWD, argv[3], 64 << 10, &bundle, &size) < 0 || upstream_new(bundle, &upstream) < 0)
 		return -1;

@@ -19,7 +19,9 @@ enum { BIG = 1 << 20 };
 static struct {
 	struct event_base *base;
 	struct relay relay;
-	struct budget budget;
+	struct policy policy;
+	struct quota_share share;
+	int hits;
 	int inside[2], outside[2];
 	int ended, errnum, said;
 } here;
@@ -36,6 +38,11 @@ static void on_said(void *context)
 	here.said++;
 }
 
+static void on_hit(void *context, const struct quota_hit *hit)
+{
+	here.hits++;
+}
+
 static int begin(void **state)
 {
 	memset(&here, 0, sizeof here);
@@ -43,8 +50,8 @@ static int begin(void **state)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, here.inside) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, here.outside) < 0)
 		return -1;
-	budget_init(&here.budget, 0, 0, 0, clock_monotonic_ns());
-	if (relay_init(&here.relay, here.base, here.inside[0], here.outside[0], &here.budget) < 0)
+	if (quota_new(&here.share.quota, &here.policy, clock_monotonic_ns(), on_hit, NULL) < 0 ||
+	    relay_init(&here.relay, here.base, here.inside[0], here.outside[0], &here.share) < 0)
 		return -1;
 	here.relay.on_end = on_end;
 	here.relay.on_said = on_said;
@@ -59,6 +66,7 @@ static int end(void **state)
 		close_fd(&here.outside[i]);
 	}
 	event_base_free(here.base);
+	quota_free(here.share.quota);
 	return 0;
 }
 
@@ -148,13 +156,15 @@ static void the_total_cuts(void **state)
 {
 	char text[64];
 
-	budget_init(&here.budget, 0, 0, 10, clock_monotonic_ns());
+	here.policy.network_limits.of[NET_LIMIT_TOTAL].amount = 10;
+	assert_int_equal(quota_change(here.share.quota, &here.policy, clock_monotonic_ns()), 0);
 	start_both();
 	assert_int_equal(write(here.inside[1], "0123456789abcdef", 16), 16);
 	turn();
 	assert_int_equal(read(here.outside[1], text, sizeof text), 10);
 	assert_int_equal(here.ended, 1);
 	assert_int_equal(here.errnum, EDQUOT);
+	assert_int_equal(here.hits, 1);
 }
 
 int main(void)
