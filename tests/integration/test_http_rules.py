@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`http:` rules: each request of an intercepted host is judged by itself, for any program, and written down."""
 import json
+import re
 import shutil
 
 import pytest
@@ -61,6 +62,11 @@ def test_what_is_listed_is_answered_and_the_rest_is_told_why(sandbox, certificat
              entry["detail"]["status"]) for entry in records(sandbox, done)]
     assert kept == [("allow", "GET", "web.test", "/v1/models", 200), ("deny", "GET", "web.test", "/admin", 403)]
     assert done.report["network"]["requests"] == 2
+    shown = sandbox.run_atoll("log", "--net", done.session).out
+    assert re.search(rf"net.http +allow .* GET web.test:{secure.port}/v1/models 200 in 22 out 0 \d+ ms "
+                     r"\[network.allow\[0\]\]\n", shown), shown
+    assert re.search(rf"net.http +deny .* GET web.test:{secure.port}/admin 403 in 0 out 0 \d+ ms "
+                     r"\[network.default\]\n", shown), shown
     denial, = done.report["denials"]
     assert denial["kind"] == "http.request" and denial["subject"] == f"GET web.test:{secure.port}/admin", denial
 

@@ -187,6 +187,27 @@ static void put_outcome(struct buf *out, size_t start, const json_t *detail)
 		buf_put_text(out, " (cut)");
 }
 
+/* "GET example.org", and behind the port "/v1/models 200"; for what is not HTTP nothing. */
+static void put_method(struct buf *out, const json_t *detail)
+{
+	const char *method = text_of(detail, "method");
+
+	buf_put_escaped(out, method, strlen(method), 32);
+	if (*method)
+		buf_put_char(out, ' ');
+}
+
+static void put_path(struct buf *out, const json_t *detail)
+{
+	const json_t *path = json_object_get(detail, "path"), *status = json_object_get(detail, "status");
+
+	if (!path)
+		return;
+	put_value(out, path);
+	if (json_is_integer(status))
+		buf_printf(out, " %lld", (long long)json_integer_value(status));
+}
+
 /* What a connection was about: ":443 203.0.113.7 in 377 out 77 2 ms", as far as the record has it. */
 static void put_connection(struct buf *out, const json_t *detail)
 {
@@ -198,6 +219,7 @@ static void put_connection(struct buf *out, const json_t *detail)
 
 	if (json_is_integer(port))
 		buf_printf(out, ":%lld", (long long)json_integer_value(port));
+	put_path(out, detail);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		const char *text = text_of(detail, texts[i]);
 
@@ -219,16 +241,21 @@ static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
 	const json_t *argv = json_object_get(detail, "argv");
+	bool is_http = type_matches(text_of(entry, "type"), "net.http");
 	size_t start = out->size;
 
+	if (is_http)
+		put_method(out, detail);
 	if (json_array_size(argv))
 		put_arguments(out, argv);
 	else
 		put_value(out, json_object_get(entry, "subject"));
 	if (type_matches(text_of(entry, "type"), "net"))
 		put_connection(out, detail);
-	put_outcome(out, start, detail);
-	if (*text_of(entry, "rule") && !str_equal(text_of(entry, "verdict"), "allow")) {
+	/* Of a request the status stands before the bytes. */
+	if (!json_object_get(detail, "path"))
+		put_outcome(out, start, detail);
+	if (*text_of(entry, "rule") && (is_http || !str_equal(text_of(entry, "verdict"), "allow"))) {
 		buf_put_text(out, " [");
 		buf_put_escaped(out, text_of(entry, "rule"), strlen(text_of(entry, "rule")), 200);
 		buf_put_char(out, ']');
