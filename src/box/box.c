@@ -217,6 +217,10 @@ static int conclude(struct box *box, int r, int *ret_status)
 		r = -EIO;
 	if (gate_finish(box) < 0 && r == 0)
 		r = -EIO;
+	if (r == 0)
+		r = fuse_finish(&box->servers, box->err);
+	else
+		(void)!fuse_finish(&box->servers, &(struct err){ 0 });
 	box_stage(box, "run");
 	if (was_alive) {
 		staging_conclude(&box->staging, box->request, box->policy->policy, box->store.dir_fd);

@@ -183,6 +183,7 @@ struct building {
 	struct jail_spec spec;
 	struct plan *plan;
 	struct plan_texts *texts;
+	bool by_fuse; /* fuse-overlayfs makes the staged trees */
 };
 
 /* As whom, and to which sockets, the supervisor will connect. */
@@ -312,6 +313,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.session = box->request->session,
 		.chain = is_fork ? &box->staging.chain : NULL,
 		.origin = is_fork ? &box->staging.origin : NULL,
+		.by_fuse = building->by_fuse,
 		.has_mounts_below = has_mounts_below,
 		.denials_path = texts->denials_path,
 		.trust = &box->gate.trust,
@@ -356,6 +358,7 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 	struct staging_input staging = {
 		.request = box->request,
 		.run_as_root = building->spec.run_as_root,
+		.by_fuse = building->by_fuse,
 		.host_uid = building->spec.host_uid,
 		.host_gid = building->spec.host_gid,
 	};
@@ -375,6 +378,21 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 	*ret_mounts = plan_mounts(building->plan, ret_count);
 	box->plan_ns = clock_monotonic_ns() - start_ns;
 	return r;
+}
+
+/* Before anything is mounted: somebody answers for the trees that the kernel does not make. */
+static int build_server(void *context, const struct jail_mount *mount, int device_fd, struct err *err)
+{
+	struct building *building = context;
+	const struct fuse_tree tree = {
+		.mount = mount,
+		.device_fd = device_fd,
+		.is_mapped = building->spec.run_as_root,
+		.uid = building->spec.uid,
+		.gid = building->spec.gid,
+	};
+
+	return fuse_serve(&building->box->servers, &tree, err);
 }
 
 /* While the child mounts: what nothing inside can do without, and hashes of what is enforced for the log. */
@@ -435,6 +453,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 			.child_limits = child_limits,
 			.limits = box->limits,
 			.plan = build_plan,
+			.serve = build_server,
 			.meanwhile = build_meanwhile,
 			.context = &building,
 			.init_fd = init_fd,
@@ -454,6 +473,8 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	r = staging_read_request(&box->staging, box->request, box->err);
 	if (r == 0)
 		r = choose_identity(&box->staging, &building.spec);
+	if (r == 0)
+		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
 	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {
 		building.spec.gate_sockets = box->gate.sockets;
 		r = gate_prepare(box, building.spec.host_uid);

@@ -96,6 +96,7 @@ static int count_layers(struct tally *tally, int stage_fd, const struct stage_re
 		cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
 		int r = stage_stack_open(FD_NONE, stage_fd, &none, i, true, &stack);
 
+		stack.form = record->form;
 		if (r == 0)
 			r = stage_walk(&stack, &visitor);
 		if (r < 0)

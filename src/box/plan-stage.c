@@ -71,7 +71,7 @@ static int add_tree(struct plan *plan, const struct tree_request *request)
 	plan->trees[tree] = (struct plan_tree){ .path = request->path, .rule = request->rule };
 	plan->layers[tree] = layers;
 	plan->tree_count++;
-	return plan_add(plan, (struct jail_mount){ .kind = JAIL_OVERLAY,
+	return plan_add(plan, (struct jail_mount){ .kind = plan->input->by_fuse ? JAIL_FUSE : JAIL_OVERLAY,
 						   .flags = request->flags | JAIL_OWNED,
 						   .target = request->path,
 						   .source = request->path,
@@ -199,6 +199,12 @@ static int check_origin(const struct plan *plan, struct err *err)
 
 	if (!origin)
 		return 0;
+	if (plan->input->by_fuse) {
+		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
+			"fuse-overlayfs (`stage.backend`) cannot stand on the layers of session %s", origin->session);
+		err_hint(err, "take `stage: {backend: overlay}` for it");
+		return -EOPNOTSUPP;
+	}
 	while (i < plan->tree_count && i < origin->tree_count && str_equal(plan->trees[i].path, origin->trees[i].path))
 		i++;
 	if (i == plan->tree_count && i == origin->tree_count)

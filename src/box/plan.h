@@ -19,6 +19,7 @@ struct plan_input {
 	const char *session;
 	const struct stage_chain *chain;   /* a fork: the layers that every tree stands on; NULL: none */
 	const struct stage_record *origin; /* a fork: whose trees these must be; NULL: the run has its own */
+	bool by_fuse;             /* fuse-overlayfs makes the staged trees */
 	bool has_mounts_below;    /* as root: plan the mounts below staged trees (plan_has_mounts_below()) */
 	const char *denials_path; /* host path of the session's denials.jsonl */
 	const char *limits_text;  /* content of /run/atoll/limits.md */

@@ -74,6 +74,8 @@ void report_enforcement(const struct box *box, struct json *json)
 	json_bool(json, "core_sched", enforcement->core_sched);
 	json_string(json, "cgroup",
 		    box->limits ? limit_backend_names[limit_group_backend(box->limits)] : NULL);
+	json_string(json, "staging", !box->staging.record.tree_count ? NULL :
+				     box->staging.record.form == STAGE_FORM_FUSE ? "fuse-overlayfs" : "overlay");
 	put_holders(box, json);
 	json_array_begin(json, "missing");
 	for (int wall = 0; wall < WALL_COUNT; wall++)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -88,11 +89,13 @@ bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid
 }
 
 /* T0 and the name of whose start counts. */
-static int begin_record(struct staging *staging, const char *session)
+static int begin_record(struct staging *staging, const char *session, enum stage_form form)
 {
 	const struct stage_record *origin = &staging->origin;
 	struct stage_record *record = &staging->record;
 	int r = str_copy(record->session, sizeof record->session, session);
+
+	record->form = form;
 
 	if (r < 0 || !origin->tree_count) {
 		if (r == 0)
@@ -111,6 +114,7 @@ static int add_masks(const struct staging *staging, const struct plan *plan, siz
 {
 	struct stage_mask mask = {
 		.stage_fd = staging->stage_fd,
+		.form = staging->record.form,
 		.tree_index = index,
 		.tree = &staging->record.trees[index],
 		.host_fd = host_fd,
@@ -149,6 +153,11 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	/* As a user the sandbox is who the user is; as root it stands for the owner of the tree. */
 	ids.owner_uid = input->run_as_root ? st.st_uid : input->host_uid;
 	ids.owner_gid = input->run_as_root ? st.st_gid : input->host_gid;
+	/* fuse-overlayfs works as the owner: what it leaves in the layers is his. */
+	if (input->by_fuse) {
+		ids.jail_uid = ids.owner_uid;
+		ids.jail_gid = ids.owner_gid;
+	}
 	index = stage_record_add_tree(&staging->record, host_fd, tree->path, &ids);
 	if (index < 0)
 		return err_set(err, ERR_STATE, -index, "stage", "cannot record %s: %s", tree->path,
@@ -167,20 +176,74 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	return r < 0 || !tree->mask_count ? r : add_masks(staging, input->plan, (size_t)index, host_fd, err);
 }
 
-static bool is_overlay(int fd)
+/* Why no overlay can have its layers in the state directory; NULL: nothing speaks against it. */
+static const char *state_trouble(const struct run_request *request)
 {
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, request->state_dir, O_RDONLY | O_DIRECTORY, 0);
 	struct statfs fs;
+	char value;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+	if (str_equal(request->test_break, "overlay"))
+		return "a test says so";
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return NULL; /* it cannot be used at all, which says more */
+	/* As in most containers: an overlay takes neither whiteouts nor the upper layer of another one. */
+	if (fs.f_type == OVERLAYFS_SUPER_MAGIC)
+		return "it is an overlay itself";
+	if (fgetxattr(fd, "user.overlay.opaque", &value, 1) < 0 && errno == EOPNOTSUPP)
+		return "its file system takes no user.* attributes";
+	return NULL;
 }
 
-/* As in most containers: an overlay takes neither whiteouts nor the upper layer of another one. */
-static int refuse_overlay(const char *state_dir, struct err *err)
+static bool stages_anything(const struct policy *policy)
 {
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class == FILE_STAGE)
+			return true;
+	return false;
+}
+
+/* As a user the kernel makes no layer of a tree in which something is mounted. */
+static bool has_locked_mounts(const struct policy *policy)
+{
+	bool found = false;
+
+	for (size_t i = 0; geteuid() != 0 && !found && i < policy->file_plan_count; i++) {
+		char **points;
+
+		if (policy->file_plan[i].class != FILE_STAGE ||
+		    mount_points_below(policy->file_plan[i].path, &points) < 0)
+			continue;
+		found = points[0] != NULL;
+		strv_free(points);
+	}
+	return found;
+}
+
+int staging_choose_backend(const struct run_request *request, const struct policy *policy, bool *ret_by_fuse,
+			   struct err *err)
+{
+	const char *trouble = stages_anything(policy) ? state_trouble(request) : NULL;
+
+	*ret_by_fuse = stages_anything(policy) &&
+		       (policy->stage_backend == STAGE_BY_FUSE ||
+			(policy->stage_backend == STAGE_BY_AUTO && (trouble || has_locked_mounts(policy))));
+	if (*ret_by_fuse && policy->stage_auto == STAGE_AUTO_EXEC) {
+		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
+			"what fuse-overlayfs stages (`stage.backend`) has no snapshots, which `stage.auto` asks for");
+		err_hint(err, "take `stage: {auto: off}`, or `backend: overlay` with XDG_STATE_HOME on ext4, xfs, "
+			      "btrfs or tmpfs");
+		return -EOPNOTSUPP;
+	}
+	if (*ret_by_fuse || !trouble)
+		return 0;
 	err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
-		"nothing can be staged with the state directory on an overlay (%s)", state_dir);
-	err_hint(err, "point XDG_STATE_HOME at another file system (a volume, a tmpfs); or write the tree in place "
-		      "(`files.write`)");
+		"nothing can be staged with the state directory %s on an overlay or its like: %s", request->state_dir,
+		trouble);
+	err_hint(err,
+		 "point XDG_STATE_HOME at another file system (a volume, a tmpfs); or have fuse-overlayfs stage, with "
+		 "`stage: {backend: fuse}` in the policy (it needs the package fuse-overlayfs and /dev/fuse); or write "
+		 "the tree in place (`files.write`)");
 	return -EINVAL;
 }
 
@@ -196,10 +259,9 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 	if (r == 0)
 		r = staging->stage_fd = fd_open_at(input->session_fd, STAGE_DIRECTORY,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (r >= 0 && is_overlay(staging->stage_fd))
-		return refuse_overlay(input->request->state_dir, err);
 	if (r >= 0)
-		r = begin_record(staging, input->request->session);
+		r = begin_record(staging, input->request->session,
+				 input->by_fuse ? STAGE_FORM_FUSE : STAGE_FORM_OVERLAY);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s",
 			       err_errno_name(-r));
@@ -284,6 +346,7 @@ static int count_tree(struct staging *staging, int sessions_fd, const struct cou
 	struct err err;
 	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
 
+	stack.form = staging->record.form;
 	if (r == 0)
 		r = stage_stack_open_host(&stack, tree, &err);
 	return r < 0 ? r : stage_changes_count(&stack, &options, COUNT_MAX, &staging->counts);

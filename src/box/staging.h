@@ -41,9 +41,18 @@ struct staging_input {
 	const struct plan *plan;
 	int session_fd;             /* of the session's directory */
 	bool run_as_root;
+	bool by_fuse;               /* fuse-overlayfs makes the trees */
 	uid_t host_uid;             /* whose the layers will be */
 	gid_t host_gid;
 };
+
+/*
+ * Who makes the trees of the policy: *ret_by_fuse where it demands fuse-overlayfs, or lets it stand for an overlay that
+ * cannot be had here. Fails, with the ways out, where the policy demands an overlay that cannot be had. Before anything
+ * is made.
+ */
+int staging_choose_backend(const struct run_request *request, const struct policy *policy, bool *ret_by_fuse,
+			   struct err *err) MUST_USE;
 
 /* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;

@@ -16,6 +16,7 @@
 #include "box/denials.h"
 #include "box/disk.h"
 #include "box/freeze.h"
+#include "box/fuse.h"
 #include "box/gate.h"
 #include "box/guardian.h"
 #include "box/loop.h"
@@ -75,6 +76,7 @@ struct box {
 	struct loop loop;
 	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
 	struct gate_link gate; /* the network gate */
+	struct fuse_servers servers; /* of staged trees */
 	struct watch *watch;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */

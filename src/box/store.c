@@ -83,9 +83,11 @@ static int create_files(struct store *store, const struct run_request *request)
 	if (r == 0)
 		r = store->lock_fd = fd_duplicate(store->audit_fd);
 	r = r < 0 ? r : 0;
-	/* The sandbox reads its denials, as root from another uid: 0644 in a directory that is 0700. */
+	/* The sandbox reads its denials, as root from another uid: 0644, whatever the umask, in a directory of 0700. */
 	if (r == 0)
 		r = create(store->dir_fd, "denials.jsonl", O_WRONLY | O_APPEND, 0644, &store->denials_fd);
+	if (r == 0 && fchmod(store->denials_fd, 0644) < 0)
+		r = -errno;
 	if (r == 0 && request->flags & REQUEST_DETACH)
 		r = create(store->dir_fd, "output.log", O_WRONLY | O_APPEND, 0600, &store->output_fd);
 	return r;

@@ -30,27 +30,27 @@ static int check_layers(const struct jail_mount *mount, struct err *err)
 {
 	const struct jail_layers *layers = mount->layers;
 
-	if ((mount->kind == JAIL_OVERLAY) != (layers != NULL))
-		return refuse(mount, err, "an overlay, and nothing else, has layers");
+	if ((mount->kind == JAIL_OVERLAY || mount->kind == JAIL_FUSE) != (layers != NULL))
+		return refuse(mount, err, "a staged tree, and nothing else, has layers");
 	if (!layers)
 		return 0;
 	if (mount->flags & (JAIL_RDONLY | JAIL_OPTIONAL | JAIL_AGENT_APPEND))
-		return refuse(mount, err, "an overlay is there and can be written");
+		return refuse(mount, err, "a staged tree is there and can be written");
 	if (layers->count > JAIL_LAYERS_MAX)
-		return refuse(mount, err, "an overlay has too many layers");
+		return refuse(mount, err, "a staged tree has too many layers");
 	if (!is_normal(layers->live))
 		return refuse(mount, err, "the live layer is not an absolute, normalised path");
 	for (size_t i = 0; i < layers->count; i++)
 		if (!is_normal(layers->between[i]))
 			return refuse(mount, err, "a layer is not an absolute, normalised path");
 	if (layers->hidden && !is_normal_below(layers->hidden))
-		return refuse(mount, err, "what is hidden of an overlay is not a relative, normalised path");
+		return refuse(mount, err, "what is hidden of a staged tree is not a relative, normalised path");
 	return 0;
 }
 
 static int check_mount(const struct jail_mount *mount, struct err *err)
 {
-	bool has_source = mount->kind == JAIL_BIND || mount->kind == JAIL_DEVICE || mount->kind == JAIL_OVERLAY;
+	bool has_source = mount->kind == JAIL_BIND || mount->kind == JAIL_DEVICE || mount->layers;
 
 	if ((unsigned)mount->kind >= JAIL_MOUNT_KIND_COUNT)
 		return refuse(mount, err, "no such kind of mount");
@@ -61,15 +61,15 @@ static int check_mount(const struct jail_mount *mount, struct err *err)
 	if (has_source && (!mount->source || mount->source[0] != '/'))
 		return refuse(mount, err, "the source is not an absolute path");
 	if (!has_source && mount->source)
-		return refuse(mount, err, "only binds, overlays and devices have a source");
+		return refuse(mount, err, "only binds, staged trees and devices have a source");
 	if (mount->kind == JAIL_FILE && !mount->content && mount->content_size)
 		return refuse(mount, err, "a file needs content");
 	if (mount->kind == JAIL_SYMLINK &&
 	    (!mount->content || !mount->content_size || mount->content_size >= PATH_MAX ||
 	     memchr(mount->content, 0, mount->content_size)))
 		return refuse(mount, err, "a link needs a text");
-	if (mount->flags & JAIL_OWNED && mount->kind != JAIL_BIND && mount->kind != JAIL_OVERLAY)
-		return refuse(mount, err, "only binds and overlays have an owner");
+	if (mount->flags & JAIL_OWNED && mount->kind != JAIL_BIND && !mount->layers)
+		return refuse(mount, err, "only binds and staged trees have an owner");
 	return check_layers(mount, err);
 }
 
@@ -77,7 +77,7 @@ static int check_mount(const struct jail_mount *mount, struct err *err)
 static bool can_have_children(enum jail_mount_kind kind)
 {
 	return kind == JAIL_BIND || kind == JAIL_TMPFS || kind == JAIL_DIRECTORY || kind == JAIL_DEV ||
-	       kind == JAIL_OVERLAY;
+	       kind == JAIL_OVERLAY || kind == JAIL_FUSE;
 }
 
 /*
@@ -114,6 +114,7 @@ static int check_order(const struct jail_spec *spec, const size_t *lengths, size
 static int check_mounts(const struct jail_spec *spec, struct err *err)
 {
 	cleanup_free size_t *lengths = calloc(spec->mount_count + 1, sizeof *lengths);
+	size_t served = 0;
 	int r = 0;
 
 	if (!lengths)
@@ -121,7 +122,11 @@ static int check_mounts(const struct jail_spec *spec, struct err *err)
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
 		r = check_mount(&spec->mounts[i], err);
 		lengths[i] = r == 0 ? strlen(spec->mounts[i].target) : 0;
+		served += spec->mounts[i].kind == JAIL_FUSE;
 	}
+	if (r == 0 && served && (!spec->serve || served > JAIL_FUSE_MAX))
+		return err_set(err, ERR_INTERNAL, EINVAL, "spec",
+			       "nobody serves the staged trees, or they are too many");
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
 		r = check_order(spec, lengths, i, err);
 	return r;

@@ -46,12 +46,15 @@ static int child_await(const struct jail_job *job)
 	return size == 1 ? 0 : size < 0 ? -errno : -EPIPE;
 }
 
-static int child_ids(const struct jail_job *job, struct err *err)
+static int child_ids(struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
 
 	if (child_await(job) < 0)
 		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+	/* Planned by now as well. */
+	job->planned.mounts = job->report->mounts;
+	job->planned.mount_count = job->report->mount_count;
 	/* Root's own groups must not come along. An ordinary user may not drop groups: they are unmapped inside. */
 	if (spec->run_as_root && syscall(SYS_setgroups, 0, NULL) < 0)
 		return err_set(err, ERR_WALL, errno, wall_names[WALL_USERNS], "cannot drop the groups: %s",
@@ -233,6 +236,8 @@ int child_run(struct jail_job *job, struct err *err)
 	if (r == 0)
 		r = child_ids(job, err);
 	report->stage_end_ns[JAIL_STAGE_IDS] = clock_monotonic_ns();
+	if (r == 0)
+		r = child_fuse(job, err);
 	if (r == 0)
 		r = child_mounts(job, ruleset_fd, report->landlock_abi, err);
 	if (r == 0)

@@ -93,17 +93,28 @@ int child_gate(const struct jail_job *job, struct err *err)
 			       err_errno_name(-r)) : 0;
 }
 
-int gate_receive(const struct jail_job *job, struct err *err)
+bool gate_take(struct jail_job *job, const int *fds, size_t count)
 {
+	/* A tree's device comes alone. */
+	if (!job->spec->gate_sockets || count < JAIL_GATE_DOOR6)
+		return false;
+	memcpy(job->spec->gate_sockets, fds, count * sizeof *fds);
+	return job->has_gate = true;
+}
+
+int gate_receive(struct jail_job *job, struct err *err)
+{
+	int fds[JAIL_GATE_SOCKETS];
 	struct err told;
 	size_t count = 0;
 	ssize_t size;
 
-	size = fd_receive_message(job->parent_socket, &told, sizeof told, job->spec->gate_sockets, JAIL_GATE_SOCKETS,
-				  &count);
+	if (job->has_gate)
+		return 0;
+	size = fd_receive_message(job->parent_socket, &told, sizeof told, fds, JAIL_GATE_SOCKETS, &count);
 	if (size == sizeof told && !count)
 		return told_error(&told, err);
-	if (size != 1 || count < JAIL_GATE_DOOR6)
+	if (size != 1 || !gate_take(job, fds, count))
 		return err_set(err, ERR_INTERNAL, size < 0 ? (int)-size : ECHILD, "jail",
 			       "the sandbox's first process died while the jail was built");
 	return 0;

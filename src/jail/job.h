@@ -36,6 +36,10 @@ struct jail_job {
 	int parent_socket;   /* the other end, to be closed in the child */
 	int parent_pidfd;    /* readable when the parent has died */
 	int second_socket;   /* in the child: to its second process */
+	/* In the child: the detached mounts of the JAIL_FUSE that are still to be attached, in order. */
+	int served[JAIL_FUSE_MAX];
+	size_t served_count, served_next;
+	bool has_gate;       /* in the parent: the gate's sockets have come */
 };
 
 /*
@@ -80,7 +84,17 @@ int second_release_root(const struct jail_job *job, struct err *err) MUST_USE;
  * there: takes them, or the error that the child tells instead. gate.c
  */
 int child_gate(const struct jail_job *job, struct err *err) MUST_USE;
-int gate_receive(const struct jail_job *job, struct err *err) MUST_USE;
+int gate_receive(struct jail_job *job, struct err *err) MUST_USE;
+
+/* Whether a message with these descriptors is the one that gate_receive() waits for: then it has taken them. gate.c */
+bool gate_take(struct jail_job *job, const int *fds, size_t count);
+
+/*
+ * The mounts of all JAIL_FUSE, in the child, whose devices are sent to the parent; and there: has spec->serve find
+ * somebody who serves each, or takes the error that the child tells instead (1). fuse.c
+ */
+int child_fuse(struct jail_job *job, struct err *err) MUST_USE;
+int fuse_receive(struct jail_job *job, struct err *err) MUST_USE;
 
 /* What the child told as its error, cleaned. start.c */
 int told_error(struct err *told, struct err *err) MUST_USE;

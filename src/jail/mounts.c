@@ -209,7 +209,7 @@ static int (*const kinds[JAIL_MOUNT_KIND_COUNT])(struct root *, const struct jai
 	[JAIL_BIND] = mount_bind,           [JAIL_TMPFS] = mount_tmpfs,     [JAIL_MASK] = mount_mask,
 	[JAIL_FILE] = mount_file,           [JAIL_DIRECTORY] = mount_directory, [JAIL_SYMLINK] = mount_symlink,
 	[JAIL_PROC] = root_mount_proc,           [JAIL_DEV] = root_mount_dev,         [JAIL_DEVICE] = mount_bind,
-	[JAIL_OVERLAY] = root_mount_overlay,
+	[JAIL_OVERLAY] = root_mount_overlay, [JAIL_FUSE] = root_mount_fuse,
 };
 
 /* ---- the whole ---- */
@@ -270,8 +270,6 @@ int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 	};
 	int r;
 
-	job->planned.mounts = job->report->mounts;
-	job->planned.mount_count = job->report->mount_count;
 	if (jail_wall_is_broken(job->spec, WALL_MOUNTS))
 		return err_set(err, ERR_WALL, EPERM, wall_names[WALL_MOUNTS], "cannot make the new root: %s",
 			       err_errno_name(EPERM));

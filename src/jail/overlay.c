@@ -203,7 +203,8 @@ static int refuse(struct root *root, const struct jail_mount *mount, int r)
 		mount->rule ? mount->rule : "?", mount->layers->live, err_errno_name(-r));
 	err_hint(root->err,
 		 "point XDG_STATE_HOME at ext4, xfs, btrfs or a tmpfs that takes user.* attributes, and see that "
-		 "overlayfs is there (Linux 5.11, as root 5.19); or write the tree in place (`files.write`)");
+		 "overlayfs is there (Linux 5.11, as root 5.19); have fuse-overlayfs do it (`stage: {backend: fuse}`, "
+		 "the package of that name and /dev/fuse); or write the tree in place (`files.write`)");
 	return r;
 }
 

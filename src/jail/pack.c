@@ -53,6 +53,7 @@ static const struct jail_layers *pack_layers(struct arena *arena, const struct j
 		between[i] = pack_text(arena, layers->between[i]);
 	*copy = (struct jail_layers){
 		.live = pack_text(arena, layers->live), .between = between, .count = layers->count,
+		.hidden = pack_text(arena, layers->hidden),
 	};
 	return copy;
 }

@@ -71,6 +71,9 @@ int root_cover(struct root *root, int target_fd) MUST_USE;
 /* JAIL_OVERLAY. overlay.c */
 int root_mount_overlay(struct root *root, const struct jail_mount *mount) MUST_USE;
 
+/* JAIL_FUSE. fuse.c */
+int root_mount_fuse(struct root *root, const struct jail_mount *mount) MUST_USE;
+
 /* JAIL_PROC and JAIL_DEV. */
 int root_mount_proc(struct root *root, const struct jail_mount *mount) MUST_USE;
 int root_mount_dev(struct root *root, const struct jail_mount *mount) MUST_USE;

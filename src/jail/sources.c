@@ -201,7 +201,7 @@ static int send_one(const struct jail_job *job, struct idmaps *idmaps, const str
 
 	if (source < 0 && source != -ENOENT)
 		return source;
-	if (source >= 0 && mount->flags & (JAIL_OWNED | JAIL_AGENT_APPEND)) {
+	if (source >= 0 && mount->flags & JAIL_OWNED) {
 		idmap_fd = idmap_for(idmaps, job->spec, mount, source, err);
 		if (idmap_fd < 0)
 			return idmap_fd;

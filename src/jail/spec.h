@@ -26,6 +26,7 @@ enum jail_mount_kind {
 	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm fd stdin stdout stderr */
 	JAIL_DEVICE,      /* one more device node, bound from the host */
 	JAIL_OVERLAY,     /* host directory -> target, copy-on-write: what is written goes into layers->live */
+	JAIL_FUSE,        /* the same, made by a program outside: see jail_spec.serve */
 	JAIL_MOUNT_KIND_COUNT,
 };
 
@@ -38,9 +39,9 @@ enum {
 };
 
 /* Sealed layers, and one of whiteouts. Their descriptors make one mount option of at most 256 bytes: fsconfig(2). */
-enum { JAIL_LAYERS_MAX = 66 };
+enum { JAIL_LAYERS_MAX = 66, JAIL_FUSE_MAX = 64 };
 
-/* What lies on the host directory of a JAIL_OVERLAY; the sandbox must have no way to these but the overlay. */
+/* What lies on the host directory of a staged tree; the sandbox must have no way to these but the overlay. */
 struct jail_layers {
 	const char *live;           /* absolute host path of the directory that holds upper and work (host_uid's) */
 	const char *const *between; /* absolute host directories between the two, top first */
@@ -53,8 +54,8 @@ struct jail_mount {
 	enum jail_mount_kind kind;
 	uint32_t flags;
 	const char *target;       /* absolute, normalised, inside the new root */
-	const char *source;       /* JAIL_BIND, JAIL_DEVICE, JAIL_OVERLAY: absolute host path */
-	const struct jail_layers *layers; /* JAIL_OVERLAY */
+	const char *source;       /* JAIL_BIND, JAIL_DEVICE, JAIL_OVERLAY, JAIL_FUSE: absolute host path */
+	const struct jail_layers *layers; /* JAIL_OVERLAY, JAIL_FUSE */
 	/*
 	 * The first bytes of source, up to a component's end, in which links are followed; in what comes behind them
 	 * the sandbox could have planted one, so there a link is an error. 0: links are followed everywhere.
@@ -115,6 +116,12 @@ struct jail_spec {
 	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
 	int (*meanwhile)(void *context, struct err *err);
 	void *context;
+	/*
+	 * Called in the parent with the device (fuse(4), borrowed) of each JAIL_FUSE in order, before anything is
+	 * mounted: starts the program that serves it. Until then, and when that has ended, the tree cannot be used.
+	 * NULL: there is no such mount.
+	 */
+	int (*serve)(void *context, const struct jail_mount *mount, int device_fd, struct err *err);
 	/* Called in the child, async-signal-safe: limit_group_apply_rlimits. */
 	int (*child_limits)(const void *context);
 	void *limits;                      /* its context */

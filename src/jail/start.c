@@ -152,6 +152,8 @@ static int serve_child(struct jail_job *job, pid_t pid, struct err *err)
 	if (r < 0)
 		return has_told(job) ? 0 : r;
 	r = tell_child(job, err);
+	if (r == 0)
+		r = fuse_receive(job, err);
 	if (r == 0 && spec->run_as_root)
 		r = sources_send(job, err);
 	if (r != 0)

@@ -146,6 +146,7 @@ const size_t audit_key_count = ARRAY_SIZE(audit_keys);
 
 const struct key stage_keys[] = {
 	CHOICE("auto", SCALAR_STAGE_AUTO, stage_auto_names, STAGE_AUTO_COUNT),
+	CHOICE("backend", SCALAR_STAGE_BACKEND, stage_backend_names, STAGE_BACKEND_COUNT),
 };
 const size_t stage_key_count = ARRAY_SIZE(stage_keys);
 

@@ -396,6 +396,9 @@ static void compare_rest(struct differ *differ)
 	compare_depth(differ, "audit.exec", audit_depth_names, a->audit_exec, b->audit_exec);
 	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);
 	compare_depth(differ, "stage.auto", stage_auto_names, a->stage_auto, b->stage_auto);
+	if (a->stage_backend != b->stage_backend)
+		add_change(differ, "stage", "stage.backend", stage_backend_names[a->stage_backend],
+			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

@@ -485,6 +485,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->audit_exec = (enum audit_depth)scalar(lang, SCALAR_AUDIT_EXEC, AUDIT_ALL);
 	policy->audit_network = (enum audit_depth)scalar(lang, SCALAR_AUDIT_NETWORK, AUDIT_ALL);
 	policy->stage_auto = (enum stage_auto)scalar(lang, SCALAR_STAGE_AUTO, STAGE_AUTO_OFF);
+	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),

@@ -235,6 +235,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_object_end(json);
 	json_object_begin(json, "stage");
 	json_string(json, "auto", stage_auto_names[policy->stage_auto]);
+	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
 	json_object_end(json);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)

@@ -368,7 +368,8 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_put_text(out, "}\n");
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
-	buf_printf(out, "stage: {auto: %s}\n", stage_auto_names[policy->stage_auto]);
+	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
+		   stage_backend_names[policy->stage_backend]);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

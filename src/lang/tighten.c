@@ -210,6 +210,8 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
 	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
 	check_stronger(lang, SCALAR_STAGE_AUTO, base->stage_auto);
+	check_weaker(lang, SCALAR_STAGE_BACKEND, base->stage_backend,
+		     "staged trees are made by the kernel alone there");
 }
 
 static void check_exec(struct lang *lang, const struct policy *base)

@@ -35,6 +35,15 @@ int caps_drop_all(void)
 	return 0;
 }
 
+int caps_bound(uint64_t kept)
+{
+	/* Beyond the last one that the kernel knows: EINVAL. */
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return errno == EINVAL && cap > CAP_LAST_CAP ? 0 : -errno;
+	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ? -errno : 0;
+}
+
 int caps_no_new_privs(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;

@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 
@@ -16,6 +17,14 @@
  * draw on it, and emptying it would be 41 calls more. Needs CAP_SETPCAP in the own user namespace.
  */
 int caps_drop_all(void) MUST_USE;
+
+#define CAPS_BIT(cap) (1ULL << (cap))
+
+/*
+ * For a program that root starts: empties the ambient and inheritable sets, and drops from the bounding set all
+ * capabilities but these (a mask of CAPS_BIT()), so that its exec gives it no others. Needs CAP_SETPCAP.
+ */
+int caps_bound(uint64_t kept) MUST_USE;
 
 /* prctl(PR_SET_NO_NEW_PRIVS). */
 int caps_no_new_privs(void) MUST_USE;

@@ -31,6 +31,12 @@ const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
 	[STAGE_AUTO_EXEC] = "exec",
 };
 
+const char *const stage_backend_names[STAGE_BACKEND_COUNT] = {
+	[STAGE_BY_OVERLAY] = "overlay",
+	[STAGE_BY_AUTO] = "auto",
+	[STAGE_BY_FUSE] = "fuse",
+};
+
 const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
 	[AUDIT_OFF] = "off",
 	[AUDIT_WRITES] = "writes",

@@ -223,6 +223,9 @@ struct device_rule {
 
 enum audit_depth { AUDIT_OFF, AUDIT_WRITES, AUDIT_ALL, AUDIT_DEPTH_COUNT };
 enum stage_auto { STAGE_AUTO_OFF, STAGE_AUTO_EXEC, STAGE_AUTO_COUNT }; /* when a snapshot is taken unasked */
+
+/* Who makes staged trees: the kernel; where it cannot, fuse-overlayfs; fuse-overlayfs. Each lets the next be more. */
+enum stage_backend { STAGE_BY_OVERLAY, STAGE_BY_AUTO, STAGE_BY_FUSE, STAGE_BACKEND_COUNT };
 enum data_action { DATA_OFF, DATA_FLAG, DATA_MASK, DATA_DENY, DATA_ACTION_COUNT };
 
 enum network_mode {
@@ -321,6 +324,7 @@ struct policy {
 	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
 	enum audit_depth audit_files, audit_exec, audit_network;
 	enum stage_auto stage_auto;
+	enum stage_backend stage_backend;
 
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;
@@ -334,6 +338,7 @@ extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
+extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 extern const char *const inject_kind_names[INJECT_KIND_COUNT];
 extern const char *const net_limit_names[NET_LIMIT_COUNT]; /* "rate", "total", … */

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 5,
+	SNAPSHOT_VERSION = 6,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -72,7 +72,7 @@ struct snapshot_scalars {
 	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
-	uint32_t stage_auto;
+	uint32_t stage_auto, stage_backend, padding;
 	uint64_t cooldown_denials, cooldown_within_ms, cooldown_pause_ms;
 };
 

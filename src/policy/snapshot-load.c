@@ -215,6 +215,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->audit_exec = checked(loader, in->audit_exec, AUDIT_DEPTH_COUNT);
 	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
+	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_cooldown = (struct net_cooldown){ in->cooldown_denials, in->cooldown_within_ms,
 							  in->cooldown_pause_ms };

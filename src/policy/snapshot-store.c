@@ -139,6 +139,7 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .audit_network = policy->audit_network,
 			   .degrade = policy->degrade,
 			   .stage_auto = policy->stage_auto,
+			   .stage_backend = policy->stage_backend,
 			   .cooldown_denials = policy->network_cooldown.denials,
 			   .cooldown_within_ms = policy->network_cooldown.within_ms,
 			   .cooldown_pause_ms = policy->network_cooldown.pause_ms,

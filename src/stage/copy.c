@@ -19,6 +19,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "stage/layer.h"
 
 enum {
 	TRIES_MAX = 3,
@@ -127,7 +128,7 @@ static bool wants_xattr(const struct copy *copy, const char *name)
 {
 	if (copy->kind == COPY_EXACT)
 		return true;
-	return str_has_prefix(name, "user.") && !str_has_prefix(name, "user.overlay.");
+	return str_has_prefix(name, "user.") && !stage_xattr_is_overlay(name);
 }
 
 static int copy_xattr(const struct copy *copy, int from, int to, const char *name)

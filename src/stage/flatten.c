@@ -148,7 +148,7 @@ static int hides_below(const struct stage_stack *stack, const char *path)
 		if (!S_ISDIR(st.st_mode))
 			return 1;
 		dir_fd = stage_open_beneath(stack->layers[i], path, O_RDONLY | O_DIRECTORY, 0);
-		r = dir_fd < 0 ? dir_fd : stage_marks_of_fd(dir_fd, &marks);
+		r = dir_fd < 0 ? dir_fd : stage_marks_of_fd(dir_fd, STAGE_FORM_OVERLAY, &marks);
 		if (r < 0 || marks.is_opaque)
 			return r < 0 ? r : 1;
 	}

@@ -48,7 +48,7 @@ static int add_snapshots(struct stage_references *references, const char *owner,
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = stage_names_read(&names, fd, 0, NAMES_MAX);
+	r = stage_names_read(&names, &(struct stage_names_source){ .dir_fd = fd }, NAMES_MAX);
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		const char *name = stage_names_get(&names, i);
 		struct stage_chain chain;
@@ -93,7 +93,8 @@ int stage_references_load(int sessions_fd, struct stage_references *ret_referenc
 	struct stage_references references = { 0 };
 	cleanup_fd int fd = fd_open_at(sessions_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	struct stage_names names = { 0 };
-	int r = fd < 0 ? fd : stage_names_read(&names, fd, 0, STAGE_GC_SESSIONS_MAX);
+	const struct stage_names_source from = { .dir_fd = fd };
+	int r = fd < 0 ? fd : stage_names_read(&names, &from, STAGE_GC_SESSIONS_MAX);
 
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		const char *session = stage_names_get(&names, i);
@@ -188,7 +189,7 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 	layers_fd = fd_open_at(stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (layers_fd < 0)
 		return layers_fd == -ENOENT ? 0 : layers_fd;
-	r = stage_names_read(&names, layers_fd, 0, NAMES_MAX);
+	r = stage_names_read(&names, &(struct stage_names_source){ .dir_fd = layers_fd }, NAMES_MAX);
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		char name[32];
 		uint64_t number;

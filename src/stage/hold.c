@@ -138,6 +138,17 @@ int stage_hold_need_idle(const struct stage_hold *hold, const char *what, struct
 	return -EBUSY;
 }
 
+int stage_hold_need_layers(const struct stage_hold *hold, const char *what, struct err *err)
+{
+	if (hold->record.form == STAGE_FORM_OVERLAY)
+		return 0;
+	err_set(err, ERR_STATE, EOPNOTSUPP, "stage",
+		"session %s was staged by fuse-overlayfs, whose layers can be reviewed, applied and thrown away whole; "
+		"%s needs the kernel's overlay", hold->session, what);
+	err_hint(err, "run with `stage: {backend: overlay}` and XDG_STATE_HOME on ext4, xfs, btrfs or tmpfs");
+	return -EOPNOTSUPP;
+}
+
 int stage_hold_touch(const struct stage_hold *hold)
 {
 	return futimens(hold->lock_fd, NULL) < 0 ? -errno : 0;

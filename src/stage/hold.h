@@ -40,6 +40,9 @@ void stage_hold_done(struct stage_hold *hold);
 /* -EBUSY with *err where the session's box lives. what: "restore", … */
 int stage_hold_need_idle(const struct stage_hold *hold, const char *what, struct err *err) MUST_USE;
 
+/* Whether layers of it can be put upon one another: -EOPNOTSUPP with *err where fuse-overlayfs made them. */
+int stage_hold_need_layers(const struct stage_hold *hold, const char *what, struct err *err) MUST_USE;
+
 /*
  * Tells gc that somebody is about to build on layers of this session: for a while none of them is removed. For the
  * moment between reading a chain and the new session's own chain being on disk.

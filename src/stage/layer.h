@@ -46,6 +46,7 @@ enum stage_mask_kind {
 /* Where a mask is written. Everything is borrowed. */
 struct stage_mask {
 	int stage_fd;
+	enum stage_form form;
 	size_t tree_index;
 	const struct stage_tree *tree;
 	int host_fd;          /* the root of the tree on the host */
@@ -72,6 +73,7 @@ struct stage_stack {
 	size_t count;
 	int mask_fd;                  /* owned; FD_NONE where nothing is masked */
 	int host_fd;                  /* owned; the root of the tree on the host; FD_NONE until it is opened */
+	enum stage_form form;         /* of all layers and the mask */
 };
 
 /* An empty stack. */
@@ -96,6 +98,14 @@ int stage_layer_open(int sessions_fd, const struct stage_layer *layer, size_t tr
 /* Whether an entry of a layer says "nothing is here": a character device 0:0. */
 bool stage_is_whiteout(const struct stat *st);
 
+/*
+ * STAGE_FORM_FUSE, where the file system takes no such devices: a file `.wh.NAME` says that NAME is not there, and
+ * `.wh..wh..opq` that nothing below shows through its directory. What is called so and is no empty file was made
+ * inside.
+ */
+#define STAGE_WHITEOUT_PREFIX ".wh."
+#define STAGE_OPAQUE_NAME ".wh..wh..opq"
+
 /* What the extended attributes of an entry of a layer say. */
 struct stage_marks {
 	bool is_opaque;      /* nothing of the layers below shows through (directories) */
@@ -105,8 +115,8 @@ struct stage_marks {
 };
 
 /* Reads them from an open file or directory, or by name in dir_fd without following a link. 0, or -errno. */
-int stage_marks_of_fd(int fd, struct stage_marks *ret_marks) MUST_USE;
-int stage_marks_at(int dir_fd, const char *name, struct stage_marks *ret_marks) MUST_USE;
+int stage_marks_of_fd(int fd, enum stage_form form, struct stage_marks *ret_marks) MUST_USE;
+int stage_marks_at(int dir_fd, const char *name, enum stage_form form, struct stage_marks *ret_marks) MUST_USE;
 
 /* Whether an extended attribute is the overlay's own and must never reach the host. */
 bool stage_xattr_is_overlay(const char *name);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include "base/str.h"
@@ -15,18 +17,21 @@ static const char *const known[] = {
 };
 
 #define PREFIX "user.overlay."
+#define FUSE_PREFIX "user.fuseoverlayfs."
 
-enum { LIST_MAX = 64 << 10, LINK_SIZE = 32 + 256 };
+enum { LIST_MAX = 64 << 10, LINK_SIZE = 32 + 256 + sizeof STAGE_OPAQUE_NAME };
 
 bool stage_xattr_is_overlay(const char *name)
 {
-	return str_has_prefix(name, PREFIX) || str_has_prefix(name, "trusted.overlay.");
+	return str_has_prefix(name, PREFIX) || str_has_prefix(name, FUSE_PREFIX) ||
+	       str_has_prefix(name, "trusted.overlay.");
 }
 
 /* A file or directory by its fd, or by a name: there are no *at calls for attributes before Linux 6.13. */
 struct target {
 	int fd;
 	const char *path; /* NULL: fd */
+	enum stage_form form;
 };
 
 static ssize_t list(const struct target *target, char *out, size_t size)
@@ -41,10 +46,11 @@ static ssize_t get(const struct target *target, const char *name, char *out, siz
 
 static void note(const struct target *target, const char *name, struct stage_marks *marks)
 {
-	const char *rest = name + sizeof PREFIX - 1;
+	bool is_fuse = target->form == STAGE_FORM_FUSE && str_has_prefix(name, FUSE_PREFIX);
+	const char *rest = name + (is_fuse ? sizeof FUSE_PREFIX : sizeof PREFIX) - 1;
 	char value[2];
 
-	if (!str_has_prefix(name, PREFIX)) {
+	if (!is_fuse && !str_has_prefix(name, PREFIX)) {
 		marks->has_user |= str_has_prefix(name, "user.");
 		return;
 	}
@@ -67,6 +73,19 @@ static void note(const struct target *target, const char *name, struct stage_mar
 	marks->is_forged |= !str_has_prefix(rest, "overlay.");
 }
 
+/* It writes the file as well as the attribute, which the sandbox may take off. */
+static bool has_opaque_file(const struct target *target)
+{
+	struct stat st;
+	char path[LINK_SIZE];
+
+	if (target->form != STAGE_FORM_FUSE)
+		return false;
+	if (!target->path)
+		return fstatat(target->fd, STAGE_OPAQUE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return str_format(path, sizeof path, "%s/" STAGE_OPAQUE_NAME, target->path) == 0 && lstat(path, &st) == 0;
+}
+
 static int read_marks(const struct target *target, struct stage_marks *ret_marks)
 {
 	char small[512];
@@ -87,19 +106,20 @@ static int read_marks(const struct target *target, struct stage_marks *ret_marks
 		return -errno;
 	for (ssize_t at = 0; at < size; at += (ssize_t)strlen(names + at) + 1)
 		note(target, names + at, &marks);
+	marks.is_opaque |= has_opaque_file(target);
 	*ret_marks = marks;
 	return 0;
 }
 
-int stage_marks_of_fd(int fd, struct stage_marks *ret_marks)
+int stage_marks_of_fd(int fd, enum stage_form form, struct stage_marks *ret_marks)
 {
-	return read_marks(&(struct target){ .fd = fd }, ret_marks);
+	return read_marks(&(struct target){ .fd = fd, .form = form }, ret_marks);
 }
 
-int stage_marks_at(int dir_fd, const char *name, struct stage_marks *ret_marks)
+int stage_marks_at(int dir_fd, const char *name, enum stage_form form, struct stage_marks *ret_marks)
 {
 	char path[LINK_SIZE];
 	int r = str_format(path, sizeof path, "/proc/self/fd/%d/%s", dir_fd, name);
 
-	return r < 0 ? r : read_marks(&(struct target){ .path = path }, ret_marks);
+	return r < 0 ? r : read_marks(&(struct target){ .path = path, .form = form }, ret_marks);
 }

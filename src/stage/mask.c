@@ -25,6 +25,7 @@ struct place {
 	struct stat host;      /* of host_fd */
 	bool is_root;          /* what the merge shows of the root are the attributes of the live layer */
 	int stage_fd;          /* borrowed */
+	enum stage_form form;
 };
 
 static void place_done(struct place *place)
@@ -46,7 +47,7 @@ static int restore_times(const struct place *place)
  * All whiteouts of a session are links of one inode, as the overlay's own are: each new inode costs a file system more
  * than a name, and ext4 most of all where the runs before have just given theirs back.
  */
-static int make_whiteout(const struct place *place, const char *name)
+static int make_device(const struct place *place, const char *name)
 {
 	static const char shared[] = STAGE_DIRECTORY_MASK "/whiteout";
 
@@ -61,20 +62,45 @@ static int make_whiteout(const struct place *place, const char *name)
 	return 0;
 }
 
+/* The file systems that fuse-overlayfs stands in for take no such devices. */
+static int make_prefixed(const struct place *place, const char *name)
+{
+	cleanup_fd int fd = FD_NONE;
+	char prefixed[NAME_MAX + 1];
+	int r = str_format(prefixed, sizeof prefixed, STAGE_WHITEOUT_PREFIX "%s", name);
+
+	if (r == 0)
+		r = fd = fd_open_at(place->mask_fd, prefixed, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+	return r < 0 ? r : path_remove_tree(place->mask_fd, name);
+}
+
+static int make_whiteout(const struct place *place, const char *name)
+{
+	return place->form == STAGE_FORM_FUSE ? make_prefixed(place, name) : make_device(place, name);
+}
+
+static bool is_whited_out(const struct place *place, const char *name)
+{
+	char prefixed[NAME_MAX + 1];
+	struct stat st;
+
+	if (place->form == STAGE_FORM_FUSE)
+		return str_format(prefixed, sizeof prefixed, STAGE_WHITEOUT_PREFIX "%s", name) == 0 &&
+		       fstatat(place->mask_fd, prefixed, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stage_is_whiteout(&st);
+}
+
 /* 1: it stands in the mask already, as a whiteout. */
 static int white_out(const struct place *place, const char *name)
 {
-	struct stat st;
 	int r = make_whiteout(place, name);
 
 	if (r == 0)
 		return restore_times(place);
 	if (r != -EEXIST)
 		return r;
-	if (fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
 	/* A directory that an earlier, deeper name needed: the whole goes now. */
-	if (stage_is_whiteout(&st))
+	if (is_whited_out(place, name))
 		return 0;
 	if (path_remove_tree(place->mask_fd, name) < 0 || make_whiteout(place, name) < 0)
 		return -EEXIST;
@@ -87,8 +113,8 @@ static int white_out(const struct place *place, const char *name)
  */
 static int step(struct place *place, const char *name, const struct stage_tree *tree)
 {
-	struct place next = { .mask_fd = FD_NONE, .host_fd = FD_NONE, .stage_fd = place->stage_fd };
-	struct stat st;
+	struct place next = { .mask_fd = FD_NONE, .host_fd = FD_NONE, .stage_fd = place->stage_fd,
+			      .form = place->form };
 	int r;
 
 	/* A link as the last component is opened as such, to be told from a file. */
@@ -103,14 +129,12 @@ static int step(struct place *place, const char *name, const struct stage_tree *
 		r = -errno;
 	if (r == 0 && !S_ISDIR(next.host.st_mode))
 		r = S_ISLNK(next.host.st_mode) ? -ELOOP : -ENOTDIR;
-	if (r == 0 && mkdirat(place->mask_fd, name, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0 && fstatat(place->mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
-	if (r == 0 && !S_ISDIR(st.st_mode)) {
+	if (r == 0 && is_whited_out(place, name)) {
 		place_done(&next);
 		return 1;
 	}
+	if (r == 0 && mkdirat(place->mask_fd, name, 0700) < 0 && errno != EEXIST)
+		r = -errno;
 	if (r == 0)
 		next.mask_fd = r = fd_open_at(place->mask_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
@@ -146,6 +170,7 @@ static int open_root(const struct stage_mask *mask, struct place *place)
 
 	*place = (struct place){
 		.host_fd = FD_NONE, .mask_fd = FD_NONE, .is_root = true, .stage_fd = mask->stage_fd,
+		.form = mask->form,
 	};
 	if (r == 0)
 		place->host_fd = r = fd_duplicate(mask->host_fd);
@@ -158,6 +183,13 @@ static int open_root(const struct stage_mask *mask, struct place *place)
 	return r < 0 ? r : 0;
 }
 
+static int make_opaque_file(const struct place *place)
+{
+	cleanup_fd int fd = fd_open_at(place->mask_fd, STAGE_OPAQUE_NAME, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? fd : restore_times(place);
+}
+
 static int finish(struct place *place, const char *name, enum stage_mask_kind kind, const struct stage_tree *tree)
 {
 	int r;
@@ -167,6 +199,8 @@ static int finish(struct place *place, const char *name, enum stage_mask_kind ki
 	r = *name ? step(place, name, tree) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
+	if (place->form == STAGE_FORM_FUSE)
+		return make_opaque_file(place);
 	/* user.*: the overlay is mounted with userxattr, as in a user's own namespace it must be. */
 	if (fsetxattr(place->mask_fd, "user.overlay.opaque", "y", 1, 0) < 0)
 		return -errno;

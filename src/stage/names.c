@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 enum { BATCH = 32 << 10 };
 
 /* What getdents64(2) writes; the libraries differ in how they call it. */
@@ -42,9 +44,11 @@ static int grow(void **array, size_t *capacity, size_t needed, size_t item_size)
 	return 0;
 }
 
-static int add(struct stage_names *names, const char *name, uint32_t source)
+static int add(struct stage_names *names, const char *name, const struct stage_names_source *from)
 {
-	size_t size = strlen(name) + 1;
+	size_t prefix = from->prefix && str_has_prefix(name, from->prefix) ? strlen(from->prefix) : 0;
+
+	size_t size = strlen(name + prefix) + 1;
 	void *items = names->items, *text = names->text;
 	int r = grow(&items, &names->capacity, names->count + 1, sizeof *names->items);
 
@@ -55,13 +59,14 @@ static int add(struct stage_names *names, const char *name, uint32_t source)
 	names->text = text;
 	if (r < 0)
 		return r;
-	memcpy(names->text + names->size, name, size);
-	names->items[names->count++] = (struct stage_name){ (uint32_t)names->size, source };
+	memcpy(names->text + names->size, name + prefix, size);
+	names->items[names->count++] = (struct stage_name){ (uint32_t)names->size, from->source, prefix > 0 };
 	names->size += size;
 	return 0;
 }
 
-static int add_batch(struct stage_names *names, const char *batch, long size, uint32_t source, size_t max)
+static int add_batch(struct stage_names *names, const char *batch, long size, const struct stage_names_source *from,
+		     size_t max)
 {
 	for (long at = 0; at < size;) {
 		const struct entry *entry = (const struct entry *)(batch + at);
@@ -69,8 +74,8 @@ static int add_batch(struct stage_names *names, const char *batch, long size, ui
 			       (!entry->name[1] || (entry->name[1] == '.' && !entry->name[2]));
 		int r = 0;
 
-		if (!is_dots)
-			r = names->count >= max ? -E2BIG : add(names, entry->name, source);
+		if (!is_dots && !(from->ignored && strcmp(entry->name, from->ignored) == 0))
+			r = names->count >= max ? -E2BIG : add(names, entry->name, from);
 		if (r < 0)
 			return r;
 		at += entry->size;
@@ -78,36 +83,39 @@ static int add_batch(struct stage_names *names, const char *batch, long size, ui
 	return 0;
 }
 
-int stage_names_read(struct stage_names *names, int dir_fd, uint32_t source, size_t max)
+int stage_names_read(struct stage_names *names, const struct stage_names_source *from, size_t max)
 {
 	char batch[BATCH] __attribute__((aligned(8)));
 
 	/* The fd may have been read before; the root of a layer is. */
-	if (lseek(dir_fd, 0, SEEK_SET) < 0)
+	if (lseek(from->dir_fd, 0, SEEK_SET) < 0)
 		return -errno;
 	for (;;) {
-		long size = syscall(SYS_getdents64, dir_fd, batch, sizeof batch);
+		long size = syscall(SYS_getdents64, from->dir_fd, batch, sizeof batch);
 		int r;
 
 		if (size == 0)
 			return 0;
 		if (size < 0)
 			return -errno;
-		r = add_batch(names, batch, size, source, max);
+		r = add_batch(names, batch, size, from, max);
 		if (r < 0)
 			return r;
 	}
 }
 
 /*
- * Heap sort on (name, source): no recursion and no bad input, which a sandbox would find, and no qsort_r(), which
- * the C libraries do not share.
+ * Heap sort on (name, source, whiteouts first): no recursion and no bad input, which a sandbox would find, and no
+ * qsort_r(), which the C libraries do not share.
  */
 static int compare(const struct stage_names *names, const struct stage_name *a, const struct stage_name *b)
 {
 	int order = strcmp(names->text + a->offset, names->text + b->offset);
 
-	return order ? order : (a->source > b->source) - (a->source < b->source);
+	if (order || a->source != b->source)
+		return order ? order : a->source < b->source ? -1 : 1;
+	/* Of both in one layer the whiteout counts, as for who wrote it. */
+	return (int)b->is_whiteout - (int)a->is_whiteout;
 }
 
 static void sift(struct stage_names *names, size_t root, size_t end)

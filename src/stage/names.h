@@ -13,7 +13,8 @@
 
 struct stage_name {
 	uint32_t offset;     /* into text */
-	uint32_t source;     /* as given to stage_names_read() */
+	uint32_t source:31;  /* as given to stage_names_read() */
+	uint32_t is_whiteout:1; /* the name stood behind the prefix that says so */
 };
 
 struct stage_names {
@@ -25,8 +26,16 @@ struct stage_names {
 
 void stage_names_done(struct stage_names *names);
 
-/* Adds all names of an open directory, read from its start. -E2BIG beyond max in all, -ENOMEM, -errno. */
-int stage_names_read(struct stage_names *names, int dir_fd, uint32_t source, size_t max) MUST_USE;
+/*
+ * Adds all names of an open directory, read from its start. A name with the prefix (NULL: none) counts as a whiteout
+ * of what follows it, and the name `ignored` not at all. -E2BIG beyond max in all, -ENOMEM, -errno.
+ */
+struct stage_names_source {
+	int dir_fd;
+	uint32_t source;
+	const char *prefix, *ignored;
+};
+int stage_names_read(struct stage_names *names, const struct stage_names_source *from, size_t max) MUST_USE;
 
 /* Sorts by the bytes of the names, equal ones by source. Gives back what memory is not needed. */
 void stage_names_sort(struct stage_names *names);

@@ -12,7 +12,8 @@
 #include "stage/store.h"
 #include "wire/frame.h"
 
-enum { TREES_FRAME = 56 };
+/* By form: who does not know the second kind must not take its layers for those of the first. */
+static const uint32_t frame_types[] = { [STAGE_FORM_OVERLAY] = 56, [STAGE_FORM_FUSE] = 58 };
 
 void stage_record_done(struct stage_record *record)
 {
@@ -120,7 +121,7 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 
 static int put_record(struct buf *out, const struct stage_record *record)
 {
-	frame_begin(out, TREES_FRAME);
+	frame_begin(out, frame_types[record->form]);
 	frame_put_string(out, record->session);
 	frame_put_string(out, record->origin);
 	frame_put_u64(out, record->started_realtime_ns);
@@ -192,8 +193,11 @@ static int parse_tree(struct frame *frame, struct stage_record *record)
 static int parse(struct frame *frame, struct stage_record *record)
 {
 	uint32_t count;
-	int r = frame->type == TREES_FRAME ? 0 : -EBADMSG;
+	int r = 0;
 
+	record->form = frame->type == frame_types[STAGE_FORM_FUSE] ? STAGE_FORM_FUSE : STAGE_FORM_OVERLAY;
+	if (frame->type != frame_types[record->form])
+		r = -EBADMSG;
 	if (r == 0)
 		r = get_text(frame, record->session, sizeof record->session);
 	if (r == 0)

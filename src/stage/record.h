@@ -33,6 +33,12 @@ enum {
 /* Where the layers lie on another file system, apply prepares its files in a directory of such a name in the tree. */
 #define STAGE_RESERVED_PREFIX ".atoll-"
 
+/* Who wrote the layers, and so how they say that something is not there. */
+enum stage_form {
+	STAGE_FORM_OVERLAY,          /* the kernel's overlayfs, mounted with userxattr */
+	STAGE_FORM_FUSE,             /* fuse-overlayfs: `.wh.NAME` files and user.fuseoverlayfs.* as well */
+};
+
 /* One staged tree: a directory of the host, and whose it is. */
 struct stage_tree {
 	char *path;              /* owned; absolute, normalised, real at the start */
@@ -51,6 +57,7 @@ struct stage_record {
 	char boot_id[STAGE_BOOT_ID_SIZE];   /* of the boot in which T0 was taken; "" when unknown */
 	struct stage_tree *trees;           /* owned; a fork has those of its origin, in the same order */
 	size_t tree_count;                  /* 1 … STAGE_TREES_MAX */
+	enum stage_form form;
 };
 
 void stage_record_done(struct stage_record *record);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "os/path.h"
 #include "stage/names.h"
 #include "stage/store.h"
@@ -180,7 +181,7 @@ static int open_child(const struct level *parent, uint32_t source, const char *n
  * The layers that make up a directory: from the deciding one down to one that is opaque, or has something else
  * there, which hides all that is below it. first and end: its names in the parent.
  */
-static int open_layers(const struct level *parent, size_t first, size_t end, struct level *child)
+static int open_layers(const struct level *parent, size_t first, size_t end, enum stage_form form, struct level *child)
 {
 	const char *name = stage_names_get(&parent->names, first);
 
@@ -192,6 +193,10 @@ static int open_layers(const struct level *parent, size_t first, size_t end, str
 
 		if (source == SOURCE_HOST)
 			break;
+		if (parent->names.items[i].is_whiteout) {
+			child->is_opaque = true;
+			return i == first ? -ESTALE : 0;
+		}
 		if (fstatat(side_fd(parent, source), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 		/* It was a directory when it decided. Taken for anything else, all of the host's would seem deleted. */
@@ -206,7 +211,7 @@ static int open_layers(const struct level *parent, size_t first, size_t end, str
 			return fd;
 		r = add_side(child, fd, source);
 		if (r == 0)
-			r = stage_marks_of_fd(fd, &marks);
+			r = stage_marks_of_fd(fd, form, &marks);
 		if (r < 0)
 			return r;
 		if (marks.is_opaque) {
@@ -217,7 +222,7 @@ static int open_layers(const struct level *parent, size_t first, size_t end, str
 	return 0;
 }
 
-static int open_mask(const struct level *parent, const char *name, struct level *child)
+static int open_mask(const struct level *parent, const char *name, enum stage_form form, struct level *child)
 {
 	struct stage_marks marks;
 	int r, fd = side_fd(parent, SOURCE_MASK);
@@ -229,14 +234,14 @@ static int open_mask(const struct level *parent, const char *name, struct level 
 		return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 	r = add_side(child, fd, SOURCE_MASK);
 	if (r == 0)
-		r = stage_marks_of_fd(fd, &marks);
+		r = stage_marks_of_fd(fd, form, &marks);
 	if (r == 0)
 		child->is_masked = marks.is_opaque;
 	return r;
 }
 
 /* The directories of the entry, on all sides. */
-static int open_sides(struct level *parent, size_t first, size_t end, struct level *child)
+static int open_sides(struct level *parent, size_t first, size_t end, enum stage_form form, struct level *child)
 {
 	const struct stage_entry *entry = &child->entry;
 	int r = 0;
@@ -244,7 +249,7 @@ static int open_sides(struct level *parent, size_t first, size_t end, struct lev
 	child->is_opaque = parent->is_opaque;
 	child->is_masked = parent->is_masked || entry->is_masked;
 	if (entry->kind == STAGE_ENTRY_DIRECTORY)
-		r = open_layers(parent, first, end, child);
+		r = open_layers(parent, first, end, form, child);
 	else
 		child->is_opaque = true;
 	if (r == 0 && entry->host_exists && S_ISDIR(entry->host.st_mode)) {
@@ -252,18 +257,26 @@ static int open_sides(struct level *parent, size_t first, size_t end, struct lev
 
 		r = fd < 0 ? fd : add_side(child, fd, SOURCE_HOST);
 	}
-	return r < 0 ? r : open_mask(parent, entry->name, child);
+	return r < 0 ? r : open_mask(parent, entry->name, form, child);
 }
 
 static int read_names(struct walk *walk, struct level *level)
 {
 	for (size_t i = 0; i < level->side_count; i++) {
 		const struct side *side = &level->sides[i];
+		bool has_prefixes = walk->stack->form == STAGE_FORM_FUSE && side->source != SOURCE_HOST;
 		int r;
 
 		if (side->source == SOURCE_MASK || (side->source == SOURCE_HOST && !level->is_opaque))
 			continue;
-		r = stage_names_read(&level->names, side->fd, side->source, STAGE_WALK_DIRECTORY_MAX);
+		r = stage_names_read(&level->names,
+				     &(struct stage_names_source){
+					     .dir_fd = side->fd,
+					     .source = side->source,
+					     .prefix = has_prefixes ? STAGE_WHITEOUT_PREFIX : NULL,
+					     .ignored = has_prefixes ? STAGE_OPAQUE_NAME : NULL,
+				     },
+				     STAGE_WALK_DIRECTORY_MAX);
 		if (r < 0)
 			return r;
 	}
@@ -333,7 +346,7 @@ static int enter_below(struct walk *walk, size_t first, size_t end, struct stage
 		return -ENOMEM;
 	child->entry = *entry;
 	child->path_size = path_size;
-	r = open_sides(parent, first, end, child);
+	r = open_sides(parent, first, end, walk->stack->form, child);
 	walk->open_fds += child->side_count;
 	if (r == 0)
 		r = read_names(walk, child);
@@ -347,8 +360,32 @@ static int enter_below(struct walk *walk, size_t first, size_t end, struct stage
 	return entry->trouble ? leave(walk, entry) : r;
 }
 
+/* The file that stands for a whiteout. */
+static int stat_prefixed(int dir_fd, const char *name, struct stat *ret_st)
+{
+	char prefixed[sizeof STAGE_WHITEOUT_PREFIX + NAME_MAX];
+	int r = str_format(prefixed, sizeof prefixed, STAGE_WHITEOUT_PREFIX "%s", name);
+
+	return r < 0 ? r : fstatat(dir_fd, prefixed, ret_st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/*
+ * fuse-overlayfs writes an empty file, and a device `.wh..opq` beside an opaque mark, which says nothing more. It lets
+ * links, directories and FIFOs be made inside that are called so.
+ */
+static int judge_prefixed(struct stage_entry *entry)
+{
+	int r = stat_prefixed(entry->layer_dir_fd, entry->name, &entry->staged);
+	bool is_its_own = r == 0 && ((S_ISREG(entry->staged.st_mode) && !entry->staged.st_size) ||
+				     stage_is_whiteout(&entry->staged));
+
+	entry->kind = is_its_own ? STAGE_ENTRY_WHITEOUT : STAGE_ENTRY_FILE;
+	entry->marks.is_forged = !is_its_own;
+	return r;
+}
+
 /* What decides at this name. -ENOENT when it is gone since the directory was read. */
-static int judge_staged(const struct level *level, size_t first, struct stage_entry *entry)
+static int judge_staged(const struct level *level, size_t first, enum stage_form form, struct stage_entry *entry)
 {
 	uint32_t source = level->names.items[first].source;
 
@@ -359,6 +396,8 @@ static int judge_staged(const struct level *level, size_t first, struct stage_en
 	}
 	entry->layer = source;
 	entry->layer_dir_fd = side_fd(level, source);
+	if (level->names.items[first].is_whiteout)
+		return judge_prefixed(entry);
 	if (fstatat(entry->layer_dir_fd, entry->name, &entry->staged, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (stage_is_whiteout(&entry->staged)) {
@@ -368,14 +407,22 @@ static int judge_staged(const struct level *level, size_t first, struct stage_en
 	entry->kind = S_ISDIR(entry->staged.st_mode) ? STAGE_ENTRY_DIRECTORY : STAGE_ENTRY_FILE;
 	if (!S_ISDIR(entry->staged.st_mode) && !S_ISREG(entry->staged.st_mode))
 		return 0;
-	return stage_marks_at(entry->layer_dir_fd, entry->name, &entry->marks);
+	return stage_marks_at(entry->layer_dir_fd, entry->name, form, &entry->marks);
 }
 
-static int judge_host(const struct level *level, struct stage_entry *entry)
+static bool has_mask(int mask_fd, const char *name, enum stage_form form)
 {
-	int mask_fd = side_fd(level, SOURCE_MASK);
 	struct stat st;
 
+	if (mask_fd < 0)
+		return false;
+	if (fstatat(mask_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && stage_is_whiteout(&st))
+		return true;
+	return form == STAGE_FORM_FUSE && stat_prefixed(mask_fd, name, &st) == 0;
+}
+
+static int judge_host(const struct level *level, enum stage_form form, struct stage_entry *entry)
+{
 	entry->host_dir_fd = side_fd(level, SOURCE_HOST);
 	if (entry->host_dir_fd >= 0) {
 		if (fstatat(entry->host_dir_fd, entry->name, &entry->host, AT_SYMLINK_NOFOLLOW) == 0)
@@ -383,9 +430,7 @@ static int judge_host(const struct level *level, struct stage_entry *entry)
 		else if (errno != ENOENT)
 			return -errno;
 	}
-	entry->is_masked = level->is_masked ||
-			   (mask_fd >= 0 && fstatat(mask_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			    stage_is_whiteout(&st));
+	entry->is_masked = level->is_masked || has_mask(side_fd(level, SOURCE_MASK), entry->name, form);
 	return 0;
 }
 
@@ -414,9 +459,9 @@ static int visit(struct walk *walk, struct level *level, size_t first, size_t en
 		return r;
 	entry.path = walk->path;
 	entry.name = name;
-	r = judge_staged(level, first, &entry);
+	r = judge_staged(level, first, walk->stack->form, &entry);
 	if (r == 0)
-		r = judge_host(level, &entry);
+		r = judge_host(level, walk->stack->form, &entry);
 	/* Somebody took it away meanwhile: then it is no change, and the next walk sees the same. */
 	if (r == -ENOENT)
 		return 0;
@@ -497,7 +542,7 @@ static int start(struct walk *walk)
 	if (r == 0 && fstat(stack->layers[0], &entry->staged) < 0)
 		r = -errno;
 	if (r == 0)
-		r = stage_marks_of_fd(stack->layers[0], &entry->marks);
+		r = stage_marks_of_fd(stack->layers[0], stack->form, &entry->marks);
 	if (r == 0 && stack->host_fd >= 0) {
 		entry->host_exists = fstat(stack->host_fd, &entry->host) == 0;
 		r = entry->host_exists ? 0 : -errno;

@@ -68,6 +68,8 @@ static int drop(struct stage_hold *hold, char **paths, size_t count, uint64_t *r
 {
 	int r;
 
+	if (count && stage_hold_need_layers(hold, "dropping some paths", err) < 0)
+		return -EOPNOTSUPP;
 	if (count)
 		return discard_paths(hold, paths, count, ret_dropped, err);
 	r = stage_discard_all(hold, err);

@@ -116,7 +116,7 @@ static int load_all(struct gc *gc)
 {
 	cleanup_fd int fd = fd_open_at(gc->sessions_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	struct stage_names names = { 0 };
-	int r = fd < 0 ? fd : stage_names_read(&names, fd, 0, SESSION_NAMES_MAX);
+	int r = fd < 0 ? fd : stage_names_read(&names, &(struct stage_names_source){ .dir_fd = fd }, SESSION_NAMES_MAX);
 
 	gc->items = r == 0 ? calloc(names.count + 1, sizeof *gc->items) : NULL;
 	if (r == 0 && !gc->items)
@@ -138,7 +138,7 @@ static int remove_leftovers(struct gc *gc)
 {
 	cleanup_fd int fd = fd_open_at(gc->sessions_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	struct stage_names names = { 0 };
-	int r = fd < 0 ? fd : stage_names_read(&names, fd, 0, SESSION_NAMES_MAX);
+	int r = fd < 0 ? fd : stage_names_read(&names, &(struct stage_names_source){ .dir_fd = fd }, SESSION_NAMES_MAX);
 
 	for (size_t i = 0; r == 0 && i < names.count && !gc->given->dry_run; i++) {
 		char name[SESSION_ID_SIZE + sizeof ".gone"];

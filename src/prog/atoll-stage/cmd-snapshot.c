@@ -155,6 +155,8 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = stage_hold_open(given.session.state, given.session.id, &hold, err);
 	if (r == 0)
+		r = stage_hold_need_layers(&hold, "a snapshot", err);
+	if (r == 0)
 		r = take(&given, &hold, name, err);
 	if (r < 0)
 		return r;

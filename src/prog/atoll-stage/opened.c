@@ -94,6 +94,7 @@ int opened_stacks(struct opened *opened, struct err *err)
 
 		if (r < 0)
 			return fail(err, r, "a layer cannot be opened");
+		opened->stacks[i].form = opened->record.form;
 		r = stage_stack_open_host(&opened->stacks[i], &opened->record.trees[i], err);
 		if (r < 0)
 			return r;

@@ -343,6 +343,8 @@ int staged_snapshot(const char *state, const struct session_record *record, cons
 
 	if (!record->is_live) {
 		r = stage_hold_open(state, record->id, &hold, err);
+		if (r == 0)
+			r = stage_hold_need_layers(&hold, "a snapshot", err);
 		return r < 0 ? r : seal(state, &hold, wanted, ret_name, err);
 	}
 	return copy_running(state, record, wanted, ret_name, err);

@@ -49,7 +49,7 @@ static void test_contents(void **state)
 {
 	REFUSED("source is not", { .kind = JAIL_BIND, .target = "/a" });
 	REFUSED("source is not", { .kind = JAIL_BIND, .target = "/a", .source = "b" });
-	REFUSED("only binds, overlays and devices", { .kind = JAIL_TMPFS, .target = "/a", .source = "/b" });
+	REFUSED("only binds, staged trees and devices", { .kind = JAIL_TMPFS, .target = "/a", .source = "/b" });
 	REFUSED("needs content", { .kind = JAIL_FILE, .target = "/a", .content_size = 3 });
 	REFUSED("needs a text", { .kind = JAIL_SYMLINK, .target = "/a" });
 	REFUSED("needs a text", { .kind = JAIL_SYMLINK, .target = "/a", .content = "a\0b", .content_size = 3 });

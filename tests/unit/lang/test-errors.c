@@ -121,6 +121,7 @@ static const struct {
 	{ "atoll: 1\nenv: {set: {A: 1, A: 2}}\n", "/t.yaml:2:19:", "twice" },
 	{ "atoll: 1\ndevices: [../sda]\n", "/t.yaml:2:11:", "device below /dev" },
 	{ "atoll: 1\nstage: {auto: always}\n", "/t.yaml:2:15:", "off, exec" },
+	{ "atoll: 1\nstage: {backend: kernel}\n", "/t.yaml:2:18:", "overlay, auto, fuse" },
 	{ "atoll: 1\nstage: {on: exec}\n", "/t.yaml:2:9:", "unknown key \"on\"" },
 	{ "atoll: 1\naudit: {files: read}\n", "/t.yaml:2:16:", "off, writes, all" },
 	{ "atoll: 1\ndegrade: [landlok]\n", "/t.yaml:2:11:", "did you mean \"landlock\"?" },

@@ -34,7 +34,7 @@ static const char everything[] =
 	"devices: [kvm]\n"
 	"data: {secrets: mask, pii: flag, injection: deny, outgoing: flag, canaries: [s, t]}\n"
 	"audit: {files: all}\n"
-	"stage: {auto: exec}\n";
+	"stage: {auto: exec, backend: auto}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)

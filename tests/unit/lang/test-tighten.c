@@ -73,6 +73,7 @@ static void every_widening_line_is_refused(void **state)
 		"data: {secrets: flag}",
 		"audit: {files: off}",
 		"stage: {auto: off}",
+		"stage: {backend: fuse}",
 		"degrade: [seccomp]",
 		"extends: full",
 		"drop: [.env]",

@@ -108,7 +108,7 @@ static void content_becomes_opaque(void **state)
 	fd = stage_open_beneath(root_fd, "mask/3/a/b", O_RDONLY | O_DIRECTORY, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(fgetxattr(fd, "user.overlay.opaque", value, sizeof value), 1);
-	assert_int_equal(stage_marks_of_fd(fd, &marks), 0);
+	assert_int_equal(stage_marks_of_fd(fd, STAGE_FORM_OVERLAY, &marks), 0);
 	assert_true(marks.is_opaque && !marks.is_forged && !marks.is_copied_up && !marks.has_user);
 	/* All of it, after a part of it was masked. */
 	assert_int_equal(stage_mask_add(&mask, "a", STAGE_MASK_NAME, &err), 0);
@@ -149,6 +149,30 @@ static void nothing_is_opened_outside(void **state)
 	assert_int_equal(stage_open_beneath(root_fd, "/etc", O_RDONLY, 0), -EXDEV);
 }
 
+/* Where the file system takes no devices, and fuse-overlayfs reads the mask. */
+static void masks_can_be_files(void **state)
+{
+	char longest[NAME_MAX] = "";
+	struct stat st;
+
+	mask.form = STAGE_FORM_FUSE;
+	assert_int_equal(stage_mask_add(&mask, "a/b/.env", STAGE_MASK_NAME, &err), 0);
+	assert_int_equal(stage_mask_add(&mask, "a/b/.env", STAGE_MASK_NAME, &err), 0);
+	st = look("mask/3/a/b/.wh..env");
+	assert_true(S_ISREG(st.st_mode) && st.st_size == 0);
+	assert_int_equal(stage_mask_add(&mask, "a", STAGE_MASK_CONTENT, &err), 0);
+	st = look("mask/3/a/.wh..wh..opq");
+	assert_true(S_ISREG(st.st_mode) && st.st_size == 0);
+	/* The whole goes: what stood below it is not needed any more, and comes back by nothing. */
+	assert_int_equal(stage_mask_add(&mask, "a", STAGE_MASK_NAME, &err), 0);
+	assert_int_equal(stage_mask_add(&mask, "a/b/other", STAGE_MASK_NAME, &err), 0);
+	assert_true(is_missing("mask/3/a"));
+	assert_false(is_missing("mask/3/.wh.a"));
+	/* A name for which there is no room behind the prefix is not left unmasked in silence. */
+	memset(longest, 'n', sizeof longest - 1);
+	assert_true(stage_mask_add(&mask, longest, STAGE_MASK_NAME, &err) < 0);
+}
+
 static void marks_by_name_and_by_fd_agree(void **state)
 {
 	struct stage_marks by_name, by_fd;
@@ -156,18 +180,18 @@ static void marks_by_name_and_by_fd_agree(void **state)
 	char large[60000];
 
 	memset(large, 'v', sizeof large);
-	assert_int_equal(stage_marks_at(root_fd, "marked", &by_name), 0);
+	assert_int_equal(stage_marks_at(root_fd, "marked", STAGE_FORM_OVERLAY, &by_name), 0);
 	assert_false(by_name.is_copied_up || by_name.is_forged || by_name.has_user || by_name.is_opaque);
 	assert_int_equal(fsetxattr(fd, "user.overlay.origin", "", 0, 0), 0);
 	assert_int_equal(fsetxattr(fd, "user.mine", "1", 1, 0), 0);
 	/* What the sandbox calls user.overlay.redirect arrives so: its own attribute, and no order to anybody. */
 	assert_int_equal(fsetxattr(fd, "user.overlay.overlay.redirect", "/", 1, 0), 0);
-	assert_int_equal(stage_marks_at(root_fd, "marked", &by_name), 0);
-	assert_int_equal(stage_marks_of_fd(fd, &by_fd), 0);
+	assert_int_equal(stage_marks_at(root_fd, "marked", STAGE_FORM_OVERLAY, &by_name), 0);
+	assert_int_equal(stage_marks_of_fd(fd, STAGE_FORM_OVERLAY, &by_fd), 0);
 	assert_true(by_name.is_copied_up && by_name.has_user && !by_name.is_forged);
 	assert_memory_equal(&by_name, &by_fd, sizeof by_fd);
 	assert_int_equal(fsetxattr(fd, "user.overlay.redirect", "/etc", 4, 0), 0);
-	assert_int_equal(stage_marks_at(root_fd, "marked", &by_name), 0);
+	assert_int_equal(stage_marks_at(root_fd, "marked", STAGE_FORM_OVERLAY, &by_name), 0);
 	assert_true(by_name.is_forged);
 }
 
@@ -179,6 +203,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(content_becomes_opaque, setup, teardown),
 		cmocka_unit_test_setup_teardown(links_and_files_on_the_way_are_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(paths_that_are_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(masks_can_be_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_is_opened_outside, setup, teardown),
 		cmocka_unit_test_setup_teardown(marks_by_name_and_by_fd_agree, setup, teardown),
 	};

@@ -196,6 +196,95 @@ static void a_directory_that_was_swapped_is_noticed(void **state)
 	stage_stack_done(&stack);
 }
 
+struct judged {
+	const char *path;
+	enum stage_entry_kind kind;
+	bool is_opaque, is_forged, is_masked;
+};
+
+struct judging {
+	const struct judged *expected;
+	size_t count, found;
+};
+
+static int on_judged(void *context, const struct stage_entry *entry)
+{
+	struct judging *judging = context;
+
+	for (size_t i = 0; i < judging->count; i++) {
+		const struct judged *expected = &judging->expected[i];
+
+		if (!str_equal(entry->path, expected->path))
+			continue;
+		judging->found++;
+		if (entry->kind != expected->kind || entry->marks.is_opaque != expected->is_opaque ||
+		    entry->marks.is_forged != expected->is_forged || entry->is_masked != expected->is_masked)
+			fail_msg("%s was judged otherwise: %d %d %d %d", entry->path, (int)entry->kind,
+				 entry->marks.is_opaque, entry->marks.is_forged, entry->is_masked);
+		return entry->marks.is_forged ? STAGE_WALK_SKIP : 0;
+	}
+	fail_msg("%s was not expected", entry->path);
+	return 0;
+}
+
+static void judge(enum stage_form form, const struct judged *expected, size_t count)
+{
+	struct judging judging = { .expected = expected, .count = count };
+	const struct stage_visitor visitor = { .enter = on_judged, .context = &judging };
+	struct stage_stack stack = STAGE_STACK_NONE;
+
+	stack.form = form;
+	stack.layers[stack.count++] = fd_open_at(root_fd, "upper", O_RDONLY | O_DIRECTORY, 0);
+	stack.host_fd = fd_open_at(root_fd, "host", O_RDONLY | O_DIRECTORY, 0);
+	stack.mask_fd = fd_open_at(root_fd, "mask", O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(stage_walk(&stack, &visitor), 0);
+	assert_int_equal(judging.found, count);
+	stage_stack_done(&stack);
+}
+
+/* What fuse-overlayfs leaves is read as it means it in its layers, and as names in those of the kernel. */
+static void whiteouts_can_be_files(void **state)
+{
+	static const struct judged by_fuse[] = {
+		{ "", STAGE_ENTRY_DIRECTORY, false, false, false },
+		{ "gone", STAGE_ENTRY_WHITEOUT, false, false, false },
+		{ "both", STAGE_ENTRY_WHITEOUT, false, false, false },
+		{ "opaque", STAGE_ENTRY_DIRECTORY, true, false, false },
+		{ "opaque/new", STAGE_ENTRY_FILE, false, false, false },
+		{ "opaque/old", STAGE_ENTRY_HIDDEN, false, false, false },
+		{ "link", STAGE_ENTRY_FILE, false, true, false },
+		{ "made", STAGE_ENTRY_FILE, false, true, false },
+		{ "secret", STAGE_ENTRY_FILE, false, false, true },
+	}, by_kernel[] = {
+		{ "", STAGE_ENTRY_DIRECTORY, false, false, false },
+		{ ".wh.gone", STAGE_ENTRY_FILE, false, false, false },
+		{ ".wh.both", STAGE_ENTRY_FILE, false, false, false },
+		{ "both", STAGE_ENTRY_FILE, false, false, false },
+		{ "opaque", STAGE_ENTRY_DIRECTORY, false, false, false },
+		{ "opaque/new", STAGE_ENTRY_FILE, false, false, false },
+		{ "opaque/.wh..wh..opq", STAGE_ENTRY_FILE, false, false, false },
+		{ ".wh.link", STAGE_ENTRY_FILE, false, false, false },
+		{ ".wh.made", STAGE_ENTRY_DIRECTORY, false, false, false },
+		{ "secret", STAGE_ENTRY_FILE, false, false, false },
+	};
+	cleanup_fd int upper = make_side("upper"), host = make_side("host"), mask = make_side("mask");
+
+	put_file(upper, ".wh.gone");
+	put_file(upper, ".wh.both");
+	put_file(upper, "both");
+	put_file(upper, "secret");
+	assert_int_equal(symlinkat("/etc", upper, ".wh.link"), 0);
+	assert_int_equal(mkdirat(upper, ".wh.made", 0755), 0);
+	assert_int_equal(mkdirat(upper, "opaque", 0755), 0);
+	assert_int_equal(mkdirat(host, "opaque", 0755), 0);
+	put_file(upper, "opaque/.wh..wh..opq");
+	put_file(upper, "opaque/new");
+	put_file(host, "opaque/old");
+	put_file(mask, ".wh.secret");
+	judge(STAGE_FORM_FUSE, by_fuse, ARRAY_SIZE(by_fuse));
+	judge(STAGE_FORM_OVERLAY, by_kernel, ARRAY_SIZE(by_kernel));
+}
+
 static struct stage_stack make_changes(unsigned added)
 {
 	struct stage_stack stack = STAGE_STACK_NONE;
@@ -286,6 +375,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(deep_layers_need_few_fds, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_directory_that_was_swapped_is_noticed, setup, teardown),
+		cmocka_unit_test_setup_teardown(whiteouts_can_be_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(counting_is_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(opened_is_what_was_judged, setup, teardown),
 	};

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Staged trees that fuse-overlayfs makes: the same words of a person, the same state of the host, the same masks. What
+it cannot do is refused by name, and it runs confined and no longer than the sandbox."""
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from atoll import wait_until
+from loop import Loop, unmount
+from stage import Staged, attempts, is_refused, staging_policy, verdicts
+from test_stage_filesystems import WORK, check_work, fill
+from tree_state import differences
+
+FUSE = "stage: {backend: fuse}\n"
+DEVICE = pathlib.Path("/dev/fuse")
+
+pytestmark = [pytest.mark.needs("fuse-overlayfs", "setfattr"),
+              pytest.mark.skipif(not DEVICE.exists(), reason="this kernel has no fuse")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def open_device():
+    """As udev leaves it on most machines: open to everybody."""
+    mode = stat.S_IMODE(DEVICE.stat().st_mode)
+    if mode & 0o006 != 0o006:
+        if os.geteuid() != 0:
+            pytest.skip("/dev/fuse is not open to everybody")
+        DEVICE.chmod(0o666)
+        yield
+        DEVICE.chmod(mode)
+    else:
+        yield
+
+
+@pytest.fixture
+def staged(sandbox):
+    fill(sandbox, sandbox.project)
+    return Staged(sandbox, lines=FUSE)
+
+
+def servers():
+    """{pid} of every fuse-overlayfs of this machine."""
+    found = set()
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == "fuse-overlayfs":
+                found.add(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+def test_changes_are_applied_and_undone(staged):
+    before = staged.state()
+    done = staged.run(WORK)
+    assert done.code == 0 and done.report["enforcement"]["staging"] == "fuse-overlayfs", done
+    check_work(staged, staged.project, before)
+
+
+def test_on_an_overlay(sandbox):
+    """A container whose state directory is its root: refused with both ways out, or done by `backend: auto`."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts need root")
+    fill(sandbox, sandbox.project)
+    sandbox.write(sandbox.project / ".env", "secret\n")
+    lower, merged = (sandbox.make_directory(sandbox.base / "o" / name) for name in "lm")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        upper, work = sandbox.make_directory(disk / "u"), sandbox.make_directory(disk / "w")
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}",
+                        merged], check=True)
+        try:
+            os.chown(merged, sandbox.identity.uid, sandbox.identity.gid)
+            sandbox.state = sandbox.make_directory(merged / "state")
+            refused = sandbox.run("touch it-ran", policy=staging_policy(sandbox))
+            assert refused.code == 125 and len(refused.err.splitlines()) == 1, refused
+            assert "XDG_STATE_HOME" in refused.err and "stage: {backend: fuse}" in refused.err, refused
+            assert sandbox.sessions() == [] and not (sandbox.project / "it-ran").exists()
+            staged = Staged(sandbox, lines="stage: {backend: auto}\n")
+            before = staged.state()
+            done = staged.run("cat .env; " + WORK)
+            assert done.code == 0 and done.out == "" and list(staged.upper.glob(".wh.*")), done
+            check_work(staged, sandbox.project, before)
+        finally:
+            unmount(merged)
+
+
+def test_beside_a_network_gate(sandbox):
+    """Both hand descriptors out of the jail while it is made, in whatever order."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nstage: {backend: fuse}\n")
+    for _ in range(3):
+        done = sandbox.run("echo x >new; grep -c nameserver /etc/resolv.conf", policy=policy)
+        assert done.code == 0 and done.out == "1\n" and done.report["changes"]["added"] == 1, done
+
+
+def test_auto_takes_the_overlay_where_it_can(sandbox):
+    done = Staged(sandbox, lines="stage: {backend: auto}\n").run("true")
+    assert done.report["enforcement"]["staging"] == "overlay"
+    done = Staged(sandbox, lines="stage: {backend: auto}\n").run("true", env={"ATOLL_TEST_BREAK": "overlay"})
+    assert done.report["enforcement"]["staging"] == "fuse-overlayfs"
+    done = sandbox.run("true", policy=staging_policy(sandbox), env={"ATOLL_TEST_BREAK": "overlay"})
+    assert done.code == 125 and "stage: {backend: fuse}" in done.err, done
+
+
+def test_masks_hold(sandbox):
+    """F3, F4, F9, F18: by their names, by other ones, when the host makes them later, after the parent is made anew."""
+    for name in (".env", "conf/token", "conf/plain", "all/a", "all/b"):
+        sandbox.write(sandbox.project / name, "SECRET\n")
+    policy = staging_policy(sandbox, lines=FUSE)
+    policy.write_text(policy.read_text().replace("files: {", "files: {mask: [conf/token, all/*, late], "))
+    staged = Staged(sandbox, policy)
+    ways = attempts(env="grep SECRET .env", token="grep SECRET conf/token", link="ln conf/token x && grep SECRET x",
+                    root="grep SECRET /proc/self/root$PWD/conf/token", all="grep -r SECRET all",
+                    move="mv conf c && grep SECRET c/token", late="grep SECRET late", names="ls -A | grep -x .env",
+                    anew="rm -rf conf c; mkdir conf; grep SECRET conf/token")
+    sandbox.write(sandbox.project / "late", "SECRET\n")
+    assert sum(verdicts(sandbox.run_outside(["bash", "-c", "cp -a . ../copy; cd ../copy; " + ways])).values()) >= 7
+    seen = verdicts(staged.run(ways))
+    assert not any(seen.values()), seen
+    staged.run("rm -rf conf all; mkdir conf all; echo x >conf/token; echo x >all/a; echo x >fine")
+    staged.apply(code=1)
+    assert (sandbox.project / "conf/token").read_text() == "SECRET\n" and (sandbox.project / "all/a").exists()
+    assert (sandbox.project / "fine").exists()
+
+
+def test_forged_marks(staged):
+    """The names and attributes in which a layer says what is gone: made inside they are refused, there or at apply."""
+    before = staged.state()
+    tries = attempts(touch="touch .wh.changed", opaque="touch dir/.wh..wh..opq",
+                     fuse="setfattr -n user.fuseoverlayfs.opaque -v y dir", control="touch wh.changed")
+    seen = verdicts(staged.run(tries))
+    assert seen.pop("control") and not any(seen.values()), seen
+    assert set(staged.diff()) == {"wh.changed"}
+    done = staged.run("setfattr -n user.overlay.redirect -v /etc changed; setfattr -n user.overlay.metacopy mode; "
+                      "mkdir .wh.was; ln -s /etc .wh.dir; mkfifo .wh.gone; mv untouched .wh.move; echo x >fine; true")
+    assert done.code == 0 and {".wh.was", ".wh.dir", ".wh.gone", ".wh.move"} <= set(os.listdir(staged.upper)), done
+    changes = staged.diff()
+    for name in ("changed", "mode", "was", "dir", "gone", "move"):
+        assert is_refused(changes, name, "forged"), (name, changes)
+    staged.apply(code=1)
+    assert (staged.project / "fine").exists() and not (staged.project / "untouched").exists()
+    staged.undo()
+    os.utime(staged.project, ns=(0, before["."][3]))
+    assert differences(before, staged.state()) == []
+
+
+def test_names_of_the_host_that_look_like_marks(staged):
+    """fuse-overlayfs takes a file `.wh.untouched` of the host for a whiteout: nothing of that reaches the host."""
+    staged.sandbox.write(staged.project / ".wh.untouched", "mine\n")
+    before = staged.state()
+    staged.run("ls -A; echo x >>untouched; echo y >new; true")
+    staged.apply(code=None)
+    (staged.project / "new").unlink()
+    after = staged.state()
+    assert differences({path: seen for path, seen in before.items() if path not in (".", "untouched")},
+                       {path: seen for path, seen in after.items() if path not in (".", "untouched")}) == []
+
+
+@pytest.mark.parametrize("words", [["snapshot"], ["fork"], ["restore", "x"]])
+def test_what_needs_layers_is_refused(staged, words):
+    staged.run("echo x >new")
+    done = staged.verb(words[0], staged.session, *words[1:], code=None)
+    assert done.code != 0 and len(done.err.splitlines()) == 1, done
+    staged.verb("discard", staged.session, code=0)
+    assert staged.diff() == {}
+
+
+def test_snapshots_before_each_command_are_refused_at_the_start(sandbox):
+    done = sandbox.run("touch it-ran", policy=staging_policy(sandbox, lines="stage: {auto: exec, backend: fuse}\n"))
+    assert done.code == 125 and "stage.auto" in done.err, done
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+
+
+def start(staged, before):
+    child = staged.sandbox.popen(["bash", "-c", "echo up; exec sleep 30"], policy=staged.policy)
+    assert child.stdout.readline() == b"up\n"
+    return child, (servers() - before).pop()
+
+
+def test_the_server_is_confined(staged):
+    child, pid = start(staged, servers())
+    status = status_of(pid)
+    assert status["NoNewPrivs"] == "1", status
+    # CHOWN, DAC_OVERRIDE, FOWNER: as root it makes files that belong to whoever owns the tree.
+    assert int(status["CapPrm"], 16) & ~0xb == 0, status
+    for name in ("net", "ipc", "uts"):
+        assert os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"), name
+    open_files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    assert not [name for name in open_files if "socket:" in name or "audit" in name], open_files
+    os.kill(child.pid, signal.SIGTERM)
+    child.wait()
+    assert pid not in servers()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL])
+def test_the_server_dies_with_the_supervisor(staged, number):
+    child, pid = start(staged, servers())
+    os.kill(child.pid, number)
+    child.wait()
+    wait_until(lambda: pid not in servers(), what="the end of the server")
+
+
+def test_a_server_that_dies_ends_in_an_error(staged):
+    """Nothing inside can go on with the tree, and the run says that what was staged may be incomplete."""
+    before = servers()
+    child = staged.sandbox.popen(["bash", "-c", "echo up; sleep 1; cat changed || echo gone"], policy=staged.policy)
+    assert child.stdout.readline() == b"up\n"
+    os.kill((servers() - before).pop(), signal.SIGKILL)
+    out, err = child.communicate(timeout=20)
+    assert out == b"gone\n" and child.returncode == 125 and b"fuse-overlayfs" in err, (out, err)
+
+
+def test_the_disk_limit_holds(sandbox):
+    staged = Staged(sandbox, lines=FUSE + "resources: {disk: 8MiB}\n")
+    staged.policy.write_text(staged.policy.read_text().replace(", disk]", "]"))
+    done = sandbox.run("head -c 64000000 /dev/zero >big; sleep 8", policy=staged.policy, timeout=30)
+    assert done.code == 137, done
+
+
+def test_a_tree_with_something_mounted_in_it(sandbox):
+    """A user's own kernel overlay cannot show it; fuse-overlayfs does, and what is below the mount is not applied."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts need root")
+    with Loop("tmpfs", sandbox.project / "mnt", sandbox.identity) as inner:
+        sandbox.write(inner / "g", "old\n")
+        staged = Staged(sandbox, lines="stage: {backend: auto}\n")
+        done = staged.run("cat mnt/g; echo new >mnt/g; echo x >fine")
+        assert done.out == "old\n" and (inner / "g").read_text() == "old\n", done
+        staged.apply(code=None)
+        assert (sandbox.project / "fine").exists()
+        assert (inner / "g").read_text() == ("new\n" if sandbox.identity.is_root else "old\n")
