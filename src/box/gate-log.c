@@ -61,6 +61,7 @@ struct net_detail {
 	const char *detail_key, *detail;
 	const struct gate_closed *closed;
 	const struct gate_request *request;
+	const struct gate_leak *leak;
 };
 
 static const char *type_name(uint32_t type)
@@ -77,6 +78,19 @@ static const char *type_name(uint32_t type)
 	return "other";
 }
 
+/* names: separated by spaces. */
+static void write_names(struct json *json, const char *key, const char *names)
+{
+	json_array_begin(json, key);
+	while (*names) {
+		size_t size = strcspn(names, " ");
+
+		json_string_n(json, NULL, names, size);
+		names += size + (names[size] == ' ');
+	}
+	json_array_end(json);
+}
+
 static void write_request(struct json *json, const struct gate_request *request)
 {
 	json_string(json, "method", request->method);
@@ -87,6 +101,8 @@ static void write_request(struct json *json, const struct gate_request *request)
 	json_u64(json, "out_bytes", request->out_bytes);
 	json_u64(json, "wall_us", request->us);
 	json_string(json, "error", request->problem);
+	if (*request->secrets)
+		write_names(json, "secrets", request->secrets);
 }
 
 static void write_detail(struct json *json, const void *context)
@@ -102,6 +118,12 @@ static void write_detail(struct json *json, const void *context)
 		json_u64(json, "connection", detail->id);
 	if (detail->detail)
 		json_bytes(json, detail->detail_key, detail->detail, strlen(detail->detail));
+	if (detail->leak) {
+		json_string(json, "alert", detail->leak->is_placeholder ? "placeholder" : "secret");
+		json_string(json, "secret", detail->leak->secret);
+		json_string(json, "where", detail->leak->where);
+		json_string(json, "verdict", detail->leak->is_refused ? "deny" : "allow");
+	}
 	if (detail->request)
 		write_request(json, detail->request);
 	if (!closed)
@@ -313,6 +335,19 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 }
 
+/* A secret where it has no business to be is told beside the request, whatever is logged of the network. */
+static int log_leak(struct box *box, const struct gate_request *request)
+{
+	const struct gate_open *open = &request->open;
+	struct net_detail detail = { .port = open->port, .id = open->id, .leak = &request->leak };
+	struct audit_event event = {
+		.type = AUDIT_ALERT, .pid = (pid_t)open->pid, .subject = open->host, .subject_size = strlen(open->host),
+		.write_detail = write_detail, .context = &detail,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
 int gate_log_request(struct box *box, const struct gate_request *request)
 {
 	static const struct decision unread = {
@@ -320,12 +355,24 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		"the request is malformed, could be read in two ways, or names another host",
 		"use an ordinary client; the answer to the request says what was wrong",
 	};
+	static const struct decision leaks[] = {
+		{ VERDICT_DENY, { "builtin.secrets", "", 0 }, "the request carries a secret out",
+		  "leave it out; the network gate puts secrets in where the policy says so" },
+		{ VERDICT_DENY, { "builtin.secrets", "", 0 },
+		  "what stands for a secret was sent to another host than the secret's own",
+		  "send it only to the hosts that the policy gives the secret to" },
+	};
 	const struct gate_open *open = &request->open;
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
 				 .method = request->method, .path = request->path };
 	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
 	struct decision decision = *request->path ? policy_decide(box->gate.policy, &action) : unread;
+	int r = request->leak.secret ? log_leak(box, request) : 0;
 
+	if (r < 0)
+		return r;
+	if (request->leak.secret && request->leak.is_refused)
+		decision = leaks[request->leak.is_placeholder];
 	if (decision.verdict != VERDICT_ALLOW)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)

@@ -28,7 +28,7 @@
 
 enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 
-enum { FINISH_MS = GATE_LINGER_MS + 300, ABOVE_STANDARD = GATE_SNAPSHOT_FD + 1 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, ABOVE_STANDARD = GATE_SECRETS_FD + 1 };
 
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
@@ -36,6 +36,7 @@ _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GAT
 void gate_init(struct gate_link *gate)
 {
 	*gate = (struct gate_link){ .program_fd = FD_NONE, .near_fd = FD_NONE, .far_fd = FD_NONE,
+				    .secrets_fd = FD_NONE,
 				    .process = PIDREF_NONE };
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
@@ -166,6 +167,8 @@ static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_r
 	syscall(SYS_setsid);
 	if (null_fd < 0 || dup2(gate->far_fd, GATE_FD) < 0 || dup2(snapshot_fd, GATE_SNAPSHOT_FD) < 0)
 		return;
+	if (gate->secrets_fd >= 0 && dup2(gate->secrets_fd, GATE_SECRETS_FD) < 0)
+		return;
 	for (int fd = 0; fd <= 2; fd++)
 		if (dup2(null_fd, fd) < 0)
 			return;
@@ -203,6 +206,7 @@ static int spawn(struct box *box)
 	if (r == 0 && failed)
 		r = -failed;
 	close_fd(&gate->far_fd);
+	close_fd(&gate->secrets_fd);
 	return r;
 }
 
@@ -236,8 +240,11 @@ int gate_prepare(struct box *box, uid_t host_uid)
 		return fail_prepare(box, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
 	gate->far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
-	if (gate->far_fd < 0)
-		return fail_prepare(box, gate->far_fd, "no socket for the network gate");
+	if (gate->far_fd >= 0 && box->request->secrets_fd >= 0)
+		gate->secrets_fd = fd_move_above(box->request->secrets_fd, ABOVE_STANDARD);
+	if (gate->far_fd < 0 || (box->request->secrets_fd >= 0 && gate->secrets_fd < 0))
+		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
+				    "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);
 	return r == 0 && policy_intercepts_any(box->policy->policy) ? start_early(box) : r;
 }
@@ -562,6 +569,7 @@ void gate_done(struct box *box)
 	pidref_done(&gate->process);
 	close_fd(&gate->near_fd);
 	close_fd(&gate->far_fd);
+	close_fd(&gate->secrets_fd);
 	close_fd(&gate->program_fd);
 }
 

@@ -77,7 +77,7 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	memcpy(conversation->err, bytes, size);
 	conversation->err->message[sizeof conversation->err->message - 1] = 0;
-	conversation->err->hint[0] = 0;
+	conversation->err->hint[sizeof conversation->err->hint - 1] = 0;
 	return -ECANCELED;
 }
 
@@ -151,7 +151,8 @@ static int exchange_files(struct trust *trust, const struct trust_input *input, 
 	}
 	if (r >= 0)
 		r = ask(input, fds, count, wanted);
-	if (r == 0)
+	/* One that broke already has said why, and the words lie here. */
+	if (r == 0 || r == -EPIPE)
 		r = converse(input, err);
 	/* From the last to the first: the bundle is the caller's. */
 	for (int file = TRUST_FILE_COUNT - 1; file >= 0; file--) {
@@ -177,11 +178,11 @@ int trust_make(struct trust *trust, const struct trust_input *input, struct err 
 		return bundle_fd;
 	}
 	r = exchange_files(trust, input, bundle_fd, err);
-	if (r < 0 && r != -ECANCELED)
-		err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
-			err_errno_name(-r));
-	if (r < 0)
-		err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", path);
+	if (r == 0 || r == -ECANCELED)
+		return r;
+	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
+		err_errno_name(-r));
+	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", path);
 	return r;
 }
 

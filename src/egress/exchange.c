@@ -161,6 +161,8 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	if (exchange->hooks.outgoing &&
 	    !exchange->hooks.outgoing(exchange->hooks.context, record, head, &exchange->target, &owned, &problem)) {
 		inject_free(owned);
+		if (record->decision.verdict != VERDICT_ALLOW)
+			return deny(exchange, to_client);
 		return record->wait_s ? refuse_for_now(exchange, problem, to_client)
 				      : refuse(exchange, 502, problem, to_client);
 	}

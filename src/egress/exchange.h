@@ -13,6 +13,13 @@
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
 
+/* A secret, or what stands for one, where it has no business to be. All zero: there was none. */
+struct leak {
+	const char *secret;                  /* its name, borrowed */
+	const char *where;                   /* static: "the URL" */
+	bool is_placeholder, is_refused;     /* not refused: let go, or masked, as the policy says */
+};
+
 /* What was seen of one request: what is marked * when it is about to go out, the rest when it is over. */
 struct exchange_record {
 	const char *method;                  /* * borrowed */
@@ -25,15 +32,17 @@ struct exchange_record {
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
 	uint32_t wait_s;
-	void *own;                           /* what outgoing() left for incoming() and over(); NULL before */
+	uint32_t secrets;                    /* that outgoing() put in, as bits */
+	struct leak leak;                    /* that outgoing() found */
 };
 
 /* Any of them may be NULL. */
 struct exchange_hooks {
 	/*
 	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
-	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; *ret_problem (static)
-	 * says why, and record->wait_s for how long.
+	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; why says
+	 * record->decision, where that is no longer to allow it, else *ret_problem (static), and record->wait_s for how
+	 * long.
 	 */
 	bool (*outgoing)(void *context, struct exchange_record *record, struct http1_head *head,
 			 const struct target *target, char **ret_owned, const char **ret_problem);

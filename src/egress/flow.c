@@ -172,9 +172,10 @@ static void start_intercept(struct flow *flow)
 		.on_end = on_intercept_end,
 		.context = flow,
 	};
+	struct gate_open open = describe(flow);
 	int r;
 
-	flow->requests = (struct requests){ gate, describe(flow) };
+	requests_init(&flow->requests, gate, &open, options.server.is_tls);
 	options.hooks = requests_hooks(&flow->requests);
 	r = options.upstream ? intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000) : -ENOENT;
 	if (r < 0)

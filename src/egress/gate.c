@@ -232,6 +232,7 @@ static void on_limit(void *context, const struct quota_hit *hit)
 static int open_gate(struct gate *gate, struct err *err)
 {
 	const struct policy *policy = gate->policy;
+	int r;
 
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
@@ -243,6 +244,11 @@ static int open_gate(struct gate *gate, struct err *err)
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0 ||
 	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
+	r = gate_secrets_load(&gate->secrets, GATE_SECRETS_FD, policy, err);
+	if (r < 0)
+		return r;
+	if (gate->secrets.count)
+		close(GATE_SECRETS_FD);
 	if (policy_intercepts_any(policy) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
@@ -263,6 +269,7 @@ static void close_gate(struct gate *gate)
 	names_free(gate->names);
 	quota_free(gate->quota);
 	authority_done(&gate->authority);
+	gate_secrets_done(&gate->secrets);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);
 }

@@ -15,6 +15,7 @@
 #include "egress/dial.h"
 #include "egress/names.h"
 #include "egress/quota.h"
+#include "egress/secrets.h"
 #include "policy/policy.h"
 #include "wire/gate.h"
 
@@ -45,6 +46,7 @@ struct gate {
 	struct quota *quota;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	struct authority authority;    /* where the policy has rules about requests */
+	struct gate_secrets secrets;
 	int box_fd;
 	struct buf out, scratch;
 	struct event box_readable;

@@ -34,6 +34,7 @@ enum http1_framing {
 struct http1_field {
 	const char *name, *value;
 	char *owned;         /* wiped when it goes: it may be a secret */
+	bool is_secret;      /* it is one */
 };
 
 struct http1_head {

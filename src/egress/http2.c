@@ -65,8 +65,8 @@ static void add_nv(struct nvs *nvs, const char *name, const char *value, uint8_t
 	nvs->list[nvs->count++] = (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), flags };
 }
 
-/* Fields as they are sent on; those from number secret on are kept out of the other side's tables (RFC 7541 7.1). */
-static void add_fields(struct nvs *nvs, const struct http1_head *head, size_t secret)
+/* Fields as they are sent on; secrets are kept out of the other side's tables (RFC 7541 7.1). */
+static void add_fields(struct nvs *nvs, const struct http1_head *head)
 {
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->fields[i];
@@ -76,7 +76,8 @@ static void add_fields(struct nvs *nvs, const struct http1_head *head, size_t se
 		/* Owned, for all of them were copied. Lower case is a rule here (RFC 9113 8.2). */
 		for (char *at = field->owned + strlen(field->value) + 1; at > field->owned && *at; at++)
 			*at = (char)(*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at);
-		add_nv(nvs, field->name, field->value, i < secret ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX);
+		add_nv(nvs, field->name, field->value,
+		       field->is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
 	}
 }
 
@@ -163,7 +164,7 @@ static ssize_t read_pending(nghttp2_session *session, int32_t id, uint8_t *bytes
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (to == HTTP2_INSIDE && stream->has_trailers) {
 		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		add_fields(&nvs, &stream->trailers, SIZE_MAX);
+		add_fields(&nvs, &stream->trailers);
 		if (nghttp2_submit_trailer(session, id, nvs.list, nvs.count) != 0)
 			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
@@ -245,14 +246,24 @@ static int send_request(struct stream *stream)
 	add_nv(&nvs, ":scheme", "https", NGHTTP2_NV_FLAG_NONE);
 	add_nv(&nvs, ":authority", stream->authority, NGHTTP2_NV_FLAG_NONE);
 	add_nv(&nvs, ":path", stream->head.target, NGHTTP2_NV_FLAG_NO_INDEX);
-	/* What was put in last may be a credential. */
-	add_fields(&nvs, &stream->head, stream->head.field_count ? stream->head.field_count - 1 : 0);
+	add_fields(&nvs, &stream->head);
 	id = nghttp2_submit_request(stream->http2->sessions[HTTP2_OUTSIDE], NULL, nvs.list, nvs.count,
 				    stream->is_whole[HTTP2_OUTSIDE] ? NULL : &provider, stream);
 	if (id < 0)
 		return refuse(stream, 502, "the server takes no more requests on this connection", NULL);
 	stream->ids[HTTP2_OUTSIDE] = id;
 	return 0;
+}
+
+/* By a rule of the gate's own, or because it cannot be done. */
+static int refuse_outgoing(struct stream *stream, const char *problem)
+{
+	const struct decision *decision = &stream->record.decision;
+
+	if (decision->verdict != VERDICT_ALLOW)
+		return refuse(stream, 403, decision->reason, decision);
+	stream->problem = problem;
+	return refuse(stream, stream->record.wait_s ? 429 : 502, problem, NULL);
 }
 
 static int begin_request(struct stream *stream)
@@ -281,8 +292,7 @@ static int begin_request(struct stream *stream)
 	head->target = stream->target.origin;
 	if (http2->hooks.outgoing &&
 	    !http2->hooks.outgoing(http2->hooks.context, record, head, &stream->target, &owned, &problem)) {
-		stream->problem = problem;
-		r = refuse(stream, record->wait_s ? 429 : 502, problem, NULL);
+		r = refuse_outgoing(stream, problem);
 	} else {
 		r = send_request(stream);
 	}
@@ -309,7 +319,7 @@ static int begin_answer(struct stream *stream)
 			http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
 	}
 	add_nv(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
-	add_fields(&nvs, &stream->head, SIZE_MAX);
+	add_fields(&nvs, &stream->head);
 	if (stream->is_answered)
 		return submit_answer(stream, &nvs);
 	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE], NULL,

@@ -195,6 +195,8 @@ int inject_request(const struct injection *injection, const struct target_server
 	r = buf_error(&value);
 	if (r == 0)
 		r = http1_set(head, injection->rule->inject.name, buf_text(&value));
+	if (r == 0)
+		head->fields[head->field_count - 1].is_secret = true;
 	wipe(&value);
 	return r < 0 ? r : INJECT_DONE;
 }

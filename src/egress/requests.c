@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/requests.h"
 
+#include <string.h>
+
+#include "base/str.h"
 #include "egress/gate.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 
-static const char too_many[] = "there are too many requests for the limits of the policy";
+/*
+ * Order of things for a request that the policy allows: what the sandbox sends is looked at first, for a secret or a
+ * placeholder that has no business there, and only then a secret is put in. So what is found was inside.
+ */
+
+static const struct rule_origin own_rule = { "builtin.secrets", "", 0 };
+
+/* --- What is counted. --- */
 
 /* Of all rules that any reading of the path is about, as the decision is the strictest of them. */
 static uint64_t limited_rules(const struct requests *requests, const struct exchange_record *record,
@@ -22,27 +32,189 @@ static uint64_t limited_rules(const struct requests *requests, const struct exch
 	return rules;
 }
 
-static bool count_request(void *context, struct exchange_record *record, struct http1_head *head,
-			  const struct target *target, char **ret_owned, const char **ret_problem)
+/* NULL, or why it may not go now. */
+static const char *count_request(const struct requests *requests, struct exchange_record *record,
+				 const struct target *target)
 {
-	const struct requests *requests = context;
 	struct quota_share share = { requests->gate->quota, limited_rules(requests, record, target) };
 	struct quota_hit hit;
 	uint64_t wait_ms;
 
-	(void)head;
-	(void)ret_owned;
 	if (quota_request(&share, clock_monotonic_ns(), &hit, &wait_ms) == 0)
-		return true;
+		return NULL;
 	record->wait_s = (uint32_t)(wait_ms / 1000 + 1);
-	*ret_problem = too_many;
+	return "there are too many requests for the limits of the policy";
+}
+
+/* --- What must not leave. --- */
+
+static int first_of(uint32_t words)
+{
+	return words ? __builtin_ctz(words) : -1;
+}
+
+/* Notes it, and says whether it is to be stopped. A masked URL or header would mean something else: no mask there. */
+static bool note_leak(const struct requests *requests, struct exchange_record *record, uint32_t words,
+		      const char *where)
+{
+	const struct gate *gate = requests->gate;
+	uint32_t foreign = words & ~SECRET_WORDS & ~requests->placeholders, leaked = words & SECRET_WORDS;
+	bool is_placeholder = foreign != 0;
+	int number = first_of(is_placeholder ? foreign >> PLACEHOLDER_WORD(0) : leaked);
+
+	if (number < 0)
+		return false;
+	record->leak = (struct leak){ .secret = gate->secrets.items[number].name, .where = where,
+				      .is_placeholder = is_placeholder };
+	record->leak.is_refused = is_placeholder || gate->policy->data_outgoing != DATA_FLAG;
+	if (!record->leak.is_refused)
+		return false;
+	record->decision = (struct decision){
+		VERDICT_DENY, own_rule,
+		is_placeholder ? "what stands for a secret was sent to another host than the secret's own"
+			       : "the request carries a secret out",
+		is_placeholder ? "send it only to the hosts that the policy gives the secret to"
+			       : "leave it out; the network gate puts secrets in where the policy says so", NULL,
+	};
+	return true;
+}
+
+static bool is_head_stopped(const struct requests *requests, struct exchange_record *record,
+			    const struct http1_head *head)
+{
+	const struct scanner *scanner = requests->gate->secrets.scanner;
+
+	if (!scanner)
+		return false;
+	if (note_leak(requests, record, scanner_find(scanner, head->target, strlen(head->target)), "the URL"))
+		return true;
+	for (size_t i = 0; i < head->field_count; i++) {
+		const struct http1_field *field = &head->fields[i];
+		uint32_t words = scanner_find(scanner, field->name, strlen(field->name)) |
+				 scanner_find(scanner, field->value, strlen(field->value));
+
+		if (words && note_leak(requests, record, words, "a header"))
+			return true;
+	}
 	return false;
+}
+
+/* --- What is put in. --- */
+
+static bool is_same_place(const struct inject *a, const struct inject *b)
+{
+	const char *x = a->kind == INJECT_AWS ? "authorization" : a->name;
+	const char *y = b->kind == INJECT_AWS ? "authorization" : b->name;
+
+	if ((a->kind == INJECT_QUERY) != (b->kind == INJECT_QUERY))
+		return false;
+	return a->kind == INJECT_QUERY ? str_equal(x, y) : strcasecmp(x, y) == 0;
+}
+
+/* Two rules that mean the same request, and two secrets for one place: which one is meant nobody can say. */
+static bool is_taken(const struct gate_secrets *secrets, uint64_t done, const struct injection *injection)
+{
+	for (size_t i = 0; done >> i; i++)
+		if (done >> i & 1 && is_same_place(&secrets->injections[i].rule->inject, &injection->rule->inject) &&
+		    !str_equal(secrets->injections[i].rule->inject.secret, injection->rule->inject.secret))
+			return true;
+	return false;
+}
+
+static const char *put_secrets(const struct requests *requests, struct exchange_record *record,
+			       struct http1_head *head, const struct target *target, char **ret_owned)
+{
+	const struct gate_secrets *secrets = &requests->gate->secrets;
+	uint64_t done = 0;
+
+	for (size_t i = 0; i < secrets->injection_count; i++) {
+		const struct injection *injection = &secrets->injections[i];
+		char *owned = NULL;
+		int r = inject_request(injection, &requests->server, target, head, &owned);
+
+		if (r == INJECT_NOT_HERE)
+			continue;
+		if (owned) {
+			inject_free(*ret_owned);
+			*ret_owned = owned;
+		}
+		if (r < 0 || i >= 64)
+			return "the credential cannot be put in";
+		if (is_taken(secrets, done, injection))
+			return "two rules put different secrets into the same place of this request";
+		done |= UINT64_C(1) << i;
+		record->secrets |= 1u << gate_secrets_find(secrets, injection->rule->inject.secret);
+	}
+	return NULL;
+}
+
+/* Whether the rule is about this host and port, whatever it says of requests. */
+static bool leads_to(const struct net_rule *rule, const struct target_server *server)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = server->host, .port = server->port };
+
+	return policy_rule_covers(rule, &action);
+}
+
+/* A client that was brought to leave TLS out finds out, and does not go on without its credential. */
+static const char *find_downgrade(const struct requests *requests)
+{
+	const struct gate_secrets *secrets = &requests->gate->secrets;
+
+	for (size_t i = 0; !requests->server.is_tls && i < secrets->injection_count; i++)
+		if (leads_to(secrets->injections[i].rule, &requests->server))
+			return "secrets go to this host over TLS only: use https";
+	return NULL;
+}
+
+static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
+			const struct target *target, char **ret_owned, const char **ret_problem)
+{
+	const struct requests *requests = context;
+
+	if (is_head_stopped(requests, record, head))
+		return false;
+	*ret_problem = count_request(requests, record, target);
+	if (!*ret_problem)
+		*ret_problem = find_downgrade(requests);
+	if (!*ret_problem)
+		*ret_problem = put_secrets(requests, record, head, target, ret_owned);
+	return !*ret_problem;
+}
+
+/* An answer that repeats a credential would bring it in, and a redirect carry it elsewhere. */
+static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
+{
+	const struct requests *requests = context;
+	const struct gate_secrets *secrets = &requests->gate->secrets;
+
+	for (size_t i = 0; i < secrets->injection_count; i++)
+		if (str_equal(secrets->injections[i].rule->host, requests->connection.host) &&
+		    inject_redact(&secrets->injections[i], head) < 0)
+			head->field_count = 0;
+}
+
+/* --- What is told. --- */
+
+/* The names of the secrets that were put in, separated by spaces. */
+static const char *list_secrets(const struct gate_secrets *secrets, uint32_t used, char out[GATE_SECRETS_SIZE])
+{
+	struct buf list;
+
+	buf_init_fixed(&list, out, GATE_SECRETS_SIZE);
+	for (size_t i = 0; i < secrets->count; i++)
+		if (used >> i & 1) {
+			buf_put_text(&list, list.size ? " " : "");
+			buf_put_text(&list, secrets->items[i].name);
+		}
+	return buf_text(&list);
 }
 
 static void tell_request(void *context, const struct exchange_record *record)
 {
 	const struct requests *requests = context;
 	struct gate *gate = requests->gate;
+	char names[GATE_SECRETS_SIZE];
 	struct gate_request request = {
 		.open = requests->connection,
 		.method = record->method,
@@ -53,12 +225,31 @@ static void tell_request(void *context, const struct exchange_record *record)
 		.us = record->started_ns ? (clock_monotonic_ns() - record->started_ns) / 1000 : 0,
 		.problem = record->problem,
 		.is_limited = record->wait_s > 0,
+		.secrets = list_secrets(&gate->secrets, record->secrets, names),
+		.leak = { record->leak.secret, record->leak.where, record->leak.is_placeholder,
+			  record->leak.is_refused },
 	};
 
 	gate_send(gate, gate_request_put(&gate->out, &request));
 }
 
+void requests_init(struct requests *requests, struct gate *gate, const struct gate_open *connection, bool is_tls)
+{
+	const struct gate_secrets *secrets = &gate->secrets;
+
+	*requests = (struct requests){ .gate = gate, .connection = *connection };
+	requests->server = (struct target_server){ connection->host, (uint16_t)connection->port, is_tls };
+	for (size_t i = 0; i < secrets->injection_count; i++) {
+		const struct net_rule *rule = secrets->injections[i].rule;
+
+		if (is_tls && leads_to(rule, &requests->server))
+			requests->placeholders |=
+				1u << PLACEHOLDER_WORD(gate_secrets_find(secrets, rule->inject.secret));
+	}
+}
+
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
-	return (struct exchange_hooks){ .outgoing = count_request, .over = tell_request, .context = requests };
+	return (struct exchange_hooks){ .outgoing = on_outgoing, .incoming = on_incoming, .over = tell_request,
+					.context = requests };
 }

@@ -3,8 +3,9 @@
 
 /*
  * What happens to the requests of one connection that is read, beside being judged (exchange.h): the one place where
- * the hooks of an interception are filled. Here each request counts against the limits before it
- * goes out, and is told to the box when it is over. Runs in atoll-egress.
+ * the hooks of an interception are filled. What must not leave is looked for, requests count against the limits,
+ * credentials are put in and taken out of answers, and each request is told to the box when it is over. Runs in
+ * atoll-egress.
  */
 
 #include "egress/exchange.h"
@@ -16,7 +17,11 @@ struct gate;
 struct requests {
 	struct gate *gate;             /* borrowed */
 	struct gate_open connection;   /* host borrowed */
+	struct target_server server;   /* where it leads */
+	uint32_t placeholders;         /* words that may come: they stand for secrets that this server gets */
 };
+
+void requests_init(struct requests *requests, struct gate *gate, const struct gate_open *connection, bool is_tls);
 
 /* The hooks; requests is borrowed by them, and must live as long as the interception. */
 struct exchange_hooks requests_hooks(struct requests *requests);

@@ -225,8 +225,10 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		else if (rule->http_count && policy->network_mode == NETWORK_HOST)
 			add(lang, vec, arena_format(&lang->arena, "network.%s http with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);
-		else if (rule->inject.kind != INJECT_NONE)
-			add(lang, vec, "network.allow inject", &rule->origin);
+		else if (rule->inject.kind != INJECT_NONE && policy->network_mode == NETWORK_HOST)
+			add(lang, vec, "network.allow inject with host: true", &rule->origin);
+		else if (rule->inject.kind == INJECT_AWS)
+			add(lang, vec, "network.allow inject aws", &rule->origin);
 		else if (!rule->http_count && rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
 			add(lang, vec, "network.allow limits requests without http or inject", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
@@ -265,7 +267,6 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		{ SCALAR_DATA_SECRETS, "data.secrets" },
 		{ SCALAR_DATA_PII, "data.pii" },
 		{ SCALAR_DATA_INJECTION, "data.injection" },
-		{ SCALAR_DATA_OUTGOING, "data.outgoing" },
 		{ SCALAR_AUDIT_FILES, "audit.files" },
 	};
 	struct vec vec = { 0 };

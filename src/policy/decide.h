@@ -57,7 +57,10 @@ struct decision policy_decide(const struct policy *policy, const struct action *
  */
 struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port);
 
-/* Whether a rule with a host is about this request (ACTION_HTTP_REQUEST): its host, port, method and path. */
+/*
+ * Whether a rule with a host is about this request (ACTION_HTTP_REQUEST): its host, port, method and path; or could be
+ * about one of such a connection (ACTION_NET_CONNECT).
+ */
 bool policy_rule_covers(const struct net_rule *rule, const struct action *request);
 
 /*

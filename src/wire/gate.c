@@ -233,6 +233,10 @@ int gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_u64(out, request->us);
 	frame_put_string(out, request->problem);
 	frame_put_u32(out, request->is_limited);
+	frame_put_string(out, request->secrets);
+	frame_put_string(out, request->leak.secret);
+	frame_put_string(out, request->leak.where);
+	frame_put_u32(out, (uint32_t)request->leak.is_placeholder | (uint32_t)request->leak.is_refused << 1);
 	return frame_end(out);
 }
 
@@ -240,7 +244,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 {
 	struct gate_request request;
 	bool is_whole = get_open(frame, &request.open);
-	uint32_t is_limited;
+	uint32_t flags, is_limited;
 
 	request.method = frame_get_string(frame);
 	request.path = frame_get_string(frame);
@@ -251,7 +255,15 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.problem = frame_get_string(frame);
 	is_limited = frame_get_u32(frame);
 	request.is_limited = is_limited;
-	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path || is_limited > 1)
+	request.secrets = frame_get_string(frame);
+	request.leak.secret = frame_get_string(frame);
+	request.leak.where = frame_get_string(frame);
+	flags = frame_get_u32(frame);
+	request.leak.is_placeholder = flags & 1;
+	request.leak.is_refused = flags & 2;
+	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path || !request.secrets ||
+	    !request.leak.secret != !request.leak.where || flags > 3 ||
+	    is_limited > 1)
 		return -EBADMSG;
 	*ret_request = request;
 	return 0;

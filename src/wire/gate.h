@@ -11,7 +11,8 @@
 
 #include "wire/frame.h"
 
-enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4 };   /* in atoll-egress */
+/* In atoll-egress. GATE_SECRETS_FD has values (wire/secret.h), where the policy names some. */
+enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4, GATE_SECRETS_FD = 6 };
 
 /* How long GATE_STOP may take to hand on what was said. */
 enum { GATE_LINGER_MS = 900 };
@@ -109,6 +110,13 @@ struct gate_closed {
 	const char *why;         /* NULL: both sides ended it; what went wrong */
 };
 
+/* A secret, or what stands inside in its place, that was found where it has no business to be. */
+struct gate_leak {
+	const char *secret;      /* its name; NULL: there was none */
+	const char *where;       /* "the URL", "a header", "the body" */
+	bool is_placeholder, is_refused;
+};
+
 /* A request of a connection that is read. */
 struct gate_request {
 	struct gate_open open;   /* of the connection */
@@ -117,9 +125,11 @@ struct gate_request {
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
 	bool is_limited;         /* refused by a limit of requests */
+	const char *secrets;     /* names of those that were put in, separated by spaces; "": none */
+	struct gate_leak leak;
 };
 
-enum { GATE_REQUEST_MAX = 10 << 10 };
+enum { GATE_REQUEST_MAX = 12 << 10, GATE_SECRETS_SIZE = 1024 };
 
 /*
  * Whether nothing but TLS is spoken on this port, from the first byte of the client on. A connection to one is written

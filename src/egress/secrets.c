@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/secrets.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/str.h"
+#include "wire/secret.h"
+
+enum { SLOT_SIZE = INJECT_SECRET_MAX + SECRET_PLACEHOLDER_MAX + 1024, PART_MIN = 16 };
+
+static int fail(struct err *err, int errnum, const char *name, const char *problem)
+{
+	err_set(err, ERR_STATE, errnum, "secret", "the secret %s cannot be used: %s", name, problem);
+	err_hint(err, "`atoll secret set %s` replaces it", name);
+	return -errnum;
+}
+
+/*
+ * The frame is read where it stays. Behind the value comes the tag of the next field, which has been read: it becomes
+ * the value's end.
+ */
+static int take(struct gate_secrets *secrets, void *slot, size_t size)
+{
+	struct secret_value value;
+	struct frame frame;
+	int r = frame_open(&frame, slot, size);
+
+	if (r == 0 && frame.type != SECRET_VALUE)
+		return -ENODATA;
+	if (r == 0)
+		r = secret_get_value(&frame, &value);
+	if (r < 0)
+		return r;
+	((char *)(uintptr_t)value.value)[value.size] = 0;
+	secrets->items[secrets->count++] = (struct gate_secret){ value.name, value.value, value.placeholder,
+								 value.size };
+	return 0;
+}
+
+static int take_all(struct gate_secrets *secrets, int fd, size_t wanted)
+{
+	secrets->memory_size = wanted * SLOT_SIZE;
+	secrets->memory = mmap(NULL, secrets->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (secrets->memory == MAP_FAILED) {
+		secrets->memory = NULL;
+		return -ENOMEM;
+	}
+	(void)!mlock(secrets->memory, secrets->memory_size);
+	if (madvise(secrets->memory, secrets->memory_size, MADV_DONTDUMP) < 0)
+		return -errno;
+	while (secrets->count < wanted) {
+		char *slot = (char *)secrets->memory + secrets->count * SLOT_SIZE;
+		ssize_t size = recv(fd, slot, SLOT_SIZE, MSG_DONTWAIT | MSG_TRUNC);
+		int r = size < 0 ? -errno : size > SLOT_SIZE ? -EMSGSIZE : take(secrets, slot, (size_t)size);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int gate_secrets_find(const struct gate_secrets *secrets, const char *name)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		if (str_equal(secrets->items[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static int join(struct gate_secrets *secrets, const struct policy *policy, struct err *err)
+{
+	secrets->injections = calloc(policy->network_count + 1, sizeof *secrets->injections);
+	if (!secrets->injections)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "secret", "out of memory");
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+		struct injection injection = { .rule = rule };
+		const char *problem;
+		int number;
+
+		if (rule->inject.kind == INJECT_NONE)
+			continue;
+		number = gate_secrets_find(secrets, rule->inject.secret);
+		if (number < 0)
+			return fail(err, ENOENT, rule->inject.secret, "it was not given");
+		injection.secret = secrets->items[number].value;
+		problem = inject_problem(&injection);
+		if (problem)
+			return fail(err, EINVAL, rule->inject.secret, problem);
+		secrets->injections[secrets->injection_count++] = injection;
+	}
+	return 0;
+}
+
+/* Each part of "id:key:token": programs use them one by one. skipped: parts that are public. */
+static int add_parts(struct scanner *scanner, unsigned word, const char *text, size_t skipped)
+{
+	int r = 0;
+
+	for (size_t part = 0; r >= 0 && *text; part++) {
+		size_t size = strcspn(text, ":");
+
+		if (part >= skipped && size >= PART_MIN)
+			r = scanner_add(scanner, word, text, size);
+		text += size + (text[size] == ':');
+	}
+	return r;
+}
+
+/* Of a name and a password, and of the two keys of AWS, the first one is no secret. */
+static bool has_public_part(const struct policy *policy, const char *name)
+{
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct inject *inject = &policy->network[i].inject;
+
+		if ((inject->kind == INJECT_BASIC || inject->kind == INJECT_AWS) && str_equal(inject->secret, name))
+			return true;
+	}
+	return false;
+}
+
+static int watch(struct gate_secrets *secrets, const struct policy *policy)
+{
+	int r = scanner_new(&secrets->scanner);
+
+	for (unsigned i = 0; r >= 0 && i < secrets->count; i++) {
+		const struct gate_secret *secret = &secrets->items[i];
+		bool has_parts = has_public_part(policy, secret->name);
+
+		if (policy->data_outgoing != DATA_OFF) {
+			r = scanner_add(secrets->scanner, SECRET_WORD(i), secret->value, secret->size);
+			if (r >= 0 && has_parts)
+				r = add_parts(secrets->scanner, SECRET_WORD(i), secret->value, 1);
+		}
+		if (r >= 0)
+			r = scanner_add(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder,
+					strlen(secret->placeholder));
+		if (r >= 0 && has_parts)
+			r = add_parts(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder, 0);
+	}
+	return r < 0 ? r : scanner_finish(secrets->scanner);
+}
+
+int gate_secrets_load(struct gate_secrets *ret_secrets, int fd, const struct policy *policy, struct err *err)
+{
+	struct gate_secrets *secrets = ret_secrets;
+	const char *names[POLICY_SECRETS_MAX];
+	size_t wanted = policy_secrets(policy, names);
+	int r;
+
+	*secrets = (struct gate_secrets){ .count = 0 };
+	if (!wanted)
+		return 0;
+	r = take_all(secrets, fd, wanted);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "secret", "the secrets did not arrive: %s", err_errno_name(-r));
+	r = join(secrets, policy, err);
+	if (r < 0)
+		return r;
+	r = watch(secrets, policy);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "secret", "secrets cannot be looked for: %s", err_errno_name(-r))
+		     : 0;
+}
+
+void gate_secrets_done(struct gate_secrets *secrets)
+{
+	scanner_free(secrets->scanner);
+	free(secrets->injections);
+	if (secrets->memory) {
+		explicit_bzero(secrets->memory, secrets->memory_size);
+		munmap(secrets->memory, secrets->memory_size);
+	}
+	*secrets = (struct gate_secrets){ .count = 0 };
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`inject:`: a secret of the vault goes into the requests that the rule names, over TLS, and is never inside."""
+import base64
+import json
+import shutil
+import threading
+
+import pytest
+
+from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
+
+pytestmark = pytest.mark.needs("openssl", "curl")
+
+KEY = "sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn"
+LOGIN = "alice:correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    made = Certificates()
+    yield made
+    shutil.rmtree(made.directory)
+
+
+class Server(Web):
+    """Keeps what it is sent, and repeats what `?echo` asks for; `/away` leads to where `away` says."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.seen, self.away, self.lock = [], "", threading.Lock()
+        outer, base = self, self.server.RequestHandlerClass
+
+        class Handler(base):
+            def handle_any(self):
+                size = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(size)
+                with outer.lock:
+                    outer.seen.append((self.command, self.path, dict(self.headers), body))
+                answer = b"ok\n"
+                if "echo-body" in self.path:
+                    answer = repr(sorted(self.headers.items())).encode() + body
+                self.send_response(302 if self.path.startswith("/away") else 200)
+                if self.path.startswith("/away"):
+                    self.send_header("Location", outer.away)
+                if "echo" in self.path:
+                    self.send_header("X-Echo", self.headers.get("x-api-key", "") + "|" +
+                                     self.headers.get("authorization", ""))
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_GET = do_POST = do_PUT = handle_any
+
+        self.server.RequestHandlerClass = Handler
+
+
+@pytest.fixture
+def server(certificates):
+    made = Server(certificates.context())
+    yield made
+    made.close()
+
+
+def keep(sandbox, name="model", value=KEY):
+    done = sandbox.run_atoll("secret", "set", name, stdin=value.encode())
+    assert done.code == 0, done
+
+
+def rule(server, inject="header: x-api-key, secret: model, env: MODEL_KEY", host="web.test", more=""):
+    return f"{{host: {host}, ports: [{server.port}], {more} inject: {{{inject}}}}}"
+
+
+def policy(sandbox, *rules, more=""):
+    return sandbox.policy(policy_text([*rules, *LOOPBACK], more))
+
+
+def outside(certificates, names=("web.test", "other.test")):
+    return {**test_hosts("127.0.0.1", names), "SSL_CERT_FILE": str(certificates.ca)}
+
+
+def entries(sandbox, done, kind):
+    lines = sandbox.audit_log(done.session).read_text().splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["type"] == kind]
+
+
+def test_it_arrives_and_is_not_inside(sandbox, certificates, server):
+    keep(sandbox)
+    script = f"echo $MODEL_KEY; curl -sS -D- -H \"x-api-key: $MODEL_KEY\" https://web.test:{server.port}/v1/echo"
+    done = sandbox.run(script, policy=policy(sandbox, rule(server)), options=("-e", "MODEL_KEY=added"),
+                       env={**outside(certificates), "MODEL_KEY": "the caller's"})
+    assert done.code == 0, done
+    (method, path, headers, _), = server.seen
+    assert (method, path, headers["x-api-key"]) == ("GET", "/v1/echo", KEY)
+    placeholder = done.out.splitlines()[0]
+    assert placeholder.startswith("sk-ant-api03-") and len(placeholder) == len(KEY) and placeholder != KEY
+    assert "[redacted by atoll]" in done.out.replace("\r", ""), done
+    entry, = entries(sandbox, done, "net.http")
+    assert entry["verdict"] == "allow" and entry["detail"]["secrets"] == ["model"]
+    log = sandbox.audit_log(done.session).read_text()
+    assert KEY not in done.out + done.err + log + json.dumps(done.report)
+    assert not entries(sandbox, done, "alert")
+
+
+@pytest.mark.parametrize("inject, value, path, header, wanted", [
+    ("header: Authorization, kind: bearer", KEY, "/x", "Authorization", f"Bearer {KEY}"),
+    ("header: Authorization, kind: basic", LOGIN, "/x", "Authorization",
+     "Basic " + base64.b64encode(LOGIN.encode()).decode()),
+    ("query: key", "a+b/c=d&e%f", "/x?key=mine&a=1", None, "/x?a=1&key=a%2Bb%2Fc%3Dd%26e%25f"),
+])
+def test_kinds(sandbox, certificates, server, inject, value, path, header, wanted):
+    keep(sandbox, value=value)
+    done = sandbox.run(f"curl -sS --http1.1 'https://web.test:{server.port}{path}'", env=outside(certificates),
+                       policy=policy(sandbox, rule(server, f"{inject}, secret: model")))
+    assert done.out == "ok\n", done
+    (_, seen, headers, _), = server.seen
+    assert (headers[header] if header else seen) == wanted
+
+
+def test_only_what_the_rule_names_gets_it(sandbox, certificates, server):
+    keep(sandbox)
+    narrow = "http: [{methods: [POST], paths: [\"/v1/**\"]}],"
+    url = f":{server.port}"
+    script = (f"curl -sS https://web.test{url}/v1/a; curl -sS -d x https://web.test{url}/v2/b; "
+              f"curl -sS -d x https://other.test{url}/v1/c; curl -sS -d x https://web.test{url}/v1/d")
+    done = sandbox.run(script, env=outside(certificates),
+                       policy=policy(sandbox, rule(server, more=narrow), f"{{host: web.test, ports: [{server.port}]}}",
+                                     f"{{host: other.test, ports: [{server.port}]}}"))
+    assert done.out == "ok\n" * 4, done
+    got = {path: headers.get("x-api-key") for _, path, headers, _ in server.seen}
+    assert got == {"/v1/a": None, "/v2/b": None, "/v1/c": None, "/v1/d": KEY}
+
+
+def test_a_redirect_does_not_take_it_along(sandbox, certificates, server):
+    keep(sandbox)
+    server.away = f"https://other.test:{server.port}/there"
+    done = sandbox.run(f"curl -sSL https://web.test:{server.port}/away; "
+                       f"curl -sSL -H \"x-api-key: $MODEL_KEY\" https://web.test:{server.port}/away",
+                       env=outside(certificates),
+                       policy=policy(sandbox, rule(server), f"{{host: other.test, ports: [{server.port}], "
+                                     "http: [{paths: [\"/**\"]}]}"))
+    assert done.out.startswith("ok\n"), done
+    # curl takes a header that it was given to the other host: what stands in it is told, and stays here.
+    assert "builtin.secrets" in done.out and "another host" in done.out, done
+    got = [(path, headers.get("x-api-key")) for _, path, headers, _ in server.seen]
+    assert got == [("/away", KEY), ("/there", None), ("/away", KEY)]
+    alert, = entries(sandbox, done, "alert")
+    assert alert["subject"] == "other.test" and alert["detail"]["alert"] == "placeholder", alert
+    assert alert["detail"]["secret"] == "model" and alert["detail"]["where"] == "a header", alert
+    denial, = done.report["denials"]
+    assert denial["rule"] == "builtin.secrets", denial
+
+
+def test_never_without_tls(sandbox, certificates, server):
+    keep(sandbox)
+    plain = Web()
+    try:
+        done = sandbox.run(f"curl -sS http://web.test:{plain.port}/x", env=outside(certificates),
+                           policy=policy(sandbox, rule(plain)))
+        assert "TLS only" in done.out and not plain.requests, done
+        # The same without inject: gets through.
+        done = sandbox.run(f"curl -sS http://web.test:{plain.port}/x", env=outside(certificates),
+                           policy=policy(sandbox, f"{{host: web.test, ports: [{plain.port}]}}"))
+        assert done.out == "hello from /x\n", done
+    finally:
+        plain.close()
+
+
+@pytest.mark.parametrize("value, says", [(None, "`atoll secret set model`"), ("no-colon", "user:password")])
+def test_refused_before_anything_runs(sandbox, server, value, says):
+    if value:
+        keep(sandbox, value=value)
+    done = sandbox.run("echo started >ran", policy=policy(sandbox, rule(
+        server, "header: authorization, kind: basic, secret: model")))
+    assert done.code == 125 and says in done.err and "model" in done.err, done
+    assert not (sandbox.project / "ran").exists() and "started" not in done.out
+
+
+def test_what_was_found_inside_does_not_leave(sandbox, certificates, server):
+    keep(sandbox)
+    keep(sandbox, "canary", "canary-0123456789")
+    url = f"https://web.test:{server.port}"
+    encoded = base64.b64encode(b"xx" + KEY.encode() + b"y").decode()
+    script = (f"curl -sS -H 'x-mine: {KEY}' {url}/a; curl -sS '{url}/b?q={encoded}'; "
+              f"curl -sS -H 'cookie: canary-0123456789' {url}/c; curl -sS {url}/d")
+    done = sandbox.run(script, env=outside(certificates),
+                       policy=policy(sandbox, rule(server), more="data: {canaries: [canary]}\n"))
+    assert [path for _, path, _, _ in server.seen] == ["/d"], done
+    assert [(entry["detail"]["secret"], entry["detail"]["where"]) for entry in entries(sandbox, done, "alert")] == [
+        ("model", "a header"), ("model", "the URL"), ("canary", "a header")]
+    done = sandbox.run(f"curl -sS -H 'x-mine: {KEY}' {url}/e", env=outside(certificates),
+                       policy=policy(sandbox, rule(server), more="data: {outgoing: flag}\n"))
+    assert server.seen[-1][2]["x-mine"] == KEY and len(entries(sandbox, done, "alert")) == 1, done
