@@ -1,74 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section `gate` of the benchmark: what the network gate costs at the start, and what goes through it, beside a
-connection without any boundary."""
-import json
+"""The section `gate` of the benchmark: what the network gate costs at the start, and what goes through it, beside
+pasta, slirp4netns and a connection without any boundary, all of them round-robin."""
 import os
-import socket
-import threading
+import time
 
+import talkers
 from contenders import TRUE, Unusable
 
 POLICY = "atoll: 1\nextends: low\ndegrade: [disk, cgroup.memory, cgroup.pids, cgroup.cpu]\n{network}"
-OPEN = "network:\n  allow: [{{host: bench.test, ports: [{port}]}}, {{cidr: 127.0.0.0/8}}]\n"
-# One measurement in a process of its own: what it does is the first byte that the server gets.
-CLIENT = r"""
-import json, socket, sys, time
-host, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-def begin(what):
-    made = socket.create_connection((host, port))
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.sendall(what)
-    return made
-def rate(work):
-    start, units = time.perf_counter(), 0
-    while (now := time.perf_counter()) - start < seconds:
-        units += work()
-    return units / (now - start)
-block, found = b"x" * (1 << 20), {}
-made = begin(b"d"); found["down"] = rate(lambda: len(made.recv(1 << 20))); made.close()
-made = begin(b"u"); found["up"] = rate(lambda: made.send(block)); made.close()
-made = begin(b"p"); found["trips"] = rate(lambda: len((made.sendall(b"x"), made.recv(1))[1])); made.close()
-def connect():
-    made = begin(b"p"); made.sendall(b"x"); made.recv(1); made.close()
-    return 1
-found["connections"] = rate(connect)
-print(json.dumps(found))
-"""
+OPEN = ("files: {{read: [{program}]}}\n"
+        "network:\n  allow: [{more}{{host: bench.test, ports: [{port}]{http}}}, {{cidr: 127.0.0.0/8}}]\n")
+READ = ", http: [{methods: [GET], paths: [\"/small\"]}]"
+BYTES = ("down", "up", "tls-down", "tls-up")
+TIMES = ("trips", "connections")
+MANY = 10000
+HELD = 1000
 
 
-class Server:
-    """Serves each connection as its first byte says: d(ownload), u(pload), p(ing)."""
-
-    def __init__(self):
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    @staticmethod
-    def serve(connection):
-        block = b"x" * (1 << 20)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            what = connection.recv(1)
-            while what == b"d":
-                connection.sendall(block)
-            while part := connection.recv(1 << 20 if what == b"u" else 64):
-                if what == b"p":
-                    connection.sendall(part)
-        except OSError:
-            pass
-        connection.close()
-
-    def close(self):
-        self.socket.close()
+def median(values):
+    return sorted(values)[len(values) // 2]
 
 
 def write_policy(place, name, network=""):
@@ -79,13 +29,18 @@ def write_policy(place, name, network=""):
     return path
 
 
-def start_times(place, report, rounds):
-    closed, opened = write_policy(place, "closed.yaml"), write_policy(place, "open.yaml", OPEN.format(port=1))
+def open_policy(place, name, server, rules=0, http=""):
+    more = "".join(f"n{i}.example.org, " for i in range(rules))
+    return write_policy(place, name, OPEN.format(program=server.program, port=server.port, more=more, http=http))
+
+
+def start_times(place, report, rounds, opened):
+    closed = write_policy(place, "closed.yaml")
     commands = {name: [place.atoll, "run", "-p", path, "--", TRUE]
                 for name, path in (("no network", closed), ("network gate", opened))}
     place.settle()
     times = place.latency(commands, rounds)
-    middle = {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    middle = {name: median(values) for name, values in times.items()}
     rows = [[name, len(times[name]), f"{value / 1e6:.2f}", f"{value / middle['no network']:.2f}"]
             for name, value in middle.items()]
     report.table(place, "Start of `true` with network rules", ["", "n", "median ms", "× none"], rows)
@@ -93,31 +48,121 @@ def start_times(place, report, rounds):
     return times
 
 
-def traffic(place, report, seconds):
-    server = Server()
-    client = ["/usr/bin/python3", "-c", CLIENT]
-    policy = write_policy(place, "traffic.yaml", OPEN.format(port=server.port))
-    commands = {
-        "direct": [*client, "127.0.0.1"],
-        "network gate": [place.atoll, "run", "-p", policy, "--", *client, "bench.test"],
-    }
-    found = {}
-    for name, command in commands.items():
-        environment = {**place.environment, "ATOLL_TEST_HOSTS": "bench.test=127.0.0.1"}
-        run = place.run([*command, str(server.port), str(seconds)], env=environment)
-        try:
-            found[name] = json.loads(run.stdout.strip().splitlines()[-1])
-        except (ValueError, IndexError):
-            report.absent(place, {name: run.stderr.strip()[-200:] or f"ended with {run.returncode}"})
-    server.close()
-    if "network gate" not in found:
-        raise Unusable("nothing went through the gate")
-    rows = [[name, f"{one['down'] / 1e6:.0f}", f"{one['up'] / 1e6:.0f}", f"{1e6 / one['trips']:.1f}",
-             f"{1e6 / one['connections']:.0f}"] for name, one in found.items()]
-    report.table(place, "TCP from inside to a server of this machine",
-                 ["", "MB/s in", "MB/s out", "round trip µs", "connection µs"], rows)
+def take_turns(clients, lines, rounds, ms):
+    """{(line, name): [the first figure of each round]}"""
+    found = {(line, name): [] for line in lines for name in clients}
+    for _ in range(rounds):
+        for line in lines:
+            for name, client in clients.items():
+                found[line, name].append(client.ask(f"{line} {ms}")[0])
     return found
 
 
+def traffic(place, report, rounds, server, opened):
+    clients = talkers.start_all(place, server, opened, report)
+    try:
+        found = take_turns(clients, (*BYTES, *TIMES), rounds, 200)
+    finally:
+        for client in clients.values():
+            client.close()
+    middle = {key: median(values) for key, values in found.items()}
+    rows = [[name, *(f"{middle[line, name] / 1e6:.0f}" for line in BYTES),
+             *(f"{middle[line, name] / 1e3:.1f}" for line in TIMES)] for name in clients]
+    report.table(place, "TCP from inside to a server of this machine",
+                 ["", "MB/s in", "out", "TLS in", "TLS out", "round trip µs", "connection + trip µs"], rows,
+                 "medians of slices of 200 ms, all in turn")
+    peers = [name for name in clients if name in talkers.PEERS]
+    for line, what in zip(BYTES, ("in", "out", "in, TLS", "out, TLS")):
+        for peer in peers:
+            report.budget(place, f"bytes a second {what}, against {peer}",
+                          middle[line, "network gate"] / middle[line, peer], 1, at_least=True)
+    if "pasta" in peers:
+        for line, what in zip(TIMES, ("round trip", "connection and round trip")):
+            report.budget(place, f"{what} against pasta", middle[line, "network gate"] / middle[line, "pasta"], 1.1)
+    return {f"{line} {name}": values for (line, name), values in found.items()}
+
+
+def lookups(place, report, rounds, server, few, many):
+    """DNS, and what the number of rules costs."""
+    clients = {"direct": talkers.behind_nothing(place, server), "10 rules": talkers.behind_gate(place, server, few),
+               f"{MANY:,} rules": talkers.behind_gate(place, server, many)}
+    try:
+        found = take_turns(clients, ("look", "connections"), rounds, 100)
+    finally:
+        for client in clients.values():
+            client.close()
+    middle = {key: median(values) / 1e3 for key, values in found.items()}
+    rows = [[name, f"{middle['look', name]:.1f}", f"{middle['connections', name]:.1f}"] for name in clients]
+    report.table(place, "Look-ups and connections by number of rules", ["", "look-up µs", "connection + trip µs"], rows,
+                 "direct: a datagram to a server that sends it back")
+    report.budget(place, "DNS answer", middle["look", "10 rules"], 100, "µs")
+    for line, what in (("look", "look-up"), ("connections", "connection")):
+        report.budget(place, f"{what} with {MANY:,} rules against 10",
+                      middle[line, f"{MANY:,} rules"] / middle[line, "10 rules"], 1.1)
+    return {f"{line} {name}": values for (line, name), values in found.items()}
+
+
+def pss_of_gate(place):
+    """In KiB, of the one gate of this place that runs."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == os.path.join(place.bin, "atoll-egress"):
+                with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                    return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        except OSError:
+            continue
+    raise Unusable("no gate runs")
+
+
+def memory(place, report, server, opened):
+    """The gate shares its pages with nobody while it is the only one."""
+    client = talkers.behind_gate(place, server, opened)
+    try:
+        client.ask("look 1")
+        time.sleep(0.5)
+        found = {"idle": pss_of_gate(place)}
+        client.ask(f"hold {HELD}")
+        found[f"{HELD:,} connections"] = pss_of_gate(place)
+    finally:
+        client.close()
+    report.table(place, "Memory of the network gate, PSS", ["", "KiB"], [[name, kib] for name, kib in found.items()])
+    report.budget(place, "network gate, idle", found["idle"] / 1024, 4, "MiB")
+    report.budget(place, f"network gate, {HELD:,} connections", found[f"{HELD:,} connections"] / 1024, 64, "MiB")
+    return found
+
+
+def requests(place, report, rounds, server, read):
+    """Small ones on one connection that is kept: intercepted, against TLS to the server itself."""
+    clients = {"direct": talkers.behind_nothing(place, server), "intercepted": talkers.behind_gate(place, server, read)}
+    try:
+        found = take_turns(clients, ("tls-requests",), rounds, 200)
+    finally:
+        for client in clients.values():
+            client.close()
+    middle = {name: median(values) for (_, name), values in found.items()}
+    report.table(place, "HTTP/1.1 over TLS, small requests on one connection", ["", "µs", "a second"],
+                 [[name, f"{value / 1e3:.1f}", f"{1e9 / value:.0f}"] for name, value in middle.items()])
+    report.budget(place, "intercepted requests a second, against direct", middle["direct"] / middle["intercepted"], 0.5,
+                  at_least=True)
+    return {name: values for (_, name), values in found.items()}
+
+
 def section_gate(place, report, rounds):
-    return {"start": start_times(place, report, rounds), "traffic": traffic(place, report, 2 if rounds > 50 else 0.5)}
+    server = talkers.Server(place)
+    turns = max(5, rounds // 6)
+    try:
+        opened = open_policy(place, "open.yaml", server)
+        few, many = (open_policy(place, f"rules-{n}.yaml", server, n - 2) for n in (10, MANY))
+        read = open_policy(place, "read.yaml", server, http=READ)
+        results = {"start": start_times(place, report, rounds, opened)}
+        for name, work in (("traffic", lambda: traffic(place, report, turns, server, opened)),
+                           ("rules", lambda: lookups(place, report, turns, server, few, many)),
+                           ("memory", lambda: memory(place, report, server, opened)),
+                           ("requests", lambda: requests(place, report, turns, server, read))):
+            try:
+                results[name] = work()
+            except (Unusable, OSError) as why:
+                report.absent(place, {f"gate, {name}": str(why)})
+    finally:
+        server.close()
+    return results

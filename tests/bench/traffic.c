@@ -220,7 +220,7 @@ static int serve(const char *chain, const char *key)
 /* ---- the client ---- */
 
 struct client {
-	const char *host;
+	const char *host, *port;
 	struct addrinfo *target;
 	SSL_CTX *context;
 	bool is_tls;
@@ -268,7 +268,7 @@ static void request(struct client *client)
 {
 	char text[512];
 	ssize_t n, size = 0;
-	int length = snprintf(text, sizeof text, "GET /small HTTP/1.1\r\nHost: %s\r\n\r\n", client->host);
+	int length = snprintf(text, sizeof text, "GET /small HTTP/1.1\r\nHost: %s:%s\r\n\r\n", client->host, client->port);
 
 	if (give(&client->end, text, (size_t)length) != length)
 		die("request");
@@ -418,7 +418,7 @@ static void obey(struct client *client, const char *line)
 static int ask_client(const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-	struct client client = { .host = host, .context = SSL_CTX_new(TLS_client_method()) };
+	struct client client = { .host = host, .port = port, .context = SSL_CTX_new(TLS_client_method()) };
 	char line[128];
 
 	if (getaddrinfo(host, port, &hints, &client.target) != 0)
