@@ -229,26 +229,33 @@ static void start_tunnel(struct dial *dial, struct attempt *attempt)
 		tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ENOMEM, .fd = FD_NONE });
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *context)
+/* It is connected. The dial may be gone afterwards. */
+static void settle(struct attempt *attempt)
 {
-	struct attempt *attempt = context;
 	struct dial_result result = { .outcome = DIAL_CONNECTED, .address = attempt->address };
-	socklen_t size = sizeof result.errnum;
 
-	(void)what;
-	event_del(&attempt->writable);
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &result.errnum, &size) < 0)
-		result.errnum = errno;
-	if (result.errnum) {
-		fail_attempt(attempt, result.errnum);
-		return;
-	}
 	if (attempt->dial->is_at_proxy) {
 		start_tunnel(attempt->dial, attempt);
 		return;
 	}
 	result.fd = take_fd(&attempt->fd);
 	tell(attempt->dial, result);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *context)
+{
+	struct attempt *attempt = context;
+	int errnum = 0;
+	socklen_t size = sizeof errnum;
+
+	(void)what;
+	event_del(&attempt->writable);
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size) < 0)
+		errnum = errno;
+	if (errnum)
+		fail_attempt(attempt, errnum);
+	else
+		settle(attempt);
 }
 
 static socklen_t fill_sockaddr(const struct gate_address *address, struct sockaddr_storage *out)
@@ -269,6 +276,7 @@ static socklen_t fill_sockaddr(const struct gate_address *address, struct sockad
 	return sizeof *inet6;
 }
 
+/* 0: it is under way; EISCONN: it is connected already; another errno: it failed. */
 static int try(struct attempt *attempt)
 {
 	struct sockaddr_storage target;
@@ -280,6 +288,11 @@ static int try(struct attempt *attempt)
 	setsockopt(attempt->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	setsockopt(attempt->fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
 	if (connect(attempt->fd, (struct sockaddr *)&target, size) < 0 && errno != EINPROGRESS)
+		return errno;
+	/* On this machine it stands as soon as the call has returned, which would be two turns of the loop. */
+	if (connect(attempt->fd, (struct sockaddr *)&target, size) == 0)
+		return EISCONN;
+	if (errno != EALREADY)
 		return errno;
 	if (event_assign(&attempt->writable, attempt->dial->dialer->base, attempt->fd, EV_WRITE, on_writable,
 			 attempt) < 0 ||
@@ -295,6 +308,10 @@ static void start_next(struct dial *dial)
 		struct attempt *attempt = &dial->attempts[dial->started++];
 		int errnum = try(attempt);
 
+		if (errnum == EISCONN) {
+			settle(attempt);
+			return;
+		}
 		if (!errnum) {
 			if (dial->started < dial->count)
 				event_add(&dial->head_start, &(struct timeval){ .tv_usec = HEAD_START_MS * 1000 });

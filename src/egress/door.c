@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -166,6 +167,8 @@ int door_start(struct gate *gate)
 
 		if (gate->sockets[doors[i]] < 0)
 			continue;
+		/* Accepted sockets inherit it: what comes in small pieces is handed on in small pieces. */
+		setsockopt(gate->sockets[doors[i]], IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0 ||
 		    event_add(event, NULL) < 0)
 			return -EINVAL;

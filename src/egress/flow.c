@@ -242,12 +242,13 @@ static void pass(struct flow *flow)
 {
 	event_del(&flow->client);
 	hello_done(&flow->hello);
-	setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ 1 }, sizeof(int));
+	if (flow->has_spoken)
+		setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ 1 }, sizeof(int));
 	flow->is_inspected = true;
 	if (flow->state == FLOW_HELLO)
 		ask(flow);
 	else
-		relay_start(&flow->relay, RELAY_OUT);
+		relay_start_now(&flow->relay, RELAY_OUT);
 }
 
 static void judge_hello(struct flow *flow)

@@ -188,6 +188,12 @@ void relay_start(struct relay *relay, enum relay_way way)
 	event_add(&half->readable, NULL);
 }
 
+void relay_start_now(struct relay *relay, enum relay_way way)
+{
+	relay_start(relay, way);
+	pump(&relay->halves[way]);
+}
+
 void relay_done(struct relay *relay)
 {
 	for (int way = 0; way < RELAY_WAY_COUNT; way++) {

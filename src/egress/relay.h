@@ -46,4 +46,7 @@ struct relay {
 int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
 	       const struct quota_share *share) MUST_USE;
 void relay_start(struct relay *relay, enum relay_way way);
+
+/* The same, and moves what is there already. The relay may be gone afterwards. */
+void relay_start_now(struct relay *relay, enum relay_way way);
 void relay_done(struct relay *relay);

@@ -92,8 +92,9 @@ def own_user(place):
 def behind_pasta(place, server):
     """Its fastest way: loopback of both sides spliced together, no packet anywhere."""
     prefix, options = with_tunnel(place)
-    return Talker([*prefix, *own_user(place), "pasta", "-f", "--config-net", "--netns-only", "--runas", "0:0", "-t", "none", "-u", "none",
-                   "-U", "none", "-T", str(server.port), "--", *server.client("127.0.0.1")], place, **options)
+    return Talker([*prefix, *own_user(place), "pasta", "-f", "--config-net", "--netns-only", "--runas", "0:0",
+                   "-t", "none", "-u", "none", "-U", "none", "-T", str(server.port), "--",
+                   *server.client("127.0.0.1")], place, **options)
 
 
 WAIT_FOR_ROUTE = "until ip route | grep -q default; do sleep 0.05; done; exec \"$@\""

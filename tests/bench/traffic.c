@@ -268,7 +268,8 @@ static void request(struct client *client)
 {
 	char text[512];
 	ssize_t n, size = 0;
-	int length = snprintf(text, sizeof text, "GET /small HTTP/1.1\r\nHost: %s:%s\r\n\r\n", client->host, client->port);
+	int length = snprintf(text, sizeof text, "GET /small HTTP/1.1\r\nHost: %s:%s\r\n\r\n", client->host,
+			      client->port);
 
 	if (give(&client->end, text, (size_t)length) != length)
 		die("request");
