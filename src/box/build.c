@@ -131,8 +131,17 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 	return count;
 }
 
+static bool stages_system(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class == FILE_STAGE && str_equal(policy->file_plan[i].path, "/"))
+			return true;
+	return false;
+}
+
 /* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
-static int choose_identity(const struct staging *staging, struct jail_spec *spec)
+static int choose_identity(const struct staging *staging, const struct policy *policy,
+			   struct jail_spec *spec)
 {
 	uint32_t random;
 	int r;
@@ -143,7 +152,8 @@ static int choose_identity(const struct staging *staging, struct jail_spec *spec
 		spec->gid = spec->host_gid = getgid();
 		return 0;
 	}
-	spec->uid = spec->gid = AGENT_ID;
+	/* Package managers ask for uid 0, a number there: it has no capability, and on the host it is nobody. */
+	spec->uid = spec->gid = stages_system(policy) ? 0 : AGENT_ID;
 	/* The layers that a fork stands on belong to the uid of those who made them. */
 	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
 		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;
@@ -472,7 +482,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	}
 	r = staging_read_request(&box->staging, box->request, box->err);
 	if (r == 0)
-		r = choose_identity(&box->staging, &building.spec);
+		r = choose_identity(&box->staging, box->policy->policy, &building.spec);
 	if (r == 0)
 		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
 	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {

@@ -38,6 +38,31 @@ int plan_add(struct plan *plan, struct jail_mount mount) MUST_USE;
 /* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
 const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index);
 
+/* A directory of the host that becomes a tree. */
+struct plan_tree_request {
+	const char *path, *rule;
+	uint32_t flags;         /* of jail_mount */
+	size_t source_trusted;
+	bool is_system;         /* what cannot be staged in it is left out, instead of a refusal of the whole */
+};
+
+/* As root: whether the file system at path can be a layer, which the kernel must idmap. As a user: true. */
+bool plan_can_stage(const struct plan *plan, const char *path);
+
+/* -E2BIG beyond STAGE_TREES_MAX. */
+int plan_add_tree(struct plan *plan, const struct plan_tree_request *request) MUST_USE;
+
+/* What the host has mounted below the tree. A file that is mounted over another is shown as it is. */
+int plan_add_mounts_below(struct plan *plan, const struct policy *policy, size_t index,
+			  const struct plan_tree_request *around) MUST_USE;
+
+/* Whether an entry of the policy at or above point, and nearer to it than the one at index, decides about it. */
+bool plan_has_own_entry(const struct policy *policy, size_t index, const char *point);
+
+/* The root directory as a staged entry: a tree for each directory in it. plan-system.c */
+int plan_add_system(struct plan *plan, const struct policy *policy, size_t index,
+		    const struct plan_tree_request *like, struct err *err) MUST_USE;
+
 /* What a staged entry becomes: its tree, and as root those of the host's mounts below it. */
 int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err) MUST_USE;
 

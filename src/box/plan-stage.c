@@ -48,13 +48,7 @@ static int make_layers(struct plan *plan, size_t tree, struct jail_layers **ret_
 	return 0;
 }
 
-struct tree_request {
-	const char *path, *rule;
-	uint32_t flags;         /* of jail_mount */
-	size_t source_trusted;
-};
-
-static int add_tree(struct plan *plan, const struct tree_request *request)
+int plan_add_tree(struct plan *plan, const struct plan_tree_request *request)
 {
 	size_t tree = plan->tree_count;
 	struct jail_layers *layers = NULL;
@@ -80,8 +74,7 @@ static int add_tree(struct plan *plan, const struct tree_request *request)
 						   .rule = request->rule });
 }
 
-/* Whether an entry of the policy at or above point, and nearer to it than entry, decides about it. */
-static bool has_own_entry(const struct policy *policy, size_t entry, const char *point)
+bool plan_has_own_entry(const struct policy *policy, size_t entry, const char *point)
 {
 	for (size_t i = entry + 1; i < policy->file_plan_count; i++)
 		if (path_is_below(point, policy->file_plan[i].path))
@@ -89,25 +82,25 @@ static bool has_own_entry(const struct policy *policy, size_t entry, const char 
 	return false;
 }
 
-/* What the host has mounted below the tree. A file that is mounted over another is shown as it is. */
-static int add_mounts_below(struct plan *plan, const struct policy *policy, size_t index,
-			    const struct tree_request *around)
+int plan_add_mounts_below(struct plan *plan, const struct policy *policy, size_t index,
+			    const struct plan_tree_request *around)
 {
 	char **points;
 	int r = mount_points_below(around->path, &points);
 
 	for (size_t i = 0; r == 0 && points[i]; i++) {
-		struct tree_request request = *around;
+		struct plan_tree_request request = *around;
 		struct stat st;
 
-		if (has_own_entry(policy, index, points[i]) || lstat(points[i], &st) < 0)
+		if (plan_has_own_entry(policy, index, points[i]) || lstat(points[i], &st) < 0 ||
+		    (around->is_system && !plan_can_stage(plan, points[i])))
 			continue;
 		request.path = plan_keep(plan, str_dup(points[i]));
 		request.source_trusted = 0;
 		if (!request.path)
 			r = -ENOMEM;
 		else if (S_ISDIR(st.st_mode))
-			r = add_tree(plan, &request);
+			r = plan_add_tree(plan, &request);
 		else
 			r = plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 								.flags = JAIL_RDONLY | JAIL_OWNED | JAIL_OPTIONAL,
@@ -158,7 +151,7 @@ static bool is_private(const struct file_plan_entry *around)
 int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
 	const struct file_plan_entry *entry = &policy->file_plan[index], *around = plan_entry_around(policy, index);
-	struct tree_request request = {
+	struct plan_tree_request request = {
 		.path = entry->path,
 		.rule = policy->files[entry->rule].origin.id,
 		.flags = plan->new_binaries && !(entry->flags & FILE_NOEXEC) ? 0 : JAIL_NOEXEC,
@@ -175,6 +168,8 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", entry->path,
 			       request.rule, err_errno_name(-r));
 	}
+	if (str_equal(entry->path, "/"))
+		return plan_add_system(plan, policy, index, &request, err);
 	if (!str_equal(real, entry->path))
 		return is_private(around) ? add_link(plan, entry->path, real, request.rule) : 0;
 	if (!S_ISDIR(st.st_mode)) {
@@ -183,9 +178,9 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 		err_hint(err, "stage the directory that holds it, or `write` it in place");
 		return -ENOTDIR;
 	}
-	r = add_tree(plan, &request);
+	r = plan_add_tree(plan, &request);
 	if (r == 0 && plan->input->has_mounts_below)
-		r = add_mounts_below(plan, policy, index, &request);
+		r = plan_add_mounts_below(plan, policy, index, &request);
 	if (r == -E2BIG)
 		err_set(err, ERR_POLICY, E2BIG, "stage", "more than %d trees would be staged, with the mounts below %s",
 			STAGE_TREES_MAX, entry->path);
@@ -219,7 +214,7 @@ static int check_origin(const struct plan *plan, struct err *err)
 static int hide_state(struct plan *plan, const char *state, size_t index, struct err *err)
 {
 	const struct plan_tree *tree = &plan->trees[index];
-	const char *below = state + (str_equal(tree->path, "/") ? 0 : strlen(tree->path));
+	const char *below = state + strlen(tree->path);
 
 	if (!path_is_below(state, tree->path))
 		return 0;

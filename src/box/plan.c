@@ -399,7 +399,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = plan_check_stage(plan, err);
 	if (r == 0)
 		r = add_masks(plan, policy, ret_missing, err);
-	if (r == 0 && input->run_as_root)
+	if (r == 0 && input->run_as_root && input->uid)
 		r = add_identity(plan, input);
 	if (r == 0)
 		r = add_refused_programs(plan, policy);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The whole system, staged ("let it install and see"). The root of a sandbox is a file system of its own, on which
+ * /proc, /dev, /run and /tmp are its own as well; so `/` becomes a tree for each other directory in it, and its links
+ * are links. A new name in `/` itself cannot be made. What is mounted below and no layer can lie on is left out: a
+ * /proc in somebody's chroot, a network share, the trees of other containers; and of a user the directories that hold a
+ * mount.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/plan-parts.h"
+#include "os/mount-list.h"
+
+/* Made by the jail, or for nobody but the kernel and fsck. */
+static const char *const own[] = { "/proc", "/sys", "/dev", "/run", "/tmp", "/lost+found" };
+
+static bool is_own(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (str_equal(path, own[i]))
+			return true;
+	return false;
+}
+
+static int add_link(struct plan *plan, const char *path, const char *rule)
+{
+	char text[PATH_MAX];
+	ssize_t size = readlink(path, text, sizeof text - 1);
+	const char *kept = size > 0 ? plan_keep(plan, strndup(text, (size_t)size)) : NULL;
+
+	if (size <= 0)
+		return 0;
+	if (!kept)
+		return -ENOMEM;
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
+						   .target = path,
+						   .content = kept,
+						   .content_size = (size_t)size,
+						   .rule = rule });
+}
+
+bool plan_can_stage(const struct plan *plan, const char *path)
+{
+	static const long kinds[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC };
+	struct statfs fs;
+
+	if (!plan->input->run_as_root || plan->input->by_fuse || statfs(path, &fs) < 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if ((long)fs.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+/* To a user the kernel gives no layer of a tree in which something is mounted. */
+static bool is_locked(const struct plan *plan, const char *path)
+{
+	bool found;
+	char **points;
+
+	if (plan->input->run_as_root || plan->input->by_fuse || mount_points_below(path, &points) < 0)
+		return false;
+	found = points[0] != NULL;
+	strv_free(points);
+	return found;
+}
+
+static int add_directory(struct plan *plan, const struct policy *policy, size_t index,
+			 const struct plan_tree_request *request, bool is_mount)
+{
+	int r;
+
+	/* What this user may not even list (/root) is not there, nor a file system that no layer can lie on. */
+	if (!plan->input->run_as_root && access(request->path, R_OK | X_OK) < 0)
+		return 0;
+	if (is_mount && !plan_can_stage(plan, request->path))
+		return 0;
+	/* Without the one that holds the project nothing could run: there the kernel's refusal is told. */
+	if (!path_is_below(policy->project, request->path) && is_locked(plan, request->path))
+		return 0;
+	r = plan_add_tree(plan, request);
+	if (r == 0 && plan->input->has_mounts_below)
+		r = plan_add_mounts_below(plan, policy, index, request);
+	return r;
+}
+
+static int add_name(struct plan *plan, const struct policy *policy, size_t index, const char *name,
+		    const struct plan_tree_request *like)
+{
+	struct plan_tree_request request = *like;
+	struct stat st, root;
+
+	request.is_system = true;
+	request.path = plan_keep(plan, str_printf("/%s", name));
+	if (!request.path)
+		return -ENOMEM;
+	if (is_own(request.path) || plan_has_own_entry(policy, index, request.path) || lstat(request.path, &st) < 0 ||
+	    stat("/", &root) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return add_link(plan, request.path, request.rule);
+	return S_ISDIR(st.st_mode) ? add_directory(plan, policy, index, &request, st.st_dev != root.st_dev) : 0;
+}
+
+int plan_add_system(struct plan *plan, const struct policy *policy, size_t index,
+		    const struct plan_tree_request *like, struct err *err)
+{
+	struct dirent **names = NULL;
+	int count = scandir("/", &names, NULL, alphasort), r = count < 0 ? -errno : 0;
+
+	for (int i = 0; i < count; i++) {
+		if (r == 0 && !str_equal(names[i]->d_name, ".") && !str_equal(names[i]->d_name, ".."))
+			r = add_name(plan, policy, index, names[i]->d_name, like);
+		free(names[i]);
+	}
+	free(names);
+	return r < 0 ? err_set(err, ERR_POLICY, -r, "stage", "/ (%s) cannot be staged: %s", like->rule,
+			       err_errno_name(-r)) : 0;
+}
