@@ -39,7 +39,7 @@ check: WERROR := -Dwerror=true
 check: check-packages all ## every suite; ends within 10 minutes
 	@tools/check $(BUILD)
 
-check-vm: check-packages all ## the limits on a cgroup v2 machine: Debian's kernel in software emulation
+check-vm: check-packages all ## limits and whole sandboxes on a cgroup v2 machine: Debian's kernel in software emulation
 	@tools/install-packages vm
 	@tools/check-vm $(BUILD)
 

@@ -46,7 +46,8 @@ static int seal_failed(const struct jail_mount *mount, int r, int idmap_fd, stru
 	else if (idmap_fd >= 0)
 		err_hint(err,
 			 "its file system cannot be idmapped, which a sandbox of root needs for what it writes: "
-			      "move it to ext4, xfs, btrfs or tmpfs, or run atoll as the owner of the tree");
+			      "move it to ext4, xfs or btrfs (tmpfs: from Linux 6.3 on), or run atoll as the owner of "
+			      "the tree");
 	return r;
 }
 

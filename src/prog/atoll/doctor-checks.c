@@ -281,12 +281,18 @@ void doctor_namespaces(struct findings *findings, const char *programs_dir)
 
 static void check_landlock(struct findings *findings)
 {
-	enum { ABI_SCOPE = 6 };
+	enum { ABI_REFER = 2, ABI_SCOPE = 6 };
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (abi >= ABI_SCOPE) {
 		findings_add(findings, FINDING_OK, "landlock", "ABI %ld: files, abstract sockets and signals",
 			     abi);
+	} else if (abi > 0 && abi < ABI_REFER) {
+		explain(findings_add(findings, FINDING_WEAK, "landlock", "ABI %ld: files only, each in its directory",
+				     abi),
+			"inside, a file cannot be moved or linked into another directory (EXDEV; most programs copy "
+			"it then); abstract sockets and signals have the namespaces as their only wall",
+			"use Linux 5.19 or newer, better 6.12");
 	} else if (abi > 0) {
 		explain(findings_add(findings, FINDING_WEAK, "landlock", "ABI %ld: files only", abi),
 			"abstract sockets and signals have the namespaces as their only wall",

@@ -23,37 +23,49 @@ enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 24 };
 
 /* A sandbox of the doctor's: its project, and the policy that it runs under. */
 struct stand {
-	char directory[64]; /* below /tmp; the project is project/ in it */
+	char directory[64]; /* the project is project/ in it */
 	char project[96], policy[96];
 	struct places places;
 	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
 };
 
+/* /tmp may be a tmpfs, of which root cannot give a sandbox anything to write before Linux 6.3 (no idmapped mounts). */
+static int make_directory(struct stand *stand)
+{
+	static const char *const places[] = { "/var/tmp/atoll-doctor-XXXXXX", "/tmp/atoll-doctor-XXXXXX" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		memcpy(stand->directory, places[i], strlen(places[i]) + 1);
+		if (mkdtemp(stand->directory))
+			return 0;
+	}
+	stand->directory[0] = 0;
+	return -errno;
+}
+
 static int stand_open(struct stand *stand, struct err *err)
 {
 	int r;
 
-	*stand = (struct stand){ .directory = "/tmp/atoll-doctor-XXXXXX" };
-	if (!mkdtemp(stand->directory)) {
-		r = -errno;
-		stand->directory[0] = 0;
-		return err_set(err, ERR_STATE, -r, "doctor", "no directory can be made in /tmp: %s",
+	*stand = (struct stand){ 0 };
+	r = make_directory(stand);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "doctor", "no directory can be made in /var/tmp or /tmp: %s",
 			       strerror(-r));
-	}
 	r = str_format(stand->project, sizeof stand->project, "%s/project", stand->directory);
 	if (r == 0)
 		r = str_format(stand->policy, sizeof stand->policy, "%s/policy.yaml", stand->directory);
 	if (r == 0 && mkdir(stand->project, 0755) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "doctor", "no project can be made in /tmp: %s",
+		return err_set(err, ERR_STATE, -r, "doctor", "no project can be made in %s: %s", stand->directory,
 			       strerror(-r));
 	return places_find(&stand->places, stand->project, NULL, err);
 }
 
 static void stand_close(struct stand *stand)
 {
-	/* What cannot be removed is an empty directory in /tmp and no reason to fail. */
+	/* What cannot be removed is an empty directory and no reason to fail. */
 	if (stand->directory[0] && path_remove_tree(AT_FDCWD, stand->directory) < 0)
 		rmdir(stand->directory);
 	if (stand->secret[0])
