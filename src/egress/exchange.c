@@ -17,12 +17,31 @@ enum phase {
 	PHASE_OVER,
 };
 
+static bool filter_request(void *context, const void *bytes, size_t size, bool is_end, struct buf *out)
+{
+	struct exchange *exchange = context;
+	struct exchange_content content = { EXCHANGE_OUT, bytes, size, is_end };
+
+	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
+}
+
+static bool filter_response(void *context, const void *bytes, size_t size, bool is_end, struct buf *out)
+{
+	struct exchange *exchange = context;
+	struct exchange_content content = { EXCHANGE_IN, bytes, size, is_end };
+
+	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
+}
+
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks)
 {
 	*exchange = (struct exchange){ .server = *server, .policy = policy, .hooks = *hooks, .heads = 1 };
 	http1_init(&exchange->request, HTTP1_REQUEST);
 	http1_init(&exchange->response, HTTP1_RESPONSE);
+	exchange->request.filter = hooks->body ? filter_request : NULL;
+	exchange->response.filter = hooks->body ? filter_response : NULL;
+	exchange->request.filter_context = exchange->response.filter_context = exchange;
 }
 
 void exchange_done(struct exchange *exchange)
@@ -195,6 +214,16 @@ static const uint8_t *skip(const uint8_t *bytes, size_t size)
 	return size ? bytes + size : bytes;
 }
 
+/* A head that is none; a body that is none, or may not leave: told while the answer has not begun. */
+static enum exchange_state refuse_bytes(struct exchange *exchange, struct buf *to_client)
+{
+	if (exchange->phase == PHASE_IDLE)
+		return refuse(exchange, 400, exchange->request.problem, to_client);
+	if (exchange->phase == PHASE_ASKED && exchange->request.is_stopped)
+		return deny(exchange, to_client);
+	return end(exchange, exchange->request.problem);
+}
+
 enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_t *bytes, size_t size, size_t *ret_used,
 					 struct buf *to_server, struct buf *to_client)
 {
@@ -206,9 +235,7 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 
 		*ret_used += used;
 		if (result == HTTP1_BAD)
-			return exchange->phase == PHASE_IDLE
-				       ? refuse(exchange, 400, exchange->request.problem, to_client)
-				       : end(exchange, exchange->request.problem);
+			return refuse_bytes(exchange, to_client);
 		if (result == HTTP1_END)
 			exchange->request_is_over = true;
 		if (result == HTTP1_END && exchange->phase == PHASE_LATE && next(exchange) == EXCHANGE_OPEN)

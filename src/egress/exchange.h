@@ -33,7 +33,18 @@ struct exchange_record {
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
 	uint32_t wait_s;
 	uint32_t secrets;                    /* that outgoing() put in, as bits */
-	struct leak leak;                    /* that outgoing() found */
+	struct leak leak;                    /* that outgoing() or body() found */
+	void *own;                           /* what outgoing() left for the other hooks; NULL before */
+};
+
+enum exchange_way { EXCHANGE_OUT, EXCHANGE_IN };
+
+/* The next bytes of the body of a request or of its answer; its last ones, or none, where it ends. */
+struct exchange_content {
+	enum exchange_way way;
+	const void *bytes;
+	size_t size;
+	bool is_end;
 };
 
 /* Any of them may be NULL. */
@@ -46,6 +57,13 @@ struct exchange_hooks {
 	 */
 	bool (*outgoing)(void *context, struct exchange_record *record, struct http1_head *head,
 			 const struct target *target, char **ret_owned, const char **ret_problem);
+	/*
+	 * Appends to out what of this content may go on; what it keeps back comes with a later call, and nothing more
+	 * after the end: the number of bytes stays. False: nothing of the body may go on any more, and
+	 * record->decision says why.
+	 */
+	bool (*body)(void *context, struct exchange_record *record, const struct exchange_content *content,
+		     struct buf *out);
 	/* The head of a final answer is about to go in. */
 	void (*incoming)(void *context, struct exchange_record *record, struct http1_head *head);
 	/* Once for each request, also for one that was refused, malformed or broke off. */

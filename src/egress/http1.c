@@ -24,6 +24,29 @@ static int on_headers_complete(http_parser *parser)
 						parser->status_code == 204 || parser->status_code == 304);
 }
 
+static bool put_framed(struct http1 *http, const void *bytes, size_t size)
+{
+	/* An empty chunk would be the last one. */
+	if (!size)
+		return true;
+	if (http->head.framing == HTTP1_CHUNKED)
+		buf_printf(http->out, "%zx\r\n", size);
+	buf_put(http->out, bytes, size);
+	if (http->head.framing == HTTP1_CHUNKED)
+		buf_put_text(http->out, "\r\n");
+	return buf_error(http->out) == 0;
+}
+
+static bool put_content(struct http1 *http, const void *bytes, size_t size, bool is_end)
+{
+	if (!http->filter)
+		return put_framed(http, bytes, size);
+	buf_reset(&http->filtered);
+	http->is_stopped = !http->filter(http->filter_context, bytes, size, is_end, &http->filtered);
+	return !http->is_stopped && buf_error(&http->filtered) == 0 &&
+	       put_framed(http, http->filtered.bytes, http->filtered.size);
+}
+
 static int on_body(http_parser *parser, const char *at, size_t size)
 {
 	struct http1 *http = parser->data;
@@ -32,12 +55,7 @@ static int on_body(http_parser *parser, const char *at, size_t size)
 	if (http->state != STATE_BODY)
 		return 1;
 	http->body_bytes += size;
-	if (http->head.framing == HTTP1_CHUNKED)
-		buf_printf(http->out, "%zx\r\n", size);
-	buf_put(http->out, at, size);
-	if (http->head.framing == HTTP1_CHUNKED)
-		buf_put_text(http->out, "\r\n");
-	return buf_error(http->out) < 0;
+	return !put_content(http, at, size, false);
 }
 
 /* The parser tells of fields in pieces. Those of the head are http1-head.c's; what comes in the body are trailers. */
@@ -80,6 +98,7 @@ void http1_init(struct http1 *http, enum http1_kind kind)
 {
 	*http = (struct http1){ .kind = kind, .head.kind = kind };
 	buf_init(&http->trailers, HTTP1_TRAILERS_MAX);
+	buf_init(&http->filtered, HTTP1_FILTERED_MAX);
 	http1_next(http);
 }
 
@@ -98,6 +117,7 @@ void http1_done(struct http1 *http)
 {
 	wipe_head(http);
 	buf_done(&http->trailers);
+	buf_done(&http->filtered);
 }
 
 void http1_next(struct http1 *http)
@@ -108,6 +128,7 @@ void http1_next(struct http1 *http)
 	http->has_first_line = false;
 	http->state = STATE_HEAD;
 	http->body_bytes = 0;
+	http->is_stopped = false;
 	http->problem = NULL;
 	http_parser_init(&http->parser, http->kind == HTTP1_REQUEST ? HTTP_REQUEST : HTTP_RESPONSE);
 	http->parser.data = http;
@@ -269,9 +290,17 @@ static enum http1_result feed_head(struct http1 *http, const uint8_t *bytes, siz
 	return end ? end_head(http) : HTTP1_MORE;
 }
 
+/* Why content did not go on. */
+static enum http1_result refuse_content(struct http1 *http)
+{
+	return refuse(http, http->is_stopped ? "what it carries may not go on" : "there is no memory");
+}
+
 static enum http1_result end_body(struct http1 *http)
 {
 	http->state = STATE_END;
+	if (http->filter && !put_content(http, NULL, 0, true))
+		return refuse_content(http);
 	if (http->head.framing != HTTP1_CHUNKED)
 		return HTTP1_END;
 	buf_put_text(http->out, "0\r\n");
@@ -293,8 +322,10 @@ static enum http1_result feed_body(struct http1 *http, const uint8_t *bytes, siz
 	error = HTTP_PARSER_ERRNO(&http->parser);
 	if (error == HPE_PAUSED)
 		return end_body(http);
+	if (http->is_stopped || buf_error(http->out) < 0 || buf_error(&http->filtered) < 0)
+		return refuse_content(http);
 	if (error != HPE_OK)
-		return refuse(http, buf_error(http->out) < 0 ? "there is no memory" : http_errno_description(error));
+		return refuse(http, http_errno_description(error));
 	return HTTP1_MORE;
 }
 
@@ -335,6 +366,5 @@ enum http1_result http1_finish(struct http1 *http, struct buf *out)
 	if (http->state != STATE_BODY || http->head.framing != HTTP1_UNTIL_END)
 		return http->state == STATE_BAD ? HTTP1_BAD : refuse(http, "it ends in the middle");
 	http->out = out;
-	http->state = STATE_END;
-	return HTTP1_END;
+	return end_body(http);
 }

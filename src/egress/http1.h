@@ -19,6 +19,7 @@ enum {
 	HTTP1_NAME_MAX = 256,
 	HTTP1_TRAILERS_MAX = 8 << 10,
 	HTTP1_METHOD_SIZE = 24,
+	HTTP1_FILTERED_MAX = 256 << 10,   /* what one feed and what was kept back can bring */
 };
 
 enum http1_kind { HTTP1_REQUEST, HTTP1_RESPONSE };
@@ -71,6 +72,14 @@ struct http1 {
 	struct buf trailers;              /* "Name: value\r\n" each, as they come in pieces */
 	int trailer_part;
 	struct buf *out;                  /* borrowed during a feed */
+	/*
+	 * Where it is set, content goes through it before it is framed: it appends to out what may go on, or says that
+	 * nothing may (then the feed ends with HTTP1_BAD). The number of bytes stays the same.
+	 */
+	bool (*filter)(void *context, const void *bytes, size_t size, bool is_end, struct buf *out);
+	void *filter_context;
+	struct buf filtered;
+	bool is_stopped;                  /* by the filter */
 	bool is_to_head, asked_upgrade;   /* responses: what the request was */
 	uint64_t body_bytes;              /* of this message, without framing */
 	const char *problem;              /* static */

@@ -26,6 +26,8 @@ struct stream {
 	struct http1_head trailers;             /* of the answer */
 	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
 	char *authority, *path;                 /* owned */
+	size_t withheld[HTTP2_SIDE_COUNT];      /* bytes of bodies that a hook keeps back on their way to that side */
+	bool is_stopped;                        /* nothing more of the request goes out */
 	bool is_https, is_answered, has_trailers, is_told;   /* told: the end of the answer was sent */
 	const char *problem;                    /* static */
 	char method[HTTP1_METHOD_SIZE];
@@ -132,8 +134,9 @@ static void tell_over(struct stream *stream)
 /* What will not be sent any more gives its part of the connection's window back. */
 static void drop_pending(struct stream *stream, enum http2_side to)
 {
-	size_t size = stream->pending[to].size;
+	size_t size = stream->pending[to].size + stream->withheld[to];
 
+	stream->withheld[to] = 0;
 	/* Of an answer of our own nothing was ever counted. */
 	if (size && (to == HTTP2_OUTSIDE || stream->is_answered))
 		nghttp2_session_consume_connection(stream->http2->sessions[other(to)], size);
@@ -409,6 +412,45 @@ static int on_headers(struct stream *stream, enum http2_side from)
 	return from == HTTP2_INSIDE ? begin_request(stream) : begin_answer(stream);
 }
 
+/* False: a hook wants nothing of it to go on. */
+static bool pass_on(struct stream *stream, enum http2_side to, const uint8_t *bytes, size_t size, bool is_end)
+{
+	const struct exchange_hooks *hooks = &stream->http2->hooks;
+	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, is_end };
+	struct buf *pending = &stream->pending[to];
+	size_t before = pending->size;
+
+	if (!hooks->body) {
+		buf_put(pending, bytes, size);
+		return true;
+	}
+	stream->withheld[to] += size;
+	if (!hooks->body(hooks->context, &stream->record, &content, pending))
+		return false;
+	stream->withheld[to] -= pending->size - before;
+	return true;
+}
+
+/* What was passed on of it stays unfinished on the other side. */
+static int stop(struct stream *stream, enum http2_side from)
+{
+	const struct decision *decision = &stream->record.decision;
+
+	drop_pending(stream, other(from));
+	if (from == HTTP2_OUTSIDE)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	stream->is_stopped = true;
+	stream->is_whole[HTTP2_OUTSIDE] = false;
+	if (stream->ids[HTTP2_OUTSIDE])
+		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE,
+					  stream->ids[HTTP2_OUTSIDE], NGHTTP2_CANCEL);
+	if (!stream->is_answered)
+		return refuse(stream, 403, decision->reason, decision);
+	nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE],
+				  NGHTTP2_CANCEL);
+	return 0;
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct http2 *http2 = context;
@@ -427,8 +469,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	if (!stream || !carries)
 		return 0;
 	/* Before the request is sent on, so that one without a body goes out as such. */
-	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM && !(from == HTTP2_INSIDE && stream->is_stopped)) {
 		stream->is_whole[other(from)] = true;
+		if (stream->ids[other(from)] && !pass_on(stream, other(from), NULL, 0, true) && stop(stream, from) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	if (frame->hd.type == NGHTTP2_HEADERS && on_headers(stream, from) != 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	resume(stream, other(from));
@@ -442,9 +487,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	struct stream *stream = find_stream(session, id);
 	enum http2_side from = side_of(http2, session), to = other(from);
 
-	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]))
+	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]) ||
+	    (from == HTTP2_INSIDE && stream->is_stopped))
 		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
-	buf_put(&stream->pending[to], bytes, size);
+	if (!pass_on(stream, to, bytes, size, false))
+		return stop(stream, from);
 	*(from == HTTP2_INSIDE ? &stream->record.bytes_out : &stream->record.bytes_in) += size;
 	resume(stream, to);
 	return buf_error(&stream->pending[to]) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
@@ -487,8 +534,10 @@ static int close_outside(struct stream *stream, uint32_t error)
 	drop_pending(stream, HTTP2_OUTSIDE);
 	if (!stream->ids[HTTP2_INSIDE])
 		return 0;
-	if (!stream->is_answered)
+	if (!stream->is_answered && !stream->is_stopped)
 		return refuse(stream, 502, "the server gave the request up", NULL);
+	if (stream->is_stopped)
+		return 0;
 	cut_request(stream);
 	if (!stream->is_whole[HTTP2_INSIDE])
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,

@@ -53,20 +53,29 @@ static int first_of(uint32_t words)
 	return words ? __builtin_ctz(words) : -1;
 }
 
-/* Notes it, and says whether it is to be stopped. A masked URL or header would mean something else: no mask there. */
+/* The words of which every byte may be made unreadable on its way out. */
+static uint32_t masked_words(const struct gate *gate)
+{
+	return gate->policy->data_outgoing == DATA_MASK ? SECRET_WORDS & ~gate->secrets.long_words : 0;
+}
+
+/* Notes it, and says whether it is to be stopped; not for a secret that is masked. */
 static bool note_leak(const struct requests *requests, struct exchange_record *record, uint32_t words,
-		      const char *where)
+		      const char *where, uint32_t masked)
 {
 	const struct gate *gate = requests->gate;
-	uint32_t foreign = words & ~SECRET_WORDS & ~requests->placeholders, leaked = words & SECRET_WORDS;
+	enum data_action action = gate->policy->data_outgoing;
+	uint32_t foreign = words & ~SECRET_WORDS & ~requests->placeholders;
+	uint32_t leaked = action == DATA_OFF ? 0 : words & SECRET_WORDS;
 	bool is_placeholder = foreign != 0;
-	int number = first_of(is_placeholder ? foreign >> PLACEHOLDER_WORD(0) : leaked);
+	int number = first_of(is_placeholder ? foreign >> PLACEHOLDER_WORD(0) : leaked & ~masked ? leaked & ~masked
+												 : leaked);
 
 	if (number < 0)
 		return false;
 	record->leak = (struct leak){ .secret = gate->secrets.items[number].name, .where = where,
 				      .is_placeholder = is_placeholder };
-	record->leak.is_refused = is_placeholder || gate->policy->data_outgoing != DATA_FLAG;
+	record->leak.is_refused = is_placeholder || (leaked & ~masked && action != DATA_FLAG);
 	if (!record->leak.is_refused)
 		return false;
 	record->decision = (struct decision){
@@ -79,6 +88,7 @@ static bool note_leak(const struct requests *requests, struct exchange_record *r
 	return true;
 }
 
+/* A masked URL or header would mean something else: no mask there. */
 static bool is_head_stopped(const struct requests *requests, struct exchange_record *record,
 			    const struct http1_head *head)
 {
@@ -86,17 +96,69 @@ static bool is_head_stopped(const struct requests *requests, struct exchange_rec
 
 	if (!scanner)
 		return false;
-	if (note_leak(requests, record, scanner_find(scanner, head->target, strlen(head->target)), "the URL"))
+	if (note_leak(requests, record, scanner_find(scanner, head->target, strlen(head->target)), "the URL", 0))
 		return true;
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->fields[i];
 		uint32_t words = scanner_find(scanner, field->name, strlen(field->name)) |
 				 scanner_find(scanner, field->value, strlen(field->value));
 
-		if (words && note_leak(requests, record, words, "a header"))
+		if (words && note_leak(requests, record, words, "a header", 0))
 			return true;
 	}
 	return false;
+}
+
+/* The bodies of one request and of its answer. */
+struct bodies {
+	struct scan ways[2];
+};
+
+static bool watch_bodies(const struct requests *requests, struct exchange_record *record)
+{
+	struct bodies *bodies;
+
+	if (!requests->gate->secrets.scanner)
+		return true;
+	bodies = calloc(1, sizeof *bodies);
+	if (!bodies)
+		return false;
+	scan_init(&bodies->ways[EXCHANGE_OUT], requests->gate->secrets.scanner);
+	scan_init(&bodies->ways[EXCHANGE_IN], requests->gate->secrets.scanner);
+	record->own = bodies;
+	return true;
+}
+
+static void forget_bodies(struct bodies *bodies)
+{
+	if (!bodies)
+		return;
+	scan_done(&bodies->ways[EXCHANGE_OUT]);
+	scan_done(&bodies->ways[EXCHANGE_IN]);
+	free(bodies);
+}
+
+/* An answer that repeats what was put in would bring it inside: there it is masked, whatever the policy says. */
+static bool on_body(void *context, struct exchange_record *record, const struct exchange_content *content,
+		    struct buf *out)
+{
+	const struct requests *requests = context;
+	const struct gate *gate = requests->gate;
+	struct bodies *bodies = record->own;
+	bool is_in = content->way == EXCHANGE_IN;
+	uint32_t masked = is_in ? requests->secrets : masked_words(gate), words;
+	int r;
+
+	if (!bodies) {
+		buf_put(out, content->bytes, content->size);
+		return buf_error(out) == 0;
+	}
+	r = scan_feed(&bodies->ways[content->way], content->bytes, content->size, masked, out, &words);
+	if (r < 0 || (is_in && words & requests->secrets & gate->secrets.long_words))
+		return false;
+	if (!is_in && words && note_leak(requests, record, words, "the body", masked))
+		return false;
+	return !content->is_end || scan_finish(&bodies->ways[content->way], out) == 0;
 }
 
 /* --- What is put in. --- */
@@ -179,6 +241,11 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 		*ret_problem = find_downgrade(requests);
 	if (!*ret_problem)
 		*ret_problem = put_secrets(requests, record, head, target, ret_owned);
+	/* What is compressed could not be looked at when it comes back. */
+	if (!*ret_problem && record->secrets && http1_set(head, "accept-encoding", "identity") < 0)
+		*ret_problem = "there is no memory";
+	if (!*ret_problem && !watch_bodies(requests, record))
+		*ret_problem = "there is no memory";
 	return !*ret_problem;
 }
 
@@ -231,6 +298,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 	};
 
 	gate_send(gate, gate_request_put(&gate->out, &request));
+	forget_bodies(record->own);
 }
 
 void requests_init(struct requests *requests, struct gate *gate, const struct gate_open *connection, bool is_tls)
@@ -242,14 +310,18 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 	for (size_t i = 0; i < secrets->injection_count; i++) {
 		const struct net_rule *rule = secrets->injections[i].rule;
 
-		if (is_tls && leads_to(rule, &requests->server))
-			requests->placeholders |=
-				1u << PLACEHOLDER_WORD(gate_secrets_find(secrets, rule->inject.secret));
+		int number = gate_secrets_find(secrets, rule->inject.secret);
+
+		if (!is_tls || !leads_to(rule, &requests->server))
+			continue;
+		requests->placeholders |= 1u << PLACEHOLDER_WORD(number);
+		requests->secrets |= 1u << SECRET_WORD(number);
 	}
 }
 
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
-	return (struct exchange_hooks){ .outgoing = on_outgoing, .incoming = on_incoming, .over = tell_request,
+	return (struct exchange_hooks){ .outgoing = on_outgoing, .body = on_body, .incoming = on_incoming,
+					.over = tell_request,
 					.context = requests };
 }

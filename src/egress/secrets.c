@@ -129,11 +129,11 @@ static int watch(struct gate_secrets *secrets, const struct policy *policy)
 		const struct gate_secret *secret = &secrets->items[i];
 		bool has_parts = has_public_part(policy, secret->name);
 
-		if (policy->data_outgoing != DATA_OFF) {
-			r = scanner_add(secrets->scanner, SECRET_WORD(i), secret->value, secret->size);
-			if (r >= 0 && has_parts)
-				r = add_parts(secrets->scanner, SECRET_WORD(i), secret->value, 1);
-		}
+		if (secret->size > SCAN_WORD_MAX)
+			secrets->long_words |= 1u << SECRET_WORD(i);
+		r = scanner_add(secrets->scanner, SECRET_WORD(i), secret->value, secret->size);
+		if (r >= 0 && has_parts)
+			r = add_parts(secrets->scanner, SECRET_WORD(i), secret->value, 1);
 		if (r >= 0)
 			r = scanner_add(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder,
 					strlen(secret->placeholder));

@@ -24,6 +24,7 @@ struct gate_secrets {
 	struct injection *injections;             /* owned: each rule that injects, with its value */
 	size_t injection_count;
 	struct scanner *scanner;                  /* owned; words as below */
+	uint32_t long_words;                      /* too long to be masked: only their beginning is known */
 	void *memory;
 	size_t memory_size;
 };

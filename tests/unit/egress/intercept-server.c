@@ -96,8 +96,8 @@ static void on_client(evutil_socket_t listener, short what, void *context)
 	struct visit *visit = calloc(1, sizeof *visit);
 	struct intercept_options options = {
 		.base = base, .server = { "localhost", port, true }, .policy = &policy, .ca = ca, .upstream = upstream,
-		.share = &share, .hooks = { on_outgoing, on_incoming, on_over }, .on_end = on_end,
-		.context = visit,
+		.share = &share, .hooks = { .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over },
+		.on_end = on_end, .context = visit,
 	};
 
 	if (!visit)

@@ -62,7 +62,8 @@ static void wire_init(struct wire *wire)
 {
 	*wire = (struct wire){ 0 };
 	exchange_init(&wire->exchange, &server, &policy,
-		      &(struct exchange_hooks){ on_outgoing, on_incoming, on_over, wire });
+		      &(struct exchange_hooks){ .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over,
+						 .context = wire });
 	buf_init(&wire->to_server, 1 << 20);
 	buf_init(&wire->to_client, 1 << 20);
 	buf_init(&wire->waiting, 1 << 20);

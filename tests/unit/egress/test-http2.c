@@ -176,11 +176,13 @@ static void on_over(void *context, const struct exchange_record *record)
 
 static void wire_init(struct wire *wire)
 {
+	struct exchange_hooks hooks = { .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over,
+					.context = wire };
+
 	*wire = (struct wire){ 0 };
 	end_init(&wire->client, false);
 	end_init(&wire->server, true);
-	assert_int_equal(http2_new(&wire->http2, &target_server, &policy,
-				   &(struct exchange_hooks){ on_outgoing, on_incoming, on_over, wire }), 0);
+	assert_int_equal(http2_new(&wire->http2, &target_server, &policy, &hooks), 0);
 }
 
 static void wire_done(struct wire *wire)
