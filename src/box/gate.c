@@ -28,7 +28,7 @@
 
 enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 
-enum { FINISH_MS = GATE_LINGER_MS + 300, ABOVE_STANDARD = GATE_SECRETS_FD + 1 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, ABOVE_STANDARD = GATE_SECRETS_FD + 1 };
 
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
@@ -444,8 +444,10 @@ static int hear(struct box *box)
 static int near_ready(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = hear(box);
+	int r = 1;
 
+	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
+		r = hear(box);
 	return r < 0 ? r : events_check_log_size(box);
 }
 

@@ -73,7 +73,7 @@ static void tell_closed(struct flow *flow, const char *why)
 		/* Its requests are over before it is. */
 		intercept_free(flow->intercept);
 	}
-	gate_send(flow->gate, gate_closed_put(&flow->gate->out, &closed));
+	gate_queued(flow->gate, gate_closed_put(gate_queue(flow->gate), &closed));
 }
 
 /* Ends it; why (NULL: both sides did) also makes it a reset for whoever is left. */

@@ -22,16 +22,53 @@
 
 enum gate_state { GATE_NEW, GATE_SERVING };
 
-enum { BOX_BATCH = 256 };
+enum { BOX_BATCH = 256, GATE_QUEUE_MS = 10 };
 
-void gate_send(struct gate *gate, int built)
+static void send_built(struct gate *gate, const struct buf *out, int built)
 {
-	int r = built < 0 ? built : frame_send(gate->box_fd, &gate->out, NULL, 0);
+	int r = built < 0 ? built : frame_send(gate->box_fd, out, NULL, 0);
 
 	if (r < 0) {
 		gate->error = r;
 		event_base_loopbreak(gate->base);
 	}
+}
+
+static void send_queued(struct gate *gate)
+{
+	for (size_t i = 0; i < gate->queued_count; i++)
+		send_built(gate, &gate->queued[i], 0);
+	gate->queued_count = 0;
+}
+
+void gate_send(struct gate *gate, int built)
+{
+	send_queued(gate);
+	send_built(gate, &gate->out, built);
+}
+
+struct buf *gate_queue(struct gate *gate)
+{
+	if (gate->queued_count == GATE_QUEUE_MAX)
+		send_queued(gate);
+	return &gate->queued[gate->queued_count];
+}
+
+void gate_queued(struct gate *gate, int built)
+{
+	if (built < 0) {
+		send_built(gate, &gate->queued[gate->queued_count], built);
+		return;
+	}
+	if (!gate->queued_count++ && !event_pending(&gate->queue_timer, EV_TIMEOUT, NULL))
+		event_add(&gate->queue_timer, &(struct timeval){ .tv_usec = GATE_QUEUE_MS * 1000 });
+}
+
+static void on_queue_timer(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	send_queued(context);
 }
 
 static int send_plain(struct gate *gate, uint16_t type)
@@ -239,6 +276,8 @@ static int open_gate(struct gate *gate, struct err *err)
 	raise_limits(gate);
 	buf_init(&gate->out, FRAME_MESSAGE_MAX);
 	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
+	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
+		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
 	gate->base = new_base();
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0 ||
@@ -253,6 +292,7 @@ static int open_gate(struct gate *gate, struct err *err)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
 	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
+	    evtimer_assign(&gate->queue_timer, gate->base, on_queue_timer, gate) < 0 ||
 	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "network gate", "no event loop");
 	return 0;
@@ -261,6 +301,7 @@ static int open_gate(struct gate *gate, struct err *err)
 static void close_gate(struct gate *gate)
 {
 	flows_end(gate);
+	send_queued(gate);
 	server_stop(gate);
 	door_stop(gate);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
@@ -272,11 +313,14 @@ static void close_gate(struct gate *gate)
 	gate_secrets_done(&gate->secrets);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);
+	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
+		buf_done(&gate->queued[i]);
 }
 
 /* The last word to the box, where there is one. */
 static void tell_broken(struct gate *gate, const struct err *err)
 {
+	send_queued(gate);
 	frame_begin(&gate->out, GATE_BROKEN);
 	frame_put_bytes(&gate->out, err, sizeof *err);
 	if (frame_end(&gate->out) == 0)

@@ -19,7 +19,8 @@
 #include "policy/policy.h"
 #include "wire/gate.h"
 
-enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16 };
+enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16,
+       GATE_QUEUE_MAX = 16 };
 
 struct flow;
 struct tcp_query;
@@ -49,6 +50,9 @@ struct gate {
 	struct gate_secrets secrets;
 	int box_fd;
 	struct buf out, scratch;
+	struct buf queued[GATE_QUEUE_MAX];
+	size_t queued_count;
+	struct event queue_timer;
 	struct event box_readable;
 	unsigned state;                /* enum gate_state */
 	int error;                     /* the loop ended because of this */
@@ -77,6 +81,13 @@ int gate_run(int box_fd, const struct policy *policy, struct err *err) MUST_USE;
 
 /* Sends what is in gate->out to the box; the loop ends where that fails. */
 void gate_send(struct gate *gate, int built);
+
+/*
+ * For what waits for nobody's answer: the buffer to build it in, and that it is built. It is sent with what else there
+ * is within GATE_QUEUE_MS, and before anything that is sent at once: one wake-up of the box for many.
+ */
+struct buf *gate_queue(struct gate *gate);
+void gate_queued(struct gate *gate, int built);
 
 /* The DNS server (GATE_DNS_UDP, GATE_DNS_TCP). server.c */
 int server_start(struct gate *gate) MUST_USE;

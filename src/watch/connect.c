@@ -60,6 +60,8 @@ struct attempt {
 	const struct connect_call *call;
 	const struct connector *connector;
 	int socket_fd, root_fd;      /* the caller's socket; its root, or its directory for a relative path */
+	int type;                    /* SO_TYPE */
+	bool blocks;                 /* the caller would wait */
 	char path[sizeof((struct sockaddr_un *)0)->sun_path + 1]; /* "": no path */
 	struct connect_result *result;
 };
@@ -221,10 +223,9 @@ static void read_timeout(const struct attempt *attempt, bool is_local)
  */
 static int connect_socket(struct attempt *attempt, const struct connect_address *address, bool is_local)
 {
-	int fd = attempt->socket_fd, flags = fcntl(fd, F_GETFL), type = get_option(fd, SO_TYPE), errnum;
-	bool blocks = flags >= 0 && !(flags & O_NONBLOCK) && (type == SOCK_STREAM || type == SOCK_SEQPACKET);
+	int fd = attempt->socket_fd, errnum;
 
-	if (!blocks)
+	if (!attempt->blocks)
 		return finish(attempt, CONNECT_DONE, connect_once(fd, address));
 	ioctl(fd, FIONBIO, &(int){ 1 });
 	errnum = connect_once(fd, address);
@@ -245,7 +246,7 @@ static bool find_door(const struct attempt *attempt, int domain, struct connect_
 	const struct watch_gate *gate = &attempt->connector->options->gate;
 	struct sockaddr_in6 *mapped = (void *)&ret_door->storage;
 
-	if (address->any.sa_family != domain || get_option(attempt->socket_fd, SO_TYPE) != SOCK_STREAM)
+	if (address->any.sa_family != domain || attempt->type != SOCK_STREAM)
 		return false;
 	*ret_door = (struct connect_address){ 0 };
 	if (domain == AF_INET) {
@@ -291,6 +292,15 @@ static int connect_gated(struct attempt *attempt, int domain)
 	return errnum;
 }
 
+static void look_at_socket(struct attempt *attempt)
+{
+	int flags = fcntl(attempt->socket_fd, F_GETFL);
+
+	attempt->type = get_option(attempt->socket_fd, SO_TYPE);
+	attempt->blocks = flags >= 0 && !(flags & O_NONBLOCK) &&
+			  (attempt->type == SOCK_STREAM || attempt->type == SOCK_SEQPACKET);
+}
+
 static int connect_path(struct attempt *attempt)
 {
 	struct connect_address address = { .any.sa_family = AF_UNIX };
@@ -327,6 +337,7 @@ static int run_attempt(struct attempt *attempt)
 		errnum = take_identity(attempt->connector->options);
 	if (errnum)
 		return finish(attempt, CONNECT_DONE, errnum);
+	look_at_socket(attempt);
 	if (get_option(attempt->socket_fd, SO_DOMAIN) != AF_UNIX)
 		return is_for_kernel(address) ? connect_socket(attempt, address, false)
 					      : finish(attempt, CONNECT_REFUSED, EPERM);
@@ -396,6 +407,8 @@ static bool try_here(struct attempt *attempt)
 	set_ticks(attempt->connector, TICK_FIRST_MS);
 	errnum = take_from_caller(attempt);
 	domain = errnum ? -1 : get_option(attempt->socket_fd, SO_DOMAIN);
+	if (is_internet(domain))
+		look_at_socket(attempt);
 	if (errnum)
 		finish(attempt, CONNECT_DONE, errnum);
 	else if (is_internet(domain) && attempt->call->is_gated)
