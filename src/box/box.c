@@ -193,6 +193,7 @@ static void release(struct box *box)
 		loop_remove(&box->loop, &box->watch_source);
 	watch_free(box->watch);
 	gate_done(box);
+	change_done(&box->change);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);

@@ -21,11 +21,13 @@
  * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
  */
 
-enum client_state { CLIENT_NEW, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_DONE };
+enum client_state { CLIENT_NEW, CLIENT_CHANGING, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_DONE };
 
 struct client {
 	struct box *box;
 	int fd;
+	uid_t uid;
+	pid_t pid;
 	enum client_state state;
 	bool is_deferred; /* its EXEC waits in the socket */
 	struct loop_source source;
@@ -44,6 +46,7 @@ static void client_free(struct client *client)
 		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
 			box_end(client->box, ENDED_POLICY);
 	}
+	change_forget_asker(client->box, client);
 	loop_remove(&client->box->loop, &client->source);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
@@ -163,7 +166,7 @@ static void put_status(struct box *box, struct json *json)
 		commands += box->commands[i] != NULL;
 	json_object_begin(json, NULL);
 	json_string(json, "session", box->request->session);
-	json_string(json, "policy", box->policy->policy->name);
+	json_string(json, "policy", box->gate.policy->name);
 	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->request->started_ns) / MS_NS);
 	json_u64(json, "commands", commands);
 	json_u64(json, "processes", box->usage.processes);
@@ -294,7 +297,47 @@ static int on_review(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
+static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct change_asker asker = { client, client->uid, client->pid };
+	struct box *box = client->box;
+	struct err err = { 0 };
+	int r;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	client->state = CLIENT_CHANGING;
+	r = box->ended != ENDED_NOT ? -ESHUTDOWN : change_begin(box, fds[0], &asker, &err);
+	if (r >= 0)
+		return 0;
+	client->state = CLIENT_DONE;
+	/* Without a reason of its own it was the log that failed. */
+	if (err.code == ERR_NONE) {
+		err_set(&err, ERR_STATE, -r, "policy", "the session is ending");
+		box_end(box, ENDED_POLICY);
+	}
+	send_error(client, &err);
+	return 0;
+}
+
+void control_policy_changed(struct box *box, const void *asker, const struct err *err, uint32_t ended)
+{
+	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
+		struct client *client = box->clients[i];
+
+		if (!client || client != asker)
+			continue;
+		client->state = CLIENT_DONE;
+		if (err)
+			send_error(client, err);
+		else
+			send_u32(client, CONTROL_CHANGED, ended);
+	}
+}
+
 static const struct frame_rule client_rules[] = {
+	{ CONTROL_POLICY, 1 << CLIENT_NEW, 64, 1, 1, on_policy },
 	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
 	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
 	{ CONTROL_CONTINUE, 1 << CLIENT_EXEC, 64, 0, 0, on_continue },
@@ -350,13 +393,12 @@ static int client_ready(void *context, uint32_t events)
 	return 0;
 }
 
-static bool may_control(int fd)
+static bool may_control(int fd, struct client *ret_client)
 {
-	uid_t uid;
 	gid_t gid;
-	pid_t pid;
 
-	return fd_peer_credentials(fd, &uid, &gid, &pid) == 0 && (uid == 0 || uid == getuid());
+	return fd_peer_credentials(fd, &ret_client->uid, &gid, &ret_client->pid) == 0 &&
+	       (ret_client->uid == 0 || ret_client->uid == getuid());
 }
 
 static int accept_client(void *context, uint32_t events)
@@ -364,21 +406,20 @@ static int accept_client(void *context, uint32_t events)
 	struct box *box = context;
 	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
-	struct client **slot = NULL;
-	struct client *client;
+	struct client known = { .box = box, .fd = fd }, **slot = NULL, *client;
 
 	if (fd < 0)
 		return 0;
 	for (size_t i = 0; i < BOX_CLIENTS_MAX && !slot; i++)
 		if (!box->clients[i])
 			slot = &box->clients[i];
-	client = slot && may_control(fd) ? calloc(1, sizeof *client) : NULL;
+	client = slot && may_control(fd, &known) ? calloc(1, sizeof *client) : NULL;
 	if (!client || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0) {
 		free(client);
 		close(fd);
 		return 0;
 	}
-	*client = (struct client){ .box = box, .fd = fd };
+	*client = known;
 	client->source =
 		(struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = client_ready, .context = client };
 	*slot = client;
@@ -431,8 +472,10 @@ int control_start(struct box *box)
 
 int control_check(struct box *box)
 {
-	if (box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
-		return 0;
+	int r = change_check(box);
+
+	if (r < 0 || box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
+		return r;
 	if (clock_monotonic_ns() >= box->stop_ns)
 		box_end(box, ENDED_STOPPED);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)

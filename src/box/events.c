@@ -31,7 +31,7 @@ static void put_added(struct json *json, const char *const *added)
 	json_array_end(json);
 }
 
-static void put_hash(struct json *json, const char *key, const struct hash *hash)
+void events_put_hash(struct json *json, const char *key, const struct hash *hash)
 {
 	char text[HASH_HEX_SIZE + 8] = "sha256:";
 
@@ -47,8 +47,8 @@ static void start_detail(struct json *json, const void *context)
 	json_string(json, "atoll", ATOLL_VERSION);
 	json_string(json, "policy", box->policy->policy->name);
 	json_string(json, "level", trust_level_names[box->policy->policy->level]);
-	put_hash(json, "policy_hash", &box->policy_hash);
-	put_hash(json, "seccomp_hash", &box->filter_hash);
+	events_put_hash(json, "policy_hash", &box->policy_hash);
+	events_put_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->argv, 0);

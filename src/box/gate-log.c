@@ -135,6 +135,16 @@ static void write_detail(struct json *json, const void *context)
 	json_string(json, "error", closed->why);
 }
 
+/* While a policy changes, both must allow it: whichever of them the gate went by. */
+static struct decision decide(const struct box *box, const struct action *action)
+{
+	struct decision decision = policy_decide(box->gate.policy, action);
+
+	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
+		return decision;
+	return policy_decide(box->gate.next_policy, action);
+}
+
 static int record(struct box *box, enum audit_type type, const struct action *action, const struct decision *decision,
 		  pid_t pid, const struct net_detail *detail)
 {
@@ -253,7 +263,7 @@ static int deny_limited(struct box *box, enum audit_type type, const struct acti
 int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
-	struct decision decision = policy_decide(box->gate.policy, &action);
+	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .type = lookup->type };
 
 	if (lookup->is_paused)
@@ -273,7 +283,7 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 static int judge_open(struct box *box, const struct gate_open *open, bool is_final)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
-	struct decision decision = policy_decide(box->gate.policy, &action);
+	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	int r;
 
@@ -321,7 +331,7 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 				    &(struct gate_limit){ .rule = refused->detail, .kind = refused->limit });
 	}
 	if (refused->refusal == GATE_BY_POLICY)
-		decision = policy_decide(box->gate.policy, &action);
+		decision = decide(box, &action);
 	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
@@ -366,7 +376,7 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
 				 .method = request->method, .path = request->path };
 	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
-	struct decision decision = *request->path ? policy_decide(box->gate.policy, &action) : unread;
+	struct decision decision = *request->path ? decide(box, &action) : unread;
 	int r = request->leak.secret ? log_leak(box, request) : 0;
 
 	if (r < 0)
@@ -387,7 +397,7 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 int gate_log_address(struct box *box, const struct watch_network *event)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
-	struct decision decision = policy_decide(box->gate.policy, &action);
+	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .port = event->port };
 	int r;
 

@@ -97,7 +97,7 @@ static const char *write_address(const struct gate_address *address, char text[I
 static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
 {
 	return (route->host && gate_port_is_tls(route->target.port)) ||
-	       policy_intercepts(box->gate.policy, host, route->target.port);
+	       policy_intercepts(box->gate.policy, host, route->target.port) || box->gate.next_policy;
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
@@ -185,7 +185,9 @@ static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_r
 static int spawn(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
-	int snapshot_fd = fd_memfd_sealed("snapshot", box->policy->bytes, box->policy->size), r;
+	const struct change *change = &box->change;
+	int snapshot_fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->policy->bytes,
+					  change->bytes ? change->size : box->policy->size), r;
 	volatile int failed = 0;
 	pid_t pid;
 
@@ -283,6 +285,7 @@ static int lose(struct box *box, const char *why)
 {
 	struct gate_link *gate = &box->gate;
 	siginfo_t info;
+	int r;
 
 	if (gate->state == LINK_GONE)
 		return 0;
@@ -299,7 +302,8 @@ static int lose(struct box *box, const char *why)
 		return 0;
 	if (!gate->failure[0] && str_copy(gate->failure, sizeof gate->failure, why) < 0)
 		gate->failure[0] = 0;
-	return gate_log_failure(box);
+	r = gate_log_failure(box);
+	return r == 0 && box->change.is_pending ? change_conclude(box, ENETDOWN, 0) : r;
 }
 
 /* ---- what it says ---- */
@@ -401,6 +405,14 @@ static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
 }
 
+static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t errnum = frame_get_u32(frame), ended = frame_get_u32(frame);
+
+	return frame_finish(frame) < 0 || errnum > INT16_MAX ? -EBADMSG
+							     : change_conclude(context, (int)errnum, ended);
+}
+
 static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	size_t size;
@@ -422,6 +434,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
 	{ GATE_REQUEST, SERVING, GATE_REQUEST_MAX, 0, 0, on_request },
+	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
@@ -467,6 +480,33 @@ static int hand_over(struct box *box)
 	if (r < 0)
 		return lose(box, err_errno_name(-r));
 	return left_ms ? gate_pause(box, left_ms) : 0;
+}
+
+static int send_policy(struct box *box, const void *bytes, size_t size)
+{
+	cleanup_fd int fd = fd_memfd_sealed("snapshot", bytes, size);
+
+	frame_begin(&box->out, GATE_POLICY);
+	return fd < 0 || frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, &fd, 1) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
+int gate_change(struct box *box, const void *bytes, size_t size)
+{
+	struct gate_link *gate = &box->gate;
+	int r = 0;
+
+	if (gate->state == LINK_IDLE)
+		return change_conclude(box, 0, 0);
+	/* Started for its certificate, and not used yet: nobody would hear its answer. */
+	if (gate->sockets[GATE_DNS_UDP] >= 0)
+		r = hand_over(box);
+	return r < 0 || gate->state == LINK_GONE ? r : send_policy(box, bytes, size);
+}
+
+int gate_give_up(struct box *box)
+{
+	return lose(box, "it did not take another policy");
 }
 
 static int start_gate(struct box *box)

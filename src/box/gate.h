@@ -34,6 +34,7 @@ struct gate_link {
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */
 	const struct policy *policy;        /* that holds for the network at present; borrowed */
+	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
 	uint32_t last_id;                   /* of a connection */
@@ -71,6 +72,12 @@ int gate_route(void *context, pid_t pid, const struct sockaddr *source, const st
 
 /* Nothing new goes out for so long, as far as the gate is there. Negative: the log failed. */
 int gate_pause(struct box *box, uint64_t ms) MUST_USE;
+
+/* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
+int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;
+
+/* It did not take it. Negative: the log failed. */
+int gate_give_up(struct box *box) MUST_USE;
 
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
 int gate_finish(struct box *box) MUST_USE;

@@ -17,7 +17,8 @@
 
 enum box_init_state { INIT_STATE_BUILDING, INIT_STATE_READY };
 
-enum { MS_NS = 1000000, SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000 };
+enum { MS_NS = 1000000, CHANGE_LOOK_MS = 500,
+	SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000 };
 
 static int lost(struct box *box, const char *what)
 {
@@ -401,6 +402,8 @@ static int timeout_ms(const struct box *box)
 
 	if (box->ended != ENDED_NOT)
 		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
+	if (box->change.is_pending && (timeout < 0 || timeout > CHANGE_LOOK_MS))
+		timeout = CHANGE_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	if (box->freeze.holder)

@@ -11,6 +11,7 @@
 
 #include "audit/writer.h"
 #include "box/box.h"
+#include "box/change.h"
 #include "box/clocks.h"
 #include "box/command.h"
 #include "box/denials.h"
@@ -77,6 +78,7 @@ struct box {
 	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
 	struct gate_link gate; /* the network gate */
 	struct fuse_servers servers; /* of staged trees */
+	struct change change;  /* of its policy */
 	struct watch *watch;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */
@@ -150,6 +152,7 @@ int build_jail(struct box *box) MUST_USE;
 
 /* The log, the wire and the clients: see events.c, serve.c, control.c. */
 int events_session_start(struct box *box) MUST_USE;
+void events_put_hash(struct json *json, const char *key, const struct hash *hash); /* "sha256:…" */
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
 int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
@@ -166,6 +169,9 @@ void control_close(struct box *box);
 void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
 int control_check(struct box *box) MUST_USE;
 void control_resume(struct box *box); /* commands that had to wait may be able to start now */
+
+/* The answer to who asked for another policy; err NULL: it is in force, and ended so many connections. */
+void control_policy_changed(struct box *box, const void *client, const struct err *err, uint32_t ended);
 void control_command_started(struct box *box, struct command *command, int master_fd);
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
 void control_command_ended(struct box *box, struct command *command);

@@ -163,6 +163,7 @@ static void tell(struct dial *dial, struct dial_result result)
 	void (*told)(void *, const struct dial_result *) = dial->told;
 	void *context = dial->context;
 
+	result.is_proxied = dial->is_at_proxy;
 	/* The resolver still has us: it will call once more, to find that nobody waits. */
 	if (dial->request) {
 		dial->is_cancelled = true;

@@ -42,6 +42,7 @@ struct flow {
 	struct intercept *intercept;   /* instead of the relay */
 	struct requests requests;
 	struct quota_share share;
+	bool is_proxied;           /* address is that of the host's proxy */
 	bool is_counted;           /* by the quota: owes it a quota_disconnect() */
 	struct gate_address address;
 	uint64_t started_ns;
@@ -199,6 +200,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 	}
 	flow->state = FLOW_CONNECTED;
 	flow->address = result->address;
+	flow->is_proxied = result->is_proxied;
 	flow->outside_fd = result->fd;
 	if (flow->is_read)
 		start_intercept(flow);
@@ -430,6 +432,49 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		refuse(flow, GATE_BY_POLICY, NULL);
 	else if (count(flow, &action))
 		proceed(flow, route->is_granted);
+}
+
+/* Whether it would be opened in the same way now. Sets its share. */
+static bool is_still_allowed(struct flow *flow)
+{
+	const struct policy *policy = flow->gate->policy;
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
+	bool leads_there = flow->state == FLOW_CONNECTED && flow->is_named && !flow->is_proxied;
+
+	flow->share.rules = policy_limited_rules(policy, &action);
+	return policy_decide(policy, &action).verdict == VERDICT_ALLOW &&
+	       policy_intercepts(policy, flow->host, flow->port) == flow->is_read &&
+	       (!leads_there ||
+		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);
+}
+
+uint32_t flows_judge_again(struct gate *gate)
+{
+	uint32_t ended = 0;
+
+	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
+		struct flow *flow = gate->flows[i];
+		bool is_dialling = flow && flow->state == FLOW_DIALLING;
+
+		if (!flow)
+			continue;
+		if (!is_still_allowed(flow)) {
+			/* The quota that it was counted by is gone. */
+			flow->is_counted = false;
+			end_flow(flow, "the policy has changed");
+			ended++;
+			continue;
+		}
+		quota_hold(&flow->share);
+		flow->is_counted = true;
+		/* Its addresses were judged by the old policy. */
+		if (is_dialling) {
+			dial_cancel(flow->dial);
+			flow->dial = NULL;
+			dial(flow);
+		}
+	}
+	return ended;
 }
 
 void flows_end(struct gate *gate)

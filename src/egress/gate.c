@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "confine/confine.h"
+#include "egress/sealed.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/trust-files.h"
@@ -154,6 +155,42 @@ static int on_pause(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return 0;
 }
 
+/* 0, and the new policy is in force as a whole; or the old one is as if nobody had asked. */
+static int change_policy(struct gate *gate, int fd)
+{
+	struct snapshot *snapshot;
+	int r = sealed_snapshot_load(fd, &snapshot);
+
+	if (r < 0)
+		return r;
+	/* The certificate that this would need is made before the jail. */
+	if (policy_intercepts_any(snapshot_policy(snapshot)) && !gate->authority.ca)
+		return -EOPNOTSUPP;
+	r = quota_change(gate->quota, snapshot_policy(snapshot), clock_monotonic_ns());
+	if (r == 0)
+		gate->now = *snapshot_policy(snapshot);
+	return r;
+}
+
+static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+	int r = frame_finish(frame) < 0 ? -EBADMSG : 0;
+	uint32_t ended = 0;
+
+	(void)fd_count;
+	if (r < 0)
+		return r;
+	r = change_policy(gate, fds[0]);
+	if (r == 0)
+		ended = flows_judge_again(gate);
+	frame_begin(&gate->out, GATE_POLICY_SET);
+	frame_put_u32(&gate->out, (uint32_t)-r);
+	frame_put_u32(&gate->out, ended);
+	gate_send(gate, frame_end(&gate->out));
+	return 0;
+}
+
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate *gate = context;
@@ -184,6 +221,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_START, 1 << GATE_NEW, 8192, 3, 4, on_start },
 	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 512, 0, 0, on_route },
 	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
+	{ GATE_POLICY, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 1, 1, on_policy },
 	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
@@ -280,7 +318,7 @@ static int open_gate(struct gate *gate, struct err *err)
 		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
 	gate->base = new_base();
 	gate->names = names_new(NAMES_MAX);
-	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, policy) < 0 ||
+	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
 	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	r = gate_secrets_load(&gate->secrets, GATE_SECRETS_FD, policy, err);
@@ -335,7 +373,8 @@ int gate_run(int box_fd, const struct policy *policy, struct err *err)
 	if (!gate)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	gate->box_fd = box_fd;
-	gate->policy = policy;
+	gate->now = *policy;
+	gate->policy = &gate->now;
 	r = open_gate(gate, err);
 	if (r == 0)
 		r = confine_self(CONFINE_EGRESS, NULL, 0, err);

@@ -40,7 +40,9 @@ struct note {
 };
 
 struct gate {
-	const struct policy *policy;
+	/* At the same place for good, with another content after a change: connections that are open borrow it. */
+	struct policy now;
+	const struct policy *policy;   /* now */
 	struct event_base *base;
 	struct dialer *dialer;
 	struct names *names;
@@ -105,6 +107,12 @@ void door_accept(struct gate *gate);
 void flow_start(struct gate *gate, int fd, const struct gate_route *route);
 void flow_go(struct gate *gate, uint32_t id, bool is_granted);
 void flows_end(struct gate *gate);
+
+/*
+ * Another policy is in force: ends what it does not allow, or would have opened in another way, and counts the rest
+ * against its limits. How many were ended.
+ */
+uint32_t flows_judge_again(struct gate *gate);
 
 /* Nobody is left inside: ends each connection as soon as all that was said in it is handed on. */
 void flows_stop(struct gate *gate);

@@ -21,6 +21,7 @@ enum control_message {
 	CONTROL_FREEZE,          /* string what for: stops every process inside; -> CONTROL_DONE 0 when all are */
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
 	CONTROL_REVIEW,          /* box/review-log.h: a record; -> CONTROL_DONE once it is written */
+	CONTROL_POLICY,          /* fd: a snapshot, sealed: the network goes by it; -> CONTROL_CHANGED */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */
@@ -28,6 +29,7 @@ enum control_message {
 	CONTROL_STATUS_JSON,     /* bytes */
 	CONTROL_DONE,            /* u32 0; of CONTROL_THAW see there */
 	CONTROL_ERROR,           /* bytes: struct err */
+	CONTROL_CHANGED,         /* u32 connections that the new policy ended */
 };
 
 enum { CONTROL_EXEC_TTY = 1 << 0 };

@@ -26,6 +26,7 @@ enum gate_message {
 	/* Before START, where rules are about requests: u32 bits of enum trust_file; fds: the host's bundle, and one to
 	 * write to for each bit. */
 	GATE_INTRODUCE,
+	GATE_POLICY,             /* fd: the snapshot of another policy, sealed; -> GATE_POLICY_SET */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
@@ -37,6 +38,7 @@ enum gate_message {
 	GATE_BROKEN,             /* bytes: struct err; it ends */
 	GATE_INTRODUCED,         /* the files are written */
 	GATE_REQUEST,            /* struct gate_request: one is over */
+	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
 };
 
 enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCKET_COUNT };

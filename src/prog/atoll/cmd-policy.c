@@ -7,11 +7,12 @@
 #include "os/path.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/policy-set.h"
 #include "prog/atoll/say.h"
 
 /*
  * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and
- * shipped policies that a run would have.
+ * shipped policies that a run would have. `set` (policy-set.c) changes the policy of a session.
  */
 
 struct policy_options {
@@ -91,6 +92,17 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	return -err->errnum;
 }
 
+static int set(const struct policy_options *given, char **words, struct err *err)
+{
+	if (given->policy || given->trust || given->project) {
+		err_set(err, ERR_USAGE, EINVAL, "policy",
+			"set takes the policy as a word, and the project of the session");
+		err_hint(err, "atoll policy set [ID] POLICY");
+		return -EINVAL;
+	}
+	return policy_set(words, given->json, err);
+}
+
 int cmd_policy(int argc, char **argv, struct err *err)
 {
 	static const char *const verbs[] = { "check", "diff", "explain", "show" };
@@ -102,6 +114,8 @@ int cmd_policy(int argc, char **argv, struct err *err)
 		return cmd_show_help("policy");
 	if (r < 0)
 		return r;
+	if (rest < argc && str_equal(argv[rest], "set"))
+		return set(&given, argv + rest + 1, err);
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
 		if (!str_equal(argv[rest], verbs[i]))
 			continue;
@@ -111,6 +125,6 @@ int cmd_policy(int argc, char **argv, struct err *err)
 	}
 	err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
 		rest < argc ? say_path(shown, argv[rest]) : "no word");
-	err_hint(err, "check, diff, explain or show; `atoll help policy` explains them");
+	err_hint(err, "check, diff, explain, set or show; `atoll help policy` explains them");
 	return -EINVAL;
 }

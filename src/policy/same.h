@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which parts of two policies are not the same, as far as a sandbox could tell: for a change while it runs, which can
+ * be of the network alone. Where a rule was written does not matter. Pure.
+ */
+
+#include "policy/policy.h"
+
+enum policy_part {
+	POLICY_PART_FILES,
+	POLICY_PART_EXEC,
+	POLICY_PART_LIMITS,          /* resources and time */
+	POLICY_PART_ENV,
+	POLICY_PART_DEVICES,
+	POLICY_PART_DATA,
+	POLICY_PART_AUDIT,
+	POLICY_PART_STAGE,
+	POLICY_PART_DEGRADE,
+	POLICY_PART_PUBLISH,         /* of the network, but made before the sandbox lives */
+	POLICY_PART_INJECT,          /* as POLICY_PART_PUBLISH: the rules that inject, as a whole */
+	POLICY_PART_COUNT,
+};
+
+/* As a policy has them: "files", "resources and time", "network.publish", … */
+extern const char *const policy_part_names[POLICY_PART_COUNT];
+
+/* Bits 1u << enum policy_part of what differs. */
+uint32_t policy_compare_parts(const struct policy *a, const struct policy *b);

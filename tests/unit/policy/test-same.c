@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "policy/same.h"
+
+static const struct file_rule files[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[0]", "/a.yaml", 1 } } },
+			      elsewhere[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[7]", "/b.yaml", 9 } } },
+			      other[] = { { "/usr", FILE_WRITE, 0, NULL, { "files.read[0]", "/a.yaml", 1 } } };
+static const struct net_rule uses_one[] = { { .verdict = VERDICT_ALLOW, .host = "a.org",
+					      .inject = { INJECT_BEARER, "h", NULL, NULL, "one", NULL } } },
+			     uses_two[] = { { .verdict = VERDICT_ALLOW, .host = "a.org",
+					      .inject = { INJECT_BEARER, "h", NULL, NULL, "two", NULL } } },
+			     plain[] = { { .verdict = VERDICT_ALLOW, .host = "a.org" } };
+
+static struct policy base(void)
+{
+	return (struct policy){ .name = "x", .project = "/p", .home = "/h", .files = files, .file_count = 1,
+				.network = plain, .network_count = 1 };
+}
+
+static void places_and_the_network_do_not_matter(void **state)
+{
+	struct policy a = base(), b = base();
+
+	b.name = "y";
+	b.files = elsewhere;
+	b.network = NULL;
+	b.network_count = 0;
+	b.network_default = VERDICT_ALLOW;
+	b.network_limits.of[NET_LIMIT_TOTAL].amount = 5;
+	assert_int_equal(policy_compare_parts(&a, &b), 0);
+}
+
+#define CHANGED(part, ...)                                                   \
+	do {                                                                 \
+		struct policy a = base(), b = base();                        \
+		__VA_ARGS__;                                                 \
+		assert_int_equal(policy_compare_parts(&a, &b), 1u << (part)); \
+		assert_int_equal(policy_compare_parts(&b, &a), 1u << (part)); \
+	} while (0)
+
+static void everything_else_is_named(void **state)
+{
+	static const struct exec_rule exec[] = { { .program = "/bin/x" } };
+	static const struct env_set set[] = { { "A", "b", { "", "", 0 } } };
+	static const struct device_rule devices[] = { { "kvm", { "", "", 0 } } };
+	static const struct publish_rule publish[] = { { .port = 80 } };
+	static const char *const canaries[] = { "c", NULL };
+
+	CHANGED(POLICY_PART_FILES, b.files = other);
+	CHANGED(POLICY_PART_FILES, b.file_count = 0);
+	CHANGED(POLICY_PART_FILES, b.project = "/q");
+	CHANGED(POLICY_PART_EXEC, (b.exec = exec, b.exec_count = 1));
+	CHANGED(POLICY_PART_EXEC, b.exec_new_binaries = true);
+	CHANGED(POLICY_PART_LIMITS, b.limits[RESOURCE_WALL_MS].value = 1);
+	CHANGED(POLICY_PART_ENV, (b.env_set = set, b.env_set_count = 1));
+	CHANGED(POLICY_PART_DEVICES, (b.devices = devices, b.device_count = 1));
+	CHANGED(POLICY_PART_DATA, b.canaries = canaries);
+	CHANGED(POLICY_PART_AUDIT, b.audit_network = AUDIT_ALL);
+	CHANGED(POLICY_PART_STAGE, b.stage_auto = STAGE_AUTO_EXEC);
+	CHANGED(POLICY_PART_DEGRADE, b.degrade = 1);
+	CHANGED(POLICY_PART_PUBLISH, (b.publish = publish, b.publish_count = 1));
+	CHANGED(POLICY_PART_INJECT, b.network = uses_one);
+	CHANGED(POLICY_PART_INJECT, (a.network = uses_two, b.network = uses_one));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_and_the_network_do_not_matter),
+		cmocka_unit_test(everything_else_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
