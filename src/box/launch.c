@@ -91,8 +91,6 @@ static void print_notes(const struct run_request *request)
 	if (request->flags & REQUEST_QUIET)
 		return;
 	print_lost_sessions(request);
-	if (request->notes)
-		say("atoll: %s\n", request->notes);
 }
 
 /* `run --apply-on-success`: the same process goes on as `atoll apply`, whose exit status is then the run's. */

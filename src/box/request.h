@@ -30,7 +30,6 @@ struct run_request {
 	const char *runtime_dir;     /* …/atoll: control sockets are below it */
 	const char *report_path;     /* --report, absolute or NULL; "-" never */
 	const char *init_path;       /* atoll-init beside this program */
-	const char *notes;           /* lines that the run shall say before it begins, or NULL */
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
 	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */

@@ -334,15 +334,18 @@ def test_a_report_goes_through_links_of_the_user(sandbox):
     assert child.wait(30) == 0 and (kept / "report.json").exists()
 
 
-def test_programs_that_the_sandbox_could_replace_are_named(sandbox, programs):
+def test_programs_that_the_sandbox_could_replace_are_no_boundary(sandbox, programs):
     """F30: atoll in the project that it runs in. The next run would be the agent's own atoll."""
     place = sandbox.make_directory(sandbox.project / "bin")
     for name in ("atoll", "atoll-egress", "atoll-init", "atoll-policy"):
         sandbox.copy(programs.program(name), place / name)
     shutil.copytree(programs.program("policies"), place / "policies")
-    done = sandbox.run_outside([place / "atoll", "run", "-t", "high", "--", "true"])
-    assert done.code == 0 and "replace them" in done.err, done
-    assert "replace them" not in sandbox.run(["true"]).err
+    done = sandbox.run_outside([place / "atoll", "run", "-t", "high", "--", "echo", "ran"])
+    assert done.code == 125 and "could replace" in done.err and "make install" in done.err and not done.out, done
+    # Staged it is only a change that waits to be looked at, and elsewhere there is nothing to say.
+    staged = sandbox.run_outside([place / "atoll", "run", "-q", "-t", "medium", "--", "true"])
+    assert staged.code == 0 and "replace" not in staged.err, staged
+    assert "replace" not in sandbox.run(["true"], trust="high").err
 
 
 def test_no_policy_is_planted_for_the_next_run(sandbox):

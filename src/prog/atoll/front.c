@@ -52,13 +52,17 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-/* What the user should know about this run before it begins; NULL when there is nothing to say. */
-static const char *notes_for(const struct policy *policy, const struct places *places)
+/* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
+static int refuse_replaceable(const struct policy *policy, const struct places *places, struct err *err)
 {
-	/* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
-	if (policy_classify(policy, places->programs, &(size_t){ 0 }) == FILE_WRITE)
-		return "the sandbox can write where atoll's programs lie and replace them: install atoll elsewhere";
-	return NULL;
+	char shown[SAY_PATH_SIZE];
+
+	if (policy_classify(policy, places->programs, &(size_t){ 0 }) != FILE_WRITE)
+		return 0;
+	err_set(err, ERR_POLICY, EPERM, "policy", "the sandbox could replace atoll's own programs, which lie in %s",
+		say_path(shown, places->programs));
+	err_hint(err, "install atoll elsewhere (`make install`), or take a level that stages this tree (`-t medium`)");
+	return -EPERM;
 }
 
 /* 1 when atoll-policy has told the user what is wrong. */
@@ -89,7 +93,9 @@ static int find_policy(const struct front_options *given, const struct places *p
 		r = compiled_load(given->origin->policy, ret_compiled, err);
 	else
 		r = compiled_get(&request, ret_compiled, err);
-	return r != 0 ? r : refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
+	if (r == 0)
+		r = refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
+	return r != 0 ? r : refuse_replaceable(snapshot_policy(ret_compiled->snapshot), places, err);
 }
 
 /* Nothing that was inherited by accident reaches the sandbox. */
@@ -159,7 +165,6 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		return r == 1 ? 125 : r;
 	request.placeholders = secrets.variables;
 	request.secrets_fd = take_fd(&secrets.values_fd);
-	request.notes = notes_for(snapshot_policy(compiled.snapshot), &places);
 	return launch_box(&request, &(struct run_policy){ .bytes = compiled.bytes,
 							   .size = compiled.size,
 							   .snapshot = compiled.snapshot,
