@@ -119,6 +119,8 @@ static SSL_CTX *make_context(void)
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* The head of a record and the rest of it in one call. */
+	SSL_CTX_set_read_ahead(context, 1);
 	SSL_CTX_set_alpn_select_cb(context, select_protocol, NULL);
 	SSL_CTX_set_tlsext_servername_callback(context, check_name);
 	SSL_CTX_set_client_hello_cb(context, look_at_hello, NULL);

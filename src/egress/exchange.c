@@ -44,13 +44,6 @@ void exchange_init(struct exchange *exchange, const struct target_server *server
 	exchange->request.filter_context = exchange->response.filter_context = exchange;
 }
 
-void exchange_done(struct exchange *exchange)
-{
-	http1_done(&exchange->request);
-	http1_done(&exchange->response);
-	target_done(&exchange->target);
-}
-
 static void tell_over(struct exchange *exchange, const char *problem)
 {
 	struct exchange_record *record = &exchange->record;
@@ -74,6 +67,15 @@ static enum exchange_state end(struct exchange *exchange, const char *problem)
 		tell_over(exchange, problem);
 	exchange->phase = PHASE_OVER;
 	return EXCHANGE_ENDED;
+}
+
+void exchange_done(struct exchange *exchange)
+{
+	/* Whoever breaks a connection off leaves a request behind that was sent on. */
+	(void)end(exchange, exchange->phase == PHASE_IDLE ? NULL : "the connection broke off");
+	http1_done(&exchange->request);
+	http1_done(&exchange->response);
+	target_done(&exchange->target);
 }
 
 void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out)

@@ -99,6 +99,8 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks);
+
+/* A request that is under way is over with it. */
 void exchange_done(struct exchange *exchange);
 
 /*

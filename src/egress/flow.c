@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -132,7 +133,7 @@ static void on_intercept_end(void *context, const char *why)
 	end_flow(context, why && str_equal(why, "EDQUOT") ? used_up : why);
 }
 
-static void on_relay_said(void *context)
+static void on_said(void *context)
 {
 	struct flow *flow = context;
 
@@ -149,7 +150,7 @@ static void start_relay(struct flow *flow)
 		return;
 	}
 	flow->relay.on_end = on_relay_end;
-	flow->relay.on_said = on_relay_said;
+	flow->relay.on_said = on_said;
 	flow->relay.context = flow;
 	relay_start(&flow->relay, RELAY_IN);
 	if (flow->is_inspected)
@@ -171,11 +172,14 @@ static void start_intercept(struct flow *flow)
 		.upstream = authority_upstream(&gate->authority),
 		.share = &flow->share,
 		.on_end = on_intercept_end,
+		.on_said = on_said,
 		.context = flow,
 	};
 	struct gate_open open = describe(flow);
 	int r;
 
+	/* An answer comes in pieces that are small and matter at once; dial.c does the same outside. */
+	setsockopt(flow->inside_fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	requests_init(&flow->requests, gate, &open, options.server.is_tls);
 	options.hooks = requests_hooks(&flow->requests);
 	r = options.upstream ? intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000) : -ENOENT;
@@ -490,7 +494,8 @@ void flows_stop(struct gate *gate)
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
 		struct flow *flow = gate->flows[i];
 
-		if (flow && flow->state == FLOW_CONNECTED && flow->relay.halves[RELAY_OUT].is_closed)
+		if (flow && flow->state == FLOW_CONNECTED &&
+		    (flow->intercept ? intercept_has_said(flow->intercept) : flow->relay.halves[RELAY_OUT].is_closed))
 			end_flow(flow, NULL);
 	}
 }

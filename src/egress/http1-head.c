@@ -34,7 +34,7 @@ void http1_head_reset(struct http1_head *head)
 
 static bool is_token_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
 	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
@@ -203,8 +203,8 @@ bool http1_name_is_masked(const char *name)
 	static const char *const names[] = { "content-length", "transfer-encoding", "host", "connection", "upgrade",
 					     "expect" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (http1_name_is(name, names[i]) && strchr(name, '_'))
+	for (size_t i = 0; strchr(name, '_') && i < ARRAY_SIZE(names); i++)
+		if (http1_name_is(name, names[i]))
 			return true;
 	return false;
 }
@@ -304,6 +304,13 @@ bool http1_name_is_of_hop(const char *name)
 	return false;
 }
 
+static void put_length(struct buf *out, uint64_t length)
+{
+	buf_put_text(out, "Content-Length: ");
+	buf_put_u64_decimal(out, length);
+	buf_put_text(out, "\r\n");
+}
+
 static void put_framing(const struct http1_head *head, struct buf *out)
 {
 	/* An answer to HEAD and a 304 tell the length of a body that they do not have. */
@@ -312,7 +319,7 @@ static void put_framing(const struct http1_head *head, struct buf *out)
 	const char *length = http1_find(head, "content-length");
 
 	if (head->framing == HTTP1_LENGTH)
-		buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)head->length);
+		put_length(out, head->length);
 	else if (head->framing == HTTP1_CHUNKED)
 		buf_put_text(out, "Transfer-Encoding: chunked\r\n");
 	else if (tells && length)
@@ -325,19 +332,29 @@ static void put_framing(const struct http1_head *head, struct buf *out)
 		buf_put_text(out, "Connection: keep-alive\r\n");
 }
 
+/* Each head of each request: printf would cost a tenth of it. */
+static void put_texts(struct buf *out, const char *a, const char *b, const char *c, const char *d)
+{
+	buf_put_text(out, a);
+	buf_put_text(out, b);
+	buf_put_text(out, c);
+	buf_put_text(out, d);
+}
+
 void http1_put_head(const struct http1_head *head, struct buf *out)
 {
+	char status[] = { (char)('0' + head->status / 100 % 10), (char)('0' + head->status / 10 % 10),
+			  (char)('0' + head->status % 10), 0 };
+
 	if (head->kind == HTTP1_REQUEST)
-		buf_printf(out, "%s %s HTTP/1.%u\r\n", head->method, head->target, head->minor);
+		put_texts(out, head->method, " ", head->target, head->minor ? " HTTP/1.1" : " HTTP/1.0");
 	else
-		buf_printf(out, "HTTP/1.%u %03u %s\r\n", head->minor, head->status, head->reason);
+		put_texts(out, head->minor ? "HTTP/1.1 " : "HTTP/1.0 ", status, " ", head->reason);
+	buf_put_text(out, "\r\n");
 	for (size_t i = 0; i < head->field_count; i++) {
 		if (http1_name_is_of_hop(head->fields[i].name))
 			continue;
-		buf_put_text(out, head->fields[i].name);
-		buf_put_text(out, ": ");
-		buf_put_text(out, head->fields[i].value);
-		buf_put_text(out, "\r\n");
+		put_texts(out, head->fields[i].name, ": ", head->fields[i].value, "\r\n");
 	}
 	put_framing(head, out);
 	buf_put_text(out, "\r\n");

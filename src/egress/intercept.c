@@ -36,6 +36,7 @@ struct side {
 	SSL *ssl;                      /* NULL: not yet, or plain text */
 	struct event readable, writable;
 	struct buf out;                /* plaintext that waits to be written */
+	bool is_drained;               /* nothing to read before the socket says so */
 	bool wants_write;              /* the last call did */
 	bool has_ended;                /* nothing more comes */
 	uint64_t read_bytes;
@@ -283,7 +284,7 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 	ssize_t size;
 	int r;
 
-	if (!may_read(intercept, from))
+	if (side->is_drained || !may_read(intercept, from))
 		return 0;
 	allowed = quota_ask(share, way, sizeof bytes, clock_monotonic_ns());
 	if (!allowed) {
@@ -291,6 +292,8 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 		return 0;
 	}
 	size = read_some(side, bytes, allowed);
+	/* The socket tells where a short record was not the last one; to ask it again would mostly be in vain. */
+	side->is_drained = size < (ssize_t)allowed && !(side->ssl && SSL_has_pending(side->ssl));
 	if (size <= 0) {
 		r = later_of(side, size, false);
 		if (r == 0)
@@ -409,6 +412,9 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 	const char *why;
 	int r;
 
+	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
+		if (intercept->sides[side].fd == fd)
+			intercept->sides[side].is_drained = false;
 	if (intercept->phase != PHASE_STREAMS) {
 		r = shake_all(intercept);
 		if (r < 0) {
@@ -430,6 +436,8 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = FLUSH_SECONDS });
 	watch_head(intercept);
 	wait_for(intercept);
+	if (intercept->options.on_said && intercept_has_said(intercept))
+		intercept->options.on_said(intercept->options.context);
 }
 
 static void on_slow(evutil_socket_t fd, short what, void *context)
@@ -482,7 +490,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 
 		side->fd = fds[i];
 		buf_init(&side->out, BUFFER_MAX);
-		event_assign(&side->readable, options->base, fds[i], EV_READ, on_event, intercept);
+		event_assign(&side->readable, options->base, fds[i], EV_READ | EV_PERSIST, on_event, intercept);
 		event_assign(&side->writable, options->base, fds[i], EV_WRITE, on_event, intercept);
 	}
 	event_assign(&intercept->again, options->base, -1, 0, on_event, intercept);
@@ -519,6 +527,11 @@ void intercept_free(struct intercept *intercept)
 		exchange_done(&intercept->exchange);
 	buf_done(&intercept->unread);
 	free(intercept);
+}
+
+bool intercept_has_said(const struct intercept *intercept)
+{
+	return intercept->sides[HTTP2_INSIDE].has_ended && !intercept->sides[HTTP2_OUTSIDE].out.size;
 }
 
 void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes)

@@ -33,12 +33,17 @@ struct intercept_options {
 	 * ended, "EDQUOT" where the bytes are used up. The intercept may be freed here.
 	 */
 	void (*on_end)(void *context, const char *why);
+	/* All that the client sent, and its end, were handed on. The intercept may be freed here. NULL: nobody asks. */
+	void (*on_said)(void *context);
 	void *context;
 };
 
 /* Starts: the client's hello may already lie in the socket. All pointers are borrowed. -ENOMEM, -EINVAL, -EIO. */
 int intercept_new(struct intercept **ret_intercept, const struct intercept_options *options, uint64_t now_s) MUST_USE;
 void intercept_free(struct intercept *intercept);
+
+/* Whether on_said() was or would be called. */
+bool intercept_has_said(const struct intercept *intercept);
 
 /* Bytes that were read of the client and of the server, without TLS. */
 void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes);

@@ -297,7 +297,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 			  record->leak.is_refused },
 	};
 
-	gate_send(gate, gate_request_put(&gate->out, &request));
+	gate_queued(gate, gate_request_put(gate_queue(gate), &request));
 	forget_bodies(record->own);
 }
 

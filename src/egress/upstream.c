@@ -19,6 +19,8 @@ static SSL_CTX *make_context(void)
 	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* The head of a record and the rest of it in one call. */
+	SSL_CTX_set_read_ahead(context, 1);
 	if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
 		SSL_CTX_free(context);
 		return NULL;

@@ -241,6 +241,38 @@ def test_streams(sandbox, certificates, secure):
     assert events[0] == events[1] and ("/v1/nudge", 200) in kept
 
 
+BROKEN = CLIENT + r"""
+import struct
+for path in (b"/v1/slow", b"/v1/slower"):
+    connection = connect()
+    connection.sendall(b"POST " + path + b" HTTP/1.1\r\n" + host + b"Content-Length: 100\r\n\r\nsecret")
+    read_to(connection, b"begun")
+    if path == b"/v1/slow":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        socket.socket(fileno=connection.detach()).close()
+"""
+
+
+def test_clients_that_break_off_are_written_down(sandbox, certificates):
+    """By a reset, and by the end of the run in the middle of an answer, which it does not hold up."""
+    def serve(connection, head):
+        connection.sendall(CHUNKED + b"\r\n5\r\nbegun\r\n")
+        while connection.recv(1000):
+            pass
+
+    server = Secure(certificates.context(), serve)
+    sandbox.write(sandbox.project / "broken.py", BROKEN)
+    try:
+        done = sandbox.run(["/usr/bin/python3", "broken.py", str(server.port)], policy=rules(sandbox, server.port),
+                           env=outside(certificates))
+    finally:
+        server.close()
+    assert done.code == 0, done
+    kept = {entry["detail"]["path"]: entry["detail"] for entry in records(sandbox, done)}
+    assert set(kept) == {"/v1/slow", "/v1/slower"}, kept
+    assert all(entry["out_bytes"] == 6 and entry["error"] for entry in kept.values()), kept
+
+
 ATTACKS = CLIENT + r"""
 attacks = json.loads(sys.argv[2])
 answers = []
@@ -389,7 +421,7 @@ location = /v1/who {{ return 200 "$server_protocol $request_uri\\n"; }} }}
 server {{ listen 127.0.0.1:{old} ssl; root {root};
 location = /v1/who {{ return 200 "$server_protocol $request_uri\\n"; }} }} }}
 """
-LARGE = 24 << 20
+LARGE = 8 << 20
 
 
 def free_ports(count):

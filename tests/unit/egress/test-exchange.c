@@ -390,6 +390,27 @@ static void test_ends(void **state)
 	assert_string_equal(wire.last_problem, "the request ends in the middle");
 }
 
+/* Else whoever resets the connection behind a request would not be found in the log. */
+static void test_what_breaks_off_is_told(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 4\r\n\r\nab");
+	exchange_done(&wire.exchange);
+	assert_int_equal(wire.records, 1);
+	assert_string_equal(wire.last_problem, "the connection broke off");
+	assert_int_equal(wire.last.bytes_out, 2);
+	exchange_done(&wire.exchange);
+	assert_int_equal(wire.records, 1);
+	wire_done(&wire);
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, OK);
+	exchange_done(&wire.exchange);
+	assert_int_equal(wire.records, 1);
+}
+
 /* Each head has a number of its own while it is on its way, so that one which never ends can be given up. */
 static void test_heads_that_take_too_long(void **state)
 {
@@ -461,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_answered_before_the_request_ends), cmocka_unit_test(test_websocket),
 		cmocka_unit_test(test_websocket_that_is_not_granted),
 		cmocka_unit_test(test_answers_that_nobody_asked_for), cmocka_unit_test(test_malformed_answers),
+		cmocka_unit_test(test_what_breaks_off_is_told),
 		cmocka_unit_test(test_heads_that_take_too_long),
 		cmocka_unit_test(test_other_protocols_are_told_at_once),
 		cmocka_unit_test(test_ends), cmocka_unit_test(test_the_credential),
