@@ -18,14 +18,37 @@ void sodium_memzero(void *const bytes, const size_t size)
 }
 #endif
 
+_Static_assert(sizeof(struct hash_stream) >= sizeof(crypto_hash_sha256_state) &&
+	       _Alignof(struct hash_stream) >= _Alignof(crypto_hash_sha256_state), "the state fits");
+
+static crypto_hash_sha256_state *state_of(struct hash_stream *stream)
+{
+	return (crypto_hash_sha256_state *)stream->state;
+}
+
+void hash_stream_begin(struct hash_stream *stream)
+{
+	crypto_hash_sha256_init(state_of(stream));
+}
+
+void hash_stream_add(struct hash_stream *stream, const void *bytes, size_t size)
+{
+	crypto_hash_sha256_update(state_of(stream), bytes, size);
+}
+
+void hash_stream_end(struct hash_stream *stream, struct hash *ret_hash)
+{
+	crypto_hash_sha256_final(state_of(stream), ret_hash->bytes);
+}
+
 void hash_pieces(struct hash *ret_hash, const struct hash_piece *pieces, size_t count)
 {
-	crypto_hash_sha256_state state;
+	struct hash_stream stream;
 
-	crypto_hash_sha256_init(&state);
+	hash_stream_begin(&stream);
 	for (size_t i = 0; i < count; i++)
-		crypto_hash_sha256_update(&state, pieces[i].bytes, pieces[i].size);
-	crypto_hash_sha256_final(&state, ret_hash->bytes);
+		hash_stream_add(&stream, pieces[i].bytes, pieces[i].size);
+	hash_stream_end(&stream, ret_hash);
 }
 
 void hash_bytes(struct hash *ret_hash, const void *bytes, size_t size)

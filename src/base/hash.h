@@ -20,6 +20,15 @@ struct hash_piece {
 	size_t size;
 };
 
+/* Of bytes that come one after the other. */
+struct hash_stream {
+	uint64_t state[13];   /* libsodium's, whose headers bring names of their own */
+};
+
+void hash_stream_begin(struct hash_stream *stream);
+void hash_stream_add(struct hash_stream *stream, const void *bytes, size_t size);
+void hash_stream_end(struct hash_stream *stream, struct hash *ret_hash);
+
 /* The hash of the pieces, one after the other. */
 void hash_pieces(struct hash *ret_hash, const struct hash_piece *pieces, size_t count);
 void hash_bytes(struct hash *ret_hash, const void *bytes, size_t size);

@@ -225,6 +225,7 @@ static char **command_environment(struct box *box)
 					     .caller = (const char *const *)box->request->env,
 					     .added = (const char *const *)box->request->env_added,
 					     .placeholders = (const char *const *)box->request->placeholders,
+					     .trusts_gate = gate_reads_requests(box),
 					     .forced = forced });
 }
 

@@ -90,6 +90,7 @@ static char **exec_environment(struct box *box, const struct control_exec *exec)
 							     .added = (const char *const *)exec->env_added,
 							     .placeholders =
 								     (const char *const *)box->request->placeholders,
+							     .trusts_gate = gate_reads_requests(box),
 							     .forced = forced });
 }
 

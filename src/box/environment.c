@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "policy/decide.h"
 #include "policy/trust-files.h"
 
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size)
@@ -57,7 +56,7 @@ char **environment_make(const struct environment_input *input)
 	const struct policy *policy = input->policy;
 	size_t caller_count = strv_count(input->caller), forced_count = strv_count(input->forced);
 	size_t added_count = strv_count(input->added), placeholder_count = strv_count(input->placeholders), count = 0;
-	size_t trust_count = policy_intercepts_any(policy) ? trust_variable_count : 0;
+	size_t trust_count = input->trusts_gate ? trust_variable_count : 0;
 	char **env = calloc(caller_count + added_count + placeholder_count + forced_count + policy->env_set_count +
 				    trust_count + 1,
 			    sizeof *env);

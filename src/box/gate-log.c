@@ -145,12 +145,20 @@ static struct decision decide(const struct box *box, const struct action *action
 	return policy_decide(box->gate.next_policy, action);
 }
 
+/* Nothing that a replay allows goes out: the log says so. */
+static const char *verdict_name(const struct box *box, enum audit_type type, enum verdict verdict)
+{
+	bool is_replayed = box->request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
+
+	return is_replayed ? "replay" : verdict_names[verdict];
+}
+
 static int record(struct box *box, enum audit_type type, const struct action *action, const struct decision *decision,
 		  pid_t pid, const struct net_detail *detail)
 {
 	struct audit_event event = {
 		.type = type,
-		.verdict = decision ? verdict_names[decision->verdict] : NULL,
+		.verdict = decision ? verdict_name(box, type, decision->verdict) : NULL,
 		.rule = decision ? decision->rule.id : NULL,
 		.pid = pid,
 		.subject = action->subject,
@@ -287,10 +295,10 @@ static int judge_open(struct box *box, const struct gate_open *open, bool is_fin
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	int r;
 
-	if (decision.verdict != VERDICT_ALLOW || is_paused(box)) {
+	if (decision.verdict < VERDICT_SIMULATE || is_paused(box)) {
 		if (!is_final)
 			return 0;
-		r = decision.verdict != VERDICT_ALLOW
+		r = decision.verdict < VERDICT_SIMULATE
 			    ? deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
 			    : deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
 		return r < 0 ? r : 0;
@@ -365,6 +373,10 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		"the request is malformed, could be read in two ways, or names another host",
 		"use an ordinary client; the answer to the request says what was wrong",
 	};
+	static const struct decision unrecorded = {
+		VERDICT_DENY, { "builtin.replay", "", 0 }, "the recording has no answer to this request",
+		"this run has no network (--replay); record it again with this request in it",
+	};
 	static const struct decision leaks[] = {
 		{ VERDICT_DENY, { "builtin.secrets", "", 0 }, "the request carries a secret out",
 		  "leave it out; the network gate puts secrets in where the policy says so" },
@@ -383,7 +395,11 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		return r;
 	if (request->leak.secret && request->leak.is_refused)
 		decision = leaks[request->leak.is_placeholder];
-	if (decision.verdict != VERDICT_ALLOW)
+	if (box->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
+	    decision.verdict == VERDICT_ALLOW)
+		decision = unrecorded;
+	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
+	if (decision.verdict < VERDICT_SIMULATE)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)
 		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, &detail,

@@ -97,7 +97,8 @@ static const char *write_address(const struct gate_address *address, char text[I
 static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
 {
 	return (route->host && gate_port_is_tls(route->target.port)) ||
-	       policy_intercepts(box->gate.policy, host, route->target.port) || box->gate.next_policy;
+	       box->request->tape != TAPE_NONE || policy_intercepts(box->gate.policy, host, route->target.port) ||
+	       box->gate.next_policy;
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
@@ -157,7 +158,7 @@ void gate_fill_options(struct box *box, struct watch_options *options)
 /* ---- the program ---- */
 
 /* In the child made by vfork(): raw calls only, see take_identity() in watch/connect.c. */
-static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_root)
+static void become_gate(const struct gate_link *gate, int snapshot_fd, int tape_fd, bool is_root)
 {
 	char *argv[] = { (char *)"atoll-egress", NULL }, *environment[] = { NULL };
 	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
@@ -166,6 +167,8 @@ static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_r
 	sigemptyset(&none);
 	syscall(SYS_setsid);
 	if (null_fd < 0 || dup2(gate->far_fd, GATE_FD) < 0 || dup2(snapshot_fd, GATE_SNAPSHOT_FD) < 0)
+		return;
+	if (tape_fd >= 0 && dup2(tape_fd, GATE_TAPE_FD) < 0)
 		return;
 	if (gate->secrets_fd >= 0 && dup2(gate->secrets_fd, GATE_SECRETS_FD) < 0)
 		return;
@@ -182,12 +185,21 @@ static void become_gate(const struct gate_link *gate, int snapshot_fd, bool is_r
 	syscall(SYS_execveat, gate->program_fd, "", argv, environment, AT_EMPTY_PATH);
 }
 
+/* At a number that is none of the gate's. */
+static int copy_tape(const struct run_request *request)
+{
+	int fd = request->tape ? fd_duplicate(request->tape_fd) : FD_NONE;
+
+	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+}
+
 static int spawn(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	const struct change *change = &box->change;
 	int snapshot_fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->policy->bytes,
 					  change->bytes ? change->size : box->policy->size), r;
+	cleanup_fd int tape_fd = copy_tape(box->request);
 	volatile int failed = 0;
 	pid_t pid;
 
@@ -195,9 +207,13 @@ static int spawn(struct box *box)
 		snapshot_fd = fd_move_above(snapshot_fd, ABOVE_STANDARD);
 	if (snapshot_fd < 0)
 		return snapshot_fd;
+	if (box->request->tape && tape_fd < 0) {
+		close(snapshot_fd);
+		return tape_fd;
+	}
 	pid = vfork();
 	if (pid == 0) {
-		become_gate(gate, snapshot_fd, getuid() == 0);
+		become_gate(gate, snapshot_fd, tape_fd, getuid() == 0);
 		failed = errno;
 		_exit(125);
 	}
@@ -210,6 +226,11 @@ static int spawn(struct box *box)
 	close_fd(&gate->far_fd);
 	close_fd(&gate->secrets_fd);
 	return r;
+}
+
+bool gate_reads_requests(const struct box *box)
+{
+	return policy_intercepts_any(box->policy->policy) || box->request->tape != TAPE_NONE;
 }
 
 /* The jail is made with a certificate whose key the gate has. */
@@ -248,7 +269,7 @@ int gate_prepare(struct box *box, uid_t host_uid)
 		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
 				    "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);
-	return r == 0 && policy_intercepts_any(box->policy->policy) ? start_early(box) : r;
+	return r == 0 && gate_reads_requests(box) ? start_early(box) : r;
 }
 
 /* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
@@ -395,6 +416,7 @@ static int on_request(void *context, struct frame *frame, int *fds, size_t fd_co
 	if (gate_request_get(frame, &request) < 0)
 		return -EBADMSG;
 	box->gate.requests++;
+	box->gate.replayed += request.replay == GATE_REPLAYED;
 	return gate_log_request(box, &request);
 }
 
@@ -623,5 +645,7 @@ void gate_to_json(const struct gate_link *gate, struct json *json)
 	json_u64(json, "lookups", gate->lookups);
 	json_u64(json, "connections", gate->connections);
 	json_u64(json, "requests", gate->requests);
+	json_u64(json, "simulated", gate->simulated);
+	json_u64(json, "replayed", gate->replayed);
 	json_object_end(json);
 }

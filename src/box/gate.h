@@ -43,9 +43,12 @@ struct gate_link {
 	char refused_name[256];             /* the last look-up that was refused, and when: */
 	uint64_t refused_name_ns;           /* programs ask for two types at once */
 	char failure[256];                  /* why there is no network any more; "": there is */
-	uint64_t lookups, connections, requests;
+	uint64_t lookups, connections, requests, simulated, replayed;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
 };
+
+/* Whether connections are read: rules are about requests, or they are recorded or replayed. */
+bool gate_reads_requests(const struct box *box);
 
 /* Holds nothing. */
 void gate_init(struct gate_link *gate);

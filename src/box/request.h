@@ -19,6 +19,13 @@ enum {
 	REQUEST_APPLY = 1 << 6,      /* after exit status 0 atoll-box becomes `atoll apply ID`; else they are kept */
 };
 
+/* What becomes of HTTP exchanges. */
+enum tape {
+	TAPE_NONE,
+	TAPE_RECORD,                 /* they are kept in a file */
+	TAPE_REPLAY,                 /* they are answered from one, and nothing goes out */
+};
+
 struct run_request {
 	uint32_t flags;
 	const char *session;         /* 12 characters of [a-z0-9] */
@@ -30,6 +37,8 @@ struct run_request {
 	const char *runtime_dir;     /* …/atoll: control sockets are below it */
 	const char *report_path;     /* --report, absolute or NULL; "-" never */
 	const char *init_path;       /* atoll-init beside this program */
+	enum tape tape;
+	int tape_fd;                 /* borrowed: the file, to append to or to read; FD_NONE with TAPE_NONE */
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
 	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */

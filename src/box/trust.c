@@ -15,7 +15,8 @@
 #include "policy/decide.h"
 #include "wire/gate.h"
 
-enum { PATIENCE_MS = 10000 };
+/* A large recording takes its time to be read. */
+enum { PATIENCE_MS = 30000 };
 
 /* ---- what the host trusts ---- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/str.h"
 #include "egress/inject.h"
 #include "os/clock.h"
 
@@ -14,6 +15,8 @@ enum phase {
 	PHASE_LATE,	/* the answer is over, the request not yet: a server that answers early reads on, or
 			   should */
 	PHASE_RAW,	/* switched to another protocol */
+	PHASE_KEPT,	/* a request that does not go out: the rest of it comes in */
+	PHASE_GIVEN,	/* and its answer is given, without a server */
 	PHASE_OVER,
 };
 
@@ -33,6 +36,20 @@ static bool filter_response(void *context, const void *bytes, size_t size, bool 
 	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
 }
 
+static void on_sent(void *context, const void *bytes, size_t size)
+{
+	const struct exchange *exchange = context;
+
+	take_sent(exchange->take, bytes, size);
+}
+
+static void on_received(void *context, const void *bytes, size_t size)
+{
+	const struct exchange *exchange = context;
+
+	take_received(exchange->take, bytes, size);
+}
+
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks)
 {
@@ -42,6 +59,22 @@ void exchange_init(struct exchange *exchange, const struct target_server *server
 	exchange->request.filter = hooks->body ? filter_request : NULL;
 	exchange->response.filter = hooks->body ? filter_response : NULL;
 	exchange->request.filter_context = exchange->response.filter_context = exchange;
+	exchange->request.on_content = on_sent;
+	exchange->response.on_content = on_received;
+	exchange->request.content_context = exchange->response.content_context = exchange;
+}
+
+/* What may not go out is nothing to keep either. */
+static void drop_take(struct exchange *exchange)
+{
+	take_drop(exchange->take);
+	exchange->take = NULL;
+}
+
+static void end_take(struct exchange *exchange, bool is_whole)
+{
+	take_end(exchange->take, is_whole);
+	exchange->take = NULL;
 }
 
 static void tell_over(struct exchange *exchange, const char *problem)
@@ -52,10 +85,12 @@ static void tell_over(struct exchange *exchange, const char *problem)
 	record->path = record->path ? record->path : "";
 	record->problem = problem;
 	record->bytes_out = exchange->request.body_bytes;
-	record->bytes_in = exchange->response.body_bytes;
+	record->bytes_in = exchange->given.answer ? exchange->given.done : exchange->response.body_bytes;
 	if (exchange->hooks.over)
 		exchange->hooks.over(exchange->hooks.context, record);
+	end_take(exchange, !problem && (exchange->phase == PHASE_ANSWERED || exchange->phase == PHASE_LATE));
 	target_done(&exchange->target);
+	exchange->given = (struct answer_source){ 0 };
 	*record = (struct exchange_record){ 0 };
 }
 
@@ -110,6 +145,17 @@ static const char *phrase_of(unsigned status)
 	return "";
 }
 
+bool exchange_is_kept(const struct decision *decision, const struct tape *tape)
+{
+	return decision->answer || (decision->verdict == VERDICT_ALLOW && tape_answers(tape));
+}
+
+struct decision exchange_not_recorded(const char *problem)
+{
+	return (struct decision){ VERDICT_DENY, { "builtin.replay", "", 0 }, problem,
+				  "this run has no network: it answers only what a recording has" };
+}
+
 /* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
 static void put_refusal(unsigned status, uint32_t wait_s, const char *reason, const char *rule, const char *hint,
 			struct buf *out)
@@ -152,13 +198,92 @@ static enum exchange_state refuse_for_now(struct exchange *exchange, const char 
 	return end(exchange, problem);
 }
 
-/* A request has come whole up to its body: judged, and sent on with the target that was judged. */
+/* What is sent on is the target that was judged. */
+static enum exchange_state send_request(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
+{
+	struct http1_head *head = &exchange->request.head;
+	const struct exchange_hooks *hooks = &exchange->hooks;
+	const char *problem = NULL;
+	char *owned = NULL;
+
+	if (exchange->unreachable)
+		return refuse(exchange, 502, exchange->unreachable, to_client);
+	head->target = exchange->target.origin;
+	if (hooks->tape)
+		exchange->take = take_begin(hooks->tape, &exchange->server, head, false, &problem);
+	if (problem)
+		return refuse(exchange, 502, problem, to_client);
+	if (hooks->outgoing && !hooks->outgoing(hooks->context, &exchange->record, head, &exchange->target, &owned,
+						&problem)) {
+		inject_free(owned);
+		drop_take(exchange);
+		if (exchange->record.decision.verdict != VERDICT_ALLOW)
+			return deny(exchange, to_client);
+		return exchange->record.wait_s ? refuse_for_now(exchange, problem, to_client)
+					       : refuse(exchange, 502, problem, to_client);
+	}
+	http1_expect(&exchange->response, head);
+	exchange->is_closing = exchange->is_closing || head->closes;
+	http1_put_head(head, to_server);
+	/* A target with a credential in it lives no longer than this. */
+	if (owned)
+		head->target = "";
+	inject_free(owned);
+	return EXCHANGE_OPEN;
+}
+
+/* It goes nowhere: its answer is a rule's, or stands in a recording. */
+static enum exchange_state keep_request(struct exchange *exchange, struct buf *to_client)
+{
+	struct http1_head *head = &exchange->request.head;
+	const struct net_answer *rule = exchange->record.decision.answer;
+	const char *problem = NULL;
+
+	head->target = exchange->target.origin;
+	exchange->phase = PHASE_KEPT;
+	exchange->request.is_dropped = true;
+	exchange->given.is_to_head = str_equal(head->method, "HEAD");
+	exchange->is_closing = exchange->is_closing || head->closes;
+	if (rule) {
+		exchange->rule_answer = answer_of_rule(rule);
+		exchange->given.answer = &exchange->rule_answer;
+	} else {
+		exchange->take = take_begin(exchange->hooks.tape, &exchange->server, head, false, &problem);
+	}
+	if (problem)
+		return refuse(exchange, 502, problem, to_client);
+	if (head->wants_continue)
+		buf_put_text(to_client, "HTTP/1.1 100 Continue\r\n\r\n");
+	return EXCHANGE_OPEN;
+}
+
+/* The request is whole: the head of its answer. */
+static enum exchange_state give(struct exchange *exchange, struct buf *to_client)
+{
+	struct exchange_record *record = &exchange->record;
+	const char *problem = NULL;
+
+	exchange->request_is_over = true;
+	if (exchange->take)
+		exchange->given.answer = take_answer(exchange->take, &problem);
+	if (!exchange->given.answer) {
+		record->is_not_recorded = true;
+		record->decision = exchange_not_recorded(problem);
+		return deny(exchange, to_client);
+	}
+	record->is_replayed = exchange->take != NULL;
+	record->status = exchange->given.answer->status;
+	answer_put_head(&exchange->given, exchange->request.head.minor, &exchange->is_closing, to_client);
+	exchange->phase = PHASE_GIVEN;
+	return EXCHANGE_OPEN;
+}
+
+/* A request has come whole up to its body: judged. */
 static enum exchange_state begin_request(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
 {
 	struct http1_head *head = &exchange->request.head;
 	struct exchange_record *record = &exchange->record;
 	const char *problem = NULL;
-	char *owned = NULL;
 	int r;
 
 	memcpy(exchange->method, head->method, sizeof exchange->method);
@@ -174,27 +299,11 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	record->method = exchange->method;
 	record->decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server,
 					&record->path);
+	if (exchange_is_kept(&record->decision, exchange->hooks.tape))
+		return keep_request(exchange, to_client);
 	if (record->decision.verdict != VERDICT_ALLOW)
 		return deny(exchange, to_client);
-	if (exchange->unreachable)
-		return refuse(exchange, 502, exchange->unreachable, to_client);
-	head->target = exchange->target.origin;
-	if (exchange->hooks.outgoing &&
-	    !exchange->hooks.outgoing(exchange->hooks.context, record, head, &exchange->target, &owned, &problem)) {
-		inject_free(owned);
-		if (record->decision.verdict != VERDICT_ALLOW)
-			return deny(exchange, to_client);
-		return record->wait_s ? refuse_for_now(exchange, problem, to_client)
-				      : refuse(exchange, 502, problem, to_client);
-	}
-	http1_expect(&exchange->response, head);
-	exchange->is_closing = exchange->is_closing || head->closes;
-	http1_put_head(head, to_server);
-	/* A target with a credential in it lives no longer than this. */
-	if (owned)
-		head->target = "";
-	inject_free(owned);
-	return EXCHANGE_OPEN;
+	return send_request(exchange, to_server, to_client);
 }
 
 /* Both halves are over: the next request may come. */
@@ -221,6 +330,8 @@ static enum exchange_state refuse_bytes(struct exchange *exchange, struct buf *t
 {
 	if (exchange->phase == PHASE_IDLE)
 		return refuse(exchange, 400, exchange->request.problem, to_client);
+	if (exchange->request.is_stopped)
+		drop_take(exchange);
 	if (exchange->phase == PHASE_ASKED && exchange->request.is_stopped)
 		return deny(exchange, to_client);
 	return end(exchange, exchange->request.problem);
@@ -238,6 +349,8 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 		*ret_used += used;
 		if (result == HTTP1_BAD)
 			return refuse_bytes(exchange, to_client);
+		if (result == HTTP1_END && exchange->phase == PHASE_KEPT)
+			return give(exchange, to_client);
 		if (result == HTTP1_END)
 			exchange->request_is_over = true;
 		if (result == HTTP1_END && exchange->phase == PHASE_LATE && next(exchange) == EXCHANGE_OPEN)
@@ -267,6 +380,7 @@ static enum exchange_state begin_response(struct exchange *exchange, struct buf 
 	exchange->record.status = head->status;
 	if (exchange->hooks.incoming)
 		exchange->hooks.incoming(exchange->hooks.context, &exchange->record, head);
+	take_answered(exchange->take, head);
 	http1_put_head(head, to_client);
 	exchange->phase = head->status == 101 ? PHASE_RAW : PHASE_ANSWERED;
 	exchange->is_closing = exchange->is_closing || head->closes;
@@ -332,6 +446,24 @@ enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_
 	if (exchange->phase == PHASE_ASKED)
 		return refuse(exchange, 504, "the head of the answer takes too long", to_client);
 	return end(exchange, "a head takes too long");
+}
+
+bool exchange_is_giving(const struct exchange *exchange)
+{
+	return exchange->phase == PHASE_GIVEN;
+}
+
+enum exchange_state exchange_take(struct exchange *exchange, struct buf *to_client, size_t max)
+{
+	switch (answer_put_body(&exchange->given, to_client, max)) {
+	case ANSWER_MORE:
+		return EXCHANGE_OPEN;
+	case ANSWER_CUT:
+		return end(exchange, "the recorded answer breaks off");
+	case ANSWER_WHOLE:
+		return next(exchange);
+	}
+	return EXCHANGE_ENDED;
 }
 
 enum exchange_state exchange_client_ended(struct exchange *exchange)

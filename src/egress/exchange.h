@@ -8,7 +8,9 @@
  * atoll-egress.
  */
 
+#include "egress/answer.h"
 #include "egress/http1.h"
+#include "egress/tape.h"
 #include "egress/target.h"
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
@@ -29,6 +31,7 @@ struct exchange_record {
 	uint64_t started_ns;                 /* * when its head had come; CLOCK_MONOTONIC. 0: it was malformed */
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
+	bool is_replayed, is_not_recorded;   /* answered from a recording; refused, for it has no answer */
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
 	uint32_t wait_s;
@@ -69,6 +72,7 @@ struct exchange_hooks {
 	/* Once for each request, also for one that was refused, malformed or broke off. */
 	void (*over)(void *context, const struct exchange_record *record);
 	void *context;
+	struct tape *tape;   /* borrowed: what requests that may go out are recorded to, or answered from; NULL */
 };
 
 struct exchange {
@@ -79,6 +83,9 @@ struct exchange {
 	struct target target;
 	struct exchange_record record;
 	char method[HTTP1_METHOD_SIZE];
+	struct take *take;                   /* NULL: not on a tape */
+	struct answer rule_answer;
+	struct answer_source given;          /* what stands in for the server's answer */
 	int phase;
 	bool request_is_over, is_closing;
 	uint64_t heads;          /* that were whole, from 1 */
@@ -96,6 +103,12 @@ extern const char exchange_wait_hint[];
 
 /* The JSON that a refused request is answered with. rule and hint may be NULL. */
 void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out);
+
+/* Whether a request that was decided so does not go out: a rule answers it, or a recording. */
+bool exchange_is_kept(const struct decision *decision, const struct tape *tape);
+
+/* The decision about a request that a replay has no answer for. problem: static. */
+struct decision exchange_not_recorded(const char *problem);
 
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks);
@@ -121,6 +134,15 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
  */
 uint64_t exchange_head_on_its_way(const struct exchange *exchange);
 enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_client);
+
+/* Whether an answer is being given that stands in for the server's. */
+bool exchange_is_giving(const struct exchange *exchange);
+
+/*
+ * The next bytes of such an answer, until to_client has max bytes or more. When it is over, bytes of the client that
+ * stayed unused may be given again.
+ */
+enum exchange_state exchange_take(struct exchange *exchange, struct buf *to_client, size_t max);
 
 /* One side has ended its stream. */
 enum exchange_state exchange_client_ended(struct exchange *exchange);

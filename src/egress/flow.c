@@ -20,7 +20,7 @@
  * on all others the server may speak first, so the way in is open meanwhile.
  */
 
-enum { HELLO_SECONDS = 30, PEEK_MAX = 64 << 10 };
+enum { HELLO_SECONDS = 30, SILENCE_MS = 300, PEEK_MAX = 64 << 10 };
 
 enum flow_state { FLOW_HELLO, FLOW_ASKED, FLOW_DIALLING, FLOW_CONNECTED };
 
@@ -32,7 +32,9 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
-	bool is_read, is_plain;    /* rules are about its requests; which are in plain text */
+	bool is_http;              /* in plain text, as far as its first bytes tell */
+	bool is_read, is_plain;    /* its requests are: rules are about them, or they are recorded; in plain text */
+	bool has_server;           /* false: nothing is dialled, for a rule or a recording answers */
 	bool is_inspected, has_spoken;
 	int inside_fd, outside_fd;
 	struct event client;
@@ -62,7 +64,7 @@ static void tell_closed(struct flow *flow, const char *why)
 	char address[46];
 	struct gate_closed closed = {
 		.open = describe(flow),
-		.address = flow->state == FLOW_CONNECTED ? address : NULL,
+		.address = flow->outside_fd >= 0 ? address : NULL,
 		.in_bytes = flow->relay.halves[RELAY_IN].moved_bytes,
 		.out_bytes = flow->relay.halves[RELAY_OUT].moved_bytes,
 		.us = (clock_monotonic_ns() - flow->started_ns) / 1000,
@@ -169,7 +171,7 @@ static void start_intercept(struct flow *flow)
 		.server = { flow->host, flow->port, !flow->is_plain },
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
-		.upstream = authority_upstream(&gate->authority),
+		.upstream = flow->has_server ? authority_upstream(&gate->authority) : NULL,
 		.share = &flow->share,
 		.on_end = on_intercept_end,
 		.on_said = on_said,
@@ -182,7 +184,9 @@ static void start_intercept(struct flow *flow)
 	setsockopt(flow->inside_fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	requests_init(&flow->requests, gate, &open, options.server.is_tls);
 	options.hooks = requests_hooks(&flow->requests);
-	r = options.upstream ? intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000) : -ENOENT;
+	r = flow->has_server && !options.upstream ? -ENOENT : 0;
+	if (r == 0)
+		r = intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000);
 	if (r < 0)
 		end_flow(flow, err_errno_name(-r));
 }
@@ -222,6 +226,11 @@ static void ask(struct flow *flow)
 
 static void dial(struct flow *flow)
 {
+	if (!flow->has_server) {
+		flow->state = FLOW_CONNECTED;
+		start_intercept(flow);
+		return;
+	}
 	flow->state = FLOW_DIALLING;
 	if (dial_start(&flow->dial, flow->gate->dialer, flow->host, flow->port, on_dialled, flow) < 0)
 		end_flow(flow, "ENOMEM");
@@ -257,6 +266,25 @@ static void pass(struct flow *flow)
 		relay_start_now(&flow->relay, RELAY_OUT);
 }
 
+/* What a recording has the requests of. */
+static void pass_http(struct flow *flow)
+{
+	flow->is_read = flow->is_read || flow->gate->tape;
+	pass(flow);
+}
+
+/* Whether plain text begins as a request does: a method, a blank, and a path. */
+static bool is_request(const uint8_t *bytes, size_t size)
+{
+	enum { METHOD_MAX = 7 };
+	size_t length = 0;
+
+	while (length < size && length <= METHOD_MAX && bytes[length] >= 'A' && bytes[length] <= 'Z')
+		length++;
+	return length >= 3 && length <= METHOD_MAX && length + 1 < size && bytes[length] == ' ' &&
+	       bytes[length + 1] == '/';
+}
+
 static void judge_hello(struct flow *flow)
 {
 	switch (flow->hello.state) {
@@ -266,19 +294,21 @@ static void judge_hello(struct flow *flow)
 		flow->is_plain = true;
 		if (gate_port_is_tls(flow->port))
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
+		else if (flow->is_http)
+			pass_http(flow);
 		else
 			pass(flow);
 		return;
 	case HELLO_NAMED:
 		if (hello_names(&flow->hello, flow->host))
-			pass(flow);
+			pass_http(flow);
 		else
 			refuse(flow, GATE_BY_SERVER_NAME, flow->hello.name);
 		return;
 	case HELLO_UNNAMED:
 		/* There is nothing that an address could be asked for by. */
 		if (!flow->is_named) {
-			pass(flow);
+			pass_http(flow);
 			return;
 		}
 		__attribute__((fallthrough));
@@ -309,6 +339,22 @@ static void end_hello(struct flow *flow)
 		pass(flow);
 }
 
+/* On the ports of other protocols servers may speak first: only who records looks for TLS there before dialling. */
+static bool may_be_other(const struct flow *flow)
+{
+	return flow->state == FLOW_HELLO && !flow->is_read && !gate_port_is_tls(flow->port);
+}
+
+static void on_silence(struct flow *flow)
+{
+	if (!may_be_other(flow) || flow->seen) {
+		end_hello(flow);
+		return;
+	}
+	event_del(&flow->client);
+	ask(flow);
+}
+
 static void on_client(evutil_socket_t fd, short what, void *context)
 {
 	static uint8_t peeked[PEEK_MAX];
@@ -317,7 +363,7 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 	ssize_t n;
 
 	if (what & EV_TIMEOUT) {
-		end_hello(flow);
+		on_silence(flow);
 		return;
 	}
 	n = recv(fd, peeked, sizeof peeked, MSG_PEEK | MSG_DONTWAIT);
@@ -333,6 +379,7 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 	}
 	flow->seen = (size_t)n;
 	hello_feed(&flow->hello, peeked + seen, (size_t)n - seen);
+	flow->is_http = is_request(peeked, (size_t)n);
 	if (flow->hello.state == HELLO_MORE)
 		wait_for_more(flow);
 	else
@@ -341,7 +388,8 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 
 static void start_hello(struct flow *flow)
 {
-	struct timeval limit = { .tv_sec = HELLO_SECONDS };
+	struct timeval limit = may_be_other(flow) ? (struct timeval){ .tv_usec = SILENCE_MS * 1000 }
+						  : (struct timeval){ .tv_sec = HELLO_SECONDS };
 
 	event_add(&flow->client, flow->state == FLOW_HELLO ? &limit : NULL);
 }
@@ -402,7 +450,7 @@ static bool count(struct flow *flow, const struct action *action)
 
 static void proceed(struct flow *flow, bool is_granted)
 {
-	if (flow->is_read || (flow->is_named && gate_port_is_tls(flow->port)))
+	if (flow->is_read || flow->gate->tape || (flow->is_named && gate_port_is_tls(flow->port)))
 		start_hello(flow);
 	else if (is_granted)
 		dial(flow);
@@ -410,11 +458,18 @@ static void proceed(struct flow *flow, bool is_granted)
 		ask(flow);
 }
 
+/* Whether anybody outside is asked: not where a rule answers for the whole host, or a recording. */
+static bool has_server(const struct gate *gate, enum verdict verdict)
+{
+	return verdict == VERDICT_ALLOW && !tape_answers(gate->tape);
+}
+
 void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 {
 	const struct gate_address *target = &route->target;
 	struct flow *flow = new_flow(gate, fd, route);
 	struct action action = { .kind = ACTION_NET_CONNECT, .port = target->port };
+	enum verdict verdict;
 
 	if (!flow) {
 		struct gate_refused refused = { .open = { .pid = route->pid, .host = "" }, .refusal = GATE_BY_LIMIT,
@@ -429,10 +484,12 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		return;
 	}
 	action.subject = flow->host;
-	flow->is_read = policy_intercepts(gate->policy, flow->host, flow->port);
+	verdict = policy_decide(gate->policy, &action).verdict;
+	flow->has_server = has_server(gate, verdict);
+	flow->is_read = !flow->has_server || policy_intercepts(gate->policy, flow->host, flow->port);
 	if (gate->paused_until_ns > flow->started_ns)
 		refuse(flow, GATE_BY_PAUSE, NULL);
-	else if (policy_decide(gate->policy, &action).verdict != VERDICT_ALLOW)
+	else if (verdict < VERDICT_SIMULATE)
 		refuse(flow, GATE_BY_POLICY, NULL);
 	else if (count(flow, &action))
 		proceed(flow, route->is_granted);
@@ -443,11 +500,12 @@ static bool is_still_allowed(struct flow *flow)
 {
 	const struct policy *policy = flow->gate->policy;
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
-	bool leads_there = flow->state == FLOW_CONNECTED && flow->is_named && !flow->is_proxied;
+	bool leads_there = flow->outside_fd >= 0 && flow->is_named && !flow->is_proxied;
+	enum verdict verdict = policy_decide(policy, &action).verdict;
 
 	flow->share.rules = policy_limited_rules(policy, &action);
-	return policy_decide(policy, &action).verdict == VERDICT_ALLOW &&
-	       policy_intercepts(policy, flow->host, flow->port) == flow->is_read &&
+	return verdict >= VERDICT_SIMULATE && has_server(flow->gate, verdict) == flow->has_server &&
+	       (flow->gate->tape || policy_intercepts(policy, flow->host, flow->port) == flow->is_read) &&
 	       (!leads_there ||
 		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);
 }

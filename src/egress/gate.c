@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/gate.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "confine/confine.h"
 #include "egress/sealed.h"
@@ -304,7 +306,7 @@ static void on_limit(void *context, const struct quota_hit *hit)
 	gate_send(gate, gate_limit_put(&gate->out, &limit));
 }
 
-static int open_gate(struct gate *gate, struct err *err)
+static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 {
 	const struct policy *policy = gate->policy;
 	int r;
@@ -326,7 +328,7 @@ static int open_gate(struct gate *gate, struct err *err)
 		return r;
 	if (gate->secrets.count)
 		close(GATE_SECRETS_FD);
-	if (policy_intercepts_any(policy) && authority_init(&gate->authority) < 0)
+	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
 	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
@@ -349,10 +351,42 @@ static void close_gate(struct gate *gate)
 	quota_free(gate->quota);
 	authority_done(&gate->authority);
 	gate_secrets_done(&gate->secrets);
+	tape_free(gate->tape);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);
 	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
 		buf_done(&gate->queued[i]);
+}
+
+/* Read by a process that has confined itself: it may be anybody's. */
+static int open_tape(struct gate *gate, int fd, struct err *err)
+{
+	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
+
+	if (fd < 0)
+		return 0;
+	return (flags & O_ACCMODE) == O_RDONLY ? tape_replay(&gate->tape, fd, err) : tape_record(&gate->tape, fd, err);
+}
+
+/* What could not be kept, when it is too late to refuse it. */
+static int finish_tape(struct gate *gate, struct err *err)
+{
+	int r = gate->tape ? tape_error(gate->tape) : 0;
+
+	if (r < 0)
+		err_set(err, ERR_STATE, -r, "recording", "the recording is not complete: %s", err_errno_name(-r));
+	return r;
+}
+
+/* A socket that is closed with something unread in it takes what was sent over it along: the box gets ECONNRESET. */
+static void hear_out(int fd)
+{
+	enum { PATIENCE_MS = 2000 };
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+	char nothing;
+
+	while (poll(&polled, 1, PATIENCE_MS) > 0 && recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT) > 0)
+		;
 }
 
 /* The last word to the box, where there is one. */
@@ -363,9 +397,24 @@ static void tell_broken(struct gate *gate, const struct err *err)
 	frame_put_bytes(&gate->out, err, sizeof *err);
 	if (frame_end(&gate->out) == 0)
 		(void)!frame_send(gate->box_fd, &gate->out, NULL, 0);
+	hear_out(gate->box_fd);
 }
 
-int gate_run(int box_fd, const struct policy *policy, struct err *err)
+static int serve(struct gate *gate, struct err *err)
+{
+	int r;
+
+	gate_send(gate, send_plain(gate, GATE_READY));
+	if (!gate->error)
+		event_base_dispatch(gate->base);
+	r = gate->error;
+	if (r < 0)
+		err_set(err, ERR_INTERNAL, -r, "network gate", "the network gate failed: %s", err_errno_name(-r));
+	flows_end(gate);
+	return r < 0 ? r : finish_tape(gate, err);
+}
+
+int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *err)
 {
 	struct gate *gate = calloc(1, sizeof *gate);
 	int r;
@@ -375,18 +424,13 @@ int gate_run(int box_fd, const struct policy *policy, struct err *err)
 	gate->box_fd = box_fd;
 	gate->now = *policy;
 	gate->policy = &gate->now;
-	r = open_gate(gate, err);
+	r = open_gate(gate, tape_fd >= 0, err);
 	if (r == 0)
 		r = confine_self(CONFINE_EGRESS, NULL, 0, err);
-	if (r == 0) {
-		gate_send(gate, send_plain(gate, GATE_READY));
-		if (!gate->error)
-			event_base_dispatch(gate->base);
-		r = gate->error;
-		if (r < 0)
-			err_set(err, ERR_INTERNAL, -r, "network gate", "the network gate failed: %s",
-				err_errno_name(-r));
-	}
+	if (r == 0)
+		r = open_tape(gate, tape_fd, err);
+	if (r == 0)
+		r = serve(gate, err);
 	if (r < 0)
 		tell_broken(gate, err);
 	close_gate(gate);

@@ -16,6 +16,7 @@
 #include "egress/names.h"
 #include "egress/quota.h"
 #include "egress/secrets.h"
+#include "egress/tape.h"
 #include "policy/policy.h"
 #include "wire/gate.h"
 
@@ -48,8 +49,9 @@ struct gate {
 	struct names *names;
 	struct quota *quota;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
-	struct authority authority;    /* where the policy has rules about requests */
+	struct authority authority;    /* where requests are read */
 	struct gate_secrets secrets;
+	struct tape *tape;             /* NULL: nothing is recorded or replayed */
 	int box_fd;
 	struct buf out, scratch;
 	struct buf queued[GATE_QUEUE_MAX];
@@ -76,10 +78,11 @@ struct gate {
 };
 
 /*
- * Serves one sandbox over the socket to its box until that ends; policy is borrowed. Confines the process first. 0 when
- * the box ended it, else negative.
+ * Serves one sandbox over the socket to its box until that ends; policy is borrowed. tape_fd (taken; FD_NONE: none) is
+ * recorded to, or where it is opened for reading answered from. Confines the process first. 0 when the box ended it,
+ * else negative.
  */
-int gate_run(int box_fd, const struct policy *policy, struct err *err) MUST_USE;
+int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *err) MUST_USE;
 
 /* Sends what is in gate->out to the box; the loop ends where that fails. */
 void gate_send(struct gate *gate, int built);

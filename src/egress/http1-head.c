@@ -404,15 +404,22 @@ void http1_remove(struct http1_head *head, const char *name)
 	head->field_count = kept;
 }
 
+bool http1_field_is_valid(const char *name, const char *value)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = value; *at; at++)
+		if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7f)
+			return false;
+	return length > 0 && token_length(name, name + length) == length;
+}
+
 int http1_add(struct http1_head *head, const char *name, const char *value)
 {
 	size_t name_size = strlen(name) + 1, value_size = strlen(value) + 1;
 	char *owned;
 
-	for (const char *at = value; *at; at++)
-		if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7f)
-			return -EINVAL;
-	if (token_length(name, name + name_size) != name_size - 1 || name_size < 2)
+	if (!http1_field_is_valid(name, value))
 		return -EINVAL;
 	if (head->field_count == HTTP1_FIELDS_MAX)
 		return -E2BIG;

@@ -29,5 +29,8 @@ bool http1_name_is_masked(const char *name);
 /* Fields of one hop (RFC 9110 7.6.1) and those that frame a body: never passed on as they came. */
 bool http1_name_is_of_hop(const char *name);
 
+/* Whether a field can stand in a head like this: a token, and no control character in the value. */
+bool http1_field_is_valid(const char *name, const char *value);
+
 /* Whether two field names are the same to any server: any case, and _ as good as - (CGI makes them one). */
 bool http1_name_is(const char *a, const char *b);

@@ -55,6 +55,10 @@ static int on_body(http_parser *parser, const char *at, size_t size)
 	if (http->state != STATE_BODY)
 		return 1;
 	http->body_bytes += size;
+	if (http->on_content)
+		http->on_content(http->content_context, at, size);
+	if (http->is_dropped)
+		return 0;
 	return !put_content(http, at, size, false);
 }
 
@@ -129,6 +133,7 @@ void http1_next(struct http1 *http)
 	http->state = STATE_HEAD;
 	http->body_bytes = 0;
 	http->is_stopped = false;
+	http->is_dropped = false;
 	http->problem = NULL;
 	http_parser_init(&http->parser, http->kind == HTTP1_REQUEST ? HTTP_REQUEST : HTTP_RESPONSE);
 	http->parser.data = http;
@@ -299,6 +304,8 @@ static enum http1_result refuse_content(struct http1 *http)
 static enum http1_result end_body(struct http1 *http)
 {
 	http->state = STATE_END;
+	if (http->is_dropped)
+		return HTTP1_END;
 	if (http->filter && !put_content(http, NULL, 0, true))
 		return refuse_content(http);
 	if (http->head.framing != HTTP1_CHUNKED)

@@ -80,6 +80,10 @@ struct http1 {
 	void *filter_context;
 	struct buf filtered;
 	bool is_stopped;                  /* by the filter */
+	/* Called with what the body is, without framing, before the filter; may be NULL. */
+	void (*on_content)(void *context, const void *bytes, size_t size);
+	void *content_context;
+	bool is_dropped;                  /* of this message: its body goes nowhere */
 	bool is_to_head, asked_upgrade;   /* responses: what the request was */
 	uint64_t body_bytes;              /* of this message, without framing */
 	const char *problem;              /* static */

@@ -33,6 +33,10 @@ struct stream {
 	char method[HTTP1_METHOD_SIZE];
 	struct target target;
 	struct exchange_record record;
+	struct take *take;                      /* NULL: not on a tape */
+	struct answer rule_answer;
+	struct answer_source given;             /* what stands in for the server's answer */
+	bool is_kept;                           /* the request does not go out */
 };
 
 struct http2 {
@@ -127,8 +131,12 @@ static void tell_over(struct stream *stream)
 	stream->record.method = stream->method;
 	stream->record.path = stream->record.path ? stream->record.path : "";
 	stream->record.problem = stream->problem;
+	if (stream->given.answer)
+		stream->record.bytes_in = stream->given.done;
 	if (stream->http2->hooks.over)
 		stream->http2->hooks.over(stream->http2->hooks.context, &stream->record);
+	take_end(stream->take, stream->is_answered && stream->is_whole[HTTP2_INSIDE]);
+	stream->take = NULL;
 }
 
 /* What will not be sent any more gives its part of the connection's window back. */
@@ -143,6 +151,27 @@ static void drop_pending(struct stream *stream, enum http2_side to)
 	buf_reset(&stream->pending[to]);
 }
 
+/* What stands in for the server's answer. */
+static ssize_t read_given(nghttp2_session *session, struct stream *stream, uint8_t *bytes, size_t max, uint32_t *flags)
+{
+	const struct answer *answer = stream->given.answer;
+	enum answer_state state;
+	size_t size = answer_read(&stream->given, bytes, max, &state);
+
+	/* Resets the stream. */
+	if (state == ANSWER_CUT)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	if (state == ANSWER_MORE)
+		return (ssize_t)size;
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (answer->trailers && answer->trailers[0]) {
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		if (answer_submit_trailers(&stream->given, session, stream->ids[HTTP2_INSIDE]) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
+	return (ssize_t)size;
+}
+
 static ssize_t read_pending(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t max, uint32_t *flags,
 			    nghttp2_data_source *source, void *context)
 {
@@ -152,6 +181,8 @@ static ssize_t read_pending(nghttp2_session *session, int32_t id, uint8_t *bytes
 	size_t size = pending->size < max ? pending->size : max;
 	struct nvs nvs = { .count = 0 };
 
+	if (to == HTTP2_INSIDE && stream->given.answer)
+		return read_given(session, stream, bytes, max, flags);
 	if (!size && !stream->is_whole[to])
 		return NGHTTP2_ERR_DEFERRED;
 	if (size) {
@@ -258,6 +289,13 @@ static int send_request(struct stream *stream)
 	return 0;
 }
 
+/* What is not sent is nothing to record: it may have been refused for what it would have carried out. */
+static void drop_take(struct stream *stream)
+{
+	take_drop(stream->take);
+	stream->take = NULL;
+}
+
 /* By a rule of the gate's own, or because it cannot be done. */
 static int refuse_outgoing(struct stream *stream, const char *problem)
 {
@@ -269,14 +307,87 @@ static int refuse_outgoing(struct stream *stream, const char *problem)
 	return refuse(stream, stream->record.wait_s ? 429 : 502, problem, NULL);
 }
 
+/* On, with the target that was judged. */
+static int forward(struct stream *stream)
+{
+	const struct http2 *http2 = stream->http2;
+	const struct exchange_hooks *hooks = &http2->hooks;
+	struct http1_head *head = &stream->head;
+	const char *problem = http2->unreachable;
+	char *owned = NULL;
+	int r;
+
+	head->target = stream->target.origin;
+	if (!problem && hooks->tape)
+		stream->take = take_begin(hooks->tape, &http2->server, head, true, &problem);
+	if (problem) {
+		stream->problem = problem;
+		r = refuse(stream, 502, problem, NULL);
+	} else if (hooks->outgoing &&
+		   !hooks->outgoing(hooks->context, &stream->record, head, &stream->target, &owned, &problem)) {
+		drop_take(stream);
+		r = refuse_outgoing(stream, problem);
+	} else {
+		r = send_request(stream);
+	}
+	head->target = NULL;
+	inject_free(owned);
+	return r;
+}
+
+/* It goes nowhere: its answer is a rule's, or stands in a recording. */
+static int keep_request(struct stream *stream)
+{
+	const struct http2 *http2 = stream->http2;
+	const struct net_answer *rule = stream->record.decision.answer;
+	nghttp2_nv go_on = { (uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE };
+
+	stream->is_kept = true;
+	stream->given.is_to_head = str_equal(stream->method, "HEAD");
+	stream->head.target = stream->target.origin;
+	if (rule) {
+		stream->rule_answer = answer_of_rule(rule);
+		stream->given.answer = &stream->rule_answer;
+	} else {
+		stream->take = take_begin(http2->hooks.tape, &http2->server, &stream->head, true, &stream->problem);
+	}
+	stream->head.target = NULL;
+	if (!rule && !stream->take)
+		return refuse(stream, 502, stream->problem, NULL);
+	stream->problem = NULL;
+	if (!http1_find(&stream->head, "expect") || stream->is_whole[HTTP2_OUTSIDE])
+		return 0;
+	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE], NULL,
+				      &go_on, 1, NULL);
+}
+
+/* The request is whole: its answer. */
+static int give(struct stream *stream)
+{
+	nghttp2_data_provider provider = { .source.ptr = stream, .read_callback = read_pending };
+	struct exchange_record *record = &stream->record;
+	const char *problem = NULL;
+
+	stream->is_kept = false;
+	if (stream->take)
+		stream->given.answer = take_answer(stream->take, &problem);
+	if (!stream->given.answer) {
+		record->is_not_recorded = true;
+		record->decision = exchange_not_recorded(problem);
+		return refuse(stream, 403, problem, &record->decision);
+	}
+	record->is_replayed = stream->take != NULL;
+	record->status = stream->given.answer->status;
+	return answer_submit(&stream->given, stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE],
+			     &provider);
+}
+
 static int begin_request(struct stream *stream)
 {
 	const struct http2 *http2 = stream->http2;
 	struct exchange_record *record = &stream->record;
 	struct http1_head *head = &stream->head;
 	const char *problem = NULL;
-	char *owned = NULL;
-	int r;
 
 	memcpy(stream->method, head->method, sizeof stream->method);
 	record->started_ns = clock_monotonic_ns();
@@ -287,21 +398,11 @@ static int begin_request(struct stream *stream)
 		return refuse(stream, 400, stream->problem, NULL);
 	record->method = stream->method;
 	record->decision = target_judge(&stream->target, http2->policy, head->method, &http2->server, &record->path);
+	if (exchange_is_kept(&record->decision, http2->hooks.tape))
+		return keep_request(stream);
 	if (record->decision.verdict != VERDICT_ALLOW)
 		return refuse(stream, 403, record->decision.reason, &record->decision);
-	stream->problem = http2->unreachable;
-	if (stream->problem)
-		return refuse(stream, 502, stream->problem, NULL);
-	head->target = stream->target.origin;
-	if (http2->hooks.outgoing &&
-	    !http2->hooks.outgoing(http2->hooks.context, record, head, &stream->target, &owned, &problem)) {
-		r = refuse_outgoing(stream, problem);
-	} else {
-		r = send_request(stream);
-	}
-	head->target = NULL;
-	inject_free(owned);
-	return r;
+	return forward(stream);
 }
 
 /* --- Answers. --- */
@@ -320,6 +421,7 @@ static int begin_answer(struct stream *stream)
 		stream->head.reason = "";
 		if (http2->hooks.incoming)
 			http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
+		take_answered(stream->take, &stream->head);
 	}
 	add_nv(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
 	add_fields(&nvs, &stream->head);
@@ -405,8 +507,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_headers(struct stream *stream, enum http2_side from)
 {
-	if (stream->gathering == &stream->trailers)
+	if (stream->gathering == &stream->trailers) {
 		stream->has_trailers = true;
+		take_trailers(stream->take, &stream->trailers);
+	}
 	if (stream->gathering != &stream->head || stream->record.status)
 		return 0;
 	return from == HTTP2_INSIDE ? begin_request(stream) : begin_answer(stream);
@@ -439,6 +543,7 @@ static int stop(struct stream *stream, enum http2_side from)
 	drop_pending(stream, other(from));
 	if (from == HTTP2_OUTSIDE)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	drop_take(stream);
 	stream->is_stopped = true;
 	stream->is_whole[HTTP2_OUTSIDE] = false;
 	if (stream->ids[HTTP2_OUTSIDE])
@@ -476,6 +581,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	}
 	if (frame->hd.type == NGHTTP2_HEADERS && on_headers(stream, from) != 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (stream->is_kept && stream->is_whole[HTTP2_OUTSIDE] && give(stream) != 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	resume(stream, other(from));
 	return 0;
 }
@@ -487,9 +594,15 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	struct stream *stream = find_stream(session, id);
 	enum http2_side from = side_of(http2, session), to = other(from);
 
+	if (stream && from == HTTP2_INSIDE)
+		take_sent(stream->take, bytes, size);
+	if (stream && from == HTTP2_INSIDE && stream->is_kept)
+		stream->record.bytes_out += size;
 	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]) ||
 	    (from == HTTP2_INSIDE && stream->is_stopped))
 		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (from == HTTP2_OUTSIDE)
+		take_received(stream->take, bytes, size);
 	if (!pass_on(stream, to, bytes, size, false))
 		return stop(stream, from);
 	*(from == HTTP2_INSIDE ? &stream->record.bytes_out : &stream->record.bytes_in) += size;

@@ -133,17 +133,32 @@ static int start_server(struct intercept *intercept)
 	return 0;
 }
 
+static bool has_server(const struct intercept *intercept)
+{
+	return intercept->options.outside_fd >= 0;
+}
+
+/* Where no server chooses: what the recorded one chose, or what a usual one would. */
+static enum alpn preferred(const struct intercept *intercept)
+{
+	const struct tape *tape = intercept->options.hooks.tape;
+
+	if (has_server(intercept))
+		return ALPN_HTTP1;
+	return !tape_answers(tape) || tape_is_http2(tape, &intercept->options.server) ? ALPN_HTTP2 : ALPN_HTTP1;
+}
+
 static void start_client(struct intercept *intercept, bool is_reached)
 {
 	SSL *inside = inside_of(intercept)->ssl;
 	unsigned offered = ca_offered(inside);
 
-	if (!is_reached)
-		intercept->unreachable = upstream_problem(outside_of(intercept)->ssl);
 	if (is_reached)
 		intercept->protocol = alpn_chosen(outside_of(intercept)->ssl);
 	else
-		intercept->protocol = offered & ALPN_HTTP1 ? ALPN_HTTP1 : ALPN_HTTP2;
+		intercept->protocol = offered & preferred(intercept) ? preferred(intercept) : offered;
+	if (!is_reached && has_server(intercept))
+		intercept->unreachable = upstream_problem(outside_of(intercept)->ssl);
 	ca_allow(inside, intercept->protocol);
 	intercept->phase = PHASE_CLIENT;
 }
@@ -180,7 +195,9 @@ static int shake_all(struct intercept *intercept)
 		r = SSL_do_handshake(inside_of(intercept)->ssl);
 		if (SSL_get_error(inside_of(intercept)->ssl, r) != SSL_ERROR_WANT_CLIENT_HELLO_CB)
 			return later(inside_of(intercept), r) == 1 ? 1 : -1;
-		if (start_server(intercept) < 0)
+		if (!has_server(intercept))
+			start_client(intercept, false);
+		else if (start_server(intercept) < 0)
 			return -1;
 	}
 	if (intercept->phase == PHASE_SERVER) {
@@ -210,6 +227,19 @@ static void give_client(struct intercept *intercept)
 				 &outside_of(intercept)->out, &inside_of(intercept)->out) == EXCHANGE_ENDED)
 		intercept->is_over = true;
 	buf_consume(unread, used);
+}
+
+/* What stands in for a server's answer; then requests that waited behind it. */
+static void take_given(struct intercept *intercept)
+{
+	struct exchange *exchange = &intercept->exchange;
+
+	if (!exchange_is_giving(exchange) || inside_of(intercept)->out.size >= READ_SIZE)
+		return;
+	if (exchange_take(exchange, &inside_of(intercept)->out, READ_SIZE) == EXCHANGE_ENDED)
+		intercept->is_over = true;
+	else if (!exchange_is_giving(exchange))
+		give_client(intercept);
 }
 
 static void give(struct intercept *intercept, enum http2_side from, const uint8_t *bytes, size_t size)
@@ -315,6 +345,8 @@ static int write_side(struct intercept *intercept, enum http2_side to)
 	    http2_take(intercept->http2, to, &side->out, READ_SIZE) == EXCHANGE_ENDED && !side->out.size &&
 	    to == HTTP2_INSIDE)
 		intercept->is_over = true;
+	if (!intercept->http2 && to == HTTP2_INSIDE)
+		take_given(intercept);
 	if (buf_error(&side->out) < 0)
 		return -1;
 	if (!side->out.size || (to == HTTP2_OUTSIDE && (intercept->unreachable || side->has_ended))) {
@@ -479,6 +511,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 		return -ENOMEM;
 	intercept->options = *options;
 	intercept->protocol = ALPN_HTTP1;
+	intercept->unreachable = has_server(intercept) ? NULL : "no server is asked";
 	r = options->server.is_tls ? accept_client(intercept, now_s) : start_streams(intercept);
 	if (r < 0) {
 		free(intercept);

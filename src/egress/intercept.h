@@ -21,7 +21,11 @@ struct intercept;
 
 struct intercept_options {
 	struct event_base *base;
-	int inside_fd, outside_fd;         /* non-blocking, borrowed: closed by the caller after intercept_free() */
+	/*
+	 * Non-blocking, borrowed: closed by the caller after intercept_free(). outside_fd FD_NONE: no server is asked;
+	 * what no rule and no recording answers is refused.
+	 */
+	int inside_fd, outside_fd;
 	struct target_server server;       /* host borrowed; without is_tls it is HTTP/1 in plain text */
 	const struct policy *policy;
 	struct ca *ca;

@@ -287,6 +287,9 @@ static void tell_request(void *context, const struct exchange_record *record)
 		.method = record->method,
 		.path = record->path,
 		.status = record->status,
+		.replay = record->is_replayed	    ? GATE_REPLAYED
+			  : record->is_not_recorded ? GATE_NOT_RECORDED
+						    : GATE_NOT_REPLAYED,
 		.in_bytes = record->bytes_in,
 		.out_bytes = record->bytes_out,
 		.us = record->started_ns ? (clock_monotonic_ns() - record->started_ns) / 1000 : 0,
@@ -322,6 +325,5 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
 	return (struct exchange_hooks){ .outgoing = on_outgoing, .body = on_body, .incoming = on_incoming,
-					.over = tell_request,
-					.context = requests };
+					.over = tell_request, .context = requests, .tape = requests->gate->tape };
 }

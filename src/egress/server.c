@@ -62,7 +62,7 @@ static void answer_host(struct gate *gate, const struct dns_query *query, struct
 	struct action action = { .kind = ACTION_NET_DNS, .subject = query->name };
 	bool is_paused = gate->paused_until_ns > clock_monotonic_ns();
 	bool is_allowed = !is_paused && query->is_host_name &&
-			  policy_decide(gate->policy, &action).verdict == VERDICT_ALLOW;
+			  policy_decide(gate->policy, &action).verdict >= VERDICT_SIMULATE;
 	struct gate_lookup lookup = { .name = query->name, .type = query->type, .is_allowed = is_allowed,
 				      .is_paused = is_paused };
 	bool wants6 = query->type == DNS_AAAA && gate->sockets[GATE_DOOR6] >= 0;

@@ -220,9 +220,7 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
 
-		if (rule->verdict == VERDICT_SIMULATE)
-			add(lang, vec, "network.simulate", &rule->origin);
-		else if (rule->http_count && policy->network_mode == NETWORK_HOST)
+		if (rule->http_count && policy->network_mode == NETWORK_HOST)
 			add(lang, vec, arena_format(&lang->arena, "network.%s http with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);
 		else if (rule->inject.kind != INJECT_NONE && policy->network_mode == NETWORK_HOST)

@@ -228,6 +228,7 @@ int gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_string(out, request->method);
 	frame_put_string(out, request->path);
 	frame_put_u32(out, request->status);
+	frame_put_u32(out, request->replay);
 	frame_put_u64(out, request->in_bytes);
 	frame_put_u64(out, request->out_bytes);
 	frame_put_u64(out, request->us);
@@ -249,6 +250,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.method = frame_get_string(frame);
 	request.path = frame_get_string(frame);
 	request.status = frame_get_u32(frame);
+	request.replay = frame_get_u32(frame);
 	request.in_bytes = frame_get_u64(frame);
 	request.out_bytes = frame_get_u64(frame);
 	request.us = frame_get_u64(frame);
@@ -263,7 +265,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.leak.is_refused = flags & 2;
 	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path || !request.secrets ||
 	    !request.leak.secret != !request.leak.where || flags > 3 ||
-	    is_limited > 1)
+	    is_limited > 1 || request.replay >= GATE_REPLAY_COUNT)
 		return -EBADMSG;
 	*ret_request = request;
 	return 0;

@@ -11,8 +11,11 @@
 
 #include "wire/frame.h"
 
-/* In atoll-egress. GATE_SECRETS_FD has values (wire/secret.h), where the policy names some. */
-enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4, GATE_SECRETS_FD = 6 };
+/*
+ * In atoll-egress. GATE_TAPE_FD is a recording, opened to append to it, or to answer from it; GATE_SECRETS_FD has
+ * values (wire/secret.h), where the policy names some. Either may be missing.
+ */
+enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4, GATE_TAPE_FD = 5, GATE_SECRETS_FD = 6 };
 
 /* How long GATE_STOP may take to hand on what was said. */
 enum { GATE_LINGER_MS = 900 };
@@ -91,6 +94,9 @@ enum gate_refusal {
 	GATE_REFUSAL_COUNT,
 };
 
+/* What a recording had to do with a request. */
+enum gate_replay { GATE_NOT_REPLAYED, GATE_REPLAYED, GATE_NOT_RECORDED, GATE_REPLAY_COUNT };
+
 struct gate_refused {
 	struct gate_open open;
 	enum gate_refusal refusal;
@@ -124,6 +130,7 @@ struct gate_request {
 	struct gate_open open;   /* of the connection */
 	const char *method, *path;   /* path: as it was decided about, without a query; hostile bytes; "": malformed */
 	uint32_t status;         /* that the client got; 0: none */
+	enum gate_replay replay;
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
 	bool is_limited;         /* refused by a limit of requests */

@@ -2,16 +2,22 @@
 
 /*
  * atoll-egress: the network gate of one sandbox. Started by the box when something inside first uses the network, with
- * the socket to the box as fd 3 and the policy snapshot, a sealed memfd, as fd 4. Takes nothing from the command line
- * or the environment.
+ * the socket to the box as fd 3 and the policy snapshot, a sealed memfd, as fd 4; a recording,
+ * where there is one, is fd 5. Takes nothing from the command line or the environment.
  */
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "egress/gate.h"
 #include "egress/sealed.h"
 #include "os/fd.h"
+
+static int find_tape(void)
+{
+	return fcntl(GATE_TAPE_FD, F_GETFL) < 0 ? FD_NONE : GATE_TAPE_FD;
+}
 
 int main(void)
 {
@@ -22,5 +28,5 @@ int main(void)
 	if (fd_secure_standard() < 0 || sealed_snapshot_load(GATE_SNAPSHOT_FD, &snapshot) < 0)
 		return 125;
 	close(GATE_SNAPSHOT_FD);
-	return gate_run(GATE_FD, snapshot_policy(snapshot), &err) < 0 ? 125 : 0;
+	return gate_run(GATE_FD, snapshot_policy(snapshot), find_tape(), &err) < 0 ? 125 : 0;
 }

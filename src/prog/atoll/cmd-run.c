@@ -34,6 +34,10 @@ static const struct option options[] = {
 	  OPTION_TEXT, AT(front.project) },
 	{ 0, "report", "FILE", "write what happened to FILE as one JSON object", OPTION_TEXT,
 	  AT(front.report) },
+	{ 0, "record", "FILE", "keep the HTTP exchanges of the run in FILE, which must not be there yet", OPTION_TEXT,
+	  AT(front.record) },
+	{ 0, "replay", "FILE", "answer HTTP requests from FILE, with no network at all", OPTION_TEXT,
+	  AT(front.replay) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,
@@ -67,6 +71,8 @@ static int check_options(const struct run_options *given, bool has_command, stru
 	if (given->apply + given->discard + given->keep > 1)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--apply-on-success, --discard and --keep exclude each other");
+	if (given->front.record && given->front.replay)
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--record and --replay exclude each other");
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--json goes with --detach; --report FILE is for other runs");

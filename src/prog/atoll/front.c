@@ -15,6 +15,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/secrets.h"
+#include "prog/atoll/tape.h"
 
 extern char **environ;
 
@@ -165,6 +166,10 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		return r == 1 ? 125 : r;
 	request.placeholders = secrets.variables;
 	request.secrets_fd = take_fd(&secrets.values_fd);
+	request.tape = given->record ? TAPE_RECORD : given->replay ? TAPE_REPLAY : TAPE_NONE;
+	r = tape_file_open(given->record, given->replay, snapshot_policy(compiled.snapshot), &request.tape_fd, err);
+	if (r < 0)
+		return r;
 	return launch_box(&request, &(struct run_policy){ .bytes = compiled.bytes,
 							   .size = compiled.size,
 							   .snapshot = compiled.snapshot,

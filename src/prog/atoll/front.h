@@ -19,6 +19,7 @@ struct front_options {
 	uint32_t flags;              /* REQUEST_* */
 	const char *policy, *trust;  /* -p, -t; NULL: the default */
 	const char *name, *report;   /* or NULL */
+	const char *record, *replay; /* or NULL; not both */
 	const char *project, *cwd;   /* as the user named them, or NULL */
 	struct option_list env;      /* -e */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */

@@ -287,7 +287,8 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		  "network.allow inject aws" },
 		{ "network: {default: allow, host: true, allow: [{host: a.org, ports: [443], inject: {header: x, "
 		  "secret: y}}]}", "network.allow inject with host: true" },
-		{ "network: {simulate: [{host: a.org, answer: {}}]}", "network.simulate" },
+		{ "network: {default: allow, host: true, simulate: [{host: a.org, answer: {}}]}",
+		  "network.simulate with host: true" },
 		{ "network: {default: allow, host: true, deny: [a.org]}", "network.deny with host: true" },
 		{ "network: {default: allow, host: true, limits: {total: 1GiB}}", "network.limits with host: true" },
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests where no rule has http or inject" },

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/record.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "egress/http1-head.h"
+#include "egress/redact.h"
+
+const char *const record_framing_names[HTTP1_UNTIL_END + 1] = {
+	[HTTP1_NO_BODY] = "none", [HTTP1_LENGTH] = "length", [HTTP1_CHUNKED] = "chunked", [HTTP1_UNTIL_END] = "end",
+};
+
+void record_body_init(struct record_body *body)
+{
+	*body = (struct record_body){ 0 };
+	buf_init(&body->kept, RECORD_BODY_MAX);
+	hash_stream_begin(&body->hash);
+}
+
+void record_body_done(struct record_body *body)
+{
+	buf_done(&body->kept);
+}
+
+void record_body_add(struct record_body *body, const void *bytes, size_t size, size_t *room)
+{
+	hash_stream_add(&body->hash, bytes, size);
+	body->size_bytes += size;
+	if (body->is_left_out)
+		return;
+	if (size <= *room && body->kept.size + size <= RECORD_BODY_MAX)
+		buf_put(&body->kept, bytes, size);
+	if (body->kept.size == body->size_bytes) {
+		*room -= size;
+		return;
+	}
+	*room += body->size_bytes - size;
+	buf_done(&body->kept);
+	body->is_left_out = true;
+}
+
+void record_put_start(struct buf *out)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_string(&json, "atoll", "recording");
+	json_u64(&json, "v", RECORD_VERSION);
+	json_object_end(&json);
+	buf_put_char(out, '\n');
+}
+
+static void put_fields(struct json *json, const char *key, const struct http1_head *head, struct buf *scratch)
+{
+	json_array_begin(json, key);
+	for (size_t i = 0; head && i < head->field_count; i++) {
+		const struct http1_field *field = &head->fields[i];
+
+		/* The length is kept: an answer to HEAD has it and no body. */
+		if (http1_name_is_of_hop(field->name) && !http1_name_is(field->name, "content-length"))
+			continue;
+		buf_reset(scratch);
+		redact_put_value(field->name, field->value, scratch);
+		json_array_begin(json, NULL);
+		json_string(json, NULL, field->name);
+		json_bytes(json, NULL, scratch->bytes, scratch->size);
+		json_array_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_body(struct json *json, const struct record_body *body, const struct hash *hash, bool is_left_out)
+{
+	char hex[HASH_HEX_SIZE];
+
+	json_u64(json, "body_bytes", body->size_bytes);
+	hash_to_hex(hash, hex);
+	json_string(json, "body_sha256", hex);
+	if (body->is_left_out || is_left_out)
+		json_null(json, "body");
+	else
+		json_bytes(json, "body", body->kept.bytes ? (const void *)body->kept.bytes : "", body->kept.size);
+}
+
+static void put_request(struct json *json, const struct record_exchange *exchange, const struct hash *hash,
+			bool is_left_out, struct buf *scratch)
+{
+	const struct http1_head *request = exchange->request;
+
+	json_object_begin(json, "request");
+	json_string(json, "method", request->method);
+	json_string(json, "host", exchange->server->host);
+	json_u64(json, "port", exchange->server->port);
+	buf_reset(scratch);
+	redact_put_target(request->target, scratch);
+	json_bytes(json, "target", scratch->bytes, scratch->size);
+	json_string(json, "http", exchange->is_http2 ? "2" : "1.1");
+	put_fields(json, "headers", request, scratch);
+	put_body(json, exchange->sent, hash, is_left_out);
+	json_object_end(json);
+}
+
+static void put_answer(struct json *json, const struct record_exchange *exchange, const struct hash *hash,
+		       bool is_left_out, struct buf *scratch)
+{
+	const struct http1_head *answer = exchange->answer;
+
+	if (!answer) {
+		json_null(json, "answer");
+		return;
+	}
+	json_object_begin(json, "answer");
+	json_u64(json, "status", answer->status);
+	json_bytes(json, "reason", answer->reason, strlen(answer->reason));
+	put_fields(json, "headers", answer, scratch);
+	put_fields(json, "trailers", exchange->trailers, scratch);
+	put_body(json, exchange->received, hash, is_left_out);
+	json_string(json, "framing", record_framing_names[answer->framing]);
+	json_bool(json, "closes", answer->closes);
+	json_bool(json, "whole", exchange->is_whole);
+	json_object_end(json);
+}
+
+void record_put_exchange(const struct record_exchange *exchange, struct buf *out)
+{
+	cleanup_buf struct buf scratch;
+	struct hash sent, received;
+	struct json json;
+
+	buf_init(&scratch, HTTP1_HEAD_MAX);
+	hash_stream_end(&exchange->sent->hash, &sent);
+	hash_stream_end(&exchange->received->hash, &received);
+	for (int left_out = 0; left_out <= 2; left_out++) {
+		buf_reset(out);
+		json_init(&json, out);
+		json_object_begin(&json, NULL);
+		json_u64(&json, "at_us", exchange->at_us);
+		json_u64(&json, "us", exchange->us);
+		put_request(&json, exchange, &sent, left_out > 0, &scratch);
+		put_answer(&json, exchange, &received, left_out > 1, &scratch);
+		json_object_end(&json);
+		buf_put_char(out, '\n');
+		if (buf_error(out) != -ENOBUFS)
+			return;
+	}
+}
