@@ -366,6 +366,15 @@ static struct decision deny_special(void)
 				  "list it as a cidr under network.allow of your policy" };
 }
 
+/* The host can be looked up: some rule allows it on another port than was asked about. */
+static bool is_listed(const struct policy *policy, const struct subject *subject)
+{
+	const struct action look_up = { .kind = ACTION_NET_DNS };
+	const struct net_rule *rule = subject->is_address ? NULL : find_rule(policy, subject, &look_up).best;
+
+	return rule && rule->verdict == VERDICT_ALLOW;
+}
+
 static struct decision decide_by_default(const struct policy *policy, const struct subject *subject,
 					 const struct action *action)
 {
@@ -391,6 +400,9 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 	if (action->kind == ACTION_HTTP_REQUEST)
 		return (struct decision){ VERDICT_DENY, *origin, "no rule allows this method and path of the host",
 					  "list them under http of the host's rule in network.allow of your policy" };
+	if (action->kind == ACTION_NET_CONNECT && is_listed(policy, subject))
+		return (struct decision){ VERDICT_DENY, *origin, "the policy allows this host, but not on this port",
+					  "add the port to the host's rule under network.allow of your policy" };
 	return (struct decision){ VERDICT_DENY, *origin, "no rule allows this host and port",
 				  "list the host under network.allow of your policy" };
 }

@@ -55,6 +55,18 @@ static enum verdict connect_to(const char *host, uint16_t port)
 		.verdict;
 }
 
+static void a_refusal_says_when_only_the_port_is_wrong(void **state)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "allowed.com", .port = 80 };
+
+	assert_non_null(strstr(policy_decide(&policy, &action).hint, "add the port"));
+	action.subject = "denied.com";
+	assert_non_null(strstr(policy_decide(&policy, &action).hint, "list the host"));
+	/* That another name below is listed is nothing that its neighbour is told. */
+	action.subject = "bad.example.org";
+	assert_null(strstr(policy_decide(&policy, &action).hint, "add the port"));
+}
+
 static void hosts(void **state)
 {
 	static const struct {
@@ -289,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts),
+		cmocka_unit_test(a_refusal_says_when_only_the_port_is_wrong),
 		cmocka_unit_test(names_are_not_resolved_before_they_are_allowed),
 		cmocka_unit_test(addresses_that_are_not_public),
 		cmocka_unit_test(cidr_rules_name_addresses_that_names_lead_to),
