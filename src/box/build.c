@@ -15,6 +15,7 @@
 #include "box/state.h"
 #include "jail/filter.h"
 #include "os/fd.h"
+#include "policy/decide.h"
 #include "policy/describe.h"
 
 /* How a sandbox comes to be: everything before the loop. The order is told in box.c. */
@@ -131,14 +132,6 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 	return count;
 }
 
-static bool stages_system(const struct policy *policy)
-{
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class == FILE_STAGE && str_equal(policy->file_plan[i].path, "/"))
-			return true;
-	return false;
-}
-
 /* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
 static int choose_identity(const struct staging *staging, const struct policy *policy,
 			   struct jail_spec *spec)
@@ -153,7 +146,7 @@ static int choose_identity(const struct staging *staging, const struct policy *p
 		return 0;
 	}
 	/* Package managers ask for uid 0, a number there: it has no capability, and on the host it is nobody. */
-	spec->uid = spec->gid = stages_system(policy) ? 0 : AGENT_ID;
+	spec->uid = spec->gid = policy_stages_system(policy) ? 0 : AGENT_ID;
 	/* The layers that a fork stands on belong to the uid of those who made them. */
 	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
 		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;

@@ -195,14 +195,6 @@ static const char *state_trouble(const struct run_request *request)
 	return NULL;
 }
 
-static bool stages_anything(const struct policy *policy)
-{
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class == FILE_STAGE)
-			return true;
-	return false;
-}
-
 /* As a user the kernel makes no layer of a tree in which something is mounted. */
 static bool has_locked_mounts(const struct policy *policy)
 {
@@ -223,9 +215,9 @@ static bool has_locked_mounts(const struct policy *policy)
 int staging_choose_backend(const struct run_request *request, const struct policy *policy, bool *ret_by_fuse,
 			   struct err *err)
 {
-	const char *trouble = stages_anything(policy) ? state_trouble(request) : NULL;
+	const char *trouble = policy_stages_any(policy) ? state_trouble(request) : NULL;
 
-	*ret_by_fuse = stages_anything(policy) &&
+	*ret_by_fuse = policy_stages_any(policy) &&
 		       (policy->stage_backend == STAGE_BY_FUSE ||
 			(policy->stage_backend == STAGE_BY_AUTO && (trouble || has_locked_mounts(policy))));
 	if (*ret_by_fuse && policy->stage_auto == STAGE_AUTO_EXEC) {
@@ -293,7 +285,8 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
 				trees[i].rule, points[0]);
 			err_hint(err,
 				 "unmount it, stage only directories beside it, write the tree in place "
-				 "(`files.write`), or run atoll as root, which stages what is mounted there too");
+				 "(`files.write`), have fuse-overlayfs stage it (`stage: {backend: auto}`), or run "
+				 "atoll as root, which stages what is mounted there too");
 		}
 		strv_free(points);
 	}

@@ -390,3 +390,19 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 	}
 	return builtin(VERDICT_DENY, "builtin.kind", "this kind of action is not known", "");
 }
+
+bool policy_stages_any(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class == FILE_STAGE)
+			return true;
+	return false;
+}
+
+bool policy_stages_system(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class == FILE_STAGE && str_equal(policy->file_plan[i].path, "/"))
+			return true;
+	return false;
+}

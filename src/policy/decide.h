@@ -81,6 +81,10 @@ bool policy_intercepts(const struct policy *policy, const char *host, uint16_t p
 /* Whether there is any such rule, and a gate to follow it. */
 bool policy_intercepts_any(const struct policy *policy);
 
+/* Whether a tree is staged at all, and whether one is `/`: then root's sandbox is uid 0 inside, in name only. */
+bool policy_stages_any(const struct policy *policy);
+bool policy_stages_system(const struct policy *policy);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

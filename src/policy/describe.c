@@ -47,6 +47,10 @@ static void put_files(const struct policy *policy, struct buf *out)
 		  out);
 	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not "
 			  "look for a way around.\n");
+	if (policy_stages_system(policy))
+		buf_put_text(out, "\nWhere you are uid 0 you are it in name only: packages install whose files\n"
+				  "belong to root; `apt-get` needs `-o APT::Sandbox::User=root`; other owners and\n"
+				  "set-user-ID files cannot be made, and no service can be started.\n");
 	if (!policy->exec_new_binaries)
 		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter "
 				  "(`sh file`, `python3 file`).\n");

@@ -375,6 +375,23 @@ def test_budgets_of_the_upper_hold(sandbox, limit, script):
     assert differences(before, staged.state()) == []
 
 
+def test_a_state_directory_with_a_size_is_a_hard_limit(sandbox):
+    """What supervision cannot hold to the byte, a file system of its own does: ENOSPC inside, nothing on the host. No
+    program is started while it is full: the log lies there too, and a run whose log cannot be written is ended."""
+    need("tmpfs")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        subprocess.run(["mount", "-o", "remount,size=16m", disk], check=True)
+        sandbox.state = sandbox.make_directory(disk / "state")
+        sandbox.write(sandbox.project / "f", "old\n")
+        staged = Staged(sandbox)
+        before = staged.state()
+        done = staged.run("head -c 64000000 /dev/zero >big || echo full; : >big; echo new >f && read x <f && echo $x")
+        assert "No space left" in done.err and done.out == "full\nnew\n", done
+        assert differences(before, staged.state()) == []
+        staged.apply()
+        assert (sandbox.project / "f").read_text() == "new\n"
+
+
 def test_kinds_of_changes_across_file_systems(sandbox):
     """The same judgement with numbers of inodes and devices that differ: nothing unchanged is listed."""
     need("btrfs")

@@ -236,7 +236,8 @@ static const struct {
 	[TRIAL_LOOPBACK] = { "loopback", "programs can serve themselves",
 			     "servers inside cannot be reached from inside", FINDING_WEAK },
 	[TRIAL_OVERLAY] = { "overlayfs", "trees can be staged (userxattr)",
-			    "trees cannot be staged (Linux 5.11)", FINDING_WEAK },
+			    "trees cannot be staged (Linux 5.11), except by fuse-overlayfs: `stage: {backend: fuse}`",
+			    FINDING_WEAK },
 	[TRIAL_PIVOT] = { "pivot_root", "the host's root can be left",
 			  "no sandbox can be built: the host's root would stay in reach", FINDING_MISSING },
 };
