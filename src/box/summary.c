@@ -166,7 +166,7 @@ void summary_print_missing(const struct box *box)
 	for (int wall = 0; wall < WALL_COUNT; wall++)
 		if (box->missing & ~known & 1u << wall)
 			buf_printf(&out, " %s", wall_names[wall]);
-	buf_put_text(&out, ", as the policy accepts (degrade)\n");
+	buf_put_text(&out, ", as the policy accepts (degrade); `atoll doctor` says how to get it\n");
 	if (fd_write_full(2, out.bytes, out.size) < 0)
 		return; /* nobody reads */
 }

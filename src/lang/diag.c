@@ -36,6 +36,9 @@ void diags_put(const struct diags *diags, struct buf *out)
 			if (diag->place.line)
 				buf_printf(out, ":%u:%u", diag->place.line, diag->place.column);
 			buf_put_text(out, ": ");
+		} else {
+			/* Of no file, but of what was typed. */
+			buf_put_text(out, "atoll: ");
 		}
 		buf_put_escaped(out, diag->message, strlen(diag->message), 0);
 		buf_put_char(out, '\n');

@@ -47,7 +47,7 @@ static int say(const struct err *err)
 	int r;
 
 	buf_init(&out, 4096);
-	buf_printf(&out, "atoll-policy: %s", err->message);
+	buf_printf(&out, "atoll: policy: %s", err->message);
 	if (err->hint[0])
 		buf_printf(&out, "; %s", err->hint);
 	buf_put_char(&out, '\n');

@@ -123,8 +123,11 @@ int cmd_policy(int argc, char **argv, struct err *err)
 			return err_set(err, ERR_USAGE, E2BIG, "policy", "too many words");
 		return become(&given, argv[rest], argv + rest + 1, err);
 	}
-	err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
-		rest < argc ? say_path(shown, argv[rest]) : "no word");
+	if (rest < argc)
+		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
+			say_path(shown, argv[rest]));
+	else
+		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
 	err_hint(err, "check, diff, explain, set or show; `atoll help policy` explains them");
 	return -EINVAL;
 }
