@@ -43,6 +43,8 @@ _atoll()
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--record) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--replay) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
@@ -124,7 +126,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report --record --replay -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

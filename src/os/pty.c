@@ -2,7 +2,10 @@
 #include "os/pty.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "os/fd.h"
 
@@ -67,4 +70,18 @@ int pty_make_raw(int fd, struct termios *ret_saved)
 int pty_restore(int fd, const struct termios *saved)
 {
 	return tcsetattr(fd, TCSADRAIN, saved) < 0 ? -errno : 0;
+}
+
+bool pty_is_able(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool pty_has_colour(int fd)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return !(no_colour && *no_colour) && pty_is_able() && isatty(fd);
 }

@@ -7,6 +7,7 @@
  * Negative errno on failure throughout; see pty(7), ioctl_tty(2).
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <termios.h>
 
@@ -35,3 +36,9 @@ int pty_make_raw(int fd, struct termios *ret_saved) MUST_USE;
 
 /* Waits for the output to drain first. In a background process group, block or ignore SIGTTOU around it. */
 int pty_restore(int fd, const struct termios *saved) MUST_USE;
+
+/* $TERM names a terminal that knows more than lines: not "dumb", and there is one. */
+bool pty_is_able(void);
+
+/* fd is such a terminal, and the user did not ask for no colours ($NO_COLOR, not empty). */
+bool pty_has_colour(int fd);

@@ -22,6 +22,7 @@
 #include "confine/confine.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/pty.h"
 #include "prog/atoll-log/show.h"
 
 enum { EXIT_FAULT = 1, EXIT_FAILED = 125 };
@@ -143,7 +144,7 @@ static int run_show(const struct log_options *given, const char *path, struct er
 	struct show show = {
 		.filter = { .types = &given->types, .denied_only = given->denied },
 		.json = given->json, .follow = given->follow, .last = UINT64_MAX,
-		.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), .watch_fd = FD_NONE,
+		.colour = pty_has_colour(STDOUT_FILENO), .watch_fd = FD_NONE,
 	};
 	int r = check_types(&given->types, err);
 

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "os/pty.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/front.h"
 #include "prog/atoll/places.h"
@@ -312,7 +313,7 @@ static void put_row(struct buf *out, char *line, struct counts *counts, bool has
  * escaped. */
 static void put_table(struct buf *out, struct buf *text, struct counts *counts)
 {
-	bool has_colour = say_has_colour(STDOUT_FILENO);
+	bool has_colour = pty_has_colour(STDOUT_FILENO);
 	char *line = (char *)(uintptr_t)buf_text(text);
 
 	while (*line) {

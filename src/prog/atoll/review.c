@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "os/path.h"
+#include "os/pty.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
@@ -156,7 +157,7 @@ static int finish(struct review *review, char program[PATH_MAX], struct err *err
 	/* The words that are paths stand behind all options already; these two may stand anywhere. */
 	if (isatty(STDOUT_FILENO))
 		r = review_add(review, "--escape", NULL, err);
-	if (r == 0 && say_has_colour(STDOUT_FILENO))
+	if (r == 0 && pty_has_colour(STDOUT_FILENO))
 		r = review_add(review, "--colour", NULL, err);
 	review->argv[review->count] = NULL;
 	return r;
@@ -239,7 +240,7 @@ int review_exec_paged(struct review *review, struct err *err)
 	pid_t pager, stage;
 	int ends[2], r;
 
-	if (!isatty(STDOUT_FILENO) || !pager_words(text, words))
+	if (!isatty(STDOUT_FILENO) || !pty_is_able() || !pager_words(text, words))
 		return review_exec(review, err);
 	r = finish(review, program, err);
 	if (r < 0)

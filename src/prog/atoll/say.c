@@ -5,13 +5,7 @@
 
 #include "base/utf8.h"
 #include "os/fd.h"
-
-bool say_has_colour(int fd)
-{
-	const char *no_colour = getenv("NO_COLOR");
-
-	return !(no_colour && *no_colour) && isatty(fd);
-}
+#include "os/pty.h"
 
 /* Messages are escaped where they are made; this holds back what nobody thought of. */
 static void put_safe(struct buf *line, const char *text)
@@ -34,7 +28,7 @@ static void put_safe(struct buf *line, const char *text)
 
 void say_error(const struct err *err)
 {
-	bool has_colour = say_has_colour(STDERR_FILENO);
+	bool has_colour = pty_has_colour(STDERR_FILENO);
 	char memory[2048];
 	struct buf line;
 

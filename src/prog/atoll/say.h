@@ -10,9 +10,6 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-/* Whether fd is a terminal that may get colours (NO_COLOR is honoured). */
-bool say_has_colour(int fd);
-
 /* "atoll: STAGE: WHAT; WHAT TO DO" on stderr. */
 void say_error(const struct err *err);
 
