@@ -151,7 +151,7 @@ void audit_chain_put(struct audit_chain *chain, const char *line, size_t size, b
 	}
 }
 
-/* Whether all that stands behind the anchor is what may come when a session has ended, and the anchor is in its place. */
+/* Whether all that stands behind the anchor may come when a session has ended, and the anchor is in its place. */
 static bool has_only_reviews_since(const struct audit_chain *chain)
 {
 	const struct audit_result *result = &chain->result;

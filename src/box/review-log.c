@@ -226,8 +226,8 @@ static int lock_patiently(int fd, int operation)
 }
 
 /*
- * Writers keep each other out by a lock of the session's directory. That of the log itself, which stands for the life of
- * the box, is only shared meanwhile: whoever asks whether the session lives is not told that it does.
+ * Writers keep each other out by a lock of the session's directory. That of the log itself, which stands for the life
+ * of the box, is only shared meanwhile: whoever asks whether the session lives is not told that it does.
  */
 static int append(struct review_log *log, const struct review_entry *entry)
 {

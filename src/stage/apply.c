@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "os/fd.h"
+#include "stage/attributes.h"
 #include "stage/copy.h"
 #include "stage/links.h"
 #include "stage/paths.h"
@@ -142,20 +143,51 @@ static int make_passable(struct preparation *preparation, int area_fd, const cha
 	return fchmodat(area_fd, name, (op->content.mode & 07777) | 0700, 0) < 0 ? -errno : 0;
 }
 
+/*
+ * The host's file that this one takes the place of, for what of it stays; FD_NONE where there is none like it, or none
+ * that may be read. One that has changed by now is seen when its op is done, and stays whole.
+ */
+static int open_replaced(const struct preparation *preparation, const struct stage_change *change)
+{
+	const struct stage_stack *stack = &preparation->apply->stacks[change->tree];
+	int fd;
+
+	if (!change->host_exists || !S_ISREG(change->host.st_mode) || !S_ISREG(change->staged.st_mode))
+		return FD_NONE;
+	fd = stage_change_open_host(stack, change);
+	return fd < 0 && !transaction_is_fatal(fd) ? FD_NONE : fd;
+}
+
+/*
+ * What the agent left on a file that it wrote into is its ACL; one that it made anew under the name of another has that
+ * one's, as far as its mode lets it. As root the ids in a layer are those of the sandbox's own range, and mean nothing.
+ */
+static enum copy_acl choose_acl(const struct preparation *preparation, const struct apply_item *item, int replaced_fd)
+{
+	bool means_something = !preparation->transaction->place->is_root;
+
+	if (replaced_fd >= 0 && (!means_something || item->merged || !item->change->is_copied_up))
+		return COPY_ACL_REPLACED;
+	return means_something && !item->merged ? COPY_ACL_SOURCE : COPY_ACL_NONE;
+}
+
 static int copy_staged(struct preparation *preparation, struct apply_item *item, struct journal_op *op)
 {
 	const struct stage_change *change = item->change;
 	const struct stage_tree *tree = &preparation->transaction->place->record->trees[change->tree];
 	int area_fd = preparation->transaction->area_fds[change->tree];
+	cleanup_fd int replaced_fd = open_replaced(preparation, change);
 	char name[TRANSACTION_SLOT_SIZE];
 	struct copy copy = {
+		.replaced_fd = replaced_fd, .acl = choose_acl(preparation, item, replaced_fd),
 		.from_fd = item->merged ? preparation->apply->merged_fd : layer_directory(preparation, change),
 		.from = item->merged ? item->merged : last_component(change->path),
 		.to_fd = area_fd, .to = transaction_slot_name(op->slot, name), .kind = COPY_TO_HOST,
 		.gives_owner = preparation->transaction->place->is_root,
 		.uid = tree->owner_uid, .gid = tree->owner_gid,
 	};
-	int r = copy.from_fd < 0 ? copy.from_fd : copy_entry(&copy);
+	int r = copy.from_fd < 0 ? copy.from_fd : replaced_fd < 0 && replaced_fd != FD_NONE ? replaced_fd :
+									      copy_entry(&copy);
 
 	if (r < 0)
 		return r;
@@ -300,6 +332,37 @@ static int prepare_item(struct preparation *preparation, uint32_t index)
 	return r;
 }
 
+/* Keeps the attributes of a directory in a slot, which is one too: beside the journal, wherever the tree is. */
+static int keep_attributes(struct preparation *preparation, uint32_t slot, int from_fd)
+{
+	int slots_fd = preparation->transaction->slots_fd;
+	char name[TRANSACTION_SLOT_SIZE];
+	cleanup_fd int fd = FD_NONE;
+
+	if (from_fd < 0)
+		return from_fd;
+	if (mkdirat(slots_fd, transaction_slot_name(slot, name), 0700) < 0)
+		return -errno;
+	fd = transaction_open_directory(slots_fd, name);
+	return fd < 0 ? fd : attributes_match(from_fd, fd, attributes_is_content);
+}
+
+/* Those that it shall have, and those that it has. */
+static int prepare_attributes(struct preparation *preparation, const struct stage_change *change, struct journal_op *op)
+{
+	const struct stage_stack *stack = &preparation->apply->stacks[change->tree];
+	cleanup_fd int staged_fd = stage_change_open(stack, change), host_fd = FD_NONE;
+	int r = keep_attributes(preparation, op->slot, staged_fd);
+
+	if (r == 0)
+		host_fd = stage_change_open_host(stack, change);
+	if (r == 0)
+		r = keep_attributes(preparation, preparation->next_slot++, host_fd);
+	op->flags |= JOURNAL_SETS_XATTRS;
+	preparation->transaction->has_attributes = true;
+	return r;
+}
+
 /* Attributes of a directory: of one that is there, or the bits that make_passable() lent to a new one. */
 static int prepare_set(struct preparation *preparation, uint32_t index)
 {
@@ -325,7 +388,7 @@ static int prepare_set(struct preparation *preparation, uint32_t index)
 		identity_of_stat(&change->host, &op->host);
 	}
 	fill_set(op, change);
-	return 0;
+	return !is_new && change->differs & STAGE_DIFFERS_XATTRS ? prepare_attributes(preparation, change, op) : 0;
 }
 
 static int prepare_all(struct preparation *preparation)
@@ -354,8 +417,13 @@ static int prepare_all(struct preparation *preparation)
 		    !apply->items[i].change->staged_exists)
 			continue;
 		r = prepare_set(preparation, (uint32_t)i);
-		if (r < 0)
+		if (transaction_is_fatal(r))
 			return r;
+		if (r < 0) {
+			preparation->transaction->journal.op_count--;
+			apply->items[i].verdict = r == -ESTALE || r == -ENOENT ? APPLY_RACED : APPLY_FAILED;
+			apply->items[i].errnum = -r;
+		}
 	}
 	return 0;
 }

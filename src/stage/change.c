@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/path.h"
+#include "stage/attributes.h"
 #include "stage/compare.h"
 #include "stage/origins.h"
 
@@ -272,7 +273,11 @@ static int has_same_xattrs(const struct stage_entry *entry)
 	const struct compare_side staged = { entry->layer_dir_fd, entry->name, &entry->staged };
 	const struct compare_side host = { entry->host_dir_fd, entry->name, &entry->host };
 
-	return S_ISLNK(entry->staged.st_mode) ? 1 : compare_xattrs(&staged, &host);
+	/* A file that the agent made anew keeps the ACL of the one that it replaces: that is no difference. */
+	bool has_own_acl = S_ISDIR(entry->staged.st_mode) || entry->marks.is_copied_up;
+
+	return S_ISLNK(entry->staged.st_mode) ? 1 :
+	       compare_xattrs(&staged, &host, has_own_acl ? attributes_is_content : attributes_is_user);
 }
 
 /* What differs between two files or two links; fills change->differs. -ESTALE, -EACCES, … where that cannot be seen. */
@@ -334,6 +339,21 @@ static int judge_file(struct judge *judge, const struct stage_entry *entry)
 	return emit(judge, &change);
 }
 
+/*
+ * A directory that is one on both sides. Of the root of a tree only the mode counts: its upper was made by us, and no
+ * attribute of the host's was copied to it.
+ */
+static int find_directory_differences(const struct stage_entry *entry, struct stage_change *change)
+{
+	int r = *entry->path ? has_same_xattrs(entry) : 1;
+
+	if ((entry->staged.st_mode & MODE_MASK) != (entry->host.st_mode & MODE_MASK))
+		change->differs |= STAGE_DIFFERS_MODE;
+	if (r == 0)
+		change->differs |= STAGE_DIFFERS_XATTRS;
+	return r < 0 ? r : 0;
+}
+
 /* A directory in a layer; what is below it comes next. */
 static int judge_directory(struct judge *judge, const struct stage_entry *entry)
 {
@@ -343,9 +363,12 @@ static int judge_directory(struct judge *judge, const struct stage_entry *entry)
 		return judge_added(judge, entry);
 	change = change_of(judge, entry);
 	if (S_ISDIR(entry->host.st_mode)) {
-		if ((entry->staged.st_mode & MODE_MASK) == (entry->host.st_mode & MODE_MASK))
+		int r = find_directory_differences(entry, &change);
+
+		if (r < 0)
+			return reason_of_errno(r) ? refuse(judge, entry, reason_of_errno(r)) : r;
+		if (!change.differs)
 			return 0;
-		change.differs = STAGE_DIFFERS_MODE;
 	} else if (reason_of_type(entry->host.st_mode)) {
 		set_state(&change, STAGE_REFUSED, reason_of_type(entry->host.st_mode));
 	}

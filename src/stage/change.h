@@ -64,7 +64,7 @@ enum {
 	STAGE_DIFFERS_CONTENT = 1 << 1,  /* or may: sizes or times differ and the bytes were not compared */
 	STAGE_DIFFERS_MODE = 1 << 2,
 	STAGE_DIFFERS_MTIME = 1 << 3,
-	STAGE_DIFFERS_XATTRS = 1 << 4,   /* user.* attributes; looked at only where nothing else differs */
+	STAGE_DIFFERS_XATTRS = 1 << 4,   /* stage/attributes.h; of files looked at only where nothing else differs */
 };
 
 struct stage_change {

@@ -112,11 +112,6 @@ struct attributes {
 	ssize_t size;
 };
 
-static bool is_ours(const char *name)
-{
-	return str_has_prefix(name, "user.") && !stage_xattr_is_overlay(name);
-}
-
 static int list(struct attributes *attributes, const struct compare_side *side)
 {
 	int r = str_format(attributes->path, sizeof attributes->path, "/proc/self/fd/%d/%s", side->dir_fd, side->name);
@@ -129,25 +124,29 @@ static int list(struct attributes *attributes, const struct compare_side *side)
 	return attributes->size < 0 ? -errno : 0;
 }
 
-static size_t count(const struct attributes *attributes)
+static size_t count(const struct attributes *attributes, bool (*is_wanted)(const char *name))
 {
 	size_t found = 0;
 
 	for (ssize_t at = 0; at < attributes->size; at += (ssize_t)strlen(attributes->names + at) + 1)
-		found += is_ours(attributes->names + at);
+		found += is_wanted(attributes->names + at);
 	return found;
 }
 
-/* values: room for two. */
+/* values: room for two. What may not be read on one side is not known to differ. */
 static bool is_same_value(const struct attributes *a, const struct attributes *b, const char *name, char *values)
 {
-	ssize_t size_a = lgetxattr(a->path, name, values, VALUE_MAX);
-	ssize_t size_b = lgetxattr(b->path, name, values + VALUE_MAX, VALUE_MAX);
+	ssize_t size_a = lgetxattr(a->path, name, values, VALUE_MAX), size_b;
 
+	if (size_a < 0 && errno == EACCES)
+		return true;
+	size_b = lgetxattr(b->path, name, values + VALUE_MAX, VALUE_MAX);
+	if (size_b < 0 && errno == EACCES)
+		return true;
 	return size_a >= 0 && size_a == size_b && memcmp(values, values + VALUE_MAX, (size_t)size_a) == 0;
 }
 
-int compare_xattrs(const struct compare_side *a, const struct compare_side *b)
+int compare_xattrs(const struct compare_side *a, const struct compare_side *b, bool (*is_wanted)(const char *name))
 {
 	cleanup_free struct attributes *both = malloc(2 * sizeof *both);
 	cleanup_free char *values = NULL;
@@ -157,15 +156,16 @@ int compare_xattrs(const struct compare_side *a, const struct compare_side *b)
 		r = list(&both[1], b);
 	if (r < 0)
 		return r;
-	if (count(&both[0]) != count(&both[1]))
+	if (count(&both[0], is_wanted) != count(&both[1], is_wanted))
 		return 0;
-	if (!count(&both[0]))
+	if (!count(&both[0], is_wanted))
 		return 1;
 	values = malloc(2 * VALUE_MAX);
 	if (!values)
 		return -ENOMEM;
 	for (ssize_t at = 0; at < both[0].size; at += (ssize_t)strlen(both[0].names + at) + 1)
-		if (is_ours(both[0].names + at) && !is_same_value(&both[0], &both[1], both[0].names + at, values))
+		if (is_wanted(both[0].names + at) &&
+		    !is_same_value(&both[0], &both[1], both[0].names + at, values))
 			return 0;
 	return 1;
 }

@@ -6,6 +6,7 @@
  * name in a directory fd and must be what was seen before. Within stage/ only.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -37,5 +38,6 @@ int compare_files(struct compare *compare, const struct compare_side *a, const s
 /* Whether two symbolic links have the same target: 1, 0, -errno. */
 int compare_links(const struct compare_side *a, const struct compare_side *b) MUST_USE;
 
-/* Whether the user.* attributes are the same, those of the overlay left out: 1, 0, -errno. */
-int compare_xattrs(const struct compare_side *a, const struct compare_side *b) MUST_USE;
+/* Whether the attributes that are wanted are the same: 1, 0, -errno. */
+int compare_xattrs(const struct compare_side *a, const struct compare_side *b,
+		   bool (*is_wanted)(const char *name)) MUST_USE;

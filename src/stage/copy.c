@@ -15,11 +15,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "stage/layer.h"
+#include "stage/attributes.h"
 
 enum {
 	TRIES_MAX = 3,
@@ -124,43 +123,30 @@ static int copy_bytes(int from, int to, const struct stat *st)
 	return copy_data_parts(from, to, st->st_size);
 }
 
-static bool wants_xattr(const struct copy *copy, const char *name)
+static bool is_any(const char *name)
 {
-	if (copy->kind == COPY_EXACT)
-		return true;
-	return str_has_prefix(name, "user.") && !stage_xattr_is_overlay(name);
+	return true;
 }
 
-static int copy_xattr(const struct copy *copy, int from, int to, const char *name)
-{
-	static char value[XATTR_SIZE_MAX];
-	ssize_t size = fgetxattr(from, name, value, sizeof value);
-
-	/* Gone since it was listed. */
-	if (size < 0)
-		return errno == ENODATA ? 0 : -errno;
-	if (fsetxattr(to, name, value, (size_t)size, 0) == 0)
-		return 0;
-	/* Labels and capabilities belong to whoever may set them; a user's own attributes must not be lost silently. */
-	if (!str_has_prefix(name, "user."))
-		return 0;
-	return -errno;
-}
-
+/*
+ * What comes along, and nothing that the place where the copy was made gave to it (a default ACL). A file that takes
+ * the place of another keeps that one's label, and mostly its ACL.
+ */
 static int copy_xattrs(const struct copy *copy, int from, int to)
 {
-	static char names[XATTR_LIST_MAX];
-	ssize_t size = flistxattr(from, names, sizeof names);
+	const int acl_fds[] = {
+		[COPY_ACL_NONE] = FD_NONE, [COPY_ACL_SOURCE] = from, [COPY_ACL_REPLACED] = copy->replaced_fd,
+	};
+	int r;
 
-	if (size < 0)
-		return errno == EOPNOTSUPP ? 0 : -errno;
-	for (const char *name = names; name < names + size; name += strlen(name) + 1) {
-		int r = wants_xattr(copy, name) ? copy_xattr(copy, from, to, name) : 0;
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	if (copy->kind == COPY_EXACT)
+		return attributes_match(from, to, is_any);
+	r = attributes_match(from, to, attributes_is_user);
+	if (r == 0)
+		r = attributes_match(acl_fds[copy->acl], to, attributes_is_acl);
+	if (r == 0 && copy->replaced_fd >= 0)
+		r = attributes_match(copy->replaced_fd, to, attributes_is_label);
+	return r;
 }
 
 static mode_t kept_mode(struct copy *copy, const struct stat *st)

@@ -21,6 +21,13 @@ enum copy_kind {
 	COPY_EXACT,
 };
 
+/* Whose ACL it gets. */
+enum copy_acl {
+	COPY_ACL_NONE,
+	COPY_ACL_SOURCE,
+	COPY_ACL_REPLACED,
+};
+
 struct copy {
 	int from_fd;             /* borrowed: the directory that holds from */
 	const char *from;        /* one component */
@@ -30,6 +37,9 @@ struct copy {
 	bool gives_owner;        /* COPY_TO_HOST as root: the copy belongs to uid:gid */
 	uid_t uid;
 	gid_t gid;
+	/* COPY_TO_HOST: what it takes the place of, whose label it keeps; FD_NONE: nothing like it. Borrowed. */
+	int replaced_fd;
+	enum copy_acl acl;       /* COPY_TO_HOST */
 	/* Results, set by copy_entry() on COPY_MADE. */
 	struct identity source;  /* of what was copied */
 	struct identity made;

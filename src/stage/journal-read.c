@@ -210,13 +210,26 @@ static int read_clean(struct journal *journal, struct frame *frame)
 	return 0;
 }
 
+static int read_root_left(struct journal *journal, struct frame *frame)
+{
+	uint32_t tree = frame_get_u32(frame);
+	struct identity left;
+
+	get_identity(frame, &left);
+	if (!journal->is_done || journal->is_clean || tree >= STAGE_TREES_MAX || !*journal->areas[tree].name ||
+	    frame->error)
+		return -EBADMSG;
+	journal->areas[tree].left = left;
+	return 0;
+}
+
 static int read_record(struct journal *journal, struct frame *frame)
 {
 	static int (*const readers[RECORD_COUNT])(struct journal *journal, struct frame *frame) = {
 		[RECORD_BEGIN] = read_begin, [RECORD_AREA] = read_area, [RECORD_OP] = read_op,
 		[RECORD_DIRECTORY] = read_directory, [RECORD_COMMIT] = read_commit, [RECORD_OUTCOME] = read_outcome,
 		[RECORD_DIRECTORY_LEFT] = read_directory_left, [RECORD_DONE] = read_done,
-		[RECORD_CLEAN] = read_clean,
+		[RECORD_CLEAN] = read_clean, [RECORD_ROOT_LEFT] = read_root_left,
 	};
 	int r;
 

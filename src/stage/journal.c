@@ -259,6 +259,14 @@ void journal_put_directory_left(struct journal_writer *writer, uint32_t index, c
 	put_record(writer);
 }
 
+void journal_put_root_left(struct journal_writer *writer, uint32_t tree, const struct identity *left)
+{
+	frame_begin(&writer->scratch, RECORD_ROOT_LEFT);
+	frame_put_u32(&writer->scratch, tree);
+	put_identity(&writer->scratch, left);
+	put_record(writer);
+}
+
 void journal_put_done(struct journal_writer *writer)
 {
 	frame_begin(&writer->scratch, RECORD_DONE);

@@ -42,7 +42,9 @@ enum {
 	JOURNAL_MERGED = 1 << 0,      /* neither side's content alone: a later diff must not take it for ours */
 	JOURNAL_SETS_MTIME = 1 << 1,
 	JOURNAL_LENT = 1 << 2,        /* of a directory that is made here: takes off what was lent to its owner */
-	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME | JOURNAL_LENT,
+	/* Of a directory that was there: it takes the attributes (attributes.h) of SLOT, and had those of SLOT + 1. */
+	JOURNAL_SETS_XATTRS = 1 << 3,
+	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME | JOURNAL_LENT | JOURNAL_SETS_XATTRS,
 };
 
 enum journal_outcome {
@@ -85,6 +87,8 @@ struct journal_area {
 	bool is_used;
 	char name[40];            /* "" : applies/N/slots; else the name in the root of the tree */
 	struct identity root;     /* of the tree, before that name was made in it */
+	struct identity left;     /* of the tree, once that name is gone again; mode 0: not known to be ours alone */
+	struct identity made;     /* in memory only: of the tree, right after that name was made */
 };
 
 struct journal {
@@ -158,6 +162,8 @@ void journal_put_plan(struct journal_writer *writer, const struct journal *journ
 /* What became of op or directory number index. */
 void journal_put_outcome(struct journal_writer *writer, uint32_t index, const struct journal_op *op);
 void journal_put_directory_left(struct journal_writer *writer, uint32_t index, const struct identity *left);
+/* What the root of a tree was when the area in it was gone again. */
+void journal_put_root_left(struct journal_writer *writer, uint32_t tree, const struct identity *left);
 void journal_put_done(struct journal_writer *writer);
 void journal_put_clean(struct journal_writer *writer);
 

@@ -102,7 +102,7 @@ static int add_entry(struct left *left, uint32_t tree, const char *path, const s
 
 static int add_journal(struct left *left, const struct journal *journal)
 {
-	int r = reserve(left, journal->op_count + journal->directory_count);
+	int r = reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
 
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		const struct journal_op *op = &journal->ops[i];
@@ -115,6 +115,12 @@ static int add_journal(struct left *left, const struct journal *journal)
 
 		if (directory->left.mode && was_untouched(left, directory->tree, directory->path, &directory->before))
 			r = add_entry(left, directory->tree, directory->path, &directory->left);
+	}
+	for (uint32_t tree = 0; tree < STAGE_TREES_MAX && r == 0; tree++) {
+		const struct journal_area *area = &journal->areas[tree];
+
+		if (area->left.mode && was_untouched(left, tree, "", &area->root))
+			r = add_entry(left, tree, "", &area->left);
 	}
 	return r;
 }

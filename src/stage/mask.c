@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "stage/attributes.h"
 #include "stage/layer.h"
 #include "stage/store.h"
 
@@ -107,6 +108,15 @@ static int white_out(const struct place *place, const char *name)
 	return restore_times(place);
 }
 
+/* It stands in for the host's, so its attributes are what the sandbox sees, and what a change is told by. */
+static int take_xattrs(int mask_fd, int host_path_fd)
+{
+	cleanup_fd int host_fd = path_open2(host_path_fd, ".", O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE_BENEATH);
+
+	/* A directory that may not be read shows none. */
+	return host_fd < 0 ? 0 : attributes_match(host_fd, mask_fd, attributes_is_content);
+}
+
 /*
  * One component further. 1: nothing more to do, for it is whited out (or was): the host has no such
  * directory, so that nothing can be below it.
@@ -138,6 +148,8 @@ static int step(struct place *place, const char *name, const struct stage_tree *
 	if (r == 0)
 		next.mask_fd = r = fd_open_at(place->mask_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
+		r = take_xattrs(next.mask_fd, next.host_fd);
+	if (r == 0)
 		r = stage_take_attributes(next.mask_fd, &next.host, tree);
 	if (r == 0)
 		r = restore_times(place);

@@ -63,16 +63,66 @@ static int restore_root(struct transaction *transaction, size_t tree)
 	return futimens(transaction->place->tree_fds[tree], times) < 0 ? -errno : 0;
 }
 
+/*
+ * The root as this transaction left it last, before its area goes. Mode 0: not known, as in the recovery of one that
+ * wrote nothing into the root itself.
+ */
+static const struct identity *root_as_left(const struct journal *journal, size_t tree)
+{
+	const struct identity *left = &journal->areas[tree].made;
+
+	for (size_t i = 0; i < journal->directory_count; i++)
+		if (journal->directories[i].tree == tree && !*journal->directories[i].path)
+			left = &journal->directories[i].left;
+	/* Modes are set after everything else. */
+	for (size_t i = 0; i < journal->op_count; i++)
+		if (journal->ops[i].action == JOURNAL_SET && journal->ops[i].tree == tree && !*journal->ops[i].path)
+			left = &journal->ops[i].left;
+	return left;
+}
+
+static bool is_as_left(int root_fd, const struct identity *left)
+{
+	struct identity now;
+	struct stat st;
+
+	if (!left->mode || fstat(root_fd, &st) < 0)
+		return false;
+	identity_of_stat(&st, &now);
+	return now.inode == left->inode && now.mode == left->mode && stamp_equal(now.ctime, left->ctime);
+}
+
+/*
+ * The area's going changes the root once more. Where nobody else has written there since, the journal says so, else a
+ * later judgement would take that for a change of the host's.
+ */
+static void note_root(struct transaction *transaction, size_t tree)
+{
+	struct identity left;
+	struct stat st;
+
+	if (fstat(transaction->place->tree_fds[tree], &st) < 0)
+		return;
+	identity_of_stat(&st, &left);
+	journal_put_root_left(&transaction->writer, (uint32_t)tree, &left);
+}
+
 static int remove_far_area(struct transaction *transaction, size_t tree)
 {
 	const struct journal_area *area = &transaction->journal.areas[tree];
+	bool is_ours = area->is_used && is_as_left(transaction->place->tree_fds[tree],
+						   root_as_left(&transaction->journal, tree));
+	int r;
 
 	if (!area->is_used || !*area->name)
 		return 0;
 	/* What a race with the host left in it is the host's, and stays. */
 	if (unlinkat(transaction->place->tree_fds[tree], area->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return errno == ENOTEMPTY ? 0 : -errno;
-	return restore_root(transaction, tree);
+	r = restore_root(transaction, tree);
+	if (r == 0 && is_ours)
+		note_root(transaction, tree);
+	return r;
 }
 
 static int clean_slots(struct transaction *transaction)

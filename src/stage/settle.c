@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "stage/attributes.h"
 #include "stage/copy.h"
 #include "stage/layer.h"
 #include "stage/links.h"
@@ -61,6 +62,20 @@ static void settle_directory(struct transaction *transaction, struct journal_dir
 		identity_of_stat(&st, &directory->left);
 }
 
+/* The slots of an undo are those of its apply. */
+static int set_attributes(const struct transaction *transaction, const struct journal_op *op, int path_fd)
+{
+	bool is_undo = transaction->journal.kind == JOURNAL_UNDO;
+	int slots_fd = is_undo ? transaction->undone_slots_fd : transaction->slots_fd;
+	char name[TRANSACTION_SLOT_SIZE];
+	cleanup_fd int kept_fd = transaction_open_directory(slots_fd, transaction_slot_name(op->slot + is_undo, name));
+	cleanup_fd int fd = stage_open_beneath(path_fd, "", O_RDONLY | O_DIRECTORY, 0);
+
+	if (kept_fd < 0 || fd < 0)
+		return kept_fd < 0 ? kept_fd : fd;
+	return attributes_match(kept_fd, fd, attributes_is_content);
+}
+
 static int set_directory(struct transaction *transaction, struct journal_op *op)
 {
 	cleanup_fd int fd = open_path(transaction, op->tree, op->path);
@@ -73,7 +88,10 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 		return -errno;
 	if (st.st_ino != op->host.inode)
 		return -ESTALE;
-	r = transaction_chmod(fd, op->content.mode);
+	/* An ACL changes the mode by the way, so it comes first. */
+	r = op->flags & JOURNAL_SETS_XATTRS ? set_attributes(transaction, op, fd) : 0;
+	if (r == 0)
+		r = transaction_chmod(fd, op->content.mode);
 	if (r == 0 && op->flags & JOURNAL_SETS_MTIME)
 		r = set_mtime(fd, op->content.mtime);
 	if (r == 0 && fstat(fd, &st) == 0)

@@ -123,6 +123,14 @@ static int check_exchange(int area_fd, const char *path, struct err *err)
 	return r;
 }
 
+static void identity_of_fd(int fd, struct identity *ret_identity)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0)
+		identity_of_stat(&st, ret_identity);
+}
+
 /* Opens the area of a tree, and makes it first where it is new. Another's directory of that name is not ours. */
 static int open_area(struct transaction *transaction, size_t tree, bool is_new, struct err *err)
 {
@@ -136,9 +144,13 @@ static int open_area(struct transaction *transaction, size_t tree, bool is_new, 
 	if (!*name) {
 		fd = fd_duplicate(transaction->slots_fd);
 	} else {
+		struct journal_area *area = &transaction->journal.areas[tree];
+
 		if (is_new && mkdirat(tree_fd, name, 0700) < 0)
 			return err_set(err, ERR_STATE, errno, "apply", "%s/%s cannot be made: %s",
 				       transaction->place->record->trees[tree].path, name, strerror(errno));
+		if (is_new)
+			identity_of_fd(tree_fd, &area->made);
 		fd = stage_open_beneath(tree_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	}
 	/* Recovery: it may be gone already, or was not made yet. */
@@ -166,14 +178,6 @@ int transaction_open_areas(struct transaction *transaction, bool is_new, struct 
 			r = check_exchange(transaction->area_fds[i], transaction->place->record->trees[i].path, err);
 	}
 	return r;
-}
-
-static void identity_of_fd(int fd, struct identity *ret_identity)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) == 0)
-		identity_of_stat(&st, ret_identity);
 }
 
 static int choose_areas(struct transaction *transaction, const bool uses[STAGE_TREES_MAX], struct err *err)
@@ -305,6 +309,9 @@ static int sync_slots_singly(struct transaction *transaction)
 static int sync_prepared(struct transaction *transaction)
 {
 	bool few = transaction->prepared <= SYNC_FILES_MAX && !transaction->has_unsyncable;
+
+	if (transaction->has_attributes && syncfs(transaction->slots_fd) < 0)
+		return -errno;
 
 	if (few && sync_slots_singly(transaction) < 0)
 		few = false;

@@ -68,6 +68,7 @@ struct transaction {
 	int undone_slots_fd;               /* owned: of an undo, the slots of what it undoes */
 	size_t prepared;                   /* entries made in the areas since the last sync */
 	bool has_unsyncable;               /* one of them is no regular file: a file's own sync would not do */
+	bool has_attributes;               /* slots_fd holds attributes of directories (JOURNAL_SETS_XATTRS) */
 	/* The directory that was used last. */
 	int parent_fd;                     /* owned */
 	uint32_t parent_tree;

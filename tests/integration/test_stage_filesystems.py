@@ -113,6 +113,30 @@ def test_the_state_lies_on_another_file_system(sandbox, project, state):
         assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
 
 
+def test_a_renamed_and_edited_file_applies_in_parts(sandbox):
+    """What apply prepares in the root of the tree comes and goes there: that is no change of the host's."""
+    need("tmpfs")
+    with Loop("tmpfs", sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        for name in ("a", "b", "d/c"):
+            sandbox.write(sandbox.project / name, f"{name}\n")
+        staged = Staged(sandbox)
+        before = staged.state()
+        assert staged.run("mv a a2; echo x >>a2; mv d/c c2; echo x >>c2; mv b d/b2; echo x >>d/b2").code == 0
+        for name in ("a", "d/c", "b", "d/b2", "c2", "a2"):
+            staged.apply(str(sandbox.project / name))
+        assert staged.diff() == {} and (sandbox.project / "a2").read_text() == "a\nx\n"
+        for _ in range(6):
+            staged.undo()
+        assert differences(before, staged.state()) == []
+        staged.apply()
+        assert staged.diff() == {}
+        staged.undo()
+        # A change of the host's in the same directory is one still.
+        sandbox.write(sandbox.project / "other", "the host's\n")
+        assert staged.diff()["a2"]["reason"] == "host-deleted"
+
+
 def test_the_agent_takes_the_names_that_apply_uses(sandbox):
     """Where apply prepares its files beside the tree, a staged directory of that name must not come in its way."""
     need("tmpfs")

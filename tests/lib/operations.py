@@ -144,6 +144,24 @@ class Operations:
         for name in os.listxattr(path):
             os.removexattr(path, name)
 
+    def xattr_directory(self):
+        path = self.pick(lambda status: stat.S_ISDIR(status.st_mode))
+        os.setxattr(path, "user." + self.random.choice(("one", "two")), self.random.randbytes(20))
+
+    def remove_xattr_directory(self):
+        path = self.pick(lambda status: stat.S_ISDIR(status.st_mode))
+        for name in os.listxattr(path):
+            os.removexattr(path, name)
+
+    def rename_and_edit(self):
+        """In place, so that the file stays the one that was copied up, under another name."""
+        source, target, content = self.file(), self.new(), self.bytes()
+        if are_linked(source, target) or os.path.isdir(target):
+            return
+        os.rename(source, target)
+        with open(target, "ab") as file:
+            file.write(content)
+
     def directory_for_file(self):
         path = self.file()
         os.unlink(path)
@@ -181,6 +199,7 @@ class Operations:
     ALL = ("create", "create", "write", "append", "truncate", "rename", "rename", "exchange", "link", "symlink",
            "unlink", "unlink_link",
            "mkdir", "rmdir", "remove_tree", "chmod", "chmod_directory", "utime", "xattr", "remove_xattr",
+           "xattr_directory", "remove_xattr_directory", "rename_and_edit", "rename_and_edit",
            "directory_for_file", "file_for_directory", "link_for_directory", "sparse", "atomic_write")
 
     def once(self):

@@ -45,7 +45,8 @@ static void make_file(const char *name, const void *bytes, size_t size, mode_t m
 
 static struct copy copy_of(const char *from, const char *to, enum copy_kind kind)
 {
-	return (struct copy){ .from_fd = dir_fd, .from = from, .to_fd = dir_fd, .to = to, .kind = kind };
+	return (struct copy){ .from_fd = dir_fd, .from = from, .to_fd = dir_fd, .to = to, .kind = kind,
+			      .replaced_fd = FD_NONE };
 }
 
 static struct stat stat_of(const char *name)

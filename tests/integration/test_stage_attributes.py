@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extended attributes and ACLs of what an apply replaces or writes into: kept, changed and undone."""
+import os
+import struct
+
+import pytest
+
+from stage import Staged
+from tree_state import tree_state
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+OWNER, USER, GROUP, MASK, OTHER = 1, 2, 4, 16, 32
+NOBODY = 0xFFFFFFFF
+
+
+def acl(*entries):
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def attributes(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+def set_acl(path, name, value):
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        pytest.skip(f"no ACLs here: {error}")
+
+
+@pytest.fixture
+def project(sandbox):
+    """Files and directories of the host, some with ACLs that name nobody, for those the sandbox of root can copy."""
+    for name in ("edited", "saved", "merged/file", "d/inner", "gone/x"):
+        sandbox.write(sandbox.project / name, "old\n")
+    plain = acl((OWNER, 6, NOBODY), (GROUP, 4, NOBODY), (MASK, 6, NOBODY), (OTHER, 4, NOBODY))
+    for name in ("edited", "saved"):
+        set_acl(sandbox.project / name, ACCESS, plain)
+    os.setxattr(sandbox.project / "d", "user.kept", b"1")
+    os.setxattr(sandbox.project / "d", "user.dropped", b"2")
+    os.setxattr(sandbox.project / "d", "user.changed", b"3")
+    os.setxattr(sandbox.project / "gone", "user.went", b"4")
+    return sandbox.project
+
+
+WORK = """
+import os
+open("edited", "a").write("more\\n")
+open("saved~", "w").write("new\\n"); os.chmod("saved~", 0o664); os.rename("saved~", "saved")
+os.removexattr("d", "user.dropped"); os.setxattr("d", "user.changed", b"x"); os.setxattr("d", "user.new", b"y")
+open("d/inner", "a").write("more\\n")
+open("merged/new", "w").write("n\\n")
+"""
+
+
+def everything(project):
+    return tree_state(project), {path: attributes(path) for path in sorted(project.rglob("*")) if not path.is_symlink()}
+
+
+def test_what_is_replaced_keeps_its_acl_and_directories_take_attributes(sandbox, project):
+    staged = Staged(sandbox)
+    before = everything(project)
+    assert staged.run(["/usr/bin/python3", "-c", WORK]).code == 0
+    assert everything(project) == before
+    changes = staged.diff()
+    assert changes["d"]["differs"] == ["xattrs"] and "merged" not in changes, changes
+    staged.apply()
+    assert attributes(project / "d") == {"user.kept": b"1", "user.changed": b"x", "user.new": b"y"}
+    for name in ("edited", "saved"):
+        assert attributes(project / name)[ACCESS] == before[1][project / name][ACCESS], name
+    assert staged.diff() == {}
+    staged.undo()
+    assert everything(project) == before
+    staged.apply()
+    staged.undo()
+    assert everything(project) == before
+
+
+def test_acls_that_name_somebody(sandbox, project):
+    """Of an ordinary user's run the ids in an ACL mean the same inside; a default ACL goes to what is made below it."""
+    if sandbox.identity.is_root:
+        pytest.skip("the sandbox of root has no other ids")
+    me = sandbox.identity.uid
+    named = acl((OWNER, 6, NOBODY), (USER, 6, me), (GROUP, 4, NOBODY), (MASK, 6, NOBODY), (OTHER, 4, NOBODY))
+    default = acl((OWNER, 7, NOBODY), (USER, 7, me), (GROUP, 5, NOBODY), (MASK, 7, NOBODY), (OTHER, 5, NOBODY))
+    for name in ("edited", "saved", "d/inner"):
+        set_acl(project / name, ACCESS, named)
+    set_acl(project / "d", ACCESS, default)
+    set_acl(project / "d", DEFAULT, default)
+    staged = Staged(sandbox)
+    before = everything(project)
+    taken = "os.removexattr('d/inner', 'system.posix_acl_access'); open('d/made', 'w').write('m')\n"
+    assert staged.run(["/usr/bin/python3", "-c", WORK + taken]).code == 0
+    staged.apply()
+    assert attributes(project / "edited")[ACCESS] == named and attributes(project / "saved")[ACCESS] == named
+    assert ACCESS not in attributes(project / "d/inner"), "the agent took it away"
+    assert ACCESS in attributes(project / "d/made") and DEFAULT in attributes(project / "d")
+    assert staged.diff() == {}
+    staged.undo()
+    assert everything(project) == before
+
+
+def test_a_capability_never_arrives(sandbox, project):
+    """A file that is written into loses its capability, as it would outside; nothing that lies in a layer gives one."""
+    if not sandbox.identity.is_root:
+        pytest.skip("only root sets capabilities")
+    capability = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)
+    os.setxattr(project / "edited", "security.capability", capability)
+    staged = Staged(sandbox)
+    before = everything(project)
+    assert staged.run(["/usr/bin/python3", "-c", WORK]).code == 0
+    os.setxattr(staged.upper / "saved", "security.capability", capability)
+    os.setxattr(staged.upper / "merged/new", "security.capability", capability)
+    staged.apply()
+    for name in ("edited", "saved", "merged/new"):
+        assert "security.capability" not in attributes(project / name)
+    staged.undo()
+    assert everything(project) == before
