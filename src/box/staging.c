@@ -254,9 +254,12 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 	if (r >= 0)
 		r = begin_record(staging, input->request->session,
 				 input->by_fuse ? STAGE_FORM_FUSE : STAGE_FORM_OVERLAY);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s",
-			       err_errno_name(-r));
+	if (r < 0) {
+		err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s", err_errno_name(-r));
+		if (r == -ENOSPC || r == -EDQUOT)
+			err_hint(err, "free some space below %s", input->request->state_dir);
+		return r;
+	}
 	for (size_t i = 0; i < count; i++) {
 		r = make_tree(staging, input, &trees[i], err);
 		if (r < 0)

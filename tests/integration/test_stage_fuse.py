@@ -42,16 +42,32 @@ def staged(sandbox):
     return Staged(sandbox, lines=FUSE)
 
 
-def servers():
-    """{pid} of every fuse-overlayfs of this machine."""
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+
+
+def servers(supervisor):
+    """{pid} of every fuse-overlayfs that this process started."""
     found = set()
     for entry in pathlib.Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and (entry / "comm").read_text().strip() == "fuse-overlayfs":
-                found.add(int(entry.name))
-        except OSError:
-            pass
+            status = status_of(entry.name) if entry.name.isdigit() else {}
+        except (OSError, ValueError):
+            continue
+        if status.get("Name") == "fuse-overlayfs" and status["PPid"] == str(supervisor):
+            found.add(int(entry.name))
     return found
+
+
+def start(staged, script):
+    """A run that has said `up`, and the pid of its server."""
+    child = staged.sandbox.popen(["bash", "-c", f"echo up; {script}"], policy=staged.policy)
+    assert child.stdout.readline() == b"up\n"
+    return child, servers(child.pid).pop()
+
+
+def is_gone(pid):
+    return not pathlib.Path(f"/proc/{pid}").exists()
 
 
 def test_changes_are_applied_and_undone(staged):
@@ -173,18 +189,8 @@ def test_snapshots_before_each_command_are_refused_at_the_start(sandbox):
     assert done.code == 125 and "stage.auto" in done.err, done
 
 
-def status_of(pid):
-    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
-
-
-def start(staged, before):
-    child = staged.sandbox.popen(["bash", "-c", "echo up; exec sleep 30"], policy=staged.policy)
-    assert child.stdout.readline() == b"up\n"
-    return child, (servers() - before).pop()
-
-
 def test_the_server_is_confined(staged):
-    child, pid = start(staged, servers())
+    child, pid = start(staged, "exec sleep 30")
     status = status_of(pid)
     assert status["NoNewPrivs"] == "1", status
     # CHOWN, DAC_OVERRIDE, FOWNER: as root it makes files that belong to whoever owns the tree.
@@ -195,23 +201,20 @@ def test_the_server_is_confined(staged):
     assert not [name for name in open_files if "socket:" in name or "audit" in name], open_files
     os.kill(child.pid, signal.SIGTERM)
     child.wait()
-    assert pid not in servers()
+    assert is_gone(pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL])
-def test_the_server_dies_with_the_supervisor(staged, number):
-    child, pid = start(staged, servers())
-    os.kill(child.pid, number)
+def test_the_server_dies_with_the_supervisor(staged):
+    child, pid = start(staged, "exec sleep 30")
+    os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    wait_until(lambda: pid not in servers(), what="the end of the server")
+    wait_until(lambda: is_gone(pid), what="the end of the server")
 
 
 def test_a_server_that_dies_ends_in_an_error(staged):
     """Nothing inside can go on with the tree, and the run says that what was staged may be incomplete."""
-    before = servers()
-    child = staged.sandbox.popen(["bash", "-c", "echo up; sleep 1; cat changed || echo gone"], policy=staged.policy)
-    assert child.stdout.readline() == b"up\n"
-    os.kill((servers() - before).pop(), signal.SIGKILL)
+    child, pid = start(staged, "sleep 1; cat changed || echo gone")
+    os.kill(pid, signal.SIGKILL)
     out, err = child.communicate(timeout=20)
     assert out == b"gone\n" and child.returncode == 125 and b"fuse-overlayfs" in err, (out, err)
 
