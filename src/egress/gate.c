@@ -361,11 +361,14 @@ static void close_gate(struct gate *gate)
 /* Read by a process that has confined itself: it may be anybody's. */
 static int open_tape(struct gate *gate, int fd, struct err *err)
 {
-	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
+	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL), r;
 
 	if (fd < 0)
 		return 0;
-	return (flags & O_ACCMODE) == O_RDONLY ? tape_replay(&gate->tape, fd, err) : tape_record(&gate->tape, fd, err);
+	r = (flags & O_ACCMODE) == O_RDONLY ? tape_replay(&gate->tape, fd, err) : tape_record(&gate->tape, fd, err);
+	if (r == 0)
+		tape_hide(gate->tape, gate->secrets.scanner, SECRET_WORDS);
+	return r;
 }
 
 /* What could not be kept, when it is too late to refuse it. */

@@ -52,7 +52,43 @@ void record_put_start(struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-static void put_fields(struct json *json, const char *key, const struct http1_head *head, struct buf *scratch)
+void record_hide(const struct record_hidden *hidden, const void *bytes, size_t size, struct buf *out)
+{
+	const uint8_t *at = bytes;
+	struct scan scan;
+	uint32_t met;
+	int r = 0;
+
+	if (!hidden->scanner) {
+		buf_put(out, bytes, size);
+		return;
+	}
+	scan_init(&scan, hidden->scanner);
+	for (size_t piece; r == 0 && size; at += piece, size -= piece) {
+		piece = size < SCAN_FEED_MAX ? size : SCAN_FEED_MAX;
+		r = scan_feed(&scan, at, piece, hidden->words, out, &met);
+	}
+	if (r == 0)
+		r = scan_finish(&scan, out);
+	scan_done(&scan);
+	if (r < 0 && !out->error)
+		out->error = r;
+}
+
+/* As a byte string. */
+static void put_hidden(struct json *json, const char *key, const struct record_exchange *exchange, struct buf *scratch)
+{
+	cleanup_buf struct buf shown;
+
+	buf_init(&shown, scratch->size);
+	record_hide(&exchange->hidden, scratch->bytes, scratch->size, &shown);
+	json_bytes(json, key, shown.bytes ? (const void *)shown.bytes : "", shown.size);
+	if (buf_error(&shown) < 0)
+		json->out->error = buf_error(&shown);
+}
+
+static void put_fields(struct json *json, const char *key, const struct record_exchange *exchange,
+		       const struct http1_head *head, struct buf *scratch)
 {
 	json_array_begin(json, key);
 	for (size_t i = 0; head && i < head->field_count; i++) {
@@ -65,13 +101,14 @@ static void put_fields(struct json *json, const char *key, const struct http1_he
 		redact_put_value(field->name, field->value, scratch);
 		json_array_begin(json, NULL);
 		json_string(json, NULL, field->name);
-		json_bytes(json, NULL, scratch->bytes, scratch->size);
+		put_hidden(json, NULL, exchange, scratch);
 		json_array_end(json);
 	}
 	json_array_end(json);
 }
 
-static void put_body(struct json *json, const struct record_body *body, const struct hash *hash, bool is_left_out)
+static void put_body(struct json *json, const struct record_exchange *exchange, struct record_body *body,
+		     const struct hash *hash, bool is_left_out)
 {
 	char hex[HASH_HEX_SIZE];
 
@@ -81,7 +118,7 @@ static void put_body(struct json *json, const struct record_body *body, const st
 	if (body->is_left_out || is_left_out)
 		json_null(json, "body");
 	else
-		json_bytes(json, "body", body->kept.bytes ? (const void *)body->kept.bytes : "", body->kept.size);
+		put_hidden(json, "body", exchange, &body->kept);
 }
 
 static void put_request(struct json *json, const struct record_exchange *exchange, const struct hash *hash,
@@ -95,10 +132,10 @@ static void put_request(struct json *json, const struct record_exchange *exchang
 	json_u64(json, "port", exchange->server->port);
 	buf_reset(scratch);
 	redact_put_target(request->target, scratch);
-	json_bytes(json, "target", scratch->bytes, scratch->size);
+	put_hidden(json, "target", exchange, scratch);
 	json_string(json, "http", exchange->is_http2 ? "2" : "1.1");
-	put_fields(json, "headers", request, scratch);
-	put_body(json, exchange->sent, hash, is_left_out);
+	put_fields(json, "headers", exchange, request, scratch);
+	put_body(json, exchange, exchange->sent, hash, is_left_out);
 	json_object_end(json);
 }
 
@@ -114,9 +151,9 @@ static void put_answer(struct json *json, const struct record_exchange *exchange
 	json_object_begin(json, "answer");
 	json_u64(json, "status", answer->status);
 	json_bytes(json, "reason", answer->reason, strlen(answer->reason));
-	put_fields(json, "headers", answer, scratch);
-	put_fields(json, "trailers", exchange->trailers, scratch);
-	put_body(json, exchange->received, hash, is_left_out);
+	put_fields(json, "headers", exchange, answer, scratch);
+	put_fields(json, "trailers", exchange, exchange->trailers, scratch);
+	put_body(json, exchange, exchange->received, hash, is_left_out);
 	json_string(json, "framing", record_framing_names[answer->framing]);
 	json_bool(json, "closes", answer->closes);
 	json_bool(json, "whole", exchange->is_whole);

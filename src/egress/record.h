@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "egress/http1.h"
+#include "egress/scan.h"
 #include "egress/target.h"
 
 enum {
@@ -30,6 +31,12 @@ struct record_body {
 	struct hash_stream hash;
 };
 
+/* Texts that are known to be secrets, and become '*' wherever they stand. All zero: there are none. */
+struct record_hidden {
+	const struct scanner *scanner;      /* borrowed */
+	uint32_t words;                     /* of it */
+};
+
 /* One exchange; everything borrowed. */
 struct record_exchange {
 	uint64_t at_us, us;                 /* since the recording began; how long it took */
@@ -41,6 +48,7 @@ struct record_exchange {
 	const struct http1_head *trailers;  /* NULL: none */
 	struct record_body *received;
 	bool is_whole;                      /* the server ended its answer */
+	struct record_hidden hidden;
 };
 
 void record_body_init(struct record_body *body);
@@ -48,6 +56,9 @@ void record_body_done(struct record_body *body);
 
 /* The next bytes. room: how many more may be kept; those that are, are taken off. */
 void record_body_add(struct record_body *body, const void *bytes, size_t size, size_t *room);
+
+/* Appends bytes to out without what is hidden. */
+void record_hide(const struct record_hidden *hidden, const void *bytes, size_t size, struct buf *out);
 
 /* The first line. */
 void record_put_start(struct buf *out);

@@ -19,6 +19,7 @@ struct tape {
 	size_t exchanges, takes;
 	size_t room;                   /* bytes of bodies that may still be held */
 	int error;
+	struct record_hidden hidden;
 };
 
 struct take {
@@ -102,6 +103,11 @@ void tape_free(struct tape *tape)
 	replay_free(tape->replay);
 	close_fd(&tape->fd);
 	free(tape);
+}
+
+void tape_hide(struct tape *tape, const struct scanner *scanner, uint32_t words)
+{
+	tape->hidden = (struct record_hidden){ scanner, words };
 }
 
 bool tape_answers(const struct tape *tape)
@@ -193,10 +199,14 @@ void take_sent(struct take *take, const void *bytes, size_t size)
 
 const struct answer *take_answer(struct take *take, const char **ret_problem)
 {
+	cleanup_buf struct buf target;
 	struct hash hash;
 
+	buf_init(&target, HTTP1_HEAD_MAX);
+	record_hide(&take->tape->hidden, take->target, strlen(take->target), &target);
 	hash_stream_end(&take->sent.hash, &hash);
-	return replay_find(take->tape->replay, take->request.method, take->server, take->target, &hash, ret_problem);
+	return replay_find(take->tape->replay, take->request.method, take->server, buf_text(&target), &hash,
+			   ret_problem);
 }
 
 void take_answered(struct take *take, const struct http1_head *answer)
@@ -249,6 +259,7 @@ static void write_take(struct take *take, bool is_whole)
 		.trailers = take->has_trailers ? &take->trailers : NULL,
 		.received = &take->received,
 		.is_whole = is_whole,
+		.hidden = tape->hidden,
 	};
 
 	buf_init(&out, RECORD_LINE_MAX);

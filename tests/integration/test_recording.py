@@ -65,6 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.server.count += 1
+        self.server.keys.append(self.headers.get("X-Api-Key"))
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         body = {"count": self.server.count, "echo": asked, "stop": len(asked["messages"]) > 4}
         self.send(200, json.dumps(body).encode(), ("Content-Type", "application/json"))
@@ -75,7 +76,7 @@ class Api:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.server.handle_error = lambda *_: None
-        self.server.count = 0
+        self.server.count, self.server.keys = 0, []
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -248,6 +249,22 @@ def test_a_recording_holds_no_credential(sandbox, certificates, api):
     # With another key it is the same request; what was left out is what the sandbox gets.
     again = tape.replay(command.replace(SECRET, "other"))
     assert "session=redacted-by-atoll; Path=/" in again.out and again.out.endswith("welcome\n"), again
+
+
+def test_a_recording_holds_no_secret_of_the_vault(sandbox, certificates, api):
+    assert sandbox.run_atoll("secret", "set", "model", stdin=SECRET.encode()).code == 0
+    rule = f"{{host: web.test, ports: [{api.port}], inject: {{header: x-api-key, secret: model, env: MODEL_KEY}}}}"
+    tape = Taped(sandbox, certificates, api, sandbox.policy(
+        policy_text([rule, *LOOPBACK]) + "data: {outgoing: flag}\n"))
+    keys = api.server.keys   # what arrived
+    # It goes out in the header; here the sandbox knows it too, sends it and gets it back.
+    command = (f"curl -sS -H \"X-Api-Key: $MODEL_KEY\" -H 'X-Note: {SECRET}' -d '{{\"messages\": [\"{SECRET}\"]}}' "
+               f"'https://web.test:{api.port}/v1?note={SECRET}'")
+    done = tape.record(command)
+    assert keys == [SECRET] and '"count": 1' in done.out, (keys, done)
+    text = tape.file.read_text()
+    assert SECRET not in text and '\\"count\\": 1' in text and "*" * len(SECRET) in text
+    assert '"count": 1' in tape.replay(command).out
 
 
 NGINX = """worker_processes 1; daemon off; pid {root}/pid; error_log {root}/error.log;

@@ -330,6 +330,38 @@ static void test_no_credential_is_kept(void **state)
 	assert_true(str_has_prefix(buf_text(&wire.to_client), "HTTP/1.1 200 OK\r\n"));
 }
 
+/* Known texts become stars of the same length, also in encodings; hashes and sizes are of what was there. */
+static void test_known_texts_are_hidden(void **state)
+{
+	static const char known[] = "vaulted-value-1";
+	cleanup_wire struct wire wire;
+	struct scanner *scanner;
+	char *text;
+
+	assert_int_equal(scanner_new(&scanner), 0);
+	assert_int_equal(scanner_add(scanner, 0, known, strlen(known)), 0);
+	assert_int_equal(scanner_add(scanner, 16, "other-word-2", 12), 0);
+	assert_int_equal(scanner_finish(scanner), 0);
+	start_recording(&wire);
+	tape_hide(wire.tape, scanner, 1);
+	converse(&wire, ASK("POST", "/x?q=vaulted-value-1", "X-Note: vaulted-value-1\r\nContent-Length: 36\r\n")
+		 "other-word-2 dmF1bHRlZC12YWx1ZS0x ok",
+		 "HTTP/1.1 200 OK\r\nX-Echo: <vaulted-value-1>\r\nContent-Length: 17\r\n\r\n(vaulted-value-1)");
+	wire_done(&wire);
+	scanner_free(scanner);
+	text = read_file();
+	assert_null(strstr(text, known));
+	assert_null(strstr(text, "dmF1bHRlZC12YWx1ZS0x"));
+	assert_non_null(strstr(text, "\"/x?q=***************\""));
+	assert_non_null(strstr(text, "\"<***************>\""));
+	assert_non_null(strstr(text, "\"(***************)\""));
+	assert_non_null(strstr(text, "other-word-2"));
+	free(text);
+	start_replay(&wire);
+	ask(&wire, ASK("POST", "/x?q=***************", "Content-Length: 0\r\n"));
+	assert_true(str_has_suffix(buf_text(&wire.to_client), "(***************)"));
+}
+
 static void test_large_bodies(void **state)
 {
 	static char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 8388609\r\n\r\n", piece[64 << 10];
@@ -446,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_an_answer_that_breaks_off_does_again),
 		cmocka_unit_test(test_a_rule_answers),
 		cmocka_unit_test(test_no_credential_is_kept),
+		cmocka_unit_test(test_known_texts_are_hidden),
 		cmocka_unit_test(test_large_bodies),
 		cmocka_unit_test(test_malformed_recordings),
 		cmocka_unit_test(test_recordings_by_hand),
