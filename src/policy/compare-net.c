@@ -149,8 +149,9 @@ static int compare_fractions(const struct net_amount *a, const struct net_amount
 	unsigned __int128 x = (unsigned __int128)a->amount * (b->period_ms ? b->period_ms : 1),
 			  y = (unsigned __int128)b->amount * (a->period_ms ? a->period_ms : 1);
 
+	/* 0 is no limit, which is the most. */
 	if (!a->amount || !b->amount)
-		return !b->amount - !a->amount ? (a->amount ? -1 : 1) : 0;
+		return !a->amount - !b->amount;
 	return x < y ? -1 : x > y;
 }
 

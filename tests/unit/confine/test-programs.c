@@ -196,7 +196,7 @@ static int confine(enum confine_program program, struct err *err)
 
 static int ended_how(pid_t pid)
 {
-	int status;
+	int status = 0;
 
 	assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
