@@ -31,9 +31,17 @@ class Server(Web):
         outer, base = self, self.server.RequestHandlerClass
 
         class Handler(base):
+            def read_chunks(self):
+                body = b""
+                while size := int(self.rfile.readline() or b"0", 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return body
+
             def handle_any(self):
-                size = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(size)
+                body = self.read_chunks() if "Transfer-Encoding" in self.headers else \
+                    self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 with outer.lock:
                     outer.seen.append((self.command, self.path, dict(self.headers), body))
                 answer = b"ok\n"
