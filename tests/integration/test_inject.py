@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`inject:`: a secret of the vault goes into the requests that the rule names, over TLS, and is never inside."""
 import base64
+import contextlib
 import json
+import os
+import pathlib
 import shutil
 import threading
+import time
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
+from atoll import wait_until
+from gate import LOOPBACK, Certificates, Web, gate_of, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
@@ -218,3 +223,61 @@ def test_what_was_found_inside_does_not_leave(sandbox, certificates, server):
     done = sandbox.run(f"curl -sS -H 'x-mine: {KEY}' {url}/e", env=outside(certificates),
                        policy=policy(sandbox, rule(server), more="data: {outgoing: flag}\n"))
     assert server.seen[-1][2]["x-mine"] == KEY and len(entries(sandbox, done, "alert")) == 1, done
+
+
+def family(pid):
+    """pid and all that it started, by /proc."""
+    parents = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def search_memory(pid, needles):
+    """Those that lie anywhere in the memory of a process, in its environment and arguments too."""
+    found = set()
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            start, end = (int(number, 16) for number in line.split()[0].split("-"))
+            if line.split()[1][0] != "r" or end - start > 256 << 20:
+                continue
+            with contextlib.suppress(OSError, ValueError, OverflowError):
+                memory.seek(start)
+                content = memory.read(end - start)
+                found |= {needle for needle in needles if needle in content}
+    return found
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root reads the memory of all of them")
+def test_the_value_is_in_no_memory_and_no_file(sandbox, certificates, server):
+    keep(sandbox)
+    script = (f"curl -sS --fail -d x https://web.test:{server.port}/echo-body -H \"x-api-key: $MODEL_KEY\" -o answer && "
+              "env >environment && read -r line <answer; touch ready; exec 9<answer; sleep 60")
+    child = sandbox.popen(["bash", "-c", script], policy=policy(sandbox, rule(server)), env=outside(certificates),
+                          options=("--discard",))
+    wait_until(lambda: server.seen, 20, "the request")
+    assert server.seen[0][2]["x-api-key"] == KEY
+    time.sleep(1)
+    gate, = set(gate_of(sandbox)) & family(child.pid)
+    needles = [KEY.encode(), base64.b64encode(KEY.encode()), KEY.encode().hex().encode(), KEY.encode("utf-16-le")]
+    others = family(child.pid) - {gate}
+    inside = [pid for pid in others if "sleep" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+    # The controls: it lies where it must, what stands for it lies where it may, and both are found.
+    assert KEY.encode() in search_memory(gate, needles)
+    assert len(others) >= 4 and inside
+    assert any(search_memory(pid, [b"MODEL_KEY=sk-ant-api03-"]) for pid in inside)
+    for pid in others:
+        assert not search_memory(pid, needles), pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    places = [path for path in sandbox.base.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert any(b"[redacted" in path.read_bytes() or b"******" in path.read_bytes() for path in places)
+    assert not [path for path in places if any(needle in path.read_bytes() for needle in needles)]
+    # Nobody else may look into the gate.
+    status = pathlib.Path(f"/proc/{gate}/status").read_text()
+    assert "Seccomp:\t2" in status
+    child.terminate()
+    child.wait(20)
