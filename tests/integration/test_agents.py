@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real agents start under the policies that are shipped for them (make check-agents; needs the npm registry)."""
+"""Real agents start under the policies that are shipped for them, and work with keys that stay outside (make
+check-agents; needs the npm registry)."""
+import json
 import os
 import pathlib
 import shutil
@@ -8,6 +10,8 @@ import subprocess
 import pytest
 
 from atoll import ROOT
+from gate import LOOPBACK, Certificates, policy_text, test_hosts
+from model import Model
 
 PLACE = pathlib.Path(os.environ.get("ATOLL_AGENTS", ROOT / "build" / "agents"))
 # Shipped policy: npm package, program.
@@ -33,6 +37,13 @@ def packages():
         subprocess.run(["npm", "install", "--prefix", str(PLACE), "--no-audit", "--no-fund", *missing], check=True,
                 timeout=900)
     return PLACE / "node_modules"
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    made = Certificates()
+    yield made
+    shutil.rmtree(made.directory)
 
 
 @pytest.fixture
@@ -64,3 +75,63 @@ def test_an_agent_prints_its_version_and_help(sandbox, installed, agent):
         done = sandbox.run([program, word], policy=agent, env=env, timeout=120, options=["-q"])
         assert done.code == 0, (word, done)
         assert (done.out + done.err).split()[:1] == (outside.out + outside.err).split()[:1], (word, outside, done)
+
+
+# How each one is told to write a file, where its server is, and what its key is called.
+TASKS = {
+    "claude": {
+        "words": ["claude", "-p", "write the file", "--permission-mode", "acceptEdits"],
+        "url": "ANTHROPIC_BASE_URL=https://web.test:{port}", "inject": "header: x-api-key",
+        "env": "ANTHROPIC_API_KEY", "key": "sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn", "header": "x-api-key",
+    },
+    "codex": {
+        "words": ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+                  "-m", "gpt-4.1", "-c", "model_provider=test", "-c", "model_providers.test.name=test",
+                  "-c", "model_providers.test.base_url=https://web.test:{port}/v1",
+                  "-c", "model_providers.test.env_key=OPENAI_API_KEY", "-c", "model_providers.test.wire_api=responses",
+                  "write the file"],
+        "url": "CODEX_QUIET_MODE=1", "inject": "header: Authorization, kind: bearer",
+        "env": "OPENAI_API_KEY", "key": "sk-proj-Hn4cT8wQm2LxVb7yRf3pKd9sJz", "header": "authorization",
+    },
+    "gemini": {
+        "words": ["gemini", "-y", "-p", "write the file", "-m", "gemini-2.5-flash"],
+        "url": "GOOGLE_GEMINI_BASE_URL=https://web.test:{port}", "inject": "header: x-goog-api-key",
+        "env": "GEMINI_API_KEY", "key": "AIzaSyD3kQm9Lx2VbT7yRf4pKc8sJzHn5wE6uG", "header": "x-goog-api-key",
+    },
+}
+
+
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize("agent", TASKS)
+def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installed, certificates, agent):
+    task = TASKS[agent]
+    wanted = sandbox.project / "hello.py"
+    model = Model(certificates.context(), wanted, "print('hello')\n")
+    try:
+        kept = sandbox.run_atoll("secret", "set", "model", stdin=task["key"].encode())
+        assert kept.code == 0, kept
+        rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
+                f"env: {task['env']}}}}}")
+        policy = sandbox.policy(policy_text([rule, *LOOPBACK], extends=agent))
+        if agent == "gemini":
+            sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
+                {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}}))
+        done = sandbox.run([word.format(port=model.port) for word in task["words"]], policy=policy, timeout=150,
+                           options=["-e", task["url"].format(port=model.port)],
+                           env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),
+                                "SSL_CERT_FILE": str(certificates.ca), task["env"]: "the caller's own"})
+        assert done.code == 0, (done, [path for path, _, _ in model.seen])
+        assert model.seen and all(task["key"] in headers.get(task["header"], "") for _, headers, _ in model.seen), (
+            done, model.seen)
+        # Staged, then applied: the host has it only now.
+        assert not wanted.exists()
+        applied = sandbox.run_atoll("apply", done.session)
+        assert applied.code == 0 and wanted.read_text() == "print('hello')\n", (applied, done)
+        # The key is in nothing that the agent said or left, nor in the log, which names it.
+        log = sandbox.audit_log(done.session).read_text()
+        assert task["key"] not in done.out + done.err + log and '"secrets":["model"]' in log
+        left = [path for path in sandbox.base.rglob("*") if path.is_file() and not path.is_symlink()
+                and ".local" not in path.parts and task["key"].encode() in path.read_bytes()]
+        assert not left, left
+    finally:
+        model.close()

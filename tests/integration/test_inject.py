@@ -11,8 +11,9 @@ import time
 
 import pytest
 
-from atoll import wait_until
+from atoll import ROOT, wait_until
 from gate import LOOPBACK, Certificates, Web, gate_of, policy_text, test_hosts
+from model import Model
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
@@ -114,6 +115,17 @@ def test_it_arrives_and_is_not_inside(sandbox, certificates, server):
     assert not entries(sandbox, done, "alert")
 
 
+@pytest.mark.parametrize("agent", ["aider", "claude", "codex", "gemini", "opencode"])
+@pytest.mark.only("root")
+def test_what_the_shipped_policies_show_is_a_policy(sandbox, agent):
+    text = (ROOT / "policies" / "agents" / f"{agent}.yaml").read_text()
+    shown = [line[4:] for line in text.splitlines() if line.startswith("#   ")]
+    path = sandbox.policy("\n".join(shown) + "\n")
+    host = next(line for line in shown if "host:" in line).split("host: ")[1].split(",")[0]
+    done = sandbox.run_atoll("policy", "-p", path, "explain", "--json", "http.request", "POST", f"https://{host}/v1/x")
+    assert done.code == 0 and len(json.loads(done.out)["secrets"]) == 1, done
+
+
 @pytest.mark.parametrize("inject, value, path, header, wanted", [
     ("header: Authorization, kind: bearer", KEY, "/x", "Authorization", f"Bearer {KEY}"),
     ("header: Authorization, kind: basic", LOGIN, "/x", "Authorization",
@@ -169,6 +181,35 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
                        env=outside(certificates), policy=policy(sandbox, rule(server)))
     assert "('x-api-key', '" + "*" * len(KEY) + "')" in done.out and done.out.endswith("mine"), done
     assert "('accept-encoding', 'identity')" in done.out and KEY not in done.out
+
+
+def test_a_client_of_a_model_works_and_its_file_is_applied(sandbox, certificates):
+    """What an agent does, without one: make check-agents has real ones."""
+    model = Model(certificates.context(), sandbox.project / "hello.py", "print('hello')\n")
+    client = ("import json, os, urllib.request\n"
+              "def ask(messages):\n"
+              "    body = {'model': 'm', 'stream': True, 'tools': [{'name': 'Write'}], 'messages': messages}\n"
+              f"    request = urllib.request.Request('https://web.test:{model.port}/v1/messages',\n"
+              "        json.dumps(body).encode(), {'x-api-key': os.environ['MODEL_KEY']})\n"
+              "    for line in urllib.request.urlopen(request):\n"
+              "        if line.startswith(b'data: '):\n"
+              "            yield json.loads(line[6:])\n"
+              "for event in ask([]):\n"
+              "    if event['type'] == 'content_block_delta':\n"
+              "        what = json.loads(event['delta']['partial_json'])\n"
+              "        open(what['file_path'], 'w').write(what['content'])\n"
+              "print([event['delta']['text'] for event in ask([{'content': [{'type': 'tool_result'}]}])\n"
+              "       if event['type'] == 'content_block_delta'])\n")
+    try:
+        keep(sandbox)
+        done = sandbox.run(["/usr/bin/python3", "-c", client], policy=policy(sandbox, rule(model)),
+                           env=outside(certificates))
+        assert done.code == 0 and "The file is written." in done.out, done
+        assert [headers["x-api-key"] for _, headers, _ in model.seen] == [KEY, KEY]
+        assert sandbox.run_atoll("apply", done.session).code == 0
+        assert (sandbox.project / "hello.py").read_text() == "print('hello')\n"
+    finally:
+        model.close()
 
 
 def test_never_without_tls(sandbox, certificates, server):
