@@ -297,7 +297,7 @@ def search_memory(pid, needles):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root reads the memory of all of them")
 def test_the_value_is_in_no_memory_and_no_file(sandbox, certificates, server):
     keep(sandbox)
-    script = (f"curl -sS --fail -d x https://web.test:{server.port}/echo-body -H \"x-api-key: $MODEL_KEY\" -o answer && "
+    script = (f"curl -sS --fail -d x -H \"x-api-key: $MODEL_KEY\" -o answer https://web.test:{server.port}/echo-body && "
               "env >environment && read -r line <answer; touch ready; exec 9<answer; sleep 60")
     child = sandbox.popen(["bash", "-c", script], policy=policy(sandbox, rule(server)), env=outside(certificates),
                           options=("--discard",))
