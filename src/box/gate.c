@@ -408,16 +408,20 @@ static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return gate_log_closed(box, &closed);
 }
 
-static int on_request(void *context, struct frame *frame, int *fds, size_t fd_count)
+static int on_requests(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_request request;
 	struct box *box = context;
+	int r;
 
-	if (gate_request_get(frame, &request) < 0)
-		return -EBADMSG;
-	box->gate.requests++;
-	box->gate.replayed += request.replay == GATE_REPLAYED;
-	return gate_log_request(box, &request);
+	while ((r = gate_request_get(frame, &request)) > 0) {
+		box->gate.requests++;
+		box->gate.replayed += request.replay == GATE_REPLAYED;
+		r = gate_log_request(box, &request);
+		if (r < 0)
+			return r;
+	}
+	return r;
 }
 
 static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -455,7 +459,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
 	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
-	{ GATE_REQUEST, SERVING, GATE_REQUEST_MAX, 0, 0, on_request },
+	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
 };
 

@@ -25,7 +25,7 @@
 
 enum gate_state { GATE_NEW, GATE_SERVING };
 
-enum { BOX_BATCH = 256, GATE_QUEUE_MS = 10 };
+enum { BOX_BATCH = 256, GATE_QUEUE_MS = 10, REQUESTS_MAX = 32 << 10 };
 
 static void send_built(struct gate *gate, const struct buf *out, int built)
 {
@@ -39,6 +39,10 @@ static void send_built(struct gate *gate, const struct buf *out, int built)
 
 static void send_queued(struct gate *gate)
 {
+	/* First: a request is over before its connection is. */
+	if (gate->requests.size)
+		send_built(gate, &gate->requests, frame_end(&gate->requests));
+	buf_reset(&gate->requests);
 	for (size_t i = 0; i < gate->queued_count; i++)
 		send_built(gate, &gate->queued[i], 0);
 	gate->queued_count = 0;
@@ -57,14 +61,31 @@ struct buf *gate_queue(struct gate *gate)
 	return &gate->queued[gate->queued_count];
 }
 
+static void set_queue_timer(struct gate *gate)
+{
+	if (!event_pending(&gate->queue_timer, EV_TIMEOUT, NULL))
+		event_add(&gate->queue_timer, &(struct timeval){ .tv_usec = GATE_QUEUE_MS * 1000 });
+}
+
+void gate_queue_request(struct gate *gate, const struct gate_request *request)
+{
+	if (!gate->requests.size)
+		frame_begin(&gate->requests, GATE_REQUESTS);
+	gate_request_put(&gate->requests, request);
+	if (gate->requests.size > REQUESTS_MAX - GATE_REQUEST_MAX)
+		send_queued(gate);
+	else
+		set_queue_timer(gate);
+}
+
 void gate_queued(struct gate *gate, int built)
 {
 	if (built < 0) {
 		send_built(gate, &gate->queued[gate->queued_count], built);
 		return;
 	}
-	if (!gate->queued_count++ && !event_pending(&gate->queue_timer, EV_TIMEOUT, NULL))
-		event_add(&gate->queue_timer, &(struct timeval){ .tv_usec = GATE_QUEUE_MS * 1000 });
+	gate->queued_count++;
+	set_queue_timer(gate);
 }
 
 static void on_queue_timer(evutil_socket_t fd, short what, void *context)
@@ -316,6 +337,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	raise_limits(gate);
 	buf_init(&gate->out, FRAME_MESSAGE_MAX);
 	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
+	buf_init(&gate->requests, REQUESTS_MAX);
 	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
 		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
 	gate->base = new_base();
@@ -354,6 +376,7 @@ static void close_gate(struct gate *gate)
 	tape_free(gate->tape);
 	buf_done(&gate->out);
 	buf_done(&gate->scratch);
+	buf_done(&gate->requests);
 	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
 		buf_done(&gate->queued[i]);
 }

@@ -56,6 +56,7 @@ struct gate {
 	struct buf out, scratch;
 	struct buf queued[GATE_QUEUE_MAX];
 	size_t queued_count;
+	struct buf requests;           /* one more frame of the queue: all that is told of requests; empty: nothing */
 	struct event queue_timer;
 	struct event box_readable;
 	unsigned state;                /* enum gate_state */
@@ -93,6 +94,9 @@ void gate_send(struct gate *gate, int built);
  */
 struct buf *gate_queue(struct gate *gate);
 void gate_queued(struct gate *gate, int built);
+
+/* The same for a request that is over: in one frame with others, for a frame costs as much as the rest of it. */
+void gate_queue_request(struct gate *gate, const struct gate_request *request);
 
 /* The DNS server (GATE_DNS_UDP, GATE_DNS_TCP). server.c */
 int server_start(struct gate *gate) MUST_USE;

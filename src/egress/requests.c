@@ -300,7 +300,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 			  record->leak.is_refused },
 	};
 
-	gate_queued(gate, gate_request_put(gate_queue(gate), &request));
+	gate_queue_request(gate, &request);
 	forget_bodies(record->own);
 }
 

@@ -221,9 +221,8 @@ int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed)
 	return 0;
 }
 
-int gate_request_put(struct buf *out, const struct gate_request *request)
+void gate_request_put(struct buf *out, const struct gate_request *request)
 {
-	frame_begin(out, GATE_REQUEST);
 	put_open(out, &request->open);
 	frame_put_string(out, request->method);
 	frame_put_string(out, request->path);
@@ -238,15 +237,17 @@ int gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_string(out, request->leak.secret);
 	frame_put_string(out, request->leak.where);
 	frame_put_u32(out, (uint32_t)request->leak.is_placeholder | (uint32_t)request->leak.is_refused << 1);
-	return frame_end(out);
 }
 
 int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 {
 	struct gate_request request;
-	bool is_whole = get_open(frame, &request.open);
+	bool is_whole;
 	uint32_t flags, is_limited;
 
+	if (!frame->error && frame->at == frame->size)
+		return 0;
+	is_whole = get_open(frame, &request.open);
 	request.method = frame_get_string(frame);
 	request.path = frame_get_string(frame);
 	request.status = frame_get_u32(frame);
@@ -263,10 +264,10 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	flags = frame_get_u32(frame);
 	request.leak.is_placeholder = flags & 1;
 	request.leak.is_refused = flags & 2;
-	if (frame_finish(frame) < 0 || !is_whole || !request.method || !request.path || !request.secrets ||
+	if (frame->error || !is_whole || !request.method || !request.path || !request.secrets ||
 	    !request.leak.secret != !request.leak.where || flags > 3 ||
 	    is_limited > 1 || request.replay >= GATE_REPLAY_COUNT)
 		return -EBADMSG;
 	*ret_request = request;
-	return 0;
+	return 1;
 }

@@ -40,7 +40,7 @@ enum gate_message {
 	GATE_LIMIT,              /* struct gate_limit: an episode of it begins */
 	GATE_BROKEN,             /* bytes: struct err; it ends */
 	GATE_INTRODUCED,         /* the files are written */
-	GATE_REQUEST,            /* struct gate_request: one is over */
+	GATE_REQUESTS,           /* struct gate_request, one after the other: they are over */
 	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
 };
 
@@ -138,6 +138,7 @@ struct gate_request {
 	struct gate_leak leak;
 };
 
+/* GATE_REQUEST_MAX: the fields of one. */
 enum { GATE_REQUEST_MAX = 12 << 10, GATE_SECRETS_SIZE = 1024 };
 
 /*
@@ -160,5 +161,7 @@ int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;
 int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed) MUST_USE;
 int gate_limit_put(struct buf *out, const struct gate_limit *limit) MUST_USE;
 int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit) MUST_USE;
-int gate_request_put(struct buf *out, const struct gate_request *request) MUST_USE;
+
+/* One more in a frame that was begun, and the next of them: 1; 0: that was the last; -EBADMSG. */
+void gate_request_put(struct buf *out, const struct gate_request *request);
 int gate_request_get(struct frame *frame, struct gate_request *ret_request) MUST_USE;
