@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 
@@ -176,6 +177,8 @@ static void put_changes(const struct box *box, struct json *json)
 static void put_report(const struct box *box, int status, struct json *json)
 {
 	uint64_t start_us = (box->command_started_ns - box->request->started_ns) / 1000;
+	/* A sandbox that was stopped before its command had told its end. */
+	uint64_t ended_ns = box->command_ended_ns ? box->command_ended_ns : clock_monotonic_ns();
 
 	json_object_begin(json, NULL);
 	json_string(json, "session", box->request->session);
@@ -186,7 +189,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 		json_null(json, "signal");
 	json_string(json, "ended", ended_names[box->ended]);
 	json_fixed(json, "start_ms", start_us);
-	json_u64(json, "wall_ms", (box->command_ended_ns - box->command_started_ns) / 1000000);
+	json_u64(json, "wall_ms", (ended_ns - box->command_started_ns) / 1000000);
 	report_usage(box, json);
 	report_enforcement(box, json);
 	gate_to_json(&box->gate, json);
