@@ -8,7 +8,10 @@
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "egress/http2.h"
 #include "egress/inject.h"
@@ -174,15 +177,20 @@ static void on_over(void *context, const struct exchange_record *record)
 	wire->records++;
 }
 
-static void wire_init(struct wire *wire)
+static void wire_init_tape(struct wire *wire, struct tape *tape)
 {
 	struct exchange_hooks hooks = { .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over,
-					.context = wire };
+					.context = wire, .tape = tape };
 
 	*wire = (struct wire){ 0 };
 	end_init(&wire->client, false);
 	end_init(&wire->server, true);
 	assert_int_equal(http2_new(&wire->http2, &target_server, &policy, &hooks), 0);
+}
+
+static void wire_init(struct wire *wire)
+{
+	wire_init_tape(wire, NULL);
 }
 
 static void wire_done(struct wire *wire)
@@ -516,9 +524,89 @@ static void test_garbage(void **state)
 			 EXCHANGE_ENDED);
 }
 
+static struct tape *replay_of(int fd)
+{
+	struct tape *tape;
+	struct err err;
+
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(tape_replay(&tape, fd, &err), 0);
+	return tape;
+}
+
+static void test_recorded_and_answered_again(void **state)
+{
+	int fd = memfd_create("recording", 0);
+	char text[4096] = "";
+	struct message *asked;
+	struct tape *tape;
+	struct wire wire;
+	struct err err;
+
+	assert_int_equal(tape_record(&tape, dup(fd), &err), 0);
+	wire_init_tape(&wire, tape);
+	ask(&wire, "POST", "/v1/x", 3);
+	answer(&wire, &wire.server.messages[0], "200", 5);
+	wire_done(&wire);
+	tape_free(tape);
+	assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
+	assert_null(strstr(text, "sk-real"));
+	assert_non_null(strstr(text, "\"body\":\"xxxxx\""));
+
+	tape = replay_of(fd);
+	wire_init_tape(&wire, tape);
+	http2_set_unreachable(wire.http2, "no server is asked");
+	asked = ask(&wire, "POST", "/v1/x", 3);
+	assert_string_equal(asked->pseudo, ":status: 200\n");
+	assert_string_equal(asked->fields, "content-type: text/plain\nlocation: [redacted by atoll]\n");
+	assert_string_equal(asked->body, "xxxxx");
+	assert_true(asked->is_whole && asked->is_closed && wire.last.is_replayed);
+	assert_int_equal(wire.last.bytes_out, 3);
+	assert_int_equal(wire.last.bytes_in, 5);
+	asked = ask(&wire, "GET", "/v1/y", 0);
+	assert_string_equal(asked->pseudo, ":status: 403\n");
+	assert_true(wire.last.is_not_recorded);
+	assert_int_equal(wire.server.count, 0);
+	wire_done(&wire);
+	tape_free(tape);
+}
+
+#define RECORDED(target, trailers, whole) \
+	"{\"request\":{\"method\":\"GET\",\"host\":\"api.example.org\",\"port\":443,\"target\":\"" target "\",\"http\":" \
+	"\"2\",\"body_sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"},\"answer\":{" \
+	"\"status\":200,\"reason\":\"\",\"headers\":[[\"X-Upper\",\"1\"]],\"trailers\":" trailers ",\"body\":\"half\"," \
+	"\"framing\":\"none\",\"closes\":false,\"whole\":" whole "}}\n"
+
+static void test_trailers_and_answers_that_break_off(void **state)
+{
+	static const char text[] = "{\"atoll\":\"recording\",\"v\":1}\n"
+				   RECORDED("/v1/trailers", "[[\"Grpc-Status\",\"0\"]]", "true")
+				   RECORDED("/v1/cut", "[]", "false");
+	int fd = memfd_create("recording", 0);
+	struct message *asked;
+	struct tape *tape;
+	struct wire wire;
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	tape = replay_of(fd);
+	wire_init_tape(&wire, tape);
+	asked = ask(&wire, "GET", "/v1/trailers", 0);
+	assert_string_equal(asked->body, "half");
+	assert_string_equal(asked->fields, "x-upper: 1\ngrpc-status: 0\n");
+	assert_true(asked->has_trailers && asked->is_whole);
+	asked = ask(&wire, "GET", "/v1/cut", 0);
+	assert_string_equal(asked->body, "half");
+	assert_true(asked->is_closed && !asked->is_whole);
+	assert_int_equal(asked->error, NGHTTP2_INTERNAL_ERROR);
+	wire_done(&wire);
+	tape_free(tape);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recorded_and_answered_again),
+		cmocka_unit_test(test_trailers_and_answers_that_break_off),
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_refused_while_others_go_on),
 		cmocka_unit_test(test_requests_that_are_none), cmocka_unit_test(test_placeholder_goes),
 		cmocka_unit_test(test_large_bodies_both_ways), cmocka_unit_test(test_back_pressure),
