@@ -58,7 +58,7 @@ static void format_subject(struct denial *denial, const struct action *action)
 	struct buf out;
 
 	buf_init_fixed(&out, denial->subject, sizeof denial->subject);
-	if (action->method)
+	if (action->method && *action->method)
 		buf_printf(&out, "%.*s ", METHOD_SHOWN, action->method);
 	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 16 - METHOD_SHOWN);
 	if (action->port)

@@ -58,6 +58,19 @@ static const struct jail_layers *pack_layers(struct arena *arena, const struct j
 	return copy;
 }
 
+/* Certificates lie in many places, and there are hundreds of KiB of them: once is enough. */
+static const void *pack_content(struct arena *arena, const struct jail_mount *mounts, const struct jail_mount *copies,
+				size_t index)
+{
+	enum { LARGE = 16 << 10 };
+	const struct jail_mount *mount = &mounts[index];
+
+	for (size_t i = 0; mount->content_size >= LARGE && i < index; i++)
+		if (mounts[i].content == mount->content && mounts[i].content_size == mount->content_size)
+			return copies[i].content;
+	return pack_bytes(arena, mount->content, mount->content_size);
+}
+
 int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, size_t size_bytes,
 		const struct jail_mount **ret_mounts)
 {
@@ -69,7 +82,7 @@ int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, siz
 		copies[i].target = pack_text(&arena, mounts[i].target);
 		copies[i].source = pack_text(&arena, mounts[i].source);
 		copies[i].layers = pack_layers(&arena, mounts[i].layers);
-		copies[i].content = pack_bytes(&arena, mounts[i].content, mounts[i].content_size);
+		copies[i].content = pack_content(&arena, mounts, copies, i);
 		copies[i].rule = pack_text(&arena, mounts[i].rule);
 	}
 	if (arena.is_full)

@@ -68,12 +68,38 @@ static void placeholders_beat_what_the_caller_gives(void **state)
 	strv_free(env);
 }
 
+/* A bundle of the host's own does not name the gate's certificate; one that the policy sets is the user's will. */
+static void the_gate_is_trusted_unless_the_policy_sets_otherwise(void **state)
+{
+	static const struct env_pass pass[] = { { "SSL_CERT_FILE", { "", "", 1 } }, { "PIP_CERT", { "", "", 1 } } };
+	static const struct env_set set[] = { { "PIP_CERT", "/mine", { "", "", 1 } } };
+	struct policy policy = { .env_pass = pass, .env_pass_count = 2, .env_set = set, .env_set_count = 1 };
+	const char *caller[] = { "SSL_CERT_FILE=/etc/own.pem", "PIP_CERT=/theirs", NULL };
+	const char *added[] = { "AWS_CA_BUNDLE=/added", NULL };
+	struct environment_input input = { .policy = &policy, .caller = caller, .added = added, .trusts_gate = true };
+	char **env = environment_make(&input);
+
+	assert_non_null(env);
+	assert_true(has(env, "SSL_CERT_FILE=/run/atoll/ca-bundle.pem"));
+	assert_true(has(env, "NODE_EXTRA_CA_CERTS=/run/atoll/ca.pem"));
+	assert_true(has(env, "PIP_CERT=/mine"));
+	assert_true(has(env, "AWS_CA_BUNDLE=/added"));
+	strv_free(env);
+	input.trusts_gate = false;
+	env = environment_make(&input);
+	assert_non_null(env);
+	assert_true(has(env, "SSL_CERT_FILE=/etc/own.pem"));
+	assert_int_equal(strv_count((const char *const *)env), 3);
+	strv_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_listed_names_pass),
 		cmocka_unit_test(forced_beats_set_beats_passed_and_each_name_comes_once),
 		cmocka_unit_test(placeholders_beat_what_the_caller_gives),
+		cmocka_unit_test(the_gate_is_trusted_unless_the_policy_sets_otherwise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
