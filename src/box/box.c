@@ -104,6 +104,8 @@ static int run(struct box *box)
 	 */
 	r = events_session_start(box);
 	if (r == 0)
+		r = publish_announce(box);
+	if (r == 0)
 		r = control_start(box);
 	if (r == 0)
 		r = serve(box);
@@ -193,6 +195,7 @@ static void release(struct box *box)
 		loop_remove(&box->loop, &box->watch_source);
 	watch_free(box->watch);
 	gate_done(box);
+	publish_close(box);
 	change_done(&box->change);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);

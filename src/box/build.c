@@ -479,7 +479,9 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = choose_identity(&box->staging, box->policy->policy, &building.spec);
 	if (r == 0)
 		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
-	if (r == 0 && box->policy->policy->network_mode == NETWORK_GATE) {
+	if (r == 0)
+		r = publish_open(box);
+	if (r == 0 && (box->policy->policy->network_mode == NETWORK_GATE || box->publish.count)) {
 		building.spec.gate_sockets = box->gate.sockets;
 		r = gate_prepare(box, building.spec.host_uid);
 	}

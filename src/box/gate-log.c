@@ -247,6 +247,21 @@ static void name_limit(const struct box *box, const char *rule, uint32_t kind, c
 		memcpy(out, "network.limits", sizeof "network.limits");
 }
 
+int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const struct publish_rule *rule)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "127.0.0.1", .port = rule->port };
+	struct decision decision = { VERDICT_ALLOW, rule->origin, "the port is published", "", NULL };
+	char from[sizeof "127.0.0.1:65535"];
+	struct net_detail detail = { .port = rule->port, .id = arrived->id, .detail_key = "from", .detail = from };
+
+	if (str_format(from, sizeof from, "%s:%u", rule->is_inet6 ? "[::1]" : "127.0.0.1", arrived->source.port) < 0)
+		from[0] = 0;
+	box->allowed++;
+	if (box->gate.policy->audit_network == AUDIT_OFF)
+		return 0;
+	return record(box, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
+}
+
 int gate_log_limit(struct box *box, const struct gate_limit *limit)
 {
 	char name[RULE_SIZE];

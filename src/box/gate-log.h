@@ -6,6 +6,7 @@
  * the policy and not from the gate's word. Run by atoll-box.
  */
 
+#include "policy/policy.h"
 #include "wire/gate.h"
 
 struct box;
@@ -24,6 +25,9 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
 
 /* A request that is over: refused ones are denials. */
 int gate_log_request(struct box *box, const struct gate_request *request) MUST_USE;
+
+/* Somebody of the host connected to a published port. */
+int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const struct publish_rule *rule) MUST_USE;
 
 /* A limit is in the way: once an episode. */
 int gate_log_limit(struct box *box, const struct gate_limit *limit) MUST_USE;

@@ -315,6 +315,7 @@ static int lose(struct box *box, const char *why)
 		loop_remove(&box->loop, &gate->sources[i]);
 	loop_remove(&box->loop, &gate->near_source);
 	gate_forget_sockets(box);
+	publish_close(box);
 	if (gate->process.fd >= 0) {
 		(void)!pidref_signal(&gate->process, SIGKILL);
 		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
@@ -431,6 +432,23 @@ static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
 }
 
+static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	cleanup_fd int inside_fd = FD_NONE;
+	struct gate_arrived arrived;
+	struct box *box = context;
+	int r = gate_arrived_get(frame, &arrived);
+
+	if (r == 0)
+		r = publish_judge(box, &arrived, &inside_fd);
+	if (r < 0)
+		return r;
+	frame_begin(&box->out, GATE_INSIDE);
+	frame_put_u32(&box->out, arrived.id);
+	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, &inside_fd, r) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
 static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	uint32_t errnum = frame_get_u32(frame), ended = frame_get_u32(frame);
@@ -461,6 +479,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
 	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
+	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
@@ -503,6 +522,8 @@ static int hand_over(struct box *box)
 		r = loop_add(&box->loop, &gate->near_source);
 	/* It has its own now; ours would keep the door open behind it. */
 	gate_forget_sockets(box);
+	if (r == 0)
+		r = publish_hand_over(box);
 	if (r < 0)
 		return lose(box, err_errno_name(-r));
 	return left_ms ? gate_pause(box, left_ms) : 0;
@@ -567,7 +588,7 @@ int gate_listen(struct box *box)
 		if (gate->sockets[i] >= 0)
 			r = loop_add(&box->loop, &gate->sources[i]);
 	}
-	return r;
+	return r == 0 ? publish_listen(box, socket_ready) : r;
 }
 
 int gate_judge(void *context, const struct watch_network *event)
@@ -641,8 +662,10 @@ void gate_done(struct box *box)
 	close_fd(&gate->program_fd);
 }
 
-void gate_to_json(const struct gate_link *gate, struct json *json)
+void gate_to_json(const struct box *box, struct json *json)
 {
+	const struct gate_link *gate = &box->gate;
+
 	json_object_begin(json, "network");
 	json_string(json, "gate", !gate->is_used ? "none" : gate->failure[0] ? "failed" : "ready");
 	json_string(json, "failure", gate->failure[0] ? gate->failure : NULL);
@@ -651,5 +674,7 @@ void gate_to_json(const struct gate_link *gate, struct json *json)
 	json_u64(json, "requests", gate->requests);
 	json_u64(json, "simulated", gate->simulated);
 	json_u64(json, "replayed", gate->replayed);
+	json_u64(json, "policy_changes", box->change.made);
+	publish_to_json(&box->publish, json);
 	json_object_end(json);
 }

@@ -87,4 +87,4 @@ int gate_finish(struct box *box) MUST_USE;
 void gate_done(struct box *box);
 
 /* The report's "network" object. */
-void gate_to_json(const struct gate_link *gate, struct json *json);
+void gate_to_json(const struct box *box, struct json *json);

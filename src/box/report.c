@@ -192,7 +192,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	json_u64(json, "wall_ms", (ended_ns - box->command_started_ns) / 1000000);
 	report_usage(box, json);
 	report_enforcement(box, json);
-	gate_to_json(&box->gate, json);
+	gate_to_json(box, json);
 	put_decisions(box, json);
 	denials_to_json(&box->denials, json);
 	json_array_begin(json, "limits_hit");

@@ -6,7 +6,10 @@
  * value: it owns nothing but secrets_fd.
  */
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "policy/policy.h"
 
 enum {
 	REQUEST_DETACH = 1 << 0,     /* -d: go to the background once the sandbox lives */
@@ -47,6 +50,8 @@ struct run_request {
 	char **env;                  /* the caller's environment; the box filters it by the policy */
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
 	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; empty: none */
+	const struct publish_rule *publish; /* --publish */
+	size_t publish_count;
 	char **env_added;            /* -e NAME=value: set whatever the policy passes */
 	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */

@@ -22,6 +22,7 @@
 #include "box/guardian.h"
 #include "box/loop.h"
 #include "box/processes.h"
+#include "box/publish.h"
 #include "box/staging.h"
 #include "box/store.h"
 #include "jail/jail.h"
@@ -79,6 +80,7 @@ struct box {
 	struct gate_link gate; /* the network gate */
 	struct fuse_servers servers; /* of staged trees */
 	struct change change;  /* of its policy */
+	struct publish publish;
 	struct watch *watch;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */

@@ -104,8 +104,7 @@ static void end_flow(struct flow *flow, const char *why)
 	gate->flows[flow->slot] = NULL;
 	gate->flow_count--;
 	free(flow);
-	if (gate->is_stopping && !gate->flow_count)
-		event_base_loopbreak(gate->base);
+	gate_check_stopped(gate);
 }
 
 static void tell_refused(struct flow *flow, const struct gate_refused *refused)

@@ -48,6 +48,12 @@ static void send_queued(struct gate *gate)
 	gate->queued_count = 0;
 }
 
+void gate_check_stopped(struct gate *gate)
+{
+	if (gate->is_stopping && !gate->flow_count && !gate->publishing.visit_count)
+		event_base_loopbreak(gate->base);
+}
+
 void gate_send(struct gate *gate, int built)
 {
 	send_queued(gate);
@@ -165,6 +171,26 @@ static int on_go(void *context, struct frame *frame, int *fds, size_t fd_count)
 	return 0;
 }
 
+static int on_publish(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t index = frame_get_u32(frame), port = frame_get_u32(frame);
+
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || !port || port > UINT16_MAX)
+		return -EBADMSG;
+	return publishing_add(context, index, (uint16_t)port, take_fd(&fds[0]));
+}
+
+static int on_inside(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	publishing_go(context, id, fd_count ? take_fd(&fds[0]) : FD_NONE);
+	return 0;
+}
+
 static int on_pause(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	uint64_t ms = frame_get_u64(frame);
@@ -226,8 +252,8 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	door_accept(gate);
 	flows_stop(gate);
 	event_add(&gate->stop_timer, &(struct timeval){ .tv_usec = GATE_LINGER_MS * 1000 });
-	if (!gate->flow_count)
-		event_base_loopbreak(gate->base);
+	publishing_stop(gate);
+	gate_check_stopped(gate);
 	return 0;
 }
 
@@ -245,6 +271,8 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 512, 0, 0, on_route },
 	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
 	{ GATE_POLICY, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 1, 1, on_policy },
+	{ GATE_PUBLISH, 1 << GATE_SERVING, 64, 1, 1, on_publish },
+	{ GATE_INSIDE, 1 << GATE_SERVING, 64, 0, 1, on_inside },
 	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
@@ -363,6 +391,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 static void close_gate(struct gate *gate)
 {
 	flows_end(gate);
+	publishing_end(gate);
 	send_queued(gate);
 	server_stop(gate);
 	door_stop(gate);
@@ -450,6 +479,7 @@ int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *e
 	gate->box_fd = box_fd;
 	gate->now = *policy;
 	gate->policy = &gate->now;
+	publishing_init(&gate->publishing, gate);
 	r = open_gate(gate, tape_fd >= 0, err);
 	if (r == 0)
 		r = confine_self(CONFINE_EGRESS, NULL, 0, err);

@@ -14,6 +14,7 @@
 #include "egress/authority.h"
 #include "egress/dial.h"
 #include "egress/names.h"
+#include "egress/publish.h"
 #include "egress/quota.h"
 #include "egress/secrets.h"
 #include "egress/tape.h"
@@ -74,6 +75,7 @@ struct gate {
 
 	struct flow *flows[GATE_FLOWS_MAX];
 	size_t flow_count, flows_max;
+	struct publishing publishing;
 	bool is_stopping;              /* nobody is left inside: what was said is handed on, then we end */
 	struct event stop_timer;
 };
@@ -84,6 +86,9 @@ struct gate {
  * else negative.
  */
 int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *err) MUST_USE;
+
+/* Once nobody is left inside: ends the loop when all was handed on. */
+void gate_check_stopped(struct gate *gate);
 
 /* Sends what is in gate->out to the box; the loop ends where that fails. */
 void gate_send(struct gate *gate, int built);

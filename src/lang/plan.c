@@ -238,8 +238,6 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 			  policy->network_limits.of[i].amount ? (enum net_limit)i : NET_LIMIT_COUNT, vec);
 	if (policy->network_mode == NETWORK_HOST && policy->publish_count)
 		add(lang, vec, "network.publish with host: true", &policy->publish[0].origin);
-	else if (policy->publish_count)
-		add(lang, vec, "network.publish", &policy->publish[0].origin);
 }
 
 static void add_exec(struct lang *lang, const struct policy *policy, struct vec *vec)

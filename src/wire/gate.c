@@ -172,6 +172,28 @@ int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused)
 	return 0;
 }
 
+int gate_arrived_put(struct buf *out, const struct gate_arrived *arrived)
+{
+	frame_begin(out, GATE_ARRIVED);
+	frame_put_u32(out, arrived->id);
+	frame_put_u32(out, arrived->index);
+	put_address(out, &arrived->source);
+	return frame_end(out);
+}
+
+int gate_arrived_get(struct frame *frame, struct gate_arrived *ret_arrived)
+{
+	struct gate_arrived arrived = { .id = frame_get_u32(frame) };
+	bool is_whole;
+
+	arrived.index = frame_get_u32(frame);
+	is_whole = get_address(frame, &arrived.source);
+	if (frame_finish(frame) < 0 || !is_whole)
+		return -EBADMSG;
+	*ret_arrived = arrived;
+	return 0;
+}
+
 int gate_limit_put(struct buf *out, const struct gate_limit *limit)
 {
 	frame_begin(out, GATE_LIMIT);

@@ -30,6 +30,8 @@ enum gate_message {
 	 * write to for each bit. */
 	GATE_INTRODUCE,
 	GATE_POLICY,             /* fd: the snapshot of another policy, sealed; -> GATE_POLICY_SET */
+	GATE_PUBLISH,            /* u32 index, u32 port inside; fd: where the host listens for it */
+	GATE_INSIDE,             /* u32 id of GATE_ARRIVED; fd: a TCP socket made inside; none: refused */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
@@ -41,6 +43,7 @@ enum gate_message {
 	GATE_BROKEN,             /* bytes: struct err; it ends */
 	GATE_INTRODUCED,         /* the files are written */
 	GATE_REQUESTS,           /* struct gate_request, one after the other: they are over */
+	GATE_ARRIVED,            /* struct gate_arrived: waits for GATE_INSIDE */
 	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
 };
 
@@ -104,6 +107,13 @@ struct gate_refused {
 	uint32_t limit;          /* GATE_BY_LIMIT: enum net_limit; NET_LIMIT_COUNT: more than the gate can take */
 };
 
+/* Somebody of the host connected to a published port. */
+struct gate_arrived {
+	uint32_t id;             /* with the highest bit: the others are the box's */
+	uint32_t index;          /* as GATE_PUBLISH had it */
+	struct gate_address source;
+};
+
 /* A limit that is in the way, once an episode. */
 struct gate_limit {
 	const char *rule;        /* id; NULL: the session's limits */
@@ -159,6 +169,8 @@ int gate_refused_put(struct buf *out, const struct gate_refused *refused) MUST_U
 int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused) MUST_USE;
 int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;
 int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed) MUST_USE;
+int gate_arrived_put(struct buf *out, const struct gate_arrived *arrived) MUST_USE;
+int gate_arrived_get(struct frame *frame, struct gate_arrived *ret_arrived) MUST_USE;
 int gate_limit_put(struct buf *out, const struct gate_limit *limit) MUST_USE;
 int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit) MUST_USE;
 

@@ -6,9 +6,11 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "box/publish.h"
 #include "limit/limit.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "policy/publish.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
@@ -19,6 +21,7 @@ enum {
 	NS_PER_MS = 1000000,
 	COLUMN_COUNT = 8,
 	CELL_MAX = 60,
+	PUBLISHED_MAX = 4096,
 };
 
 struct ps_options {
@@ -95,6 +98,37 @@ static void put_json_origin(struct json *json, const char *state, const struct s
 	json_string(json, "origin", *origin ? origin : NULL);
 }
 
+/* One line of the session's list of published ports; nothing, where it is none. */
+static void put_json_port(struct json *json, const char *line)
+{
+	struct publish_rule rule = { 0 };
+	char host[PUBLISH_TEXT_SIZE];
+
+	if (publish_parse(line, &rule) < 0)
+		return;
+	publish_host_format(&rule, host);
+	json_object_begin(json, NULL);
+	json_u64(json, "port", rule.port);
+	json_string(json, "host", host);
+	json_object_end(json);
+}
+
+static void put_json_published(struct json *json, const char *state, const struct session_record *record)
+{
+	cleanup_free char *text = NULL;
+	char path[PATH_MAX], *at, *line;
+	size_t size;
+
+	json_array_begin(json, "published");
+	if (record->is_live && session_path(state, record->id, PUBLISH_FILE, path, sizeof path) == 0 &&
+	    fd_read_file_at(AT_FDCWD, path, PUBLISHED_MAX, &text, &size) == 0) {
+		at = text;
+		while ((line = strsep(&at, "\n")))
+			put_json_port(json, line);
+	}
+	json_array_end(json);
+}
+
 static void put_json(struct buf *out, const struct listed *listed, bool all)
 {
 	struct json json;
@@ -123,6 +157,7 @@ static void put_json(struct buf *out, const struct listed *listed, bool all)
 		else
 			json_null(&json, "exit");
 		json_bool(&json, "staged", record->is_staged);
+		put_json_published(&json, listed->state, record);
 		put_json_origin(&json, listed->state, record);
 		json_object_end(&json);
 	}

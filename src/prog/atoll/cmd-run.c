@@ -29,6 +29,8 @@ static const struct option options[] = {
 	  AT(front.name) },
 	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST,
 	  AT(front.env) },
+	{ 0, "publish", "[HOSTPORT:]PORT", "let a loopback port of this machine lead to a port inside", OPTION_LIST,
+	  AT(front.publish) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(front.cwd) },
 	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git",
 	  OPTION_TEXT, AT(front.project) },

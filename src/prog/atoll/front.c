@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/publish.h"
 #include "prog/atoll/front.h"
 
 #include <string.h>
@@ -114,12 +115,37 @@ static int secure_fds(struct err *err)
 	return 0;
 }
 
+static int make_published(const struct option_list *given, struct publish_rule *rules, struct err *err)
+{
+	static const struct rule_origin origin = { "run.publish", "", 0 };
+	char shown[SAY_PATH_SIZE];
+
+	if (given->count > NET_PUBLISH_MAX)
+		return err_set(err, ERR_USAGE, E2BIG, "options", "at most %d ports can be published",
+			       NET_PUBLISH_MAX);
+	for (size_t i = 0; i < given->count; i++) {
+		int r = publish_parse(given->values[i], &rules[i]);
+
+		rules[i].origin = origin;
+		if (r == 0)
+			continue;
+		err_set(err, ERR_USAGE, EINVAL, "options", "--publish %s is no port",
+			say_path(shown, given->values[i]));
+		err_hint(err, r == -EADDRNOTAVAIL
+				      ? "a port is published on loopback only, 127.0.0.1 or [::1]"
+				      : "write PORT, HOSTPORT:PORT or 127.0.0.1:HOSTPORT:PORT; 0 is any host port");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
 	cleanup_compiled struct compiled compiled = { 0 };
 	cleanup_secrets struct secrets secrets = { .values_fd = FD_NONE };
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
 	char *none[] = { NULL };
+	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
 	struct places places;
 	struct run_request request = {
 		.flags = given->flags,
@@ -137,6 +163,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.argv = command,
 		.env = environ,
 		.env_added = added,
+		.publish = published,
+		.publish_count = given->publish.count,
 		.origin = given->origin ? given->origin->session : NULL,
 		.chain = given->origin ? (char **)given->origin->layers : none,
 	};
@@ -147,6 +175,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		r = places_find(&places, given->project, given->cwd, err);
 	if (r == 0)
 		r = additions_make(&given->env, added, err);
+	if (r == 0)
+		r = make_published(&given->publish, published, err);
 	if (r == 0 && given->report) {
 		r = places_absolute(given->report, "report", report, err);
 		request.report_path = report;

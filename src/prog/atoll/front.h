@@ -22,6 +22,7 @@ struct front_options {
 	const char *record, *replay; /* or NULL; not both */
 	const char *project, *cwd;   /* as the user named them, or NULL */
 	struct option_list env;      /* -e */
+	struct option_list publish;  /* --publish */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */
 };
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/publish.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/str.h"
+#include "box/gate-log.h"
+#include "box/state.h"
+#include "os/fd.h"
+#include "os/netns.h"
+#include "policy/publish.h"
+
+enum { BACKLOG = 128, TEXT_MAX = 1024, ARRIVAL_ID = 1u << 31 };
+
+union name {
+	struct sockaddr any;
+	struct sockaddr_in inet;
+	struct sockaddr_in6 inet6;
+};
+
+static int bind_port(struct publish_rule *rule)
+{
+	cleanup_fd int fd = socket(rule->is_inet6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t size = rule->is_inet6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	union name name = { 0 };
+
+	if (fd < 0)
+		return -errno;
+	if (rule->is_inet6)
+		name.inet6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+						    .sin6_port = htons(rule->host_port) };
+	else
+		name.inet = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) },
+						  .sin_port = htons(rule->host_port) };
+	/* A port of a run that has just ended is free again. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0 ||
+	    bind(fd, &name.any, size) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &name.any, &size) < 0)
+		return -errno;
+	rule->host_port = ntohs(rule->is_inet6 ? name.inet6.sin6_port : name.inet.sin_port);
+	return take_fd(&fd);
+}
+
+static int open_port(struct box *box, const struct publish_rule *rule)
+{
+	struct published *published = &box->publish.ports[box->publish.count];
+	char host[PUBLISH_TEXT_SIZE];
+
+	if (box->publish.count == NET_PUBLISH_MAX) {
+		err_set(box->err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published", NET_PUBLISH_MAX);
+		return -E2BIG;
+	}
+	*published = (struct published){ .rule = *rule };
+	published->fd = bind_port(&published->rule);
+	if (published->fd >= 0) {
+		box->publish.count++;
+		return 0;
+	}
+	publish_host_format(rule, host);
+	err_set(box->err, ERR_STATE, -published->fd, "publish", "port %u of the sandbox cannot be published at %s: %s",
+		rule->port, host, err_errno_name(-published->fd));
+	err_hint(box->err, "choose another port of this machine, or 0 for any that is free");
+	return published->fd;
+}
+
+int publish_open(struct box *box)
+{
+	const struct policy *policy = box->policy->policy;
+	int r = 0;
+
+	if (policy->network_mode == NETWORK_HOST && box->request->publish_count) {
+		err_set(box->err, ERR_USAGE, EINVAL, "publish",
+			"this policy shares the network of the machine, where every port is open already");
+		err_hint(box->err, "leave --publish out");
+		return -EINVAL;
+	}
+	for (size_t i = 0; r == 0 && i < policy->publish_count; i++)
+		r = open_port(box, &policy->publish[i]);
+	for (size_t i = 0; r == 0 && i < box->request->publish_count; i++)
+		r = open_port(box, &box->request->publish[i]);
+	return r;
+}
+
+int publish_listen(struct box *box, int (*ready)(void *context, uint32_t events))
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
+		struct published *published = &box->publish.ports[i];
+
+		published->source = (struct loop_source){ .fd = published->fd, .events = EPOLLIN, .ready = ready,
+							  .context = box };
+		r = loop_add(&box->loop, &published->source);
+	}
+	return r;
+}
+
+static void write_port(struct json *json, const void *context)
+{
+	const struct published *published = context;
+
+	json_u64(json, "port", published->rule.port);
+}
+
+static int record_port(struct box *box, const struct published *published, const char *host)
+{
+	struct audit_event event = {
+		.type = AUDIT_NET_LISTEN,
+		.verdict = verdict_names[VERDICT_ALLOW],
+		.rule = published->rule.origin.id,
+		.subject = host,
+		.subject_size = strlen(host),
+		.write_detail = write_port,
+		.context = published,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+int publish_announce(struct box *box)
+{
+	char memory[TEXT_MAX], kept_memory[TEXT_MAX];
+	struct buf text, kept;
+	int r = 0;
+
+	if (!box->publish.count)
+		return 0;
+	buf_init_fixed(&text, memory, sizeof memory);
+	buf_init_fixed(&kept, kept_memory, sizeof kept_memory);
+	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
+		const struct published *published = &box->publish.ports[i];
+		char host[PUBLISH_TEXT_SIZE];
+
+		publish_host_format(&published->rule, host);
+		r = record_port(box, published, host);
+		buf_printf(&text, "atoll: port %u of the sandbox is %s\n", published->rule.port, host);
+		buf_printf(&kept, "%s:%u\n", host, published->rule.port);
+	}
+	if (r == 0)
+		r = fd_replace_file_at(box->store.dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
+	if (r == 0 && !(box->request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
+		return 0; /* nobody reads */
+	return r;
+}
+
+int publish_hand_over(struct box *box)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
+		struct published *published = &box->publish.ports[i];
+
+		loop_remove(&box->loop, &published->source);
+		frame_begin(&box->out, GATE_PUBLISH);
+		frame_put_u32(&box->out, (uint32_t)i);
+		frame_put_u32(&box->out, published->rule.port);
+		r = frame_end(&box->out);
+		if (r == 0)
+			r = frame_send(box->gate.near_fd, &box->out, &published->fd, 1);
+		close_fd(&published->fd);
+	}
+	return r;
+}
+
+int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_fd)
+{
+	struct published *published;
+	int r, fd;
+
+	if (arrived->index >= box->publish.count || !(arrived->id & ARRIVAL_ID))
+		return -EBADMSG;
+	published = &box->publish.ports[arrived->index];
+	r = gate_log_arrived(box, arrived, &published->rule);
+	if (r < 0)
+		return r;
+	published->connections++;
+	/* A family that the kernel runs without is no reason to refuse what the other one can do. */
+	fd = netns_socket(&box->init, AF_INET6);
+	if (fd == -EAFNOSUPPORT)
+		fd = netns_socket(&box->init, AF_INET);
+	*ret_fd = fd;
+	return fd >= 0;
+}
+
+void publish_to_json(const struct publish *publish, struct json *json)
+{
+	char host[PUBLISH_TEXT_SIZE];
+
+	json_array_begin(json, "published");
+	for (size_t i = 0; i < publish->count; i++) {
+		publish_host_format(&publish->ports[i].rule, host);
+		json_object_begin(json, NULL);
+		json_u64(json, "port", publish->ports[i].rule.port);
+		json_string(json, "host", host);
+		json_u64(json, "connections", publish->ports[i].connections);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+void publish_close(struct box *box)
+{
+	for (size_t i = 0; i < box->publish.count; i++) {
+		loop_remove(&box->loop, &box->publish.ports[i].source);
+		close_fd(&box->publish.ports[i].fd);
+	}
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Ports of the sandbox that loopback ports of the host lead to (network.publish, --publish). The host's side is bound
+ * before the sandbox lives; the gate accepts and relays, and gets for each connection a socket that was made inside.
+ * Run by atoll-box.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "box/loop.h"
+#include "policy/policy.h"
+
+struct box;
+struct gate_arrived;
+struct json;
+
+#define PUBLISH_FILE "published"
+
+struct published {
+	struct publish_rule rule;      /* host_port as it was bound */
+	int fd;                        /* listens; owned until the gate has it */
+	struct loop_source source;
+	uint64_t connections;
+};
+
+struct publish {
+	struct published ports[NET_PUBLISH_MAX];
+	size_t count;
+};
+
+/* Binds what policy and request ask for, so that a run whose port is taken fails before it begins. */
+int publish_open(struct box *box) MUST_USE;
+
+/* Watches the ports until the gate has them; somebody who comes wakes it by ready(context). */
+int publish_listen(struct box *box, int (*ready)(void *context, uint32_t events)) MUST_USE;
+
+/*
+ * Writes down which ports are open: in the log, in PUBLISH_FILE of the session ("127.0.0.1:18080:8080\n" …, for ps),
+ * and on stderr. Negative: the log failed.
+ */
+int publish_announce(struct box *box) MUST_USE;
+
+/* Gives them to the gate. Negative: it does not listen. */
+int publish_hand_over(struct box *box) MUST_USE;
+
+/* Somebody connected: 1 with a socket of the inside in *ret_fd (owned); 0: refused. Negative: the log failed. */
+int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_fd) MUST_USE;
+
+/* The array "published". */
+void publish_to_json(const struct publish *publish, struct json *json);
+void publish_close(struct box *box);

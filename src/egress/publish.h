@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Connections to published ports: accepted on the host's loopback, and led to a port inside through a socket that the
+ * box had made there. They count against the session's limits of bytes. Runs in atoll-egress.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "policy/policy.h"
+
+struct gate;
+struct visit;
+
+enum { PUBLISH_VISITS_MAX = 256 };
+
+struct published_port {
+	struct gate *gate;
+	uint16_t port;
+	int fd;                        /* owned; FD_NONE: there is none of this number */
+	struct event *readable;
+};
+
+struct publishing {
+	struct published_port ports[NET_PUBLISH_MAX];
+	struct visit *visits[PUBLISH_VISITS_MAX];
+	size_t visit_count;
+	uint32_t next_id;
+};
+
+void publishing_init(struct publishing *publishing, struct gate *gate);
+
+/* Takes fd, which listens. -EBADMSG: there is one of this number. */
+int publishing_add(struct gate *gate, uint32_t index, uint16_t port, int fd) MUST_USE;
+
+/* The box's answer: a socket of the inside (taken), or FD_NONE: it refuses. */
+void publishing_go(struct gate *gate, uint32_t id, int inside_fd);
+
+/* Nobody is left inside: ends what has handed on all that was said. */
+void publishing_stop(struct gate *gate);
+void publishing_end(struct gate *gate);
