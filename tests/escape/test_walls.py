@@ -53,7 +53,6 @@ def test_a_policy_may_let_a_wall_go_only_in_words(sandbox, wall):
 
 
 UNENFORCED = {
-    "network requests": "network: {default: deny, allow: [{host: example.org, http: [{methods: [GET]}]}]}",
     "mask globs": "files: {mask: ['**/.env']}",
     "file questions": "files: {ask: [~/data]}",
     "exec questions": "exec: {ask: [{argv: [git, push, '**']}]}",
