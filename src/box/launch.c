@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "box/daily.h"
 #include "box/session.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -91,6 +92,7 @@ static void print_notes(const struct run_request *request)
 	if (request->flags & REQUEST_QUIET)
 		return;
 	print_lost_sessions(request);
+	daily_say(request);
 }
 
 /* `run --apply-on-success`: the same process goes on as `atoll apply`, whose exit status is then the run's. */
@@ -119,6 +121,7 @@ static int run(const struct launch *launch, int announce_fd, struct err *err)
 	bool apply = false;
 	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
+	daily_gc(launch->request);
 	if (apply)
 		return become_apply(launch->request, err);
 	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;

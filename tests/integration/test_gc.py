@@ -2,9 +2,11 @@
 """`atoll gc` removes what is old and nobody's, and nothing else."""
 import json
 import os
+import time
 
 import pytest
 
+from atoll import wait_until
 from staged import Staged
 
 
@@ -220,3 +222,32 @@ def test_killed_gc_is_taken_up(staged):
         assert sessions(staged) == {kept} and staged.show(kept) == shown, number
         if done.code == 0:
             break
+
+
+def age(sandbox, days):
+    """As if the last time had been so long ago."""
+    stamp = sandbox.state / "atoll" / "gc"
+    moment = time.time() - days * 86400
+    os.utime(stamp, (moment, moment))
+    return stamp
+
+
+@pytest.mark.parametrize("wanted, is_removed", [(None, False), ("0s", True), ("off", False), ("nonsense", False)])
+def test_it_starts_by_itself_once_a_day(sandbox, wanted, is_removed):
+    """Old sessions go, those that hold changes stay, and the next run says so, once."""
+    env = {"ATOLL_GC": wanted} if wanted else {}
+    staged = Staged(sandbox)
+    staged.run("true")
+    empty, stamp = staged.session, sandbox.state / "atoll" / "gc"
+    assert stamp.stat().st_size == 0, "the first run only begins to count"
+    staged.run("echo x >changed", env={"ATOLL_GC": "0s"})
+    changed, sessions = staged.session, sandbox.state / "atoll" / "sessions"
+    assert (sessions / empty).exists(), "a day has not passed"
+    age(sandbox, 2)
+    staged.run("true", env=env)
+    if is_removed:
+        wait_until(lambda: stamp.stat().st_size, what="the line of gc")
+    assert (sessions / empty).exists() != is_removed and (sessions / changed / "stage").exists()
+    assert stamp.stat().st_mtime > time.time() - 3600 or wanted in ("off", "nonsense")
+    said = [staged.run("true").err for _ in range(2)]
+    assert ["tidied up by itself: " in text for text in said] == [is_removed, False], said

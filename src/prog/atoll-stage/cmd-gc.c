@@ -31,7 +31,7 @@ static const uint64_t age_default_ms = 30ull * 24 * 3600 * 1000;
 struct gc_options {
 	struct verb_session session;
 	const char *older_than, *keep, *max_size;
-	bool unreviewed, dry_run, json;
+	bool unreviewed, dry_run, json, terse;
 };
 
 static const struct option options[] = {
@@ -42,6 +42,8 @@ static const struct option options[] = {
 	{ 0, "unreviewed", NULL, "also unreviewed ones", OPTION_FLAG, offsetof(struct gc_options, unreviewed) },
 	{ 0, "dry-run", NULL, "change nothing", OPTION_FLAG, offsetof(struct gc_options, dry_run) },
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
+	{ 0, "terse", NULL, "one line, and only of what was removed", OPTION_FLAG,
+	  offsetof(struct gc_options, terse) },
 };
 
 enum fate {
@@ -392,15 +394,22 @@ static void put_people(const struct gc *gc, struct buf *out)
 	size_t removed = 0;
 
 	for (size_t i = 0; i < gc->count; i++) {
-		put_kept(&gc->items[i], out);
+		if (!gc->given->terse)
+			put_kept(&gc->items[i], out);
 		removed += gc->items[i].fate == FATE_REMOVED;
 	}
+	if (gc->given->terse && !removed && !gc->layers)
+		return;
 	num_format_size_human(gc->freed, size);
+	if (gc->given->terse)
+		buf_put_text(out, "tidied up by itself: ");
 	buf_printf(out, "%zu %s and %llu %s %s", removed, removed == 1 ? "session" : "sessions",
 		   (unsigned long long)gc->layers, gc->layers == 1 ? "layer" : "layers",
 		   gc->given->dry_run ? "would go" : "removed");
 	if (!gc->given->dry_run)
 		buf_printf(out, ", %s freed", size);
+	if (gc->given->terse)
+		buf_put_text(out, " (ATOLL_GC=off keeps all of them; atoll gc --help)");
 	buf_put_char(out, '\n');
 }
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/daily.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "os/fd.h"
+
+/* STATE/gc: its time is that of the last start, its text what that one removed. */
+enum { DAY_S = 24 * 3600, CPU_MAX_S = 600, TEXT_MAX = 1024 };
+
+/* ioprio_set(2), which has no header. */
+enum { IOPRIO_WHO_PROCESS = 1, IOPRIO_IDLE = 3 << 13 };
+
+static int file_path(const struct run_request *request, char out[PATH_MAX])
+{
+	return str_format(out, PATH_MAX, "%s/gc", request->state_dir);
+}
+
+/* NULL: the default age. *ret_is_off also for what is no age: better too much is kept than too little. */
+static const char *wanted_age(bool *ret_is_off)
+{
+	const char *text = getenv("ATOLL_GC");
+	uint64_t age_ms;
+
+	*ret_is_off = text && *text && num_parse_duration(text, &age_ms) < 0;
+	return text && *text ? text : NULL;
+}
+
+/* 1: a day has passed, and it counts from now again; 0: it has not; the first time, too. */
+static int begin_day(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) == 0) {
+		if (time(NULL) - st.st_mtim.tv_sec < DAY_S && st.st_mtim.tv_sec <= time(NULL))
+			return 0;
+		return utimensat(AT_FDCWD, path, NULL, 0) == 0;
+	}
+	fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	close_fd(&fd);
+	return 0;
+}
+
+static int find_program(const struct run_request *request, char out[PATH_MAX])
+{
+	const char *slash = strrchr(request->init_path, '/');
+
+	return str_format(out, PATH_MAX, "%.*s/atoll-stage", slash ? (int)(slash - request->init_path) : 0,
+			  request->init_path);
+}
+
+/* In the child's child: nobody's terminal, nobody's pipe, and behind everybody else. */
+static void become_gc(const struct run_request *request, const char *program, const char *path, const char *age)
+{
+	const char *argv[] = { "atoll-stage", "gc", "--state", request->state_dir, "--terse",
+			       age ? "--older-than" : NULL, age, NULL };
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	int out_fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
+
+	setsid();
+	setpriority(PRIO_PROCESS, 0, 19);
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+	setrlimit(RLIMIT_CPU, &(struct rlimit){ CPU_MAX_S, CPU_MAX_S });
+	if (null_fd < 0 || out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)
+		_exit(125);
+	/* Whoever waits for the end of an output does not wait for us. */
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	if (chdir("/") == 0)
+		execve(program, (char **)argv, request->env);
+	_exit(125);
+}
+
+void daily_gc(const struct run_request *request)
+{
+	char path[PATH_MAX], program[PATH_MAX];
+	bool is_off;
+	const char *age = wanted_age(&is_off);
+	pid_t pid;
+
+	if (is_off || file_path(request, path) < 0 || begin_day(path) != 1 || find_program(request, program) < 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		if (fork() == 0)
+			become_gc(request, program, path, age);
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+}
+
+void daily_say(const struct run_request *request)
+{
+	char path[PATH_MAX], memory[2 * TEXT_MAX];
+	cleanup_free char *text = NULL;
+	struct timespec times[2];
+	struct stat st;
+	struct buf out;
+	size_t size;
+
+	if (file_path(request, path) < 0 || stat(path, &st) < 0 || !st.st_size ||
+	    fd_read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) < 0 || truncate(path, 0) < 0)
+		return;
+	/* Having been read is no start. */
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	utimensat(AT_FDCWD, path, times, 0);
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_put_text(&out, "atoll: ");
+	buf_put(&out, text, size);
+	if (fd_write_full(2, out.bytes, out.size) < 0)
+		return; /* nobody reads */
+}
