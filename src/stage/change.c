@@ -120,7 +120,12 @@ static bool is_masked(const struct judge *judge, const struct stage_entry *entry
 {
 	const struct stage_change_options *options = judge->options;
 
-	return entry->is_masked || (options->is_masked && options->is_masked(options->context, entry->path));
+	/*
+	 * Where the host lacks a directory above a masked name, the mask layer hides that one, lest the name comes up
+	 * later with all of it. What the sandbox makes there itself is its own, but for what the policy names.
+	 */
+	return (entry->is_masked && entry->host_exists) ||
+	       (options->is_masked && options->is_masked(options->context, entry->path));
 }
 
 static enum stage_reason reason_of_type(mode_t mode)

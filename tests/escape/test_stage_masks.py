@@ -150,3 +150,19 @@ def test_deleting_around_a_mask_deletes_nothing_masked(sandbox):
     for name in ("conf/token", "two/token"):
         assert (sandbox.project / name).read_text() == SECRET, name
     assert not (sandbox.project / "conf/plain").exists()
+
+
+def test_a_mask_below_a_directory_that_is_missing_hides_that_name_only(sandbox):
+    """The host has no conf yet: what the agent makes there can be applied, but for the masked names."""
+    staged = Staged(sandbox, masked_policy(sandbox, "conf/foo/secret", '"other/keys/*"'))
+    staged.run("mkdir -p conf/foo other/keys; echo 1 >conf/x; echo 2 >conf/foo/y; echo 3 >conf/foo/secret; "
+               "echo 4 >other/z; echo 5 >other/keys/k")
+    refused = {path for path, change in staged.diff().items() if change["reason"] == "masked"}
+    assert refused == {"conf/foo/secret", "other/keys/k"}, staged.diff()
+    staged.apply(code=1)
+    project = sandbox.project
+    assert (project / "conf/x").read_text() == "1\n" and (project / "conf/foo/y").exists()
+    assert (project / "other/z").exists() and not (project / "conf/foo/secret").exists()
+    assert not (project / "other/keys/k").exists()
+    staged.undo()
+    assert not (project / "conf").exists()
