@@ -308,6 +308,35 @@ def test_the_gate_goes_out_through_the_hosts_proxy(sandbox, plain):
     proxy.close()
 
 
+def test_a_half_close_goes_through_the_hosts_proxy(sandbox):
+    server = Listener(echo_all)
+
+    def serve(connection):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(1)
+        with socket.create_connection(("127.0.0.1", server.port)) as onward:
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while part := connection.recv(1 << 16):
+                onward.sendall(part)
+            onward.shutdown(socket.SHUT_WR)
+            while part := onward.recv(1 << 16):
+                connection.sendall(part)
+
+    proxy = Listener(serve)
+    script = """
+import hashlib, os, socket
+s = socket.create_connection(("web.test", 8081)); data = os.urandom(1 << 20)
+s.sendall(data); s.shutdown(socket.SHUT_WR)
+print(s.recv(100).decode() == hashlib.sha256(data).hexdigest())
+"""
+    done = sandbox.run(["/usr/bin/python3", "-c", script], policy=allow(sandbox, 8081),
+                       env={**test_hosts(), "HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}"})
+    assert done.out == "True\n" and server.heard == [1 << 20], done
+    proxy.close()
+    server.close()
+
+
 def test_a_proxy_that_cannot_be_used_is_said(sandbox, plain):
     done = sandbox.run(["curl", "-sS", "-m", "10", f"http://web.test:{plain.port}/"], policy=allow(sandbox, plain.port),
                        env={**test_hosts(), "https_proxy": "socks5://127.0.0.1:1"})

@@ -91,6 +91,36 @@ static void messages_come_back(void **state)
 	assert_string_equal(closed.why, "why");
 }
 
+static void what_is_told_about_limits_and_ports_comes_back(void **state)
+{
+	struct gate_arrived arrived = { 1u << 31 | 7, 3, { { [15] = 1 }, 5000 } }, arrived_back;
+	struct gate_lookup lookup = { .name = "a", .type = 1, .is_paused = true };
+	struct gate_limit limit;
+	struct frame frame;
+
+	assert_int_equal(gate_limit_put(&out, &(struct gate_limit){ "network.allow[3]", 2, 600 }), 0);
+	frame = reopen();
+	assert_int_equal(gate_limit_get(&frame, &limit), 0);
+	assert_string_equal(limit.rule, "network.allow[3]");
+	assert_int_equal(limit.kind, 2);
+	assert_int_equal(limit.amount, 600);
+	assert_int_equal(gate_arrived_put(&out, &arrived), 0);
+	frame = reopen();
+	assert_int_equal(gate_arrived_get(&frame, &arrived_back), 0);
+	assert_int_equal(arrived_back.id, arrived.id);
+	assert_int_equal(arrived_back.index, 3);
+	assert_int_equal(arrived_back.source.port, 5000);
+	assert_int_equal(gate_lookup_put(&out, &lookup), 0);
+	frame = reopen();
+	assert_int_equal(gate_lookup_get(&frame, &lookup), 0);
+	assert_true(lookup.is_paused && !lookup.is_allowed);
+	/* Nothing is allowed and refused. */
+	lookup.is_allowed = true;
+	assert_int_equal(gate_lookup_put(&out, &lookup), 0);
+	frame = reopen();
+	assert_int_equal(gate_lookup_get(&frame, &lookup), -EBADMSG);
+}
+
 /* Every shorter frame is refused, each of its exact size so that the address sanitizer sees a read beyond. */
 static void assert_cuts_are_refused(int (*get)(struct frame *frame, void *out_value))
 {
@@ -164,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_come_back),
+		cmocka_unit_test(what_is_told_about_limits_and_ports_comes_back),
 		cmocka_unit_test(messages_that_are_cut),
 		cmocka_unit_test(values_that_cannot_be),
 	};

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""N21: more connections than the gate has room for, and ends that come as resets: bounded, said, and survived."""
+import pathlib
+import subprocess
+
+import pytest
+
+from atoll import wait_until
+from gate import LOOPBACK, Listener, gate_of, policy_text, test_hosts
+
+PYTHON = "/usr/bin/python3"
+
+
+@pytest.fixture
+def listener():
+    server = Listener(lambda connection: connection.recv(100))
+    yield server
+    server.close()
+
+
+def policy_for(sandbox):
+    return sandbox.policy(policy_text(["web.test", *LOOPBACK]))
+
+
+def resident_kib(pid):
+    return int(pathlib.Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+
+
+CONCURRENT = """
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+made = [socket.create_connection(("web.test", int(sys.argv[1])), timeout=30) for _ in range(1000)]
+for s in made: s.sendall(b"x")
+print(sum(s.recv(10) == b"answer" for s in made), flush=True); sys.stdin.read(1)
+"""
+
+
+@pytest.mark.only("root")
+def test_a_thousand_connections_at_one_time(sandbox):
+    """All of them open and used, in less than 64 MiB of the gate."""
+    server = Listener(lambda connection: (connection.recv(10), connection.sendall(b"answer"), connection.recv(10)))
+    child = sandbox.popen([PYTHON, "-c", CONCURRENT, str(server.port)], policy=policy_for(sandbox), env=test_hosts(),
+                          stdin=subprocess.PIPE)
+    assert child.stdout.readline() == b"1000\n", child.stderr.read()
+    pid, = gate_of(sandbox)
+    assert resident_kib(pid) < 64 << 10, resident_kib(pid)
+    print("gate with 1,000 connections:", resident_kib(pid), "KiB")
+    child.communicate(b"x", timeout=20)
+    server.close()
+
+
+RESETS = """
+import resource, socket, struct, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+port, made = int(sys.argv[1]), 0
+for batch in range(50):
+    held = []
+    for i in range(200):
+        s = socket.socket(); s.setblocking(False)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        made += s.connect_ex(ADDRESS) in (0, 115); held.append(s)
+    for s in held: s.close()
+print("made", made, flush=True); sys.stdin.read(1)
+s = socket.create_connection(("web.test", port), timeout=20); s.sendall(b"still alive"); s.close()
+"""
+
+
+@pytest.mark.only("root")   # what bounds it is the same for every user
+def test_ten_thousand_connections_that_are_reset(sandbox, listener):
+    script = RESETS.replace("ADDRESS", "address").replace(
+        "port, made", "address = socket.getaddrinfo('web.test', int(sys.argv[1]), socket.AF_INET)[0][4]\nport, made")
+    child = sandbox.popen([PYTHON, "-c", script, str(listener.port)], policy=policy_for(sandbox), env=test_hosts(),
+                          stdin=subprocess.PIPE)
+    line = child.stdout.readline().split()
+    assert line and int(line[1]) >= 9000, (line, child.stderr.read() if not line else "")
+    pid, = gate_of(sandbox)
+    assert resident_kib(pid) < 64 << 10
+    out, err = child.communicate(b"x", timeout=40)
+    assert child.returncode == 0 and b"network gate failed" not in err, (out, err)
+    wait_until(lambda: b"still alive" in listener.heard)
+
+
+HELD = """
+import socket, sys
+held, refused = [], 0
+for i in range(400):
+    try:
+        s = socket.create_connection(("web.test", int(sys.argv[1])), timeout=10); s.sendall(b"x"); held.append(s)
+    except OSError: refused += 1
+for s in held: s.settimeout(3)
+alive = 0
+for s in held:
+    try: s.sendall(b"y"); alive += 1
+    except OSError: pass
+for s in held: s.close()
+import time; time.sleep(.5)
+s = socket.create_connection(("web.test", int(sys.argv[1])), timeout=10); s.sendall(b"after"); s.close()
+print(alive, flush=True)
+"""
+
+
+def test_few_descriptors_are_few_connections_and_no_end(sandbox):
+    """The gate knows how many it may have, refuses the others by name, and serves again when some are free."""
+    server = Listener(lambda connection: connection.recv(100) and connection.recv(100) or b"")
+    words = sandbox.command_line([PYTHON, "-c", HELD, str(server.port)], policy=policy_for(sandbox))
+    done = sandbox.run_outside(["bash", "-c", 'ulimit -n 700; exec "$0" "$@"', *map(str, words)], env=test_hosts())
+    assert done.code == 0 and "network gate failed" not in done.err, done
+    assert 10 < int(done.out) < 400, done
+    session, = sandbox.sessions()
+    assert '"rule":"network.limits"' in sandbox.audit_log(session).read_text(), done
+    server.close()
