@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "egress/sigv4.h"
+#include "os/clock.h"
 
 static const char redacted[] = "[redacted by atoll]";
 
@@ -16,6 +18,8 @@ const char *inject_problem(const struct injection *injection)
 	for (size_t i = 0; i < size; i++)
 		if ((unsigned char)injection->secret[i] < 0x20 || injection->secret[i] == 0x7f)
 			return "the secret has a line break or another control character in it";
+	if (injection->rule->inject.kind == INJECT_AWS)
+		return sigv4_problem(injection->secret);
 	if (injection->rule->inject.kind == INJECT_BASIC && !strchr(injection->secret, ':'))
 		return "a secret for basic authentication is \"user:password\"";
 	return NULL;
@@ -177,6 +181,19 @@ static size_t credential_max(const struct injection *injection)
 	return 3 * strlen(injection->secret) + 16;
 }
 
+static int sign(const struct injection *injection, const struct target_server *server, struct http1_head *head)
+{
+	const char *host = http1_find(head, "host");
+	char composed[300];
+
+	/* As HTTP/2 has it, in a field of its own. */
+	if (!host && str_format(composed, sizeof composed, server->port == 443 ? "%s" : "%s:%u", server->host,
+				server->port) < 0)
+		return -EINVAL;
+	return sigv4_sign(head, &injection->rule->inject, injection->secret, host ? host : composed,
+			  clock_realtime_ns() / 1000000000);
+}
+
 int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned)
 {
@@ -188,6 +205,8 @@ int inject_request(const struct injection *injection, const struct target_server
 		return INJECT_NOT_HERE;
 	if (injection->rule->inject.kind == INJECT_QUERY)
 		return str_equal(head->target, "*") ? INJECT_NOT_HERE : put_query(injection, head, ret_owned);
+	if (injection->rule->inject.kind == INJECT_AWS)
+		return sign(injection, server, head);
 	buf_init(&value, credential_max(injection));
 	if (buf_reserve(&value, credential_max(injection)))
 		buf_reset(&value);

@@ -26,8 +26,9 @@ const char *inject_problem(const struct injection *injection);
 
 /*
  * Puts the secret into the request if the rule is for this server, method and every form of the path; what the sandbox
- * sent in its place (a placeholder) goes. INJECT_DONE, INJECT_NOT_HERE, or -ENOMEM, -E2BIG. What is allocated for
- * a new target is *ret_owned, to be freed by inject_free() when the head has been put out.
+ * sent in its place (a placeholder) goes. INJECT_DONE, INJECT_NOT_HERE, or -ENOMEM, -E2BIG, -EOPNOTSUPP (as
+ * sigv4_sign()). What is allocated for a new target is *ret_owned, to be freed by inject_free() when the head has been
+ * put out.
  */
 int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned) MUST_USE;

@@ -201,7 +201,8 @@ static const char *put_secrets(const struct requests *requests, struct exchange_
 			*ret_owned = owned;
 		}
 		if (r < 0 || i >= 64)
-			return "the credential cannot be put in";
+			return r == -EOPNOTSUPP ? "its signature cannot be made anew without its body"
+						: "the credential cannot be put in";
 		if (is_taken(secrets, done, injection))
 			return "two rules put different secrets into the same place of this request";
 		done |= UINT64_C(1) << i;

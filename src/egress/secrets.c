@@ -69,18 +69,16 @@ int gate_secrets_find(const struct gate_secrets *secrets, const char *name)
 	return -1;
 }
 
-static int join(struct gate_secrets *secrets, const struct policy *policy, struct err *err)
+/* aws: those that sign, which come last: what others put in is signed with the rest. */
+static int join_some(struct gate_secrets *secrets, const struct policy *policy, bool aws, struct err *err)
 {
-	secrets->injections = calloc(policy->network_count + 1, sizeof *secrets->injections);
-	if (!secrets->injections)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "secret", "out of memory");
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
 		struct injection injection = { .rule = rule };
 		const char *problem;
 		int number;
 
-		if (rule->inject.kind == INJECT_NONE)
+		if (rule->inject.kind == INJECT_NONE || (rule->inject.kind == INJECT_AWS) != aws)
 			continue;
 		number = gate_secrets_find(secrets, rule->inject.secret);
 		if (number < 0)
@@ -92,6 +90,17 @@ static int join(struct gate_secrets *secrets, const struct policy *policy, struc
 		secrets->injections[secrets->injection_count++] = injection;
 	}
 	return 0;
+}
+
+static int join(struct gate_secrets *secrets, const struct policy *policy, struct err *err)
+{
+	int r;
+
+	secrets->injections = calloc(policy->network_count + 1, sizeof *secrets->injections);
+	if (!secrets->injections)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "secret", "out of memory");
+	r = join_some(secrets, policy, false, err);
+	return r < 0 ? r : join_some(secrets, policy, true, err);
 }
 
 /* Each part of "id:key:token": programs use them one by one. skipped: parts that are public. */

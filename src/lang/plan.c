@@ -225,8 +225,6 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 						    verdict_names[rule->verdict]), &rule->origin);
 		else if (rule->inject.kind != INJECT_NONE && policy->network_mode == NETWORK_HOST)
 			add(lang, vec, "network.allow inject with host: true", &rule->origin);
-		else if (rule->inject.kind == INJECT_AWS)
-			add(lang, vec, "network.allow inject aws", &rule->origin);
 		else if (!rule->http_count && rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
 			add(lang, vec, "network.allow limits requests without http or inject", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)

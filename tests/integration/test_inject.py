@@ -141,6 +141,20 @@ def test_kinds(sandbox, certificates, server, inject, value, path, header, wante
     assert (headers[header] if header else seen) == wanted
 
 
+def test_aws(sandbox, certificates, server):
+    keep(sandbox, value="AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+    script = ("echo $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY; curl -sS -H \"authorization: AWS4-HMAC-SHA256 "
+              f"Credential=$AWS_ACCESS_KEY_ID/x\" https://web.test:{server.port}/bucket/object")
+    done = sandbox.run(script, env=outside(certificates), policy=policy(sandbox, rule(
+        server, "aws: {service: s3, region: eu-central-1}, secret: model, env: AWS")))
+    identity, key = done.out.split()[:2]
+    assert identity.startswith("AKIA") and len(identity) == 20 and len(key) == 40 and "wJalr" not in done.out, done
+    (_, _, headers, _), = server.seen
+    sent = headers["Authorization"]
+    assert sent.startswith("AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/") and "/eu-central-1/s3/aws4_" in sent
+    assert "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature=" in sent and identity not in sent
+
+
 def test_only_what_the_rule_names_gets_it(sandbox, certificates, server):
     keep(sandbox)
     narrow = "http: [{methods: [POST], paths: [\"/v1/**\"]}],"
@@ -297,8 +311,8 @@ def search_memory(pid, needles):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root reads the memory of all of them")
 def test_the_value_is_in_no_memory_and_no_file(sandbox, certificates, server):
     keep(sandbox)
-    script = (f"curl -sS --fail -d x -H \"x-api-key: $MODEL_KEY\" -o answer https://web.test:{server.port}/echo-body && "
-              "env >environment && read -r line <answer; touch ready; exec 9<answer; sleep 60")
+    script = (f"curl -sS --fail -d x -H \"x-api-key: $MODEL_KEY\" -o answer https://web.test:{server.port}/echo-body "
+              "&& env >environment && read -r line <answer; touch ready; exec 9<answer; sleep 60")
     child = sandbox.popen(["bash", "-c", script], policy=policy(sandbox, rule(server)), env=outside(certificates),
                           options=("--discard",))
     wait_until(lambda: server.seen, 20, "the request")

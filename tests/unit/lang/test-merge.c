@@ -283,8 +283,6 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "files: {ask: [/data]}", "files.ask" },
 		{ "network: {host: true, default: allow, allow: [{host: a.org, http: [{methods: [GET]}]}]}",
 		  "network.allow http with host: true" },
-		{ "network: {allow: [{host: a.org, ports: [443], inject: {aws: {service: s3, region: r}, secret: y}}]}",
-		  "network.allow inject aws" },
 		{ "network: {default: allow, host: true, allow: [{host: a.org, ports: [443], inject: {header: x, "
 		  "secret: y}}]}", "network.allow inject with host: true" },
 		{ "network: {default: allow, host: true, simulate: [{host: a.org, answer: {}}]}",
