@@ -40,6 +40,7 @@ _atoll()
 	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	run:--name|run:-n) return ;;
 	run:--env|run:-e) return ;;
+	run:--publish) return ;;
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
@@ -110,7 +111,7 @@ _atoll()
 			_atoll_reply -W '-p --policy -t --trust --project --json --help'
 		else
 			compopt -o filenames
-			_atoll_reply -f -W 'check show explain diff'
+			_atoll_reply -f -W 'check show explain diff set'
 		fi ;;
 	ps)
 		if [[ $cur == -* ]]; then
@@ -126,7 +127,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env -C --cwd --project --report --record --replay -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

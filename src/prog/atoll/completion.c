@@ -47,7 +47,7 @@ static bool takes_command(const char *verb)
 static const char *words_of_verb(const char *verb)
 {
 	if (str_equal(verb, "policy"))
-		return "check show explain diff";
+		return "check show explain diff set";
 	if (str_equal(verb, "secret"))
 		return "set list remove rename passphrase unlock lock";
 	return str_equal(verb, "log") ? "verify" : "";
