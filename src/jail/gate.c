@@ -6,6 +6,7 @@
  * so that nothing inside can take them or is in their way.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <string.h>
@@ -111,7 +112,10 @@ int gate_receive(struct jail_job *job, struct err *err)
 
 	if (job->has_gate)
 		return 0;
-	size = fd_receive_message(job->parent_socket, &told, sizeof told, fds, JAIL_GATE_SOCKETS, &count);
+	/* A child that fails leaves trees unread, which the kernel reports once, before what it has said. */
+	do
+		size = fd_receive_message(job->parent_socket, &told, sizeof told, fds, JAIL_GATE_SOCKETS, &count);
+	while (size == -ECONNRESET);
 	if (size == sizeof told && !count)
 		return told_error(&told, err);
 	if (size != 1 || !gate_take(job, fds, count))

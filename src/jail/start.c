@@ -178,10 +178,13 @@ static int await_exec(const struct jail_job *job, struct err *err)
 	struct err told;
 	ssize_t size;
 
-	/* A child that fails leaves messages unread, which the kernel reports once, before its error: ECONNRESET. */
+	/*
+	 * A child that fails leaves messages unread, which the kernel reports once, before its error: ECONNRESET. And
+	 * its second process may have sent the gate's sockets (one byte) before it failed.
+	 */
 	do {
 		size = recv(job->parent_socket, &told, sizeof told, 0);
-	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
+	} while (size == 1 || (size < 0 && (errno == EINTR || errno == ECONNRESET)));
 	if (size == sizeof told)
 		return told_error(&told, err);
 	if (size != 0 || !job->report->is_complete)
