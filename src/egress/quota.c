@@ -128,14 +128,16 @@ size_t quota_ask(const struct quota_share *share, enum quota_way way, size_t wan
 {
 	struct meter *meter;
 	enum net_limit kind;
+	double tokens;
 
 	for (size_t at = 0; (meter = next_meter(share, &at));) {
 		wanted = (size_t)least(wanted, bytes_left(meter, way, &kind));
 		if (!meter->limits.of[NET_LIMIT_RATE].amount)
 			continue;
-		if (fill(meter, NET_LIMIT_RATE, now_ns) < 1)
+		tokens = fill(meter, NET_LIMIT_RATE, now_ns);
+		if (tokens < 1)
 			tell_hit(share->quota, meter, NET_LIMIT_RATE, now_ns);
-		wanted = (size_t)least(wanted, (uint64_t)meter->buckets[NET_LIMIT_RATE].tokens);
+		wanted = (size_t)least(wanted, tokens > 0 ? (uint64_t)tokens : 0);
 	}
 	return wanted;
 }
