@@ -51,6 +51,26 @@ def test_unreviewed_changes_stay_unless_told(staged):
     assert fates == {staged.session: "removed"} and not sessions(staged)
 
 
+@pytest.mark.parametrize("script", (
+    "mkdir -p 0/1; echo one > 0/1/a", "mkfifo 0; echo one > a", "mkdir 0", "chmod 700 directory"))
+def test_no_kind_of_change_hides_the_others(staged, script):
+    """Whatever comes first in the walk: a directory, or what nobody can apply."""
+    staged.run(script)
+    assert gc(staged, "--older-than", "0s")[0] == {staged.session: "unreviewed"}
+
+
+@pytest.mark.parametrize("names", (("session.bin", "ended.bin"), ("policy.bin",)))
+def test_what_cannot_be_read_is_not_taken_for_nothing(staged, names):
+    """A damaged disk must not make gc throw away what nobody has seen."""
+    staged.run("echo one > a")
+    directory = staged.stage(staged.session).parent
+    for name in names:
+        (directory / name).unlink()
+    os.utime(directory, (0, 0))
+    fates, _ = gc(staged, "--older-than", "0s")
+    assert fates[staged.session] != "removed" and directory.is_dir()
+
+
 def test_dropped_changes_are_reviewed(staged):
     staged.run("echo one > a")
     staged.atoll("discard", staged.session)

@@ -99,7 +99,8 @@ static int load_candidate(struct gc *gc, const char *id, struct candidate *candi
 		candidate->is_staged = record.is_staged;
 		return 0;
 	}
-	/* A start that never came to its first record, or one that is coming to it now. */
+	/* A start that never came to its first record, or is coming to it now; or damage: the layers are asked. */
+	candidate->is_staged = true;
 	candidate->ended_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u;
 	candidate->is_live = candidate->ended_ns + (uint64_t)RECORDLESS_AGE_MS * NS_PER_MS > gc->now_ns;
 	return 0;

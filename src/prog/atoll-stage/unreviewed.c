@@ -45,6 +45,15 @@ static bool is_unfinished(int stage_fd)
 	return false;
 }
 
+/*
+ * As the end of a run judges them (box/staging.c). The count stops at the first, which may be a directory, or something
+ * that nobody can apply: what comes behind it was not looked at.
+ */
+static bool has_any(const struct stage_counts *counts)
+{
+	return counts->added || counts->modified || counts->deleted || counts->directories || counts->refused;
+}
+
 static int look(const char *state, const char *id)
 {
 	struct verb_session session = { .state = state, .id = id };
@@ -53,14 +62,15 @@ static int look(const char *state, const char *id)
 	struct err err = { 0 };
 	int says;
 
+	/* A file that is missing is damage, and says nothing about changes. */
 	if (opened_open(&opened, &session, &err) < 0)
-		return err.errnum == ENOENT ? 0 : SAYS_ALL;
+		return err.code == ERR_NOT_FOUND ? 0 : SAYS_ALL;
 	says = is_unfinished(opened.stage_fd) ? SAYS_UNFINISHED : 0;
 	/* The process ends here: what is open goes with it. */
 	if (opened_stacks(&opened, &err) < 0 || opened_confine(&opened, CONFINE_STAGE_READING, &err) < 0 ||
 	    count(&opened, &counts) < 0)
 		return says | SAYS_CHANGES;
-	return says | (counts.added || counts.modified || counts.deleted ? SAYS_CHANGES : 0);
+	return says | (has_any(&counts) ? SAYS_CHANGES : 0);
 }
 
 struct unreviewed unreviewed_look(const char *state, const char *id)
