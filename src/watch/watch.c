@@ -176,10 +176,18 @@ static int conclude(struct watch *watch, int handled, int errnum)
 	return handled < 0 ? handled : r;
 }
 
-/* Whether the caller still waits: then its pid meant the same process while we read. */
-static bool is_alive(const struct watch *watch)
+/*
+ * Whether the caller still waits: then its pid meant the same process while we read. Where nobody can tell whose memory
+ * that was, it is refused; *ret_result is that of the answer, for which it may wait.
+ */
+static bool still_waits(struct watch *watch, int *ret_result)
 {
-	return ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->request->id) == 0;
+	*ret_result = 0;
+	if (ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->request->id) == 0)
+		return true;
+	if (errno != ENOENT)
+		*ret_result = answer(watch, EPERM);
+	return false;
 }
 
 static int refuse(struct watch *watch)
@@ -203,12 +211,13 @@ static int refuse(struct watch *watch)
 static int serve_exec(struct watch *watch)
 {
 	struct watch_exec event;
+	int r;
 
 	remote_begin(&watch->remote, (pid_t)watch->request->pid);
 	exec_read(&watch->remote, watch->request, &watch->text, &event);
 	remote_end(&watch->remote);
-	if (!is_alive(watch))
-		return 0;
+	if (!still_waits(watch, &r))
+		return r;
 	return conclude(watch, watch->handlers.on_exec(watch->handlers.context, &event), 0);
 }
 
@@ -304,8 +313,8 @@ static int serve_network(struct watch *watch)
 	remote_begin(&watch->remote, (pid_t)watch->request->pid);
 	verdict = network_judge(&watch->remote, watch->request, &watch->options, &event, &address);
 	remote_end(&watch->remote);
-	if (!is_alive(watch))
-		return 0;
+	if (!still_waits(watch, &r))
+		return r;
 	if (verdict == NETWORK_UNEXPECTED)
 		return refuse(watch);
 	if (verdict == NETWORK_GATE_DECIDES) {
