@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -166,6 +167,14 @@ static void become_server(const struct launch *launch)
 
 /* ---- in the box ---- */
 
+/* The staged tree. Its path was real when it was planned; a link in it now is of somebody who can write there. */
+static int open_host(const char *path)
+{
+	int fd = path_open2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+	return fd < 0 ? fd : fd_move_above(fd, FD_COUNT);
+}
+
 static int open_part(const char *directory, const char *name)
 {
 	char path[PATH_MAX];
@@ -218,7 +227,7 @@ static int launch_open(const struct fuse_tree *tree, struct launch *launch, stru
 	if (r >= 0)
 		launch->fds[FD_WORK] = r = open_part(layers->live, "/work");
 	if (r >= 0)
-		launch->fds[FD_HOST] = r = open_part(tree->mount->source, "");
+		launch->fds[FD_HOST] = r = open_host(tree->mount->source);
 	if (r >= 0 && layers->count)
 		launch->fds[FD_MASK] = r = open_part(layers->between[0], "");
 	if (r >= 0)

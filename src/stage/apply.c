@@ -126,13 +126,17 @@ static int link_copied(struct preparation *preparation, const struct stage_chang
 	return r < 0 ? r : 1;
 }
 
-/* Whether the bytes are those of the file that was judged, and not of what the agent has put there since. */
+/*
+ * Whether the bytes are those of the file that was judged, and not of what the agent has put there since. The ctime
+ * tells also of a file with many names: here nobody but the agent gives it another one, and all else can be set back.
+ */
 static bool is_as_judged(const struct identity *source, const struct stat *judged)
 {
 	struct identity seen;
 
 	identity_of_stat(judged, &seen);
-	return identity_equal(source, &seen, true);
+	return identity_equal(source, &seen, true) &&
+	       (!S_ISREG(seen.mode) || stamp_equal(source->ctime, seen.ctime));
 }
 
 /* Even the owner of a directory needs these bits to put something into it; JOURNAL_SET takes them off in the end. */

@@ -407,6 +407,32 @@ static void test_a_change_of_the_host_meanwhile_stays(void **state)
 	stop(&f);
 }
 
+/* Other bytes of the same size and with the same times, once judged: of a file with two names as of any other. */
+static void test_what_the_agent_changes_meanwhile_is_left(void **state)
+{
+	struct timespec tick = { 0, 20 * 1000 * 1000 };
+	struct fixture f;
+
+	(void)state;
+	start(&f, false);
+	fill_tree(&f);
+	fill_upper(&f);
+	find_changes(&f);
+	nanosleep(&tick, NULL);
+	put(f.upper_fd, "added/one", "LINKED", 0644);
+	put(f.upper_fd, "keep/sub/new", "NEW", 0644);
+	run_apply(&f);
+	assert_int_equal(item(&f, "added/one")->verdict, APPLY_RACED);
+	assert_int_equal(item(&f, "added/two")->verdict, APPLY_RACED);
+	assert_int_equal(item(&f, "keep/sub/new")->verdict, APPLY_RACED);
+	assert_absent(&f, "added/one");
+	assert_absent(&f, "added/two");
+	assert_text(&f, "added/tree/of/files", "files");
+	assert_int_equal(fchmodat(f.tree_fd, "added/tree", 0755, 0), 0);
+	assert_int_equal(fchmodat(f.upper_fd, "added/tree", 0755, 0), 0);
+	stop(&f);
+}
+
 static void test_what_the_host_changed_since_is_not_undone(void **state)
 {
 	struct fixture f;
@@ -527,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_there_and_back_near),
 		cmocka_unit_test(test_there_and_back_on_another_file_system),
 		cmocka_unit_test(test_a_change_of_the_host_meanwhile_stays),
+		cmocka_unit_test(test_what_the_agent_changes_meanwhile_is_left),
 		cmocka_unit_test(test_what_the_host_changed_since_is_not_undone),
 		cmocka_unit_test(test_one_path_brings_its_directories),
 		cmocka_unit_test(test_a_thousand_levels),
