@@ -36,6 +36,13 @@ static bool filter_response(void *context, const void *bytes, size_t size, bool 
 	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
 }
 
+static void clean_trailers(void *context, struct http1_head *trailers)
+{
+	struct exchange *exchange = context;
+
+	exchange->hooks.incoming(exchange->hooks.context, &exchange->record, trailers);
+}
+
 static void on_sent(void *context, const void *bytes, size_t size)
 {
 	const struct exchange *exchange = context;
@@ -58,6 +65,7 @@ void exchange_init(struct exchange *exchange, const struct target_server *server
 	http1_init(&exchange->response, HTTP1_RESPONSE);
 	exchange->request.filter = hooks->body ? filter_request : NULL;
 	exchange->response.filter = hooks->body ? filter_response : NULL;
+	exchange->response.trailer_filter = hooks->incoming ? clean_trailers : NULL;
 	exchange->request.filter_context = exchange->response.filter_context = exchange;
 	exchange->request.on_content = on_sent;
 	exchange->response.on_content = on_received;
@@ -373,13 +381,13 @@ static enum exchange_state begin_response(struct exchange *exchange, struct buf 
 	exchange->heads++;
 	if (exchange->phase != PHASE_ASKED)
 		return end(exchange, "the server answers what nobody asked");
+	if (exchange->hooks.incoming)
+		exchange->hooks.incoming(exchange->hooks.context, &exchange->record, head);
 	if (head->status < 200 && head->status != 101) {
 		http1_put_head(head, to_client);
 		return EXCHANGE_OPEN;
 	}
 	exchange->record.status = head->status;
-	if (exchange->hooks.incoming)
-		exchange->hooks.incoming(exchange->hooks.context, &exchange->record, head);
 	take_answered(exchange->take, head);
 	http1_put_head(head, to_client);
 	exchange->phase = head->status == 101 ? PHASE_RAW : PHASE_ANSWERED;

@@ -67,7 +67,7 @@ struct exchange_hooks {
 	 */
 	bool (*body)(void *context, struct exchange_record *record, const struct exchange_content *content,
 		     struct buf *out);
-	/* The head of a final answer is about to go in. */
+	/* The head of an answer (also an interim one), or its trailers, which have no reason, are about to go in. */
 	void (*incoming)(void *context, struct exchange_record *record, struct http1_head *head);
 	/* Once for each request, also for one that was refused, malformed or broke off. */
 	void (*over)(void *context, const struct exchange_record *record);

@@ -360,7 +360,7 @@ void http1_put_head(const struct http1_head *head, struct buf *out)
 	buf_put_text(out, "\r\n");
 }
 
-bool http1_put_trailers(const struct http1_head *head, char *bytes, size_t size, struct buf *out)
+bool http1_put_trailers(const struct http1 *http, char *bytes, size_t size, struct buf *out)
 {
 	static const char *const never[] = {
 		"host",	 "trailer",	  "expect",	      "authorization", "cookie",	"set-cookie",
@@ -369,10 +369,15 @@ bool http1_put_trailers(const struct http1_head *head, char *bytes, size_t size,
 	};
 	struct http1_head *read = calloc(1, sizeof *read);
 	bool is_fine = read && !parse_fields(bytes, bytes + size, read);
+	bool passes_any = is_fine && http->kind == HTTP1_RESPONSE;
 
-	for (size_t i = 0; is_fine && i < read->field_count; i++) {
+	if (passes_any)
+		read->reason = "";
+	if (passes_any && http->trailer_filter)
+		http->trailer_filter(http->filter_context, read);
+	for (size_t i = 0; passes_any && i < read->field_count; i++) {
 		const struct http1_field *field = &read->fields[i];
-		bool passes = !http1_name_is_of_hop(field->name) && !http1_find(head, field->name);
+		bool passes = !http1_name_is_of_hop(field->name) && !http1_find(&http->head, field->name);
 
 		for (size_t k = 0; passes && k < ARRAY_SIZE(never); k++)
 			passes = !http1_name_is(field->name, never[k]);

@@ -18,10 +18,11 @@ const char *http1_head_parse(const struct http1 *http, char *bytes, size_t size,
 void http1_head_reset(struct http1_head *head);
 
 /*
- * Trailers ("Name: value\r\n" each) that may pass behind this head, appended to out: not what frames, routes or
- * authenticates, and nothing that the head has. Bytes are cut up. False: they are malformed.
+ * Trailers ("Name: value\r\n" each) that may pass behind this message, appended to out: not what frames, routes or
+ * authenticates, and nothing that the head has; none of a request, which nobody needs, and which nobody looked at.
+ * Bytes are cut up. False: they are malformed.
  */
-bool http1_put_trailers(const struct http1_head *head, char *bytes, size_t size, struct buf *out);
+bool http1_put_trailers(const struct http1 *http, char *bytes, size_t size, struct buf *out);
 
 /* Whether this is the name of a framing or routing field with _ in place of -. */
 bool http1_name_is_masked(const char *name);

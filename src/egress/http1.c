@@ -314,7 +314,7 @@ static enum http1_result end_body(struct http1 *http)
 	if (http->trailer_part != TRAILER_NONE) {
 		buf_put_text(&http->trailers, "\r\n");
 		if (buf_error(&http->trailers) < 0 ||
-		    !http1_put_trailers(&http->head, (char *)http->trailers.bytes, http->trailers.size, http->out))
+		    !http1_put_trailers(http, (char *)http->trailers.bytes, http->trailers.size, http->out))
 			return refuse(http, "its trailers are malformed");
 	}
 	buf_put_text(http->out, "\r\n");

@@ -77,6 +77,8 @@ struct http1 {
 	 * nothing may (then the feed ends with HTTP1_BAD). The number of bytes stays the same.
 	 */
 	bool (*filter)(void *context, const void *bytes, size_t size, bool is_end, struct buf *out);
+	/* Called with the trailers of an answer before they are sent on; may be NULL. */
+	void (*trailer_filter)(void *context, struct http1_head *trailers);
 	void *filter_context;
 	struct buf filtered;
 	bool is_stopped;                  /* by the filter */

@@ -79,9 +79,10 @@ static void add_fields(struct nvs *nvs, const struct http1_head *head)
 
 		if (http1_name_is(field->name, "host") || http1_name_is(field->name, "te"))
 			continue;
-		/* Owned, for all of them were copied. Lower case is a rule here (RFC 9113 8.2). */
-		for (char *at = field->owned + strlen(field->value) + 1; at > field->owned && *at; at++)
-			*at = (char)(*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at);
+		/* Lower case is a rule here (RFC 9113 8.2), and so is a name that a hook put there: it is no copy. */
+		for (char *at = (char *)(uintptr_t)field->name; *at; at++)
+			if (*at >= 'A' && *at <= 'Z')
+				*at |= 0x20;
 		add_nv(nvs, field->name, field->value,
 		       field->is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
 	}
@@ -418,11 +419,12 @@ static int begin_answer(struct stream *stream)
 	if (stream->head.status >= 200) {
 		stream->is_answered = true;
 		stream->record.status = stream->head.status;
-		stream->head.reason = "";
-		if (http2->hooks.incoming)
-			http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
-		take_answered(stream->take, &stream->head);
 	}
+	stream->head.reason = "";
+	if (http2->hooks.incoming)
+		http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
+	if (stream->is_answered)
+		take_answered(stream->take, &stream->head);
 	add_nv(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
 	add_fields(&nvs, &stream->head);
 	if (stream->is_answered)
@@ -507,8 +509,13 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_headers(struct stream *stream, enum http2_side from)
 {
+	const struct exchange_hooks *hooks = &stream->http2->hooks;
+
 	if (stream->gathering == &stream->trailers) {
 		stream->has_trailers = true;
+		stream->trailers.reason = "";
+		if (hooks->incoming)
+			hooks->incoming(hooks->context, &stream->record, &stream->trailers);
 		take_trailers(stream->take, &stream->trailers);
 	}
 	if (stream->gathering != &stream->head || stream->record.status)

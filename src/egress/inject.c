@@ -7,7 +7,7 @@
 #include "egress/sigv4.h"
 #include "os/clock.h"
 
-static const char redacted[] = "[redacted by atoll]";
+const char inject_redacted[] = "[redacted by atoll]";
 
 const char *inject_problem(const struct injection *injection)
 {
@@ -232,7 +232,8 @@ static bool shows(const struct injection *injection, const char *text, struct bu
 {
 	static void (*const spellings[])(struct buf *out, const char *text) = { put_escaped, put_base64 };
 
-	if (strstr(text, injection->secret))
+	/* HTTP/2 has names in small letters. */
+	if (strcasestr(text, injection->secret))
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
 		buf_reset(scratch);
@@ -256,10 +257,13 @@ int inject_redact(const struct injection *injection, struct http1_head *head)
 		count++;
 	}
 	for (size_t i = 0; r == 0 && i < head->field_count; i++) {
-		if (!shows(injection, head->fields[i].value, &scratch) &&
-		    !shows(injection, head->fields[i].name, &scratch))
+		bool is_in_name = shows(injection, head->fields[i].name, &scratch);
+
+		if (!is_in_name && !shows(injection, head->fields[i].value, &scratch))
 			continue;
-		head->fields[i].value = redacted;
+		if (is_in_name)
+			head->fields[i].name = "redacted-by-atoll";
+		head->fields[i].value = inject_redacted;
 		count++;
 	}
 	wipe(&scratch);

@@ -33,11 +33,15 @@ const char *inject_problem(const struct injection *injection);
 int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned) MUST_USE;
 
+/* What stands where a secret was. */
+extern const char inject_redacted[];
+
 /* Wipes and frees. NULL is fine. */
 void inject_free(char *owned);
 
 /*
- * Takes the secret, in every spelling that inject_request() gives it, out of the fields and the reason of an answer: a
- * redirect elsewhere would carry it on. The number of fields that had it, or -ENOMEM (then nothing may be sent on).
+ * Takes the secret, in every spelling that inject_request() gives it, out of the fields (names among them) and the
+ * reason of an answer, or of its trailers: a redirect elsewhere would carry it on. The number of fields that had it, or
+ * -ENOMEM (then nothing may be sent on).
  */
 int inject_redact(const struct injection *injection, struct http1_head *head) MUST_USE;

@@ -250,6 +250,21 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 	return !*ret_problem;
 }
 
+/* As in bodies: in each spelling, and each part of a secret that has parts. */
+static void redact_words(const struct requests *requests, struct http1_head *head)
+{
+	const struct scanner *scanner = requests->gate->secrets.scanner;
+
+	for (size_t i = 0; requests->secrets && i < head->field_count; i++) {
+		const char *value = head->fields[i].value;
+
+		if (scanner_find(scanner, value, strlen(value)) & requests->secrets)
+			head->fields[i].value = inject_redacted;
+	}
+	if (requests->secrets && scanner_find(scanner, head->reason, strlen(head->reason)) & requests->secrets)
+		head->reason = "";
+}
+
 /* An answer that repeats a credential would bring it in, and a redirect carry it elsewhere. */
 static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
@@ -260,6 +275,7 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 		if (str_equal(secrets->injections[i].rule->host, requests->connection.host) &&
 		    inject_redact(&secrets->injections[i], head) < 0)
 			head->field_count = 0;
+	redact_words(requests, head);
 }
 
 /* --- What is told. --- */

@@ -14,8 +14,9 @@ enum { ROOT, NODES_MAX = 1 << 20, GROW = 1024 };
 
 struct node {
 	uint32_t child, sibling, fail;
+	uint32_t words;                /* whose spelling it is: two secrets may be, or have in them, the same text */
 	uint16_t depth, hit_size;      /* hit_size: of the longest spelling that ends here; 0: none does */
-	uint8_t byte, word;
+	uint8_t byte;
 };
 
 struct scanner {
@@ -121,10 +122,8 @@ static int add_spelling(struct scanner *scanner, unsigned word, const struct buf
 			return added;
 		at = next ? next : (uint32_t)added;
 	}
-	if (!scanner->nodes[at].hit_size) {
-		scanner->nodes[at].hit_size = (uint16_t)spelling->size;
-		scanner->nodes[at].word = (uint8_t)word;
-	}
+	scanner->nodes[at].hit_size = (uint16_t)spelling->size;
+	scanner->nodes[at].words |= 1u << word;
 	return 0;
 }
 
@@ -249,7 +248,7 @@ static void settle(struct scanner *scanner, uint32_t parent, uint32_t id)
 	fail = &scanner->nodes[node->fail];
 	if (!node->hit_size && fail->hit_size) {
 		node->hit_size = fail->hit_size;
-		node->word = fail->word;
+		node->words = fail->words;
 	}
 }
 
@@ -281,7 +280,7 @@ static uint32_t words_at(const struct scanner *scanner, uint32_t state)
 	uint32_t words = 0;
 
 	for (uint32_t at = state; scanner->nodes[at].hit_size; at = scanner->nodes[at].fail)
-		words |= 1u << scanner->nodes[at].word;
+		words |= scanner->nodes[at].words;
 	return words;
 }
 
@@ -323,7 +322,7 @@ static void mask(struct scan *scan, size_t end, uint32_t masked)
 	const struct node *nodes = scan->scanner->nodes;
 
 	for (uint32_t at = scan->state; nodes[at].hit_size; at = nodes[at].fail)
-		if (masked >> nodes[at].word & 1) {
+		if (masked & nodes[at].words) {
 			memset(scan->held.bytes + end - nodes[at].hit_size, '*', nodes[at].hit_size);
 			return;
 		}

@@ -59,6 +59,7 @@ class Server(Web):
                 if "echo" in self.path:
                     self.send_header("X-Echo", self.headers.get("x-api-key", "") + "|" +
                                      self.headers.get("authorization", ""))
+                    self.send_header("X-Hex", self.headers.get("x-api-key", "").encode().hex() + ".")
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
@@ -195,6 +196,13 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
                        env=outside(certificates), policy=policy(sandbox, rule(server)))
     assert "('x-api-key', '" + "*" * len(KEY) + "')" in done.out and done.out.endswith("mine"), done
     assert "('accept-encoding', 'identity')" in done.out and KEY not in done.out
+    done = sandbox.run(f"curl -sSi https://web.test:{server.port}/echo", env=outside(certificates),
+                       policy=policy(sandbox, rule(server)))
+    assert "[redacted by atoll]" in done.out and KEY.encode().hex() not in done.out, done
+    other = f"{{host: other.test, ports: [{server.port}], http: [{{}}]}}"
+    done = sandbox.run(f"curl -sSi -H 'x-api-key: mine' https://other.test:{server.port}/echo",
+                       env=outside(certificates), policy=policy(sandbox, rule(server), other))
+    assert b"mine".hex() + "." in done.out, done
 
 
 def test_a_client_of_a_model_works_and_its_file_is_applied(sandbox, certificates):

@@ -472,6 +472,33 @@ static void test_the_credential(void **state)
 	assert_non_null(strstr(buf_text(&wire.to_client), "Location: [redacted by atoll]\r\n"));
 }
 
+/* Interim answers and trailers come in as well, and so do names of fields. */
+static void test_the_credential_in_what_is_no_head(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, GET("/v1/x"));
+	answer(&wire, "HTTP/1.1 103 Early Hints\r\nLink: </?k=sk-real-0123456789>\r\nB: fine\r\n\r\n");
+	assert_sent(&wire.to_client, "HTTP/1.1 103 Early Hints\r\nLink: [redacted by atoll]\r\nB: fine\r\n\r\n");
+	answer(&wire, "HTTP/1.1 200 OK\r\nX-SK-real-0123456789: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+		      "Sum: sk-real-0123456789\r\nOther: fine\r\n\r\n");
+	assert_sent(&wire.to_client, "HTTP/1.1 200 OK\r\nredacted-by-atoll: [redacted by atoll]\r\n"
+				     "Transfer-Encoding: chunked\r\n\r\n0\r\n"
+				     "Sum: [redacted by atoll]\r\nOther: fine\r\n\r\n");
+}
+
+/* They go out unread otherwise. */
+static void test_trailers_of_a_request_stay(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	ask(&wire, "POST /v1/x HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n\r\n"
+		   "1\r\na\r\n0\r\nSum: b\r\n\r\n");
+	assert_true(str_has_suffix(buf_text(&wire.to_server), "\r\n\r\n1\r\na\r\n0\r\n\r\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_heads_that_take_too_long),
 		cmocka_unit_test(test_other_protocols_are_told_at_once),
 		cmocka_unit_test(test_ends), cmocka_unit_test(test_the_credential),
+		cmocka_unit_test(test_the_credential_in_what_is_no_head),
+		cmocka_unit_test(test_trailers_of_a_request_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

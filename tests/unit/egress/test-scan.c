@@ -139,6 +139,23 @@ static void test_masked_across_borders(void **state)
 }
 
 /* Who ends the stream at a hit has let go no byte of it. */
+/* Two secrets may have one value: each is found, and masked for whichever of them it is asked. */
+static void test_one_text_of_two_words(void **state)
+{
+	const char *const texts[] = { "the same value", "the same value" };
+	struct scanner *scanner = scanner_of(texts, 2);
+
+	assert_int_equal(find(scanner, "the same value"), 3);
+	for (uint32_t masked = 1; masked <= 2; masked++) {
+		cleanup_buf struct buf out;
+
+		buf_init(&out, 1 << 16);
+		assert_int_equal(stream(scanner, "is the same value.", 5, masked, &out), 3);
+		assert_string_equal(buf_text(&out), "is **************.");
+	}
+	scanner_free(scanner);
+}
+
 static void test_nothing_of_a_hit_has_left(void **state)
 {
 	const char *const texts[] = { secret };
@@ -184,7 +201,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_spelling),	  cmocka_unit_test(test_base64_of_urls),
 		cmocka_unit_test(test_texts_within_texts), cmocka_unit_test(test_short_and_long),
-		cmocka_unit_test(test_masked_across_borders), cmocka_unit_test(test_nothing_of_a_hit_has_left),
+		cmocka_unit_test(test_masked_across_borders), cmocka_unit_test(test_one_text_of_two_words),
+		cmocka_unit_test(test_nothing_of_a_hit_has_left),
 		cmocka_unit_test(test_nothing_else_is_held),
 	};
 
