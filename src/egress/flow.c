@@ -501,10 +501,12 @@ static bool is_still_allowed(struct flow *flow)
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
 	bool leads_there = flow->outside_fd >= 0 && flow->is_named && !flow->is_proxied;
 	enum verdict verdict = policy_decide(policy, &action).verdict;
+	bool must_read = policy_intercepts(policy, flow->host, flow->port);
 
 	flow->share.rules = policy_limited_rules(policy, &action);
+	/* A recording has requests read that no rule is about, but what a rule is about is never left unread. */
 	return verdict >= VERDICT_SIMULATE && has_server(flow->gate, verdict) == flow->has_server &&
-	       (flow->gate->tape || policy_intercepts(policy, flow->host, flow->port) == flow->is_read) &&
+	       (must_read == flow->is_read || (flow->gate->tape && !must_read)) &&
 	       (!leads_there ||
 		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);
 }

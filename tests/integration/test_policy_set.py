@@ -33,9 +33,9 @@ class Session:
     def __init__(self, box):
         self.box, self.id = box, None
 
-    def start(self, rules, more=""):
-        done = self.box.run_outside(self.box.command_line([], policy=self.policy(rules, more), options=["-d"]),
-                                    env=test_hosts())
+    def start(self, rules, more="", options=()):
+        line = self.box.command_line([], policy=self.policy(rules, more), options=["-d", *options])
+        done = self.box.run_outside(line, env=test_hosts())
         assert done.code == 0, done
         self.id = done.out.strip()
 
@@ -106,6 +106,24 @@ for s in held:
     assert out.split()[0] in (b"ConnectionResetError", b"BrokenPipeError") and out.split()[1] == b"0", out
     wait_until(lambda: ("web.test", "the policy has changed") in [
         (entry["subject"], entry["detail"]["error"]) for entry in session.records("net.close")], what="the record")
+
+
+def test_what_was_not_read_is_ended_by_rules_about_requests_though_recorded(sandbox, session, server):
+    read = f"{{host: read.test, ports: [{server.port}], http: [{{}}]}}"
+    session.start(["web.test", read], options=["--record", str(sandbox.outside / "tape.jsonl")])
+    child = session.popen(f"""
+import socket, sys
+s = socket.create_connection(("web.test", {server.port}), timeout=20); s.sendall(b"x"); s.recv(10)
+print("held", flush=True); sys.stdin.readline()
+try: s.sendall(b"y"); print(len(s.recv(10)), flush=True)
+except OSError as error: print(error.__class__.__name__, flush=True)
+""")
+    assert child.stdout.readline() == b"held\n"
+    assert "ended: 0" in session.set(["web.test", "other.test", read]).out
+    done = session.set([read, read.replace("read.test", "web.test")])
+    assert "ended: 1" in done.out, done
+    out, _ = child.communicate(b"\n", timeout=20)
+    assert out.split()[0] in (b"ConnectionResetError", b"BrokenPipeError"), out
 
 
 def test_n19_the_gate_is_never_open_in_between(sandbox, session, server):
