@@ -75,6 +75,7 @@ def test_what_is_listed_now_is_what_counts(sandbox, session, server):
     done = session.set(["other.test"], options=["--json"])
     assert json.loads(done.out)["session"] == session.id and json.loads(done.out)["ended"] == 0, done
     assert session.get("web.test", "other.test", port=server.port) == ["gaierror", "answer"]
+    wait_until(lambda: session.records("policy.change"), what="the record")
     entry, = session.records("policy.change")
     started, = session.records("session.start")
     detail = entry["detail"]
