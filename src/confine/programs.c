@@ -2,6 +2,7 @@
 #include <asm/termbits.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/keyctl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -64,13 +65,14 @@ static const struct confine_call reading_calls[] = {
 /* What stdio asks of its streams is answered with "no terminal". */
 static const struct confine_call no_terminal[] = { CALL_FAILS(ioctl, ENOTTY) };
 
+/* Of ioctl(2) clones of files and the question for a terminal: TIOCSTI would type into the user's shell. */
 static const struct confine_call writing_calls[] = {
 	CALL(renameat2), CALL(renameat), CALL(linkat), CALL(symlinkat), CALL(unlinkat), CALL(mkdirat),
 	CALL(mknodat), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
 	CALL(fsetxattr), CALL(lsetxattr), CALL(fremovexattr), CALL(lremovexattr), CALL(removexattr), CALL(fsync),
 	CALL(fdatasync), CALL(syncfs), CALL(fallocate), CALL(copy_file_range), CALL(pwrite64), CALL(flock),
-	CALL(chmod), CALL(sendfile), CALL(ioctl), CALL(umask), CALL(nanosleep), CALL(clock_nanosleep),
-	CALL(statfs),
+	CALL(chmod), CALL(sendfile), CALL(umask), CALL(nanosleep), CALL(clock_nanosleep), CALL(statfs),
+	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
 static const struct confine_call egress_calls[] = {

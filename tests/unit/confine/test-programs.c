@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -147,6 +148,12 @@ static int change_limits(void)
 	return syscall(SYS_prlimit64, 0, 7, &(uint64_t[2]){ 16, 16 }, NULL) < 0;
 }
 
+/* Stands for all of ioctl(2) that nobody needs; TIOCSTI, which types into a shell, is one of them. */
+static int control_a_file(void)
+{
+	return ioctl(place_fd, FIOCLEX) < 0;
+}
+
 /* One bit for each program that may. Files are Landlock's to refuse, the rest is the filter's. */
 #define MAY(program) (1u << CONFINE_##program)
 #define STARTERS (MAY(STAGE_DIFFER) | MAY(STAGE_MERGER))
@@ -174,6 +181,7 @@ static const struct attempt {
 	{ "be traced", be_traced, STARTERS, false },
 	{ "map code", map_code, STARTERS, false },
 	{ "turn data into code", turn_data_into_code, STARTERS, false },
+	{ "control a file", control_a_file, STARTERS, false },
 	{ "make a namespace", make_namespace, STARTERS, false },
 	{ "change limits", change_limits, STARTERS, false },
 };
