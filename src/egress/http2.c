@@ -46,7 +46,7 @@ struct http2 {
 	struct exchange_hooks hooks;
 	struct stream *streams;
 	size_t stream_count, finished, resets;
-	bool is_broken, is_closing;
+	bool is_broken, is_closing, has_lost_server;
 	const char *unreachable;
 };
 
@@ -783,6 +783,9 @@ enum exchange_state http2_give(struct http2 *http2, enum http2_side side, const 
 
 enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct buf *out, size_t max)
 {
+	/* Its streams may be gone, and bodies that it still wants to send went with them. */
+	if (side == HTTP2_OUTSIDE && http2->has_lost_server)
+		return state_of(http2, side);
 	while (out->size < max) {
 		const uint8_t *bytes;
 		ssize_t size = nghttp2_session_mem_send(http2->sessions[side], &bytes);
@@ -804,6 +807,7 @@ void http2_ended(struct http2 *http2, enum http2_side side)
 	int r;
 
 	http2->is_closing = true;
+	http2->has_lost_server = http2->has_lost_server || side == HTTP2_OUTSIDE;
 	for (struct stream *stream = http2->streams; stream; stream = next) {
 		next = stream->next;
 		if (side == HTTP2_OUTSIDE && stream->ids[HTTP2_OUTSIDE] && stream->ids[HTTP2_INSIDE]) {

@@ -510,6 +510,33 @@ static void test_the_server_goes(void **state)
 	assert_int_equal(wire.states[HTTP2_INSIDE], EXCHANGE_ENDED);
 }
 
+/* It had not taken the request's body yet, which is gone with the stream when the client has its answer. */
+static void test_the_server_goes_in_an_upload(void **state)
+{
+	nghttp2_nv request[] = { nv(":method", "POST"), nv(":scheme", "https"), nv(":authority", "api.example.org"),
+				 nv(":path", "/v1/x") };
+	nghttp2_data_provider body = { .read_callback = read_body };
+	cleanup_wire struct wire wire;
+	struct message *asked;
+	cleanup_buf struct buf out;
+
+	buf_init(&out, 1 << 20);
+	wire_init(&wire);
+	pump(&wire);
+	asked = &wire.client.messages[wire.client.count++];
+	asked->to_send = 20000;
+	asked->id = nghttp2_submit_request(wire.client.session, NULL, request, ARRAY_SIZE(request), &body, NULL);
+	while (give_from(&wire, &wire.client, HTTP2_INSIDE))
+		;
+	http2_ended(wire.http2, HTTP2_OUTSIDE);
+	while (take_to(&wire, &wire.client, HTTP2_INSIDE) || give_from(&wire, &wire.client, HTTP2_INSIDE))
+		;
+	assert_string_equal(asked->pseudo, ":status: 502\n");
+	assert_true(asked->is_closed);
+	(void)http2_take(wire.http2, HTTP2_OUTSIDE, &out, 1 << 19);
+	assert_int_equal(out.size, 0);
+}
+
 static void test_the_client_goes(void **state)
 {
 	cleanup_wire struct wire wire;
@@ -638,7 +665,8 @@ int main(void)
 		cmocka_unit_test(test_streams_at_once), cmocka_unit_test(test_interim_answers_and_trailers),
 		cmocka_unit_test(test_the_credential_in_interim_answers_and_trailers),
 		cmocka_unit_test(test_given_up_on_either_side), cmocka_unit_test(test_answered_before_the_request_ends),
-		cmocka_unit_test(test_the_server_goes), cmocka_unit_test(test_the_client_goes),
+		cmocka_unit_test(test_the_server_goes), cmocka_unit_test(test_the_server_goes_in_an_upload),
+		cmocka_unit_test(test_the_client_goes),
 		cmocka_unit_test(test_requests_that_are_given_up_at_once), cmocka_unit_test(test_garbage),
 	};
 
