@@ -112,6 +112,7 @@ static bool is_head_stopped(const struct requests *requests, struct exchange_rec
 /* The bodies of one request and of its answer. */
 struct bodies {
 	struct scan ways[2];
+	bool is_opaque;          /* the answer is compressed, though it was asked not to be: nobody can look into it */
 };
 
 static bool watch_bodies(const struct requests *requests, struct exchange_record *record)
@@ -153,6 +154,8 @@ static bool on_body(void *context, struct exchange_record *record, const struct 
 		buf_put(out, content->bytes, content->size);
 		return buf_error(out) == 0;
 	}
+	if (is_in && bodies->is_opaque)
+		return false;
 	r = scan_feed(&bodies->ways[content->way], content->bytes, content->size, masked, out, &words);
 	if (r < 0 || (is_in && words & requests->secrets & gate->secrets.long_words))
 		return false;
@@ -230,6 +233,38 @@ static const char *find_downgrade(const struct requests *requests)
 	return NULL;
 }
 
+/* Whether some rule of this host and port is about methods or paths. */
+static bool is_judged_by_request(const struct requests *requests)
+{
+	const struct policy *policy = requests->gate->policy;
+
+	for (size_t i = 0; i < policy->network_count; i++)
+		if (policy->network[i].http_count && leads_to(&policy->network[i], &requests->server))
+			return true;
+	return false;
+}
+
+/* Fields that servers behind frameworks and proxies take for the method or the path, which then were not judged. */
+static const char *find_override(const struct requests *requests, const struct http1_head *head)
+{
+	static const char *const names[] = {
+		"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (http1_find(head, names[i]) && is_judged_by_request(requests))
+			return "a header names another method or path than the one that was judged";
+	return NULL;
+}
+
+/* What answers in pieces or compressed could not be looked at when it comes back. */
+static const char *ask_for_plain(struct http1_head *head)
+{
+	http1_remove(head, "range");
+	http1_remove(head, "if-range");
+	return http1_set(head, "accept-encoding", "identity") < 0 ? "there is no memory" : NULL;
+}
+
 static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
 			const struct target *target, char **ret_owned, const char **ret_problem)
 {
@@ -239,12 +274,13 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 		return false;
 	*ret_problem = count_request(requests, record, target);
 	if (!*ret_problem)
+		*ret_problem = find_override(requests, head);
+	if (!*ret_problem)
 		*ret_problem = find_downgrade(requests);
 	if (!*ret_problem)
 		*ret_problem = put_secrets(requests, record, head, target, ret_owned);
-	/* What is compressed could not be looked at when it comes back. */
-	if (!*ret_problem && record->secrets && http1_set(head, "accept-encoding", "identity") < 0)
-		*ret_problem = "there is no memory";
+	if (!*ret_problem && record->secrets)
+		*ret_problem = ask_for_plain(head);
 	if (!*ret_problem && !watch_bodies(requests, record))
 		*ret_problem = "there is no memory";
 	return !*ret_problem;
@@ -270,7 +306,11 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 {
 	const struct requests *requests = context;
 	const struct gate_secrets *secrets = &requests->gate->secrets;
+	const char *coding = http1_find(head, "content-encoding");
+	struct bodies *bodies = record->own;
 
+	if (bodies && record->secrets && coding && !str_equal(coding, "identity"))
+		bodies->is_opaque = true;
 	for (size_t i = 0; i < secrets->injection_count; i++)
 		if (str_equal(secrets->injections[i].rule->host, requests->connection.host) &&
 		    inject_redact(&secrets->injections[i], head) < 0)

@@ -2,6 +2,7 @@
 """`inject:`: a secret of the vault goes into the requests that the rule names, over TLS, and is never inside."""
 import base64
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -53,9 +54,13 @@ class Server(Web):
                 answer = b"ok\n"
                 if "echo-body" in self.path:
                     answer = repr(sorted(self.headers.items())).encode() + body
+                if "gzip" in self.path: # whatever the client accepts
+                    answer = gzip.compress(answer)
                 self.send_response(302 if self.path.startswith("/away") else 200)
                 if self.path.startswith("/away"):
                     self.send_header("Location", outer.away)
+                if "gzip" in self.path:
+                    self.send_header("Content-Encoding", "gzip")
                 if "echo" in self.path:
                     self.send_header("X-Echo", self.headers.get("x-api-key", "") + "|" +
                                      self.headers.get("authorization", ""))
@@ -203,6 +208,27 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
     done = sandbox.run(f"curl -sSi -H 'x-api-key: mine' https://other.test:{server.port}/echo",
                        env=outside(certificates), policy=policy(sandbox, rule(server), other))
     assert b"mine".hex() + "." in done.out, done
+
+
+def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, server):
+    keep(sandbox)
+    url = f"https://web.test:{server.port}/echo-body-gzip"
+    plain = f"{{host: web.test, ports: [{server.port}], http: [{{}}]}}"
+    for rules, is_whole in ((rule(server), False), (plain, True)):
+        done = sandbox.run(f"curl -sS -H 'Range: bytes=0-9' -H 'x-api-key: mine' {url} | gunzip -c",
+                           env=outside(certificates), policy=policy(sandbox, rules))
+        assert ("x-api-key" in done.out) == is_whole and KEY not in done.out, done
+    assert [("Range" in head or "range" in head) for *_, head, _ in server.seen] == [False, True]
+
+
+def test_a_header_that_names_another_path_is_refused(sandbox, certificates, server):
+    url = f"https://web.test:{server.port}/v1/x"
+    judged = f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET], paths: [\"/v1/**\"]}}]}}"
+    for name in ("X-HTTP-Method-Override", "x-original-url", "X-Other"):
+        done = sandbox.run(f"curl -sS -w '%{{http_code}}' -H '{name}: DELETE' {url}", env=outside(certificates),
+                           policy=policy(sandbox, judged))
+        assert done.out.endswith("200" if name == "X-Other" else "502"), done
+    assert [head.get("X-Other") for *_, head, _ in server.seen] == ["DELETE"]
 
 
 def test_a_client_of_a_model_works_and_its_file_is_applied(sandbox, certificates):
