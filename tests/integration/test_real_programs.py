@@ -194,6 +194,25 @@ def test_npm_runs_a_script(sandbox):
 
 
 @pytest.mark.needs("git")
+def test_git_knows_what_it_knew_outside(sandbox):
+    """The tree looks copied to git: another owner as root, other inodes. It must not read every file anew for that."""
+    project = sandbox.git_project()
+    for i in range(20):
+        sandbox.write(project / f"{i}.txt", f"{i:02}\n")
+    for words in (["add", "."], ["commit", "-qm", "first"]):
+        sandbox.run_outside(["git", *words], cwd=project, check=True)
+    time.sleep(1.1)
+    sandbox.run_outside(["git", "status"], cwd=project, check=True)
+    done = sandbox.run("printf 'xx\\n' >3.txt; git status --short; git diff-files --name-only | wc -l; "
+                       "env -u GIT_CONFIG_COUNT git diff-files --name-only | wc -l")
+    works(done)
+    lines = done.out.split()
+    assert lines[:3] == ["M", "3.txt", "1"], done
+    # The control: by all that it can look at, everything differs where the owner does.
+    assert int(lines[3]) == (20 if sandbox.identity.is_root else 1), done
+
+
+@pytest.mark.needs("git")
 @pytest.mark.parametrize("trust", ["medium", "high"])
 def test_git(sandbox, trust):
     project = sandbox.git_project()
