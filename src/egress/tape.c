@@ -61,7 +61,7 @@ static void write_out(struct tape *tape, const struct buf *out)
 int tape_record(struct tape **ret_tape, int fd, struct err *err)
 {
 	cleanup_buf struct buf out;
-	struct tape *tape;
+	struct tape *tape = NULL;
 	int r = tape_new(&tape, fd, err);
 
 	if (r < 0)
@@ -81,7 +81,7 @@ int tape_record(struct tape **ret_tape, int fd, struct err *err)
 
 int tape_replay(struct tape **ret_tape, int fd, struct err *err)
 {
-	struct tape *tape;
+	struct tape *tape = NULL;
 	int r = tape_new(&tape, fd, err);
 
 	if (r < 0)

@@ -126,8 +126,11 @@ print(get(), lookup("other.test"))
 """
     limits = "cooldown: {denials: 4, within: 10s, pause: 3s}"
     done = run(sandbox, script, server.port, policy=policy(sandbox, limits))
-    assert done.out.split() == ["100000", "found", "none", "none", "none", "none", "later", "later", "True", "2",
-                                "100000", "found"], done
+    words = done.out.split()
+    # Both questions of a name (A, AAAA) are one denial, unless they come apart.
+    assert words.pop(9) in ("2", "3", "4"), done
+    assert words == ["100000", "found", "none", "none", "none", "none", "later", "later", "True",
+                     "100000", "found"], done
     assert limit_records(sandbox, done) == [("network.limits.cooldown", 4)], done
     entry = denied(done)["web.test", "network.limits.cooldown"]
     assert "for another" in entry["reason"] and entry["reason"].endswith(("2s", "3s")), entry
