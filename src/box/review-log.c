@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 
 #include "audit/append.h"
 #include "base/str.h"
@@ -12,7 +11,7 @@
 #include "os/fd.h"
 #include "wire/control.h"
 
-enum { PATIENCE_MS = 10000, LOOK_MS = 5, NS_PER_MS = 1000000, FRAME_MAX = 4 * REVIEW_TEXT_MAX };
+enum { PATIENCE_MS = 10000, FRAME_MAX = 4 * REVIEW_TEXT_MAX };
 
 static const char *const phase_names[REVIEW_PHASE_COUNT] = {
 	[REVIEW_BEGUN] = "begun", [REVIEW_DONE] = "done",
@@ -211,20 +210,6 @@ static int tell_box(struct review_log *log, const struct review_entry *entry, st
 	return err->errnum > 0 ? -err->errnum : -EIO;
 }
 
-static int lock_patiently(int fd, int operation)
-{
-	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)NS_PER_MS;
-
-	while (flock(fd, operation | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (clock_monotonic_ns() >= deadline_ns)
-			return -EBUSY;
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * (long)NS_PER_MS }, NULL);
-	}
-	return 0;
-}
-
 /*
  * Writers keep each other out by a lock of the session's directory. That of the log itself, which stands for the life
  * of the box, is only shared meanwhile: whoever asks whether the session lives is not told that it does.
@@ -233,11 +218,11 @@ static int append(struct review_log *log, const struct review_entry *entry)
 {
 	bool is_durable = entry->type == AUDIT_STAGE_APPLY || entry->type == AUDIT_STAGE_UNDO;
 	struct audit_event event = review_event(entry);
-	int r = lock_patiently(log->session_fd, LOCK_EX);
+	int r = fd_lock_within(log->session_fd, LOCK_EX, PATIENCE_MS);
 
 	if (r < 0)
 		return r;
-	r = lock_patiently(log->log_fd, LOCK_SH);
+	r = fd_lock_within(log->log_fd, LOCK_SH, PATIENCE_MS);
 	if (r == 0) {
 		r = audit_append(log->log_fd, log->session, &event, is_durable);
 		flock(log->log_fd, LOCK_UN);

@@ -5,9 +5,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "os/clock.h"
@@ -325,5 +327,20 @@ int fd_peer_credentials(int socket_fd, uid_t *ret_uid, gid_t *ret_gid, pid_t *re
 	*ret_uid = credentials.uid;
 	*ret_gid = credentials.gid;
 	*ret_pid = credentials.pid;
+	return 0;
+}
+
+int fd_lock_within(int fd, int operation, unsigned patience_ms)
+{
+	enum { NS_PER_MS = 1000000, LOOK_NS = 5 * NS_PER_MS };
+	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)NS_PER_MS;
+
+	while (flock(fd, operation | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_monotonic_ns() >= deadline_ns)
+			return -EBUSY;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	}
 	return 0;
 }

@@ -63,3 +63,6 @@ ssize_t fd_receive_message(int socket_fd, void *bytes, size_t size, int *fds, si
 
 /* The uid, gid and pid of the peer of a connected unix socket (SO_PEERCRED). */
 int fd_peer_credentials(int socket_fd, uid_t *ret_uid, gid_t *ret_gid, pid_t *ret_pid) MUST_USE;
+
+/* flock(2) with LOCK_SH or LOCK_EX, tried again for up to patience_ms. -EBUSY: somebody else held it all the while. */
+int fd_lock_within(int fd, int operation, unsigned patience_ms) MUST_USE;

@@ -5,15 +5,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/str.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "stage/store.h"
 
-enum { PATIENCE_MS = 10000, LOOK_MS = 20, NS_PER_MS = 1000000 };
+enum { PATIENCE_MS = 10000 };
 
 static int open_directories(const char *state_dir, const char *session, struct stage_hold *hold)
 {
@@ -46,20 +44,9 @@ static int open_lock(struct stage_hold *hold)
 
 static int take_lock(struct stage_hold *hold)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)NS_PER_MS;
-
 	int r = open_lock(hold);
 
-	if (r < 0)
-		return r;
-	while (flock(hold->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (clock_monotonic_ns() >= deadline_ns)
-			return -EBUSY;
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_MS * (long)NS_PER_MS }, NULL);
-	}
-	return 0;
+	return r < 0 ? r : fd_lock_within(hold->lock_fd, LOCK_EX, PATIENCE_MS);
 }
 
 /* The box holds a lock of its log as long as it lives. What cannot be known is taken for alive. */
