@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated layers against the kernel: what `apply` makes of an upper layer is what the overlay of the kernel shows of
-it. ATOLL_SEED=N repeats one layer, ATOLL_ROUNDS=N takes more."""
+it. Seeds: tests/lib/seeds.py."""
 import os
 import random
 import stat
@@ -8,19 +8,13 @@ import subprocess
 
 import pytest
 
+from seeds import seeds
 from stage import Staged
 from tree_state import GID, LINKS, MTIME, UID, differences, tree_state, without
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="whiteouts and mounts of an overlay need root")
 
-ROUNDS = int(os.environ.get("ATOLL_ROUNDS", "4"))
 NAMES = ("a", "b", "c", "d", "new\nline", "\udcff", "-x")
-
-
-def seeds():
-    if "ATOLL_SEED" in os.environ:
-        return [int(os.environ["ATOLL_SEED"])]
-    return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
 
 
 class Generator:
@@ -86,7 +80,7 @@ def merged_by_the_kernel(lower, upper, place):
         subprocess.run(["umount", place / "m"], check=True)
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_generated_layer_applies_as_the_kernel_shows_it(sandbox, seed):
     identity = sandbox.identity
     Generator(seed, (identity.uid, identity.gid)).make(str(sandbox.project), is_layer=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random operations inside a sandbox and on a plain copy: after a full apply the trees are the same, after undo the
-original is byte-identical. ATOLL_SEED=N repeats one sequence, ATOLL_ROUNDS=N takes more of them."""
+original is byte-identical. Seeds: tests/lib/seeds.py; ATOLL_OPERATIONS=N makes the sequences longer."""
 import json
 import os
 import random
@@ -9,19 +9,13 @@ import subprocess
 import pytest
 
 from atoll import ROOT
+from seeds import seeds
 from stage import Staged
 from tree_state import GID, LINKS, MTIME, UID, differences, without
 
-ROUNDS = int(os.environ.get("ATOLL_ROUNDS", "5"))
 COUNT = int(os.environ.get("ATOLL_OPERATIONS", "60"))
 LIBRARY = ROOT / "tests" / "lib"
 PLAIN_UID = 54321      # the operations of root's plain copy: as inside, no privilege helps
-
-
-def seeds():
-    if "ATOLL_SEED" in os.environ:
-        return [int(os.environ["ATOLL_SEED"])]
-    return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
 
 
 def operations_source():
@@ -83,7 +77,7 @@ def check_owner(sandbox, state):
     assert owners == {(sandbox.identity.uid, sandbox.identity.gid)}, owners
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(5))
 def test_apply_gives_what_a_plain_run_gives_and_undo_takes_it_back(sandbox, seed):
     make_tree(sandbox, seed)
     staged = Staged(sandbox)
@@ -110,7 +104,7 @@ def test_apply_gives_what_a_plain_run_gives_and_undo_takes_it_back(sandbox, seed
     assert differences(before, staged.state()) == []
 
 
-@pytest.mark.parametrize("seed", seeds()[:2])
+@pytest.mark.parametrize("seed", seeds(2))
 def test_what_is_applied_in_parts_adds_up(sandbox, seed):
     """One apply per path, in random order; then each undone, the last first."""
     make_tree(sandbox, seed)
@@ -134,7 +128,7 @@ def test_what_is_applied_in_parts_adds_up(sandbox, seed):
     assert differences(before, staged.state()) == []
 
 
-@pytest.mark.parametrize("seed", seeds()[:2])
+@pytest.mark.parametrize("seed", seeds(2))
 def test_a_chain_of_snapshots_is_one_tree(sandbox, seed):
     """Three runs, each on the layers of the one before, with a snapshot between: the same tree as inside."""
     make_tree(sandbox, seed)
