@@ -51,24 +51,37 @@ static const struct left_entry *find(const struct left *left, uint32_t tree, con
 	return at == PATHS_NONE ? NULL : &left->entries[at];
 }
 
+/* Whether the transaction whose entries begin at `first` has put this very directory there itself. */
+static bool was_made(const struct left *left, size_t first, uint32_t tree, const char *path, uint64_t inode)
+{
+	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
+	uint32_t at = head == PATHS_NONE ? PATHS_NONE : left->heads[head];
+
+	while (at != PATHS_NONE && at >= first && left->entries[at].identity.inode != inode)
+		at = left->entries[at].next;
+	return at != PATHS_NONE && at >= first;
+}
+
 /*
  * What we left of a directory tells something only if it was as at the start when we came, or as we had left it before:
- * else somebody may have deleted something in it meanwhile.
+ * else somebody may have deleted something in it meanwhile. One that the same transaction has made was empty; what was
+ * noted of it then is out of date, since what came into it afterwards moved its ctime.
  */
-static bool was_untouched(const struct left *left, uint32_t tree, const char *path, const struct identity *before)
+static bool was_untouched(const struct left *left, size_t first, uint32_t tree, const char *path,
+			  const struct identity *before)
 {
 	if (before->ctime.seconds >= 0 &&
 	    (uint64_t)before->ctime.seconds * 1000000000ULL + before->ctime.ns < left->start_ns)
 		return true;
-	return find(left, tree, path, before) != NULL;
+	return find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
 }
 
-static bool vouches(const struct left *left, const struct journal_op *op)
+static bool vouches(const struct left *left, size_t first, const struct journal_op *op)
 {
 	if (op->outcome != JOURNAL_APPLIED || op->action == JOURNAL_REMOVE || !op->left.mode ||
 	    op->flags & JOURNAL_MERGED)
 		return false;
-	return op->action != JOURNAL_SET || was_untouched(left, op->tree, op->path, &op->host);
+	return op->action != JOURNAL_SET || was_untouched(left, first, op->tree, op->path, &op->host);
 }
 
 static int reserve(struct left *left, size_t more)
@@ -102,24 +115,26 @@ static int add_entry(struct left *left, uint32_t tree, const char *path, const s
 
 static int add_journal(struct left *left, const struct journal *journal)
 {
+	size_t first = left->count;
 	int r = reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
 
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		const struct journal_op *op = &journal->ops[i];
 
-		if (vouches(left, op))
+		if (vouches(left, first, op))
 			r = add_entry(left, op->tree, op->path, &op->left);
 	}
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
 		const struct journal_directory *directory = &journal->directories[i];
 
-		if (directory->left.mode && was_untouched(left, directory->tree, directory->path, &directory->before))
+		if (directory->left.mode &&
+		    was_untouched(left, first, directory->tree, directory->path, &directory->before))
 			r = add_entry(left, directory->tree, directory->path, &directory->left);
 	}
 	for (uint32_t tree = 0; tree < STAGE_TREES_MAX && r == 0; tree++) {
 		const struct journal_area *area = &journal->areas[tree];
 
-		if (area->left.mode && was_untouched(left, tree, "", &area->root))
+		if (area->left.mode && was_untouched(left, first, tree, "", &area->root))
 			r = add_entry(left, tree, "", &area->left);
 	}
 	return r;

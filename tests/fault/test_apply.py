@@ -17,10 +17,11 @@ import pytest
 
 from exact import describe, difference
 from overlay import Layered
+from seeds import fault_seed
 
 BUDGET_SECONDS = float(os.environ.get("ATOLL_FAULT_SECONDS", "4"))
 FULL = os.environ.get("ATOLL_FAULT_FULL") == "1"
-SEED = os.environ.get("ATOLL_FAULT_SEED", str(random.SystemRandom().randrange(1 << 32)))
+SEED = fault_seed()
 LEFT_OUT = {"exit_group", "exit"}
 
 AGENT = """

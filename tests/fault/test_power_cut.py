@@ -17,10 +17,11 @@ import pytest
 
 from exact import describe, difference
 from overlay import Layered
+from seeds import fault_seed
 
 BUDGET_SECONDS = float(os.environ.get("ATOLL_FAULT_SECONDS", "6"))
 FULL = os.environ.get("ATOLL_FAULT_FULL") == "1"
-SEED = os.environ.get("ATOLL_FAULT_SEED", str(random.SystemRandom().randrange(1 << 32)))
+SEED = fault_seed()
 LOOP = 61
 # What a library with these in it makes of every sync: nothing.
 NO_SYNC = "int fsync(int fd) { return 0; } int fdatasync(int fd) { return 0; } int syncfs(int fd) { return 0; }"

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import leaks
+from seeds import fault_seed
 
 # A run under strace takes some 0.3 s: the sample of a check is drawn until this many seconds are over.
 BUDGET_SECONDS = float(os.environ.get("ATOLL_FAULT_SECONDS", "30"))
@@ -101,7 +102,7 @@ def test_a_failing_call_never_weakens_the_jail(sandbox):
     assert "mount" in calls or "move_mount" in calls, calls
     wanted, wrong, tried, known = walls(whole.report), [], 0, set()
     drawn = list(cases(calls))
-    random.Random(os.environ.get("ATOLL_FAULT_SEED", "1")).shuffle(drawn)
+    random.Random(fault_seed()).shuffle(drawn)
     end = time.monotonic() + BUDGET_SECONDS
     for name, number, error in drawn:
         if not FULL and time.monotonic() > end:

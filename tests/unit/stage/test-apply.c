@@ -490,6 +490,54 @@ static void test_one_path_brings_its_directories(void **state)
 	stop(&f);
 }
 
+/* As rename leaves it that moved a file of the host and then wrote into it. */
+static void put_copied_up(struct fixture *f, const char *path)
+{
+	char link[64];
+	cleanup_fd int fd = FD_NONE;
+
+	put(f->upper_fd, path, path, 0644);   /* sizes that differ: no other file is the one that was moved */
+	fd = fd_open_at(f->upper_fd, path, O_RDONLY, 0);
+	assert_int_equal(str_format(link, sizeof link, "/proc/self/fd/%d", fd), 0);
+	assert_int_equal(setxattr(link, "user.overlay.origin", "", 0, 0), 0);
+}
+
+/* What came into a directory that an apply has made moved its times, and is no deletion by the host. */
+static void check_parts_of_new_directories(bool far)
+{
+	static const char *const paths[] = { "new/below/a", "new/below/abc", "new/three", "closed/a", "closed/abc" };
+	struct fixture f;
+
+	start(&f, far);
+	begin_run(&f);
+	make_directories(f.upper_fd, "new/below");
+	make_directories(f.upper_fd, "closed");
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		put_copied_up(&f, paths[i]);
+	assert_int_equal(fchmodat(f.upper_fd, "closed", 0555, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		find_changes(&f);
+		want_only(&f, paths[i]);
+		run_apply(&f);
+	}
+	find_changes(&f);
+	assert_int_equal(f.changes.count, 0);
+	/* One of the host's is one. */
+	assert_int_equal(unlinkat(f.tree_fd, "new/below/abc", 0), 0);
+	find_changes(&f);
+	assert_int_equal(f.changes.items[0].reason, STAGE_HOST_DELETED);
+	assert_int_equal(fchmodat(f.tree_fd, "closed", 0755, 0), 0);
+	assert_int_equal(fchmodat(f.upper_fd, "closed", 0755, 0), 0);
+	stop(&f);
+}
+
+static void test_new_directories_are_applied_in_parts(void **state)
+{
+	(void)state;
+	check_parts_of_new_directories(false);
+	check_parts_of_new_directories(true);
+}
+
 /* 255 bytes a level, so that neither side's path fits into PATH_MAX. */
 static void test_a_thousand_levels(void **state)
 {
@@ -556,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_what_the_agent_changes_meanwhile_is_left),
 		cmocka_unit_test(test_what_the_host_changed_since_is_not_undone),
 		cmocka_unit_test(test_one_path_brings_its_directories),
+		cmocka_unit_test(test_new_directories_are_applied_in_parts),
 		cmocka_unit_test(test_a_thousand_levels),
 		cmocka_unit_test(test_two_at_once_are_refused),
 	};
