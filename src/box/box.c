@@ -197,6 +197,7 @@ static void release(struct box *box)
 	gate_done(box);
 	publish_close(box);
 	change_done(&box->change);
+	asking_done(box);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/str.h"
+#include "box/control-client.h"
 #include "box/environment.h"
 #include "box/report.h"
 #include "box/review-log.h"
@@ -20,19 +21,6 @@
  * that is not in the sandbox's view, and every peer must be the owner or root by SO_PEERCRED. A command that
  * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
  */
-
-enum client_state { CLIENT_NEW, CLIENT_CHANGING, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_DONE };
-
-struct client {
-	struct box *box;
-	int fd;
-	uid_t uid;
-	pid_t pid;
-	enum client_state state;
-	bool is_deferred; /* its EXEC waits in the socket */
-	struct loop_source source;
-	struct command *command;
-};
 
 enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10, SEND_TIMEOUT_S = 5 };
 
@@ -55,8 +43,7 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-/* A client that does not listen (SO_SNDTIMEO) loses its answer, not the sandbox. */
-static void send_frame(struct client *client, int r, const int *fds, size_t fd_count)
+void client_reply(struct client *client, int r, const int *fds, size_t fd_count)
 {
 	if (r == 0)
 		r = frame_send(client->fd, &client->box->out, fds, fd_count);
@@ -64,18 +51,18 @@ static void send_frame(struct client *client, int r, const int *fds, size_t fd_c
 		shutdown(client->fd, SHUT_RDWR);
 }
 
-static void send_u32(struct client *client, uint16_t type, uint32_t value)
+void client_reply_u32(struct client *client, uint16_t type, uint32_t value)
 {
 	frame_begin(&client->box->out, type);
 	frame_put_u32(&client->box->out, value);
-	send_frame(client, frame_end(&client->box->out), NULL, 0);
+	client_reply(client, frame_end(&client->box->out), NULL, 0);
 }
 
-static void send_error(struct client *client, const struct err *err)
+void client_reply_error(struct client *client, const struct err *err)
 {
 	frame_begin(&client->box->out, CONTROL_ERROR);
 	frame_put_bytes(&client->box->out, err, sizeof *err);
-	send_frame(client, frame_end(&client->box->out), NULL, 0);
+	client_reply(client, frame_end(&client->box->out), NULL, 0);
 }
 
 static char **exec_environment(struct box *box, const struct control_exec *exec)
@@ -132,7 +119,7 @@ static int on_exec(void *context, struct frame *frame, int *fds, size_t fd_count
 			r == -EAGAIN ? "too many commands run in this sandbox (%s)"
 				     : "cannot start a command in this sandbox: %s",
 			err_errno_name(-r));
-		send_error(client, &err);
+		client_reply_error(client, &err);
 		return 0;
 	}
 	client->state = CLIENT_EXEC;
@@ -191,7 +178,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 	put_status(client->box, &json);
 	frame_begin(&client->box->out, CONTROL_STATUS_JSON);
 	frame_put_bytes(&client->box->out, text.bytes, text.size);
-	send_frame(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->out), NULL, 0);
+	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->out), NULL, 0);
 	buf_done(&text);
 	return 0;
 }
@@ -234,7 +221,7 @@ static int freeze_error(struct client *client, int r)
 	} else {
 		err_set(&err, ERR_STATE, -r, "freeze", "the sandbox cannot be frozen: %s", err_errno_name(-r));
 	}
-	send_error(client, &err);
+	client_reply_error(client, &err);
 	return 0;
 }
 
@@ -250,7 +237,7 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 	client->state = r < 0 ? CLIENT_DONE : CLIENT_FREEZING;
 	if (r < 0)
 		return freeze_error(client, r);
-	send_u32(client, CONTROL_DONE, 0);
+	client_reply_u32(client, CONTROL_DONE, 0);
 	return 0;
 }
 
@@ -264,7 +251,7 @@ static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count
 	client->state = CLIENT_DONE;
 	if (freeze_end(client->box) < 0)
 		box_end(client->box, ENDED_POLICY);
-	send_u32(client, CONTROL_DONE, was_held ? 0 : 1);
+	client_reply_u32(client, CONTROL_DONE, was_held ? 0 : 1);
 	return 0;
 }
 
@@ -289,11 +276,11 @@ static int on_review(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (r == 0)
 		r = audit_flush(&client->box->audit);
 	if (r == 0) {
-		send_u32(client, CONTROL_DONE, 0);
+		client_reply_u32(client, CONTROL_DONE, 0);
 		return 0;
 	}
 	err_set(&err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s", err_errno_name(-r));
-	send_error(client, &err);
+	client_reply_error(client, &err);
 	box_end(client->box, ENDED_POLICY);
 	return 0;
 }
@@ -318,7 +305,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 		err_set(&err, ERR_STATE, -r, "policy", "the session is ending");
 		box_end(box, ENDED_POLICY);
 	}
-	send_error(client, &err);
+	client_reply_error(client, &err);
 	return 0;
 }
 
@@ -331,9 +318,9 @@ void control_policy_changed(struct box *box, const void *asker, const struct err
 			continue;
 		client->state = CLIENT_DONE;
 		if (err)
-			send_error(client, err);
+			client_reply_error(client, err);
 		else
-			send_u32(client, CONTROL_CHANGED, ended);
+			client_reply_u32(client, CONTROL_CHANGED, ended);
 	}
 }
 
@@ -347,6 +334,10 @@ static const struct frame_rule client_rules[] = {
 	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
 	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
 	{ CONTROL_REVIEW, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 0, 0, on_review },
+	{ CONTROL_ASKS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_asks },
+	{ CONTROL_ANSWER, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 128, 0, 0, client_on_answer },
+	{ CONTROL_GRANTS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_grants },
+	{ CONTROL_REVOKE, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_revoke },
 };
 
 static bool is_spawning(const struct box *box)
@@ -471,10 +462,26 @@ int control_start(struct box *box)
 	return loop_add(&box->loop, &box->listen_source);
 }
 
+bool control_is_followed(const struct box *box)
+{
+	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
+		if (box->clients[i] && box->clients[i]->is_follower)
+			return true;
+	return false;
+}
+
+static void tell_followers(struct box *box)
+{
+	for (size_t i = 0; box->asking && i < BOX_CLIENTS_MAX; i++)
+		if (box->clients[i])
+			client_tell_questions(box->clients[i]);
+}
+
 int control_check(struct box *box)
 {
 	int r = change_check(box);
 
+	tell_followers(box);
 	if (r < 0 || box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
 		return r;
 	if (clock_monotonic_ns() >= box->stop_ns)
@@ -506,13 +513,13 @@ void control_command_started(struct box *box, struct command *command, int maste
 	if (!client)
 		return;
 	frame_begin(&box->out, CONTROL_STARTED);
-	send_frame(client, frame_end(&box->out), &master_fd, master_fd >= 0);
+	client_reply(client, frame_end(&box->out), &master_fd, master_fd >= 0);
 }
 
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number)
 {
 	if (command->client)
-		send_u32(command->client, CONTROL_STOPPED, signal_number);
+		client_reply_u32(command->client, CONTROL_STOPPED, signal_number);
 }
 
 void control_command_ended(struct box *box, struct command *command)
@@ -528,7 +535,7 @@ void control_command_ended(struct box *box, struct command *command)
 	frame_put_string(&box->out, command->is_overdue
 					    ? "time"
 					    : ended_names[command->has_exited ? ENDED_EXIT : box->ended]);
-	send_frame(client, frame_end(&box->out), NULL, 0);
+	client_reply(client, frame_end(&box->out), NULL, 0);
 	command->client = NULL;
 	client->command = NULL;
 }
@@ -554,7 +561,7 @@ void control_dismiss_clients(struct box *box)
 		if (!client)
 			continue;
 		if (client->state == CLIENT_STOPPING)
-			send_u32(client, CONTROL_DONE, 0);
+			client_reply_u32(client, CONTROL_DONE, 0);
 		client_free(client);
 	}
 }

@@ -398,7 +398,7 @@ static int check_clocks(struct box *box)
 static int timeout_ms(const struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	int timeout = clocks_timeout_ms(&box->clocks, now_ns);
+	int timeout = clocks_timeout_ms(&box->clocks, now_ns), asked;
 
 	if (box->ended != ENDED_NOT)
 		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
@@ -418,6 +418,9 @@ static int timeout_ms(const struct box *box)
 		if (timeout < 0 || left < (uint64_t)timeout)
 			timeout = left > INT32_MAX ? INT32_MAX : (int)left;
 	}
+	asked = asking_timeout_ms(box, now_ns);
+	if (asked >= 0 && (timeout < 0 || asked < timeout))
+		timeout = asked;
 	if (box->disk.look_ns != UINT64_MAX) {
 		uint64_t left = box->disk.look_ns > now_ns ? (box->disk.look_ns - now_ns) / MS_NS + 1 : 0;
 
@@ -518,6 +521,8 @@ int serve(struct box *box)
 			return 0;
 		if (box->ended == ENDED_NOT)
 			r = check_clocks(box);
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = asking_check(box, clock_monotonic_ns());
 		if (r == 0)
 			r = control_check(box);
 		if (r == 0)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "audit/writer.h"
+#include "box/asking.h"
 #include "box/box.h"
 #include "box/change.h"
 #include "box/clocks.h"
@@ -94,6 +95,7 @@ struct box {
 	struct freeze freeze;
 	uint64_t output_bytes;
 	struct denials denials;
+	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */
@@ -170,6 +172,7 @@ int control_start(struct box *box) MUST_USE;
 void control_close(struct box *box);
 void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
 int control_check(struct box *box) MUST_USE;
+bool control_is_followed(const struct box *box); /* somebody hears of questions */
 void control_resume(struct box *box); /* commands that had to wait may be able to start now */
 
 /* The answer to who asked for another policy; err NULL: it is in force, and ended so many connections. */

@@ -22,6 +22,10 @@ enum control_message {
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
 	CONTROL_REVIEW,          /* box/review-log.h: a record; -> CONTROL_DONE once it is written */
 	CONTROL_POLICY,          /* fd: a snapshot, sealed: the network goes by it; -> CONTROL_CHANGED */
+	CONTROL_ASKS,            /* u64 after, u32 1: wait for one; -> CONTROL_QUESTIONS; may be repeated */
+	CONTROL_ANSWER,          /* struct asking_reply (wire/asking.h); -> CONTROL_ANSWERED */
+	CONTROL_GRANTS,          /* u32 after which number; -> CONTROL_GRANTED */
+	CONTROL_REVOKE,          /* u32 number of a grant; -> CONTROL_DONE */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */
@@ -30,6 +34,9 @@ enum control_message {
 	CONTROL_DONE,            /* u32 0; of CONTROL_THAW see there */
 	CONTROL_ERROR,           /* bytes: struct err */
 	CONTROL_CHANGED,         /* u32 connections that the new policy ended */
+	CONTROL_QUESTIONS,       /* u64 to ask after the next time, then struct asking_question: all that changed */
+	CONTROL_ANSWERED,        /* u32 number of the grant that came of it; 0: none */
+	CONTROL_GRANTED,         /* struct asking_grant, as many as fit; none: these were all */
 };
 
 enum { CONTROL_EXEC_TTY = 1 << 0 };

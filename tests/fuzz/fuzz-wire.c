@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "wire/asking.h"
 #include "wire/control.h"
 #include "wire/gate.h"
 #include "wire/init.h"
@@ -107,10 +108,41 @@ static void try_gate(struct frame *frame, struct buf *out)
 	}
 }
 
+/* Questions and grants have one reader each, which takes all of a frame; so does an answer. */
+static void try_asking(struct frame *frame, struct buf *out)
+{
+	struct frame again[3] = { *frame, *frame, *frame };
+	struct asking_question question;
+	struct asking_reply reply;
+	struct asking_grant grant;
+	int r;
+
+	if (asking_reply_get(&again[0], &reply) == 0) {
+		require(reply.scope < ASKING_SCOPE_COUNT && asking_reply_put(out, &reply) == 0);
+		require_same(out, frame);
+	}
+	frame_begin(out, 1);
+	while ((r = asking_question_get(&again[1], &question)) > 0) {
+		require(question.state < ASKING_STATE_COUNT && question.shown.subject && question.shown.rule);
+		asking_question_put(out, &question);
+		free(question.shown.argv);
+	}
+	if (r == 0 && frame_end(out) == 0)
+		require_same(out, frame);
+	frame_begin(out, 1);
+	while ((r = asking_grant_get(&again[2], &grant)) > 0) {
+		require(grant.scope < ASKING_SCOPE_COUNT && grant.by && grant.shown.subject);
+		asking_grant_put(out, &grant);
+		free(grant.shown.argv);
+	}
+	if (r == 0 && frame_end(out) == 0)
+		require_same(out, frame);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
-		try_spawn, try_exit, try_exec, try_secret, try_gate,
+		try_spawn, try_exit, try_exec, try_secret, try_gate, try_asking,
 	};
 	cleanup_free uint8_t *copy = malloc(size ? size : 1);
 	struct buf out;

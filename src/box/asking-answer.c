@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/str.h"
+#include "box/asking-state.h"
+#include "box/state.h"
+#include "os/clock.h"
+
+/*
+ * An answer counts for the question whose number and hash it has, once. A yes to what is waiting lets that through; one
+ * that holds on becomes a grant. A no becomes a grant that refuses, so that the same thing is not asked about again.
+ * Every answer is in the log, on the disk, before anybody hears of it: where that fails, nobody was let through.
+ */
+
+enum { NS_PER_MS = 1000000 };
+
+static const char granted_reason[] = "a person allowed this";
+static const char refused_reason[] = "a person refused this";
+static const char refused_hint[] = "do not try it in another way; ask the person what to do instead";
+
+/* ---- grants ---- */
+
+static bool is_spent(const struct grant *grant, uint64_t now_ns)
+{
+	return !grant->uses_left || now_ns >= grant->until_ns;
+}
+
+static void grant_free(struct grant *grant)
+{
+	asking_shown_done(&grant->shown);
+	free(grant);
+}
+
+void asking_grant_remove(struct asking *asking, struct grant *grant)
+{
+	size_t i = 0;
+
+	while (asking->grants[i] != grant)
+		i++;
+	memmove(asking->grants + i, asking->grants + i + 1, (--asking->grant_count - i) * sizeof *asking->grants);
+	grant_free(grant);
+}
+
+void asking_grants_expire(struct asking *asking, uint64_t now_ns)
+{
+	for (size_t i = asking->grant_count; i-- > 0;)
+		if (is_spent(asking->grants[i], now_ns))
+			asking_grant_remove(asking, asking->grants[i]);
+}
+
+struct grant *asking_grant_find(struct asking *asking, const struct grant_terms *asked)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	struct grant *found = NULL;
+
+	for (size_t i = 0; i < asking->grant_count; i++) {
+		struct grant *grant = asking->grants[i];
+		struct grant_terms terms = asking_terms(&grant->shown);
+
+		if (is_spent(grant, now_ns) || !grant_covers(&terms, asked))
+			continue;
+		if (terms.flags & GRANT_REFUSES)
+			return grant;
+		/* What is bounded by nothing first, so that counted uses are kept for what needs them. */
+		if (!found || found->uses_left < grant->uses_left)
+			found = grant;
+	}
+	return found;
+}
+
+static void outcome_of(struct asking *asking, const struct grant *grant, struct asking_outcome *ret_outcome)
+{
+	bool refuses = grant->shown.flags & GRANT_REFUSES;
+
+	if (str_format(asking->texts.rule, sizeof asking->texts.rule, "ask.grant[%u]", grant->number) < 0)
+		asking->texts.rule[0] = 0;
+	*ret_outcome = (struct asking_outcome){
+		.verdict = refuses ? ASKING_DENIED : ASKING_ALLOWED,
+		.rule = { asking->texts.rule, "", 0 },
+		.reason = refuses ? refused_reason : granted_reason,
+		.hint = refuses ? refused_hint : "",
+		.grant = grant->number,
+		.question = grant->question,
+	};
+}
+
+int asking_find(struct box *box, const struct asking_request *request, bool is_used,
+		struct asking_outcome *ret_outcome)
+{
+	struct asking_shown shown = asking_show(request);
+	struct grant_terms asked = asking_terms(&shown);
+	struct asking *asking = box->asking;
+	struct grant *grant = asking ? asking_grant_find(asking, &asked) : NULL;
+
+	if (!grant)
+		return 0;
+	outcome_of(asking, grant, ret_outcome);
+	if (!is_used)
+		return 1;
+	grant->used++;
+	if (grant->uses_left != UINT64_MAX)
+		grant->uses_left--;
+	return 1;
+}
+
+static struct grant *grant_new(struct asking *asking, const struct asking_shown *shown, enum asking_scope scope,
+			       uint64_t amount)
+{
+	uint64_t now_ns = clock_monotonic_ns(), ms = scope == ASKING_ONCE ? ASKING_NEXT_MS : amount;
+	bool is_timed = scope == ASKING_ONCE || scope == ASKING_TIME;
+	struct grant *grant;
+
+	asking_grants_expire(asking, now_ns);
+	grant = asking->grant_count < ASKING_GRANTS_MAX ? calloc(1, sizeof *grant) : NULL;
+	if (!grant)
+		return NULL;
+	if (asking_shown_copy(shown, &grant->shown) < 0) {
+		free(grant);
+		return NULL;
+	}
+	grant->number = ++asking->last_grant;
+	grant->scope = scope;
+	grant->uses_left = scope == ASKING_ONCE ? 1 : scope == ASKING_USES ? amount : UINT64_MAX;
+	grant->until_ns = UINT64_MAX;
+	if (is_timed && ms < (UINT64_MAX - now_ns) / NS_PER_MS)
+		grant->until_ns = now_ns + ms * NS_PER_MS;
+	grant->given_ns = clock_realtime_ns();
+	asking_due(asking, grant->until_ns);
+	asking->grants[asking->grant_count++] = grant;
+	return grant;
+}
+
+/*
+ * What a yes holds for. Counted ones are for who asked; those that hold on for whatever program it is: inside, any of
+ * them can run any other. What a command does depends on where it runs.
+ */
+static struct asking_shown bound_of(const struct question *question, enum asking_scope scope, bool is_allowed)
+{
+	struct asking_shown bound = question->shown;
+
+	bound.words = NULL;
+	if (!is_allowed)
+		bound.flags |= GRANT_REFUSES;
+	if (!is_allowed || (scope != ASKING_ONCE && scope != ASKING_USES))
+		bound.program = NULL;
+	return bound;
+}
+
+/* ---- answers ---- */
+
+static struct question *find_number(struct asking *asking, uint32_t number)
+{
+	for (size_t i = 0; asking && i < asking->question_count; i++)
+		if (asking->questions[i]->number == number)
+			return asking->questions[i];
+	return NULL;
+}
+
+static int refuse(struct err *err, int errnum, uint32_t number, const char *why, const char *hint)
+{
+	err_set(err, ERR_STATE, errnum, "ask", "question %u %s", number, why);
+	err_hint(err, "%s", hint);
+	return 1;
+}
+
+static int check_reply(const struct question *question, const struct asking_reply *reply, struct err *err)
+{
+	if (!question)
+		return refuse(err, ENOENT, reply->number, "is not open: it has expired, or there never was one",
+			      "`atoll ask` lists those that are");
+	if (question->state == ASKING_ANSWERED)
+		return refuse(err, EALREADY, reply->number,
+			      question->is_allowed ? "has been answered already: it was allowed"
+						   : "has been answered already: it was denied",
+			      "`atoll grants` lists what holds, and takes it back");
+	if (memcmp(question->hash.bytes, reply->hash, sizeof question->hash.bytes) != 0)
+		return refuse(err, ESTALE, reply->number, "is about something else than what you were shown",
+			      "look at it again with `atoll ask`");
+	return 0;
+}
+
+/* How many of those that wait now an answer lets through. */
+static size_t reached(const struct question *question, const struct asking_reply *reply)
+{
+	size_t most = reply->waiting ? reply->waiting : 1;
+
+	if (!reply->is_allowed || (reply->scope != ASKING_ONCE && reply->scope != ASKING_USES))
+		return question->waiting_count;
+	if (reply->scope == ASKING_USES)
+		most = reply->amount > SIZE_MAX ? SIZE_MAX : (size_t)reply->amount;
+	return question->waiting_count < most ? question->waiting_count : most;
+}
+
+/* Whether something of the answer is left for the next time. */
+static bool holds_on(const struct asking_reply *reply, size_t count)
+{
+	if (!reply->is_allowed)
+		return true;
+	return reply->scope == ASKING_ONCE ? !count : reply->scope != ASKING_USES || reply->amount > count;
+}
+
+/* Those who came after it was shown were not allowed with it: they are another question, of the same thing. */
+static int ask_anew(struct box *box, struct question *question, size_t first)
+{
+	size_t count = question->waiting_count - first;
+	struct asking_waiting *waiting;
+	struct asking_shown copy;
+	struct question *rest;
+
+	if (!count)
+		return 0;
+	waiting = malloc(count * sizeof *waiting);
+	if (!waiting || asking_shown_copy(&question->shown, &copy) < 0) {
+		free(waiting);
+		return -ENOMEM;
+	}
+	/* Whoever has to make room, it is not this question, for which somebody waits. */
+	rest = asking_question_new(box->asking, &copy, &question->hash);
+	if (!rest) {
+		asking_shown_done(&copy);
+		free(waiting);
+		return -ENOMEM;
+	}
+	memcpy(waiting, question->waiting + first, count * sizeof *waiting);
+	question->waiting_count = first;
+	rest->waiting = waiting;
+	rest->waiting_count = rest->waiting_size = count;
+	rest->times = (uint32_t)count;
+	rest->pid = question->pid;
+	rest->until_ns = question->until_ns;
+	box->asking->asked++;
+	return asking_log_open(box, rest);
+}
+
+static void count_answer(struct asking *asking, bool is_allowed, size_t count)
+{
+	*(is_allowed ? &asking->allowed : &asking->denied) += count ? count : 1;
+}
+
+/* All that wait for it are told what the grant says. */
+static int settle(struct box *box, struct question *question, const struct grant *grant)
+{
+	bool is_allowed = !(grant->shown.flags & GRANT_REFUSES);
+	struct asking_answer_log log = { .via = "grant", .scope = grant->scope, .grant = grant->number,
+					 .is_allowed = is_allowed };
+	struct asking_outcome outcome;
+	size_t count = question->waiting_count;
+	int r = asking_log_answer(box, question, &log);
+
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r < 0)
+		return r;
+	count_answer(box->asking, is_allowed, count);
+	question->is_allowed = is_allowed;
+	asking_rest(box->asking, question, ASKING_ANSWERED);
+	outcome_of(box->asking, grant, &outcome);
+	return asking_deliver(box->asking, question, count, &outcome);
+}
+
+static struct question *find_covered(struct asking *asking, const struct grant *grant)
+{
+	struct grant_terms terms = asking_terms(&grant->shown);
+
+	for (size_t i = 0; i < asking->question_count; i++) {
+		struct question *question = asking->questions[i];
+		struct grant_terms asked = asking_terms(&question->shown);
+
+		if (question->state != ASKING_ANSWERED && grant_covers(&terms, &asked))
+			return question;
+	}
+	return NULL;
+}
+
+/* What else is open and was answered with it. The grant may be gone after anybody was told. */
+static int settle_others(struct box *box, uint32_t number)
+{
+	struct asking *asking = box->asking;
+
+	for (;;) {
+		struct question *question = NULL;
+		struct grant *grant = NULL;
+		int r;
+
+		for (size_t i = 0; i < asking->grant_count; i++)
+			if (asking->grants[i]->number == number)
+				grant = asking->grants[i];
+		if (grant && grant->uses_left == UINT64_MAX)
+			question = find_covered(asking, grant);
+		if (!question)
+			return 0;
+		r = settle(box, question, grant);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* *ret_grant NULL: none is needed. 1: there is no room for it. */
+static int make_grant(struct box *box, const struct question *question, const struct asking_reply *reply, size_t count,
+		      const struct asking_answerer *by, struct grant **ret_grant)
+{
+	enum asking_scope scope = reply->is_allowed ? reply->scope : ASKING_SESSION;
+	struct asking_shown bound = bound_of(question, scope, reply->is_allowed);
+	struct grant *grant;
+
+	*ret_grant = NULL;
+	if (!holds_on(reply, count))
+		return 0;
+	grant = grant_new(box->asking, &bound, scope, reply->amount);
+	/* A refusal that nobody remembers is still one. */
+	if (!grant)
+		return reply->is_allowed;
+	grant->question = question->number;
+	if (grant->scope == ASKING_USES)
+		grant->uses_left -= count;
+	grant->used = count;
+	if (str_format(grant->by, sizeof grant->by, "user %u, by %s", by->uid, by->via) < 0)
+		grant->by[0] = 0;
+	*ret_grant = grant;
+	return 0;
+}
+
+static int write_down(struct box *box, const struct question *question, const struct asking_reply *reply,
+		      const struct asking_answerer *by, const struct grant *grant)
+{
+	struct asking_answer_log log = {
+		.via = by->via, .by = by, .scope = reply->is_allowed ? reply->scope : ASKING_SESSION,
+		.amount = reply->amount, .grant = grant ? grant->number : 0, .is_allowed = reply->is_allowed,
+	};
+	int r = asking_log_answer(box, question, &log);
+
+	if (r == 0 && grant && reply->is_allowed)
+		r = asking_log_grant(box, grant, false, by);
+	return r == 0 ? audit_flush(&box->audit) : r;
+}
+
+static int conclude(struct box *box, struct question *question, const struct asking_reply *reply,
+		    const struct grant *grant)
+{
+	struct asking *asking = box->asking;
+	struct asking_outcome outcome = {
+		.verdict = reply->is_allowed ? ASKING_ALLOWED : ASKING_DENIED,
+		.rule = { question->shown.rule, "", 0 },
+		.reason = reply->is_allowed ? granted_reason : refused_reason,
+		.hint = reply->is_allowed ? "" : refused_hint,
+		.question = question->number,
+	};
+	uint32_t number = grant ? grant->number : 0;
+	int r;
+
+	if (grant)
+		outcome_of(asking, grant, &outcome);
+	count_answer(asking, reply->is_allowed, question->waiting_count);
+	question->is_allowed = reply->is_allowed;
+	asking_rest(asking, question, ASKING_ANSWERED);
+	r = asking_deliver(asking, question, question->waiting_count, &outcome);
+	return r < 0 || !number ? r : settle_others(box, number);
+}
+
+int asking_answer(struct box *box, const struct asking_reply *reply, const struct asking_answerer *by,
+		  uint32_t *ret_grant, struct err *err)
+{
+	struct question *question = find_number(box->asking, reply->number);
+	struct grant *grant;
+	size_t count;
+	int r = check_reply(question, reply, err);
+
+	if (r)
+		return r;
+	count = reached(question, reply);
+	if (make_grant(box, question, reply, count, by, &grant))
+		return refuse(err, ENOSPC, reply->number, "cannot be granted: there are too many grants",
+			      "take some back with `atoll grants revoke`, or allow it once");
+	*ret_grant = grant ? grant->number : 0;
+	r = write_down(box, question, reply, by, grant);
+	if (r < 0) {
+		/* Nothing of it holds: the sandbox ends. */
+		if (grant)
+			asking_grant_remove(box->asking, grant);
+		return r;
+	}
+	r = ask_anew(box, question, count);
+	return r < 0 ? r : conclude(box, question, reply, grant);
+}
+
+int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer *by, struct err *err)
+{
+	struct asking *asking = box->asking;
+	struct grant *grant = NULL;
+	int r;
+
+	for (size_t i = 0; asking && i < asking->grant_count; i++)
+		if (asking->grants[i]->number == number && !is_spent(asking->grants[i], clock_monotonic_ns()))
+			grant = asking->grants[i];
+	if (!grant) {
+		err_set(err, ERR_NOT_FOUND, ENOENT, "ask", "there is no grant %u any more", number);
+		err_hint(err, "`atoll grants` lists those that hold");
+		return 1;
+	}
+	r = asking_log_grant(box, grant, true, by);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r < 0)
+		return r;
+	asking_grant_remove(asking, grant);
+	return 0;
+}
+
+int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number)
+{
+	const struct grant_terms *terms = &request->terms;
+	struct asking_shown shown = {
+		.kind = terms->kind, .flags = terms->flags, .subject = terms->subject, .argv = (char **)terms->argv,
+		.method = terms->method, .path = terms->path, .program = terms->actor.program, .cwd = terms->actor.cwd,
+		.port = terms->port, .rule = "", .why = "",
+	};
+	struct grant *grant = asking_open(box) ? grant_new(box->asking, &shown, request->scope, request->amount) : NULL;
+	int r;
+
+	if (!grant)
+		return -ENOSPC;
+	if (str_copy(grant->by, sizeof grant->by, request->by) < 0)
+		memcpy(grant->by, "token", sizeof "token");
+	r = asking_log_grant(box, grant, false, NULL);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r < 0) {
+		asking_grant_remove(box->asking, grant);
+		return r;
+	}
+	*ret_number = grant->number;
+	return settle_others(box, grant->number);
+}

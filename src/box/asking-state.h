@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the queue of questions holds, shared by the files asking*.c and by nobody else: asking.c asks, asking-answer.c
+ * answers and grants, asking-log.c writes it down, asking-text.c copies and tells it. See asking.h.
+ */
+
+#include "box/asking.h"
+
+struct asking_waiting {
+	struct asking_waiter waiter;     /* done NULL: it was forgotten */
+	uint64_t until_ns;
+};
+
+struct question {
+	uint32_t number, times;
+	struct hash hash;                /* grant_identity() of shown */
+	enum asking_state state;
+	bool is_allowed;                 /* ASKING_ANSWERED */
+	pid_t pid;
+	uint64_t asked_ns;               /* CLOCK_REALTIME */
+	uint64_t until_ns;               /* CLOCK_MONOTONIC: WAITS: of the last waiter; else when it is forgotten */
+	uint64_t generation;             /* of its last change */
+	struct asking_waiting *waiting;  /* owned */
+	size_t waiting_count, waiting_size;
+	struct asking_shown shown;       /* all owned */
+};
+
+struct grant {
+	uint32_t number, question;       /* question 0: none */
+	enum asking_scope scope;
+	uint64_t used, uses_left;        /* UINT64_MAX: no bound */
+	uint64_t until_ns;               /* CLOCK_MONOTONIC; UINT64_MAX: as long as the sandbox */
+	uint64_t given_ns;               /* CLOCK_REALTIME */
+	char by[48];
+	struct asking_shown shown;       /* all owned; what is not set is not bound; flags: GRANT_REFUSES too */
+};
+
+/* Who is being told: forgetting reaches them too. */
+struct delivery {
+	struct asking_waiting *waiting;
+	size_t count;
+};
+
+struct asking_texts {
+	char rule[32], hint[96];
+};
+
+struct asking {
+	struct question *questions[ASKING_QUESTIONS_MAX];
+	size_t question_count, waiting_count;
+	struct grant *grants[ASKING_GRANTS_MAX]; /* by number */
+	size_t grant_count;
+	uint32_t last_question, last_grant;
+	uint64_t generation;
+	uint64_t next_ns;                /* nothing is due before */
+	uint64_t refilled_ns, tokens;
+	bool is_exhausted;               /* and it was said */
+	struct delivery delivery;
+	struct asking_texts texts;       /* of the last outcome */
+	uint64_t asked, allowed, denied, unanswered, too_many;
+};
+
+/* ---- asking-text.c ---- */
+
+/* Borrows from the request; the vector of arguments is read only. */
+struct asking_shown asking_show(const struct asking_request *request);
+int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy) MUST_USE;
+void asking_shown_done(struct asking_shown *shown);
+
+/* Bytes of all that must be shown whole. */
+size_t asking_shown_size(const struct asking_shown *shown);
+
+/* A borrowed view. */
+struct grant_terms asking_terms(const struct asking_shown *shown);
+
+/* ---- asking.c ---- */
+
+/* The state, made when it is first needed; NULL: out of memory. */
+struct asking *asking_open(struct box *box);
+void asking_touch(struct asking *asking, struct question *question);
+void asking_due(struct asking *asking, uint64_t when_ns);
+
+/* A question of what is shown, which it takes over; NULL: no room, or out of memory. */
+struct question *asking_question_new(struct asking *asking, struct asking_shown *shown, const struct hash *hash);
+
+/* Nobody waits for it any more; it is kept for a while. */
+void asking_rest(struct asking *asking, struct question *question, enum asking_state state);
+
+/* Tells the first count of those that wait, and forgets them. The first negative of theirs; all are told. */
+int asking_deliver(struct asking *asking, struct question *question, size_t count,
+		   const struct asking_outcome *outcome) MUST_USE;
+
+/* ---- asking-answer.c ---- */
+
+/* The refusal or grant that covers it; a refusal wins. NULL: none. */
+struct grant *asking_grant_find(struct asking *asking, const struct grant_terms *asked);
+void asking_grants_expire(struct asking *asking, uint64_t now_ns);
+void asking_grant_remove(struct asking *asking, struct grant *grant);
+
+/* ---- asking-log.c: negative, the log failed ---- */
+
+int asking_log_open(struct box *box, const struct question *question) MUST_USE;
+
+struct asking_answer_log {
+	const char *via;                 /* "timeout", … */
+	const struct asking_answerer *by; /* NULL: nobody */
+	enum asking_scope scope;
+	uint64_t amount;
+	uint32_t grant;                  /* 0: none */
+	bool is_allowed;
+};
+
+int asking_log_answer(struct box *box, const struct question *question, const struct asking_answer_log *answer)
+	MUST_USE;
+int asking_log_grant(struct box *box, const struct grant *grant, bool is_revoked, const struct asking_answerer *by)
+	MUST_USE;

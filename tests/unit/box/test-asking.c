@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "box/asking-state.h"
+#include "box/control-client.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+enum { TOLD_MAX = 5000 };
+
+static const uint64_t minute_ns = 60000000000;
+
+/* A box that somebody follows, with a log of its own. */
+struct fixture {
+	struct box box;
+	struct client follower;
+	struct asking_outcome told[TOLD_MAX];
+	uint64_t tokens[TOLD_MAX];
+	size_t told_count;
+};
+
+static struct fixture *begin(bool is_heard)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	char name[] = "/tmp/atolltest-asking-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC | O_APPEND);
+
+	assert_non_null(fixture);
+	assert_true(fd >= 0);
+	unlink(name);
+	assert_int_equal(audit_writer_init(&fixture->box.audit, fd, "k3v9q2m4x7dt"), 0);
+	fixture->follower.is_follower = is_heard;
+	fixture->box.clients[0] = &fixture->follower;
+	return fixture;
+}
+
+static void end(struct fixture *fixture)
+{
+	asking_done(&fixture->box);
+	assert_true(audit_writer_done(&fixture->box.audit) == 0 || fixture->box.audit.error);
+	free(fixture);
+}
+
+static size_t count_in_log(struct fixture *fixture, const char *text)
+{
+	static char log[1 << 20];
+	size_t count = 0;
+	ssize_t size;
+
+	assert_int_equal(audit_flush(&fixture->box.audit), 0);
+	size = pread(fixture->box.audit.fd, log, sizeof log - 1, 0);
+	assert_true(size >= 0);
+	log[size] = 0;
+	for (const char *at = log; (at = strstr(at, text)); at += strlen(text))
+		count++;
+	return count;
+}
+
+static int tell(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct fixture *fixture = context;
+
+	assert_true(fixture->told_count < TOLD_MAX);
+	fixture->tokens[fixture->told_count] = token;
+	fixture->told[fixture->told_count++] = *outcome;
+	return 0;
+}
+
+static struct asking_request connect_to(const char *host)
+{
+	return (struct asking_request){
+		.action = { .kind = ACTION_NET_CONNECT, .subject = host, .port = 443 },
+		.decision = { VERDICT_ASK, { "network.default", "", 0 }, "the policy asks a person", "", NULL },
+		.pid = 7,
+		.actor = { .program = "/usr/bin/curl" },
+	};
+}
+
+static int ask(struct fixture *fixture, struct asking_request request, uint64_t token,
+	       struct asking_outcome *ret_outcome)
+{
+	struct asking_waiter waiter = { tell, fixture, token };
+
+	return asking_begin(&fixture->box, &request, &waiter, ret_outcome);
+}
+
+static struct question *question_at(struct fixture *fixture, uint32_t number)
+{
+	for (size_t i = 0; i < fixture->box.asking->question_count; i++)
+		if (fixture->box.asking->questions[i]->number == number)
+			return fixture->box.asking->questions[i];
+	return NULL;
+}
+
+/* As it was shown just now. */
+static struct asking_reply reply_to(struct fixture *fixture, uint32_t number, bool is_allowed, enum asking_scope scope,
+				    uint64_t amount)
+{
+	struct question *question = question_at(fixture, number);
+
+	assert_non_null(question);
+	return (struct asking_reply){ number, question->hash.bytes, is_allowed, scope, amount,
+				      (uint32_t)question->waiting_count };
+}
+
+static int answer(struct fixture *fixture, struct asking_reply reply, uint32_t *ret_grant)
+{
+	struct asking_answerer by = { "control", 1000, 4711 };
+	struct err err = { 0 };
+	int r = asking_answer(&fixture->box, &reply, &by, ret_grant, &err);
+
+	assert_int_equal(r == 1, err.code != ERR_NONE);
+	return r;
+}
+
+static void nobody_hears_so_it_is_refused_and_listed(void **state)
+{
+	struct fixture *fixture = begin(false);
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	assert_non_null(strstr(outcome.hint, "atoll approve 1"));
+	/* A loop is no second question. */
+	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 0);
+	assert_int_equal(fixture->box.asking->question_count, 1);
+	assert_int_equal(question_at(fixture, 1)->times, 2);
+	assert_int_equal(count_in_log(fixture, "\"ask.open\""), 1);
+
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_ONCE, 0), &grant), 0);
+	assert_int_equal(grant, 1);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 3, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_ALLOWED);
+	assert_string_equal(outcome.rule.id, "ask.grant[1]");
+	/* Once. */
+	assert_int_equal(ask(fixture, connect_to("a.example"), 4, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	assert_int_equal(fixture->told_count, 0);
+	end(fixture);
+}
+
+static void once_lets_through_those_that_were_shown_and_no_more(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	struct asking_reply reply;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
+	reply = reply_to(fixture, 1, true, ASKING_ONCE, 0);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 3, &outcome), 1);
+	assert_int_equal(answer(fixture, reply, &grant), 0);
+	assert_int_equal(grant, 0);
+	assert_int_equal(fixture->told_count, 2);
+	assert_int_equal(fixture->told[0].verdict, ASKING_ALLOWED);
+	assert_int_equal(fixture->tokens[1], 2);
+	/* Who came later is another question. */
+	assert_int_equal(question_at(fixture, 2)->waiting_count, 1);
+	assert_int_equal(question_at(fixture, 2)->state, ASKING_WAITS);
+	assert_int_equal(answer(fixture, reply_to(fixture, 2, false, ASKING_ONCE, 0), &grant), 0);
+	assert_int_equal(fixture->told[2].verdict, ASKING_DENIED);
+	assert_int_equal(fixture->box.asking->waiting_count, 0);
+	end(fixture);
+}
+
+static void the_first_answer_counts(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	struct asking_reply yes, no;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	yes = reply_to(fixture, 1, true, ASKING_SESSION, 0);
+	no = reply_to(fixture, 1, false, ASKING_ONCE, 0);
+	assert_int_equal(answer(fixture, no, &grant), 0);
+	assert_int_equal(answer(fixture, yes, &grant), 1);
+	assert_int_equal(answer(fixture, no, &grant), 1);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(fixture->told[0].verdict, ASKING_DENIED);
+	assert_int_equal(count_in_log(fixture, "\"ask.answer\""), 1);
+	end(fixture);
+}
+
+static void an_answer_holds_for_what_it_was_shown(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	struct asking_reply reply;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("b.example"), 2, &outcome), 1);
+	reply = reply_to(fixture, 1, true, ASKING_SESSION, 0);
+	reply.number = 2;
+	assert_int_equal(answer(fixture, reply, &grant), 1);
+	reply.number = 3;
+	assert_int_equal(answer(fixture, reply, &grant), 1);
+	assert_int_equal(fixture->told_count, 0);
+	/* The control: as it was shown. */
+	reply.number = 1;
+	assert_int_equal(answer(fixture, reply, &grant), 0);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(fixture->tokens[0], 1);
+	end(fixture);
+}
+
+static void silence_refuses(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_request hasty = connect_to("a.example");
+	uint64_t now_ns = clock_monotonic_ns();
+	struct asking_outcome outcome;
+
+	hasty.wait_max_ms = 1000;
+	assert_int_equal(ask(fixture, hasty, 1, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
+	assert_in_range(asking_timeout_ms(&fixture->box, now_ns), 1, 1002);
+	assert_int_equal(asking_check(&fixture->box, now_ns + minute_ns / 10), 0);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(fixture->tokens[0], 1);
+	assert_int_equal(fixture->told[0].verdict, ASKING_UNANSWERED);
+	assert_int_equal(asking_check(&fixture->box, now_ns + 2 * minute_ns), 0);
+	assert_int_equal(fixture->told_count, 2);
+	assert_int_equal(question_at(fixture, 1)->state, ASKING_LISTED);
+	assert_int_equal(count_in_log(fixture, "\"by\":\"timeout\""), 1);
+	/* Listed for a while, then forgotten. */
+	assert_int_equal(asking_check(&fixture->box, now_ns + 20 * minute_ns), 0);
+	assert_int_equal(fixture->box.asking->question_count, 0);
+	assert_int_equal(asking_timeout_ms(&fixture->box, now_ns), -1);
+	end(fixture);
+}
+
+static void an_answer_that_comes_too_late_is_for_the_next_time(void **state)
+{
+	struct fixture *fixture = begin(true);
+	uint64_t now_ns = clock_monotonic_ns();
+	struct asking_outcome outcome;
+	struct asking_reply reply;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	reply = reply_to(fixture, 1, true, ASKING_ONCE, 0);
+	assert_int_equal(asking_check(&fixture->box, now_ns + 2 * minute_ns), 0);
+	assert_int_equal(answer(fixture, reply, &grant), 0);
+	assert_int_equal(grant, 1);
+	/* And even that does not hold for ever. */
+	assert_int_equal(asking_check(&fixture->box, now_ns + 20 * minute_ns), 0);
+	assert_int_equal(fixture->box.asking->grant_count, 0);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
+	end(fixture);
+}
+
+static void a_grant_for_the_session_answers_what_else_is_open(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_request other = connect_to("a.example");
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	other.actor.program = "/usr/bin/python3";
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(ask(fixture, other, 2, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("b.example"), 3, &outcome), 1);
+	assert_int_equal(fixture->box.asking->question_count, 3);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), 0);
+	assert_int_equal(fixture->told_count, 2);
+	assert_int_equal(fixture->told[1].verdict, ASKING_ALLOWED);
+	assert_int_equal(question_at(fixture, 3)->state, ASKING_WAITS);
+	assert_int_equal(count_in_log(fixture, "\"policy.change\""), 1);
+	end(fixture);
+}
+
+static void a_counted_grant_is_for_who_asked_and_runs_out(void **state)
+{
+	struct fixture *fixture = begin(false);
+	struct asking_request other = connect_to("a.example");
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	other.actor.program = "/usr/bin/python3";
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 0);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_USES, 2), &grant), 0);
+	assert_int_equal(ask(fixture, other, 2, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ask(fixture, connect_to("a.example"), 3, &outcome), 0);
+		assert_int_equal(outcome.verdict, ASKING_ALLOWED);
+	}
+	assert_int_equal(ask(fixture, connect_to("a.example"), 4, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	end(fixture);
+}
+
+static void a_refusal_is_remembered_until_it_is_taken_back(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_request again = connect_to("a.example");
+	struct asking_answerer by = { "control", 1000, 4711 };
+	struct asking_outcome outcome;
+	struct err err = { 0 };
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, false, ASKING_ONCE, 0), &grant), 0);
+	assert_int_equal(grant, 1);
+	again.action.port = 80;
+	again.actor.program = "/usr/bin/python3";
+	assert_int_equal(ask(fixture, again, 2, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_DENIED);
+	assert_int_equal(outcome.grant, 1);
+	assert_int_equal(asking_revoke(&fixture->box, 1, &by, &err), 0);
+	assert_int_equal(asking_revoke(&fixture->box, 1, &by, &err), 1);
+	assert_int_equal(ask(fixture, again, 3, &outcome), 1);
+	assert_int_equal(count_in_log(fixture, "\"change\":\"revoke\""), 1);
+	end(fixture);
+}
+
+static void who_is_gone_is_not_told(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_waiter waiter = { tell, fixture, 1 };
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
+	asking_forget(&fixture->box, &waiter);
+	assert_int_equal(question_at(fixture, 1)->waiting_count, 1);
+	waiter.token = 2;
+	asking_forget(&fixture->box, &waiter);
+	assert_int_equal(question_at(fixture, 1)->state, ASKING_LISTED);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), 0);
+	assert_int_equal(fixture->told_count, 0);
+	end(fixture);
+}
+
+struct forgetful {
+	struct fixture *fixture;
+	struct asking_waiter other;
+	int told;
+};
+
+static int tell_and_forget(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct forgetful *forgetful = context;
+	struct asking_outcome again;
+
+	forgetful->told++;
+	asking_forget(&forgetful->fixture->box, &forgetful->other);
+	/* And asks again at once, as a program would. */
+	assert_int_equal(ask(forgetful->fixture, connect_to("c.example"), 9, &again), 1);
+	return 0;
+}
+
+static void who_is_forgotten_by_another_that_is_told_is_not_told(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct forgetful forgetful = { fixture, { tell, fixture, 2 }, 0 };
+	struct asking_waiter first = { tell_and_forget, &forgetful, 1 };
+	struct asking_request request = connect_to("a.example");
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	assert_int_equal(asking_begin(&fixture->box, &request, &first, &outcome), 1);
+	assert_int_equal(ask(fixture, request, 2, &outcome), 1);
+	assert_int_equal(ask(fixture, request, 3, &outcome), 1);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_ONCE, 0), &grant), 0);
+	assert_int_equal(forgetful.told, 1);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(fixture->tokens[0], 3);
+	assert_string_equal(fixture->told[0].hint, "");
+	end(fixture);
+}
+
+/* Questions cost a token each, which come back with time. */
+static void refill(struct fixture *fixture)
+{
+	if (fixture->box.asking)
+		fixture->box.asking->tokens = ASKING_BURST;
+}
+
+static void a_flood_is_refused_and_said_once(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	char host[32];
+
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(str_format(host, sizeof host, "h%d.example", i), 0);
+		assert_int_equal(ask(fixture, connect_to(host), (uint64_t)i, &outcome), i < ASKING_BURST);
+	}
+	assert_int_equal(outcome.verdict, ASKING_TOO_MANY);
+	assert_int_equal(count_in_log(fixture, "\"ask.open\""), ASKING_BURST);
+	assert_int_equal(count_in_log(fixture, "\"limit.hit\""), 1);
+	/* What is open already can still be joined. */
+	assert_int_equal(ask(fixture, connect_to("h0.example"), 1, &outcome), 1);
+	end(fixture);
+}
+
+static void questions_and_those_who_wait_are_bounded(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	char host[32];
+	uint64_t now_ns;
+
+	for (int i = 0; i < ASKING_QUESTIONS_MAX; i++) {
+		refill(fixture);
+		assert_int_equal(str_format(host, sizeof host, "h%d.example", i), 0);
+		assert_int_equal(ask(fixture, connect_to(host), (uint64_t)i, &outcome), 1);
+	}
+	refill(fixture);
+	assert_int_equal(ask(fixture, connect_to("more.example"), 1, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_TOO_MANY);
+	for (int i = ASKING_QUESTIONS_MAX; i < ASKING_WAITERS_MAX; i++)
+		assert_int_equal(ask(fixture, connect_to("h7.example"), (uint64_t)i, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("h7.example"), 1, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_TOO_MANY);
+	/* With as many open, what asks and what is due cost next to nothing. */
+	now_ns = clock_monotonic_ns();
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(ask(fixture, connect_to("h9.example"), 1, &outcome), 0);
+		assert_int_equal(asking_check(&fixture->box, now_ns), 0);
+	}
+	assert_int_equal(asking_check(&fixture->box, now_ns + 5 * minute_ns), 0);
+	assert_int_equal(fixture->told_count, ASKING_WAITERS_MAX);
+	/* Those that nobody waits for make room. */
+	refill(fixture);
+	assert_int_equal(ask(fixture, connect_to("more.example"), 1, &outcome), 1);
+	assert_int_equal(fixture->box.asking->question_count, ASKING_QUESTIONS_MAX);
+	end(fixture);
+}
+
+static void what_cannot_be_shown_is_not_asked(void **state)
+{
+	struct fixture *fixture = begin(true);
+	static char text[ASKING_TEXT_MAX + 1];
+	struct asking_request request = connect_to("a.example");
+	struct asking_outcome outcome;
+
+	memset(text, 'x', sizeof text - 1);
+	request.action.path = text;
+	assert_int_equal(ask(fixture, request, 1, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_TOO_MANY);
+	assert_int_equal(fixture->box.asking->question_count, 0);
+	/* The agent's own words may be cut. */
+	request.action.path = NULL;
+	request.words = text;
+	assert_int_equal(ask(fixture, request, 1, &outcome), 1);
+	assert_int_equal(strlen(question_at(fixture, 1)->shown.words), ASKING_WORDS_MAX);
+	end(fixture);
+}
+
+static void grants_are_bounded(void **state)
+{
+	struct fixture *fixture = begin(false);
+	struct asking_grant_request request = { .terms = { .kind = ACTION_NET_CONNECT, .subject = "t.example" },
+						.scope = ASKING_SESSION, .by = "token 1" };
+	struct asking_outcome outcome;
+	uint32_t number;
+
+	for (int i = 0; i < ASKING_GRANTS_MAX; i++)
+		assert_int_equal(asking_grant_add(&fixture->box, &request, &number), 0);
+	assert_int_equal(asking_grant_add(&fixture->box, &request, &number), -ENOSPC);
+	assert_int_equal(ask(fixture, connect_to("t.example"), 1, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_ALLOWED);
+	/* No room: a yes that holds on is refused, a no is not. */
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 0);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &number), 1);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, false, ASKING_ONCE, 0), &number), 0);
+	assert_int_equal(number, 0);
+	end(fixture);
+}
+
+static void where_the_log_cannot_be_written_nobody_is_let_through(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	uint32_t grant;
+	int full = fd_open_at(AT_FDCWD, "/dev/full", O_WRONLY, 0);
+
+	assert_true(full >= 0);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_true(dup2(full, fixture->box.audit.fd) >= 0);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), -ENOSPC);
+	assert_int_equal(fixture->told_count, 0);
+	assert_int_equal(fixture->box.asking->grant_count, 0);
+	close(full);
+	end(fixture);
+}
+
+static void followers_are_told_what_changed(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_question told;
+	struct asking_outcome outcome;
+	struct frame frame;
+	struct buf out;
+	uint64_t after;
+
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	assert_int_equal(asking_generation(&fixture->box), 0);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("b.example"), 2, &outcome), 1);
+	assert_int_equal(ask(fixture, connect_to("a.example"), 3, &outcome), 1);
+	frame_begin(&out, 1);
+	after = asking_put_questions(&fixture->box, 0, &out);
+	assert_int_equal(after, asking_generation(&fixture->box));
+	assert_int_equal(frame_end(&out), 0);
+	assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
+	assert_int_equal(frame_get_u64(&frame), after);
+	assert_int_equal(asking_question_get(&frame, &told), 1);
+	assert_string_equal(told.shown.subject, "b.example");
+	free(told.shown.argv);
+	assert_int_equal(asking_question_get(&frame, &told), 1);
+	assert_int_equal(told.number, 1);
+	assert_int_equal(told.waiting, 2);
+	assert_string_equal(told.shown.program, "/usr/bin/curl");
+	free(told.shown.argv);
+	assert_int_equal(asking_question_get(&frame, &told), 0);
+	buf_done(&out);
+	end(fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_hears_so_it_is_refused_and_listed),
+		cmocka_unit_test(once_lets_through_those_that_were_shown_and_no_more),
+		cmocka_unit_test(the_first_answer_counts),
+		cmocka_unit_test(an_answer_holds_for_what_it_was_shown),
+		cmocka_unit_test(silence_refuses),
+		cmocka_unit_test(an_answer_that_comes_too_late_is_for_the_next_time),
+		cmocka_unit_test(a_grant_for_the_session_answers_what_else_is_open),
+		cmocka_unit_test(a_counted_grant_is_for_who_asked_and_runs_out),
+		cmocka_unit_test(a_refusal_is_remembered_until_it_is_taken_back),
+		cmocka_unit_test(who_is_gone_is_not_told),
+		cmocka_unit_test(who_is_forgotten_by_another_that_is_told_is_not_told),
+		cmocka_unit_test(a_flood_is_refused_and_said_once),
+		cmocka_unit_test(questions_and_those_who_wait_are_bounded),
+		cmocka_unit_test(what_cannot_be_shown_is_not_asked),
+		cmocka_unit_test(grants_are_bounded),
+		cmocka_unit_test(where_the_log_cannot_be_written_nobody_is_let_through),
+		cmocka_unit_test(followers_are_told_what_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
