@@ -6,16 +6,16 @@ enum { MS_NS = 1000000 };
 /* When the count-th last refusal was; there are as many. */
 static uint64_t ago(const struct cooldown *cooldown, size_t count)
 {
-	return cooldown->refused_ns[(cooldown->next + NET_COOLDOWN_DENIALS_MAX - count) % NET_COOLDOWN_DENIALS_MAX];
+	return cooldown->refused_ns[(cooldown->next + COOLDOWN_DENIALS_MAX - count) % COOLDOWN_DENIALS_MAX];
 }
 
-bool cooldown_count(struct cooldown *cooldown, const struct net_cooldown *rule, uint64_t now_ns)
+bool cooldown_count(struct cooldown *cooldown, const struct cooldown_rule *rule, uint64_t now_ns)
 {
 	if (!rule->denials || now_ns < cooldown->until_ns)
 		return false;
 	cooldown->refused_ns[cooldown->next] = now_ns;
-	cooldown->next = (cooldown->next + 1) % NET_COOLDOWN_DENIALS_MAX;
-	cooldown->count += cooldown->count < NET_COOLDOWN_DENIALS_MAX;
+	cooldown->next = (cooldown->next + 1) % COOLDOWN_DENIALS_MAX;
+	cooldown->count += cooldown->count < COOLDOWN_DENIALS_MAX;
 	if (cooldown->count < rule->denials || now_ns - ago(cooldown, rule->denials) > rule->within_ms * MS_NS)
 		return false;
 	/* What led to this pause does not lead to the next one as well. */

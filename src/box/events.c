@@ -247,7 +247,7 @@ static int on_process_end(void *context, const struct process_end *end)
 static int on_exec(void *context, const struct watch_exec *exec)
 {
 	struct box *box = context;
-	int r;
+	int r = rate_take(box, RATE_EXEC);
 	const char *exe = exec->exe ? exec->exe : "";
 	struct audit_event event = {
 		.type = AUDIT_EXEC_START,
@@ -260,6 +260,8 @@ static int on_exec(void *context, const struct watch_exec *exec)
 		.context = exec,
 	};
 
+	if (r)
+		return r < 0 ? r : EAGAIN;
 	box->allowed++;
 	if (box->policy->policy->audit_exec == AUDIT_OFF)
 		return 0;

@@ -174,13 +174,18 @@ static int record(struct box *box, enum audit_type type, const struct action *ac
 static int deny(struct box *box, enum audit_type type, const struct action *action, struct decision decision, pid_t pid,
 		const struct net_detail *detail)
 {
-	bool is_pause = decision.rule.id == pause_rule;
+	uint32_t episode = 0;
 	int r;
+
+	if (decision.rule.id == pause_rule)
+		episode = box->gate.cooldown.episodes;
+	else if (decision.rule.id == rate_cooldown_rule)
+		episode = box->rates.cooldown.episodes;
 
 	decision.verdict = VERDICT_DENY;
 	box->denied++;
 	r = record(box, type, action, &decision, pid, detail);
-	return r < 0 ? r : denials_add(&box->denials, action, &decision, is_pause ? box->gate.cooldown.episodes : 0);
+	return r < 0 ? r : denials_add(&box->denials, action, &decision, episode);
 }
 
 /* Programs look up two types of a name at once, and guess once. */
@@ -200,22 +205,26 @@ static bool is_second_type(struct gate_link *gate, const struct action *action, 
 static int deny_guess(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
 		      pid_t pid, const struct net_detail *detail)
 {
-	const struct net_cooldown *rule = &box->gate.policy->network_cooldown;
+	const struct cooldown_rule *rule = &box->gate.policy->network_cooldown;
 	uint64_t now_ns = clock_monotonic_ns();
 	int r = deny(box, type, action, decision, pid, detail);
 
-	if (r < 0 || is_second_type(&box->gate, action, now_ns) || !cooldown_count(&box->gate.cooldown, rule, now_ns))
+	if (r < 0 || is_second_type(&box->gate, action, now_ns))
+		return r;
+	r = rate_refused(box);
+	if (r < 0 || !cooldown_count(&box->gate.cooldown, rule, now_ns))
 		return r;
 	r = box_limit_episode(box, pause_rule, rule->denials);
-	return r < 0 ? r : gate_pause(box, rule->pause_ms);
+	return r < 0 ? r : gate_pause(box);
 }
 
 static int deny_paused(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
 		       const struct net_detail *detail)
 {
-	uint64_t left_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns());
+	uint64_t left_ms = gate_pause_left_ms(box);
 	char reason[REASON_SIZE], left[32];
-	struct decision decision = { VERDICT_DENY, { pause_rule, "", 0 }, reason,
+	const char *rule = left_ms && left_ms == rate_pause_left_ms(box) ? rate_cooldown_rule : pause_rule;
+	struct decision decision = { VERDICT_DENY, { rule, "", 0 }, reason,
 				     "wait until it is over, and use hosts that /run/atoll/limits.md lists" };
 
 	/* Whole seconds, and none too few. */
@@ -228,7 +237,7 @@ static int deny_paused(struct box *box, enum audit_type type, const struct actio
 
 static bool is_paused(const struct box *box)
 {
-	return cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns()) > 0;
+	return gate_pause_left_ms(box) > 0;
 }
 
 /* "network.limits.total", "network.allow[3].limits.total"; rule is what the gate says, and believed if there is one. */

@@ -347,11 +347,18 @@ static int send_pause(struct box *box, uint64_t ms)
 		       ? lose(box, "it does not listen") : 0;
 }
 
-int gate_pause(struct box *box, uint64_t ms)
+uint64_t gate_pause_left_ms(const struct box *box)
+{
+	uint64_t own_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns()), all_ms = rate_pause_left_ms(box);
+
+	return own_ms > all_ms ? own_ms : all_ms;
+}
+
+int gate_pause(struct box *box)
 {
 	bool is_there = box->gate.state == LINK_STARTING || box->gate.state == LINK_SERVING;
 
-	return is_there ? send_pause(box, ms) : 0;
+	return is_there ? send_pause(box, gate_pause_left_ms(box)) : 0;
 }
 
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -513,7 +520,6 @@ static int near_ready(void *context, uint32_t events)
 static int hand_over(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
-	uint64_t left_ms = cooldown_left_ms(&gate->cooldown, clock_monotonic_ns());
 	int r = send_start(box);
 
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
@@ -526,7 +532,7 @@ static int hand_over(struct box *box)
 		r = publish_hand_over(box);
 	if (r < 0)
 		return lose(box, err_errno_name(-r));
-	return left_ms ? gate_pause(box, left_ms) : 0;
+	return gate_pause_left_ms(box) ? gate_pause(box) : 0;
 }
 
 static int send_policy(struct box *box, const void *bytes, size_t size)

@@ -74,7 +74,10 @@ int gate_judge(void *context, const struct watch_network *event);
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /* Nothing new goes out for so long, as far as the gate is there. Negative: the log failed. */
-int gate_pause(struct box *box, uint64_t ms) MUST_USE;
+int gate_pause(struct box *box) MUST_USE;
+
+/* How long nothing new is let out, after refusals of the network's or of any gate's (box/rate.h); 0: it is. */
+uint64_t gate_pause_left_ms(const struct box *box);
 
 /* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
 int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;

@@ -24,6 +24,7 @@
 #include "box/loop.h"
 #include "box/processes.h"
 #include "box/publish.h"
+#include "box/rate.h"
 #include "box/staging.h"
 #include "box/store.h"
 #include "jail/jail.h"
@@ -96,6 +97,7 @@ struct box {
 	uint64_t output_bytes;
 	struct denials denials;
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
+	struct rates rates;
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */

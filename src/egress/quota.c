@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bucket.h"
 #include "base/buf.h"
 #include "base/str.h"
 
 enum { MS_NS = 1000000, EPISODE_MS = 60000, KEY_MAX = 512 << 10 };
-
-/* Tokens may be fractions, and at most so many are saved up: a fifth of a second's worth of bytes, else a period's. */
-struct bucket {
-	double tokens;
-	uint64_t filled_ns;
-};
 
 struct meter {
 	struct net_limits limits;
@@ -36,30 +31,22 @@ struct quota {
 
 /* ---- buckets ---- */
 
-static double capacity_of(const struct meter *meter, enum net_limit kind)
+/* At most so much is saved up: a fifth of a second's worth of bytes, else a period's. */
+static struct bucket_limit bucket_limit_of(const struct meter *meter, enum net_limit kind)
 {
 	const struct net_amount *limit = &meter->limits.of[kind];
 	double capacity = (double)limit->amount;
 
 	if (net_limit_is_bytes[kind])
 		capacity = capacity * 200.0 / (double)limit->period_ms;
-	return capacity < 1 ? 1 : capacity;
+	return (struct bucket_limit){ limit->amount, limit->period_ms, capacity };
 }
 
 static double fill(struct meter *meter, enum net_limit kind, uint64_t now_ns)
 {
-	struct bucket *bucket = &meter->buckets[kind];
-	const struct net_amount *limit = &meter->limits.of[kind];
-	double capacity = capacity_of(meter, kind);
+	struct bucket_limit limit = bucket_limit_of(meter, kind);
 
-	if (now_ns > bucket->filled_ns) {
-		bucket->tokens += (double)limit->amount * (double)(now_ns - bucket->filled_ns) /
-				  ((double)limit->period_ms * MS_NS);
-		bucket->filled_ns = now_ns;
-	}
-	if (bucket->tokens > capacity)
-		bucket->tokens = capacity;
-	return bucket->tokens;
+	return bucket_fill(&meter->buckets[kind], &limit, now_ns);
 }
 
 /* ---- meters ---- */
@@ -278,13 +265,12 @@ int quota_request(const struct quota_share *share, uint64_t now_ns, struct quota
 	struct meter *meter;
 
 	for (size_t at = 0; (meter = next_meter(share, &at));) {
-		const struct net_amount *limit = &meter->limits.of[kind];
+		struct bucket_limit limit = bucket_limit_of(meter, kind);
 
-		if (!limit->amount || fill(meter, kind, now_ns) >= 1)
+		if (!limit.amount || bucket_fill(&meter->buckets[kind], &limit, now_ns) >= 1)
 			continue;
 		*ret_hit = hit_of(meter, kind);
-		*ret_wait_ms = 1 + (uint64_t)((1 - meter->buckets[kind].tokens) * (double)limit->period_ms /
-					      (double)limit->amount);
+		*ret_wait_ms = bucket_wait_ms(&meter->buckets[kind], &limit);
 		tell_hit(share->quota, meter, kind, now_ns);
 		return 1;
 	}
@@ -329,9 +315,10 @@ static void meter_start(struct meter *meter, const struct net_limits *limits, ui
 {
 	meter->limits = *limits;
 	for (int kind = 0; kind < NET_LIMIT_COUNT; kind++) {
-		if (!net_limit_has_period[kind] || !limits->of[kind].amount)
-			continue;
-		meter->buckets[kind] = (struct bucket){ capacity_of(meter, (enum net_limit)kind), now_ns };
+		struct bucket_limit limit = bucket_limit_of(meter, (enum net_limit)kind);
+
+		if (net_limit_has_period[kind] && limit.amount)
+			meter->buckets[kind] = bucket_start(&limit, now_ns);
 	}
 }
 

@@ -34,7 +34,7 @@ static void bind_denials(struct binder *binder, const struct key *key, const str
 {
 	uint64_t count;
 
-	if (num_parse_count(node->text, &count) < 0 || !count || count > NET_COOLDOWN_DENIALS_MAX)
+	if (num_parse_count(node->text, &count) < 0 || !count || count > COOLDOWN_DENIALS_MAX)
 		bind_expected(binder, node, "a number of refusals from 1 to 256");
 	else
 		bind_count(binder, key, node);
@@ -50,11 +50,14 @@ static void bind_span(struct binder *binder, const struct key *key, const struct
 		bind_duration(binder, key, node);
 }
 
-static const struct key cooldown_keys[] = {
-	{ "denials", KEY_SCALAR, bind_denials, .value = SCALAR_COOLDOWN_DENIALS },
-	{ "within", KEY_SCALAR, bind_span, .value = SCALAR_COOLDOWN_WITHIN },
-	{ "pause", KEY_SCALAR, bind_span, .value = SCALAR_COOLDOWN_PAUSE },
-};
+/* Where they go begins at base: of the network alone, or of every gate. */
+#define COOLDOWN_KEYS(base)                                                                                \
+	{ "denials", KEY_SCALAR, bind_denials, .value = (base) },                                           \
+	{ "within", KEY_SCALAR, bind_span, .value = (base) + 1 },                                           \
+	{ "pause", KEY_SCALAR, bind_span, .value = (base) + 2 }
+
+static const struct key network_cooldown_keys[] = { COOLDOWN_KEYS(SCALAR_COOLDOWN_DENIALS) };
+static const struct key time_cooldown_keys[] = { COOLDOWN_KEYS(SCALAR_TIME_COOLDOWN_DENIALS) };
 
 static void bind_in_section(struct binder *binder, const char *section, const struct key *keys, size_t count,
 			    const struct node *node)
@@ -66,15 +69,40 @@ static void bind_in_section(struct binder *binder, const char *section, const st
 	binder->section = outer;
 }
 
-static void bind_cooldown(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_whole_cooldown(struct binder *binder, const char *section, const struct key keys[3],
+				const struct node *node)
 {
 	size_t set = 0;
 
-	bind_in_section(binder, "network.limits.cooldown", cooldown_keys, ARRAY_SIZE(cooldown_keys), node);
+	bind_in_section(binder, section, keys, 3, node);
 	for (const struct node *at = node->first; at; at = at->next)
 		set++;
-	if (set < ARRAY_SIZE(cooldown_keys))
+	if (set < 3)
 		diag_add(binder->diags, node->place, "a cool-down needs \"denials\", \"within\" and \"pause\"");
+}
+
+static void bind_cooldown(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_whole_cooldown(binder, "network.limits.cooldown", network_cooldown_keys, node);
+}
+
+void bind_time_cooldown(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_whole_cooldown(binder, "time.cooldown", time_cooldown_keys, node);
+}
+
+/* What the network's gate has a meter for goes there: another spelling of network.limits, and the same scalar. */
+static const struct key rate_keys[] = {
+	{ "exec", KEY_SCALAR, bind_rate, .value = SCALAR_RATES + RATE_EXEC },
+	{ "file.read", KEY_SCALAR, bind_rate, .value = SCALAR_RATES + RATE_FILE_READ },
+	{ "file.write", KEY_SCALAR, bind_rate, .value = SCALAR_RATES + RATE_FILE_WRITE },
+	{ "net.connect", KEY_SCALAR, bind_rate, .value = SCALAR_NETWORK_LIMITS + NET_LIMIT_NEW_CONNECTIONS },
+	{ "http.request", KEY_SCALAR, bind_rate, .value = SCALAR_NETWORK_LIMITS + NET_LIMIT_REQUESTS },
+};
+
+void bind_time_rate(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_in_section(binder, "time.rate", rate_keys, ARRAY_SIZE(rate_keys), node);
 }
 
 static const struct key limit_keys[] = {

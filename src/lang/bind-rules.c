@@ -371,6 +371,8 @@ static void bind_exec(struct binder *binder, const struct key *key, const struct
 }
 
 const struct key exec_keys[] = {
+	{ "default", KEY_SCALAR, bind_choice, .value = SCALAR_EXEC_DEFAULT, .names = default_names,
+	  .name_count = VERDICT_COUNT },
 	{ "deny", KEY_LIST, bind_exec, .value = VERDICT_DENY },
 	{ "ask", KEY_LIST, bind_exec, .value = VERDICT_ASK },
 	{ "allow", KEY_LIST, bind_exec, .value = VERDICT_ALLOW },

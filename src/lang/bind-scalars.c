@@ -125,6 +125,8 @@ const struct key time_keys[] = {
 	RESOURCE("cpu", RESOURCE_CPU_MS, bind_duration),
 	RESOURCE("idle", RESOURCE_IDLE_MS, bind_duration),
 	RESOURCE("command", RESOURCE_COMMAND_MS, bind_duration),
+	{ "rate", KEY_FREE, bind_time_rate },
+	{ "cooldown", KEY_FREE, bind_time_cooldown },
 };
 const size_t time_key_count = ARRAY_SIZE(time_keys);
 

@@ -77,9 +77,11 @@ void bind_choice(struct binder *binder, const struct key *key, const struct node
 /* "answer" of a rule of network.simulate (bind-answer.c). */
 void bind_answer(struct binder *binder, const struct key *key, const struct node *node);
 
-/* bind-limits.c: network.limits, the limits of the rule that is being read, network.publish. */
+/* bind-limits.c: network.limits, time.rate, time.cooldown, the limits of the rule being read, network.publish. */
 void bind_limits(struct binder *binder, const struct key *key, const struct node *node);
 void bind_rule_limits(struct binder *binder, const struct key *key, const struct node *node);
+void bind_time_rate(struct binder *binder, const struct key *key, const struct node *node);
+void bind_time_cooldown(struct binder *binder, const struct key *key, const struct node *node);
 void bind_publish(struct binder *binder, const struct key *key, const struct node *node);
 
 extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],

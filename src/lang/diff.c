@@ -9,6 +9,7 @@
 #include "policy/decide.h"
 #include "policy/describe-text.h"
 #include "policy/order.h"
+#include "policy/same.h"
 
 /*
  * Two policies are compared where either of them says something: every path, host, program, variable and
@@ -330,6 +331,10 @@ static void compare_exec(struct differ *differ)
 {
 	compare_programs(differ, differ->a);
 	compare_programs(differ, differ->b);
+	if (differ->a->exec_default != differ->b->exec_default)
+		add_change(differ, "exec", "programs that no rule is about", verdict_names[differ->a->exec_default],
+			   verdict_names[differ->b->exec_default],
+			   differ->b->exec_default > differ->a->exec_default);
 	if (differ->a->exec_new_binaries != differ->b->exec_new_binaries)
 		add_change(differ, "exec", "programs made inside the sandbox",
 			   differ->a->exec_new_binaries ? "allow" : "deny",
@@ -353,6 +358,36 @@ static void compare_limits(struct differ *differ)
 		add_change(differ, "limit", resource_names[i], arena_text(&differ->arena, from_text),
 			   arena_text(&differ->arena, to_text), to > from);
 	}
+}
+
+/* Whether `to` lets more through in the same time, compared without division. */
+static bool rate_is_wider(const struct net_amount *from, const struct net_amount *to)
+{
+	return from->amount && (!to->amount || (unsigned __int128)to->amount * from->period_ms >
+						       (unsigned __int128)from->amount * to->period_ms);
+}
+
+static void compare_rates(struct differ *differ)
+{
+	char from_text[COOLDOWN_TEXT_SIZE], to_text[COOLDOWN_TEXT_SIZE];
+
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
+		const struct net_amount *from = &differ->a->rates[i], *to = &differ->b->rates[i];
+
+		if (from->amount == to->amount && from->period_ms == to->period_ms)
+			continue;
+		rate_to_text(from, from_text);
+		rate_to_text(to, to_text);
+		add_change(differ, "rate", rate_kind_names[i], arena_text(&differ->arena, from_text),
+			   arena_text(&differ->arena, to_text), rate_is_wider(from, to));
+	}
+	if (cooldown_rules_equal(&differ->a->cooldown, &differ->b->cooldown))
+		return;
+	cooldown_to_text(&differ->a->cooldown, from_text);
+	cooldown_to_text(&differ->b->cooldown, to_text);
+	add_change(differ, "rate", "cooldown", arena_text(&differ->arena, from_text),
+		   arena_text(&differ->arena, to_text),
+		   cooldown_rule_is_wider(&differ->a->cooldown, &differ->b->cooldown));
 }
 
 static void compare_names(struct differ *differ, const struct policy *policy)
@@ -412,6 +447,7 @@ static void compare_all(struct differ *differ)
 	compare_network(differ);
 	compare_exec(differ);
 	compare_limits(differ);
+	compare_rates(differ);
 	compare_rest(differ);
 }
 

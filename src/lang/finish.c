@@ -318,14 +318,28 @@ static int compare_net(const void *a, const void *b)
 }
 
 /* "unlimited" takes an inherited limit away. */
+static struct net_amount amount_of(const struct draft_scalar *scalar)
+{
+	bool is_limited = scalar->is_set && scalar->value != NUM_UNLIMITED;
+
+	return is_limited ? (struct net_amount){ scalar->value, scalar->value2 } : (struct net_amount){ 0 };
+}
+
 static struct net_limits limits_of(const struct draft_scalar *scalars)
 {
-	struct net_limits limits = { 0 };
+	struct net_limits limits;
 
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
-		if (scalars[i].is_set && scalars[i].value != NUM_UNLIMITED)
-			limits.of[i] = (struct net_amount){ scalars[i].value, scalars[i].value2 };
+		limits.of[i] = amount_of(&scalars[i]);
 	return limits;
+}
+
+/* scalars: denials, within and pause. */
+static struct cooldown_rule cooldown_of(const struct draft_scalar scalars[3])
+{
+	if (!scalars[0].is_set)
+		return (struct cooldown_rule){ 0 };
+	return (struct cooldown_rule){ scalars[0].value, scalars[1].value, scalars[2].value };
 }
 
 static const struct net_limits *finish_rule_limits(struct lang *lang, const struct draft_net *net)
@@ -471,11 +485,12 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
 	policy->network_default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
 	policy->network_limits = limits_of(&lang->draft.scalars[SCALAR_NETWORK_LIMITS]);
-	policy->network_cooldown = (struct net_cooldown){
-		.denials = scalar(lang, SCALAR_COOLDOWN_DENIALS, 0),
-		.within_ms = scalar(lang, SCALAR_COOLDOWN_WITHIN, 0),
-		.pause_ms = scalar(lang, SCALAR_COOLDOWN_PAUSE, 0),
-	};
+	policy->network_cooldown = cooldown_of(&lang->draft.scalars[SCALAR_COOLDOWN_DENIALS]);
+	policy->cooldown = cooldown_of(&lang->draft.scalars[SCALAR_TIME_COOLDOWN_DENIALS]);
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
+		policy->rates[i] = amount_of(&lang->draft.scalars[SCALAR_RATES + i]);
+	policy->exec_default = (enum verdict)scalar(lang, SCALAR_EXEC_DEFAULT, VERDICT_ALLOW);
+	policy->exec_default_origin = scalar_origin(lang, SCALAR_EXEC_DEFAULT, "exec.default");
 	policy->exec_new_binaries = scalar(lang, SCALAR_NEW_BINARIES, false);
 	policy->user_namespaces = scalar(lang, SCALAR_NAMESPACES, false);
 	policy->data_secrets = (enum data_action)scalar(lang, SCALAR_DATA_SECRETS, DATA_OFF);

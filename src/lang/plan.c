@@ -240,6 +240,8 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 
 static void add_exec(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
+	if (policy->exec_default != VERDICT_ALLOW)
+		add(lang, vec, "exec.default", &policy->exec_default_origin);
 	for (size_t i = 0; i < policy->exec_count; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
 
@@ -275,6 +277,13 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		/* "off" is 0 in both tables. */
 		if (scalar->is_set && scalar->value)
 			add(lang, &vec, scalars[i].what, &origin);
+	}
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
+		const struct draft_scalar *scalar = &lang->draft.scalars[SCALAR_RATES + i];
+		struct rule_origin origin = { "time.rate", scalar->place.file, scalar->place.line };
+
+		if (i != RATE_EXEC && policy->rates[i].amount)
+			add(lang, &vec, arena_format(&lang->arena, "time.rate %s", rate_kind_names[i]), &origin);
 	}
 	policy->unenforced = vec.items;
 	policy->unenforced_count = vec.count;

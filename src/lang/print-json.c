@@ -110,19 +110,23 @@ static void put_net_limits(struct json *json, const struct net_limits *limits)
 	json_object_end(json);
 }
 
-static void put_cooldown_and_publish(struct json *json, const struct policy *policy)
+static void put_cooldown(struct json *json, const struct cooldown_rule *rule)
+{
+	if (!rule->denials) {
+		json_null(json, "cooldown");
+		return;
+	}
+	json_object_begin(json, "cooldown");
+	json_u64(json, "denials", rule->denials);
+	json_u64(json, "within_ms", rule->within_ms);
+	json_u64(json, "pause_ms", rule->pause_ms);
+	json_object_end(json);
+}
+
+static void put_publish(struct json *json, const struct policy *policy)
 {
 	char host[PUBLISH_TEXT_SIZE];
 
-	if (policy->network_cooldown.denials) {
-		json_object_begin(json, "cooldown");
-		json_u64(json, "denials", policy->network_cooldown.denials);
-		json_u64(json, "within_ms", policy->network_cooldown.within_ms);
-		json_u64(json, "pause_ms", policy->network_cooldown.pause_ms);
-		json_object_end(json);
-	} else {
-		json_null(json, "cooldown");
-	}
 	json_array_begin(json, "publish");
 	for (size_t i = 0; i < policy->publish_count; i++) {
 		publish_host_format(&policy->publish[i], host);
@@ -164,13 +168,15 @@ static void put_network(struct json *json, const struct policy *policy)
 	}
 	json_array_end(json);
 	put_net_limits(json, &policy->network_limits);
-	put_cooldown_and_publish(json, policy);
+	put_cooldown(json, &policy->network_cooldown);
+	put_publish(json, policy);
 	json_object_end(json);
 }
 
 static void put_exec(struct json *json, const struct policy *policy)
 {
 	json_object_begin(json, "exec");
+	json_string(json, "default", verdict_names[policy->exec_default]);
 	json_bool(json, "new_binaries", policy->exec_new_binaries);
 	json_bool(json, "namespaces", policy->user_namespaces);
 	json_array_begin(json, "rules");
@@ -199,6 +205,17 @@ static void put_limits(struct json *json, const struct policy *policy)
 			json_u64(json, resource_names[i], policy->limits[i].value);
 	}
 	json_object_end(json);
+	json_object_begin(json, "rates");
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
+		if (!policy->rates[i].amount)
+			continue;
+		json_object_begin(json, rate_kind_names[i]);
+		json_u64(json, "amount", policy->rates[i].amount);
+		json_u64(json, "period_ms", policy->rates[i].period_ms);
+		json_object_end(json);
+	}
+	json_object_end(json);
+	put_cooldown(json, &policy->cooldown);
 }
 
 static void put_env(struct json *json, const struct policy *policy)

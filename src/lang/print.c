@@ -224,11 +224,22 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 	put_origin(out, &rule->origin);
 }
 
+static void put_cooldown(struct buf *out, const char *indent, const struct cooldown_rule *rule)
+{
+	char within[32], pause[32];
+
+	if (!rule->denials)
+		return;
+	num_format_duration(rule->within_ms, within);
+	num_format_duration(rule->pause_ms, pause);
+	buf_printf(out, "%scooldown: {denials: %llu, within: %s, pause: %s}\n", indent,
+		   (unsigned long long)rule->denials, within, pause);
+}
+
 static void put_network_limits(struct buf *out, const struct policy *policy)
 {
-	const struct net_cooldown *cooldown = &policy->network_cooldown;
 	struct heading heading = { .section = "network", .has_section = true };
-	char text[NET_LIMIT_TEXT_SIZE], within[32], pause[32];
+	char text[NET_LIMIT_TEXT_SIZE];
 
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
 		if (!policy->network_limits.of[i].amount)
@@ -237,13 +248,10 @@ static void put_network_limits(struct buf *out, const struct policy *policy)
 		net_limit_to_text((enum net_limit)i, &policy->network_limits.of[i], text);
 		buf_printf(out, "    %s: %s\n", net_limit_names[i], text);
 	}
-	if (!cooldown->denials)
+	if (!policy->network_cooldown.denials)
 		return;
 	head(&heading, "limits", out);
-	num_format_duration(cooldown->within_ms, within);
-	num_format_duration(cooldown->pause_ms, pause);
-	buf_printf(out, "    cooldown: {denials: %llu, within: %s, pause: %s}\n",
-		   (unsigned long long)cooldown->denials, within, pause);
+	put_cooldown(out, "    ", &policy->network_cooldown);
 }
 
 static void put_publish(struct buf *out, const struct policy *policy)
@@ -281,8 +289,9 @@ static void put_exec(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "exec", .has_section = true };
 
-	buf_printf(out, "exec:\n  new_binaries: %s\n  namespaces: %s\n",
-		   policy->exec_new_binaries ? "true" : "false", policy->user_namespaces ? "true" : "false");
+	buf_printf(out, "exec:\n  default: %s\n  new_binaries: %s\n  namespaces: %s\n",
+		   verdict_names[policy->exec_default], policy->exec_new_binaries ? "true" : "false",
+		   policy->user_namespaces ? "true" : "false");
 	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
 		for (size_t i = 0; i < policy->exec_count; i++) {
 			const struct exec_rule *rule = &policy->exec[i];
@@ -312,7 +321,7 @@ static void put_exec(struct buf *out, const struct policy *policy)
 
 static void put_limits(struct buf *out, const struct policy *policy)
 {
-	char text[32];
+	char text[NET_LIMIT_TEXT_SIZE];
 
 	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
 		if (i == RESOURCE_MEMORY || i == RESOURCE_WALL_MS)
@@ -321,6 +330,13 @@ static void put_limits(struct buf *out, const struct policy *policy)
 		buf_printf(out, "  %s: %s", resource_names[i], text);
 		put_origin(out, &policy->limits[i].origin);
 	}
+	for (size_t i = 0, shown = 0; i < RATE_KIND_COUNT; i++) {
+		if (!policy->rates[i].amount)
+			continue;
+		rate_to_text(&policy->rates[i], text);
+		buf_printf(out, "%s    %s: %s\n", shown++ ? "" : "  rate:\n", rate_kind_names[i], text);
+	}
+	put_cooldown(out, "  ", &policy->cooldown);
 }
 
 static void put_env(struct buf *out, const struct policy *policy)

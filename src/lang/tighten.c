@@ -148,15 +148,15 @@ static void check_rate(struct lang *lang, enum draft_scalar_kind kind, uint64_t 
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the rate is smaller there");
 }
 
-/* Earlier and longer is tighter. */
-static void check_cooldown(struct lang *lang, const struct net_cooldown *base)
+/* Earlier and longer is tighter. first: of three scalars, denials, within and pause. */
+static void check_cooldown(struct lang *lang, enum draft_scalar_kind first, const struct cooldown_rule *base)
 {
-	const struct draft_scalar *within = &lang->project.scalars[SCALAR_COOLDOWN_WITHIN],
-				  *pause = &lang->project.scalars[SCALAR_COOLDOWN_PAUSE];
+	const struct draft_scalar *within = &lang->project.scalars[first + 1],
+				  *pause = &lang->project.scalars[first + 2];
 
 	if (!base->denials)
 		return;
-	check_limit(lang, SCALAR_COOLDOWN_DENIALS, base->denials);
+	check_limit(lang, first, base->denials);
 	if (within->is_set && within->value < base->within_ms)
 		refuse(lang, within->place, within->id, within->text, "refusals are counted for longer there");
 	if (pause->is_set && pause->value < base->pause_ms)
@@ -174,7 +174,7 @@ static void check_net_limits(struct lang *lang, const struct policy *base)
 		else
 			check_limit(lang, SCALAR_NETWORK_LIMITS + i, amount->amount);
 	}
-	check_cooldown(lang, &base->network_cooldown);
+	check_cooldown(lang, SCALAR_COOLDOWN_DENIALS, &base->network_cooldown);
 }
 
 static void check_stronger(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
@@ -198,6 +198,10 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
 	check_net_limits(lang, base);
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
+		check_rate(lang, SCALAR_RATES + i, base->rates[i].amount, base->rates[i].period_ms);
+	check_cooldown(lang, SCALAR_TIME_COOLDOWN_DENIALS, &base->cooldown);
+	check_weaker(lang, SCALAR_EXEC_DEFAULT, base->exec_default, "the default is stricter there");
 	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries,
 		     "new programs may not be executed there");
 	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces,

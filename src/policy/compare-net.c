@@ -8,6 +8,7 @@
 #include "policy/describe-text.h"
 #include "policy/order.h"
 #include "policy/publish.h"
+#include "policy/same.h"
 
 /*
  * Both are asked wherever either of them says something: every host that a rule of one names, with every port that
@@ -213,32 +214,17 @@ static void compare_rule_limits(const struct comparison *comparison)
 	}
 }
 
-static void cooldown_to_text(const struct net_cooldown *cooldown, char out[SUBJECT_SIZE])
-{
-	char within[32], pause[32];
-
-	num_format_duration(cooldown->within_ms, within);
-	num_format_duration(cooldown->pause_ms, pause);
-	if (!cooldown->denials || str_format(out, SUBJECT_SIZE, "%llu in %s: %s", (unsigned long long)cooldown->denials,
-					     within, pause) < 0)
-		memcpy(out, "none", sizeof "none");
-}
-
 static void compare_cooldown(const struct comparison *comparison)
 {
-	const struct net_cooldown *a = &comparison->a->network_cooldown, *b = &comparison->b->network_cooldown;
-	char from[SUBJECT_SIZE], to[SUBJECT_SIZE];
+	const struct cooldown_rule *a = &comparison->a->network_cooldown, *b = &comparison->b->network_cooldown;
+	char from[COOLDOWN_TEXT_SIZE], to[COOLDOWN_TEXT_SIZE];
 
-	if (a->denials == b->denials && a->within_ms == b->within_ms && a->pause_ms == b->pause_ms)
+	if (cooldown_rules_equal(a, b))
 		return;
 	cooldown_to_text(a, from);
 	cooldown_to_text(b, to);
-	/* Mixed changes count as widening: what is only tighter is not. */
-	comparison->tell(comparison->context,
-			 &(struct net_difference){ "network.limits", "cooldown", from, to,
-						   a->denials && (!b->denials || b->denials > a->denials ||
-								  b->within_ms < a->within_ms ||
-								  b->pause_ms < a->pause_ms) });
+	comparison->tell(comparison->context, &(struct net_difference){ "network.limits", "cooldown", from, to,
+									cooldown_rule_is_wider(a, b) });
 }
 
 static bool publishes(const struct policy *policy, const struct publish_rule *like)

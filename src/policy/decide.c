@@ -298,6 +298,19 @@ static const struct exec_rule *find_exec_rule(const struct policy *policy, const
 	return best;
 }
 
+static struct decision exec_by_default(const struct policy *policy)
+{
+	static const char *const reasons[VERDICT_COUNT] = {
+		[VERDICT_DENY] = "no rule allows this program",
+		[VERDICT_ASK] = "a person is asked for programs that no rule allows",
+		[VERDICT_ALLOW] = "no rule denies this program",
+	};
+	const char *reason = reasons[policy->exec_default];
+
+	return by_rule(policy->exec_default, &policy->exec_default_origin, reason ? reason : reasons[VERDICT_DENY],
+		       policy->exec_default == VERDICT_DENY ? "use the programs that /run/atoll/limits.md lists" : "");
+}
+
 static struct decision decide_exec(const struct policy *policy, const struct action *action)
 {
 	struct action read = { .kind = ACTION_FILE_READ, .subject = action->subject };
@@ -318,7 +331,7 @@ static struct decision decide_exec(const struct policy *policy, const struct act
 			       "run a script by its interpreter, or use level medium");
 	rule = find_exec_rule(policy, action);
 	if (!rule)
-		return builtin(VERDICT_ALLOW, "exec.default", "no rule denies this program", "");
+		return exec_by_default(policy);
 	if (rule->verdict == VERDICT_DENY)
 		return by_rule(VERDICT_DENY, &rule->origin, "the policy denies this program", "");
 	if (rule->verdict == VERDICT_ASK)

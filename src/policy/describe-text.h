@@ -16,3 +16,8 @@ void limit_to_text(enum resource resource, uint64_t value, char out[32]);
 /* "10MiB/s", "600/min", "1GiB", "64"; "unlimited" where there is none. */
 enum { NET_LIMIT_TEXT_SIZE = 48 };
 void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, char out[NET_LIMIT_TEXT_SIZE]);
+void rate_to_text(const struct net_amount *rate, char out[NET_LIMIT_TEXT_SIZE]);
+
+/* "20 in 10s: 1m"; "none" where there is none. */
+enum { COOLDOWN_TEXT_SIZE = 96 };
+void cooldown_to_text(const struct cooldown_rule *rule, char out[COOLDOWN_TEXT_SIZE]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
 
@@ -205,6 +206,22 @@ void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, cha
 	(void)buf_text(&text);
 }
 
+void rate_to_text(const struct net_amount *rate, char out[NET_LIMIT_TEXT_SIZE])
+{
+	net_limit_to_text(NET_LIMIT_REQUESTS, rate, out);
+}
+
+void cooldown_to_text(const struct cooldown_rule *rule, char out[COOLDOWN_TEXT_SIZE])
+{
+	char within[32], pause[32];
+
+	num_format_duration(rule->within_ms, within);
+	num_format_duration(rule->pause_ms, pause);
+	if (!rule->denials || str_format(out, COOLDOWN_TEXT_SIZE, "%llu in %s: %s",
+					 (unsigned long long)rule->denials, within, pause) < 0)
+		memcpy(out, "none", sizeof "none");
+}
+
 static void put_net_limits(const struct net_limits *limits, const char *of, struct buf *out)
 {
 	static const char *const meanings[NET_LIMIT_COUNT] = {
@@ -228,23 +245,48 @@ static void put_net_limits(const struct net_limits *limits, const char *of, stru
 	}
 }
 
-static void put_network_limits(const struct policy *policy, struct buf *out)
+static void put_cooldown(const struct cooldown_rule *rule, const char *what, struct buf *out)
 {
-	const struct net_cooldown *cooldown = &policy->network_cooldown;
 	char within[32], pause[32];
 
+	if (!rule->denials)
+		return;
+	num_format_duration(rule->within_ms, within);
+	num_format_duration(rule->pause_ms, pause);
+	buf_printf(out, "- after %llu refusals within %s %s for %s\n", (unsigned long long)rule->denials, within, what,
+		   pause);
+}
+
+/* In the unit of the rule: what is beyond it fails, and works again when there is room. */
+static void put_rates(const struct policy *policy, struct buf *out)
+{
+	static const char *const meanings[RATE_KIND_COUNT] = {
+		[RATE_EXEC] = "programs started",
+		[RATE_FILE_READ] = "files opened to be read",
+		[RATE_FILE_WRITE] = "files written, made, renamed or removed",
+	};
+
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
+		char text[NET_LIMIT_TEXT_SIZE];
+
+		if (!policy->rates[i].amount)
+			continue;
+		rate_to_text(&policy->rates[i], text);
+		buf_printf(out, "- %s: %s; beyond that \"Resource temporarily unavailable\": wait, then go on\n",
+			   meanings[i], text);
+	}
+	put_cooldown(&policy->cooldown, "nothing is let through that can be refused: do not try around,", out);
+}
+
+static void put_network_limits(const struct policy *policy, struct buf *out)
+{
 	put_net_limits(&policy->network_limits, NULL, out);
 	for (size_t i = 0; i < policy->network_limited_count; i++) {
 		const struct net_rule *rule = &policy->network[policy->network_limited[i]];
 
 		put_net_limits(rule->limits, rule->host ? rule->host : rule->cidr, out);
 	}
-	if (!cooldown->denials)
-		return;
-	num_format_duration(cooldown->within_ms, within);
-	num_format_duration(cooldown->pause_ms, pause);
-	buf_printf(out, "- after %llu refusals within %s nothing new is let out for %s: do not guess hosts\n",
-		   (unsigned long long)cooldown->denials, within, pause);
+	put_cooldown(&policy->network_cooldown, "nothing new is let out: do not guess hosts,", out);
 }
 
 static void put_limits(const struct policy *policy, struct buf *out)
@@ -273,6 +315,7 @@ static void put_limits(const struct policy *policy, struct buf *out)
 		limit_to_text((enum resource)i, policy->limits[i].value, text);
 		buf_printf(out, "- %s: %s\n", meanings[i], text);
 	}
+	put_rates(policy, out);
 	put_network_limits(policy, out);
 }
 

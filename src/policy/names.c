@@ -61,6 +61,12 @@ const char *const net_limit_names[NET_LIMIT_COUNT] = {
 	[NET_LIMIT_HOSTS] = "hosts",
 };
 
+const char *const rate_kind_names[RATE_KIND_COUNT] = {
+	[RATE_EXEC] = "exec",
+	[RATE_FILE_READ] = "file.read",
+	[RATE_FILE_WRITE] = "file.write",
+};
+
 const bool net_limit_has_period[NET_LIMIT_COUNT] = {
 	[NET_LIMIT_RATE] = true, [NET_LIMIT_REQUESTS] = true, [NET_LIMIT_NEW_CONNECTIONS] = true,
 };

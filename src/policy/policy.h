@@ -134,7 +134,6 @@ enum {
 	NET_LIMITED_MAX = 64,        /* rules with limits of their own */
 	NET_HOSTS_MAX = 4096,        /* of NET_LIMIT_HOSTS: they are remembered */
 	NET_PUBLISH_MAX = 16,
-	NET_COOLDOWN_DENIALS_MAX = 256,
 };
 
 struct net_amount {
@@ -142,12 +141,22 @@ struct net_amount {
 	uint64_t period_ms;          /* 0: not per time */
 };
 
+/* What time.rate counts beside what network.limits has a meter for. */
+enum rate_kind {
+	RATE_EXEC,                   /* programs started */
+	RATE_FILE_READ,              /* files opened to be read, where reads are mediated */
+	RATE_FILE_WRITE,             /* files opened to be written, made, renamed, removed, … */
+	RATE_KIND_COUNT,
+};
+
+enum { COOLDOWN_DENIALS_MAX = 256 };
+
 struct net_limits {
 	struct net_amount of[NET_LIMIT_COUNT];
 };
 
-/* So many refusals within a time, and nothing new goes out for another. */
-struct net_cooldown {
+/* So many refusals within a time, and nothing new of the kind is let through for another. */
+struct cooldown_rule {
 	uint64_t denials;            /* 0: never */
 	uint64_t within_ms, pause_ms;
 };
@@ -300,17 +309,21 @@ struct policy {
 	const uint32_t *network_limited;     /* the rules with limits of their own, ascending */
 	size_t network_limited_count;        /* at most NET_LIMITED_MAX */
 	struct net_limits network_limits;    /* of the session */
-	struct net_cooldown network_cooldown;
+	struct cooldown_rule network_cooldown;
 	const struct publish_rule *publish;
 	size_t publish_count;                /* at most NET_PUBLISH_MAX */
 
 	const struct exec_rule *exec;
 	size_t exec_count;
 	size_t exec_exact_count;     /* the first ones: programs without globs and argv, in strcmp() order */
+	enum verdict exec_default;   /* for programs that no rule is about: deny, ask or allow */
+	struct rule_origin exec_default_origin;
 	bool exec_new_binaries;      /* false: what can be written cannot be executed (none, low) */
 	bool user_namespaces;        /* exec.namespaces: true lets programs make their own (browsers) */
 
 	struct resource_limit limits[RESOURCE_COUNT];
+	struct net_amount rates[RATE_KIND_COUNT];
+	struct cooldown_rule cooldown;       /* of every gate, after refusals at any of them */
 
 	const struct env_pass *env_pass;
 	size_t env_pass_count;
@@ -341,6 +354,7 @@ extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 extern const char *const inject_kind_names[INJECT_KIND_COUNT];
+extern const char *const rate_kind_names[RATE_KIND_COUNT]; /* "exec", "file.read", … */
 extern const char *const net_limit_names[NET_LIMIT_COUNT]; /* "rate", "total", … */
 extern const bool net_limit_has_period[NET_LIMIT_COUNT];   /* it counts per time */
 extern const bool net_limit_is_bytes[NET_LIMIT_COUNT];

@@ -60,7 +60,8 @@ static bool same_files(const struct policy *a, const struct policy *b)
 
 static bool same_exec(const struct policy *a, const struct policy *b)
 {
-	if (a->exec_count != b->exec_count || a->exec_new_binaries != b->exec_new_binaries ||
+	if (a->exec_count != b->exec_count || a->exec_default != b->exec_default ||
+	    a->exec_new_binaries != b->exec_new_binaries ||
 	    a->user_namespaces != b->user_namespaces)
 		return false;
 	for (size_t i = 0; i < a->exec_count; i++)
@@ -71,12 +72,26 @@ static bool same_exec(const struct policy *a, const struct policy *b)
 	return true;
 }
 
+bool cooldown_rules_equal(const struct cooldown_rule *a, const struct cooldown_rule *b)
+{
+	return a->denials == b->denials && a->within_ms == b->within_ms && a->pause_ms == b->pause_ms;
+}
+
+bool cooldown_rule_is_wider(const struct cooldown_rule *from, const struct cooldown_rule *to)
+{
+	return from->denials && (!to->denials || to->denials > from->denials || to->within_ms < from->within_ms ||
+				 to->pause_ms < from->pause_ms);
+}
+
 static bool same_limits(const struct policy *a, const struct policy *b)
 {
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		if (a->limits[i].value != b->limits[i].value)
 			return false;
-	return true;
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
+		if (a->rates[i].amount != b->rates[i].amount || a->rates[i].period_ms != b->rates[i].period_ms)
+			return false;
+	return cooldown_rules_equal(&a->cooldown, &b->cooldown);
 }
 
 static bool same_env(const struct policy *a, const struct policy *b)

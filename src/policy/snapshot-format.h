@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 6,
+	SNAPSHOT_VERSION = 7,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -45,6 +45,7 @@ enum snapshot_section {
 	SECTION_BODIES, /* bytes of the answers */
 	SECTION_NET_LIMITS, /* the session's first; those of rules, each once, in the order of the rules */
 	SECTION_PUBLISH,
+	SECTION_RATES, /* RATE_KIND_COUNT struct net_amount as they are */
 	SECTION_COUNT,
 };
 
@@ -62,18 +63,24 @@ struct snapshot_origin {
 	uint32_t id, file, line;
 };
 
+struct snapshot_cooldown {
+	uint64_t denials, within_ms, pause_ms;
+};
+
 struct snapshot_scalars {
 	uint32_t name, project, home;
 	uint32_t level;
 	uint32_t file_exact_count, network_exact_count, exec_exact_count;
 	uint32_t network_mode, network_default;
 	struct snapshot_origin network_default_origin;
+	uint32_t exec_default;
+	struct snapshot_origin exec_default_origin;
 	uint32_t exec_new_binaries, user_namespaces;
 	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
 	uint32_t stage_auto, stage_backend, padding;
-	uint64_t cooldown_denials, cooldown_within_ms, cooldown_pause_ms;
+	struct snapshot_cooldown network_cooldown, cooldown;
 };
 
 struct snapshot_net_limits { /* struct net_limits as it is */

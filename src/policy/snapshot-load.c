@@ -63,6 +63,7 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_BODIES] = { 1, 0 },
 	[SECTION_NET_LIMITS] = { sizeof(struct snapshot_net_limits), 0 },
 	[SECTION_PUBLISH] = { sizeof(struct snapshot_publish), sizeof(struct publish_rule) },
+	[SECTION_RATES] = { sizeof(struct net_amount), 0 },
 };
 
 /* Header and section table; the bytes that the view needs in *ret_view. */
@@ -90,7 +91,8 @@ static int check_header(const void *bytes, size_t size, size_t *ret_view)
 	    header->sections[SECTION_LIMITS].count != RESOURCE_COUNT ||
 	    header->sections[SECTION_NET_LIMITS].count < 1 ||
 	    header->sections[SECTION_NET_LIMITS].count > NET_LIMITED_MAX + 1 ||
-	    header->sections[SECTION_PUBLISH].count > NET_PUBLISH_MAX)
+	    header->sections[SECTION_PUBLISH].count > NET_PUBLISH_MAX ||
+	    header->sections[SECTION_RATES].count != RATE_KIND_COUNT)
 		return -EBADMSG;
 	*ret_view = view;
 	return 0;
@@ -189,6 +191,23 @@ static void load_strings(struct loader *loader)
 	loader->vector_count = (uint32_t)count;
 }
 
+static struct cooldown_rule load_cooldown(struct loader *loader, const struct snapshot_cooldown *in)
+{
+	loader->is_bad |= in->denials > COOLDOWN_DENIALS_MAX;
+	return (struct cooldown_rule){ in->denials, in->within_ms, in->pause_ms };
+}
+
+static void load_rates(struct loader *loader, struct policy *policy)
+{
+	size_t count;
+	const struct net_amount *in = records(loader, SECTION_RATES, &count);
+
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
+		policy->rates[i] = in[i];
+		loader->is_bad |= !in[i].amount != !in[i].period_ms;
+	}
+}
+
 static void load_scalars(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -202,6 +221,9 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->network_mode = checked(loader, in->network_mode, NETWORK_MODE_COUNT);
 	policy->network_default = checked(loader, in->network_default, VERDICT_COUNT);
 	policy->network_default_origin = origin(loader, &in->network_default_origin);
+	policy->exec_default = checked(loader, in->exec_default, VERDICT_COUNT);
+	loader->is_bad |= policy->exec_default == VERDICT_STAGE || policy->exec_default == VERDICT_SIMULATE;
+	policy->exec_default_origin = origin(loader, &in->exec_default_origin);
 	policy->exec_new_binaries = checked(loader, in->exec_new_binaries, 2);
 	policy->user_namespaces = checked(loader, in->user_namespaces, 2);
 	policy->data_secrets = checked(loader, in->data_secrets, DATA_ACTION_COUNT);
@@ -217,9 +239,9 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
-	policy->network_cooldown = (struct net_cooldown){ in->cooldown_denials, in->cooldown_within_ms,
-							  in->cooldown_pause_ms };
-	loader->is_bad |= in->cooldown_denials > NET_COOLDOWN_DENIALS_MAX;
+	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
+	policy->cooldown = load_cooldown(loader, &in->cooldown);
+	load_rates(loader, policy);
 	policy->file_exact_count = in->file_exact_count;
 	policy->network_exact_count = in->network_exact_count;
 	policy->exec_exact_count = in->exec_exact_count;

@@ -113,6 +113,11 @@ static struct snapshot_origin put_origin(struct writer *writer, const struct rul
 		buf_put(&(writer)->sections[section], &record_, sizeof record_);                             \
 	} while (0)
 
+static struct snapshot_cooldown cooldown_record(const struct cooldown_rule *rule)
+{
+	return (struct snapshot_cooldown){ rule->denials, rule->within_ms, rule->pause_ms };
+}
+
 static void put_scalars(struct writer *writer, const struct policy *policy)
 {
 	PUT_RECORD(writer, SECTION_POLICY,
@@ -127,6 +132,8 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .network_mode = policy->network_mode,
 			   .network_default = policy->network_default,
 			   .network_default_origin = put_origin(writer, &policy->network_default_origin),
+			   .exec_default = policy->exec_default,
+			   .exec_default_origin = put_origin(writer, &policy->exec_default_origin),
 			   .exec_new_binaries = policy->exec_new_binaries,
 			   .user_namespaces = policy->user_namespaces,
 			   .data_secrets = policy->data_secrets,
@@ -140,9 +147,8 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .degrade = policy->degrade,
 			   .stage_auto = policy->stage_auto,
 			   .stage_backend = policy->stage_backend,
-			   .cooldown_denials = policy->network_cooldown.denials,
-			   .cooldown_within_ms = policy->network_cooldown.within_ms,
-			   .cooldown_pause_ms = policy->network_cooldown.pause_ms,
+			   .network_cooldown = cooldown_record(&policy->network_cooldown),
+			   .cooldown = cooldown_record(&policy->cooldown),
 		   });
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		PUT_RECORD(writer, SECTION_LIMITS,
@@ -150,6 +156,8 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 				   .value = policy->limits[i].value,
 				   .origin = put_origin(writer, &policy->limits[i].origin),
 			   });
+	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
+		PUT_RECORD(writer, SECTION_RATES, policy->rates[i]);
 }
 
 static void put_paths(struct writer *writer, enum snapshot_section section, const struct path_rule *rules,
@@ -348,6 +356,7 @@ static const size_t record_sizes[SECTION_COUNT] = {
 	[SECTION_BODIES] = 1,
 	[SECTION_NET_LIMITS] = sizeof(struct snapshot_net_limits),
 	[SECTION_PUBLISH] = sizeof(struct snapshot_publish),
+	[SECTION_RATES] = sizeof(struct net_amount),
 };
 
 static int assemble(struct writer *writer, struct buf *out)

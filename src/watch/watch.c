@@ -218,7 +218,8 @@ static int serve_exec(struct watch *watch)
 	remote_end(&watch->remote);
 	if (!still_waits(watch, &r))
 		return r;
-	return conclude(watch, watch->handlers.on_exec(watch->handlers.context, &event), 0);
+	r = watch->handlers.on_exec(watch->handlers.context, &event);
+	return conclude(watch, r < 0 ? r : 0, r < 0 ? EPERM : r);
 }
 
 /* The result of a connect that was made. What is to be recorded or told about it comes first. */

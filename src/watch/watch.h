@@ -51,7 +51,7 @@ struct watch_network {
 
 /* Called for each event, in order. A negative return ends the sandbox (the log could not be written). */
 struct watch_handlers {
-	int (*on_exec)(void *context, const struct watch_exec *event);
+	int (*on_exec)(void *context, const struct watch_exec *event); /* an errno: refused, and recorded */
 	int (*on_refusal)(void *context, const struct watch_refusal *event);
 	int (*on_network)(void *context, const struct watch_network *event);
 	/*

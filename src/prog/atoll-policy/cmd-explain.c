@@ -203,32 +203,69 @@ static const struct net_limits *limits_of(const struct policy *policy, const str
 	return rule->limits;
 }
 
-static bool is_counted(const struct action *action, const struct decision *decision)
+/* A limit that counts an action which is let through. */
+struct counting {
+	const char *rule, *limit;
+	char text[NET_LIMIT_TEXT_SIZE];
+};
+
+static enum rate_kind rate_of(enum action_kind kind)
 {
-	return decision->verdict == VERDICT_ALLOW &&
-	       (action->kind == ACTION_NET_CONNECT || action->kind == ACTION_HTTP_REQUEST);
+	switch (kind) {
+	case ACTION_EXEC:
+		return RATE_EXEC;
+	case ACTION_FILE_READ:
+		return RATE_FILE_READ;
+	case ACTION_FILE_WRITE:
+		return RATE_FILE_WRITE;
+	default:
+		return RATE_KIND_COUNT;
+	}
+}
+
+/* The at-th place where a limit can be: the rate of the kind, then each kind of limit of each set. */
+static bool find_counting(const struct policy *policy, const struct action *action, size_t at, struct counting *ret)
+{
+	enum rate_kind rate = rate_of(action->kind);
+	enum net_limit kind = (enum net_limit)(at % NET_LIMIT_COUNT);
+	const struct net_limits *limits;
+
+	if (rate != RATE_KIND_COUNT) {
+		*ret = (struct counting){ .rule = "time", .limit = "rate" };
+		rate_to_text(&policy->rates[rate], ret->text);
+		return at == 0 && policy->rates[rate].amount;
+	}
+	if (action->kind != ACTION_NET_CONNECT && action->kind != ACTION_HTTP_REQUEST)
+		return false;
+	limits = limits_of(policy, action, at / NET_LIMIT_COUNT, &ret->rule);
+	if (!limits || !limits->of[kind].amount)
+		return false;
+	ret->limit = net_limit_names[kind];
+	net_limit_to_text(kind, &limits->of[kind], ret->text);
+	return true;
+}
+
+static size_t counting_end(const struct policy *policy, const struct decision *decision)
+{
+	bool goes_on = decision->verdict == VERDICT_ALLOW || decision->verdict == VERDICT_STAGE;
+
+	return !goes_on ? 0 : (policy->network_limited_count + 1) * NET_LIMIT_COUNT;
 }
 
 static void put_limits_json(const struct policy *policy, const struct action *action,
 			    const struct decision *decision, struct json *json)
 {
-	char text[NET_LIMIT_TEXT_SIZE];
-	const char *rule;
+	struct counting counting;
 
 	json_array_begin(json, "limits");
-	for (size_t set = 0; is_counted(action, decision) && set <= policy->network_limited_count; set++) {
-		const struct net_limits *limits = limits_of(policy, action, set, &rule);
-
-		for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
-			if (!limits->of[i].amount)
-				continue;
-			net_limit_to_text((enum net_limit)i, &limits->of[i], text);
-			json_object_begin(json, NULL);
-			json_string(json, "rule", rule);
-			json_string(json, "limit", net_limit_names[i]);
-			json_string(json, "value", text);
-			json_object_end(json);
-		}
+	for (size_t at = 0; at < counting_end(policy, decision); at++) {
+		if (!find_counting(policy, action, at, &counting))
+			continue;
+		json_object_begin(json, NULL);
+		json_string(json, "rule", counting.rule);
+		json_string(json, "limit", counting.limit);
+		json_string(json, "value", counting.text);
+		json_object_end(json);
 	}
 	json_array_end(json);
 }
@@ -236,19 +273,11 @@ static void put_limits_json(const struct policy *policy, const struct action *ac
 static void put_limits(const struct policy *policy, const struct action *action, const struct decision *decision,
 		       struct buf *out)
 {
-	char text[NET_LIMIT_TEXT_SIZE];
-	const char *rule;
+	struct counting counting;
 
-	for (size_t set = 0; is_counted(action, decision) && set <= policy->network_limited_count; set++) {
-		const struct net_limits *limits = limits_of(policy, action, set, &rule);
-
-		for (size_t i = 0; limits && i < NET_LIMIT_COUNT; i++) {
-			if (!limits->of[i].amount)
-				continue;
-			net_limit_to_text((enum net_limit)i, &limits->of[i], text);
-			buf_printf(out, "  limit:   %s %s (%s)\n", net_limit_names[i], text, rule);
-		}
-	}
+	for (size_t at = 0; at < counting_end(policy, decision); at++)
+		if (find_counting(policy, action, at, &counting))
+			buf_printf(out, "  limit:   %s %s (%s)\n", counting.limit, counting.text, counting.rule);
 }
 
 static void put_json(const struct policy *policy, const struct question *question,

@@ -10,7 +10,7 @@
 
 #define SECOND_NS 1000000000ULL
 
-static const struct net_cooldown rule = { .denials = 3, .within_ms = 10000, .pause_ms = 60000 };
+static const struct cooldown_rule rule = { .denials = 3, .within_ms = 10000, .pause_ms = 60000 };
 
 static void a_burst_begins_a_pause(void **state)
 {
@@ -43,7 +43,7 @@ static void slow_refusals_are_none(void **state)
 
 static void without_a_rule_nothing_is_counted(void **state)
 {
-	static const struct net_cooldown none;
+	static const struct cooldown_rule none;
 	struct cooldown cooldown = { 0 };
 
 	for (int i = 0; i < 1000; i++)
@@ -53,11 +53,11 @@ static void without_a_rule_nothing_is_counted(void **state)
 
 static void the_largest_number_is_reached(void **state)
 {
-	static const struct net_cooldown large = { NET_COOLDOWN_DENIALS_MAX, 1000, 1000 };
+	static const struct cooldown_rule large = { COOLDOWN_DENIALS_MAX, 1000, 1000 };
 	struct cooldown cooldown = { 0 };
 	int begun = 0;
 
-	for (int i = 0; i < NET_COOLDOWN_DENIALS_MAX; i++)
+	for (int i = 0; i < COOLDOWN_DENIALS_MAX; i++)
 		begun += cooldown_count(&cooldown, &large, SECOND_NS + (uint64_t)i);
 	assert_int_equal(begun, 1);
 }

@@ -15,6 +15,8 @@ static const char base[] = "atoll: 1\nextends: medium\n"
 			   "files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
 			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: "
 			   "{rate: 1MiB/s, out: 1MiB, cooldown: {denials: 20, within: 10s, pause: 1m}}}\n"
+			   "exec: {default: ask, allow: [/usr/bin/git]}\n"
+			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
 			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n";
 
 static const struct policy *tighten(const char *text)
@@ -59,6 +61,10 @@ static void every_widening_line_is_refused(void **state)
 		"network: {limits: {cooldown: {denials: 21, within: 10s, pause: 1m}}}",
 		"network: {limits: {cooldown: {denials: 20, within: 9s, pause: 1m}}}",
 		"network: {limits: {cooldown: {denials: 20, within: 10s, pause: 59s}}}",
+		"exec: {default: allow}",
+		"exec: {allow: [/usr/bin/make]}",
+		"time: {rate: {exec: 2/s}}",
+		"time: {cooldown: {denials: 6, within: 1s, pause: 2s}}",
 		"network: {publish: [8080]}",
 		"exec: {namespaces: true}",
 		"exec: {allow: [\"**/x\"]}",

@@ -85,7 +85,11 @@ static const struct policy policy = {
 	.exec = exec,
 	.exec_count = 2,
 	.exec_exact_count = 1,
+	.exec_default = VERDICT_ASK,
+	.exec_default_origin = { "exec.default", "/p.yaml", 3 },
 	.exec_new_binaries = true,
+	.rates = { [RATE_FILE_WRITE] = { 600, 60000 } },
+	.cooldown = { 5, 1000, 2000 },
 	.limits = { [RESOURCE_MEMORY] = { 4096, { "resources.memory", "/p.yaml", 15 } } },
 	.env_pass = pass,
 	.env_pass_count = 1,
@@ -158,6 +162,11 @@ static void check_limits(const struct policy *p)
 	assert_null(p->network[1].limits);
 	assert_int_equal(p->network_cooldown.denials, 20);
 	assert_int_equal(p->network_cooldown.pause_ms, 60000);
+	assert_int_equal(p->exec_default, VERDICT_ASK);
+	assert_int_equal(p->exec_default_origin.line, 3);
+	assert_int_equal(p->rates[RATE_EXEC].amount, 0);
+	assert_int_equal(p->rates[RATE_FILE_WRITE].period_ms, 60000);
+	assert_int_equal(p->cooldown.within_ms, 1000);
 	assert_int_equal(p->publish_count, 1);
 	assert_int_equal(p->publish[0].port, 8080);
 	assert_int_equal(p->publish[0].host_port, 18080);
