@@ -2,6 +2,7 @@
 """The section `gate` of the benchmark: what the network gate costs at the start, and what goes through it, beside
 pasta, slirp4netns and a connection without any boundary, all of them round-robin."""
 import os
+import socket
 import time
 
 import talkers
@@ -10,6 +11,7 @@ from contenders import TRUE, Unusable
 POLICY = "atoll: 1\nextends: low\ndegrade: [disk, cgroup.memory, cgroup.pids, cgroup.cpu]\n{network}"
 OPEN = ("files: {{read: [{program}]}}\n"
         "network:\n  allow: [{more}{{host: bench.test, ports: [{port}]{http}}}, {{cidr: 127.0.0.0/8}}]\n")
+SERVE = "files: {{read: [{files}]}}\n"
 READ = ", http: [{methods: [GET], paths: [\"/small\"]}]"
 BYTES = ("down", "up", "tls-down", "tls-up")
 TIMES = ("trips", "connections")
@@ -131,19 +133,67 @@ def memory(place, report, server, opened):
     return found
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def published(place, report, rounds, server):
+    """From outside to a server inside."""
+    policy = write_policy(place, "publish.yaml", SERVE.format(files=", ".join(
+        (server.program, server.ca, server.key))))
+    ports = {"direct": server.port}
+    servers, clients = [], {}
+    try:
+        for name, start in (("published", lambda port: talkers.inside_gate(place, server, policy, port)),
+                            ("pasta", lambda port: talkers.inside_pasta(place, server, port))):
+            try:
+                port = free_port()
+                servers.append(start(port))
+                ports[name] = port
+            except (Unusable, OSError) as why:
+                report.absent(place, {f"{name}, to the inside": str(why)})
+        clients.update((name, talkers.to_port(place, server, port)) for name, port in ports.items())
+        found = take_turns(clients, ("down", "up", *TIMES), rounds, 200)
+    finally:
+        for talker in (*clients.values(), *servers):
+            talker.close()
+    middle = {key: median(values) for key, values in found.items()}
+    report.table(place, "TCP from this machine to a published port",
+                 ["", "MB/s out of it", "into it", "round trip µs", "connection + trip µs"],
+                 [[name, *(f"{middle[line, name] / 1e6:.0f}" for line in ("down", "up")),
+                   *(f"{middle[line, name] / 1e3:.1f}" for line in TIMES)] for name in clients])
+    if {"published", "pasta"} <= set(clients):
+        for line, what in (("down", "bytes a second out of a published port"), ("up", "bytes a second into it")):
+            report.budget(place, f"{what}, against pasta", middle[line, "published"] / middle[line, "pasta"], 1,
+                          at_least=True)
+        report.budget(place, "round trip to a published port against pasta",
+                      middle["trips", "published"] / middle["trips", "pasta"], 1.1)
+    return {f"{line} {name}": values for (line, name), values in found.items()}
+
+
 def requests(place, report, rounds, server, read):
-    """Small ones on one connection that is kept: intercepted, against TLS to the server itself."""
-    clients = {"direct": talkers.behind_nothing(place, server), "intercepted": talkers.behind_gate(place, server, read)}
+    """Small ones on one connection that is kept: intercepted, against TLS to the server itself, and against what TLS to
+    both sides costs whoever does nothing else."""
+    relay = talkers.Relay(place, server)
+    clients = {"direct": talkers.behind_nothing(place, server), "relay": talkers.to_port(place, server, relay.port),
+               "intercepted": talkers.behind_gate(place, server, read)}
     try:
         found = take_turns(clients, ("tls-requests",), rounds, 200)
     finally:
         for client in clients.values():
             client.close()
+        relay.close()
     middle = {name: median(values) for (_, name), values in found.items()}
-    report.table(place, "HTTP/1.1 over TLS, small requests on one connection", ["", "µs", "a second"],
-                 [[name, f"{value / 1e3:.1f}", f"{1e9 / value:.0f}"] for name, value in middle.items()])
+    report.table(place, "HTTP/1.1 over TLS, small requests on one connection", ["", "µs", "a second", "× direct"],
+                 [[name, f"{value / 1e3:.1f}", f"{1e9 / value:.0f}", f"{middle['direct'] / value:.2f}"]
+                  for name, value in middle.items()],
+                 "relay: tls-relay.c, the floor of an interception; it reads no HTTP, judges and logs nothing")
     report.budget(place, "intercepted requests a second, against direct", middle["direct"] / middle["intercepted"], 0.5,
                   at_least=True)
+    report.budget(place, "intercepted requests a second, against a bare relay of TLS",
+                  middle["relay"] / middle["intercepted"], 0.7, at_least=True)
     return {name: values for (_, name), values in found.items()}
 
 
@@ -156,6 +206,7 @@ def section_gate(place, report, rounds):
         read = open_policy(place, "read.yaml", server, http=READ)
         results = {"start": start_times(place, report, rounds, opened)}
         for name, work in (("traffic", lambda: traffic(place, report, turns, server, opened)),
+                           ("published", lambda: published(place, report, turns, server)),
                            ("rules", lambda: lookups(place, report, turns, server, few, many)),
                            ("memory", lambda: memory(place, report, server, opened)),
                            ("requests", lambda: requests(place, report, turns, server, read))):

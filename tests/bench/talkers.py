@@ -19,19 +19,23 @@ class Server:
     """traffic serve, with a certificate for NAME; lives as long as its standard input."""
 
     def __init__(self, place):
-        self.ca, key = place.path("chain.pem"), place.path("key.pem")
+        self.ca, self.key = place.path("chain.pem"), place.path("key.pem")
         self.program = place.path("traffic")
         place.compile("traffic", ["gcc", "-O2", os.path.join(HERE, "traffic.c"), "-lssl", "-lcrypto"])
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
                         "-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}",
-                        "-keyout", key, "-out", self.ca], check=True, capture_output=True)
-        os.chmod(self.ca, 0o644)
-        self.process = subprocess.Popen([self.program, "serve", self.ca, key], stdin=subprocess.PIPE,
+                        "-keyout", self.key, "-out", self.ca], check=True, capture_output=True)
+        for path in (self.ca, self.key):
+            os.chmod(path, 0o644)
+        self.process = subprocess.Popen([self.program, "serve", self.ca, self.key], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.port = int(self.process.stdout.readline())
 
-    def client(self, host):
-        return [self.program, "client", host, str(self.port)]
+    def client(self, host, port=None):
+        return [self.program, "client", host, str(port or self.port)]
+
+    def serve(self, port):
+        return [self.program, "serve", self.ca, self.key, str(port)]
 
     def close(self):
         self.process.stdin.close()
@@ -120,6 +124,38 @@ def behind_slirp(place, server):
 
 def behind_nothing(place, server):
     return Talker(server.client("127.0.0.1"), place, **place.as_user())
+
+
+def inside_gate(place, server, policy, port):
+    """A server behind the network gate, on a published port of this number on both sides."""
+    return Talker([place.atoll, "run", "-q", "-p", policy, "--publish", f"{port}:{port}", "--", *server.serve(port)], place,
+                  **place.as_user())
+
+
+def inside_pasta(place, server, port):
+    prefix, options = with_tunnel(place)
+    return Talker([*prefix, *own_user(place), "pasta", "-f", "--config-net", "--netns-only", "--runas", "0:0",
+                   "-t", f"127.0.0.1/{port}", "-u", "none", "-U", "none", "-T", "none", "--", *server.serve(port)],
+                  place, **options)
+
+
+def to_port(place, server, port):
+    return Talker(server.client("127.0.0.1", port), place, **place.as_user())
+
+
+class Relay:
+    """The least that stands between two who both speak TLS (tls-relay.c): the floor of an interception."""
+
+    def __init__(self, place, server):
+        program = place.path("tls-relay")
+        place.compile("tls-relay", ["gcc", "-O2", os.path.join(HERE, "tls-relay.c"), "-lssl", "-lcrypto"])
+        self.process = subprocess.Popen([program, server.ca, server.key, str(server.port)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.port = int(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
 
 
 PEERS = {"pasta": behind_pasta, "slirp4netns": behind_slirp}

@@ -3,7 +3,7 @@
 /*
  * The two ends of the section `gate` of the benchmark, the same for every contender:
  *
- *   traffic serve CHAIN KEY          prints its port, serves until its input ends
+ *   traffic serve CHAIN KEY [PORT]   prints its port, serves until its input ends
  *   traffic client HOST PORT         one command a line from its input, one line of figures for each:
  *       [tls-]down|up MS             bytes a second
  *       [tls-]trips|connections|requests MS   median nanoseconds, and how many a second
@@ -158,9 +158,10 @@ static bool serve_end(struct end *end, SSL_CTX *context)
 	return true;
 }
 
-static int bind_both(int *udp)
+static int bind_both(int *udp, uint16_t port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				       .sin_port = htons(port) };
 	socklen_t size = sizeof address;
 	int tcp = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -183,11 +184,11 @@ static void answer_datagram(int fd)
 		sendto(fd, block, (size_t)n, 0, (void *)&from, size);
 }
 
-static int serve(const char *chain, const char *key)
+static int serve(const char *chain, const char *key, uint16_t port)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 	struct epoll_event events[64];
-	int udp, tcp = bind_both(&udp);
+	int udp, tcp = bind_both(&udp, port);
 
 	if (SSL_CTX_use_certificate_chain_file(context, chain) != 1 ||
 	    SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
@@ -436,10 +437,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	raise_files();
 	memset(block, 'x', sizeof block);
-	if (argc == 4 && strcmp(argv[1], "serve") == 0)
-		return serve(argv[2], argv[3]);
+	if ((argc == 4 || argc == 5) && strcmp(argv[1], "serve") == 0)
+		return serve(argv[2], argv[3], argc == 5 ? (uint16_t)strtoul(argv[4], NULL, 10) : 0);
 	if (argc == 4 && strcmp(argv[1], "client") == 0)
 		return ask_client(argv[2], argv[3]);
-	fprintf(stderr, "traffic serve CHAIN KEY | client HOST PORT\n");
+	fprintf(stderr, "traffic serve CHAIN KEY [PORT] | client HOST PORT\n");
 	return 2;
 }
