@@ -367,8 +367,10 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 		.host_gid = building->spec.host_gid,
 	};
 	uint64_t start_ns = clock_monotonic_ns();
-	int r = make_plan(building, false, err);
+	int r = gate_introduce(box, err);
 
+	if (r == 0)
+		r = make_plan(building, false, err);
 	if (r == 0)
 		r = plan_mounts_below(building, err);
 	if (r == 0)

@@ -38,6 +38,7 @@ void gate_init(struct gate_link *gate)
 	*gate = (struct gate_link){ .program_fd = FD_NONE, .near_fd = FD_NONE, .far_fd = FD_NONE,
 				    .secrets_fd = FD_NONE,
 				    .process = PIDREF_NONE };
+	trust_init(&gate->trust);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
 }
@@ -234,18 +235,30 @@ bool gate_reads_requests(const struct box *box)
 }
 
 /* The jail is made with a certificate whose key the gate has. */
+static struct trust_input trust_input(struct box *box)
+{
+	return (struct trust_input){ box->gate.near_fd, &box->out, &box->scratch, box->request->env };
+}
+
 static int start_early(struct box *box)
 {
-	struct gate_link *gate = &box->gate;
-	struct trust_input input = { gate->near_fd, &box->out, &box->scratch, box->request->env };
+	struct trust_input input = trust_input(box);
 	int r = spawn(box);
 
 	if (r < 0)
 		return fail_prepare(box, r, "the network gate cannot be started");
-	r = trust_make(&gate->trust, &input, box->err);
+	return trust_begin(&box->gate.trust, &input, box->err);
+}
+
+int gate_introduce(struct box *box, struct err *err)
+{
+	struct gate_link *gate = &box->gate;
+	struct trust_input input = trust_input(box);
+	int r = gate->is_used && gate_reads_requests(box) ? trust_finish(&gate->trust, &input, err) : 1;
+
 	if (r == 0)
 		gate->state = LINK_SERVING;
-	return r;
+	return r < 0 ? r : 0;
 }
 
 int gate_prepare(struct box *box, uid_t host_uid)

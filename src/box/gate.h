@@ -60,6 +60,9 @@ void gate_init(struct gate_link *gate);
  */
 int gate_prepare(struct box *box, uid_t host_uid) MUST_USE;
 
+/* Before the mounts are planned: waits for that certificate, where there is one. Negative with *err. */
+int gate_introduce(struct box *box, struct err *err) MUST_USE;
+
 
 /* Tells the supervisor where the door is. */
 void gate_fill_options(struct box *box, struct watch_options *options);

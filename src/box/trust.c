@@ -117,56 +117,61 @@ static int ask(const struct trust_input *input, const int *fds, size_t fd_count,
 
 /* ---- the files ---- */
 
-static int map_file(struct trust *trust, enum trust_file file, int fd)
+static int map_file(struct trust_content *content)
 {
 	struct stat st;
 	void *bytes;
-	int r = fd_memfd_seal(fd);
+	int r = fd_memfd_seal(content->fd);
 
-	if (r < 0 || fstat(fd, &st) < 0)
+	if (r < 0 || fstat(content->fd, &st) < 0)
 		return r < 0 ? r : -errno;
 	if (st.st_size <= 0 || st.st_size > 2 * TRUST_FILE_MAX)
 		return -EFBIG;
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, content->fd, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
-	trust->files[file].bytes = bytes;
-	trust->files[file].size = (size_t)st.st_size;
+	content->bytes = bytes;
+	content->size = (size_t)st.st_size;
 	return 0;
 }
 
-static int exchange_files(struct trust *trust, const struct trust_input *input, int bundle_fd, struct err *err)
+static int ask_for_files(struct trust *trust, const struct trust_input *input, int bundle_fd)
 {
 	int fds[1 + TRUST_FILE_COUNT] = { bundle_fd };
 	size_t count = 1;
 	uint32_t wanted = 0;
-	int r = 0;
+	int r;
 
-	for (int file = 0; r >= 0 && file < TRUST_FILE_COUNT; file++) {
+	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
 		if (!is_wanted((enum trust_file)file))
 			continue;
-		r = fds[count] = fd_memfd_new(path_basename(trust_file_paths[file]));
-		if (r >= 0)
-			count++;
+		r = fd_memfd_new(path_basename(trust_file_paths[file]));
+		if (r < 0)
+			return r;
+		fds[count++] = trust->files[file].fd = r;
 		wanted |= 1u << file;
 	}
-	if (r >= 0)
-		r = ask(input, fds, count, wanted);
+	r = ask(input, fds, count, wanted);
 	/* One that broke already has said why, and the words lie here. */
-	if (r == 0 || r == -EPIPE)
-		r = converse(input, err);
-	/* From the last to the first: the bundle is the caller's. */
-	for (int file = TRUST_FILE_COUNT - 1; file >= 0; file--) {
-		if (!(wanted & 1u << file) || count < 2)
-			continue;
-		if (r == 0)
-			r = map_file(trust, (enum trust_file)file, fds[count - 1]);
-		close_fd(&fds[--count]);
-	}
+	return r == -EPIPE ? 0 : r;
+}
+
+static int fail(const struct trust_input *input, int r, struct err *err)
+{
+	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
+		err_errno_name(-r));
+	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", bundle_path(input->env));
 	return r;
 }
 
-int trust_make(struct trust *trust, const struct trust_input *input, struct err *err)
+void trust_init(struct trust *trust)
+{
+	*trust = (struct trust){ 0 };
+	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+		trust->files[file].fd = FD_NONE;
+}
+
+int trust_begin(struct trust *trust, const struct trust_input *input, struct err *err)
 {
 	const char *path = bundle_path(input->env);
 	cleanup_fd int bundle_fd = path ? fd_open_at(AT_FDCWD, path, O_RDONLY, 0) : -ENOENT;
@@ -178,21 +183,32 @@ int trust_make(struct trust *trust, const struct trust_input *input, struct err 
 		err_hint(err, "install ca-certificates, or name a bundle by SSL_CERT_FILE; http and inject need it");
 		return bundle_fd;
 	}
-	r = exchange_files(trust, input, bundle_fd, err);
-	if (r == 0 || r == -ECANCELED)
-		return r;
-	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
-		err_errno_name(-r));
-	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", path);
-	return r;
+	r = ask_for_files(trust, input, bundle_fd);
+	return r < 0 ? fail(input, r, err) : 0;
+}
+
+int trust_finish(struct trust *trust, const struct trust_input *input, struct err *err)
+{
+	int r = converse(input, err);
+
+	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
+		struct trust_content *content = &trust->files[file];
+
+		if (r == 0 && content->fd >= 0)
+			r = map_file(content);
+		close_fd(&content->fd);
+	}
+	return r == 0 || r == -ECANCELED ? r : fail(input, r, err);
 }
 
 void trust_done(struct trust *trust)
 {
-	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
 		if (trust->files[file].bytes)
 			munmap(trust->files[file].bytes, trust->files[file].size);
-	*trust = (struct trust){ 0 };
+		close_fd(&trust->files[file].fd);
+	}
+	trust_init(trust);
 }
 
 /* ---- the mounts ---- */

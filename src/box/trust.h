@@ -3,8 +3,8 @@
 
 /*
  * How what is inside comes to trust the authority of the network gate, where rules are about requests: the gate is
- * asked, before the jail is made, for the files that policy/trust-files.h names, and they are planned as mounts. The
- * key stays in the gate. Run by atoll-box.
+ * asked before the jail is made for the files that policy/trust-files.h names, writes them while the jail's namespaces
+ * are made, and they are planned as mounts. The key stays in the gate. Run by atoll-box.
  */
 
 #include <stddef.h>
@@ -15,12 +15,14 @@
 
 struct plan;
 
-/* All zero: there is nothing to trust. */
+struct trust_content {
+	int fd;                  /* while the gate writes it */
+	void *bytes;             /* mapped; NULL: not wanted, or not there yet */
+	size_t size;
+};
+
 struct trust {
-	struct {
-		void *bytes;     /* mapped; NULL: not wanted */
-		size_t size;
-	} files[TRUST_FILE_COUNT];
+	struct trust_content files[TRUST_FILE_COUNT];
 };
 
 /* The conversation: a gate that has just been started, two buffers for frames, and the caller's environment. */
@@ -30,11 +32,17 @@ struct trust_input {
 	char *const *env;       /* SSL_CERT_FILE names the host's authorities, where they are not the system's */
 };
 
+/* There is nothing to trust. */
+void trust_init(struct trust *trust);
+
 /*
- * Waits for the gate to have confined itself and to have written the files. Negative with *err where it does not, or
- * where this host trusts nobody, so that no server could be told from another.
+ * Asks for the files. The gate's program takes longer to start than all else that a jail needs beside it, so nobody
+ * waits for it here. Negative with *err where this host trusts nobody, so that no server could be told from another.
  */
-int trust_make(struct trust *trust, const struct trust_input *input, struct err *err) MUST_USE;
+int trust_begin(struct trust *trust, const struct trust_input *input, struct err *err) MUST_USE;
+
+/* Waits for the gate to have confined itself and to have written the files. Negative with *err where it does not. */
+int trust_finish(struct trust *trust, const struct trust_input *input, struct err *err) MUST_USE;
 void trust_done(struct trust *trust);
 
 /* The files, and what of the system they are mounted over. 0, -E2BIG or -ENOMEM. */

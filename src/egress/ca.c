@@ -28,7 +28,7 @@ struct leaf {
 struct ca {
 	EVP_PKEY *key, *leaf_key;   /* owned */
 	X509 *certificate;          /* owned */
-	SSL_CTX *context;           /* owned: what all connections have in common */
+	SSL_CTX *context;           /* owned: what all connections have in common; NULL before the first */
 	struct leaf leaves[CA_LEAVES_MAX];
 	size_t leaf_count;
 	uint64_t uses;
@@ -208,8 +208,7 @@ int ca_new(struct ca **ret_ca, uint64_t now_s)
 	ca->key = EVP_EC_gen("P-256");
 	ca->leaf_key = EVP_EC_gen("P-256");
 	ca->certificate = ca->key ? make_authority(ca->key, now_s) : NULL;
-	ca->context = make_context();
-	if (!ca->leaf_key || !ca->certificate || !ca->context) {
+	if (!ca->leaf_key || !ca->certificate) {
 		ca_free(ca);
 		return -EIO;
 	}
@@ -330,7 +329,10 @@ int ca_accept(struct ca *ca, const char *host, uint64_t now_s, SSL **ret_ssl)
 
 	if (r < 0)
 		return r;
-	ssl = SSL_new(ca->context);
+	/* Not in ca_new(), for which a start waits. */
+	if (!ca->context)
+		ca->context = make_context();
+	ssl = ca->context ? SSL_new(ca->context) : NULL;
 	visit = calloc(1, sizeof *visit);
 	if (!ssl || !visit || str_copy(visit->host, sizeof visit->host, host) < 0 ||
 	    !SSL_set_ex_data(ssl, visit_index, visit)) {

@@ -128,8 +128,8 @@ def behind_nothing(place, server):
 
 def inside_gate(place, server, policy, port):
     """A server behind the network gate, on a published port of this number on both sides."""
-    return Talker([place.atoll, "run", "-q", "-p", policy, "--publish", f"{port}:{port}", "--", *server.serve(port)], place,
-                  **place.as_user())
+    options = ["-q", "-p", policy, "--publish", f"{port}:{port}"]
+    return Talker([place.atoll, "run", *options, "--", *server.serve(port)], place, **place.as_user())
 
 
 def inside_pasta(place, server, port):
