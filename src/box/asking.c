@@ -251,9 +251,9 @@ static int too_many(struct box *box, const struct asking_request *request, const
 	return r;
 }
 
-static uint64_t patience_ns(const struct asking_request *request)
+static uint64_t patience_ns(const struct box *box, const struct asking_request *request)
 {
-	uint64_t ms = ASKING_TIMEOUT_MS;
+	uint64_t ms = box->policy->policy->ask.timeout_ms;
 
 	if (request->wait_max_ms && request->wait_max_ms < ms)
 		ms = request->wait_max_ms;
@@ -308,7 +308,7 @@ static int ask(struct box *box, const struct asking_request *request, const stru
 	question->times++;
 	asking_touch(asking, question);
 	if (is_heard) {
-		if (!add_waiting(asking, question, waiter, clock_monotonic_ns() + patience_ns(request)))
+		if (!add_waiting(asking, question, waiter, clock_monotonic_ns() + patience_ns(box, request)))
 			return too_many(box, request, flood_reason, ret_outcome);
 		return 1;
 	}

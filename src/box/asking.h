@@ -27,7 +27,6 @@ enum {
 	ASKING_WORDS_MAX = 1 << 10,      /* of the agent's reason; the rest is cut */
 	ASKING_BURST = 100,              /* questions at once; one more every ASKING_REFILL_MS */
 	ASKING_REFILL_MS = 1000,
-	ASKING_TIMEOUT_MS = 60000,
 	ASKING_LISTED_MS = 600000,       /* how long one stays listed that nobody waits for */
 	ASKING_NEXT_MS = 600000,         /* how long ASKING_ONCE holds for the next time */
 };

@@ -226,6 +226,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "data", KEY_FREE, bind_section, data_keys, data_key_count },
 		{ "audit", KEY_FREE, bind_section, audit_keys, audit_key_count },
 		{ "stage", KEY_FREE, bind_section, stage_keys, stage_key_count },
+		{ "ask", KEY_FREE, bind_section, ask_keys, ask_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

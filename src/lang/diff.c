@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/str.h"
 #include "lang/arena.h"
 #include "lang/print.h"
@@ -417,6 +418,32 @@ static void compare_depth(struct differ *differ, const char *what, const char *c
 		add_change(differ, "watching", what, names[from], names[to], to < from);
 }
 
+static void compare_switch(struct differ *differ, const char *what, bool from, bool to)
+{
+	static const char *const words[] = { "false", "true" };
+
+	if (from != to)
+		add_change(differ, "ask", what, words[from], words[to], to);
+}
+
+static void compare_ask(struct differ *differ)
+{
+	const struct ask_settings *a = &differ->a->ask, *b = &differ->b->ask;
+	char from[32], to[32];
+
+	num_format_duration(a->timeout_ms, from);
+	num_format_duration(b->timeout_ms, to);
+	if (a->timeout_ms != b->timeout_ms)
+		add_change(differ, "ask", "ask.timeout", arena_text(&differ->arena, from),
+			   arena_text(&differ->arena, to), b->timeout_ms > a->timeout_ms);
+	compare_switch(differ, "ask.bell", a->bell, b->bell);
+	compare_switch(differ, "ask.prompt", a->prompt, b->prompt);
+	compare_switch(differ, "ask.desktop", a->desktop, b->desktop);
+	if (!str_equal(a->webhook, b->webhook))
+		add_change(differ, "ask", "ask.webhook", a->webhook ? a->webhook : "none",
+			   b->webhook ? b->webhook : "none", b->webhook != NULL);
+}
+
 static void compare_rest(struct differ *differ)
 {
 	const struct policy *a = differ->a, *b = differ->b;
@@ -434,6 +461,7 @@ static void compare_rest(struct differ *differ)
 	if (a->stage_backend != b->stage_backend)
 		add_change(differ, "stage", "stage.backend", stage_backend_names[a->stage_backend],
 			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
+	compare_ask(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

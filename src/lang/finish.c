@@ -480,6 +480,19 @@ static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, co
 	return (struct rule_origin){ value->id ? value->id : id, value->place.file, value->place.line };
 }
 
+static struct ask_settings finish_ask(const struct lang *lang)
+{
+	const struct draft_scalar *webhook = &lang->draft.scalars[SCALAR_ASK_WEBHOOK];
+
+	return (struct ask_settings){
+		.timeout_ms = scalar(lang, SCALAR_ASK_TIMEOUT, ASK_TIMEOUT_MS),
+		.bell = scalar(lang, SCALAR_ASK_BELL, true),
+		.prompt = scalar(lang, SCALAR_ASK_PROMPT, true),
+		.desktop = scalar(lang, SCALAR_ASK_DESKTOP, false),
+		.webhook = webhook->is_set ? webhook->text : NULL,
+	};
+}
+
 static void finish_scalars(struct lang *lang, struct policy *policy)
 {
 	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
@@ -501,6 +514,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->audit_network = (enum audit_depth)scalar(lang, SCALAR_AUDIT_NETWORK, AUDIT_ALL);
 	policy->stage_auto = (enum stage_auto)scalar(lang, SCALAR_STAGE_AUTO, STAGE_AUTO_OFF);
 	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
+	policy->ask = finish_ask(lang);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),

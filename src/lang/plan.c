@@ -264,6 +264,8 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		{ SCALAR_DATA_PII, "data.pii" },
 		{ SCALAR_DATA_INJECTION, "data.injection" },
 		{ SCALAR_AUDIT_FILES, "audit.files" },
+		{ SCALAR_ASK_DESKTOP, "ask.desktop" },
+		{ SCALAR_ASK_WEBHOOK, "ask.webhook" },
 	};
 	struct vec vec = { 0 };
 
@@ -274,7 +276,7 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		const struct draft_scalar *scalar = &lang->draft.scalars[scalars[i].kind];
 		struct rule_origin origin = { scalars[i].what, scalar->place.file, scalar->place.line };
 
-		/* "off" is 0 in both tables. */
+		/* "off" and "false" are 0. */
 		if (scalar->is_set && scalar->value)
 			add(lang, &vec, scalars[i].what, &origin);
 	}

@@ -232,6 +232,17 @@ static void put_env(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
+static void put_ask(struct json *json, const struct ask_settings *ask)
+{
+	json_object_begin(json, "asking");
+	json_u64(json, "timeout_ms", ask->timeout_ms);
+	json_bool(json, "bell", ask->bell);
+	json_bool(json, "prompt", ask->prompt);
+	json_bool(json, "desktop", ask->desktop);
+	json_string(json, "webhook", ask->webhook);
+	json_object_end(json);
+}
+
 static void put_rest(struct json *json, const struct policy *policy)
 {
 	json_array_begin(json, "devices");
@@ -254,6 +265,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "auto", stage_auto_names[policy->stage_auto]);
 	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
 	json_object_end(json);
+	put_ask(json, &policy->ask);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

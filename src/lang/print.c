@@ -355,6 +355,20 @@ static void put_env(struct buf *out, const struct policy *policy)
 	}
 }
 
+static void put_ask(struct buf *out, const struct ask_settings *ask)
+{
+	char timeout[32];
+
+	num_format_duration(ask->timeout_ms, timeout);
+	buf_printf(out, "ask: {timeout: %s, bell: %s, prompt: %s, desktop: %s", timeout, ask->bell ? "true" : "false",
+		   ask->prompt ? "true" : "false", ask->desktop ? "true" : "false");
+	if (ask->webhook) {
+		buf_put_text(out, ", webhook: ");
+		put_quoted(out, ask->webhook);
+	}
+	buf_put_text(out, "}\n");
+}
+
 void print_policy(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "# The policy that is in force: ");
@@ -386,6 +400,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
 	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
 		   stage_backend_names[policy->stage_backend]);
+	put_ask(out, &policy->ask);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

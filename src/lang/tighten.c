@@ -193,11 +193,25 @@ static void check_weaker(struct lang *lang, enum draft_scalar_kind kind, uint64_
 		refuse(lang, scalar->place, scalar->id, scalar->text, why);
 }
 
+/* Who is asked, and that he is, is the user's choice: a project can only have him asked less, which refuses more. */
+static void check_ask(struct lang *lang, const struct ask_settings *base)
+{
+	const struct draft_scalar *webhook = &lang->project.scalars[SCALAR_ASK_WEBHOOK];
+
+	check_limit(lang, SCALAR_ASK_TIMEOUT, base->timeout_ms);
+	check_weaker(lang, SCALAR_ASK_BELL, base->bell, "the bell is silent there");
+	check_weaker(lang, SCALAR_ASK_PROMPT, base->prompt, "nobody is asked on the terminal there");
+	check_weaker(lang, SCALAR_ASK_DESKTOP, base->desktop, "nobody is asked on the desktop there");
+	if (webhook->is_set)
+		refuse(lang, webhook->place, webhook->id, webhook->text, "whoever has that address would answer");
+}
+
 static void check_scalars(struct lang *lang, const struct policy *base)
 {
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
 	check_net_limits(lang, base);
+	check_ask(lang, &base->ask);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		check_rate(lang, SCALAR_RATES + i, base->rates[i].amount, base->rates[i].period_ms);
 	check_cooldown(lang, SCALAR_TIME_COOLDOWN_DENIALS, &base->cooldown);

@@ -237,6 +237,16 @@ enum stage_auto { STAGE_AUTO_OFF, STAGE_AUTO_EXEC, STAGE_AUTO_COUNT }; /* when a
 enum stage_backend { STAGE_BY_OVERLAY, STAGE_BY_AUTO, STAGE_BY_FUSE, STAGE_BACKEND_COUNT };
 enum data_action { DATA_OFF, DATA_FLAG, DATA_MASK, DATA_DENY, DATA_ACTION_COUNT };
 
+enum { ASK_TIMEOUT_MS = 60000, ASK_TIMEOUT_MAX_MS = 86400000, ASK_WEBHOOK_MAX = 2048 };
+
+/* How people are asked, and for how long something inside waits for them. */
+struct ask_settings {
+	uint64_t timeout_ms;         /* 1 to ASK_TIMEOUT_MAX_MS; silence refuses */
+	bool bell, prompt;           /* on the terminal that the run was started from */
+	bool desktop;                /* a notification of the desktop */
+	const char *webhook;         /* https URL, or NULL */
+};
+
 enum network_mode {
 	NETWORK_NONE,       /* an empty namespace: the default verdict is deny and nothing is allowed */
 	NETWORK_GATE,       /* rules that need the network gate */
@@ -338,6 +348,7 @@ struct policy {
 	enum audit_depth audit_files, audit_exec, audit_network;
 	enum stage_auto stage_auto;
 	enum stage_backend stage_backend;
+	struct ask_settings ask;
 
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;

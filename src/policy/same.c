@@ -15,6 +15,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_AUDIT] = "audit",
 	[POLICY_PART_STAGE] = "stage",
 	[POLICY_PART_DEGRADE] = "degrade",
+	[POLICY_PART_ASK] = "ask",
 	[POLICY_PART_PUBLISH] = "network.publish",
 	[POLICY_PART_INJECT] = "network inject",
 };
@@ -141,6 +142,12 @@ static bool same_degrade(const struct policy *a, const struct policy *b)
 	return a->degrade == b->degrade;
 }
 
+static bool same_ask(const struct policy *a, const struct policy *b)
+{
+	return a->ask.timeout_ms == b->ask.timeout_ms && a->ask.bell == b->ask.bell && a->ask.prompt == b->ask.prompt &&
+	       a->ask.desktop == b->ask.desktop && same_text(a->ask.webhook, b->ask.webhook);
+}
+
 static bool same_publish(const struct policy *a, const struct policy *b)
 {
 	if (a->publish_count != b->publish_count)
@@ -203,8 +210,8 @@ uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 		[POLICY_PART_LIMITS] = same_limits,	[POLICY_PART_ENV] = same_env,
 		[POLICY_PART_DEVICES] = same_devices,	[POLICY_PART_DATA] = same_data,
 		[POLICY_PART_AUDIT] = same_audit,	[POLICY_PART_STAGE] = same_stage,
-		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_PUBLISH] = same_publish,
-		[POLICY_PART_INJECT] = same_inject,
+		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_ASK] = same_ask,
+		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
 	};
 	uint32_t differing = 0;
 

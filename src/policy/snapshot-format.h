@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 7,
+	SNAPSHOT_VERSION = 8,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -79,7 +79,10 @@ struct snapshot_scalars {
 	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
-	uint32_t stage_auto, stage_backend, padding;
+	uint32_t stage_auto, stage_backend;
+	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
+	uint32_t padding;
+	uint64_t ask_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown;
 };
 

@@ -208,6 +208,17 @@ static void load_rates(struct loader *loader, struct policy *policy)
 	}
 }
 
+static void load_ask(struct loader *loader, const struct snapshot_scalars *in, struct ask_settings *ask)
+{
+	ask->timeout_ms = in->ask_timeout_ms;
+	ask->bell = checked(loader, in->ask_bell, 2);
+	ask->prompt = checked(loader, in->ask_prompt, 2);
+	ask->desktop = checked(loader, in->ask_desktop, 2);
+	ask->webhook = string_or_null(loader, in->ask_webhook);
+	loader->is_bad |= !ask->timeout_ms || ask->timeout_ms > ASK_TIMEOUT_MAX_MS ||
+			  (ask->webhook && strlen(ask->webhook) > ASK_WEBHOOK_MAX);
+}
+
 static void load_scalars(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -238,6 +249,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
+	load_ask(loader, in, &policy->ask);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);

@@ -147,6 +147,11 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .degrade = policy->degrade,
 			   .stage_auto = policy->stage_auto,
 			   .stage_backend = policy->stage_backend,
+			   .ask_bell = policy->ask.bell,
+			   .ask_prompt = policy->ask.prompt,
+			   .ask_desktop = policy->ask.desktop,
+			   .ask_webhook = put_string(writer, policy->ask.webhook),
+			   .ask_timeout_ms = policy->ask.timeout_ms,
 			   .network_cooldown = cooldown_record(&policy->network_cooldown),
 			   .cooldown = cooldown_record(&policy->cooldown),
 		   });

@@ -23,6 +23,8 @@ static const uint64_t minute_ns = 60000000000;
 /* A box that somebody follows, with a log of its own. */
 struct fixture {
 	struct box box;
+	struct policy policy;
+	struct run_policy compiled;
 	struct client follower;
 	struct asking_outcome told[TOLD_MAX];
 	uint64_t tokens[TOLD_MAX];
@@ -39,6 +41,9 @@ static struct fixture *begin(bool is_heard)
 	assert_true(fd >= 0);
 	unlink(name);
 	assert_int_equal(audit_writer_init(&fixture->box.audit, fd, "k3v9q2m4x7dt"), 0);
+	fixture->policy.ask.timeout_ms = ASK_TIMEOUT_MS;
+	fixture->compiled.policy = &fixture->policy;
+	fixture->box.policy = &fixture->compiled;
 	fixture->follower.is_follower = is_heard;
 	fixture->box.clients[0] = &fixture->follower;
 	return fixture;

@@ -36,7 +36,8 @@ static const char everything[] =
 	"devices: [kvm]\n"
 	"data: {secrets: mask, pii: flag, injection: deny, outgoing: flag, canaries: [s, t]}\n"
 	"audit: {files: all}\n"
-	"stage: {auto: exec, backend: auto}\n";
+	"stage: {auto: exec, backend: auto}\n"
+	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: \"https://w.example/x?y=%20\"}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)
@@ -110,6 +111,8 @@ static void differences_are_about_meaning(void **state)
 	assert_non_null(strstr(
 		compare("atoll: 1\nresources: {memory: 1GiB}\n", "atoll: 1\nresources: {memory: 2GiB}\n"),
 		"+ limit        memory  (1GiB -> 2GiB)"));
+	assert_non_null(strstr(compare("atoll: 1\nask: {timeout: 30s}\n", "atoll: 1\nask: {bell: false}\n"),
+			       "+ ask          ask.timeout  (30s -> 1m)\n- ask          ask.bell  (true -> false)"));
 	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"),
 			       "+ watching     audit.exec"));
 	assert_string_equal(compare("atoll: 1\nnetwork: {limits: {total: 1GiB, requests: 60/min}}\n",

@@ -17,7 +17,8 @@ static const char base[] = "atoll: 1\nextends: medium\n"
 			   "{rate: 1MiB/s, out: 1MiB, cooldown: {denials: 20, within: 10s, pause: 1m}}}\n"
 			   "exec: {default: ask, allow: [/usr/bin/git]}\n"
 			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
-			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n";
+			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n"
+			   "ask: {bell: false}\n";
 
 static const struct policy *tighten(const char *text)
 {
@@ -79,6 +80,10 @@ static void every_widening_line_is_refused(void **state)
 		"data: {secrets: flag}",
 		"audit: {files: off}",
 		"stage: {auto: off}",
+		"ask: {timeout: 61s}",
+		"ask: {bell: true}",
+		"ask: {desktop: true}",
+		"ask: {webhook: \"https://a.org/\"}",
 		"stage: {backend: fuse}",
 		"degrade: [seccomp]",
 		"extends: full",

@@ -58,6 +58,7 @@ static const struct device_rule devices[] = { { "kvm", { "devices[0]", "/p.yaml"
 static const struct unenforced unenforced[] = { { "network.allow", { "network.allow[0]", "/p.yaml", 7 } } };
 static const struct policy policy = {
 	.name = "test",
+	.ask = { .timeout_ms = 30000, .bell = true, .desktop = true, .webhook = "https://w.example/a" },
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
 	.home = "/home/u",
@@ -173,6 +174,13 @@ static void check_limits(const struct policy *p)
 	assert_true(p->publish[0].is_inet6);
 }
 
+static void check_ask(const struct ask_settings *ask)
+{
+	assert_int_equal(ask->timeout_ms, 30000);
+	assert_true(ask->bell && ask->desktop && !ask->prompt);
+	assert_string_equal(ask->webhook, "https://w.example/a");
+}
+
 static void loads_what_was_stored(void **state)
 {
 	cleanup_snapshot struct snapshot *snapshot = NULL;
@@ -187,6 +195,7 @@ static void loads_what_was_stored(void **state)
 	assert_string_equal(p->home, "/home/u");
 	check_rules(p);
 	assert_int_equal(p->network_default, VERDICT_ASK);
+	check_ask(&p->ask);
 	check_limits(p);
 	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
 	assert_int_equal(p->data_secrets, DATA_MASK);
@@ -282,7 +291,8 @@ static void a_thousand_rules_load_at_once(void **state)
 {
 	enum { COUNT = 1000, ROUNDS = 200 };
 	struct file_rule *many = calloc(COUNT, sizeof *many);
-	struct policy large = { .files = many,
+	struct policy large = { .ask = { .timeout_ms = 1 },
+				.files = many,
 				.file_count = COUNT,
 				.file_exact_count = COUNT,
 				.file_plan = plan,
