@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop undo version'
+		_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop top undo version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -49,6 +49,9 @@ _atoll()
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
+	top:--delay|top:-d) return ;;
+	top:--sort|top:-s) return ;;
+	top:--filter|top:-f) return ;;
 	undo:--apply|undo:-n) return ;;
 	esac
 	case $verb in
@@ -98,7 +101,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop undo version'
+			_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop top undo version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -148,6 +151,12 @@ _atoll()
 			_atoll_reply -W '-a --all -t --time --help'
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	top)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-d --delay -s --sort -r --reverse -f --filter --once --json --help'
+		else
+			:
 		fi ;;
 	undo)
 		if [[ $cur == -* ]]; then

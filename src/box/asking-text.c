@@ -120,6 +120,15 @@ static void put_question(const struct question *question, uint64_t now_ns, struc
 	asking_question_put(out, &told);
 }
 
+size_t asking_count_open(const struct box *box)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; box->asking && i < box->asking->question_count; i++)
+		count += box->asking->questions[i]->state != ASKING_ANSWERED;
+	return count;
+}
+
 uint64_t asking_generation(const struct box *box)
 {
 	return box->asking ? box->asking->generation : 0;

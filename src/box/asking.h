@@ -115,6 +115,9 @@ int asking_answer(struct box *box, const struct asking_reply *reply, const struc
 /* 0: taken back; 1: there is none (*err); negative: the log failed. */
 int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer *by, struct err *err) MUST_USE;
 
+/* Questions that wait for an answer, or are listed without one. */
+size_t asking_count_open(const struct box *box);
+
 /* Grows with every change of a question. */
 uint64_t asking_generation(const struct box *box);
 

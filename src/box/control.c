@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "box/control-client.h"
 #include "box/environment.h"
-#include "box/report.h"
 #include "box/review-log.h"
 #include "box/state.h"
+#include "box/status.h"
 #include "os/fd.h"
 #include "wire/control.h"
 
@@ -145,26 +145,6 @@ static int on_continue(void *context, struct frame *frame, int *fds, size_t fd_c
 	return client->command ? command_continue(client->command) : 0;
 }
 
-static void put_status(struct box *box, struct json *json)
-{
-	size_t commands = 0;
-
-	box_read_usage(box);
-	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
-		commands += box->commands[i] != NULL;
-	json_object_begin(json, NULL);
-	json_string(json, "session", box->request->session);
-	json_string(json, "policy", box->gate.policy->name);
-	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->request->started_ns) / MS_NS);
-	json_u64(json, "commands", commands);
-	json_u64(json, "processes", box->usage.processes);
-	json_u64(json, "memory_bytes", box->usage.memory_bytes);
-	json_u64(json, "cpu_ms", box->usage.cpu_ns / MS_NS);
-	json_u64(json, "denials", box->denials.total);
-	report_enforcement(box, json);
-	json_object_end(json);
-}
-
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
@@ -175,7 +155,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	buf_init(&text, STATUS_MAX);
 	json_init(&json, &text);
-	put_status(client->box, &json);
+	status_put(client->box, &json);
 	frame_begin(&client->box->out, CONTROL_STATUS_JSON);
 	frame_put_bytes(&client->box->out, text.bytes, text.size);
 	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->out), NULL, 0);

@@ -374,6 +374,30 @@ int gate_pause(struct box *box)
 	return is_there ? send_pause(box, gate_pause_left_ms(box)) : 0;
 }
 
+void gate_measure(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+
+	/* One question at a time: who asks us a thousand times fills no socket with it. */
+	if (gate->state != LINK_SERVING || gate->is_measuring)
+		return;
+	frame_begin(&box->out, GATE_MEASURE);
+	gate->is_measuring = frame_end(&box->out) == 0 && frame_send(gate->near_fd, &box->out, NULL, 0) == 0;
+}
+
+static int on_measured(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	uint64_t in_bytes = frame_get_u64(frame), out_bytes = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0 || !box->gate.is_measuring)
+		return -EBADMSG;
+	box->gate.is_measuring = false;
+	box->gate.moved_in = in_bytes;
+	box->gate.moved_out = out_bytes;
+	return 0;
+}
+
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -499,7 +523,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
 	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
-	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },
+	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */

@@ -45,6 +45,8 @@ struct gate_link {
 	char failure[256];                  /* why there is no network any more; "": there is */
 	uint64_t lookups, connections, requests, simulated, replayed;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
+	uint64_t moved_in, moved_out;       /* of all, as the gate last said */
+	bool is_measuring;                  /* it was asked for these */
 };
 
 /* Whether connections are read: rules are about requests, or they are recorded or replayed. */
@@ -81,6 +83,9 @@ int gate_pause(struct box *box) MUST_USE;
 
 /* How long nothing new is let out, after refusals of the network's or of any gate's (box/rate.h); 0: it is. */
 uint64_t gate_pause_left_ms(const struct box *box);
+
+/* Asks the gate for moved_in and moved_out, unless it is asked already; they come later. */
+void gate_measure(struct box *box);
 
 /* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
 int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;

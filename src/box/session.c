@@ -165,6 +165,26 @@ int session_load(int dir_fd, struct session_record *ret_record)
 	return r;
 }
 
+int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int fd = FD_NONE;
+	char path[PATH_MAX];
+	int r = session_id_is_valid(id) ? str_format(path, sizeof path, "%s/sessions/%s", state_dir, id) : -ENOENT;
+
+	if (r == 0)
+		r = fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = session_load(fd, &record);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	if (!record.is_live || !str_equal(record.id, id))
+		return -ENOENT;
+	*ret_record = record;
+	record = (struct session_record){ 0 };
+	return 0;
+}
+
 static int compare_newest_first(const void *a, const void *b)
 {
 	const struct session_record *left = a, *right = b;

@@ -74,6 +74,9 @@ int session_find(const char *state_dir, const char *project, const char *id_or_n
 int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,
 		 struct err *err) MUST_USE;
 
+/* The session of this id, if it runs; -ENOENT where it does not, or has no record that can be read. */
+int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record) MUST_USE;
+
 /* The path of a file of a session, in out[size]. */
 int session_path(const char *state_dir, const char *id, const char *file, char *out, size_t size) MUST_USE;
 

@@ -25,6 +25,7 @@
 #include "box/processes.h"
 #include "box/publish.h"
 #include "box/rate.h"
+#include "box/staged-count.h"
 #include "box/staging.h"
 #include "box/store.h"
 #include "jail/jail.h"
@@ -67,6 +68,7 @@ struct box {
 
 	struct store store;
 	struct staging staging;
+	struct staged_count staged_count; /* for who looks while it runs */
 	struct hash policy_hash, filter_hash; /* what session.start binds */
 	struct guardian guardian;
 	struct audit_writer audit;

@@ -35,6 +35,16 @@ static const struct confine_call log_calls[] = {
 	CALL_IF(ioctl, 1, TCGETS),
 };
 
+/* Curses: modes and size of the terminal, and the stop key, which it handles by a signal to itself. */
+static const struct confine_call top_calls[] = {
+	CALL(fcntl), CALL(recvmsg), CALL(sendmsg), CALL(getpid), CALL(rt_sigaction), CALL(gettimeofday), CALL(time),
+	CALL(sysinfo), /* qsort_r(3) of glibc asks how much memory there is */
+	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
+	CALL_IF(ioctl, 1, TCGETS), CALL_IF(ioctl, 1, TCSETS), CALL_IF(ioctl, 1, TCSETSW), CALL_IF(ioctl, 1, TCSETSF),
+	CALL_IF(ioctl, 1, TCFLSH), CALL_IF(ioctl, 1, TIOCGWINSZ),
+	{ .number = SCMP_SYS(kill), .match = ARGUMENT_IS_OWN_PID },
+};
+
 static const struct confine_call policy_calls[] = {
 	CALL(pread64), CALL(newfstatat), CALL(stat), CALL(lstat), CALL(statx), CALL(readlink), CALL(readlinkat),
 	CALL_MASKED(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
@@ -116,6 +126,12 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_STAGE_MERGER] = {
 		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20,
 		.paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+	},
+	/* The terminal's description was read before. What else curses tries fails: dead, it would leave the terminal
+	 * raw. */
+	[CONFINE_TOP] = {
+		.name = "atoll-top", .calls = { CALLS(base), CALLS(top_calls) }, .refuses = true, .is_alone = true,
+		.memory_max = 256 * MIB,
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

@@ -204,6 +204,21 @@ static int on_pause(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return 0;
 }
 
+static int on_measure(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	frame_begin(&gate->out, GATE_MEASURED);
+	frame_put_u64(&gate->out, quota_used(gate->quota, QUOTA_IN));
+	frame_put_u64(&gate->out, quota_used(gate->quota, QUOTA_OUT));
+	gate_send(gate, frame_end(&gate->out));
+	return 0;
+}
+
 /* 0, and the new policy is in force as a whole; or the old one is as if nobody had asked. */
 static int change_policy(struct gate *gate, int fd)
 {
@@ -274,6 +289,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_PUBLISH, 1 << GATE_SERVING, 64, 1, 1, on_publish },
 	{ GATE_INSIDE, 1 << GATE_SERVING, 64, 0, 1, on_inside },
 	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
+	{ GATE_MEASURE, 1 << GATE_SERVING, 64, 0, 0, on_measure },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
 };

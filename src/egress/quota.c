@@ -139,6 +139,11 @@ void quota_use(const struct quota_share *share, enum quota_way way, size_t bytes
 	}
 }
 
+uint64_t quota_used(const struct quota *quota, enum quota_way way)
+{
+	return quota->meters[0].used_bytes[way];
+}
+
 bool quota_is_used_up(const struct quota_share *share, enum quota_way way, uint64_t now_ns)
 {
 	struct meter *meter;

@@ -70,3 +70,6 @@ void quota_disconnect(const struct quota_share *share);
 /* A request begins: 0. 1: refused, because of *ret_hit; there is room for one in *ret_wait_ms. */
 int quota_request(const struct quota_share *share, uint64_t now_ns, struct quota_hit *ret_hit,
 		  uint64_t *ret_wait_ms) MUST_USE;
+
+/* Bytes that the session has moved this way so far. */
+uint64_t quota_used(const struct quota *quota, enum quota_way way);

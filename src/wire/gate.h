@@ -33,6 +33,7 @@ enum gate_message {
 	GATE_PUBLISH,            /* u32 index, u32 port inside; fd: where the host listens for it */
 	GATE_INSIDE,             /* u32 id of GATE_ARRIVED; fd: a TCP socket made inside; none: refused */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
+	GATE_MEASURE,            /* -> GATE_MEASURED */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */
@@ -45,6 +46,7 @@ enum gate_message {
 	GATE_REQUESTS,           /* struct gate_request, one after the other: they are over */
 	GATE_ARRIVED,            /* struct gate_arrived: waits for GATE_INSIDE */
 	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
+	GATE_MEASURED,           /* u64 bytes to the sandbox, u64 from it, of all connections so far */
 };
 
 enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCKET_COUNT };

@@ -7,6 +7,7 @@ pytestmark = [pytest.mark.needs("strace")]
 VERBS = {
     "log": ["log"], "verify": ["log", "verify"], "policy": ["policy", "show"], "secret": ["secret", "list"],
     "diff": ["diff"], "apply": ["apply"], "discard": ["discard"],
+    "top": ["top", "--once"],
 }
 
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 PROGRAMS = ("atoll", "atoll-egress", "atoll-init", "atoll-policy", "atoll-log", "atoll-stage", "atoll-secret",
-            "atoll-probe")
+            "atoll-top", "atoll-probe")
 
 
 class Identity:

@@ -55,6 +55,7 @@ extern const struct cmd_options cmd_run_options;
 extern const struct cmd_options cmd_secret_options;
 extern const struct cmd_options cmd_snapshot_options;
 extern const struct cmd_options cmd_stop_options;
+extern const struct cmd_options cmd_top_options;
 extern const struct cmd_options cmd_undo_options;
 extern const struct cmd_options cmd_version_options;
 
@@ -75,5 +76,6 @@ int cmd_run(int argc, char **argv, struct err *err);
 int cmd_secret(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_stop(int argc, char **argv, struct err *err);
+int cmd_top(int argc, char **argv, struct err *err);
 int cmd_undo(int argc, char **argv, struct err *err);
 int cmd_version(int argc, char **argv, struct err *err);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How many files a running sandbox has staged so far, for those who look at it while it runs. Cheap instead of exact:
+ * nothing is compared with the host (that is staging_conclude()'s, and `atoll diff`'s), a count ends at a bound, and
+ * costs a small share of the box's time whoever asks how often. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/staging.h"
+
+struct staged_count {
+	uint64_t paths;      /* files and links that the live layers hold or hide; directories are not counted */
+	bool is_cut;         /* there are more */
+	uint64_t next_ns;    /* when to count again, if somebody asks */
+};
+
+/* Counts again where it is time to. False: nothing is staged, or it cannot be read now. */
+bool staged_count_look(struct staged_count *count, const struct staging *staging, uint64_t now_ns) MUST_USE;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a running sandbox is and uses at this moment, as one JSON object (doc/format/status.md): the answer to
+ * CONTROL_STATUS, for `atoll top`. Bounded, and cheap enough to be asked each second. Run by atoll-box.
+ */
+
+#include "base/json.h"
+
+struct box;
+
+/* Reads usage and the gate's figures, which it changes nothing by. */
+void status_put(struct box *box, struct json *json);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A session as `atoll ps` and `atoll top` list it, from what its directory holds; the box is not asked.
+ * Run by `atoll`.
+ */
+
+#include "base/json.h"
+#include "box/session.h"
+
+/* "running", "ended", or "lost": its box died without a word; the record was closed by its guardian, or by nobody. */
+const char *listed_state(const struct session_record *record);
+
+/*
+ * The session that a fork went out from: whose layer its chain has on top, under those it sealed itself; where they
+ * were joined since, the one whose start counts. "": none.
+ */
+void listed_find_origin(const char *state, const struct session_record *record, char out[SESSION_ID_SIZE]);
+
+/* One object, as in `atoll ps --json`. state: the state directory. */
+void listed_to_json(struct json *json, const char *state, const struct session_record *record);
