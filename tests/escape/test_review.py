@@ -163,9 +163,12 @@ print(*resource.getrlimit(resource.RLIMIT_CORE), flush=True)
 os.kill(os.getpid(), signal.SIGSEGV)
 """
 PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
+FIRST_PID_NAMESPACE = "pid:[4026531836]"     # PROC_PID_INIT_INO
 
 
 @pytest.mark.only("root")
+@pytest.mark.skipif(os.readlink("/proc/self/ns/pid") != FIRST_PID_NAMESPACE,
+                    reason="the kernel runs its crash handlers where this machine began, and the tests are elsewhere")
 def test_a_crash_inside_starts_no_program_outside(sandbox):
     """A core_pattern with a pipe runs a program as the host's root, also with a core limit of 0."""
     seen = sandbox.base / "seen"
