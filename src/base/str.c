@@ -169,3 +169,20 @@ const char *path_basename(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+static bool is_bare_inet6(const char *host)
+{
+	const char *colon = *host == '[' ? NULL : strchr(host, ':');
+
+	return colon && strchr(colon + 1, ':');
+}
+
+const char *str_host_open(const char *host)
+{
+	return is_bare_inet6(host) ? "[" : "";
+}
+
+const char *str_host_close(const char *host)
+{
+	return is_bare_inet6(host) ? "]" : "";
+}

@@ -50,5 +50,12 @@ int path_join(char *out, size_t size, const char *base, const char *path) MUST_U
  */
 bool path_is_below(const char *path, const char *prefix);
 
+/*
+ * What stands before and behind a host where a port follows: brackets around an address of IPv6 (RFC 3986 3.2.2), else
+ * nothing. Static. A host that has a port or brackets already gets none.
+ */
+const char *str_host_open(const char *host);
+const char *str_host_close(const char *host);
+
 /* The last component ("" for "/"); points into path. */
 const char *path_basename(const char *path);

@@ -60,9 +60,11 @@ static void format_subject(struct denial *denial, const struct action *action)
 	buf_init_fixed(&out, denial->subject, sizeof denial->subject);
 	if (action->method && *action->method)
 		buf_printf(&out, "%.*s ", METHOD_SHOWN, action->method);
-	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 16 - METHOD_SHOWN);
 	if (action->port)
-		buf_printf(&out, ":%u", action->port);
+		buf_put_text(&out, str_host_open(action->subject));
+	buf_put_escaped(&out, action->subject, strlen(action->subject), sizeof denial->subject - 18 - METHOD_SHOWN);
+	if (action->port)
+		buf_printf(&out, "%s:%u", str_host_close(action->subject), action->port);
 	if (action->path && sizeof denial->subject - out.size > ENDING_SIZE)
 		buf_put_escaped(&out, action->path, strlen(action->path),
 				sizeof denial->subject - out.size - ENDING_SIZE);

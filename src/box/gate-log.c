@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "policy/publish.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28 };
 
@@ -59,6 +60,7 @@ enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000 };
 struct net_detail {
 	uint32_t port, type, id;
 	const char *detail_key, *detail;
+	const char *published;           /* the host's side of a connection from outside */
 	const struct gate_closed *closed;
 	const struct gate_request *request;
 	const struct gate_leak *leak;
@@ -118,6 +120,8 @@ static void write_detail(struct json *json, const void *context)
 		json_u64(json, "connection", detail->id);
 	if (detail->detail)
 		json_bytes(json, detail->detail_key, detail->detail, strlen(detail->detail));
+	if (detail->published)
+		json_string(json, "published", detail->published);
 	if (detail->leak) {
 		json_string(json, "alert", detail->leak->is_placeholder ? "placeholder" : "secret");
 		json_string(json, "secret", detail->leak->secret);
@@ -260,11 +264,13 @@ int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const 
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "127.0.0.1", .port = rule->port };
 	struct decision decision = { VERDICT_ALLOW, rule->origin, "the port is published", "", NULL };
-	char from[sizeof "127.0.0.1:65535"];
-	struct net_detail detail = { .port = rule->port, .id = arrived->id, .detail_key = "from", .detail = from };
+	char from[PUBLISH_TEXT_SIZE], published[PUBLISH_TEXT_SIZE];
+	struct net_detail detail = { .port = rule->port, .id = arrived->id, .detail_key = "from", .detail = from,
+				     .published = published };
 
 	if (str_format(from, sizeof from, "%s:%u", rule->is_inet6 ? "[::1]" : "127.0.0.1", arrived->source.port) < 0)
 		from[0] = 0;
+	publish_host_format(rule, published);
 	box->allowed++;
 	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;

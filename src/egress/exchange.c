@@ -452,8 +452,18 @@ enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_
 	if (exchange->phase == PHASE_IDLE)
 		return refuse(exchange, 408, "the head of the request takes too long", to_client);
 	if (exchange->phase == PHASE_ASKED)
-		return refuse(exchange, 504, "the head of the answer takes too long", to_client);
-	return end(exchange, "a head takes too long");
+		return refuse(exchange, 504, "the answer takes too long", to_client);
+	return end(exchange, "it takes too long");
+}
+
+bool exchange_is_idle(const struct exchange *exchange)
+{
+	return exchange->phase == PHASE_IDLE && http1_is_idle(&exchange->request);
+}
+
+bool exchange_has_switched(const struct exchange *exchange)
+{
+	return exchange->phase == PHASE_RAW;
 }
 
 bool exchange_is_giving(const struct exchange *exchange)

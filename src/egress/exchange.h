@@ -130,10 +130,15 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
 
 /*
  * How many heads of requests and answers were whole, where the next one has begun to come; 0: no head is on its way. A
- * head that takes too long is given up by exchange_time_out(): whoever sends it byte by byte only holds on to us.
+ * head that takes too long is given up by exchange_time_out(), since whoever sends it byte by byte only holds on to us;
+ * and so is whatever does not move at all.
  */
 uint64_t exchange_head_on_its_way(const struct exchange *exchange);
 enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_client);
+
+/* Whether nothing is asked for, nor begun to be; whether the connection is another protocol's by now. */
+bool exchange_is_idle(const struct exchange *exchange);
+bool exchange_has_switched(const struct exchange *exchange);
 
 /* Whether an answer is being given that stands in for the server's. */
 bool exchange_is_giving(const struct exchange *exchange);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "confine/confine.h"
+#include "egress/record.h"
 #include "egress/sealed.h"
 #include "os/clock.h"
 #include "policy/decide.h"
@@ -429,13 +430,14 @@ static void close_gate(struct gate *gate)
 /* Read by a process that has confined itself: it may be anybody's. */
 static int open_tape(struct gate *gate, int fd, struct err *err)
 {
+	const struct record_hidden hidden = { gate->secrets.scanner, SECRET_WORDS, gate->secrets.long_words };
 	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL), r;
 
 	if (fd < 0)
 		return 0;
 	r = (flags & O_ACCMODE) == O_RDONLY ? tape_replay(&gate->tape, fd, err) : tape_record(&gate->tape, fd, err);
 	if (r == 0)
-		tape_hide(gate->tape, gate->secrets.scanner, SECRET_WORDS);
+		tape_hide(gate->tape, &hidden);
 	return r;
 }
 

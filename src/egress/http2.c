@@ -800,6 +800,11 @@ enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct
 	return state_of(http2, side);
 }
 
+bool http2_is_idle(const struct http2 *http2)
+{
+	return !http2->streams;
+}
+
 void http2_ended(struct http2 *http2, enum http2_side side)
 {
 	nghttp2_session *rest = http2->sessions[other(side)];

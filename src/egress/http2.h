@@ -35,5 +35,8 @@ enum exchange_state http2_give(struct http2 *http2, enum http2_side side, const 
 /* What is to be sent to one side, until out has max bytes or more. Look at both after every give and every take. */
 enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct buf *out, size_t max);
 
+/* Whether nothing is asked for. */
+bool http2_is_idle(const struct http2 *http2);
+
 /* One side has ended its stream: what is open there is answered, or given up, on the other. */
 void http2_ended(struct http2 *http2, enum http2_side side);

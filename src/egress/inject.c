@@ -187,7 +187,8 @@ static int sign(const struct injection *injection, const struct target_server *s
 	char composed[300];
 
 	/* As HTTP/2 has it, in a field of its own. */
-	if (!host && str_format(composed, sizeof composed, server->port == 443 ? "%s" : "%s:%u", server->host,
+	if (!host && str_format(composed, sizeof composed, server->port == 443 ? "%s%s%s" : "%s%s%s:%u",
+				str_host_open(server->host), server->host, str_host_close(server->host),
 				server->port) < 0)
 		return -EINVAL;
 	return sigv4_sign(head, &injection->rule->inject, injection->secret, host ? host : composed,

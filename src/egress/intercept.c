@@ -22,7 +22,10 @@
 enum {
 	HANDSHAKE_SECONDS = 30,
 	FLUSH_SECONDS = 30,
-	HEAD_SECONDS = 60,
+	PATIENCE_MS = 60 * 1000,
+	/* Times that long: a client may keep a connection, and a model think before it answers, some do for 10. */
+	KEPT_TIMES = 2,
+	STILL_TIMES = 15,
 	READ_SIZE = 16 << 10,          /* one record of TLS */
 	BUFFER_FULL = 64 << 10,        /* no more is read while so much waits to be written */
 	BUFFER_MAX = 1 << 20,
@@ -45,8 +48,10 @@ struct side {
 struct intercept {
 	struct intercept_options options;
 	struct side sides[HTTP2_SIDE_COUNT];
-	struct event again, limit, slow;
+	struct event again, limit, slow, still;
 	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
+	uint64_t seen_bytes;           /* read by both sides when still came last */
+	unsigned still_times;          /* that it came since, without a byte more */
 	enum phase phase;
 	enum alpn protocol;
 	const char *unreachable;
@@ -60,6 +65,13 @@ struct intercept {
 static struct side *inside_of(struct intercept *intercept)
 {
 	return &intercept->sides[HTTP2_INSIDE];
+}
+
+static void be_patient(const struct intercept *intercept, struct event *timer)
+{
+	uint32_t ms = intercept->options.patience_ms;
+
+	event_add(timer, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
 }
 
 static struct side *outside_of(struct intercept *intercept)
@@ -211,6 +223,7 @@ static int shake_all(struct intercept *intercept)
 		if (r != 0)
 			return r;
 		event_del(&intercept->limit);
+		be_patient(intercept, &intercept->still);
 		return start_streams(intercept);
 	}
 	return 0;
@@ -372,6 +385,7 @@ static void end(struct intercept *intercept, const char *why)
 	event_del(&intercept->again);
 	event_del(&intercept->limit);
 	event_del(&intercept->slow);
+	event_del(&intercept->still);
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
 		event_del(&intercept->sides[side].readable);
 		event_del(&intercept->sides[side].writable);
@@ -435,7 +449,7 @@ static void watch_head(struct intercept *intercept)
 	intercept->slow_head = head;
 	event_del(&intercept->slow);
 	if (head)
-		event_add(&intercept->slow, &(struct timeval){ .tv_sec = HEAD_SECONDS });
+		be_patient(intercept, &intercept->slow);
 }
 
 static void on_event(evutil_socket_t fd, short what, void *context)
@@ -480,6 +494,40 @@ static void on_slow(evutil_socket_t fd, short what, void *context)
 	on_event(-1, EV_TIMEOUT, intercept);
 }
 
+static bool is_idle(const struct intercept *intercept)
+{
+	return intercept->http2 ? http2_is_idle(intercept->http2) : exchange_is_idle(&intercept->exchange);
+}
+
+static void give_up(struct intercept *intercept)
+{
+	if (intercept->http2)
+		intercept->is_over = true;
+	else if (exchange_time_out(&intercept->exchange, &inside_of(intercept)->out) == EXCHANGE_ENDED)
+		intercept->is_over = true;
+	intercept->why = "nothing has moved for too long";
+}
+
+/* Counts, instead of being set anew for each byte. */
+static void on_still(evutil_socket_t fd, short what, void *context)
+{
+	struct intercept *intercept = context;
+	uint64_t bytes = inside_of(intercept)->read_bytes + outside_of(intercept)->read_bytes;
+	bool has_switched = !intercept->http2 && exchange_has_switched(&intercept->exchange);
+
+	intercept->still_times = bytes == intercept->seen_bytes && !has_switched ? intercept->still_times + 1 : 0;
+	intercept->seen_bytes = bytes;
+	be_patient(intercept, &intercept->still);
+	if (intercept->still_times >= KEPT_TIMES && is_idle(intercept))
+		/* As a server does that has waited long enough. */
+		end_side(intercept, HTTP2_OUTSIDE);
+	else if (intercept->still_times >= STILL_TIMES)
+		give_up(intercept);
+	else
+		return;
+	on_event(-1, EV_TIMEOUT, intercept);
+}
+
 static void on_limit(evutil_socket_t fd, short what, void *context)
 {
 	const struct intercept *intercept = context;
@@ -510,6 +558,8 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	if (!intercept)
 		return -ENOMEM;
 	intercept->options = *options;
+	if (!intercept->options.patience_ms)
+		intercept->options.patience_ms = PATIENCE_MS;
 	intercept->protocol = ALPN_HTTP1;
 	intercept->unreachable = has_server(intercept) ? NULL : "no server is asked";
 	r = options->server.is_tls ? accept_client(intercept, now_s) : start_streams(intercept);
@@ -529,8 +579,11 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	event_assign(&intercept->again, options->base, -1, 0, on_event, intercept);
 	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
 	event_assign(&intercept->slow, options->base, -1, 0, on_slow, intercept);
+	event_assign(&intercept->still, options->base, -1, 0, on_still, intercept);
 	if (options->server.is_tls)
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
+	else
+		be_patient(intercept, &intercept->still);
 	wait_for(intercept);
 	*ret_intercept = intercept;
 	return 0;
@@ -543,6 +596,7 @@ void intercept_free(struct intercept *intercept)
 	event_del(&intercept->again);
 	event_del(&intercept->limit);
 	event_del(&intercept->slow);
+	event_del(&intercept->still);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 

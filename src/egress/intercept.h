@@ -33,6 +33,11 @@ struct intercept_options {
 	const struct quota_share *share;
 	struct exchange_hooks hooks;
 	/*
+	 * How long a head may take; for twice of it nothing may be asked for, and for 15 times nothing may move of what
+	 * was asked. 0: a minute. Tests have less.
+	 */
+	uint32_t patience_ms;
+	/*
 	 * Once, never from within intercept_new(): it is over; why (static) is NULL where both sides simply
 	 * ended, "EDQUOT" where the bytes are used up. The intercept may be freed here.
 	 */

@@ -235,7 +235,7 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 int tunnel_start(struct tunnel **ret_tunnel, struct event_base *base, int fd, const struct proxy *proxy,
 		 const struct tunnel_target *target)
 {
-	const char *open = strchr(target->host, ':') ? "[" : "", *close = *open ? "]" : "";
+	const char *open = str_host_open(target->host), *close = str_host_close(target->host);
 	struct tunnel *tunnel = calloc(1, sizeof *tunnel);
 	int r;
 

@@ -55,8 +55,9 @@ void record_put_start(struct buf *out)
 void record_hide(const struct record_hidden *hidden, const void *bytes, size_t size, struct buf *out)
 {
 	const uint8_t *at = bytes;
+	size_t before = out->size;
 	struct scan scan;
-	uint32_t met;
+	uint32_t met, all = 0;
 	int r = 0;
 
 	if (!hidden->scanner) {
@@ -67,9 +68,12 @@ void record_hide(const struct record_hidden *hidden, const void *bytes, size_t s
 	for (size_t piece; r == 0 && size; at += piece, size -= piece) {
 		piece = size < SCAN_FEED_MAX ? size : SCAN_FEED_MAX;
 		r = scan_feed(&scan, at, piece, hidden->words, out, &met);
+		all |= met;
 	}
 	if (r == 0)
 		r = scan_finish(&scan, out);
+	if (all & hidden->long_words && out->size > before)
+		memset(out->bytes + before, '*', out->size - before);
 	scan_done(&scan);
 	if (r < 0 && !out->error)
 		out->error = r;

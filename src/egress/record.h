@@ -35,6 +35,7 @@ struct record_body {
 struct record_hidden {
 	const struct scanner *scanner;      /* borrowed */
 	uint32_t words;                     /* of it */
+	uint32_t long_words;                /* longer than the scanner knows: all of what one stands in is hidden */
 };
 
 /* One exchange; everything borrowed. */

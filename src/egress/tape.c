@@ -105,9 +105,9 @@ void tape_free(struct tape *tape)
 	free(tape);
 }
 
-void tape_hide(struct tape *tape, const struct scanner *scanner, uint32_t words)
+void tape_hide(struct tape *tape, const struct record_hidden *hidden)
 {
-	tape->hidden = (struct record_hidden){ scanner, words };
+	tape->hidden = *hidden;
 }
 
 bool tape_answers(const struct tape *tape)

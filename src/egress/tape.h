@@ -15,7 +15,6 @@ enum { TAPE_HELD_MAX = 64 << 20, TAPE_TAKES_MAX = 4096 };
 
 struct tape;
 struct take;
-struct scanner;
 struct err;   /* base/err.h, whose names OpenSSL has too */
 
 /* Takes fd. The first line is written here. */
@@ -25,8 +24,10 @@ int tape_record(struct tape **ret_tape, int fd, struct err *err) MUST_USE;
 int tape_replay(struct tape **ret_tape, int fd, struct err *err) MUST_USE;
 void tape_free(struct tape *tape);
 
-/* What shall not stand in a recording, nor be looked for in one: these words of scanner (borrowed; NULL: none). */
-void tape_hide(struct tape *tape, const struct scanner *scanner, uint32_t words);
+struct record_hidden;
+
+/* What shall not stand in a recording, nor be looked for in one; its scanner is borrowed. */
+void tape_hide(struct tape *tape, const struct record_hidden *hidden);
 
 /* Whether exchanges are answered from it. */
 bool tape_answers(const struct tape *tape);

@@ -243,7 +243,8 @@ static void compare_rule_requests(struct differ *differ, const struct net_rule *
 		return;
 	for (size_t i = 0; subject && i < count; i++) {
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = subject, .port = ports[i] };
-		const char *shown = arena_format(&differ->arena, "%s:%u", name, ports[i]);
+		const char *shown = arena_format(&differ->arena, "%s%s%s:%u", str_host_open(name), name,
+						 str_host_close(name), ports[i]);
 
 		if (shown)
 			compare_requests(differ, rule, action, shown);

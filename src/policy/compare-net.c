@@ -60,7 +60,8 @@ static void compare_place(const struct comparison *comparison, const struct plac
 		if (!place->ports[port / 64])
 			port |= 63;
 		else if (place->ports[port / 64] >> port % 64 & 1 &&
-			 str_format(shown, sizeof shown, "%s:%u", place->name, port) == 0)
+			 str_format(shown, sizeof shown, "%s%s%s:%u", str_host_open(place->name), place->name,
+				    str_host_close(place->name), port) == 0)
 			compare_action(comparison, &action, shown);
 	}
 }

@@ -43,14 +43,15 @@ def make_certificate(directory, name):
 class Gate:
     """intercept-server in front of a server, and clients that trust it."""
 
-    def __init__(self, directory, server_port, bundle):
+    def __init__(self, directory, server_port, bundle, patience_ms=60000):
         default = pathlib.Path(__file__).parents[2] / "build" / "bin"
         built = pathlib.Path(os.environ.get("ATOLL_BIN", default)).resolve()
         program = built.parent / "host" / "tests" / "unit" / "egress" / "intercept-server"
         if not program.exists():
             pytest.skip(f"{program} is not built")
         self.authority = directory / f"authority-{server_port}.pem"
-        self.child = subprocess.Popen([str(program), str(self.authority), str(server_port), str(bundle)],
+        self.child = subprocess.Popen([str(program), str(self.authority), str(server_port), str(bundle),
+                                       str(patience_ms)],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.port = int(self.child.stdout.readline().split()[1])
         self.url = f"https://localhost:{self.port}"
@@ -111,10 +112,25 @@ def nginx(request, tmp_path_factory):
         time.sleep(0.05)
     gate = Gate(root, port, certificate)
     gate.root, gate.version = root, request.param
+    gate.server_port, gate.certificate = port, certificate
     yield gate
     child.terminate()
     child.wait(timeout=10)
     gate.end()
+
+
+def test_a_connection_of_http2_that_is_kept_is_let_go(nginx):
+    gate = Gate(nginx.root, nginx.server_port, nginx.certificate, patience_ms=100)
+    with gate.connect("h2", "http/1.1") as connection:
+        is_http2 = connection.selected_alpn_protocol() == "h2"
+        if is_http2:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        said = b""
+        while piece := connection.recv(65536):
+            said += piece
+    gate.end()
+    # SETTINGS (4) first, GOAWAY (7) in the end.
+    assert is_http2 == (nginx.version == "http2") and (not is_http2 or (said[3] == 4 and said[-14] == 7)), said
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
@@ -235,14 +251,14 @@ class PlainServer:
 
 @pytest.fixture
 def plain(tmp_path):
-    """plain(handler, name="localhost", trusted=True): a gate in front of such a server."""
+    """plain(handler, name="localhost", trusted=True, …): a gate in front of such a server."""
     made = []
 
-    def make(handler, name="localhost", trusted=True):
+    def make(handler, name="localhost", trusted=True, **more):
         certificate, key = make_certificate(tmp_path, name)
         other = certificate if trusted else make_certificate(tmp_path, "other")[0]
         server = PlainServer(certificate, key, handler)
-        gate = Gate(tmp_path, server.port, other)
+        gate = Gate(tmp_path, server.port, other, **more)
         made.append((server, gate))
         return gate
 
@@ -325,6 +341,52 @@ def test_continue(plain):
 
     done = plain(handler).curl("/allowed/", "--http1.1", "-H", "Expect: 100-continue", "-d", "x" * 100000)
     assert done.stdout == b"ok", done
+
+
+def answer_of(gate, sent):
+    """Of a gate that has so little patience that it may give a slow test up before it has begun."""
+    for _ in range(10):
+        answer = gate.ask(sent)
+        if answer:
+            return answer
+    return b""
+
+
+def test_who_holds_a_connection_and_does_nothing_is_let_go(plain):
+    """Each of them would else hold a place for ever: a head that comes byte by byte (either way), a kept connection of
+    which nobody asks anything, an answer that never comes, a body that stops."""
+    def handler(connection):
+        head = read_head(connection)
+        if b"/half-head" in head:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
+        elif b"/half-body" in head:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        elif b"/kept" in head:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        connection.recv(1)
+
+    gate = plain(handler, patience_ms=100)
+    host = f"Host: localhost:{gate.port}\r\n"
+    assert b" 408 " in answer_of(gate, b"GET /allowed/ HTTP/1.1\r\nHos")
+    for path, ending, expected in (("half-head", "", b" 504 "), ("nothing", "", b" 504 "), ("half-body", "", b"half"),
+                                   ("slow-body", "Content-Length: 9\r\n", b" 504 "), ("kept", "", b"ok")):
+        began = time.monotonic()
+        answer = answer_of(gate, f"POST /allowed/{path} HTTP/1.1\r\n{host}{ending}\r\n".encode())
+        assert expected in answer and b"TTP/1.1 4" not in answer, (path, answer)
+        # What was asked for has longer than a connection that is merely kept.
+        assert time.monotonic() - began >= (0.1 if path == "half-head" else 0.2 if path == "kept" else 1.2), path
+
+def test_a_stream_that_moves_is_not_given_up(plain):
+    def handler(connection):
+        read_head(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
+        for _ in range(20):
+            time.sleep(0.1)
+            connection.sendall(b"x")
+
+    gate = plain(handler, patience_ms=100)
+    answer = answer_of(gate, f"GET /allowed/ HTTP/1.1\r\nHost: localhost:{gate.port}\r\n\r\n".encode())
+    assert answer.endswith(b"x" * 20), answer
 
 
 @pytest.mark.parametrize("answer", [

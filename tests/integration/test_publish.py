@@ -77,6 +77,7 @@ def test_a_server_inside_is_reached_from_outside(sandbox, address):
     assert [(entry["subject"], entry["rule"]) for entry in listens] == [(f"127.0.0.1:{port}", "run.publish")], listens
     visits = [entry for entry in entries if entry["type"] == "net.connect"]
     assert len(visits) == 2 and all(entry["detail"]["from"].startswith("127.0.0.1:") for entry in visits), visits
+    assert {entry["detail"]["published"] for entry in visits} == {f"127.0.0.1:{port}"}, visits
     with pytest.raises(ConnectionRefusedError):
         ask(port)
 

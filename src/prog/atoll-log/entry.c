@@ -242,14 +242,17 @@ static void put_subject(struct buf *out, const json_t *entry)
 	const json_t *detail = json_object_get(entry, "detail");
 	const json_t *argv = json_object_get(detail, "argv");
 	bool is_http = type_matches(text_of(entry, "type"), "net.http");
+	const char *host = json_is_integer(json_object_get(detail, "port")) ? text_of(entry, "subject") : "";
 	size_t start = out->size;
 
 	if (is_http)
 		put_method(out, detail);
+	buf_put_text(out, str_host_open(host));
 	if (json_array_size(argv))
 		put_arguments(out, argv);
 	else
 		put_value(out, json_object_get(entry, "subject"));
+	buf_put_text(out, str_host_close(host));
 	if (type_matches(text_of(entry, "type"), "net"))
 		put_connection(out, detail);
 	/* Of a request the status stands before the bytes. */

@@ -320,9 +320,11 @@ static void put_text(const struct policy *policy, const struct question *questio
 	unsigned shown = 0;
 
 	buf_printf(out, "%s: %s ", verdict_names[decision->verdict], action_kind_names[action->kind]);
+	if (has_port(action))
+		buf_put_text(out, str_host_open(action->subject));
 	buf_put_escaped(out, action->subject, strlen(action->subject), 0);
 	if (has_port(action))
-		buf_printf(out, ":%u", action->port);
+		buf_printf(out, "%s:%u", str_host_close(action->subject), action->port);
 	buf_printf(out, "\n  rule:    %s", decision->rule.id);
 	if (decision->rule.file[0]) {
 		buf_put_text(out, " (");

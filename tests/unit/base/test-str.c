@@ -198,6 +198,21 @@ static void all_of_unicode(void **state)
 	}
 }
 
+static void hosts_before_a_port(void **state)
+{
+	static const char *const bare[] = { "::", "::1", "2001:db8::7", "::ffff:127.0.0.1", "fd00::/8" };
+	static const char *const others[] = { "", "a.example", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bare); i++) {
+		assert_string_equal(str_host_open(bare[i]), "[");
+		assert_string_equal(str_host_close(bare[i]), "]");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		assert_string_equal(str_host_open(others[i]), "");
+		assert_string_equal(str_host_close(others[i]), "");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +226,7 @@ int main(void)
 		cmocka_unit_test(names_and_their_neighbours),
 		cmocka_unit_test(strict_utf8),
 		cmocka_unit_test(all_of_unicode),
+		cmocka_unit_test(hosts_before_a_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

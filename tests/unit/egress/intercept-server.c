@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * intercept-server FILE PORT BUNDLE: stands between clients and the server of localhost:PORT, whose authority is in
- * BUNDLE, as the gate does: only /allowed/ may be asked for, with a credential that the client does not have. For
- * tests/integration/test_intercept.py. Writes the session's certificate to FILE, says "port N", then one line for each
- * request; ends with stdin.
+ * intercept-server FILE PORT BUNDLE [PATIENCE]: stands between clients and the server of localhost:PORT, whose
+ * authority is in BUNDLE, as the gate does: only /allowed/ may be asked for, with a credential that the client does not
+ * have. For tests/integration/test_intercept.py. PATIENCE: milliseconds instead of a minute. Writes the session's
+ * certificate to FILE, says "port N", then one line for each request; ends with stdin.
  */
 
 #include <arpa/inet.h>
@@ -26,6 +26,7 @@
 static const char *const paths[] = { "/allowed/**", NULL };
 static const struct http_rule http_rule = { .paths = paths, .origin = { "network.allow[0].http[0]" } };
 static uint16_t port, server_port;
+static uint64_t patience_ms;
 static struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "localhost", .ports = &port, .port_count = 1,
 				    .http = &http_rule, .http_count = 1,
 				    .inject = { .kind = INJECT_BEARER, .name = "Authorization", .secret = "s" },
@@ -97,7 +98,7 @@ static void on_client(evutil_socket_t listener, short what, void *context)
 	struct intercept_options options = {
 		.base = base, .server = { "localhost", port, true }, .policy = &policy, .ca = ca, .upstream = upstream,
 		.share = &share, .hooks = { .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over },
-		.on_end = on_end, .context = visit,
+		.on_end = on_end, .context = visit, .patience_ms = (uint32_t)patience_ms,
 	};
 
 	if (!visit)
@@ -150,6 +151,8 @@ static int prepare(char **argv)
 	    fd_read_file_at(AT_FDCWD, argv[3], 64 << 10, &bundle, &size) < 0 || upstream_new(bundle, &upstream) < 0)
 		return -1;
 	server_port = (uint16_t)number;
+	if (argv[4] && num_parse_u64(argv[4], &patience_ms) < 0)
+		return -1;
 	ca_put_pem(ca, &pem);
 	return fd_replace_file_at(AT_FDCWD, argv[1], pem.bytes, pem.size, 0644);
 }
@@ -160,7 +163,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	base = event_base_new();
-	if (argc != 4 || !base || prepare(argv) < 0 || (fd = listen_on_loopback()) < 0)
+	if (argc < 4 || argc > 5 || !base || prepare(argv) < 0 || (fd = listen_on_loopback()) < 0)
 		return 1;
 	client = event_new(base, fd, EV_READ | EV_PERSIST, on_client, NULL);
 	input = event_new(base, STDIN_FILENO, EV_READ, on_stdin, NULL);

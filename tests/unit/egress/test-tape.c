@@ -343,7 +343,7 @@ static void test_known_texts_are_hidden(void **state)
 	assert_int_equal(scanner_add(scanner, 16, "other-word-2", 12), 0);
 	assert_int_equal(scanner_finish(scanner), 0);
 	start_recording(&wire);
-	tape_hide(wire.tape, scanner, 1);
+	tape_hide(wire.tape, &(struct record_hidden){ scanner, 1 });
 	converse(&wire, ASK("POST", "/x?q=vaulted-value-1", "X-Note: vaulted-value-1\r\nContent-Length: 36\r\n")
 		 "other-word-2 dmF1bHRlZC12YWx1ZS0x ok",
 		 "HTTP/1.1 200 OK\r\nX-Echo: <vaulted-value-1>\r\nContent-Length: 17\r\n\r\n(vaulted-value-1)");
@@ -360,6 +360,39 @@ static void test_known_texts_are_hidden(void **state)
 	start_replay(&wire);
 	ask(&wire, ASK("POST", "/x?q=***************", "Content-Length: 0\r\n"));
 	assert_true(str_has_suffix(buf_text(&wire.to_client), "(***************)"));
+}
+
+/* The scanner knows the beginning of a long one: what follows it is hidden too, to the end of what it stands in. */
+static void test_a_long_text_is_hidden_as_a_whole(void **state)
+{
+	static char known[3 * SCAN_WORD_MAX + 1], told[4 * SCAN_WORD_MAX];
+	cleanup_wire struct wire wire;
+	struct scanner *scanner;
+	char *text;
+
+	for (size_t i = 0; i + 1 < sizeof known; i++)
+		known[i] = (char)('a' + i * i % 23);
+	assert_int_equal(scanner_new(&scanner), 0);
+	assert_int_equal(scanner_add(scanner, 0, known, strlen(known)), 0);
+	assert_int_equal(scanner_finish(scanner), 0);
+	start_recording(&wire);
+	tape_hide(wire.tape, &(struct record_hidden){ scanner, 1, 1 });
+	assert_int_equal(str_format(told, sizeof told,
+				    "HTTP/1.1 200 OK\r\nX-Note: kept\r\nContent-Length: %zu\r\n\r\n(%s)",
+				    strlen(known) + 2, known), 0);
+	converse(&wire, GET("/x"), told);
+	wire_done(&wire);
+	scanner_free(scanner);
+	text = read_file();
+	assert_non_null(strstr(text, "kept"));
+	for (size_t at = 0; at + 16 < sizeof known; at += 16) {
+		char piece[17] = "";
+
+		memcpy(piece, known + at, 16);
+		assert_null(strstr(text, piece));
+	}
+	free(text);
+	start_replay(&wire);
 }
 
 static void test_large_bodies(void **state)
@@ -479,6 +512,7 @@ int main(void)
 		cmocka_unit_test(test_a_rule_answers),
 		cmocka_unit_test(test_no_credential_is_kept),
 		cmocka_unit_test(test_known_texts_are_hidden),
+		cmocka_unit_test(test_a_long_text_is_hidden_as_a_whole),
 		cmocka_unit_test(test_large_bodies),
 		cmocka_unit_test(test_malformed_recordings),
 		cmocka_unit_test(test_recordings_by_hand),
