@@ -110,7 +110,7 @@ def test_what_is_applied_in_parts_adds_up(sandbox, seed):
     make_tree(sandbox, seed)
     staged = Staged(sandbox)
     before = staged.state()
-    inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed), "20"], stdin=SOURCE).bytes)
+    inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed), str(COUNT // 3)], stdin=SOURCE).bytes)
     chance, applies = random.Random(seed), 0
     for _ in range(200):
         changes = sorted(staged.diff(), key=os.fsencode)
@@ -134,10 +134,10 @@ def test_a_chain_of_snapshots_is_one_tree(sandbox, seed):
     make_tree(sandbox, seed)
     staged = Staged(sandbox)
     before = staged.state()
-    staged.run(["/usr/bin/python3", "-", str(seed), "20"], stdin=SOURCE)
+    staged.run(["/usr/bin/python3", "-", str(seed), str(COUNT // 3)], stdin=SOURCE)
     for i in range(2):
         staged.verb("snapshot", staged.session, f"step{i}")
-        inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed + i + 1), "20"], stdin=SOURCE,
+        inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed + i + 1), str(COUNT // 3)], stdin=SOURCE,
                                        options=["--continue", staged.session]).bytes)
     staged.apply()
     assert same_as_inside(inside, staged.state()) == []
