@@ -214,6 +214,25 @@ static void release(struct box *box)
 	buf_done(&box->scratch);
 }
 
+/* --discard is told before it happens; where the log does not take that, everything is kept. */
+static void conclude_staging(struct box *box)
+{
+	struct staging *staging = &box->staging;
+	bool drops, tells;
+	int r;
+
+	staging_count(staging, box->request, box->policy->policy);
+	drops = box->request->flags & REQUEST_DISCARD && staging->has_changes;
+	tells = drops && !staging->is_as_origin;
+	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
+		drops = tells = false;
+	r = staging_conclude(staging, box->request, drops, box->store.dir_fd);
+	/* A log that fails now fails for good: the end of the session is told to it next. */
+	if (tells)
+		(void)!events_discard(box, r < 0 ? REVIEW_FAILED : REVIEW_DONE);
+	box->store.record.is_staged = staging->is_kept;
+}
+
 static int conclude(struct box *box, int r, int *ret_status)
 {
 	bool was_alive = box->init_state != 0;
@@ -227,10 +246,8 @@ static int conclude(struct box *box, int r, int *ret_status)
 	else
 		(void)!fuse_finish(&box->servers, &(struct err){ 0 });
 	box_stage(box, "run");
-	if (was_alive) {
-		staging_conclude(&box->staging, box->request, box->policy->policy, box->store.dir_fd);
-		box->store.record.is_staged = box->staging.is_kept;
-	}
+	if (was_alive)
+		conclude_staging(box);
 	if (box->store.dir_fd < 0)
 		return r;
 	box_read_usage(box);

@@ -156,6 +156,23 @@ int events_freeze(struct box *box, const char *name, uint64_t frozen_ns)
 	return audit_write(&box->audit, &event);
 }
 
+int events_discard(struct box *box, enum review_phase phase)
+{
+	const struct stage_counts *counts = &box->staging.counts;
+	struct review_entry entry = { .type = AUDIT_STAGE_DISCARD, .phase = phase, .subject = box->request->session,
+				      .uid = getuid() };
+	struct audit_event event;
+	int r;
+
+	entry.counts[REVIEW_ADDED] = counts->added;
+	entry.counts[REVIEW_MODIFIED] = counts->modified;
+	entry.counts[REVIEW_DELETED] = counts->deleted;
+	event = review_event(&entry);
+	event.pid = getpid();
+	r = audit_write(&box->audit, &event);
+	return r < 0 ? r : audit_flush(&box->audit);
+}
+
 struct hit_context {
 	const char *limit;
 	uint64_t value;

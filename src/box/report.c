@@ -171,6 +171,7 @@ static void put_changes(const struct box *box, struct json *json)
 	json_u64(json, "refused", counts->refused);
 	json_bool(json, "at_least", counts->is_cut);
 	json_bool(json, "kept", staging->has_changes);
+	json_bool(json, "as_origin", staging->is_as_origin);
 	json_object_end(json);
 }
 

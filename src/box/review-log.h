@@ -3,9 +3,9 @@
 
 /*
  * What a person does with a session's staged changes, as records of its log: stage.snapshot, .restore, .apply,
- * .undo, .discard. While the box lives it writes them, asked over its control socket; afterwards they are appended
- * here, under a lock. Each act is told before it is done, and is not done where that fails; and again when it is over.
- * Used by atoll, atoll-stage and (the frame) atoll-box.
+ * .undo, .discard, .forget. While the box lives it writes them, asked over its control socket; afterwards they are
+ * appended here, under a lock. Each act is told before it is done, and is not done where that fails; and again when
+ * it is over. Used by atoll, atoll-stage and (the frame) atoll-box.
  */
 
 #include <stdint.h>

@@ -3,7 +3,7 @@
 
 /*
  * How many files a running sandbox has staged so far, for those who look at it while it runs. Cheap instead of exact:
- * nothing is compared with the host (that is staging_conclude()'s, and `atoll diff`'s), a count ends at a bound, and
+ * nothing is compared with the host (that is staging_count()'s, and `atoll diff`'s), a count ends at a bound, and
  * costs a small share of the box's time whoever asks how often. Run by atoll-box.
  */
 

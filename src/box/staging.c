@@ -9,11 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "box/session.h"
@@ -21,11 +19,6 @@
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "policy/protects.h"
-#include "stage/remove.h"
-
-/* More changes than this are "at least": the end of a run must not take seconds. */
-enum { COUNT_MAX = 50000 };
 
 void staging_init(struct staging *staging)
 {
@@ -293,177 +286,4 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
 		}
 		strv_free(points);
 	}
-}
-
-/* ---- the end ---- */
-
-struct counter {
-	const struct policy *policy;
-	struct protects *protects;
-	const char *tree;
-};
-
-/* The path on the host. -ENAMETOOLONG: no decision can name it. */
-static int host_path(const struct counter *counter, const char *path, char out[PATH_MAX])
-{
-	return *path ? path_join(out, PATH_MAX, counter->tree, path) : str_copy(out, PATH_MAX, counter->tree);
-}
-
-static bool is_flagged(void *context, const char *path)
-{
-	const struct counter *counter = context;
-	char subject[PATH_MAX];
-
-	/* What no decision can name is shown first as well. */
-	return host_path(counter, path, subject) < 0 || protects_has(counter->protects, subject);
-}
-
-static bool is_masked(void *context, const char *path)
-{
-	const struct counter *counter = context;
-	char subject[PATH_MAX];
-
-	return host_path(counter, path, subject) < 0 ||
-	       policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
-}
-
-static int count_tree(struct staging *staging, int sessions_fd, const struct counter *given, size_t index)
-{
-	const struct stage_tree *tree = &staging->record.trees[index];
-	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
-	struct counter counter = { .policy = given->policy, .protects = given->protects, .tree = tree->path };
-	struct stage_change_options options = {
-		.tree = index,
-		.start_ns = stage_record_start_ns(&staging->record),
-		.is_flagged = is_flagged,
-		.is_masked = is_masked,
-		.context = &counter,
-	};
-	struct err err;
-	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
-
-	stack.form = staging->record.form;
-	if (r == 0)
-		r = stage_stack_open_host(&stack, tree, &err);
-	return r < 0 ? r : stage_changes_count(&stack, &options, COUNT_MAX, &staging->counts);
-}
-
-static int count_changes(struct staging *staging, const char *state_dir, const struct policy *policy)
-{
-	struct counter counter = { .policy = policy, .protects = protects_new(policy) };
-	cleanup_fd int sessions_fd = FD_NONE;
-	char path[PATH_MAX];
-	int r = counter.protects ? str_format(path, sizeof path, "%s/sessions", state_dir) : -ENOMEM;
-
-	if (r == 0)
-		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
-		r = count_tree(staging, sessions_fd, &counter, i);
-	protects_free(counter.protects);
-	return r < 0 ? r : 0;
-}
-
-/* STATE/projects/HASH: a link whose text is the newest session of that project with changes. */
-static int open_projects(const struct run_request *request, char name[HASH_HEX_SIZE])
-{
-	char path[PATH_MAX];
-	struct hash hash;
-	int r = str_format(path, sizeof path, "%s/projects", request->state_dir);
-
-	hash_bytes(&hash, request->project, strlen(request->project));
-	hash_to_hex(&hash, name);
-	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	return r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-}
-
-/* Whether nobody has applied or dropped anything of it yet. */
-static bool is_unreviewed(const struct run_request *request, const char *session)
-{
-	char path[PATH_MAX];
-
-	return session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_FILE_TREES, path,
-			    sizeof path) == 0 &&
-	       access(path, F_OK) == 0 &&
-	       session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES, path,
-			    sizeof path) == 0 &&
-	       access(path, F_OK) < 0;
-}
-
-/* Finds the earlier session, and puts this one in its place where it has changes. What fails here is only not said. */
-static void note_project(struct staging *staging, const struct run_request *request)
-{
-	char name[HASH_HEX_SIZE], text[SESSION_ID_SIZE + 1];
-	cleanup_fd int fd = open_projects(request, name);
-	ssize_t size = fd < 0 ? fd : readlinkat(fd, name, text, sizeof text);
-
-	if (size == SESSION_ID_SIZE - 1) {
-		text[size] = 0;
-		if (session_id_is_valid(text) && !str_equal(text, staging->record.origin) &&
-		    is_unreviewed(request, text))
-			memcpy(staging->earlier, text, SESSION_ID_SIZE);
-	}
-	if (fd < 0 || !staging->has_changes)
-		return;
-	unlinkat(fd, name, 0);
-	if (symlinkat(request->session, fd, name) < 0)
-		return;
-}
-
-/* As stage_remove_tree() names what is going. Where that fails it keeps its record, and gc takes it later. */
-static void throw_away(struct staging *staging, int session_fd)
-{
-	staging->has_trash = syscall(SYS_renameat2, session_fd, STAGE_DIRECTORY, session_fd, STAGE_DIRECTORY ".gone",
-				     0) == 0;
-}
-
-void staging_empty_trash(const struct run_request *request)
-{
-	char path[PATH_MAX];
-	pid_t pid = session_path(request->state_dir, request->session, STAGE_DIRECTORY, path, sizeof path) < 0 ? -1 :
-														fork();
-
-	if (pid != 0)
-		return;
-	/* Nobody who waits for the end of an output waits for us. */
-	syscall(SYS_close_range, 0u, ~0u, 0u);
-	/* However deep and wide what was made inside may be. */
-	if (chdir("/") < 0 || stage_remove_rest(AT_FDCWD, path, NULL) < 0)
-		_exit(1); /* gc takes what is left with the session */
-	_exit(0);
-}
-
-/* What came in while it ran: an apply that can be undone, a snapshot that somebody named. */
-static bool has_history(const struct staging *staging)
-{
-	static const char *const names[] = { STAGE_DIRECTORY_APPLIES, STAGE_DIRECTORY_SNAPSHOTS };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (faccessat(staging->stage_fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return true;
-	return false;
-}
-
-void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
-		      int session_fd)
-{
-	const struct stage_counts *counts = &staging->counts;
-
-	if (staging->stage_fd < 0)
-		return;
-	/* Most runs change nothing: then nothing has to be walked. */
-	if (!staging->chain.count && stage_live_is_used(staging->stage_fd, &staging->record) == 0)
-		staging->is_counted = true;
-	else
-		staging->is_counted = count_changes(staging, request->state_dir, policy) == 0;
-	staging->has_changes = !staging->is_counted || counts->added || counts->modified || counts->deleted ||
-			       counts->directories || counts->refused;
-	if (request->flags & REQUEST_DISCARD)
-		staging->has_changes = false;
-	staging->is_kept = staging->has_changes || has_history(staging);
-	note_project(staging, request);
-	if (staging->is_kept)
-		return;
-	close_fd(&staging->stage_fd);
-	throw_away(staging, session_fd);
 }

@@ -22,6 +22,8 @@ struct staging {
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
+	bool is_as_origin;          /* a fork that wrote nothing: it has the changes that it stands on, uncounted */
+	bool is_in_use;             /* it should have gone, but a command was at work on it */
 	bool is_kept;               /* it has changes, or something that was applied or named while it ran */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
@@ -63,12 +65,16 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
  */
 void staging_explain(const struct plan *plan, bool run_as_root, struct err *err);
 
+/* When nothing runs any more: what changed. */
+void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy);
+
 /*
- * When nothing runs any more: counts what changed, and removes the stage directory where nothing did or the request
- * wants it gone; but what was applied meanwhile can still be taken back, and snapshots stay.
+ * Then removes the stage directory where nothing did, or where is_dropped says that all of it shall go; but what was
+ * applied meanwhile can still be taken back, and snapshots stay. Negative: what should go is still there; -EBUSY: for
+ * a command is at work on it.
  */
-void staging_conclude(struct staging *staging, const struct run_request *request, const struct policy *policy,
-		      int session_fd);
+int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped,
+		     int session_fd) MUST_USE;
 
 /*
  * Removes what staging_conclude() threw away, in a process of its own: a dozen directories take half a

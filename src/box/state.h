@@ -25,6 +25,7 @@
 #include "box/processes.h"
 #include "box/publish.h"
 #include "box/rate.h"
+#include "box/review-log.h"
 #include "box/staged-count.h"
 #include "box/staging.h"
 #include "box/store.h"
@@ -164,6 +165,7 @@ void events_put_hash(struct json *json, const char *key, const struct hash *hash
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
 int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
+int events_discard(struct box *box, enum review_phase phase) MUST_USE; /* --discard; on the disk's way at once */
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 
 /* The log that a sandbox causes counts against its disk limit. */

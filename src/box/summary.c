@@ -118,7 +118,9 @@ static void put_changes(const struct box *box, struct buf *out)
 	if (!staging->has_changes && !(box->request->flags & REQUEST_DISCARD && changed + counts->refused))
 		return;
 	buf_printf(out, "atoll: %s: ", box->request->session);
-	if (!staging->is_counted) {
+	if (staging->is_as_origin) {
+		buf_put_text(out, "nothing was changed; what it stands on stays as it was\n");
+	} else if (!staging->is_counted) {
 		buf_put_text(out, "what changed could not be counted; it is kept, and nothing on disk has "
 				  "changed yet\n");
 	} else {
@@ -132,7 +134,8 @@ static void put_changes(const struct box *box, struct buf *out)
 		put_number(out, counts->flagged, "flagged");
 		put_number(out, counts->conflicts, "in conflict");
 		put_number(out, counts->refused, "refused");
-		buf_put_text(out, staging->has_changes ? "; nothing on disk has changed yet\n" :
+		buf_put_text(out, staging->is_in_use ? "; not thrown away, for a command is at work on it\n" :
+				  staging->has_changes ? "; nothing on disk has changed yet\n" :
 							 "; all of it thrown away\n");
 	}
 	if (staging->has_changes && !box_will_apply(box))

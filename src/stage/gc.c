@@ -179,6 +179,7 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 		    uint64_t *ret_layers, uint64_t *ret_bytes)
 {
 	cleanup_fd int stage_fd = open_stage(sessions_fd, session), layers_fd = FD_NONE;
+	cleanup_stage_references struct stage_references own = { 0 };
 	struct stage_names names = { 0 };
 	int r = 0;
 
@@ -186,6 +187,10 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 		return 0;
 	if (stage_fd < 0)
 		return stage_fd;
+	/* Sealed or named between the reading of all and the caller's lock: another session says so by touching it. */
+	r = add_session(&own, sessions_fd, session);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	layers_fd = fd_open_at(stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (layers_fd < 0)
 		return layers_fd == -ENOENT ? 0 : layers_fd;
@@ -199,7 +204,8 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 			continue;
 		if (str_has_suffix(name, ".gone"))
 			name[strlen(name) - strlen(".gone")] = 0;
-		if (num_parse_u64(name, &number) == 0 && !is_named(references, session, number))
+		if (num_parse_u64(name, &number) == 0 && !is_named(references, session, number) &&
+		    !is_named(&own, session, number))
 			r = remove_unnamed(layers_fd, name, dry_run, ret_layers, ret_bytes);
 	}
 	stage_names_done(&names);

@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "stage/store.h"
+#include "stage/use.h"
 
 enum { PATIENCE_MS = 10000 };
 
@@ -95,6 +96,8 @@ int stage_hold_open(const char *state_dir, const char *session, struct stage_hol
 		r = open_directories(state_dir, session, &hold);
 	if (r == 0)
 		r = str_copy(hold.session, sizeof hold.session, session);
+	if (r == 0)
+		r = stage_use(hold.stage_fd, session);
 	if (r == 0)
 		r = take_lock(&hold);
 	if (r == 0)

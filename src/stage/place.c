@@ -13,12 +13,25 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "stage/transaction.h"
+#include "stage/use.h"
+
+static int fail_use(int r, struct err *err)
+{
+	if (r == -ENOENT)
+		err_set(err, ERR_NOT_FOUND, ENOENT, "apply", "what the session staged was just thrown away");
+	else
+		err_set(err, ERR_STATE, -r, "apply", "the session's directory cannot be locked: %s", strerror(-r));
+	return r;
+}
 
 int transaction_place_open(int stage_fd, const struct stage_record *record, struct transaction_place *ret_place,
 			   struct err *err)
 {
 	cleanup_fd int applies_fd = FD_NONE, lock_fd = FD_NONE;
+	int r = stage_use(stage_fd, record->session);
 
+	if (r < 0)
+		return fail_use(r, err);
 	if (mkdirat(stage_fd, STAGE_DIRECTORY_APPLIES, 0700) < 0 && errno != EEXIST)
 		return err_set(err, ERR_STATE, errno, "apply", "the session's directory cannot be written: %s",
 			       strerror(errno));

@@ -131,3 +131,34 @@ def test_a_torn_last_line_is_kept_and_said(sandbox, staged):
         [len(lines) - 1, len(lines)]
     faulty = sandbox.run_atoll("log", "verify", staged.session)
     assert faulty.code == 1 and f"record {len(lines) - 2} is not an audit record" in faulty.out, faulty
+
+
+def test_run_discard_is_logged_before_it_happens(sandbox):
+    staged = Staged(sandbox)
+    staged.run("echo new >added; rm -f kept", options=["--discard"])
+    records = reviews(sandbox, staged.session)
+    assert phases(records) == [("stage.discard", "begun"), ("stage.discard", "done")]
+    assert records[0]["detail"]["added"] == 1 and records[0]["detail"]["uid"] == sandbox.identity.uid
+    assert not staged.directory.exists()
+    assert sandbox.run_atoll("log", "verify", staged.session).code == 0
+    # Nothing is told where there was nothing to drop.
+    staged.run("true", options=["--discard"])
+    assert reviews(sandbox, staged.session) == []
+
+
+def test_the_removal_of_a_snapshot_is_logged(sandbox, staged):
+    for name in ("one", "two"):
+        staged.verb("snapshot", staged.session, name)
+    staged.verb("snapshot", "--remove", staged.session, "one")
+    records = [record for record in reviews(sandbox, staged.session) if record["type"] == "stage.forget"]
+    assert phases(records) == [("stage.forget", "begun"), ("stage.forget", "done")]
+    assert {record["subject"] for record in records} == {"one"}
+    log = sandbox.audit_log(staged.session)
+    moved = log.with_suffix(".moved")
+    os.rename(log, moved)
+    refused = staged.verb("snapshot", "--remove", staged.session, "two", code=125)
+    assert "log cannot be" in refused.err
+    os.rename(moved, log)
+    shown = json.loads(staged.verb("snapshot", "--list", "--json", staged.session).out)
+    assert [item["name"] for item in shown] == ["two"]
+    assert sandbox.run_atoll("log", "verify", staged.session).code == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots, restores, forks and flattening of what sessions stage."""
+import fcntl
 import json
 import os
 import shutil
@@ -215,21 +216,22 @@ def calls(staged, *words):
 
 @pytest.mark.needs("strace")
 def test_cost_does_not_depend_on_the_size(staged):
-    """Snapshot, restore and the start of a fork make the same calls for 10 files and for 3,000."""
+    """Snapshot, restore and a fork that writes nothing make the same calls for 10 files and for 3,000."""
     counts = []
     for files in (10, 3000):
         staged.run(f"mkdir many; cd many; for i in $(seq {files}); do echo $i > $i; done")
         session = staged.session
         snapshot = len(calls(staged, "snapshot", session, "x"))
-        fork = calls(staged, "fork", session, "x", "-q", "--discard", "--", "true")
-        before_jail = next(i for i, call in enumerate(fork) if call.startswith(("clone", "vfork", "fork")))
+        # How often the supervisor waits is no matter of files.
+        fork = sum(call.startswith(("openat", "newfstatat", "fgetxattr", "getdents"))
+                   for call in calls(staged, "fork", session, "x", "-q", "--", "true"))
         staged.fork([session, "x"], "echo more > more")
         child = staged.session
         staged.atoll("snapshot", child, "y")
         other = staged.atoll("snapshot", child, "z").out
         assert other == "z\n"
         restore = len(calls(staged, "restore", session, "x"))
-        counts.append((snapshot, before_jail, restore))
+        counts.append((snapshot, fork, restore))
     assert all(abs(few - many) <= 3 for few, many in zip(*counts)), counts
 
 
@@ -382,6 +384,48 @@ def test_run_discard_keeps_nothing(staged):
     assert done.code == 3
     assert not (staged.sandbox.project / "a").exists()
     assert not list(staged.stage(staged.session).rglob("a"))
+
+
+def test_a_fork_that_writes_nothing_is_what_it_stands_on(staged):
+    staged.run("echo one > a")
+    origin = staged.session
+    report = staged.sandbox.report_path()
+    done = staged.atoll("fork", origin, "--report", report, "--", "true")
+    assert "nothing was changed; what it stands on stays as it was" in done.err
+    said = json.loads(report.read_text())
+    assert said["changes"] == {**said["changes"], "added": 0, "kept": True, "as_origin": True}
+    assert staged.show(said["session"]) == staged.show(origin) != {}
+    # It is applied all the same where that was wished for.
+    staged.atoll("fork", said["session"], "-q", "--apply-on-success", "--", "true")
+    assert (staged.sandbox.project / "a").read_text() == "one\n"
+
+
+def test_run_discard_keeps_what_was_named_meanwhile(staged):
+    session = staged.sandbox.run_atoll("run", "-d", "--discard", "-p", staged.policy).out.strip()
+    staged.exec(session, "echo one > a")
+    staged.atoll("snapshot", session, "named")
+    staged.exec(session, "echo two > b")
+    staged.atoll("stop", session)
+    assert staged.show(session) == {}
+    assert wait_until(lambda: not list(staged.stage(session).parent.rglob("b")))
+    staged.atoll("restore", session, "named")
+    assert staged.show(session).keys() == {"a"}
+
+
+def test_run_discard_takes_nothing_from_a_command_that_is_at_work(staged):
+    """An apply that goes on while its run ends keeps its journal, and so its undo."""
+    session = staged.sandbox.run_atoll("run", "-d", "--discard", "-p", staged.policy).out.strip()
+    staged.exec(session, "echo one > a")
+    fd = os.open(staged.stage(session), os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    staged.atoll("stop", session)
+    os.close(fd)
+    assert staged.show(session).keys() == {"a"}
+    records = [json.loads(line) for line in staged.sandbox.audit_log(session).read_bytes().splitlines()]
+    assert [record["detail"]["phase"] for record in records if record["type"] == "stage.discard"] == \
+        ["begun", "failed"]
+    staged.atoll("apply", session)
+    staged.atoll("undo", session)
 
 
 def test_what_becomes_of_changes_excludes_itself(staged):

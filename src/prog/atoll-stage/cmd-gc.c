@@ -17,7 +17,7 @@
 #include "stage/gc.h"
 #include "stage/names.h"
 #include "stage/store.h"
-#include "stage/transaction.h"
+#include "stage/use.h"
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
@@ -65,8 +65,14 @@ static const char *const fate_names[FATE_COUNT] = {
 	[FATE_REMOVED] = "removed",
 };
 
+/* What moves with everything that a verb does to a stage directory; all zeros: it has none. */
+struct moment {
+	struct timespec stage, applies;
+};
+
 struct candidate {
 	char id[SESSION_ID_SIZE];
+	struct moment looked;  /* before its changes were looked for */
 	uint64_t ended_ns;     /* or started, where no end is known; 0: it has no record */
 	uint64_t bytes;
 	bool is_live, is_staged, is_unfinished;
@@ -182,32 +188,63 @@ static enum fate judge(const struct gc *gc, struct candidate *candidate)
 	return stage_gc_is_touched(gc->sessions_fd, candidate->id) ? FATE_TOUCHED : FATE_REMOVED;
 }
 
-/* Whoever has the session open for a change, or the box, holds one of the two locks. */
-static int lock_session(const struct gc *gc, const char *id, const char *file, int *ret_fd)
+/* A file or directory of a session; 1: there is none. */
+static int open_of_session(const struct gc *gc, const char *id, const char *name, int *ret_fd)
 {
 	char path[SESSION_ID_SIZE + 32];
-	int r = str_format(path, sizeof path, "%s/%s", id, file);
+	int r = str_format(path, sizeof path, "%s/%s", id, name);
 
 	*ret_fd = r < 0 ? r : fd_open_at(gc->sessions_fd, path, O_RDONLY | O_NOFOLLOW, 0);
-	if (*ret_fd == -ENOENT || *ret_fd == -ENOTDIR)
-		return 0;
-	if (*ret_fd < 0)
-		return *ret_fd;
-	return flock(*ret_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	return *ret_fd == -ENOENT || *ret_fd == -ENOTDIR ? 1 : *ret_fd < 0 ? *ret_fd : 0;
+}
+
+static struct moment moment_of(const struct gc *gc, const char *id)
+{
+	cleanup_fd int fd = FD_NONE;
+	struct moment moment = { 0 };
+	struct stat st;
+
+	if (open_of_session(gc, id, STAGE_DIRECTORY, &fd) != 0 || fstat(fd, &st) < 0)
+		return moment;
+	moment.stage = st.st_ctim;
+	if (fstatat(fd, STAGE_DIRECTORY_APPLIES, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		moment.applies = st.st_ctim;
+	return moment;
+}
+
+/* Keeps out whoever would change what it staged (stage/use.h). -EBUSY: somebody is at it. */
+static int claim_stage(const struct gc *gc, const char *id, int *ret_fd)
+{
+	int r = open_of_session(gc, id, STAGE_DIRECTORY, ret_fd);
+
+	return r == 0 ? stage_claim(*ret_fd, 0) : r < 0 ? r : 0;
+}
+
+/* And the box. */
+static int claim_session(const struct gc *gc, const char *id, int *ret_box_fd, int *ret_stage_fd)
+{
+	int r = open_of_session(gc, id, STAGE_BOX_LOCK, ret_box_fd);
+
+	if (r == 0)
+		r = fd_lock_within(*ret_box_fd, LOCK_EX, 0);
+	return r < 0 ? r : claim_stage(gc, id, ret_stage_fd);
 }
 
 static enum fate remove_session(struct gc *gc, struct candidate *candidate)
 {
-	cleanup_fd int lock_fd = FD_NONE, stage_lock_fd = FD_NONE, apply_lock_fd = FD_NONE;
+	cleanup_fd int box_fd = FD_NONE, stage_fd = FD_NONE;
+	struct moment now;
 	int r;
 
 	if (gc->given->dry_run)
 		return FATE_REMOVED;
-	if (lock_session(gc, candidate->id, STAGE_BOX_LOCK, &lock_fd) < 0 ||
-	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &stage_lock_fd) < 0 ||
-	    lock_session(gc, candidate->id, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES "/" TRANSACTION_LOCK,
-			 &apply_lock_fd) < 0)
+	if (claim_session(gc, candidate->id, &box_fd, &stage_fd) < 0)
 		return FATE_LIVE;
+	/* An undo since then brought back what nobody has reviewed; a fork stands on it by now. */
+	now = moment_of(gc, candidate->id);
+	if (memcmp(&now, &candidate->looked, sizeof now) != 0 ||
+	    stage_gc_is_touched(gc->sessions_fd, candidate->id))
+		return FATE_TOUCHED;
 	candidate->bytes = 0;
 	r = stage_gc_session(gc->sessions_fd, candidate->id, &candidate->bytes);
 	return r < 0 ? FATE_FAILED : FATE_REMOVED;
@@ -235,12 +272,12 @@ static void take_by_age(struct gc *gc)
 static int take_layers(struct gc *gc)
 {
 	for (size_t i = 0; i < gc->count; i++) {
-		cleanup_fd int lock_fd = FD_NONE;
+		cleanup_fd int stage_fd = FD_NONE;
 		int r;
 
 		if (gc->items[i].fate == FATE_REMOVED || gc->items[i].is_live)
 			continue;
-		if (lock_session(gc, gc->items[i].id, STAGE_DIRECTORY "/" STAGE_FILE_LOCK, &lock_fd) < 0)
+		if (claim_stage(gc, gc->items[i].id, &stage_fd) < 0)
 			continue;
 		r = stage_gc_layers(gc->sessions_fd, gc->items[i].id, &gc->references, gc->given->dry_run, &gc->layers,
 				    &gc->freed);
@@ -320,6 +357,7 @@ static void look_for_changes(struct gc *gc)
 
 		if (candidate->is_live || (!is_wanted(gc, candidate, i) && gc->max_size == UINT64_MAX))
 			continue;
+		candidate->looked = moment_of(gc, candidate->id);
 		found = unreviewed_look(gc->given->session.state, candidate->id);
 		candidate->is_unfinished = found.is_unfinished;
 		candidate->is_staged = candidate->is_staged && found.has_changes;

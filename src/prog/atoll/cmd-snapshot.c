@@ -121,9 +121,15 @@ static int say_taken(const struct session_record *record, const char *name, bool
 static int remove_one(const char *state, const struct session_record *record, const char *name, struct err *err)
 {
 	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	struct staged_telling telling;
+	struct stage_chain chain;
 	int r = stage_hold_open(state, record->id, &hold, err);
 
-	return r < 0 ? r : stage_snapshot_remove(&hold, name, err);
+	if (r == 0)
+		r = stage_snapshot_load(&hold, name, &chain, err);
+	if (r == 0)
+		r = staged_tell(&telling, &hold, AUDIT_STAGE_FORGET, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&hold, name, err), err);
 }
 
 static int check_usage(const struct snapshot_options *given, const char *name, struct err *err)

@@ -22,6 +22,7 @@
 #include "stage/merge.h"
 #include "stage/remove.h"
 #include "stage/snapshot.h"
+#include "stage/use.h"
 #include "stage/walk.h"
 
 /* Snapshots, restores, flattening and gc on sessions that are made by hand: no overlay is mounted. */
@@ -384,6 +385,46 @@ static void gc_spares_what_is_about_to_be_used(void **state)
 	assert_int_equal(collect(FIRST), 0);
 }
 
+/* A layer that was sealed, or named, after gc had read all chains and before it had the session to itself. */
+static void gc_looks_again_under_the_lock(void **state)
+{
+	cleanup_stage_references struct stage_references references = { 0 };
+	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	uint64_t layers = 0;
+
+	(void)state;
+	assert_int_equal(stage_references_load(hold.sessions_fd, &references, &err), 0);
+	write_live("a", "one");
+	assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
+	assert_int_equal(stage_gc_layers(hold.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
+	assert_int_equal(layers, 0);
+	assert_int_equal(stage_discard_all(&hold, &err), 0);
+	assert_int_equal(stage_gc_layers(hold.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
+	assert_int_equal(layers, 1);
+}
+
+/* The end of a run, and gc, take a stage directory only from nobody. */
+static void what_is_in_use_cannot_be_claimed(void **state)
+{
+	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	char path[PATH_MAX], moved[PATH_MAX];
+	cleanup_fd int fd = FD_NONE, late_fd = FD_NONE;
+
+	(void)state;
+	path_in(path, "%s/sessions/%s/stage%s", FIRST, "");
+	path_in(moved, "%s/sessions/%s/stage.gone%s", FIRST, "");
+	fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	late_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(stage_claim(fd, 0), -EBUSY);
+	stage_hold_done(&hold);
+	hold = STAGE_HOLD_NONE;
+	assert_int_equal(stage_claim(fd, 0), 0);
+	assert_int_equal(rename(path, moved), 0);
+	stage_release(fd);
+	/* Opened before, and locked when it was thrown away already. */
+	assert_int_equal(stage_use(late_fd, FIRST), -ENOENT);
+}
+
 static void discard_takes_paths(void **state)
 {
 	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
@@ -481,6 +522,8 @@ int main(void)
 		TEST(gc_keeps_what_is_named),
 		TEST(gc_removes_nothing_while_something_is_unreadable),
 		TEST(gc_spares_what_is_about_to_be_used),
+		TEST(gc_looks_again_under_the_lock),
+		TEST(what_is_in_use_cannot_be_claimed),
 		TEST(discard_takes_paths),
 		TEST(remove_takes_hostile_trees),
 		TEST(copy_keeps_links_and_nodes),
