@@ -146,13 +146,13 @@ static void start_hello(struct flow *flow);
 
 static void start_relay(struct flow *flow)
 {
-	if (relay_init(&flow->relay, flow->gate->base, flow->inside_fd, flow->outside_fd, &flow->share) < 0) {
+	const struct relay_options options = { flow->inside_fd, flow->outside_fd, &flow->share, on_relay_end, on_said,
+					       flow };
+
+	if (relay_init(&flow->relay, flow->gate->base, &options) < 0) {
 		end_flow(flow, "ENOMEM");
 		return;
 	}
-	flow->relay.on_end = on_relay_end;
-	flow->relay.on_said = on_said;
-	flow->relay.context = flow;
 	relay_start(&flow->relay, RELAY_IN);
 	if (flow->is_inspected)
 		relay_start(&flow->relay, RELAY_OUT);

@@ -78,14 +78,14 @@ static void on_relay_said(void *context)
 
 static void start_relay(struct visit *visit)
 {
+	const struct relay_options options = { visit->inside_fd, visit->outside_fd, &visit->share, on_relay_end,
+					       on_relay_said, visit };
+
 	visit->state = VISIT_CONNECTED;
-	if (relay_init(&visit->relay, visit->gate->base, visit->inside_fd, visit->outside_fd, &visit->share) < 0) {
+	if (relay_init(&visit->relay, visit->gate->base, &options) < 0) {
 		end_visit(visit, "ENOMEM");
 		return;
 	}
-	visit->relay.on_end = on_relay_end;
-	visit->relay.on_said = on_relay_said;
-	visit->relay.context = visit;
 	relay_start(&visit->relay, RELAY_IN);
 	relay_start(&visit->relay, RELAY_OUT);
 }

@@ -60,7 +60,7 @@ static void wait_again(struct relay_half *half)
  */
 static int fill(struct relay_half *half, bool *ret_is_last)
 {
-	const struct quota_share *share = half->relay->share;
+	const struct quota_share *share = half->relay->options.share;
 	enum quota_way way = half == &half->relay->halves[RELAY_OUT] ? QUOTA_OUT : QUOTA_IN;
 	uint64_t now_ns = clock_monotonic_ns();
 	size_t allowed = quota_ask(share, way, CHUNK_BYTES, now_ns);
@@ -137,7 +137,7 @@ static void pump(struct relay_half *half)
 			r = drain(half);
 	}
 	if (r < 0) {
-		relay->on_end(relay->context, -r);
+		relay->options.on_end(relay->options.context, -r);
 		return;
 	}
 	wait_for_events(half);
@@ -147,9 +147,9 @@ static void pump(struct relay_half *half)
 	event_del(&half->readable);
 	shutdown(half->to_fd, SHUT_WR);
 	if (relay->halves[RELAY_OUT].is_closed && relay->halves[RELAY_IN].is_closed)
-		relay->on_end(relay->context, 0);
+		relay->options.on_end(relay->options.context, 0);
 	else if (half == &relay->halves[RELAY_OUT])
-		relay->on_said(relay->context);
+		relay->options.on_said(relay->options.context);
 }
 
 static void on_event(evutil_socket_t fd, short what, void *context)
@@ -169,13 +169,12 @@ static int init_half(struct relay_half *half, struct relay *relay, struct event_
 	return 0;
 }
 
-int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
-	       const struct quota_share *share)
+int relay_init(struct relay *relay, struct event_base *base, const struct relay_options *options)
 {
-	int r = init_half(&relay->halves[RELAY_OUT], relay, base, inside_fd, outside_fd);
+	int r = init_half(&relay->halves[RELAY_OUT], relay, base, options->inside_fd, options->outside_fd);
 
-	relay->share = share;
-	return r < 0 ? r : init_half(&relay->halves[RELAY_IN], relay, base, outside_fd, inside_fd);
+	relay->options = *options;
+	return r < 0 ? r : init_half(&relay->halves[RELAY_IN], relay, base, options->outside_fd, options->inside_fd);
 }
 
 void relay_start(struct relay *relay, enum relay_way way)

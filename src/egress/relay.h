@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Moves bytes between two connected sockets with splice(2), both ways, with back pressure and half-closes, within a
+ * Moves bytes between two connected sockets with splice(2), both ways, with back pressure and half-closes, within
  * limits. It looks at nothing. Runs in atoll-egress.
  */
 
@@ -29,8 +29,8 @@ struct relay_half {
 	uint64_t moved_bytes;
 };
 
-struct relay {
-	struct relay_half halves[RELAY_WAY_COUNT];
+struct relay_options {
+	int inside_fd, outside_fd;       /* sockets, non-blocking, borrowed */
 	const struct quota_share *share; /* borrowed */
 	/* Both halves are closed (errnum 0), one broke, or the bytes are used up (EDQUOT). The relay may be freed. */
 	void (*on_end)(void *context, int errnum);
@@ -39,12 +39,13 @@ struct relay {
 	void *context;
 };
 
-/*
- * The sockets (non-blocking, borrowed): inside and outside. Nothing moves before relay_start(). relay_done() must come
- * before they are closed.
- */
-int relay_init(struct relay *relay, struct event_base *base, int inside_fd, int outside_fd,
-	       const struct quota_share *share) MUST_USE;
+struct relay {
+	struct relay_half halves[RELAY_WAY_COUNT];
+	struct relay_options options;
+};
+
+/* Nothing moves before relay_start(). relay_done() must come before the sockets are closed. */
+int relay_init(struct relay *relay, struct event_base *base, const struct relay_options *options) MUST_USE;
 void relay_start(struct relay *relay, enum relay_way way);
 
 /* The same, and moves what is there already. The relay may be gone afterwards. */

@@ -45,16 +45,18 @@ static void on_hit(void *context, const struct quota_hit *hit)
 
 static int begin(void **state)
 {
+	struct relay_options options = { .share = &here.share, .on_end = on_end, .on_said = on_said };
+
 	memset(&here, 0, sizeof here);
 	here.base = event_base_new();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, here.inside) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, here.outside) < 0)
 		return -1;
+	options.inside_fd = here.inside[0];
+	options.outside_fd = here.outside[0];
 	if (quota_new(&here.share.quota, &here.policy, clock_monotonic_ns(), on_hit, NULL) < 0 ||
-	    relay_init(&here.relay, here.base, here.inside[0], here.outside[0], &here.share) < 0)
+	    relay_init(&here.relay, here.base, &options) < 0)
 		return -1;
-	here.relay.on_end = on_end;
-	here.relay.on_said = on_said;
 	return 0;
 }
 
