@@ -119,8 +119,8 @@ def nginx(request, tmp_path_factory):
     gate.end()
 
 
-def test_a_connection_of_http2_that_is_kept_is_let_go(nginx):
-    gate = Gate(nginx.root, nginx.server_port, nginx.certificate, patience_ms=100)
+def test_a_connection_of_http2_that_is_kept_is_let_go(nginx, tmp_path):
+    gate = Gate(tmp_path, nginx.server_port, nginx.certificate, patience_ms=100)
     with gate.connect("h2", "http/1.1") as connection:
         is_http2 = connection.selected_alpn_protocol() == "h2"
         if is_http2:
