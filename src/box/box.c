@@ -153,6 +153,8 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
+		r = file_gate_flush(box, true);
+	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
 		r = audit_flush(&box->audit);
@@ -198,6 +200,7 @@ static void release(struct box *box)
 	publish_close(box);
 	change_done(&box->change);
 	asking_done(box);
+	file_gate_done(box);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);

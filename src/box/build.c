@@ -200,6 +200,11 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->network_is_empty = !spec->share_network;
 	options->uid = spec->host_uid;
 	options->gid = spec->host_gid;
+	options->uid_inside = spec->uid;
+	options->gid_inside = spec->gid;
+	options->init_pid = box->init.pid;
+	options->has_own_roots = jail_seccomp_is_nested(spec->seccomp);
+	options->mediates_files = file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
 		gate_fill_options(box, options);
 	private_devices_find(box->init.pid, mounts, count, options);

@@ -369,6 +369,10 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_network = on_network,
 		.on_gate = gate_judge,
 		.on_gated = gate_route,
+		.on_file = file_gate_judge,
+		.on_file_asks = file_gate_ask,
+		.on_file_done = file_gate_record,
+		.on_file_gone = file_gate_gone,
 		.context = box,
 	};
 	int r;

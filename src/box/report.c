@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
+#include "jail/filter.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -17,9 +18,13 @@ enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 {
 	const struct policy *policy = box->policy->policy;
 
+	enum jail_seccomp_profile base;
+
 	if (policy->exec_new_binaries)
-		return policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
-	return policy->user_namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
+		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
+	else
+		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
+	return jail_seccomp_profile(base, file_gate_mediation(policy));
 }
 
 static void put_namespaces(const struct jail_enforcement *enforcement, struct json *json)

@@ -459,7 +459,10 @@ static int wait_for_event(struct box *box)
 	int timeout = timeout_ms(box), r;
 	bool is_quiet;
 
-	if (!box->audit.pending.size)
+	r = file_gate_flush(box, false);
+	if (r < 0)
+		return r;
+	if (!box->audit.pending.size && !box->files.waiting)
 		return loop_step(&box->loop, timeout);
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;
@@ -523,6 +526,8 @@ int serve(struct box *box)
 			r = check_clocks(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = asking_check(box, clock_monotonic_ns());
+		if (r == 0)
+			r = file_gate_retry(box);
 		if (r == 0)
 			r = control_check(box);
 		if (r == 0)

@@ -17,6 +17,7 @@
 #include "box/command.h"
 #include "box/denials.h"
 #include "box/disk.h"
+#include "box/file-gate.h"
 #include "box/freeze.h"
 #include "box/fuse.h"
 #include "box/gate.h"
@@ -99,6 +100,7 @@ struct box {
 	struct freeze freeze;
 	uint64_t output_bytes;
 	struct denials denials;
+	struct file_log files;		/* what the file gate counts */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;
 	uint64_t allowed, denied;	/* decisions that were made */

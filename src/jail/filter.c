@@ -13,22 +13,30 @@
 #error "tools/seccomp has no numbers for this architecture"
 #endif
 
+#define PROGRAM(profile) { NATIVE(profile, ), ARRAY_SIZE(NATIVE(profile, )) }
+#define PROGRAMS(suffix)                                                                                             \
+	PROGRAM(strict##suffix), PROGRAM(nested##suffix), PROGRAM(strict_noexec##suffix), PROGRAM(nested_noexec##suffix)
+#define NAMES(suffix) "strict" suffix, "nested" suffix, "strict-noexec" suffix, "nested-noexec" suffix
+
+/* In the order of enum jail_seccomp_profile, for each of enum jail_mediation. */
 static const struct {
 	const struct sock_filter *program;
 	size_t count;
-} profiles[JAIL_SECCOMP_COUNT] = {
-	[JAIL_SECCOMP_STRICT] = { NATIVE(strict, ), ARRAY_SIZE(NATIVE(strict, )) },
-	[JAIL_SECCOMP_NESTED] = { NATIVE(nested, ), ARRAY_SIZE(NATIVE(nested, )) },
-	[JAIL_SECCOMP_STRICT_NOEXEC] = { NATIVE(strict_noexec, ), ARRAY_SIZE(NATIVE(strict_noexec, )) },
-	[JAIL_SECCOMP_NESTED_NOEXEC] = { NATIVE(nested_noexec, ), ARRAY_SIZE(NATIVE(nested_noexec, )) },
-};
+} profiles[JAIL_SECCOMP_COUNT] = { PROGRAMS(), PROGRAMS(_writes), PROGRAMS(_all) };
 
-const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT] = {
-	[JAIL_SECCOMP_STRICT] = "strict",
-	[JAIL_SECCOMP_NESTED] = "nested",
-	[JAIL_SECCOMP_STRICT_NOEXEC] = "strict-noexec",
-	[JAIL_SECCOMP_NESTED_NOEXEC] = "nested-noexec",
-};
+const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT] = { NAMES(""), NAMES("+writes"), NAMES("+all") };
+
+enum jail_seccomp_profile jail_seccomp_profile(enum jail_seccomp_profile base, enum jail_mediation mediation)
+{
+	return (enum jail_seccomp_profile)((unsigned)base + (unsigned)mediation * JAIL_SECCOMP_BASES);
+}
+
+bool jail_seccomp_is_nested(enum jail_seccomp_profile profile)
+{
+	unsigned base = (unsigned)profile % JAIL_SECCOMP_BASES;
+
+	return base == JAIL_SECCOMP_NESTED || base == JAIL_SECCOMP_NESTED_NOEXEC;
+}
 
 const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count)
 {

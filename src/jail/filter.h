@@ -7,22 +7,27 @@
  */
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
 #include "jail/spec.h"
 
+/* base with this mediation; and whether programs may make user namespaces under a profile. */
+enum jail_seccomp_profile jail_seccomp_profile(enum jail_seccomp_profile base, enum jail_mediation mediation);
+bool jail_seccomp_is_nested(enum jail_seccomp_profile profile);
+
 /* The program of a profile for the architecture that this was built for. Borrowed, static. */
 const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count);
 
 /*
- * Loads the filter with a listener: execve/execveat, connect, bind, listen and every refused call that is worth
- * a denial record are user notifications; everything unknown is ENOSYS. no_new_privs must be set.
- * The listener fd, or -errno. seccomp(2) SECCOMP_FILTER_FLAG_NEW_LISTENER.
+ * Loads the filter with a listener: execve/execveat, connect, bind, listen, mediated file calls and every refused call
+ * that is worth a denial record are user notifications; everything unknown is ENOSYS. no_new_privs must be set. The
+ * listener fd, or -errno. seccomp(2) SECCOMP_FILTER_FLAG_NEW_LISTENER.
  */
 int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
 
-/* "strict", "nested", and each with "-noexec". */
+/* "strict", "nested", each with "-noexec", and all of these with "+writes" or "+all". */
 extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
 
 /*

@@ -78,7 +78,16 @@ enum jail_seccomp_profile {
 	JAIL_SECCOMP_NESTED,              /* own user namespaces allowed */
 	JAIL_SECCOMP_STRICT_NOEXEC,       /* no memory files that could be executed */
 	JAIL_SECCOMP_NESTED_NOEXEC,
-	JAIL_SECCOMP_COUNT,
+	JAIL_SECCOMP_BASES,
+	/* Each of these again for each depth of mediation: jail_seccomp_profile(). */
+	JAIL_SECCOMP_COUNT = 3 * JAIL_SECCOMP_BASES,
+};
+
+/* Which file calls the supervisor makes in the caller's place. */
+enum jail_mediation {
+	JAIL_MEDIATE_NOTHING,
+	JAIL_MEDIATE_WRITES,              /* what changes files */
+	JAIL_MEDIATE_ALL,                 /* and what reads them */
 };
 
 /* The sockets of the network gate, made in the sandbox's network namespace and used outside. */

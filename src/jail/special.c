@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "jail/filter.h"
 #include "jail/root.h"
 #include "os/fd.h"
 #include "os/mount.h"
@@ -94,8 +95,7 @@ int root_mount_proc(struct root *root, const struct jail_mount *mount)
 		return r;
 	}
 	/* No user namespaces below this one, whatever gets past seccomp: only a capability could raise it again. */
-	if (root->job->spec->seccomp == JAIL_SECCOMP_STRICT ||
-	    root->job->spec->seccomp == JAIL_SECCOMP_STRICT_NOEXEC) {
+	if (!jail_seccomp_is_nested(root->job->spec->seccomp)) {
 		r = fd_write_file_at(proc, "sys/user/max_user_namespaces", "0");
 		if (r < 0)
 			return root_fail(root, mount, r, "cannot forbid user namespaces through");

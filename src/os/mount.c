@@ -71,6 +71,19 @@ bool mount_is_root(int fd)
 	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, words) == 0 && words[ATTRIBUTES] & MOUNT_ROOT;
 }
 
+int mount_id(int fd, uint64_t *ret_id)
+{
+	enum { MASK = 0, MOUNT_ID = 18, WORDS = 256 / 8, MNT_ID = 0x1000 };
+	uint64_t words[WORDS] = { 0 };
+
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, MNT_ID, words) < 0)
+		return -errno;
+	if (!((uint32_t)words[MASK] & MNT_ID))
+		return -ENODATA;
+	*ret_id = words[MOUNT_ID];
+	return 0;
+}
+
 int mount_pivot(int root_fd)
 {
 	/*

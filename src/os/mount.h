@@ -40,6 +40,9 @@ int mount_attach(int mount_fd, int target_fd) MUST_USE;
 /* Whether fd is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false where the kernel does not say. */
 bool mount_is_root(int fd);
 
+/* The mount that fd lies on, as /proc/PID/mountinfo numbers it (STATX_MNT_ID, Linux 5.8). -ENODATA before. */
+int mount_id(int fd, uint64_t *ret_id) MUST_USE;
+
 /*
  * Makes root_fd (the root of a mount) the root directory and the working directory, of all processes that had the old
  * one. The old root then lies over the new one, where no path leads to it; mount_detach_old_root(), by any process of

@@ -189,6 +189,26 @@ static struct decision decide_apply(const struct policy *policy, const struct ac
 	return by_rule(VERDICT_ALLOW, &rule->origin, "changes of this path may reach the host", "");
 }
 
+/* What is put into the directory that every policy masks: /run/atoll of the host holds atoll's own. */
+static bool is_for_the_agent(const struct action *action)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(jail_paths); i++)
+		if (str_has_prefix(jail_paths[i].path, "/run/atoll/") && str_equal(jail_paths[i].path, action->subject))
+			return action->kind == ACTION_FILE_READ;
+	return false;
+}
+
+static struct decision decide_masked(const struct rule_origin *rule)
+{
+	struct decision decision = by_rule(VERDICT_DENY, rule, "the path is masked: it looks absent or empty inside",
+					   str_equal(rule->id, "builtin.state")
+						   ? "atoll's own files are out of reach for every policy"
+						   : "only the person who wrote the policy can drop the mask");
+
+	decision.is_masked = true;
+	return decision;
+}
+
 static struct decision decide_file(const struct policy *policy, const struct action *action)
 {
 	static const char *const reasons[FILE_CLASS_COUNT] = {
@@ -206,12 +226,10 @@ static struct decision decide_file(const struct policy *policy, const struct act
 			       "give the real path");
 	class = policy_classify(policy, action->subject, &index);
 	rule = index == SIZE_MAX ? NULL : &policy->files[index];
+	if (class == FILE_MASK && is_for_the_agent(action))
+		return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	if (class == FILE_MASK)
-		return by_rule(VERDICT_DENY, &rule->origin,
-			       "the path is masked: it looks absent or empty inside",
-			       str_equal(rule->origin.id, "builtin.state")
-				       ? "atoll's own files are out of reach for every policy"
-				       : "only the person who wrote the policy can drop the mask");
+		return decide_masked(&rule->origin);
 	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");

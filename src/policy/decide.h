@@ -42,6 +42,7 @@ struct decision {
 	const char *reason;              /* static or borrowed text, one sentence, never NULL */
 	const char *hint;                /* the way out, never NULL, may be "" */
 	const struct net_answer *answer; /* ACTION_HTTP_REQUEST that is simulated; else NULL */
+	bool is_masked;                  /* a file that looks absent inside */
 };
 
 /*

@@ -106,14 +106,14 @@ static uint64_t find_mask(const char *status, const char *name)
  * one with SA_RESTART, the kernel would have gone on with the call: that is not to be had, and EINTR is what connect(2)
  * may say too.
  */
-bool waiting_is_interrupted(const struct waiting_call *call)
+bool waiting_is_interrupted(pid_t pid)
 {
 	cleanup_fd int fd = FD_NONE;
 	char path[32], text[4096];
 	uint64_t pending;
 	ssize_t size;
 
-	if (str_format(path, sizeof path, "/proc/%d/status", call->call.pid) == 0)
+	if (str_format(path, sizeof path, "/proc/%d/status", pid) == 0)
 		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
 	size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	if (size < 0)

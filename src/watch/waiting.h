@@ -35,4 +35,4 @@ void waiting_keep(struct waiting_call *call);
 void waiting_drop(struct waiting *waiting, size_t *position);
 
 /* Whether the thread has caught a signal that its handler waits to see: then its call ends with EINTR. */
-bool waiting_is_interrupted(const struct waiting_call *call);
+bool waiting_is_interrupted(pid_t pid);

@@ -14,8 +14,10 @@
 #include "os/clock.h"
 #include "watch/connect.h"
 #include "watch/exec.h"
+#include "watch/files.h"
 #include "watch/network.h"
 #include "watch/refusals.h"
+#include "watch/reply.h"
 #include "watch/waiting.h"
 
 /* Linux 6.6: the answer wakes the caller on our CPU, 6 µs instead of 34. */
@@ -47,9 +49,10 @@ struct watch {
 	struct waiting waiting;
 	struct connector connector;
 	bool has_connector;
+	struct files *files;             /* owned; NULL: file calls are not mediated */
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
-	struct seccomp_notif_resp *response; /* owned */
+	struct reply reply;              /* response owned */
 	struct remote remote;
 	struct exec_text text;
 };
@@ -67,10 +70,10 @@ static int allocate_messages(struct watch *watch, struct err *err)
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
 		return err_set(err, ERR_WALL, errno, "seccomp", "this kernel has no seccomp user notification");
 	watch->request_size = larger(sizes.seccomp_notif, sizeof *watch->request);
-	response_size = larger(sizes.seccomp_notif_resp, sizeof *watch->response);
+	response_size = larger(sizes.seccomp_notif_resp, sizeof *watch->reply.response);
 	watch->request = malloc(watch->request_size);
-	watch->response = calloc(1, response_size);
-	if (!watch->request || !watch->response)
+	watch->reply.response = calloc(1, response_size);
+	if (!watch->request || !watch->reply.response)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "seccomp", "out of memory");
 	return 0;
 }
@@ -102,6 +105,13 @@ static int open_connector(struct watch *watch, struct err *err)
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "seccomp", "no timer: %s", err_errno_name(-r)) : 0;
 }
 
+static int open_files(struct watch *watch, struct err *err)
+{
+	int r = files_new(&watch->files, watch->epoll_fd, &watch->reply, &watch->options, &watch->handlers);
+
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "seccomp", "cannot mediate files: %s", err_errno_name(-r)) : 0;
+}
+
 int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_options *options,
 	      const struct watch_handlers *handlers, struct err *err)
 {
@@ -117,13 +127,16 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->options = *options;
 	watch->handlers = *handlers;
 	watch->request = NULL;
-	watch->response = NULL;
+	watch->reply = (struct reply){ .listener_fd = listener_fd };
 	watch->has_connector = false;
+	watch->files = NULL;
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
 	if (r == 0)
 		r = open_connector(watch, err);
+	if (r == 0 && options->mediates_files)
+		r = open_files(watch, err);
 	if (r < 0) {
 		watch_free(watch);
 		return r;
@@ -138,13 +151,14 @@ void watch_free(struct watch *watch)
 {
 	if (!watch)
 		return;
+	files_free(watch->files);
 	waiting_done(&watch->waiting);
 	if (watch->has_connector)
 		connector_done(&watch->connector);
 	close_fd(&watch->epoll_fd);
 	close_fd(&watch->listener_fd);
 	free(watch->request);
-	free(watch->response);
+	free(watch->reply.response);
 	free(watch);
 }
 
@@ -153,19 +167,12 @@ int watch_fd(const struct watch *watch)
 	return watch->epoll_fd;
 }
 
-/* A caller that was killed meanwhile needs no answer. */
-static int send_answer(struct watch *watch, uint64_t id, int errnum, uint32_t flags)
-{
-	*watch->response = (struct seccomp_notif_resp){ .id = id, .error = -errnum, .flags = flags };
-	if (ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, watch->response) == 0 || errno == ENOENT)
-		return 0;
-	return -errno;
-}
-
 /* errnum 0: the call goes on. */
 static int answer(struct watch *watch, int errnum)
 {
-	return send_answer(watch, watch->request->id, errnum, errnum ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+	uint64_t id = watch->request->id;
+
+	return errnum ? reply_error(&watch->reply, id, errnum) : reply_continue(&watch->reply, id);
 }
 
 /* The handler's result counts before that of the answer. */
@@ -182,12 +189,10 @@ static int conclude(struct watch *watch, int handled, int errnum)
  */
 static bool still_waits(struct watch *watch, int *ret_result)
 {
-	*ret_result = 0;
-	if (ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &watch->request->id) == 0)
-		return true;
-	if (errno != ENOENT)
-		*ret_result = answer(watch, EPERM);
-	return false;
+	int awaited = reply_is_awaited(&watch->reply, watch->request->id);
+
+	*ret_result = awaited < 0 ? answer(watch, EPERM) : 0;
+	return awaited > 0;
 }
 
 static int refuse(struct watch *watch)
@@ -235,7 +240,8 @@ static int conclude_connect(struct watch *watch, const struct connect_call *call
 	if (result->source.size)
 		handled = watch->handlers.on_gated(watch->handlers.context, call->pid, &result->source.any,
 						   &call->address.any);
-	r = send_answer(watch, call->id, result->errnum, 0);
+	r = result->errnum ? reply_error(&watch->reply, call->id, result->errnum) :
+			     reply_value(&watch->reply, call->id, 0);
 	return handled < 0 ? handled : r;
 }
 
@@ -262,8 +268,8 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 
 	call.is_again = true;
 	/* Killed, or interrupted by a signal before Linux 6.0: then it has its EINTR, or asks again. */
-	if (!waiting_is_interrupted(waiting) &&
-	    ioctl(watch->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) == 0)
+	if (!waiting_is_interrupted(call.pid) &&
+	    reply_is_awaited(&watch->reply, call.id) > 0)
 		connect_try(&watch->connector, &call, &result);
 	if (result.outcome == CONNECT_WAITS && clock_monotonic_ns() < waiting->deadline_ns) {
 		waiting_keep(waiting);
@@ -282,13 +288,23 @@ int watch_release_waiting(struct watch *watch)
 
 	while (watch->waiting.count) {
 		size_t first = 0;
-		int r = send_answer(watch, watch->waiting.calls[first].call.id, RESTART_CALL, 0);
+		int r = reply_error(&watch->reply, watch->waiting.calls[first].call.id, RESTART_CALL);
 
 		if (r < 0)
 			result = r;
 		waiting_drop(&watch->waiting, &first);
 	}
+	if (watch->files) {
+		int r = files_release_waiting(watch->files);
+
+		result = r < 0 ? r : result;
+	}
 	return result;
+}
+
+int watch_file_retry(struct watch *watch, uint64_t id)
+{
+	return watch->files ? files_retry(watch->files, &watch->remote, id) : 0;
 }
 
 /* At most max: what is due and left out keeps the timer readable. */
@@ -329,12 +345,21 @@ static int serve_network(struct watch *watch)
 	return is_connect ? serve_connect(watch, &address, false) : answer(watch, 0);
 }
 
+static int serve_file(struct watch *watch)
+{
+	int r = files_serve(watch->files, &watch->remote, watch->request);
+
+	return r == 1 ? refuse(watch) : r;
+}
+
 static int serve_request(struct watch *watch)
 {
 	const struct seccomp_data *data = &watch->request->data;
 
 	if (data->arch != ARCH_NATIVE)
 		return refuse(watch);
+	if (watch->files && files_covers(data->nr))
+		return serve_file(watch);
 	switch (data->nr) {
 	case SYS_execve:
 	case SYS_execveat:
@@ -362,6 +387,8 @@ int watch_serve(struct watch *watch, unsigned max)
 {
 	int waited = serve_waiting(watch, max);
 
+	if (waited >= 0 && watch->files)
+		waited = files_look(watch->files);
 	if (waited < 0)
 		return waited;
 	for (unsigned i = 0; i < max; i++) {

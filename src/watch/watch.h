@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The seccomp-notify supervisor of atoll-box. It answers three kinds of notification:
+ * The seccomp-notify supervisor of atoll-box. It answers four kinds of notification:
  * refused calls (answered with their errno, reported), network calls (reported; connect is made on the caller's
- * behalf, connect.c) and execs (reported, then continued). No decision
+ * behalf, connect.c), file calls where the policy has them mediated (judged, and made on the caller's behalf, files.c)
+ * and execs (reported, then continued). No decision
  * here rests on memory that the sandbox can change: what is continued is harmless by topology or
  * mounts, what is refused is refused by number, and what is connected is a copy.
  */
@@ -23,6 +24,7 @@ enum {
 	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
 	WATCH_DEVICES_MAX = 64,
 	WATCH_WAITING_MAX = 64,      /* connects that wait at one time; the next is EAGAIN */
+	WATCH_FILES_WAITING_MAX = 64, /* file calls that wait at one time; the next is ENFILE */
 };
 
 struct watch_exec {
@@ -49,6 +51,31 @@ struct watch_network {
 	int errnum;
 };
 
+/* What a mediated call is about to do, or did. */
+enum watch_file_access {
+	WATCH_FILE_READ,             /* open */
+	WATCH_FILE_WRITE,            /* open for writing, make, link, change attributes */
+	WATCH_FILE_REMOVE,
+	WATCH_FILE_RENAME,           /* from path to target */
+};
+
+struct watch_file {
+	uint64_t id;                 /* of the notification */
+	pid_t pid;
+	const char *call;            /* name of the system call */
+	enum watch_file_access access;
+	const char *path;            /* real, as seen inside; what is not there is named below its directory */
+	const char *target;          /* rename: the new path; link: what path becomes another name of; else NULL */
+	bool is_exchange;            /* rename: both names change places */
+	int flags;                   /* of open(2) */
+	int errnum;                  /* once it was made: what the caller gets; 0: it worked */
+};
+
+enum {
+	WATCH_FILE_WAITS = 4096,
+	WATCH_FILE_ASKS,
+};
+
 /* Called for each event, in order. A negative return ends the sandbox (the log could not be written). */
 struct watch_handlers {
 	int (*on_exec)(void *context, const struct watch_exec *event); /* an errno: refused, and recorded */
@@ -61,6 +88,18 @@ struct watch_handlers {
 	int (*on_gate)(void *context, const struct watch_network *event);
 	/* A stream from this source now leads to the door; its caller has not heard of it yet. Negative as above. */
 	int (*on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
+	/*
+	 * With mediation: before a file call is made. 0: it is; an errno: it is refused, and recorded; WATCH_FILE_ASKS:
+	 * on_file_asks() is called; negative as above. It runs with the sandbox's ids: it decides and writes to what is
+	 * open, and does nothing else.
+	 */
+	int (*on_file)(void *context, const struct watch_file *event);
+	/* 0 or an errno as above; WATCH_FILE_WAITS: the caller waits for watch_file_retry(). */
+	int (*on_file_asks)(void *context, const struct watch_file *event);
+	/* Nobody waits for the answer to this notification's question any more. */
+	void (*on_file_gone)(void *context, uint64_t id);
+	/* It was made, or the kernel refused it; its caller has not heard of it yet. Negative as above. */
+	int (*on_file_done)(void *context, const struct watch_file *event);
 	void *context;
 };
 
@@ -72,6 +111,12 @@ struct watch_gate {
 };
 
 struct watch_options {
+	/* Which file calls the filter sends here is the filter's affair; these say how they are made. */
+	bool mediates_files;
+	pid_t init_pid;              /* whose root is the sandbox's */
+	bool has_own_roots;          /* programs may have roots and mounts of their own (nested user namespaces) */
+	uid_t uid_inside;            /* what uid and gid are called inside */
+	gid_t gid_inside;
 	bool network_is_empty;       /* connects beyond loopback are refused with ENETUNREACH */
 	struct watch_gate gate;
 	uid_t uid;                   /* the sandbox's, as seen from here: connections are made as these */
@@ -94,8 +139,11 @@ void watch_free(struct watch *watch);
 /* For epoll (borrowed): an epoll fd itself, over the listener and a timer. */
 int watch_fd(const struct watch *watch);
 
+/* The question that a file call waited for is answered: it is judged again, by on_file(). Negative as watch_serve(). */
+int watch_file_retry(struct watch *watch, uint64_t id) MUST_USE;
+
 /*
- * Sends the connects that wait back to their callers, to be made again (ERESTARTSYS): a caller that waits for our
+ * Sends the calls that wait back to their callers, to be made again (ERESTARTSYS): a caller that waits for our
  * answer can be killed, but not frozen. Only when every caller has been told to freeze, because the kernel
  * starts a call again only on the way through that; a program would see the number 512 otherwise.
  */

@@ -4,7 +4,7 @@
  * Build tool: seccomp tables (tools/seccomp/base.table explains the language) become BPF, once for each
  * architecture, as a C header. libseccomp only turns names into numbers here.
  *
- *   seccomp-gen OUT.h NAME=FILE…
+ *   seccomp-gen OUT.h NAME=FILE[+FILE…]…
  *
  * The header also holds the rules as data, so that a test can compare program and table for every number.
  */
@@ -75,7 +75,7 @@ static void print_refusals(FILE *out, const struct program *program, const char 
 	fprintf(out, "};\n\n");
 }
 
-static void print_profile(FILE *out, const char *profile, const char *path)
+static void print_profile(FILE *out, const char *profile, char *path)
 {
 	static struct table table;
 
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	FILE *out;
 
 	if (argc < 3)
-		fail("usage: seccomp-gen OUT.h NAME=FILE…");
+		fail("usage: seccomp-gen OUT.h NAME=FILE[+FILE…]…");
 	out = fopen(argv[1], "we");
 	if (!out)
 		fail("cannot write %s", argv[1]);
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 		char *equals = strchr(argv[i], '=');
 
 		if (!equals)
-			fail("expected NAME=FILE, not %s", argv[i]);
+			fail("expected NAME=FILE[+FILE…], not %s", argv[i]);
 		*equals = 0;
 		print_profile(out, argv[i], equals + 1);
 	}

@@ -172,13 +172,16 @@ static void parse_rule(struct table *table, const char *action, char *line, int 
 	}
 }
 
+/* What another file has decided before is no mistake: each file begins at a depth of its own. */
+enum { DEPTH_STEP = 8 };
+
 static void parse_file(struct table *table, const char *path, int depth)
 {
 	char line[512], beside[1024];
 	const char *slash = strrchr(path, '/');
 	FILE *file = fopen(path, "re");
 
-	if (!file || depth > 4)
+	if (!file || depth % DEPTH_STEP > 4)
 		fail("cannot read %s", path);
 	where_file = path;
 	where_line = 0;
@@ -209,9 +212,16 @@ static void parse_file(struct table *table, const char *path, int depth)
 	fclose(file);
 }
 
-void table_parse(struct table *ret_table, const char *path)
+void table_parse(struct table *ret_table, char *paths)
 {
 	memset(ret_table, 0, sizeof *ret_table);
 	define_count = 0;
-	parse_file(ret_table, path, 0);
+	for (int depth = 0; paths; depth += DEPTH_STEP) {
+		char *path = paths;
+
+		paths = strchr(paths, '+');
+		if (paths)
+			*paths++ = 0;
+		parse_file(ret_table, path, depth);
+	}
 }

@@ -39,5 +39,5 @@ struct table {
 /* Says where in the tables and what, and exits with 1. */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Reads path and what it includes into *ret_table, which begins empty. */
-void table_parse(struct table *ret_table, const char *path);
+/* Reads FILE[+FILE…] in this order, and what they include, into *ret_table, which begins empty. Cuts paths up. */
+void table_parse(struct table *ret_table, char *paths);

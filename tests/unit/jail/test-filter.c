@@ -46,6 +46,11 @@ static const struct subject subjects[] = {
 	SUBJECT(strict_noexec, aarch64, AUDIT_ARCH_AARCH64),
 	SUBJECT(nested_noexec, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(nested_noexec, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(strict_writes, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(strict_all, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(strict_all, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(nested_all, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(nested_noexec_writes, aarch64, AUDIT_ARCH_AARCH64),
 };
 
 /* Classic BPF as seccomp(2) has it; *ret_steps counts instructions. An invalid program fails the test. */

@@ -295,7 +295,6 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "exec: {ask: [/usr/bin/git]}", "exec.ask" },
 		{ "exec: {deny: [{argv: [git, push]}]}", "exec.argv" },
 		{ "exec: {deny: [\"**/sudo\"]}", "exec.deny glob" },
-		{ "audit: {files: writes}", "audit.files" },
 		{ "data: {pii: flag}", "data.pii" },
 	};
 

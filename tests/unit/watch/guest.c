@@ -128,6 +128,10 @@ struct watch_options guest_options;
 int (*guest_on_gate)(void *context, const struct watch_network *event);
 int (*guest_on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
+int (*guest_on_file)(void *context, const struct watch_file *event);
+int (*guest_on_file_done)(void *context, const struct watch_file *event);
+void (*guest_on_file_gone)(void *context, uint64_t id);
+
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served)
 {
 	struct watch_handlers handlers = seen_handlers;
@@ -137,6 +141,9 @@ int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *see
 
 	handlers.on_gate = guest_on_gate;
 	handlers.on_gated = guest_on_gated;
+	handlers.on_file = guest_on_file;
+	handlers.on_file_done = guest_on_file_done;
+	handlers.on_file_gone = guest_on_file_gone;
 	options.network_is_empty = network_is_empty;
 	if (!options.uid && !options.gid) {
 		options.uid = geteuid();

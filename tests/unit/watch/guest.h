@@ -44,6 +44,11 @@ extern struct watch_options guest_options;
 extern int (*guest_on_gate)(void *context, const struct watch_network *event);
 extern int (*guest_on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
+/* Where guest_options has file calls mediated. */
+extern int (*guest_on_file)(void *context, const struct watch_file *event);
+extern int (*guest_on_file_done)(void *context, const struct watch_file *event);
+extern void (*guest_on_file_gone)(void *context, uint64_t id);
+
 /* Supervises until the child has ended. Its wait status; *ret_served is the last negative of watch_serve, or 0. */
 int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *seen, int *ret_served);
 

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/file-gate.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/asking.h"
+#include "box/state.h"
+#include "os/clock.h"
+
+/*
+ * Theory of operation. What a path is to the sandbox the mounts have settled already; here falls what they cannot
+ * express. So the gate refuses a masked path, and leaves the rest to the kernel, whose refusal it explains with the
+ * policy's rule. A path that is not there is a refusal too, where the policy hides it.
+ *
+ * Records are many: a build opens one header a thousand times. The first time is written at once, before the caller has
+ * its answer; the same again by the same thread is counted, and the count is written when something else needs the
+ * place, after a second, and at the end. Nothing is left out.
+ */
+
+enum { REPEATS = 512, REPEAT_PATH_MAX = 400, REPEAT_NS = 1000000000 };
+
+struct file_repeat {
+	uint64_t count;              /* since it was written last */
+	uint64_t hash;               /* 0: empty */
+	enum audit_type type;
+	enum verdict verdict;
+	pid_t pid;
+	const char *call;            /* static */
+	int flags, errnum;
+	char rule[64];
+	bool has_target;
+	char path[REPEAT_PATH_MAX], target[REPEAT_PATH_MAX], exe[REPEAT_PATH_MAX];
+};
+
+enum jail_mediation file_gate_mediation(const struct policy *policy)
+{
+	static const enum jail_mediation by_depth[AUDIT_DEPTH_COUNT] = {
+		[AUDIT_OFF] = JAIL_MEDIATE_NOTHING,
+		[AUDIT_WRITES] = JAIL_MEDIATE_WRITES,
+		[AUDIT_ALL] = JAIL_MEDIATE_ALL,
+	};
+
+	return by_depth[policy->audit_files];
+}
+
+/* ---- records ---- */
+
+struct file_detail {
+	const char *call, *target;
+	int flags, errnum;
+	uint64_t count;              /* 0: this is the first */
+	bool is_open, is_rename;
+};
+
+static void put_flags(struct json *json, int flags)
+{
+	static const struct {
+		int mask, value;
+		const char *name;
+	} names[] = {
+		{ O_ACCMODE, O_RDONLY, "O_RDONLY" }, { O_ACCMODE, O_WRONLY, "O_WRONLY" },
+		{ O_ACCMODE, O_RDWR, "O_RDWR" }, { O_CREAT, O_CREAT, "O_CREAT" }, { O_EXCL, O_EXCL, "O_EXCL" },
+		{ O_TRUNC, O_TRUNC, "O_TRUNC" }, { O_APPEND, O_APPEND, "O_APPEND" },
+		{ O_DIRECTORY, O_DIRECTORY, "O_DIRECTORY" },
+	};
+	char text[128];
+	struct buf out;
+
+	buf_init_fixed(&out, text, sizeof text);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if ((flags & names[i].mask) == names[i].value)
+			buf_printf(&out, "%s%s", out.size ? "|" : "", names[i].name);
+	json_string(json, "flags", buf_text(&out));
+}
+
+static void put_detail(struct json *json, const void *context)
+{
+	const struct file_detail *detail = context;
+
+	json_string(json, "call", detail->call);
+	if (detail->is_open)
+		put_flags(json, detail->flags);
+	if (detail->target)
+		json_bytes(json, detail->is_rename ? "to" : "of", detail->target, strlen(detail->target));
+	if (detail->errnum)
+		json_string(json, "errno", err_errno_name(detail->errnum));
+	if (detail->count)
+		json_u64(json, "count", detail->count);
+}
+
+static bool opens(const char *call)
+{
+	return str_has_prefix(call, "open") || str_equal(call, "creat");
+}
+
+static int write_record(struct box *box, const struct file_repeat *repeat, const char *path, const char *target)
+{
+	struct file_detail detail = {
+		.call = repeat->call,
+		.target = target,
+		.flags = repeat->flags,
+		.errnum = repeat->errnum,
+		.count = repeat->count,
+		.is_open = opens(repeat->call),
+		.is_rename = repeat->type == AUDIT_FILE_RENAME,
+	};
+	struct audit_event event = {
+		.type = repeat->type,
+		.verdict = verdict_names[repeat->verdict],
+		.rule = repeat->rule[0] ? repeat->rule : NULL,
+		.pid = repeat->pid,
+		.exe = repeat->exe[0] ? repeat->exe : NULL,
+		.subject = path,
+		.subject_size = strlen(path),
+		.write_detail = put_detail,
+		.context = &detail,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+/* The program, as the sandbox sees its path. */
+static void read_program(pid_t pid, char *out, size_t size)
+{
+	char link[32];
+	ssize_t length = str_format(link, sizeof link, "/proc/%d/exe", pid) < 0 ? -1 : readlink(link, out, size - 1);
+
+	out[length > 0 ? length : 0] = 0;
+}
+
+/* FNV-1a: a collision costs a record that is written instead of counted, after is_same() looked. */
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+	return hash * 0x100000001b3u;
+}
+
+static uint64_t hash_of(const struct file_repeat *like, const char *path, const char *target)
+{
+	uint64_t hash = add_text(add_text(0xcbf29ce484222325u ^ (uint64_t)like->pid << 8, path), target);
+
+	return (hash ^ (uint64_t)(unsigned)like->flags ^ (uint64_t)like->type << 48) | 1;
+}
+
+static bool is_same(const struct file_repeat *repeat, const struct file_repeat *like, const char *path,
+		    const char *target)
+{
+	return repeat->hash == like->hash && repeat->type == like->type && repeat->verdict == like->verdict &&
+	       repeat->pid == like->pid && repeat->call == like->call && repeat->flags == like->flags &&
+	       repeat->errnum == like->errnum && str_equal(repeat->path, path) &&
+	       repeat->has_target == (target != NULL) && (!target || str_equal(repeat->target, target));
+}
+
+static int tell_repeat(struct box *box, struct file_repeat *repeat)
+{
+	int r;
+
+	if (!repeat->hash || !repeat->count)
+		return 0;
+	r = write_record(box, repeat, repeat->path, repeat->has_target ? repeat->target : NULL);
+	repeat->count = 0;
+	box->files.waiting--;
+	return r;
+}
+
+/* Written now, or counted. */
+static int note(struct box *box, struct file_repeat *fresh, const char *path, const char *target)
+{
+	struct file_log *log = &box->files;
+	struct file_repeat *repeat;
+	int r;
+
+	if (!log->repeats)
+		log->repeats = calloc(REPEATS, sizeof *log->repeats);
+	fresh->hash = hash_of(fresh, path, target);
+	repeat = log->repeats ? &log->repeats[fresh->hash / 2 % REPEATS] : NULL;
+	if (repeat && is_same(repeat, fresh, path, target)) {
+		log->waiting += !repeat->count++;
+		return 0;
+	}
+	r = repeat ? tell_repeat(box, repeat) : 0;
+	read_program(fresh->pid, fresh->exe, sizeof fresh->exe);
+	if (r == 0)
+		r = write_record(box, fresh, path, target);
+	fresh->has_target = target;
+	/* What is too long to be kept is written each time. */
+	if (repeat && str_copy(fresh->path, sizeof fresh->path, path) == 0 &&
+	    str_copy(fresh->target, sizeof fresh->target, target ? target : "") == 0)
+		*repeat = *fresh;
+	return r;
+}
+
+int file_gate_flush(struct box *box, bool is_last)
+{
+	struct file_log *log = &box->files;
+	uint64_t now = clock_monotonic_ns();
+	int r = 0;
+
+	if (!log->waiting || (!is_last && now - log->told_ns < REPEAT_NS))
+		return 0;
+	log->told_ns = now;
+	for (size_t i = 0; r == 0 && i < REPEATS; i++)
+		r = tell_repeat(box, &log->repeats[i]);
+	return r;
+}
+
+void file_gate_done(struct box *box)
+{
+	for (size_t i = 0; i < box->files.question_count; i++)
+		free(box->files.questions[i].path);
+	free(box->files.questions);
+	free(box->files.repeats);
+	box->files = (struct file_log){ 0 };
+}
+
+/* ---- decisions ---- */
+
+static const enum audit_type types[] = {
+	[WATCH_FILE_READ] = AUDIT_FILE_OPEN,
+	[WATCH_FILE_WRITE] = AUDIT_FILE_WRITE,
+	[WATCH_FILE_REMOVE] = AUDIT_FILE_REMOVE,
+	[WATCH_FILE_RENAME] = AUDIT_FILE_RENAME,
+};
+
+static enum action_kind kind_of(const struct watch_file *event)
+{
+	return event->access == WATCH_FILE_READ ? ACTION_FILE_READ : ACTION_FILE_WRITE;
+}
+
+static struct decision decide(const struct box *box, const struct watch_file *event, const char *path)
+{
+	struct action action = { .kind = kind_of(event), .subject = path };
+
+	return policy_decide(box->policy->policy, &action);
+}
+
+static struct file_repeat record_of(const struct watch_file *event, enum verdict verdict, const char *rule, int errnum)
+{
+	struct file_repeat fresh = {
+		.type = types[event->access], .verdict = verdict, .pid = event->pid, .call = event->call,
+		.flags = event->flags, .errnum = errnum,
+	};
+
+	if (str_format(fresh.rule, sizeof fresh.rule, "%.*s", (int)sizeof fresh.rule - 1, rule) < 0)
+		fresh.rule[0] = 0;
+	return fresh;
+}
+
+/* The errno, or negative: the log failed. */
+static int refuse(struct box *box, const struct watch_file *event, const char *path, const struct decision *decision,
+		  int errnum)
+{
+	struct action action = { .kind = kind_of(event), .subject = path };
+	struct file_repeat fresh = record_of(event, VERDICT_DENY, decision->rule.id, errnum);
+	int r = note(box, &fresh, event->path, event->target);
+
+	box->denied++;
+	if (r == 0)
+		r = denials_add(&box->denials, &action, decision, 0);
+	return r < 0 ? r : errnum;
+}
+
+/* A masked name looks absent to who reads, and cannot be made. */
+static int judge_path(struct box *box, const struct watch_file *event, const char *path)
+{
+	struct decision decision = decide(box, event, path);
+
+	if (decision.verdict == VERDICT_ASK)
+		return WATCH_FILE_ASKS;
+	if (!decision.is_masked)
+		return 0;
+	return refuse(box, event, path, &decision,
+		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);
+}
+
+int file_gate_judge(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+	int first = judge_path(box, event, event->path), second = 0;
+
+	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))
+		second = judge_path(box, event, event->target);
+	return second ? second : first;
+}
+
+/* ---- questions ---- */
+
+static struct file_question *find_question(struct box *box, uint64_t id, const char *path)
+{
+	for (size_t i = 0; i < box->files.question_count; i++)
+		if (box->files.questions[i].id == id && (!path || str_equal(box->files.questions[i].path, path)))
+			return &box->files.questions[i];
+	return NULL;
+}
+
+static struct file_question *add_question(struct box *box, uint64_t id, const char *path)
+{
+	struct file_log *log = &box->files;
+	struct file_question *question;
+
+	if (!log->questions)
+		log->questions = calloc(FILE_QUESTIONS_MAX, sizeof *log->questions);
+	if (!log->questions || log->question_count == FILE_QUESTIONS_MAX)
+		return NULL;
+	question = &log->questions[log->question_count];
+	*question = (struct file_question){ .id = id, .path = str_dup(path) };
+	if (!question->path)
+		return NULL;
+	log->question_count++;
+	return question;
+}
+
+static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome);
+
+static void forget_questions(struct box *box, uint64_t id)
+{
+	struct file_question *question;
+
+	while ((question = find_question(box, id, NULL))) {
+		free(question->path);
+		*question = box->files.questions[--box->files.question_count];
+	}
+}
+
+void file_gate_gone(void *context, uint64_t id)
+{
+	struct box *box = context;
+	struct asking_waiter waiter = { on_answer, box, id };
+
+	asking_forget(box, &waiter);
+	forget_questions(box, id);
+}
+
+/* What the person said is not a rule of the policy: the denial tells it in their words. */
+static int settle(struct box *box, const struct watch_file *event, const char *path,
+		  const struct asking_outcome *outcome)
+{
+	struct decision decision = { VERDICT_DENY, outcome->rule, outcome->reason, outcome->hint, NULL, false };
+
+	return refuse(box, event, path, &decision, EACCES);
+}
+
+static void keep_answer(struct file_question *question, const struct asking_outcome *outcome)
+{
+	question->is_answered = true;
+	question->is_allowed = outcome->verdict == ASKING_ALLOWED;
+	if (str_format(question->rule, sizeof question->rule, "%.*s", (int)sizeof question->rule - 1,
+		       outcome->rule.id) < 0)
+		question->rule[0] = 0;
+}
+
+/* Asks about one path. 0: allowed; as file_gate_ask(). */
+static int ask_about(struct box *box, const struct watch_file *event, const char *path)
+{
+	struct file_question *question = find_question(box, event->id, path);
+	char program[REPEAT_PATH_MAX];
+	struct asking_request request = {
+		.action = { .kind = kind_of(event), .subject = path },
+		.decision = decide(box, event, path),
+		.pid = event->pid,
+		.actor.program = program,
+	};
+	struct asking_waiter waiter = { on_answer, box, event->id };
+	struct asking_outcome outcome;
+	int r;
+
+	if (request.decision.verdict != VERDICT_ASK || (question && question->is_allowed))
+		return 0;
+	if (question && question->is_answered) {
+		outcome = (struct asking_outcome){ .rule = { question->rule, "", 0 },
+						   .reason = "a person, or their silence, refused it", .hint = "" };
+		return settle(box, event, path, &outcome);
+	}
+	if (!question)
+		question = add_question(box, event->id, path);
+	if (!question)
+		return ENFILE;
+	read_program(event->pid, program, sizeof program);
+	r = asking_begin(box, &request, &waiter, &outcome);
+	if (r == 1)
+		return WATCH_FILE_WAITS;
+	if (r < 0)
+		return r;
+	keep_answer(question, &outcome);
+	return question->is_allowed ? 0 : settle(box, event, path, &outcome);
+}
+
+int file_gate_ask(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+	int r = ask_about(box, event, event->path);
+
+	if (r == 0 && event->target)
+		r = ask_about(box, event, event->target);
+	if (r != 0 && r != WATCH_FILE_WAITS)
+		forget_questions(box, event->id);
+	return r;
+}
+
+/* It may come while another call is judged: what follows from it is file_gate_retry()'s. */
+static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+	struct file_log *log = &box->files;
+
+	for (size_t i = 0; i < log->question_count; i++)
+		if (log->questions[i].id == token && !log->questions[i].is_answered) {
+			keep_answer(&log->questions[i], outcome);
+			log->questions[i].is_due = true;
+		}
+	return 0;
+}
+
+/* Each is judged anew: the caller's memory may show another path by now, which the answer is not about. */
+int file_gate_retry(struct box *box)
+{
+	struct file_log *log = &box->files;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && box->watch && i < log->question_count; i++) {
+		if (!log->questions[i].is_due)
+			continue;
+		log->questions[i].is_due = false;
+		r = watch_file_retry(box->watch, log->questions[i].id);
+		i = SIZE_MAX; /* from the start: they have moved */
+	}
+	return r < 0 ? r : 0;
+}
+
+/* ---- what was done ---- */
+
+static bool is_refusal(int errnum)
+{
+	return errnum == EACCES || errnum == EPERM || errnum == EROFS;
+}
+
+static bool is_wanted(const struct policy *policy, const struct watch_file *event)
+{
+	return policy->audit_files == AUDIT_ALL ||
+	       (policy->audit_files == AUDIT_WRITES && event->access != WATCH_FILE_READ);
+}
+
+/* By which rule, and as what, something is written down that was not refused. */
+static struct file_repeat record_of_success(struct box *box, const struct watch_file *event,
+					    const struct decision *decision)
+{
+	const struct file_question *question = find_question(box, event->id, event->path);
+
+	if (question)
+		return record_of(event, VERDICT_ALLOW, question->rule, 0);
+	/* What is there although no rule lists it, the sandbox brought along. */
+	if (decision->verdict == VERDICT_DENY)
+		return record_of(event, VERDICT_ALLOW, "builtin.jail", 0);
+	return record_of(event, decision->verdict, decision->rule.id, 0);
+}
+
+static int record(struct box *box, const struct watch_file *event)
+{
+	struct decision decision = decide(box, event, event->path);
+	bool is_denied = decision.verdict == VERDICT_DENY;
+	struct file_repeat fresh;
+	int r;
+
+	if (is_refusal(event->errnum) && is_denied) {
+		r = refuse(box, event, event->path, &decision, event->errnum);
+		return r < 0 ? r : 0;
+	}
+	box->allowed += !event->errnum;
+	/* What is hidden is not there: that is a refusal too. */
+	if (!is_wanted(box->policy->policy, event) ||
+	    (event->errnum == ENOENT ? !is_denied : event->errnum && !is_refusal(event->errnum)))
+		return 0;
+	fresh = event->errnum ? record_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :
+				record_of_success(box, event, &decision);
+	return note(box, &fresh, event->path, event->target);
+}
+
+int file_gate_record(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+	int r = record(box, event);
+
+	forget_questions(box, event->id);
+	return r;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The file gate: judges the file calls that the policy has mediated, and writes down what was read, written, removed
+ * and refused. Run by atoll-box, from the supervisor's loop.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "jail/spec.h"
+#include "policy/policy.h"
+#include "watch/watch.h"
+
+struct box;
+
+/* A question about one path of one call, and its answer. */
+struct file_question {
+	uint64_t id;                 /* of the notification */
+	char *path;                  /* owned: what was asked about */
+	bool is_answered, is_allowed;
+	bool is_due;                 /* its caller has not heard of the answer yet */
+	char rule[64];               /* of the grant */
+};
+
+enum { FILE_QUESTIONS_MAX = 2 * WATCH_FILES_WAITING_MAX };
+
+/* What one process does again and again is counted and written once in a while. */
+struct file_log {
+	struct file_repeat *repeats; /* owned; NULL until the first */
+	size_t waiting;              /* of these, how many have something to tell */
+	uint64_t told_ns;            /* when all were told last */
+	struct file_question *questions; /* owned; made when first needed */
+	size_t question_count;
+};
+
+/* How much of the file calls the policy has mediated: what the filter must send. */
+enum jail_mediation file_gate_mediation(const struct policy *policy);
+
+/* See on_file, on_file_asks and on_file_done in watch/watch.h; context is the box. */
+int file_gate_judge(void *context, const struct watch_file *event);
+int file_gate_ask(void *context, const struct watch_file *event);
+int file_gate_record(void *context, const struct watch_file *event);
+void file_gate_gone(void *context, uint64_t id);
+
+/* Goes on with the calls whose questions were answered. Negative as watch_serve(). */
+int file_gate_retry(struct box *box) MUST_USE;
+
+/* Tells what was counted; is_last: all of it, else what has waited for a second. Negative: the log failed. */
+int file_gate_flush(struct box *box, bool is_last) MUST_USE;
+
+void file_gate_done(struct box *box);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One mediated file call on its way, and the table of them. Inside watch/ only: files.c has the order in which a job
+ * is done, file-calls.c the table, the others what each call does.
+ */
+
+#include <linux/seccomp.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "watch/file-path.h"
+#include "watch/remote.h"
+
+enum { FILE_PATHS_MAX = 2, FILE_VALUE_NAME_MAX = 256 };
+
+/* How a call names a file. */
+enum file_naming {
+	FILE_NAMES_NOTHING,
+	FILE_NAMES_OBJECT,           /* what a path leads to; AT_* flags may say otherwise */
+	FILE_NAMES_LINK,             /* the same, but a link at its end is meant itself */
+	FILE_NAMES_ENTRY,            /* a name in a directory: to be made, moved or removed */
+	FILE_NAMES_FD,               /* an open file */
+	FILE_NAMES_TEXT,             /* no file: what a new link says */
+};
+
+struct file_argument {
+	enum file_naming naming;
+	int8_t dir_fd, path;         /* positions; -1: none */
+};
+
+struct file_job;
+
+struct file_call {
+	int number;
+	const char *name;
+	enum watch_file_access access;
+	struct file_argument arguments[FILE_PATHS_MAX];
+	int8_t at_flags;             /* position; 0: none */
+	bool makes;                  /* the caller's umask counts */
+	/* Copies from registers and memory what else it takes. 0, an errno, or FILE_JOB_REFUSED. NULL: nothing. */
+	int (*prepare)(struct file_job *job);
+	/* Makes it, with the sandbox's rights. 0, an errno, or FILE_JOB_BLOCKS. */
+	int (*run)(struct file_job *job);
+};
+
+enum {
+	FILE_JOB_REFUSED = 4097,     /* a call that the filter of every sandbox refuses */
+	FILE_JOB_BLOCKS,             /* job->open_flags on the object would wait */
+};
+
+struct file_job {
+	const struct file_call *call;
+	const struct seccomp_notif *request;
+	struct remote *remote;
+	struct file_caller caller;
+	unsigned how[FILE_PATHS_MAX];            /* FILE_PATH_* of each path */
+	enum file_naming naming[FILE_PATHS_MAX]; /* as the flags of this call have it */
+	int base_fd[FILE_PATHS_MAX];             /* owned */
+	char (*text)[PATH_MAX + 1];              /* borrowed, as are the places: FILE_PATHS_MAX of each */
+	struct file_place *places;
+	enum watch_file_access access;
+	int flags;                   /* as called: open(2), renameat2(2), unlinkat(2), setxattr(2) */
+	mode_t mode;
+	struct timespec times[2];
+	bool has_times;
+	rlim_t size_max;             /* RLIMIT_FSIZE of the caller */
+	char value_name[FILE_VALUE_NAME_MAX];
+	void *value;                 /* owned */
+	size_t value_size;
+	int open_flags;              /* with which the object was, or is to be, opened */
+	int result_fd;               /* owned: what open(2) gives */
+};
+
+/* NULL: no mediated call. */
+const struct file_call *file_call_find(int number);
+
+/* file-open.c */
+int file_prepare_open(struct file_job *job);
+int file_prepare_creat(struct file_job *job);
+int file_run_open(struct file_job *job);
+int file_prepare_truncate(struct file_job *job);
+int file_run_truncate(struct file_job *job);
+
+/* file-change.c */
+int file_prepare_node(struct file_job *job);
+int file_prepare_rename(struct file_job *job);
+int file_prepare_unlink(struct file_job *job);
+int file_run_rename(struct file_job *job);
+int file_run_link(struct file_job *job);
+int file_run_symlink(struct file_job *job);
+int file_run_unlink(struct file_job *job);
+int file_run_rmdir(struct file_job *job);
+int file_run_mkdir(struct file_job *job);
+int file_run_mknod(struct file_job *job);
+
+/* file-attribute.c */
+int file_prepare_mode(struct file_job *job);
+int file_prepare_utime(struct file_job *job);
+int file_prepare_utimes(struct file_job *job);
+int file_prepare_utimens(struct file_job *job);
+int file_prepare_set_value(struct file_job *job);
+int file_prepare_remove_value(struct file_job *job);
+int file_run_chmod(struct file_job *job);
+int file_run_chown(struct file_job *job);
+int file_run_times(struct file_job *job);
+int file_run_set_value(struct file_job *job);
+int file_run_remove_value(struct file_job *job);
+
+/* The argument behind the last path or descriptor, which is where a call has its own. */
+uint64_t file_job_own(const struct file_job *job, unsigned index);

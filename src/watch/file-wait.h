@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * File calls whose callers wait: in a process of their own for what would block (a FIFO's other end, a lease), or for
+ * the answer to a question. Bounded; who is killed or interrupted waits no longer. Runs in atoll-box.
+ */
+
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "watch/reply.h"
+#include "watch/watch.h"
+
+struct file_waiting {
+	struct seccomp_notif request; /* a question: the call, to be made anew */
+	uint64_t id;
+	pid_t pid;                    /* the caller */
+	bool is_opening;              /* in a child, else a question */
+	pid_t child;                  /* 0: none (any more) */
+};
+
+struct file_wait {
+	const struct reply *reply;
+	const struct watch_handlers *handlers;
+	int timer_fd;                 /* owned; runs while somebody waits */
+	size_t count;
+	struct file_waiting *waiting; /* owned; made when first needed */
+};
+
+int file_wait_init(struct file_wait *wait, int epoll_fd, const struct reply *reply,
+		   const struct watch_handlers *handlers) MUST_USE;
+
+/* Ends the processes that wait. */
+void file_wait_done(struct file_wait *wait);
+
+struct file_wait_open {
+	uint64_t id;
+	pid_t pid;                    /* the caller */
+	int object_fd, flags;         /* what is to be opened, and how */
+	bool is_cloexec;
+	uid_t uid;                    /* as whom */
+	gid_t gid;
+};
+
+/* Opens it in a child, which answers. -ENFILE where too many wait. */
+int file_wait_add_open(struct file_wait *wait, const struct file_wait_open *open) MUST_USE;
+
+/* Keeps the call; -ENFILE as above. */
+int file_wait_add_question(struct file_wait *wait, const struct seccomp_notif *request) MUST_USE;
+
+/* Takes a question out. False: nobody waits for it (any more). */
+bool file_wait_take_question(struct file_wait *wait, uint64_t id, struct seccomp_notif *ret_request);
+
+/* Once the timer or a child has something to say. 0, or -errno of the listener. */
+int file_wait_look(struct file_wait *wait) MUST_USE;
+
+/* Has all of these calls made again, because their callers are to be frozen: see watch_release_waiting(). */
+int file_wait_release(struct file_wait *wait) MUST_USE;

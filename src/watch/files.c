@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/files.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/identity.h"
+#include "watch/file-job.h"
+#include "watch/file-wait.h"
+
+/*
+ * Theory of operation. A path lies in memory that another thread of the caller can rewrite once we have looked, and a
+ * name on the way can be exchanged for a link. So no file call goes on after a look: the path is copied once and
+ * resolved once, in the caller's root (file-path.c); what is judged is the real path of what was found; and what is
+ * done is done here, to that object or in that directory, with the sandbox's ids, so that the kernel judges modes and
+ * mounts as it would for the caller. An open file is put into the caller's table.
+ *
+ * What the caller's pid names (memory, directories, umask) is taken first, and used only once the notification has been
+ * found valid afterwards: until then the pid meant the same process.
+ *
+ * What is done here is done outside of the sandbox's Landlock domain. That costs nothing: each rule of that domain has
+ * a mount with the same rights behind it, and this goes through the sandbox's mounts.
+ */
+
+struct files {
+	const struct reply *reply;
+	const struct watch_options *options;
+	const struct watch_handlers *handlers;
+	struct file_view view;
+	struct file_wait wait;
+	char text[FILE_PATHS_MAX][PATH_MAX + 1];
+	struct file_place places[FILE_PATHS_MAX];
+};
+
+enum { EMPTY_PATH = AT_EMPTY_PATH, FOLLOW = AT_SYMLINK_FOLLOW, NOFOLLOW = AT_SYMLINK_NOFOLLOW };
+
+int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply, const struct watch_options *options,
+	      const struct watch_handlers *handlers)
+{
+	struct files *files = malloc(sizeof *files);
+	int r;
+
+	if (!files)
+		return -ENOMEM;
+	files->reply = reply;
+	files->options = options;
+	files->handlers = handlers;
+	r = file_wait_init(&files->wait, epoll_fd, reply, handlers);
+	if (r == 0)
+		r = file_view_init(&files->view, options);
+	if (r < 0) {
+		file_wait_done(&files->wait);
+		free(files);
+		return r;
+	}
+	*ret_files = files;
+	return 0;
+}
+
+void files_free(struct files *files)
+{
+	if (!files)
+		return;
+	file_wait_done(&files->wait);
+	file_view_done(&files->view);
+	free(files);
+}
+
+bool files_covers(int number)
+{
+	return file_call_find(number);
+}
+
+/* ---- what is asked for ---- */
+
+static int take_text(struct file_job *job, size_t index)
+{
+	const struct file_argument *argument = &job->call->arguments[index];
+	uint64_t address = job->request->data.args[argument->path];
+	ssize_t length;
+
+	/* utimensat(fd, NULL, …) is futimens(3). */
+	if (!address && job->naming[index] == FILE_NAMES_OBJECT && job->call->run == file_run_times &&
+	    argument->dir_fd >= 0) {
+		job->naming[index] = FILE_NAMES_FD;
+		return 0;
+	}
+	length = remote_read_string(job->remote, address, job->text[index], PATH_MAX + 1);
+	if (length < 0)
+		return length == -EFAULT ? EFAULT : EACCES;
+	if (length == PATH_MAX)
+		return ENAMETOOLONG;
+	return length || job->naming[index] == FILE_NAMES_TEXT ? 0 : ENOENT;
+}
+
+static int take_at_flags(struct file_job *job)
+{
+	uint64_t flags = !job->call->at_flags ? 0 : job->request->data.args[job->call->at_flags];
+	bool is_link = job->call->run == file_run_link;
+
+	if (flags & ~(uint64_t)(is_link ? FOLLOW | EMPTY_PATH : NOFOLLOW | EMPTY_PATH))
+		return EINVAL;
+	if (flags & NOFOLLOW)
+		job->naming[0] = FILE_NAMES_LINK;
+	if (flags & FOLLOW)
+		job->naming[0] = FILE_NAMES_OBJECT;
+	return 0;
+}
+
+static bool may_be_empty(const struct file_job *job, size_t index)
+{
+	return index == 0 && job->call->at_flags && job->call->run != file_run_link &&
+	       job->request->data.args[job->call->at_flags] & EMPTY_PATH;
+}
+
+static int take_paths(struct file_job *job)
+{
+	int errnum = take_at_flags(job);
+
+	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
+		if (job->naming[i] == FILE_NAMES_NOTHING || job->naming[i] == FILE_NAMES_FD)
+			continue;
+		errnum = take_text(job, i);
+		if (errnum == ENOENT && may_be_empty(job, i)) {
+			job->naming[i] = FILE_NAMES_FD;
+			errnum = 0;
+		}
+	}
+	return errnum;
+}
+
+static int dir_fd_of(const struct file_job *job, size_t index)
+{
+	int at = job->call->arguments[index].dir_fd;
+
+	return at < 0 ? AT_FDCWD : (int)job->request->data.args[at];
+}
+
+static bool needs_base(const struct file_job *job, size_t index)
+{
+	return job->naming[index] >= FILE_NAMES_OBJECT && job->naming[index] <= FILE_NAMES_ENTRY &&
+	       job->text[index][0] != '/';
+}
+
+/* The open file of fchmod() and its like, or with AT_EMPTY_PATH the directory. */
+static int take_open_file(struct file_job *job, size_t index)
+{
+	int fd = dir_fd_of(job, index);
+	int r;
+
+	if (fd != AT_FDCWD)
+		return -file_path_of_fd(&job->caller, fd, &job->places[index]);
+	r = file_caller_open_base(&job->caller, fd);
+	if (r < 0)
+		return -r;
+	job->places[index].fd = r;
+	return fstat(r, &job->places[index].status) < 0 ? errno : 0;
+}
+
+/* Everything that the caller's pid names. */
+static int take(struct file_job *job)
+{
+	int errnum = take_paths(job);
+
+	if (!errnum && job->call->prepare)
+		errnum = job->call->prepare(job);
+	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
+		if (needs_base(job, i)) {
+			job->base_fd[i] = file_caller_open_base(&job->caller, dir_fd_of(job, i));
+			errnum = job->base_fd[i] < 0 ? -job->base_fd[i] : 0;
+		} else if (job->naming[i] == FILE_NAMES_FD) {
+			errnum = take_open_file(job, i);
+		}
+	}
+	if (!errnum && (job->call->makes || (job->call->run == file_run_open && job->flags & (O_CREAT | O_TMPFILE))))
+		errnum = -file_caller_read_status(&job->caller);
+	return errnum;
+}
+
+/* ---- finding ---- */
+
+static int resolve(struct file_job *job)
+{
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
+		unsigned how = job->how[i];
+		int r;
+
+		if (job->naming[i] < FILE_NAMES_OBJECT || job->naming[i] > FILE_NAMES_ENTRY)
+			continue;
+		if (job->naming[i] != FILE_NAMES_OBJECT)
+			how |= job->naming[i] == FILE_NAMES_ENTRY ? FILE_PATH_PARENT : FILE_PATH_NOFOLLOW;
+		r = file_path_resolve(&job->caller, job->base_fd[i], job->text[i], how, &job->places[i]);
+		/* An open that may make the file. */
+		if (r == -ENOENT && job->call->run == file_run_open && job->places[i].dir_fd >= 0)
+			continue;
+		if (r < 0)
+			return -r;
+	}
+	return 0;
+}
+
+static void forget_places(struct file_job *job)
+{
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++)
+		if (job->naming[i] != FILE_NAMES_FD) {
+			file_place_done(&job->places[i]);
+			file_place_init(&job->places[i]);
+		}
+}
+
+/* With the sandbox's rights, which are taken here and stay until identity_return(). */
+static int find(struct file_job *job, const struct reply *reply)
+{
+	const struct file_view *view = job->caller.view;
+	int errnum = identity_take(view->uid, view->gid) < 0 ? EACCES : resolve(job);
+
+	if (errnum != FILE_PATH_NEEDS_STATUS)
+		return errnum;
+	/* /proc/self: only now it is worth the while to ask who the caller is. */
+	forget_places(job);
+	errnum = -file_caller_read_status(&job->caller);
+	if (!errnum && reply_is_awaited(reply, job->request->id) <= 0)
+		errnum = ESRCH;
+	return errnum ? errnum : resolve(job);
+}
+
+/* ---- judging ---- */
+
+static bool fill_event(const struct file_job *job, struct watch_file *event)
+{
+	bool has_two = job->call->arguments[1].naming == FILE_NAMES_ENTRY;
+	bool has_text = job->call->arguments[0].naming == FILE_NAMES_TEXT;
+
+	*event = (struct watch_file){
+		.id = job->request->id,
+		.pid = job->caller.pid,
+		.call = job->call->name,
+		.access = job->access,
+		.path = job->places[has_text ? 1 : 0].path,
+		.target = has_two && !has_text ? job->places[1].path : NULL,
+		.flags = job->call->run == file_run_open ? job->flags : 0,
+		.is_exchange = job->access == WATCH_FILE_RENAME && job->flags & 2 /* RENAME_EXCHANGE */,
+	};
+	/* A new link: the name that it gets is what is written. */
+	if (event->target && job->access == WATCH_FILE_WRITE) {
+		event->path = job->places[1].path;
+		event->target = job->places[0].path;
+	}
+	return event->path[0];
+}
+
+static int judge(const struct files *files, const struct file_job *job)
+{
+	struct watch_file event;
+
+	return fill_event(job, &event) ? files->handlers->on_file(files->handlers->context, &event) : 0;
+}
+
+static int ask(const struct files *files, const struct file_job *job)
+{
+	struct watch_file event;
+
+	return fill_event(job, &event) ? files->handlers->on_file_asks(files->handlers->context, &event) : EACCES;
+}
+
+static int tell(struct files *files, const struct file_job *job, int errnum)
+{
+	struct watch_file event;
+
+	if (!fill_event(job, &event))
+		return 0;
+	event.errnum = errnum;
+	return files->handlers->on_file_done(files->handlers->context, &event);
+}
+
+/* ---- the whole of it ---- */
+
+static int answer(const struct files *files, const struct file_job *job, int errnum)
+{
+	uint64_t id = job->request->id;
+
+	if (errnum)
+		return reply_error(files->reply, id, errnum);
+	if (job->result_fd >= 0)
+		return reply_fd(files->reply, id, job->result_fd, job->flags & O_CLOEXEC);
+	return reply_value(files->reply, id, 0);
+}
+
+/* Only in a process of its own may anybody wait for the other end of a FIFO, or for who holds a lease. */
+static int wait_to_open(struct files *files, struct file_job *job)
+{
+	struct file_wait_open open = {
+		.id = job->request->id,
+		.pid = job->caller.pid,
+		.object_fd = job->places[0].fd,
+		.flags = job->open_flags,
+		.is_cloexec = job->flags & O_CLOEXEC,
+		.uid = files->view.uid,
+		.gid = files->view.gid,
+	};
+	int r = file_wait_add_open(&files->wait, &open);
+
+	return r < 0 ? reply_error(files->reply, open.id, -r) : 0;
+}
+
+static int perform(struct files *files, struct file_job *job)
+{
+	int errnum = job->call->run(job), r;
+	bool waits = errnum == FILE_JOB_BLOCKS;
+
+	identity_return();
+	r = tell(files, job, waits ? 0 : errnum);
+	if (r < 0) {
+		close_fd(&job->result_fd);
+		(void)!answer(files, job, EPERM);
+		return r;
+	}
+	return waits ? wait_to_open(files, job) : answer(files, job, errnum);
+}
+
+static int wait_for_answer(struct files *files, const struct file_job *job)
+{
+	int r = file_wait_add_question(&files->wait, job->request);
+
+	if (r == 0)
+		return 0;
+	files->handlers->on_file_gone(files->handlers->context, job->request->id);
+	return reply_error(files->reply, job->request->id, -r);
+}
+
+/* Begins with the sandbox's rights. */
+static int judge_and_perform(struct files *files, struct file_job *job)
+{
+	int verdict = judge(files, job), r;
+
+	if (verdict == 0)
+		return perform(files, job);
+	identity_return();
+	if (verdict == WATCH_FILE_ASKS)
+		verdict = ask(files, job);
+	if (verdict == WATCH_FILE_WAITS)
+		return wait_for_answer(files, job);
+	if (verdict == 0) {
+		r = identity_take(files->view.uid, files->view.gid);
+		return r < 0 ? reply_error(files->reply, job->request->id, EACCES) : perform(files, job);
+	}
+	r = reply_error(files->reply, job->request->id, verdict < 0 ? EPERM : verdict);
+	return verdict < 0 ? verdict : r;
+}
+
+static void begin(struct files *files, struct file_job *job)
+{
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
+		job->base_fd[i] = FD_NONE;
+		job->naming[i] = job->call->arguments[i].naming;
+		file_place_init(&files->places[i]);
+	}
+	remote_begin(job->remote, (pid_t)job->request->pid);
+}
+
+static void end(struct file_job *job)
+{
+	remote_end(job->remote);
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
+		close_fd(&job->base_fd[i]);
+		file_place_done(&job->places[i]);
+	}
+	close_fd(&job->result_fd);
+	free(job->value);
+	file_caller_end(&job->caller);
+}
+
+static int do_job(struct files *files, struct file_job *job)
+{
+	int errnum = -file_caller_begin(&job->caller, &files->view, (pid_t)job->request->pid), r;
+
+	if (!errnum)
+		errnum = take(job);
+	if (errnum == FILE_JOB_REFUSED)
+		return 1;
+	r = reply_is_awaited(files->reply, job->request->id);
+	if (r <= 0)
+		return r < 0 ? reply_error(files->reply, job->request->id, EPERM) : 0;
+	if (!errnum)
+		errnum = find(job, files->reply);
+	if (!errnum)
+		return judge_and_perform(files, job);
+	identity_return();
+	/* What is not there may be hidden. */
+	r = errnum == ENOENT && job->places[0].path[0] ? tell(files, job, errnum) : 0;
+	if (r < 0)
+		(void)!reply_error(files->reply, job->request->id, EPERM);
+	return r < 0 ? r : reply_error(files->reply, job->request->id, errnum);
+}
+
+int files_serve(struct files *files, struct remote *remote, const struct seccomp_notif *request)
+{
+	struct file_job job = {
+		.call = file_call_find(request->data.nr),
+		.request = request,
+		.remote = remote,
+		.text = files->text,
+		.places = files->places,
+		.result_fd = FD_NONE,
+	};
+	int r;
+
+	job.access = job.call->access;
+	job.caller.own_root_fd = FD_NONE;
+	begin(files, &job);
+	r = do_job(files, &job);
+	end(&job);
+	return r;
+}
+
+int files_look(struct files *files)
+{
+	return file_wait_look(&files->wait);
+}
+
+int files_retry(struct files *files, struct remote *remote, uint64_t id)
+{
+	struct seccomp_notif request;
+
+	return file_wait_take_question(&files->wait, id, &request) ? files_serve(files, remote, &request) : 0;
+}
+
+int files_release_waiting(struct files *files)
+{
+	return file_wait_release(&files->wait);
+}

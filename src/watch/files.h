@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Makes file calls on their callers' behalf: reads the call, finds what it is about, has it judged, does it and
+ * answers. Why no such call may go on by itself stands in files.c. Runs in atoll-box.
+ */
+
+#include <linux/seccomp.h>
+
+#include "watch/remote.h"
+#include "watch/reply.h"
+#include "watch/watch.h"
+
+struct files;
+
+/* epoll_fd (borrowed) gets what this waits for. reply and options and handlers are borrowed. */
+int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply, const struct watch_options *options,
+	      const struct watch_handlers *handlers) MUST_USE;
+void files_free(struct files *files);
+
+/* Whether a call with this number is one of a file. */
+bool files_covers(int number);
+
+/*
+ * Does what the request asks for and answers. 0; 1: it is one that the filter of every sandbox refuses, and is not
+ * answered yet; negative: what a handler returned (the call was refused), or -errno of the listener.
+ */
+int files_serve(struct files *files, struct remote *remote, const struct seccomp_notif *request) MUST_USE;
+
+/* Looks after the callers that wait. As files_serve(). */
+int files_look(struct files *files) MUST_USE;
+
+/* See watch.h. */
+int files_retry(struct files *files, struct remote *remote, uint64_t id) MUST_USE;
+int files_release_waiting(struct files *files) MUST_USE;

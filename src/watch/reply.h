@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Answers to seccomp notifications. A caller that was killed meanwhile needs none, which is no error. Runs in
+ * atoll-box.
+ */
+
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct reply {
+	int listener_fd;                     /* borrowed */
+	struct seccomp_notif_resp *response; /* borrowed: of the size that the running kernel wants */
+};
+
+/* The call fails with errnum, or is told to have returned value. */
+int reply_error(const struct reply *reply, uint64_t id, int errnum) MUST_USE;
+int reply_value(const struct reply *reply, uint64_t id, int64_t value) MUST_USE;
+
+/* The kernel makes the call itself: only where nothing rests on what its pointers show. */
+int reply_continue(const struct reply *reply, uint64_t id) MUST_USE;
+
+/*
+ * Puts a copy of fd into the caller's table, under its own limit, and answers with its number. Where that cannot be
+ * (EMFILE) the call fails with the reason. seccomp_unotify(2).
+ */
+int reply_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec) MUST_USE;
+
+/* 1: the caller still waits, so that its pid has meant the same process until now; 0: it is gone; -errno. */
+int reply_is_awaited(const struct reply *reply, uint64_t id) MUST_USE;

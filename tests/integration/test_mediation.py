@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File calls that the supervisor makes: programs get what they get unmediated, and the log says what they touched."""
+import json
+import os
+import pathlib
+
+import pytest
+
+AUDIT = "atoll: 1\nextends: medium\naudit: {{files: {depth}}}\n"
+
+# Real programs; what they print must not depend on who makes their calls.
+JOB = r"""
+set -eu
+mkdir p && cd p
+git init -q .; git config user.email a@example.org; git config user.name n
+for i in 1 2 3 4 5; do mkdir d$i; echo "int f$i(void) { return $i; }" >d$i/f.c; done
+echo 'int main(void) { return 0; }' >main.c
+git add -A; git commit -qm one; git status --short; git mv d5 d6; git stash -q; git stash pop -q; git status --short
+gcc -o main main.c d1/f.c; ./main
+printf 'all:\n\techo made\n' >Makefile; make -s
+python3 - <<'P'
+import os, shutil, subprocess, tempfile
+directory = tempfile.mkdtemp()
+shutil.copytree('d1', directory + '/c')
+print(sorted(os.listdir(directory)), subprocess.check_output(['ls', 'd1']))
+os.chmod(directory, 0o750); print(oct(os.stat(directory).st_mode)); shutil.rmtree(directory)
+P
+tar cf t.tar d1 d2; mkdir ex; tar xf t.tar -C ex; find ex | sort; cp -a d1 c; mv c m; rm -r m; ln -s d1 s; cat s/f.c
+sed -i s/1/9/ d1/f.c; git diff --stat | tail -1; umask 077; echo x >private; stat -c '%a %n' private main main.c
+for i in 1 2 3; do (echo sub) > >(cat >&2); done; cat <(echo in); cat /proc/self/comm; ls /dev/fd | wc -l
+touch -d 2020-01-01 main.c; stat -c %Y main.c; truncate -s 10 z; wc -c z; mkfifo f; (echo fifo >f &); cat f
+script -qc 'tty | cut -c1-8' /dev/null </dev/null; (exec 3<>/dev/tty) 2>/dev/null || echo no terminal
+"""
+
+
+def records(sandbox, result, kind):
+    path = sandbox.state / "atoll" / "sessions" / result.session / "audit.jsonl"
+    if not path.exists():
+        path = next(sandbox.base.glob(f"**/{result.session}/audit.jsonl"), None) or \
+            next(pathlib.Path("/var/lib/atoll").glob(f"**/{result.session}/audit.jsonl"))
+    return [record for record in map(json.loads, path.read_text().splitlines()) if record["type"] == kind]
+
+
+def policy_of(sandbox, depth, more=""):
+    return sandbox.policy(AUDIT.format(depth=depth) + more, f"{depth}.yaml")
+
+
+def test_programs_do_not_notice(sandbox):
+    done = {depth: sandbox.run(JOB, policy=policy_of(sandbox, depth)) for depth in ("off", "writes", "all")}
+    assert done["off"].code == 0, done["off"]
+    for depth in ("writes", "all"):
+        assert done[depth].code == 0 and done[depth].out == done["off"].out, (depth, done[depth], done["off"])
+
+
+def test_the_log_says_what_was_touched(sandbox):
+    sandbox.write(sandbox.project / "seen", "x")
+    done = sandbox.run("cat seen; echo y >made; mv made moved; ln moved linked; chmod 600 moved; rm linked; mkdir d",
+                       policy=policy_of(sandbox, "all"))
+    assert done.code == 0, done
+    root = str(sandbox.project)
+    opened = [record for record in records(sandbox, done, "file.open") if record["subject"] == root + "/seen"]
+    assert len(opened) == 1 and opened[0]["exe"].endswith("/cat") and opened[0]["detail"]["flags"] == "O_RDONLY"
+    written = {(record["subject"], record["detail"]["call"]) for record in records(sandbox, done, "file.write")}
+    calls = {call.replace("at", "") for path, call in written if path.startswith(root)}
+    assert any(call.startswith("open") for call in calls) and {"link", "mkdir"} <= calls, written
+    assert any("chmod" in call for path, call in written if path == root + "/moved")
+    renamed = records(sandbox, done, "file.rename")
+    assert renamed[0]["subject"] == root + "/made" and renamed[0]["detail"]["to"] == root + "/moved"
+    assert renamed[0]["verdict"] == "stage"
+    assert records(sandbox, done, "file.remove")[0]["subject"] == root + "/linked"
+    assert sandbox.run_atoll("log", "verify", done.session).code == 0
+
+
+def test_writes_alone_leave_reads_out(sandbox):
+    sandbox.write(sandbox.project / "seen", "x")
+    done = sandbox.run("cat seen; echo y >made", policy=policy_of(sandbox, "writes"))
+    assert not records(sandbox, done, "file.open")
+    assert any(record["subject"].endswith("/made") for record in records(sandbox, done, "file.write"))
+
+
+def test_repeats_are_counted_and_none_is_lost(sandbox):
+    script = "import os\nfor i in range(1000): os.close(os.open('seen', os.O_RDONLY))"
+    sandbox.write(sandbox.project / "seen", "x")
+    done = sandbox.run(["python3", "-c", script], policy=policy_of(sandbox, "all"))
+    seen = [record for record in records(sandbox, done, "file.open") if record["subject"].endswith("/seen")]
+    assert sum(record["detail"].get("count", 1) for record in seen) == 1000
+    assert len(seen) < 50
+
+
+def test_refusals_are_told_inside_and_logged(sandbox):
+    done = sandbox.run("cat /home/nobody/.ssh/id_rsa; echo x >/usr/x; cat /run/atoll/denials.jsonl",
+                       policy=policy_of(sandbox, "all"))
+    denied = [record for kind in ("file.open", "file.write") for record in records(sandbox, done, kind)
+              if record["verdict"] == "deny"]
+    assert {"/usr/x"} <= {record["subject"] for record in denied}, denied
+    assert any(record["subject"] == "/home/nobody/.ssh/id_rsa" for record in denied), denied
+    assert '"subject":"/usr/x"' in done.out, done
+
+
+@pytest.mark.parametrize("depth", ["writes", "all"])
+def test_the_supervisor_dies(sandbox, depth):
+    """Nothing is opened by itself then: whatever still runs gets errors until it is killed."""
+    script = "echo begun; while echo x >f; do :; done; sleep 60"
+    child = sandbox.popen(["sh", "-c", script], policy=policy_of(sandbox, depth))
+    assert child.stdout.readline() == b"begun\n"
+    os.kill(child.pid, 9)
+    assert child.wait(timeout=20) == -9
+    assert child.stdout.read() == b""
