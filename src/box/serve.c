@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "box/state.h"
+#include "os/beside.h"
 #include "os/fd.h"
 #include "os/memory.h"
 
@@ -473,9 +474,11 @@ static int wait_for_event(struct box *box)
 	/* The first time that nothing happens for a while: what only the start needed goes. */
 	is_quiet = r == 0;
 	r = audit_flush(&box->audit);
-	if (r == 0 && is_quiet && !box->has_rested) {
+	/* Not before init is ready: until then its second process needs its stack. */
+	if (r == 0 && is_quiet && !box->has_rested && box->init_state == INIT_STATE_READY) {
 		box->has_rested = true;
 		memory_rest();
+		beside_rest();
 	}
 	return r;
 }

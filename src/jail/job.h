@@ -3,7 +3,8 @@
 
 /*
  * Inside jail/ only: what the parent prepares before clone and what the child does with it afterwards.
- * The child runs in a copy of the parent's memory: prepared data and async-signal-safe calls, no allocation.
+ * The child and its second process run beside the parent (os/beside.h), each with a job of its own: prepared data and
+ * async-signal-safe calls, no allocation, and nothing is written that another of the three has.
  */
 
 #include <stdbool.h>

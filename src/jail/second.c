@@ -3,7 +3,7 @@
 /*
  * Theory of operation. Two steps of a start do nothing but wait for the kernel: an empty network namespace (0.4 ms, the
  * dearest of all) and the farewell to the old root (0.15 ms, a grace period of RCU). Nothing else of the start needs
- * their result, so the sandbox's second process, a fork of the first, takes them: it makes the network namespace
+ * their result, so the sandbox's second process, a child of the first, takes them: it makes the network namespace
  * and all in it, hands it over as a descriptor, and, when the first has entered the new root, detaches the old one,
  * while the first executes init. Until then both are as trusted as the parent. Init waits for the second to end
  * well before it takes any command; should one of the two die, the other hears the end of their socket.
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "jail/job.h"
-#include "os/clone.h"
+#include "os/beside.h"
 #include "os/fd.h"
 #include "os/mount.h"
 
@@ -41,18 +41,27 @@ static int hand_over_network(struct jail_job *job, int socket)
 	return r < 0 ? r : size < 0 ? (int)size : 0;
 }
 
+/* What the second has of its own: it outlives the first's stack. */
+static struct second {
+	struct jail_job job;
+	int own_socket, other_socket;
+} second;
+
 /* Its exit status is what init asks for. */
-static int second_run(struct jail_job *job, int socket)
+static int second_run(void *argument)
 {
+	struct second *own = argument;
 	char byte;
 
-	if (hand_over_network(job, socket) < 0 || recv(socket, &byte, 1, 0) != 1)
+	close(own->other_socket);
+	if (hand_over_network(&own->job, own->own_socket) < 0 || recv(own->own_socket, &byte, 1, 0) != 1)
 		return 1;
 	return mount_detach_old_root() < 0 ? 1 : 0;
 }
 
 int second_start(struct jail_job *job, struct err *err)
 {
+	const struct beside_work work = { second_run, &second };
 	int sockets[2], pidfd = FD_NONE;
 	pid_t pid;
 
@@ -61,11 +70,9 @@ int second_start(struct jail_job *job, struct err *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot make a channel to the second process: %s",
 			       err_errno_name(errno));
-	pid = clone_process(0, -1, &pidfd);
-	if (pid == 0) {
-		close(sockets[0]);
-		_exit(second_run(job, sockets[1]));
-	}
+	second = (struct second){ .job = *job, .own_socket = sockets[1], .other_socket = sockets[0] };
+	second.job.spec = &second.job.planned;
+	pid = beside_start(BESIDE_SECOND, 0, -1, &work, &pidfd);
 	close(sockets[1]);
 	if (pid < 0) {
 		close(sockets[0]);

@@ -129,14 +129,20 @@ struct idmaps {
 	size_t count;
 };
 
-static void idmaps_done(struct idmaps *idmaps)
+static void reap_holder(struct idmap *idmap)
 {
 	siginfo_t info;
 
+	if (idmap->holder.fd >= 0)
+		(void)!pidref_wait(&idmap->holder, WEXITED, &info, NULL);
+	pidref_done(&idmap->holder);
+}
+
+static void idmaps_done(struct idmaps *idmaps)
+{
 	for (size_t i = 0; i < idmaps->count; i++) {
 		close_fd(&idmaps->entries[i].fd);
-		(void)!pidref_wait(&idmaps->entries[i].holder, WEXITED, &info, NULL);
-		pidref_done(&idmaps->entries[i].holder);
+		reap_holder(&idmaps->entries[i]);
 	}
 }
 
@@ -181,6 +187,8 @@ static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const 
 			       ARRAY_SIZE(idmaps->entries));
 	ids.uid = st.st_uid;
 	ids.gid = st.st_gid;
+	if (idmaps->count)
+		reap_holder(&idmaps->entries[idmaps->count - 1]);
 	entry = &idmaps->entries[idmaps->count];
 	*entry = (struct idmap){ .uid = st.st_uid, .gid = st.st_gid, .holder = PIDREF_NONE };
 	entry->fd = clone_user_namespace(&ids, &entry->holder);

@@ -12,6 +12,7 @@
 
 #include "jail/filter.h"
 #include "jail/job.h"
+#include "os/beside.h"
 #include "os/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
@@ -70,8 +71,20 @@ static int explain_clone(const struct jail_spec *spec, int clone_error, struct e
 		       "cannot start the sandbox's first process: %s", err_errno_name(-clone_error));
 }
 
+/* The sandbox's first process, with a job of its own. */
+static int first_run(void *argument)
+{
+	struct jail_job *job = argument;
+	struct err told;
+
+	if (child_run(job, &told) < 0)
+		(void)!send(job->child_socket, &told, sizeof told, MSG_NOSIGNAL);
+	return 1;
+}
+
 static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
 {
+	const struct beside_work work = { first_run, job };
 	const struct jail_spec *spec = job->spec;
 	uint64_t flags = 0;
 	pid_t pid = 0;
@@ -82,7 +95,7 @@ static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
 			pid = -EPERM;
 	}
 	if (pid == 0)
-		pid = clone_process(flags, spec->cgroup_fd, ret_pidfd);
+		pid = beside_start(BESIDE_FIRST, flags, spec->cgroup_fd, &work, ret_pidfd);
 	return pid < 0 ? explain_clone(spec, pid, err) : pid;
 }
 
@@ -231,18 +244,15 @@ static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint
 static int run_job(struct jail_job *job, struct pidref *ret_init, struct jail_enforcement *enforcement, struct err *err)
 {
 	uint64_t start_ns = clock_monotonic_ns(), clone_ns;
+	struct jail_job childs = *job;
 	struct pidref child = PIDREF_NONE;
-	struct err told;
-	pid_t pid = clone_child(job, &child.fd, err);
+	pid_t pid;
 	int r;
 
+	childs.spec = &childs.planned;
+	pid = clone_child(&childs, &child.fd, err);
 	if (pid < 0)
 		return pid;
-	if (pid == 0) {
-		if (child_run(job, &told) < 0)
-			(void)!send(job->child_socket, &told, sizeof told, MSG_NOSIGNAL);
-		_exit(1);
-	}
 	clone_ns = clock_monotonic_ns();
 	child.pid = pid;
 	close_fd(&job->child_socket);
@@ -308,7 +318,7 @@ int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jai
 		return r;
 	job.spec = &job.planned;
 	job.report = mmap(NULL, sizeof *job.report + PLAN_MAX, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			  (beside_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (job.report == MAP_FAILED)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
 	r = open_channel(&job);

@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/beside.h"
 #include "os/fd.h"
-
-#ifndef CLONE_INTO_CGROUP
-#define CLONE_INTO_CGROUP 0x200000000ULL
-#endif
 
 pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 {
@@ -77,12 +74,14 @@ int clone_enter_user_namespace(void)
  * Where the parent is killed before it could kill this one: it must not stay, and no copy of a socket with it, whose
  * end of file tells others of the parent's death.
  */
-static void hold_namespace(pid_t parent)
+static int hold_namespace(void *argument)
 {
+	const pid_t *parent = argument;
+
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != parent)
-		_exit(0);
+	if (getppid() != *parent)
+		return 0;
 	for (;;)
 		pause();
 }
@@ -90,15 +89,15 @@ static void hold_namespace(pid_t parent)
 int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 {
 	struct pidref holder = PIDREF_NONE;
-	pid_t parent = getpid();
+	static pid_t parent; /* the holder reads it whenever it comes to run */
+	const struct beside_work work = { hold_namespace, &parent };
 	char path[40];
 	int r, fd = FD_NONE;
 
-	holder.pid = clone_process(CLONE_NEWUSER, -1, &holder.fd);
+	parent = getpid();
+	holder.pid = beside_start(BESIDE_HOLDER, CLONE_NEWUSER, -1, &work, &holder.fd);
 	if (holder.pid < 0)
 		return holder.pid;
-	if (holder.pid == 0)
-		hold_namespace(parent);
 	r = clone_write_ids(holder.pid, ids);
 	if (r == 0)
 		r = str_format(path, sizeof path, "/proc/%d/ns/user", (int)holder.pid);

@@ -12,6 +12,10 @@
 #include "base/cleanup.h"
 #include "os/pidref.h"
 
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
 /*
  * A fork(2) with CLONE_* flags; cgroup_fd >= 0 starts the child in that v2 cgroup. 0 in the child, the pid in the
  * parent with *ret_pidfd (owned), or -errno. No atfork handlers run: the caller has one thread, and the child
@@ -37,6 +41,7 @@ int clone_write_ids(pid_t pid, const struct clone_ids *ids) MUST_USE;
 
 /*
  * An fd of a new user namespace with this map, for idmapped mounts (mount_setattr(2)). Needs root. The namespace is
- * born with a process; *ret_holder (owned) is killed already, and the caller reaps it when it has time to wait.
+ * born with a process; *ret_holder (owned) is killed already, and the caller reaps it when it has time to wait, but
+ * before it asks for the next.
  */
 int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder) MUST_USE;
