@@ -184,8 +184,10 @@ static int mount_directory(struct root *root, const struct jail_mount *mount)
 static int make_link(struct root *root, const char *target, const char *text)
 {
 	cleanup_fd int parent = FD_NONE;
-	const char *name;
+	const char *name = root_name_of(target);
 
+	if (name)
+		return symlinkat(text, root->fd, name) < 0 ? -errno : 0;
 	parent = root_open_parent(root, target, &name);
 	if (parent < 0)
 		return parent;

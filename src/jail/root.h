@@ -47,6 +47,9 @@ int root_add_private(struct root *root, int fd) MUST_USE;
 /* 1, 0 or -errno. */
 int root_is_directory(int fd) MUST_USE;
 
+/* The name of a target that lies right below the root, in root->fd; NULL for one that lies deeper. */
+const char *root_name_of(const char *target);
+
 /* The directory that holds a target, made where that is private; *ret_name: its last component. O_PATH fd or -errno. */
 int root_open_parent(struct root *root, const char *target, const char **ret_name) MUST_USE;
 

@@ -24,19 +24,17 @@ static const char *const proc_masked[] = { "kcore", "keys" };
 static int proc_restrict(struct root *root, int proc)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(proc_read_only); i++) {
-		cleanup_fd int target = path_open2(proc, proc_read_only[i], O_PATH, 0, ROOT_INSIDE);
-		cleanup_fd int tree = FD_NONE;
-		int r;
+		cleanup_fd int tree = mount_clone(proc, proc_read_only[i], false);
+		int r = tree;
 
-		if (target == -ENOENT)
+		if (tree == -ENOENT)
 			continue;
-		r = target < 0 ? target : (tree = mount_clone(target, "", false));
 		if (r >= 0)
 			r = mount_seal(tree, false,
 				       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
 				       FD_NONE);
 		if (r >= 0)
-			r = mount_attach(tree, target);
+			r = mount_attach_at(tree, proc, proc_read_only[i]);
 		if (r < 0)
 			return r;
 	}
@@ -122,7 +120,6 @@ static int dev_nodes(struct root *root, int dev)
 		return host;
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
 		cleanup_fd int tree = mount_clone(host, nodes[i], false);
-		cleanup_fd int target = FD_NONE;
 		struct stat st;
 		int r;
 
@@ -132,8 +129,7 @@ static int dev_nodes(struct root *root, int dev)
 			return -ENODEV;
 		if (mknodat(dev, nodes[i], S_IFREG | 0444, 0) < 0)
 			return -errno;
-		target = path_open2(dev, nodes[i], O_PATH, 0, ROOT_INSIDE);
-		r = target < 0 ? target : mount_attach(tree, target);
+		r = mount_attach_at(tree, dev, nodes[i]);
 		if (r < 0)
 			return r;
 	}
@@ -156,14 +152,9 @@ static int dev_links(int dev)
 
 static int attach_new(int dev, const char *name, int tree)
 {
-	cleanup_fd int target = FD_NONE;
-
 	if (tree < 0)
 		return tree;
-	if (mkdirat(dev, name, 0755) < 0)
-		return -errno;
-	target = path_open2(dev, name, O_PATH | O_DIRECTORY, 0, ROOT_INSIDE);
-	return target < 0 ? target : mount_attach(tree, target);
+	return mkdirat(dev, name, 0755) < 0 ? -errno : mount_attach_at(tree, dev, name);
 }
 
 static int dev_file_systems(struct root *root, const struct jail_mount *mount, int dev)

@@ -128,10 +128,22 @@ static int open_directory(struct root *root, const char *path, size_t length)
 	return fd;
 }
 
+const char *root_name_of(const char *target)
+{
+	return target[1] && !strchr(target + 1, '/') ? target + 1 : NULL;
+}
+
 int root_open_parent(struct root *root, const char *target, const char **ret_name)
 {
 	*ret_name = path_basename(target);
 	return open_directory(root, target, (size_t)(*ret_name - target) - 1);
+}
+
+static int make_name(int dir_fd, const char *name, bool is_directory)
+{
+	if (is_directory ? mkdirat(dir_fd, name, 0755) < 0 : mknodat(dir_fd, name, S_IFREG | 0444, 0) < 0)
+		return -errno;
+	return 0;
 }
 
 int root_open_target(struct root *root, const char *target, bool is_directory)
@@ -143,9 +155,10 @@ int root_open_target(struct root *root, const char *target, bool is_directory)
 	if (parent < 0)
 		return parent;
 	if (root_is_private(root, parent)) {
-		if (is_directory ? mkdirat(parent, name, 0755) < 0 : mknodat(parent, name, S_IFREG | 0444, 0) < 0)
-			if (errno != EEXIST)
-				return -errno;
+		int r = make_name(parent, name, is_directory);
+
+		if (r < 0 && r != -EEXIST)
+			return r;
 	} else {
 		int r = pin_parents(root, target);
 
@@ -167,29 +180,49 @@ int root_is_directory(int fd)
 	return fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode);
 }
 
+/*
+ * Most mounts go right below the root, onto a name that is not there yet: it is made, and there is nothing to resolve.
+ * 1: the target is another, or there already.
+ */
+static int attach_at_root(struct root *root, const char *target, int tree, bool is_directory)
+{
+	const char *name = root_name_of(target);
+	int r = name ? make_name(root->fd, name, is_directory) : -EEXIST;
+
+	if (r < 0)
+		return r == -EEXIST ? 1 : r;
+	return mount_attach_at(tree, root->fd, name);
+}
+
+/* 1: an optional target that is not there. */
+static int attach_below(struct root *root, const struct jail_mount *mount, int tree, bool is_directory)
+{
+	cleanup_fd int target = root_open_target(root, mount->target, is_directory);
+
+	if (target == -ENOENT && mount->flags & JAIL_OPTIONAL)
+		return 1;
+	return target < 0 ? target : mount_attach(tree, target);
+}
+
 int root_attach(struct root *root, const struct jail_mount *mount, int tree, uint64_t rights)
 {
-	cleanup_fd int target = FD_NONE;
 	int is_directory = root_is_directory(tree), r;
 
 	if (is_directory < 0)
 		return root_fail(root, mount, is_directory, "cannot look at");
-	target = root_open_target(root, mount->target, is_directory);
-	if (target == -ENOENT && mount->flags & JAIL_OPTIONAL)
-		return 0;
-	if (target < 0) {
-		r = root_fail(root, mount, target, "cannot mount on");
-		if (target == -ELOOP)
-			err_hint(root->err, "a component of it is a symbolic link; name the path that it leads to");
-		if (target == -ENOENT)
-			err_hint(root->err,
-				 "it lies in a tree of the host, where atoll makes nothing: create it first");
-		return r;
-	}
-	r = mount_attach(tree, target);
+	r = attach_at_root(root, mount->target, tree, is_directory);
+	if (r > 0)
+		r = attach_below(root, mount, tree, is_directory);
 	if (r == 0)
 		r = root_allow(root, tree, is_directory, rights);
-	return r < 0 ? root_fail(root, mount, r, "cannot mount on") : 0;
+	if (r >= 0)
+		return 0;
+	root_fail(root, mount, r, "cannot mount on");
+	if (r == -ELOOP)
+		err_hint(root->err, "a component of it is a symbolic link; name the path that it leads to");
+	if (r == -ENOENT)
+		err_hint(root->err, "it lies in a tree of the host, where atoll makes nothing: create it first");
+	return r;
 }
 
 int root_open_masked(struct root *root, const char *target)

@@ -55,11 +55,16 @@ int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd)
 	return syscall(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
+int mount_attach_at(int mount_fd, int dir_fd, const char *name)
+{
+	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH);
+
+	return syscall(SYS_move_mount, mount_fd, "", dir_fd, name, flags) < 0 ? -errno : 0;
+}
+
 int mount_attach(int mount_fd, int target_fd)
 {
-	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-
-	return syscall(SYS_move_mount, mount_fd, "", target_fd, "", flags) < 0 ? -errno : 0;
+	return mount_attach_at(mount_fd, target_fd, "");
 }
 
 bool mount_is_root(int fd)

@@ -37,6 +37,12 @@ int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd) MUST_
 /* Attaches a detached mount on top of what target_fd names (a file on a file, a directory on a directory). */
 int mount_attach(int mount_fd, int target_fd) MUST_USE;
 
+/*
+ * The same on top of one name in a directory, which is looked up without following a link: for directories in which
+ * nobody else makes names.
+ */
+int mount_attach_at(int mount_fd, int dir_fd, const char *name) MUST_USE;
+
 /* Whether fd is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false where the kernel does not say. */
 bool mount_is_root(int fd);
 
