@@ -160,12 +160,14 @@ struct homes {
 	char named[PATH_MAX], real[PATH_MAX];
 };
 
-static void find_homes(struct homes *homes)
+/* What a real path begins with is real: nearly always that answers for the home, without a look at it. */
+static void find_homes(struct homes *homes, const char *real_path)
 {
 	homes->real[0] = 0;
 	if (session_home_dir(homes->named, sizeof homes->named) < 0)
 		homes->named[0] = 0;
-	if (homes->named[0] && path_real(homes->named, homes->real, sizeof homes->real) < 0)
+	if (homes->named[0] && !path_is_below(real_path, homes->named) &&
+	    path_real(homes->named, homes->real, sizeof homes->real) < 0)
 		homes->real[0] = 0;
 }
 
@@ -180,7 +182,7 @@ bool session_project_is_refused(const char *project)
 {
 	struct homes homes;
 
-	find_homes(&homes);
+	find_homes(&homes, project);
 	return is_refused(&homes, project);
 }
 
@@ -206,14 +208,14 @@ int session_project_of(const char *cwd, char *out, size_t size, struct err *err)
 	char at[PATH_MAX];
 	struct homes homes;
 	struct stat st;
-	int r = path_real(cwd, out, size);
+	int r = str_copy(out, size, cwd);
 
-	if (r < 0 || stat(out, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		r = r < 0 ? r : -ENOTDIR;
+	if (r == 0)
+		r = stat(cwd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "project", "the directory %s cannot be used: %s", cwd,
 			       strerror(-r));
-	}
-	find_homes(&homes);
+	find_homes(&homes, cwd);
 	r = str_copy(at, sizeof at, out);
 	/* Upwards until there is nothing left that may be a project without being asked for by name. */
 	while (r == 0 && !is_refused(&homes, at)) {

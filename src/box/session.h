@@ -57,8 +57,8 @@ int session_home_dir(char *out, size_t size) MUST_USE;
 bool session_project_is_refused(const char *project);
 
 /*
- * The project of cwd: the nearest ancestor with .atoll.yaml or .git (of this user, root, or the owner of cwd) that
- * is not refused as above, else cwd itself; real path.
+ * The project of cwd, which is real, as getcwd(3) has it: the nearest ancestor with .atoll.yaml or .git (of this user,
+ * root, or the owner of cwd) that is not refused as above, else cwd itself.
  */
 int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
 
