@@ -94,7 +94,7 @@ static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, 
 			bool *ret_is_link)
 {
 	char link[PATH_MAX];
-	ssize_t length = strchr(entry->path + 1, '/') ? -1 : readlink(entry->path, link, sizeof link - 1);
+	ssize_t length = readlink(entry->path, link, sizeof link - 1);
 	const char *text;
 
 	*ret_is_link = length > 0;
@@ -115,9 +115,9 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 	const struct file_plan_entry *entry = &policy->file_plan[index];
 	const char *rule = policy->files[entry->rule].origin.id;
 	const struct file_plan_entry *around;
+	bool is_link = !strchr(entry->path + 1, '/');
 	struct stat st;
-	bool is_link;
-	int r;
+	int r = 0;
 
 	if (entry->class == FILE_SCRATCH)
 		return add_tmpfs(plan, entry->path, rule);
@@ -126,9 +126,13 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 	if (entry->class == FILE_STAGE)
 		return plan_add_stage(plan, policy, index, err);
 	/* Most optional entries name what this machine does not have: one look here saves the jail four. */
-	if (entry->flags & FILE_OPTIONAL && lstat(entry->path, &st) < 0)
-		return 0;
-	r = add_top_link(plan, entry, rule, &is_link);
+	if (entry->flags & FILE_OPTIONAL) {
+		if (lstat(entry->path, &st) < 0)
+			return 0;
+		is_link = is_link && S_ISLNK(st.st_mode);
+	}
+	if (is_link)
+		r = add_top_link(plan, entry, rule, &is_link);
 	if (r < 0 || is_link)
 		return r;
 	around = entry->flags & FILE_NOFOLLOW ? plan_entry_around(policy, index) : NULL;
