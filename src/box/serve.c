@@ -183,7 +183,10 @@ static int wire_ready(void *context, uint32_t events)
 	int r = frame_dispatch(box->wire_fd, &box->scratch, box->init_state, init_rules,
 			       ARRAY_SIZE(init_rules), box);
 
-	if (r == 0 || r == -ECONNRESET) { /* init is gone: its pidfd tells the rest */
+	/* It went without having read all that it was sent. The kernel says so once, before what it said last. */
+	if (r == -ECONNRESET)
+		return 0;
+	if (r == 0) { /* init is gone: its pidfd tells the rest */
 		loop_remove(&box->loop, &box->wire_source);
 		return 0;
 	}
