@@ -22,6 +22,7 @@ enum {
 	CUT_SUBJECT = 4096,
 	CUT_EXE = 4096,
 	CUT_RULE = 512,
+	QUEUE_FIRST = 16 << 10,
 	/* The queue above which memory goes back to the system at a flush: an idle box stays small. */
 	QUEUE_KEPT = 64 << 10,
 };
@@ -61,6 +62,10 @@ static int init(struct audit_writer *writer, int fd, const char *session, int r)
 	}
 	memcpy(writer->session, session, SESSION_ID_SIZE);
 	buf_init(&writer->pending, AUDIT_BATCH_MAX + AUDIT_RECORD_MAX);
+	/* What a short run writes; to grow there step by step is to copy and to map again and again. */
+	if (!buf_reserve(&writer->pending, QUEUE_FIRST))
+		return buf_error(&writer->pending);
+	buf_reset(&writer->pending);
 	return 0;
 }
 

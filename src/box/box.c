@@ -213,8 +213,6 @@ static void release(struct box *box)
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	guardian_dismiss(&box->guardian);
 	control_dismiss_clients(box);
-	buf_done(&box->out);
-	buf_done(&box->scratch);
 }
 
 /* --discard is told before it happens; where the log does not take that, everything is kept. */
@@ -282,11 +280,12 @@ int box_announce(struct box *box)
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
 	    int *ret_status, bool *ret_apply, struct err *err)
 {
-	struct box *box = calloc(1, sizeof *box);
+	/* One in a process, and what it always has: as fresh zero pages, which calloc() would look through. */
+	static struct box the_box;
+	static uint8_t messages[2][FRAME_MESSAGE_MAX];
+	struct box *box = &the_box;
 	int r;
 
-	if (!box)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "box", "out of memory");
 	box->request = request;
 	box->policy = policy;
 	box->err = err;
@@ -304,8 +303,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->report_fd = FD_NONE;
 	box->stop_ns = UINT64_MAX;
 	box->stage_started_ns = request->started_ns;
-	buf_init(&box->out, FRAME_MESSAGE_MAX);
-	buf_init(&box->scratch, FRAME_MESSAGE_MAX);
+	buf_init_fixed(&box->out, messages[0], sizeof messages[0]);
+	buf_init_fixed(&box->scratch, messages[1], sizeof messages[1]);
 	box_stage(box, "front");
 	r = run(box);
 	if (r < 0 && err->code == ERR_NONE)
@@ -319,6 +318,5 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	release(box);
 	if (box->staging.has_trash)
 		staging_empty_trash(request);
-	free(box);
 	return r;
 }

@@ -6,7 +6,21 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE };
+enum { PAGE = 4096, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE };
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void memory_take_stack(void)
+{
+	char stack[STACK_TAKEN];
+	uintptr_t start = ((uintptr_t)stack + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+
+	/* The kernel lets the stack grow by a touch alone. */
+	*(volatile char *)start = 0;
+	(void)!madvise((void *)start, STACK_TAKEN - PAGE, MADV_POPULATE_WRITE);
+}
 
 static void give_back(uintptr_t start, uintptr_t end)
 {

@@ -2,9 +2,15 @@
 #pragma once
 
 /*
- * Memory of a process that is going to wait for long (madvise(2)). Allocates nothing and measures nothing.
- * Run by atoll-box.
+ * Memory of a process that is about to start a sandbox, and then waits for long (madvise(2)). Allocates nothing and
+ * measures nothing. Run by atoll and atoll-box.
  */
+
+/*
+ * Takes the stack that a start will use in one step instead of by a fault for each page, 0.8 µs each in a virtual
+ * machine. Before Linux 5.14, and where memory is short, nothing happens.
+ */
+void memory_take_stack(void);
 
 /*
  * Gives back what only the start of this program needed: stack below the caller's frame, and pages of its own

@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/memory.h"
 #include "policy/policy.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/fork.h"
@@ -125,6 +126,7 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	struct fork_origin found = { 0 };
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
 
+	memory_take_stack();
 	if (r == 1)
 		return cmd_show_help(argv[0]);
 	if (r == 0)
