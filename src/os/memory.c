@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE };
+enum { PAGE = 4096, CHUNK = 2 * PAGE, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE };
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -31,6 +31,18 @@ static void give_back(uintptr_t start, uintptr_t end)
 		return;
 }
 
+/*
+ * A fault maps the 16 pages around it as well, as far as they lie in the same mapping (fault_around_bytes): the few
+ * functions that an idle box runs would bring most of the program back. So it becomes many small mappings, which the
+ * kernel keeps apart by what was said about them.
+ */
+static void divide(uintptr_t start, uintptr_t end)
+{
+	for (; start < end; start += (uintptr_t)2 * CHUNK)
+		if (madvise((void *)start, end - start < CHUNK ? end - start : CHUNK, MADV_RANDOM) < 0)
+			return;
+}
+
 /* The segments that cannot have been written to: the program's own, which is linked statically. */
 static int give_back_segments(struct dl_phdr_info *object, size_t size, void *context)
 {
@@ -38,8 +50,10 @@ static int give_back_segments(struct dl_phdr_info *object, size_t size, void *co
 		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
 		uintptr_t start = object->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
-			give_back(start, start + segment->p_memsz);
+		if (segment->p_type != PT_LOAD || segment->p_flags & PF_W)
+			continue;
+		divide(start & ~(uintptr_t)(PAGE - 1), start + segment->p_memsz);
+		give_back(start, start + segment->p_memsz);
 	}
 	return 0;
 }
