@@ -67,7 +67,7 @@ static int send_spawn(struct box *box, const struct command *command, const stru
 {
 	struct init_spawn spawn = {
 		.id = command->id,
-		.flags = spawn_flags(request->tty),
+		.flags = spawn_flags(request->tty) | (request->is_main ? INIT_SPAWN_LAST : 0),
 		.umask = current_umask(),
 		.rows = request->rows,
 		.columns = request->columns,

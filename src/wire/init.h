@@ -32,7 +32,8 @@ enum init_message {
  * With INIT_SPAWN_TTY the streams are on a new pty, but for those that an INIT_SPAWN_PIPE_… bit names: their fds come
  * with the message, in the order 0, 1, 2. INIT_SPAWN_BACKGROUND leaves the pty's foreground empty, so that
  * the first read from it stops the command (SIGTTIN, INIT_STOPPED) until INIT_CONTINUE: the box takes the user's
- * keyboard only from then on (`atoll run -- git log | less`).
+ * keyboard only from then on (`atoll run -- git log | less`). The sandbox ends with an INIT_SPAWN_LAST: when init has
+ * told its end it goes itself, and the box, which ends the sandbox all the same, need not wake it to do so.
  */
 enum {
 	INIT_SPAWN_TTY = 1 << 0,
@@ -40,6 +41,7 @@ enum {
 	INIT_SPAWN_PIPE_OUT = 1 << 2,
 	INIT_SPAWN_PIPE_ERR = 1 << 3,
 	INIT_SPAWN_BACKGROUND = 1 << 4,
+	INIT_SPAWN_LAST = 1 << 5,
 };
 
 enum init_failure { INIT_FAILED_EXEC, INIT_FAILED_CWD, INIT_FAILED_SETUP };

@@ -43,6 +43,7 @@ static void drop_slot(struct init *init, struct command *command)
 {
 	close_fd(&command->master);
 	command->is_used = false;
+	init->is_over |= command->is_last;
 	while (init->command_top && !init->commands[init->command_top - 1].is_used)
 		init->command_top--;
 }
@@ -140,6 +141,7 @@ static bool are_flags_sane(uint32_t flags)
 {
 	const uint32_t pipes = INIT_SPAWN_PIPE_IN | INIT_SPAWN_PIPE_OUT | INIT_SPAWN_PIPE_ERR;
 
+	flags &= ~(uint32_t)INIT_SPAWN_LAST;
 	if (flags & ~(pipes | INIT_SPAWN_TTY | INIT_SPAWN_BACKGROUND))
 		return false;
 	return flags & INIT_SPAWN_TTY ? (flags & pipes) != pipes : flags == 0;
@@ -153,6 +155,7 @@ static int start(struct init *init, const struct init_spawn *spawn, const int *f
 
 	if (!command)
 		return tell_failed(init, spawn->id, EAGAIN, INIT_FAILED_SETUP);
+	command->is_last = spawn->flags & INIT_SPAWN_LAST;
 	shell_argv = calloc(strv_count((const char *const *)spawn->argv) + 2, sizeof *shell_argv);
 	if (!shell_argv)
 		return report_failure(init, command, ENOMEM, INIT_FAILED_SETUP);

@@ -19,6 +19,7 @@ struct command {
 	uint32_t id;
 	bool is_used;
 	bool is_started;         /* pid is known */
+	bool is_last;            /* INIT_SPAWN_LAST */
 	pid_t pid;               /* also the number of its process group */
 	pid_t monitor;           /* on a terminal: its parent; 0: init is */
 	int master;              /* on a terminal: until INIT_STARTED takes it to the box */
@@ -30,6 +31,7 @@ struct init {
 	int events[2];           /* from the monitors; FD_NONE before the first terminal */
 	struct buf scratch;      /* the message in hand */
 	bool is_scratch_large;   /* it used many pages, which go back */
+	bool is_over;            /* the last command has ended, and the box knows */
 	bool is_reaping;         /* commands_reap() said that there may be more */
 	size_t command_top;      /* used slots are below: an idle table touches no page */
 	struct command commands[COMMAND_MAX];

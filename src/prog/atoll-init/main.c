@@ -134,10 +134,10 @@ static int handle_children(struct init *init)
 	return r < 0 ? r : 0;
 }
 
-/* 0: the box closed the wire. */
+/* 0: the box closed the wire, or nothing more is to be done. */
 static int serve(struct init *init)
 {
-	for (;;) {
+	while (!init->is_over) {
 		struct pollfd polled[] = {
 			{ .fd = init->signal_fd, .events = POLLIN },
 			{ .fd = init->events[0], .events = POLLIN },
@@ -159,6 +159,7 @@ static int serve(struct init *init)
 		if (r < 0)
 			return r;
 	}
+	return 0;
 }
 
 static struct init the_init = {
