@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop top undo version'
+		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop top undo version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -21,6 +21,8 @@ _atoll()
 	case $verb:$prev in
 	apply:--exclude|apply:-x) return ;;
 	apply:--allow-flagged) compopt -o filenames; _atoll_reply -f; return ;;
+	approve:--uses) return ;;
+	approve:--for) return ;;
 	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	exec:--env|exec:-e) return ;;
@@ -61,6 +63,24 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
+	approve)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--uses --for --session --json --help'
+		else
+			:
+		fi ;;
+	ask)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--once -f --follow --json --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	deny)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json --help'
+		else
+			:
+		fi ;;
 	diff)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-p --patch --stat --json --flagged --help'
@@ -97,11 +117,17 @@ _atoll()
 		else
 			:
 		fi ;;
+	grants)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json --help'
+		else
+			_atoll_reply -W "$(atoll ps -q 2>/dev/null) revoke"
+		fi ;;
 	help)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'apply diff discard doctor exec fork gc help log policy ps restore run secret snapshot stop top undo version'
+			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop top undo version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

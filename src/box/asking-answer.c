@@ -103,6 +103,16 @@ int asking_find(struct box *box, const struct asking_request *request, bool is_u
 	return 1;
 }
 
+bool asking_has_grants(const struct box *box)
+{
+	const struct asking *asking = box->asking;
+
+	for (size_t i = 0; asking && i < asking->grant_count; i++)
+		if (!(asking->grants[i]->shown.flags & GRANT_REFUSES) && asking->grants[i]->uses_left)
+			return true;
+	return false;
+}
+
 static struct grant *grant_new(struct asking *asking, const struct asking_shown *shown, enum asking_scope scope,
 			       uint64_t amount)
 {

@@ -3,12 +3,8 @@
 
 #include "base/str.h"
 #include "box/asking-state.h"
+#include "box/asking-words.h"
 #include "box/state.h"
-
-static const char *const scope_names[ASKING_SCOPE_COUNT] = {
-	[ASKING_ONCE] = "once",	      [ASKING_USES] = "uses",	    [ASKING_TIME] = "time",
-	[ASKING_SESSION] = "session", [ASKING_FOREVER] = "forever",
-};
 
 struct context {
 	const struct question *question;
@@ -86,7 +82,7 @@ static void answer_detail(struct json *json, const void *opaque)
 	put_answerer(json, answer->via, answer->by);
 	if (!answer->by && !answer->grant)
 		return;
-	json_string(json, "scope", scope_names[answer->scope]);
+	json_string(json, "scope", asking_scope_names[answer->scope]);
 	if (answer->amount)
 		json_u64(json, "amount", answer->amount);
 	if (answer->grant)
@@ -114,7 +110,7 @@ static void grant_detail(struct json *json, const void *opaque)
 
 	json_string(json, "change", context->is_revoked ? "revoke" : "grant");
 	json_u64(json, "grant", grant->number);
-	json_string(json, "scope", scope_names[grant->scope]);
+	json_string(json, "scope", asking_scope_names[grant->scope]);
 	json_u64(json, "used", grant->used);
 	if (context->by)
 		put_answerer(json, context->by->via, context->by);

@@ -18,6 +18,7 @@ struct question {
 	struct hash hash;                /* grant_identity() of shown */
 	enum asking_state state;
 	bool is_allowed;                 /* ASKING_ANSWERED */
+	bool is_prompted;                /* the person at the terminal was asked, or cannot be */
 	pid_t pid;
 	uint64_t asked_ns;               /* CLOCK_REALTIME */
 	uint64_t until_ns;               /* CLOCK_MONOTONIC: WAITS: of the last waiter; else when it is forgotten */
@@ -68,6 +69,9 @@ struct asking {
 struct asking_shown asking_show(const struct asking_request *request);
 int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy) MUST_USE;
 void asking_shown_done(struct asking_shown *shown);
+
+/* As people are told of it; borrows from the question. */
+struct asking_question asking_tell(const struct question *question, uint64_t now_ns);
 
 /* Bytes of all that must be shown whole. */
 size_t asking_shown_size(const struct asking_shown *shown);

@@ -108,16 +108,14 @@ static uint64_t left_ms(uint64_t until_ns, uint64_t now_ns)
 	return until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS : 0;
 }
 
-static void put_question(const struct question *question, uint64_t now_ns, struct buf *out)
+struct asking_question asking_tell(const struct question *question, uint64_t now_ns)
 {
-	struct asking_question told = {
+	return (struct asking_question){
 		.number = question->number, .hash = question->hash.bytes, .state = question->state,
 		.waiting = (uint32_t)question->waiting_count, .times = question->times, .pid = (uint32_t)question->pid,
 		.asked_ns = question->asked_ns, .left_ms = left_ms(question->until_ns, now_ns),
 		.is_allowed = question->is_allowed, .shown = question->shown,
 	};
-
-	asking_question_put(out, &told);
 }
 
 size_t asking_count_open(const struct box *box)
@@ -165,8 +163,11 @@ uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf 
 	if (count)
 		after = sorted[count - 1]->generation;
 	frame_put_u64(out, after);
-	for (size_t i = 0; i < count; i++)
-		put_question(sorted[i], now_ns, out);
+	for (size_t i = 0; i < count; i++) {
+		struct asking_question told = asking_tell(sorted[i], now_ns);
+
+		asking_question_put(out, &told);
+	}
 	return after;
 }
 

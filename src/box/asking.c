@@ -307,6 +307,8 @@ static int ask(struct box *box, const struct asking_request *request, const stru
 	}
 	question->times++;
 	asking_touch(asking, question);
+	if (!is_open)
+		prompt_ring(box);
 	if (is_heard) {
 		if (!add_waiting(asking, question, waiter, clock_monotonic_ns() + patience_ns(box, request)))
 			return too_many(box, request, flood_reason, ret_outcome);
@@ -416,9 +418,9 @@ int asking_timeout_ms(const struct box *box, uint64_t now_ns)
 	return left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
-bool asking_is_heard(const struct box *box)
+bool asking_is_heard(struct box *box)
 {
-	return control_is_followed(box);
+	return control_is_followed(box) || prompt_is_possible(box);
 }
 
 void asking_done(struct box *box)

@@ -91,8 +91,11 @@ void asking_forget(struct box *box, const struct asking_waiter *waiter);
 /* Something that needs no question (a token). -ENOSPC: too many; another negative: the log failed. */
 int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number) MUST_USE;
 
+/* Whether anything was granted that still holds. */
+bool asking_has_grants(const struct box *box);
+
 /* Whether anybody would hear of a question now. */
-bool asking_is_heard(const struct box *box);
+bool asking_is_heard(struct box *box);
 
 /* What is due; and how long nothing is (-1: for ever). Negative: the log failed. */
 int asking_check(struct box *box, uint64_t now_ns) MUST_USE;

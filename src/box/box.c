@@ -180,6 +180,7 @@ static int end_jail(struct box *box)
 	siginfo_t info;
 	int r;
 
+	prompt_done(box);
 	box_end(box, ENDED_POLICY);
 	if (box->init.fd >= 0 && !box->init_is_gone &&
 	    pidref_wait(&box->init, WEXITED, &info, &box->rusage) > 0)
@@ -296,6 +297,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
 	gate_init(&box->gate);
+	prompt_init(&box->prompt);
 	box->gate.policy = policy->policy;
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;

@@ -462,6 +462,8 @@ int control_check(struct box *box)
 	int r = change_check(box);
 
 	tell_followers(box);
+	if (r == 0)
+		r = gate_tell_asking(box);
 	if (r < 0 || box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
 		return r;
 	if (clock_monotonic_ns() >= box->stop_ns)

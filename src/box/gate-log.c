@@ -298,6 +298,28 @@ static int deny_limited(struct box *box, enum audit_type type, const struct acti
 	return deny(box, type, action, decision, pid, detail);
 }
 
+static void take_outcome(struct decision *decision, const struct asking_outcome *outcome)
+{
+	decision->verdict = outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY;
+	decision->rule = outcome->rule;
+	decision->reason = outcome->reason;
+	decision->hint = outcome->hint;
+}
+
+/* What cannot wait for a person is refused, and listed: he may allow the next try. */
+static int deny_unasked(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
+			pid_t pid, const struct net_detail *detail)
+{
+	struct gate_open open = { .pid = (uint32_t)pid, .host = action->subject, .port = action->port };
+	struct asking_outcome outcome;
+	int r = gate_asking_list(box, &open, &decision, &outcome);
+
+	if (r < 0)
+		return r;
+	take_outcome(&decision, &outcome);
+	return deny_guess(box, type, action, decision, pid, detail);
+}
+
 int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
@@ -306,6 +328,9 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 
 	if (lookup->is_paused)
 		return deny_paused(box, AUDIT_NET_DNS, &action, 0, &detail);
+	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA) &&
+	    decision.verdict == VERDICT_ASK)
+		return deny_unasked(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA))
 		return deny_guess(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	/* Programs ask for more than they need (services, reverse names): a refusal of that is nobody's problem. */
@@ -323,8 +348,15 @@ static int judge_open(struct box *box, const struct gate_open *open, bool is_fin
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
 	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
+	struct asking_outcome outcome;
 	int r;
 
+	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(box)) {
+		r = gate_asking_begin(box, open, &decision, &outcome);
+		if (r)
+			return r < 0 ? r : GATE_LOG_WAITS;
+		take_outcome(&decision, &outcome);
+	}
 	if (decision.verdict < VERDICT_SIMULATE || is_paused(box)) {
 		if (!is_final)
 			return 0;
@@ -350,6 +382,26 @@ int gate_log_open(struct box *box, const struct gate_open *open)
 	return judge_open(box, open, true);
 }
 
+int gate_log_answered(struct box *box, const struct gate_open *open, const struct asking_outcome *outcome)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
+	struct decision decision = decide(box, &action);
+	struct net_detail detail = { .port = open->port, .id = open->id };
+	bool is_granted;
+	int r;
+
+	/* The policy may be another than when it was asked: it still must not deny. */
+	if (decision.verdict == VERDICT_ASK)
+		take_outcome(&decision, outcome);
+	is_granted = decision.verdict >= VERDICT_SIMULATE;
+	if (!is_granted)
+		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
+	else
+		r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
+	box->allowed += is_granted;
+	return r < 0 ? r : gate_answer(box, open->id, is_granted);
+}
+
 int gate_log_refused(struct box *box, const struct gate_refused *refused)
 {
 	const struct refusal_text *text = &refusal_texts[refused->refusal];
@@ -370,6 +422,8 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 	}
 	if (refused->refusal == GATE_BY_POLICY)
 		decision = decide(box, &action);
+	if (refused->refusal == GATE_BY_POLICY && decision.verdict == VERDICT_ASK)
+		return deny_unasked(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
@@ -447,9 +501,13 @@ int gate_log_address(struct box *box, const struct watch_network *event)
 	struct net_detail detail = { .port = event->port };
 	int r;
 
-	if (decision.verdict == VERDICT_ALLOW)
+	/* What is asked about is asked at the gate, where it can wait. */
+	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(box)))
 		return 0;
-	r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+	if (decision.verdict == VERDICT_ASK)
+		r = deny_unasked(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+	else
+		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	return r < 0 ? r : ENETUNREACH;
 }
 

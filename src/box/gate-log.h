@@ -10,6 +10,7 @@
 #include "wire/gate.h"
 
 struct box;
+struct asking_outcome;
 struct watch_network;
 
 /* Negative throughout: the log failed. */
@@ -18,8 +19,12 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup) MUST_USE;
 /* 1: it may go out, and is written down; 0: it may not, and nothing is. */
 int gate_log_granted(struct box *box, const struct gate_open *open) MUST_USE;
 
-/* 1: it may go out, and is written down; 0: refused. */
+/* 1: it may go out, and is written down; 0: refused; GATE_LOG_WAITS: a person is asked. */
+enum { GATE_LOG_WAITS = 2 };
 int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
+
+/* A connection that waited for a person: writes it down, and tells the gate. */
+int gate_log_answered(struct box *box, const struct gate_open *open, const struct asking_outcome *outcome) MUST_USE;
 int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;
 int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
 

@@ -324,6 +324,7 @@ static int lose(struct box *box, const char *why)
 	if (gate->state == LINK_GONE)
 		return 0;
 	gate->state = LINK_GONE;
+	gate_asking_done(box);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(&box->loop, &gate->sources[i]);
 	loop_remove(&box->loop, &gate->near_source);
@@ -350,6 +351,11 @@ static int send_go(struct box *box, uint32_t id, bool is_granted)
 	frame_put_u32(&box->out, is_granted);
 	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
 		       ? lose(box, "it does not listen") : 0;
+}
+
+int gate_answer(struct box *box, uint32_t id, bool is_granted)
+{
+	return box->gate.state == LINK_SERVING ? send_go(box, id, is_granted) : 0;
 }
 
 static int send_pause(struct box *box, uint64_t ms)
@@ -430,6 +436,8 @@ static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (gate_open_get(frame, &open) < 0)
 		return -EBADMSG;
 	granted = gate_log_open(box, &open);
+	if (granted == GATE_LOG_WAITS)
+		return 0;
 	return granted < 0 ? granted : send_go(box, open.id, granted);
 }
 
@@ -553,6 +561,20 @@ static int near_ready(void *context, uint32_t events)
 	return r < 0 ? r : events_check_log_size(box);
 }
 
+int gate_tell_asking(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	bool is_on = gate_asking_is_on(box);
+
+	if (is_on == gate->asking.is_on || (gate->state != LINK_STARTING && gate->state != LINK_SERVING))
+		return 0;
+	gate->asking.is_on = is_on;
+	frame_begin(&box->out, GATE_ASKING);
+	frame_put_u32(&box->out, is_on);
+	return frame_end(&box->out) < 0 || frame_send(gate->near_fd, &box->out, NULL, 0) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
 /* Its sockets, and a place in the loop. */
 static int hand_over(struct box *box)
 {
@@ -569,7 +591,8 @@ static int hand_over(struct box *box)
 		r = publish_hand_over(box);
 	if (r < 0)
 		return lose(box, err_errno_name(-r));
-	return gate_pause_left_ms(box) ? gate_pause(box) : 0;
+	r = gate_pause_left_ms(box) ? gate_pause(box) : 0;
+	return r < 0 ? r : gate_tell_asking(box);
 }
 
 static int send_policy(struct box *box, const void *bytes, size_t size)

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "box/cooldown.h"
+#include "box/gate-asking.h"
 #include "box/gate-names.h"
 #include "box/loop.h"
 #include "box/trust.h"
@@ -37,6 +38,7 @@ struct gate_link {
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
+	struct gate_asking asking;
 	uint32_t last_id;                   /* of a connection */
 	uid_t uid;                          /* of the gate, where the box is root */
 	struct cooldown cooldown;
@@ -86,6 +88,10 @@ uint64_t gate_pause_left_ms(const struct box *box);
 
 /* Asks the gate for moved_in and moved_out, unless it is asked already; they come later. */
 void gate_measure(struct box *box);
+
+/* Tells the gate whether anybody is asked, where that is new to it; and what was answered. Negative: the log failed. */
+int gate_tell_asking(struct box *box) MUST_USE;
+int gate_answer(struct box *box, uint32_t id, bool is_granted) MUST_USE;
 
 /* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
 int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -275,6 +276,40 @@ int relay_open(struct relay *relay, struct loop *loop, int in, int out)
 	if (r < 0)
 		relay_close(relay);
 	return r;
+}
+
+void relay_hold(struct relay *relay)
+{
+	if (!relay->is_open || relay->is_held)
+		return;
+	relay->is_held = true;
+	relay->out_was_added = relay->out_source.is_added;
+	loop_remove(relay->loop, &relay->in_source);
+	loop_remove(relay->loop, &relay->out_source);
+}
+
+int relay_release(struct relay *relay)
+{
+	int r = 0;
+
+	if (!relay->is_open || !relay->is_held)
+		return 0;
+	relay->is_held = false;
+	if (!relay->in_is_file)
+		r = loop_add(relay->loop, &relay->in_source);
+	if (r == 0 && relay->out_was_added)
+		r = loop_add(relay->loop, &relay->out_source);
+	return r;
+}
+
+bool relay_is_taken(const struct relay *relay)
+{
+	struct stat st;
+	int waiting = 0;
+
+	if (!relay->is_open || fstat(relay->out, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return true;
+	return ioctl(relay->out, FIONREAD, &waiting) < 0 || waiting == 0;
 }
 
 void relay_close(struct relay *relay)

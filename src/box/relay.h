@@ -18,7 +18,8 @@ struct relay {
 	struct loop *loop;
 	int in, out; /* owned */
 	struct loop_source in_source, out_source;
-	bool is_open;
+	bool is_open, is_held;
+	bool out_was_added; /* when it was held */
 	bool can_splice;    /* until the kernel says that these two cannot */
 	bool out_is_shared; /* out's description belongs to others: it may block, so small writes after poll
 			       only */
@@ -41,6 +42,13 @@ struct relay {
  * out may be anybody's: it is reopened where that is possible and never left non-blocking.
  */
 int relay_open(struct relay *relay, struct loop *loop, int in, int out) MUST_USE;
+
+/* Moves nothing until it is released: what comes meanwhile waits in its pipe. One that is closed stays so. */
+void relay_hold(struct relay *relay);
+int relay_release(struct relay *relay) MUST_USE;
+
+/* Whether what was delivered has been taken: the pipe that leads out is empty, or it is no pipe. */
+bool relay_is_taken(const struct relay *relay);
 
 /* Stops and closes both ends; on_close is not called. */
 void relay_close(struct relay *relay);

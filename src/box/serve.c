@@ -425,6 +425,9 @@ static int timeout_ms(const struct box *box)
 	asked = asking_timeout_ms(box, now_ns);
 	if (asked >= 0 && (timeout < 0 || asked < timeout))
 		timeout = asked;
+	asked = prompt_timeout_ms(box);
+	if (asked >= 0 && (timeout < 0 || asked < timeout))
+		timeout = asked;
 	if (box->disk.look_ns != UINT64_MAX) {
 		uint64_t left = box->disk.look_ns > now_ns ? (box->disk.look_ns - now_ns) / MS_NS + 1 : 0;
 
@@ -532,6 +535,8 @@ int serve(struct box *box)
 			r = check_clocks(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = asking_check(box, clock_monotonic_ns());
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = prompt_check(box, clock_monotonic_ns());
 		if (r == 0)
 			r = file_gate_retry(box);
 		if (r == 0)

@@ -24,6 +24,7 @@
 #include "box/guardian.h"
 #include "box/loop.h"
 #include "box/processes.h"
+#include "box/prompt.h"
 #include "box/publish.h"
 #include "box/rate.h"
 #include "box/review-log.h"
@@ -101,6 +102,7 @@ struct box {
 	uint64_t output_bytes;
 	struct denials denials;
 	struct file_log files;		/* what the file gate counts */
+	struct prompt prompt;  /* of a question, on the terminal */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;
 	uint64_t allowed, denied;	/* decisions that were made */

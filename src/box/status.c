@@ -73,6 +73,7 @@ void status_put(struct box *box, struct json *json)
 	json_u64(json, "output_bytes", box->output_bytes);
 	json_u64(json, "denials", box->denials.total);
 	json_u64(json, "questions", asking_count_open(box));
+	json_bool(json, "is_followed", control_is_followed(box));
 	put_changes(box, json);
 	put_network(box, json);
 	put_limits(box->policy->policy, json);

@@ -36,6 +36,7 @@ struct flow {
 	bool is_read, is_plain;    /* its requests are: rules are about them, or they are recorded; in plain text */
 	bool has_server;           /* false: nothing is dialled, for a rule or a recording answers */
 	bool is_inspected, has_spoken;
+	bool is_asked;             /* a person lets it out, or does not: the box tells */
 	int inside_fd, outside_fd;
 	struct event client;
 	struct hello hello;
@@ -460,7 +461,7 @@ static void proceed(struct flow *flow, bool is_granted)
 /* Whether anybody outside is asked: not where a rule answers for the whole host, or a recording. */
 static bool has_server(const struct gate *gate, enum verdict verdict)
 {
-	return verdict == VERDICT_ALLOW && !tape_answers(gate->tape);
+	return (verdict == VERDICT_ALLOW || verdict == VERDICT_ASK) && !tape_answers(gate->tape);
 }
 
 void flow_start(struct gate *gate, int fd, const struct gate_route *route)
@@ -484,11 +485,12 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 	}
 	action.subject = flow->host;
 	verdict = policy_decide(gate->policy, &action).verdict;
+	flow->is_asked = verdict == VERDICT_ASK;
 	flow->has_server = has_server(gate, verdict);
 	flow->is_read = !flow->has_server || policy_intercepts(gate->policy, flow->host, flow->port);
 	if (gate->paused_until_ns > flow->started_ns)
 		refuse(flow, GATE_BY_PAUSE, NULL);
-	else if (verdict < VERDICT_SIMULATE)
+	else if (!gate_may_open(gate, verdict))
 		refuse(flow, GATE_BY_POLICY, NULL);
 	else if (count(flow, &action))
 		proceed(flow, route->is_granted);
@@ -505,7 +507,8 @@ static bool is_still_allowed(struct flow *flow)
 
 	flow->share.rules = policy_limited_rules(policy, &action);
 	/* A recording has requests read that no rule is about, but what a rule is about is never left unread. */
-	return verdict >= VERDICT_SIMULATE && has_server(flow->gate, verdict) == flow->has_server &&
+	return (verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && flow->is_asked)) &&
+	       has_server(flow->gate, verdict) == flow->has_server &&
 	       (must_read == flow->is_read || (flow->gate->tape && !must_read)) &&
 	       (!leads_there ||
 		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);

@@ -49,6 +49,11 @@ static void send_queued(struct gate *gate)
 	gate->queued_count = 0;
 }
 
+bool gate_may_open(const struct gate *gate, enum verdict verdict)
+{
+	return verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && gate->asks);
+}
+
 void gate_check_stopped(struct gate *gate)
 {
 	if (gate->is_stopping && !gate->flow_count && !gate->publishing.visit_count)
@@ -220,6 +225,19 @@ static int on_measure(void *context, struct frame *frame, int *fds, size_t fd_co
 	return 0;
 }
 
+static int on_asking(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t asks = frame_get_u32(frame);
+	struct gate *gate = context;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || asks > 1)
+		return -EBADMSG;
+	gate->asks = asks;
+	return 0;
+}
+
 /* 0, and the new policy is in force as a whole; or the old one is as if nobody had asked. */
 static int change_policy(struct gate *gate, int fd)
 {
@@ -291,6 +309,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_INSIDE, 1 << GATE_SERVING, 64, 0, 1, on_inside },
 	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
 	{ GATE_MEASURE, 1 << GATE_SERVING, 64, 0, 0, on_measure },
+	{ GATE_ASKING, 1 << GATE_SERVING, 64, 0, 0, on_asking },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
 };

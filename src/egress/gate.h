@@ -50,6 +50,7 @@ struct gate {
 	struct names *names;
 	struct quota *quota;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
+	bool asks;                     /* GATE_ASKING */
 	struct authority authority;    /* where requests are read */
 	struct gate_secrets secrets;
 	struct tape *tape;             /* NULL: nothing is recorded or replayed */
@@ -86,6 +87,9 @@ struct gate {
  * else negative.
  */
 int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *err) MUST_USE;
+
+/* Whether a name with this verdict has an address, and a connection is worth a question to the box. */
+bool gate_may_open(const struct gate *gate, enum verdict verdict);
 
 /* Once nobody is left inside: ends the loop when all was handed on. */
 void gate_check_stopped(struct gate *gate);

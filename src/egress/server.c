@@ -11,6 +11,7 @@
 
 /*
  * The DNS server inside. A name that the policy allows has a synthetic address from now on; nobody outside is asked.
+ * So has one that a person is asked about, once a connection to it comes: the address says nothing about the host.
  * Any other name does not exist, and nobody outside learns that it was asked for: a look-up carries no byte out.
  */
 
@@ -62,7 +63,7 @@ static void answer_host(struct gate *gate, const struct dns_query *query, struct
 	struct action action = { .kind = ACTION_NET_DNS, .subject = query->name };
 	bool is_paused = gate->paused_until_ns > clock_monotonic_ns();
 	bool is_allowed = !is_paused && query->is_host_name &&
-			  policy_decide(gate->policy, &action).verdict >= VERDICT_SIMULATE;
+			  gate_may_open(gate, policy_decide(gate->policy, &action).verdict);
 	struct gate_lookup lookup = { .name = query->name, .type = query->type, .is_allowed = is_allowed,
 				      .is_paused = is_paused };
 	bool wants6 = query->type == DNS_AAAA && gate->sockets[GATE_DOOR6] >= 0;

@@ -47,6 +47,22 @@ static int read_small(int proc_fd, pid_t pid, const char *file, char *out, size_
 	return 0;
 }
 
+int proc_program(pid_t pid, char *out, size_t size)
+{
+	char link[64];
+	ssize_t length;
+
+	if (str_format(link, sizeof link, "/proc/%d/exe", (int)pid) < 0)
+		return -EINVAL;
+	length = readlink(link, out, size);
+	if (length < 0)
+		return -errno;
+	if ((size_t)length >= size)
+		return -ENAMETOOLONG;
+	out[length] = 0;
+	return 0;
+}
+
 int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat)
 {
 	enum { STATE, PARENT, UTIME = 11, STIME, CUTIME, CSTIME, THREADS = 17, LAST = THREADS };

@@ -36,6 +36,12 @@ struct proc_list {
 void proc_list_done(struct proc_list *list);
 #define cleanup_proc_list __attribute__((cleanup(proc_list_done)))
 
+/*
+ * The path of the program that this process of ours runs, as its own root has it where that is another. For people: it
+ * may run another by now. -ENOENT, -EACCES, -ENAMETOOLONG.
+ */
+int proc_program(pid_t pid, char *out, size_t size) MUST_USE;
+
 /* /proc/PID/stat below proc_fd. -ESRCH or -ENOENT when it is gone. */
 int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;
 

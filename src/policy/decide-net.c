@@ -24,7 +24,8 @@ struct subject {
 	struct address address;
 };
 
-static const char ask_hint[] = "nobody can be asked yet, so it is refused: list it under network.allow of your policy";
+static const char ask_hint[] =
+	"`atoll ask` lists what waits for a person; to allow it for good, list it under network.allow of your policy";
 static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 static const uint8_t nat64_prefix[12] = { 0, 0x64, 0xff, 0x9b };
 
@@ -389,7 +390,8 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) &&
 	    action->kind != ACTION_HTTP_REQUEST)
 		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
-	if (policy->network_default == VERDICT_ALLOW && policy->network_mode != NETWORK_HOST && subject->is_address &&
+	/* No person can tell what is behind such an address: it is listed, or it is not reached. */
+	if (policy->network_default != VERDICT_DENY && policy->network_mode != NETWORK_HOST && subject->is_address &&
 	    !is_public(subject->address.bytes))
 		return deny_special();
 	if (policy->network_default == VERDICT_ALLOW)

@@ -34,10 +34,11 @@ enum gate_message {
 	GATE_INSIDE,             /* u32 id of GATE_ARRIVED; fd: a TCP socket made inside; none: refused */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	GATE_MEASURE,            /* -> GATE_MEASURED */
+	GATE_ASKING,             /* u32 1: what the policy asks about is asked about; 0: it is refused, as at first */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */
-	GATE_OPEN,               /* struct gate_open: waits for GATE_GO */
+	GATE_OPEN,               /* struct gate_open: waits for GATE_GO, which may take as long as a person does */
 	GATE_REFUSED,            /* struct gate_refused: instead of GATE_OPEN, or after it */
 	GATE_CLOSED,             /* struct gate_closed */
 	GATE_LIMIT,              /* struct gate_limit: an episode of it begins */

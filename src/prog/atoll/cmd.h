@@ -40,12 +40,16 @@ const struct cmd *cmd_find(const char *name);
 int cmd_show_help(const char *name);
 
 extern const struct cmd_options cmd_apply_options;
+extern const struct cmd_options cmd_approve_options;
+extern const struct cmd_options cmd_ask_options;
+extern const struct cmd_options cmd_deny_options;
 extern const struct cmd_options cmd_diff_options;
 extern const struct cmd_options cmd_discard_options;
 extern const struct cmd_options cmd_doctor_options;
 extern const struct cmd_options cmd_exec_options;
 extern const struct cmd_options cmd_fork_options;
 extern const struct cmd_options cmd_gc_options;
+extern const struct cmd_options cmd_grants_options;
 extern const struct cmd_options cmd_help_options;
 extern const struct cmd_options cmd_log_options;
 extern const struct cmd_options cmd_policy_options;
@@ -61,12 +65,16 @@ extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
 int cmd_apply(int argc, char **argv, struct err *err);
+int cmd_approve(int argc, char **argv, struct err *err);
+int cmd_ask(int argc, char **argv, struct err *err);
+int cmd_deny(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_doctor(int argc, char **argv, struct err *err);
 int cmd_exec(int argc, char **argv, struct err *err);
 int cmd_fork(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
+int cmd_grants(int argc, char **argv, struct err *err);
 int cmd_help(int argc, char **argv, struct err *err);
 int cmd_log(int argc, char **argv, struct err *err);
 int cmd_policy(int argc, char **argv, struct err *err);

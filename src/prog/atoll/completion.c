@@ -28,7 +28,7 @@ static const char *words_of_argument(const char *argument)
 static bool takes_session(const char *verb)
 {
 	static const char *const verbs[] = { "exec", "stop", "log", "snapshot", "restore", "fork", "discard",
-					     "apply", "undo" };
+					     "apply", "undo", "ask", "grants" };
 
 	return names_find(verbs, ARRAY_SIZE(verbs), verb) >= 0;
 }
@@ -36,7 +36,9 @@ static bool takes_session(const char *verb)
 /* Sessions that have ended are meant as often as others: the listing of all. */
 static const char *listing_for(const char *verb)
 {
-	return str_equal(verb, "exec") || str_equal(verb, "stop") ? "-q" : "-aq";
+	static const char *const live[] = { "exec", "stop", "ask", "grants" };
+
+	return names_find(live, ARRAY_SIZE(live), verb) >= 0 ? "-q" : "-aq";
 }
 
 static bool takes_command(const char *verb)
@@ -50,6 +52,8 @@ static const char *words_of_verb(const char *verb)
 		return "check show explain diff set";
 	if (str_equal(verb, "secret"))
 		return "set list remove rename passphrase unlock lock";
+	if (str_equal(verb, "grants"))
+		return "revoke";
 	return str_equal(verb, "log") ? "verify" : "";
 }
 

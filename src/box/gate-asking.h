@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Connections that the policy asks a person about: each waits in the gate, where it holds up no other, until the
+ * question is answered. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+
+#include "box/asking.h"
+#include "wire/gate.h"
+
+struct gate_pending;
+
+/* Those that wait; at most ASKING_WAITERS_MAX. */
+struct gate_asking {
+	struct gate_pending *first;  /* owned */
+	bool is_on;                  /* the gate was told so: GATE_ASKING */
+};
+
+/*
+ * Asks about a connection that decision asks about. 1: it waits, and is judged by gate_log_answered() later; 0: *out
+ * is the answer; negative: the log failed.
+ */
+int gate_asking_begin(struct box *box, const struct gate_open *open, const struct decision *decision,
+		      struct asking_outcome *out) MUST_USE;
+
+/* The same for what cannot wait: a name that was looked up (port 0), an address. It stays listed. */
+int gate_asking_list(struct box *box, const struct gate_open *open, const struct decision *decision,
+		     struct asking_outcome *out) MUST_USE;
+
+/* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
+bool gate_asking_is_on(struct box *box);
+
+/* There is no gate any more: nobody waits. */
+void gate_asking_done(struct box *box);
