@@ -139,6 +139,24 @@ static bool is_as_judged(const struct identity *source, const struct stat *judge
 	       (!S_ISREG(seen.mode) || stamp_equal(source->ctime, seen.ctime));
 }
 
+/*
+ * What goes on below a directory moves its times, so of one with attributes nobody can tell whether they are those
+ * that were judged; such a one waits until it stands still.
+ */
+static int check_directory(const struct identity *source, const struct stat *judged, int area_fd, const char *name)
+{
+	struct identity seen;
+	cleanup_fd int fd = FD_NONE;
+
+	identity_of_stat(judged, &seen);
+	if (source->mode != seen.mode)
+		return -ESTALE;
+	if (stamp_equal(source->ctime, seen.ctime))
+		return 0;
+	fd = transaction_open_directory(area_fd, name);
+	return fd < 0 ? fd : attributes_has(fd, attributes_is_content) ? -ESTALE : 0;
+}
+
 /* Even the owner of a directory needs these bits to put something into it; JOURNAL_SET takes them off in the end. */
 static int make_passable(struct preparation *preparation, int area_fd, const char *name, struct journal_op *op)
 {
@@ -195,7 +213,9 @@ static int copy_staged(struct preparation *preparation, struct apply_item *item,
 
 	if (r < 0)
 		return r;
-	if (r == COPY_MADE && !item->merged && !is_as_judged(&copy.source, &change->staged)) {
+	if (r == COPY_MADE && !item->merged &&
+	    (!is_as_judged(&copy.source, &change->staged) ||
+	     (S_ISDIR(copy.made.mode) && check_directory(&copy.source, &change->staged, area_fd, name) < 0))) {
 		unlinkat(area_fd, name, S_ISDIR(copy.made.mode) ? AT_REMOVEDIR : 0);
 		r = COPY_CHANGED;
 	}

@@ -104,3 +104,13 @@ int attributes_match(int from, int to, bool (*is_wanted)(const char *name))
 			r = match_one(from, to, name);
 	return r;
 }
+
+int attributes_has(int fd, bool (*is_wanted)(const char *name))
+{
+	ssize_t size = list(fd, source_names);
+
+	for (const char *name = source_names; name < source_names + size; name += strlen(name) + 1)
+		if (is_wanted(name))
+			return 1;
+	return size < 0 ? (int)size : 0;
+}

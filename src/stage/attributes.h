@@ -29,3 +29,6 @@ bool attributes_is_label(const char *name);
  * `from` lacks them; everything else is kept as far as the caller may set it. -errno.
  */
 int attributes_match(int from, int to, bool (*is_wanted)(const char *name)) MUST_USE;
+
+/* Whether a file or directory, not O_PATH, has any for which is_wanted() holds. 1, 0, -errno. */
+int attributes_has(int fd, bool (*is_wanted)(const char *name)) MUST_USE;

@@ -180,8 +180,11 @@ static int verify(const struct spot *spot, struct journal_op *op)
 		return back < 0 ? -EIO : r;
 	}
 	r = identity_at(spot->parent_fd, spot->name, &op->left);
-	/* Somebody has replaced it already; it is not ours to take back then. */
-	if (r < 0 || (op->content.mode && op->left.inode != op->content.inode))
+	/*
+	 * Somebody has replaced it already, or written into it (in a recovery, anything since the crash): it is not
+	 * ours to take back then.
+	 */
+	if (r < 0 || (op->content.mode && !identity_equal(&op->left, &op->content, false)))
 		op->left = (struct identity){ 0 };
 	return 0;
 }

@@ -76,6 +76,14 @@ static int set_attributes(const struct transaction *transaction, const struct jo
 	return attributes_match(kept_fd, fd, attributes_is_content);
 }
 
+/* As the plan saw it, opened up by us meanwhile, or set already before a crash; else the host has set its own. */
+static bool is_expected_mode(const struct journal_op *op, uint32_t mode)
+{
+	mode &= 07777;
+	return mode == (op->host.mode & 07777) || mode == ((op->host.mode & 07777) | 0700) ||
+	       mode == (op->content.mode & 07777);
+}
+
 static int set_directory(struct transaction *transaction, struct journal_op *op)
 {
 	cleanup_fd int fd = open_path(transaction, op->tree, op->path);
@@ -86,7 +94,7 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_ino != op->host.inode)
+	if (st.st_ino != op->host.inode || !is_expected_mode(op, st.st_mode))
 		return -ESTALE;
 	/* An ACL changes the mode by the way, so it comes first. */
 	r = op->flags & JOURNAL_SETS_XATTRS ? set_attributes(transaction, op, fd) : 0;

@@ -186,3 +186,19 @@ def test_killed_again_while_it_recovers(crashing):
             assert crashing.check() == "new"
         except AssertionError as error:
             raise AssertionError(f"seed {SEED}, killed before {middle}, then {point}: {error}") from error
+
+
+def test_an_edit_between_crash_and_recovery_is_not_undone(crashing):
+    """What stands there by then is a person's, not what the apply left."""
+    crashing.renew()
+    last = [point for point in crashing.points("apply") if point[0] == "renameat2"][-1]
+    crashing.renew()
+    crashing.kill(last, "apply")
+    edited = crashing.tree / "edited"
+    assert edited.read_text() == "after\n"
+    with open(edited, "a") as file:
+        file.write("a person's\n")
+    crashing.must("apply", "--resume")
+    undone = crashing.run("undo")
+    assert undone.code == 1 and str(edited) in undone.out + undone.err, undone
+    assert edited.read_text() == "after\na person's\n" and (crashing.tree / "deleted").read_text() == "d"

@@ -433,6 +433,34 @@ static void test_what_the_agent_changes_meanwhile_is_left(void **state)
 	stop(&f);
 }
 
+/* Of a new directory: its mode, and attributes that came after the judgement. One without any may go on being used. */
+static void test_a_directory_is_applied_as_it_was_judged(void **state)
+{
+	struct timespec tick = { 0, 20 * 1000 * 1000 };
+	cleanup_fd int fd = FD_NONE;
+	struct fixture f;
+
+	(void)state;
+	start(&f, false);
+	begin_run(&f);
+	make_directories(f.upper_fd, "mode");
+	make_directories(f.upper_fd, "marked");
+	make_directories(f.upper_fd, "used");
+	find_changes(&f);
+	nanosleep(&tick, NULL);
+	assert_int_equal(fchmodat(f.upper_fd, "mode", 0777, 0), 0);
+	fd = fd_open_at(f.upper_fd, "marked", O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(fsetxattr(fd, "user.late", "x", 1, 0), 0);
+	put(f.upper_fd, "used/later", "later", 0644);
+	run_apply(&f);
+	assert_int_equal(item(&f, "mode")->verdict, APPLY_RACED);
+	assert_int_equal(item(&f, "marked")->verdict, APPLY_RACED);
+	assert_int_equal(item(&f, "used")->verdict, APPLY_TAKEN);
+	assert_absent(&f, "mode");
+	assert_absent(&f, "marked");
+	stop(&f);
+}
+
 static void test_what_the_host_changed_since_is_not_undone(void **state)
 {
 	struct fixture f;
@@ -602,6 +630,7 @@ int main(void)
 		cmocka_unit_test(test_there_and_back_on_another_file_system),
 		cmocka_unit_test(test_a_change_of_the_host_meanwhile_stays),
 		cmocka_unit_test(test_what_the_agent_changes_meanwhile_is_left),
+		cmocka_unit_test(test_a_directory_is_applied_as_it_was_judged),
 		cmocka_unit_test(test_what_the_host_changed_since_is_not_undone),
 		cmocka_unit_test(test_one_path_brings_its_directories),
 		cmocka_unit_test(test_new_directories_are_applied_in_parts),
