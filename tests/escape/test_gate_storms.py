@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """N21: more connections than the gate has room for, and ends that come as resets: bounded, said, and survived."""
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Listener, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Certificates, Listener, Web, gate_of, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
 
@@ -78,6 +79,59 @@ def test_ten_thousand_connections_that_are_reset(sandbox, listener):
     out, err = child.communicate(b"x", timeout=40)
     assert child.returncode == 0 and b"network gate failed" not in err, (out, err)
     wait_until(lambda: b"still alive" in listener.heard)
+
+
+# Hellos that go no further, requests cut in their heads and bodies, ends of one side; most of them end by a reset.
+READ = """
+import json, random, resource, socket, ssl, struct, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+random.seed(11)
+port, held = int(sys.argv[1]), []
+host = f"Host: web.test:{port}\\r\\n".encode()
+def connect():
+    s = socket.create_connection(("web.test", port), timeout=20)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", random.randrange(2), 0))
+    return s
+outgoing = ssl.MemoryBIO()
+try: ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="web.test").do_handshake()
+except ssl.SSLWantReadError: pass
+hello = outgoing.read()
+for i in range(300):
+    s = connect()
+    s.sendall(hello[:random.choice((len(hello), len(hello), 1, 50))])
+    held.append(s) if i % 3 else s.close()
+context = ssl._create_unverified_context()
+for text in (b"", b"GET /v1/x HT", b"GET /v1/x HTTP/1.1\\r\\n" + host, b"POST /v1/x HTTP/1.1\\r\\n" + host +
+             b"Content-Length: 9999\\r\\n\\r\\nhalf", b"GET /v1/x HTTP/1.1\\r\\n" + host + b"\\r\\n") * 20:
+    with context.wrap_socket(connect(), server_hostname="web.test") as s:
+        s.sendall(text)
+        if len(held) % 2: s.shutdown(socket.SHUT_WR)
+    held.append(connect())
+print(len(held), flush=True); sys.stdin.read(1)
+with context.wrap_socket(connect(), server_hostname="web.test") as s:
+    s.sendall(b"GET /v1/last HTTP/1.1\\r\\n" + host + b"Connection: close\\r\\n\\r\\n")
+    print(s.recv(100).split(b"\\r\\n")[0].decode(), flush=True)
+"""
+
+
+@pytest.mark.only("root")
+@pytest.mark.needs("openssl")
+def test_storms_on_a_host_that_is_read(sandbox):
+    """The same where TLS ends in the gate: bounded, each request that was begun is told, and the next one is served."""
+    certificates = Certificates()
+    server = Web(certificates.context())
+    policy = sandbox.policy(policy_text([f"{{host: web.test, ports: [{server.port}], http: [{{paths: [/v1/**]}}]}}",
+                                         *LOOPBACK]))
+    child = sandbox.popen([PYTHON, "-c", READ, str(server.port)], policy=policy, stdin=subprocess.PIPE,
+                          env={**test_hosts(), "SSL_CERT_FILE": str(certificates.ca)})
+    line = child.stdout.readline()
+    assert line == b"300\n", (line, child.stderr.read() if not line else "")
+    pid, = gate_of(sandbox)
+    assert resident_kib(pid) < 64 << 10, resident_kib(pid)
+    out, err = child.communicate(b"x", timeout=40)
+    assert child.returncode == 0 and b"200 OK" in out and b"network gate failed" not in err, (out, err)
+    server.close()
+    shutil.rmtree(certificates.directory)
 
 
 HELD = """
