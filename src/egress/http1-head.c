@@ -25,11 +25,18 @@ static void free_field(struct http1_field *field)
 	free(field->owned);
 }
 
+/* Room for 128 fields is not cleared for each head of three. */
+static void begin_head(struct http1_head *head, enum http1_kind kind)
+{
+	memset(head, 0, offsetof(struct http1_head, fields));
+	head->kind = kind;
+}
+
 void http1_head_reset(struct http1_head *head)
 {
 	for (size_t i = 0; i < head->field_count; i++)
 		free_field(&head->fields[i]);
-	*head = (struct http1_head){ .kind = head->kind };
+	begin_head(head, head->kind);
 }
 
 static bool is_token_char(char c)
@@ -281,7 +288,7 @@ const char *http1_head_parse(const struct http1 *http, char *bytes, size_t size,
 	char *end = line_end(bytes, bytes + size);
 	const char *problem;
 
-	*ret_head = (struct http1_head){ .kind = http->kind };
+	begin_head(ret_head, http->kind);
 	if (!end)
 		return "a line has a control character or ends with only one of CR and LF";
 	problem = http->kind == HTTP1_REQUEST ? parse_request_line(bytes, end, ret_head)

@@ -210,8 +210,12 @@ static size_t find_end(const struct http1 *http, const uint8_t *bytes, size_t si
 {
 	/* How much of CRLF CRLF has been seen. */
 	static const char end[] = "\r\n\r\n";
+	const uint8_t *found = memmem(bytes, size, end, 4);
 	size_t matched = 0;
 
+	/* Nearly all come in one piece. */
+	if (http->size == 0)
+		return found ? (size_t)(found - bytes) + 4 : 0;
 	for (size_t before = http->size < 3 ? http->size : 3; before > 0; before--)
 		if (memcmp(http->bytes + http->size - before, end, before) == 0) {
 			matched = before;
@@ -232,9 +236,10 @@ static size_t find_end(const struct http1 *http, const uint8_t *bytes, size_t si
 static bool has_bare_lf(const struct http1 *http, const uint8_t *bytes, size_t size)
 {
 	uint8_t before = http->size ? (uint8_t)http->bytes[http->size - 1] : 0;
+	const uint8_t *at = bytes, *lf;
 
-	for (size_t i = 0; i < size; before = bytes[i++])
-		if (bytes[i] == '\n' && before != '\r')
+	for (; (lf = memchr(at, '\n', size - (size_t)(at - bytes))); at = lf + 1)
+		if ((lf == bytes ? before : lf[-1]) != '\r')
 			return true;
 	return false;
 }

@@ -45,13 +45,13 @@ struct http1_head {
 	unsigned status;                  /* responses */
 	const char *reason;               /* responses; borrowed, may be "" */
 	unsigned minor;                   /* HTTP/1.minor: 0 or 1 */
-	struct http1_field fields[HTTP1_FIELDS_MAX];
 	size_t field_count;
 	enum http1_framing framing;
 	uint64_t length;                  /* HTTP1_LENGTH */
 	bool closes;                      /* nothing follows on this connection */
 	bool wants_continue;              /* requests: Expect: 100-continue */
 	bool is_upgrade;                  /* a request for WebSocket, or the answer that grants it */
+	struct http1_field fields[HTTP1_FIELDS_MAX];   /* behind field_count: anything */
 };
 
 enum http1_result {

@@ -40,6 +40,7 @@ struct side {
 	struct event readable, writable;
 	struct buf out;                /* plaintext that waits to be written */
 	bool is_drained;               /* nothing to read before the socket says so */
+	bool is_reading, is_writing;   /* waits for it */
 	bool wants_write;              /* the last call did */
 	bool has_ended;                /* nothing more comes */
 	uint64_t read_bytes;
@@ -393,6 +394,18 @@ static void end(struct intercept *intercept, const char *why)
 	intercept->options.on_end(intercept->options.context, why);
 }
 
+/* Most requests change nothing of it. */
+static void watch(struct event *event, bool *is_watched, bool is_wanted)
+{
+	if (*is_watched == is_wanted)
+		return;
+	*is_watched = is_wanted;
+	if (is_wanted)
+		event_add(event, NULL);
+	else
+		event_del(event);
+}
+
 static void wait_for(struct intercept *intercept)
 {
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
@@ -403,14 +416,8 @@ static void wait_for(struct intercept *intercept)
 						     : may_read(intercept, (enum http2_side)i));
 		bool writes = is_there && (side->wants_write || side->out.size);
 
-		if (reads)
-			event_add(&side->readable, NULL);
-		else
-			event_del(&side->readable);
-		if (writes)
-			event_add(&side->writable, NULL);
-		else
-			event_del(&side->writable);
+		watch(&side->readable, &side->is_reading, reads);
+		watch(&side->writable, &side->is_writing, writes);
 	}
 }
 
@@ -574,7 +581,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 		side->fd = fds[i];
 		buf_init(&side->out, BUFFER_MAX);
 		event_assign(&side->readable, options->base, fds[i], EV_READ | EV_PERSIST, on_event, intercept);
-		event_assign(&side->writable, options->base, fds[i], EV_WRITE, on_event, intercept);
+		event_assign(&side->writable, options->base, fds[i], EV_WRITE | EV_PERSIST, on_event, intercept);
 	}
 	event_assign(&intercept->again, options->base, -1, 0, on_event, intercept);
 	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
