@@ -120,7 +120,7 @@ def nginx(request, tmp_path_factory):
 
 
 def test_a_connection_of_http2_that_is_kept_is_let_go(nginx, tmp_path):
-    gate = Gate(tmp_path, nginx.server_port, nginx.certificate, patience_ms=100)
+    gate = Gate(tmp_path, nginx.server_port, nginx.certificate, patience_ms=1000)
     with gate.connect("h2", "http/1.1") as connection:
         is_http2 = connection.selected_alpn_protocol() == "h2"
         if is_http2:
@@ -345,11 +345,13 @@ def test_continue(plain):
 
 def answer_of(gate, sent):
     """Of a gate that has so little patience that it may give a slow test up before it has begun."""
-    for _ in range(10):
-        answer = gate.ask(sent)
-        if answer:
-            return answer
-    return b""
+    answer = b""
+    for _ in range(20):
+        try:
+            answer = answer or gate.ask(sent)
+        except OSError:
+            pass
+    return answer
 
 
 def test_who_holds_a_connection_and_does_nothing_is_let_go(plain):
@@ -381,10 +383,11 @@ def test_a_stream_that_moves_is_not_given_up(plain):
         read_head(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
         for _ in range(20):
-            time.sleep(0.1)
+            time.sleep(0.2)
             connection.sendall(b"x")
 
-    gate = plain(handler, patience_ms=100)
+    # Longer than nothing may move, so that a busy machine keeps up.
+    gate = plain(handler, patience_ms=200)
     answer = answer_of(gate, f"GET /allowed/ HTTP/1.1\r\nHost: localhost:{gate.port}\r\n\r\n".encode())
     assert answer.endswith(b"x" * 20), answer
 
