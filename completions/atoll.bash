@@ -65,7 +65,7 @@ _atoll()
 		fi ;;
 	approve)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '--uses --for --session --json --help'
+			_atoll_reply -W '--uses --for --session --forever --json --help'
 		else
 			:
 		fi ;;

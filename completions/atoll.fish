@@ -13,6 +13,7 @@ complete -c atoll -n __fish_use_subcommand -a approve -d 'allow what a sandbox a
 complete -c atoll -n '__fish_seen_subcommand_from approve' -l uses -x -d 'so many times'
 complete -c atoll -n '__fish_seen_subcommand_from approve' -l for -x -d 'as often as wanted for so long: 10m, 2h'
 complete -c atoll -n '__fish_seen_subcommand_from approve' -l session -d 'until the sandbox ends'
+complete -c atoll -n '__fish_seen_subcommand_from approve' -l forever -d 'and in every later one: a line in your own policy file'
 complete -c atoll -n '__fish_seen_subcommand_from approve' -l json -d 'one JSON object'
 complete -c atoll -n __fish_use_subcommand -a ask -d 'list what sandboxes ask for, as they ask'
 complete -c atoll -n '__fish_seen_subcommand_from ask' -l once -d 'list those that are open now, and end'

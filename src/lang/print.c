@@ -35,7 +35,7 @@ static void put_quoted_n(struct buf *out, const void *bytes, size_t size)
 	buf_put_char(out, '"');
 }
 
-static void put_quoted(struct buf *out, const char *text)
+void print_quoted(struct buf *out, const char *text)
 {
 	put_quoted_n(out, text, strlen(text));
 }
@@ -58,7 +58,7 @@ static void put_strings(struct buf *out, const char *key, const char *const *str
 	buf_printf(out, ", %s: [", key);
 	for (size_t i = 0; strings[i]; i++) {
 		buf_put_text(out, i ? ", " : "");
-		put_quoted(out, strings[i]);
+		print_quoted(out, strings[i]);
 	}
 	buf_put_char(out, ']');
 }
@@ -82,7 +82,7 @@ static void head(struct heading *heading, const char *list, struct buf *out)
 static void put_file(struct buf *out, const struct file_rule *rule)
 {
 	buf_put_text(out, "    - {path: ");
-	put_quoted(out, rule->pattern);
+	print_quoted(out, rule->pattern);
 	put_strings(out, "except", rule->except);
 	if (rule->flags & FILE_OPTIONAL)
 		buf_put_text(out, ", optional: true");
@@ -98,7 +98,7 @@ static void put_paths(struct buf *out, struct heading *heading, const char *list
 	for (size_t i = 0; i < count; i++) {
 		head(heading, list, out);
 		buf_put_text(out, "    - {path: ");
-		put_quoted(out, rules[i].pattern);
+		print_quoted(out, rules[i].pattern);
 		put_strings(out, "except", rules[i].except);
 		buf_put_char(out, '}');
 		put_origin(out, &rules[i].origin);
@@ -136,7 +136,7 @@ static void put_http(struct buf *out, const struct net_rule *rule)
 		buf_printf(out, "%s{methods: [", i ? ", " : "");
 		for (size_t m = 0; methods[m]; m++) {
 			buf_put_text(out, m ? ", " : "");
-			put_quoted(out, methods[m]);
+			print_quoted(out, methods[m]);
 		}
 		buf_put_char(out, ']');
 		put_strings(out, "paths", rule->http[i].paths);
@@ -150,14 +150,14 @@ static void put_answer(struct buf *out, const struct net_answer *answer)
 	buf_printf(out, ", answer: {status: %u", answer->status);
 	for (size_t i = 0; answer->fields && answer->fields[i]; i += 2) {
 		buf_put_text(out, i ? ", " : ", headers: {");
-		put_quoted(out, answer->fields[i]);
+		print_quoted(out, answer->fields[i]);
 		buf_put_text(out, ": ");
-		put_quoted(out, answer->fields[i + 1]);
+		print_quoted(out, answer->fields[i + 1]);
 		buf_put_text(out, answer->fields[i + 2] ? "" : "}");
 	}
 	if (answer->body_file) {
 		buf_put_text(out, ", body_file: ");
-		put_quoted(out, answer->body_file);
+		print_quoted(out, answer->body_file);
 	} else if (answer->body_size) {
 		buf_put_text(out, ", body: ");
 		put_quoted_n(out, answer->body, answer->body_size);
@@ -170,21 +170,21 @@ static void put_inject(struct buf *out, const struct inject *inject)
 	buf_put_text(out, ", inject: {");
 	if (inject->kind == INJECT_AWS) {
 		buf_put_text(out, "aws: {service: ");
-		put_quoted(out, inject->service);
+		print_quoted(out, inject->service);
 		buf_put_text(out, ", region: ");
-		put_quoted(out, inject->region);
+		print_quoted(out, inject->region);
 		buf_put_char(out, '}');
 	} else {
 		buf_put_text(out, inject->kind == INJECT_QUERY ? "query: " : "header: ");
-		put_quoted(out, inject->name);
+		print_quoted(out, inject->name);
 		if (inject->kind != INJECT_QUERY)
 			buf_printf(out, ", kind: %s", inject_kind_names[inject->kind]);
 	}
 	buf_put_text(out, ", secret: ");
-	put_quoted(out, inject->secret);
+	print_quoted(out, inject->secret);
 	if (inject->env) {
 		buf_put_text(out, ", env: ");
-		put_quoted(out, inject->env);
+		print_quoted(out, inject->env);
 	}
 	buf_put_char(out, '}');
 }
@@ -209,7 +209,7 @@ static void put_rule_limits(struct buf *out, const struct net_limits *limits)
 static void put_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
-	put_quoted(out, rule->host ? rule->host : rule->cidr);
+	print_quoted(out, rule->host ? rule->host : rule->cidr);
 	for (size_t i = 0; i < rule->port_count; i++)
 		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i],
 			   i + 1 == rule->port_count ? "]" : "");
@@ -302,7 +302,7 @@ static void put_exec(struct buf *out, const struct policy *policy)
 			buf_put_text(out, "    - {");
 			if (rule->program) {
 				buf_put_text(out, "program: ");
-				put_quoted(out, rule->program);
+				print_quoted(out, rule->program);
 			}
 			/* put_strings begins with a comma, which YAML does not want first. */
 			if (rule->program)
@@ -310,7 +310,7 @@ static void put_exec(struct buf *out, const struct policy *policy)
 			else
 				for (size_t a = 0; rule->argv[a]; a++) {
 					buf_put_text(out, a ? ", " : "argv: [");
-					put_quoted(out, rule->argv[a]);
+					print_quoted(out, rule->argv[a]);
 					buf_put_text(out, rule->argv[a + 1] ? "" : "]");
 				}
 			put_strings(out, "except", rule->except);
@@ -345,12 +345,12 @@ static void put_env(struct buf *out, const struct policy *policy)
 		buf_put_text(out, "env:\n");
 	for (size_t i = 0; i < policy->env_pass_count; i++) {
 		buf_put_text(out, i ? "    - " : "  pass:\n    - ");
-		put_quoted(out, policy->env_pass[i].pattern);
+		print_quoted(out, policy->env_pass[i].pattern);
 		put_origin(out, &policy->env_pass[i].origin);
 	}
 	for (size_t i = 0; i < policy->env_set_count; i++) {
 		buf_printf(out, "%s%s: ", i ? "    " : "  set:\n    ", policy->env_set[i].name);
-		put_quoted(out, policy->env_set[i].value);
+		print_quoted(out, policy->env_set[i].value);
 		put_origin(out, &policy->env_set[i].origin);
 	}
 }
@@ -364,7 +364,7 @@ static void put_ask(struct buf *out, const struct ask_settings *ask)
 		   ask->prompt ? "true" : "false", ask->desktop ? "true" : "false");
 	if (ask->webhook) {
 		buf_put_text(out, ", webhook: ");
-		put_quoted(out, ask->webhook);
+		print_quoted(out, ask->webhook);
 	}
 	buf_put_text(out, "}\n");
 }
@@ -388,7 +388,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 	put_env(out, policy);
 	for (size_t i = 0; i < policy->device_count; i++) {
 		buf_put_text(out, i ? "  - " : "devices:\n  - ");
-		put_quoted(out, policy->devices[i].name);
+		print_quoted(out, policy->devices[i].name);
 		put_origin(out, &policy->devices[i].origin);
 	}
 	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",

@@ -16,6 +16,9 @@ void print_policy(const struct policy *policy, struct buf *out);
 /* The same as one JSON object. */
 void print_policy_json(const struct policy *policy, struct json *json);
 
+/* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
+void print_quoted(struct buf *out, const char *text);
+
 /*
  * What b allows that a does not ("+"), and what it no longer allows ("-"), by decisions and not by text,
  * a line each under the name of its dimension. The number of differences.

@@ -138,6 +138,121 @@ def test_a_connection_waits_while_others_go_on(session_of, server):
     assert [(entry["scope"], entry["allows"], entry["used"]) for entry in session.grants()] == [("session", True, 2)]
 
 
+def test_a_burst_is_one_question_and_once_is_for_those_that_were_shown(session_of, server):
+    session, target = session_of(), f"web.test:{server.port}"
+    session.heard()
+    waiting = [session.popen(target) for _ in range(3)]
+    question = wait_until(lambda: next((q for q in session.questions("waiting") if q["waiting"] == 3), None), 15)
+    assert len(session.questions()) == 1
+    assert session.answer("approve", question).code == 0
+    assert [child.communicate(timeout=30)[0].split() for child in waiting] == [[b"answer"]] * 3
+    # Once: the next one is another question, and nobody else's answer is good for it.
+    again = session.popen(target)
+    second = session.wait_for("web.test")
+    assert second["number"] != question["number"] and second["hash"] == question["hash"]
+    stale = session.answer("approve", question)
+    assert stale.code == 125 and "answered already: it was allowed" in stale.err
+    assert session.answer("deny", second).code == 0
+    assert again.communicate(timeout=30)[0].split() == [b"ConnectionResetError"]
+
+
+def test_a_refusal_is_remembered_by_every_other_way(session_of, server):
+    session, target = session_of(), f"web.test:{server.port}"
+    session.heard()
+    waiting = session.popen(target)
+    assert session.answer("deny", session.wait_for("web.test")).code == 0
+    assert waiting.communicate(timeout=30)[0].split() == [b"ConnectionResetError"]
+    other = session.box.run_atoll("exec", session.id, "--", "bash", "-c",
+                                  f"exec 3<>/dev/tcp/web.test/{server.port} && read -n1 -u3 x || echo refused")
+    assert "refused" in other.out and not session.questions()
+    assert session.get("web.test:1") == ["ConnectionResetError"]
+    assert len(session.records("ask.open")) == 1 and not server.heard
+    # The control: taken back, it is asked again.
+    grant = session.grants()[0]
+    assert not grant["allows"] and grant["used"] >= 2
+    assert session.box.run_atoll("grants", "revoke", grant["grant"]).code == 0
+    again = session.popen(target)
+    assert session.answer("approve", session.wait_for("web.test")).code == 0
+    assert again.communicate(timeout=30)[0].split() == [b"answer"]
+    changes = [entry["detail"]["change"] for entry in session.records("policy.change")]
+    assert changes == ["revoke"]
+
+
+def test_two_people_answer_at_once(session_of, server):
+    session = session_of()
+    session.heard()
+    waiting = session.popen(f"web.test:{server.port}")
+    question = session.wait_for("web.test")
+    words = [[str(session.box.programs.atoll), verb, question["question"]] for verb in ("approve", "deny") * 2]
+    people = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **session.box.popen_keywords())
+              for line in words]
+    codes = [person.communicate(timeout=30) and person.returncode for person in people]
+    assert sorted(codes) == [0, 125, 125, 125]
+    first = session.records("ask.answer")
+    assert len(first) == 1
+    got = waiting.communicate(timeout=30)[0].split()
+    assert got == ([b"answer"] if first[0]["verdict"] == "allow" else [b"ConnectionResetError"])
+
+
+def test_silence_refuses_and_a_late_answer_is_for_the_next_time(session_of, server):
+    session, target = session_of(ask="{timeout: 1s}"), f"web.test:{server.port}"
+    follower = session.heard()
+    assert session.get(target) == ["ConnectionResetError"]
+    question = session.wait_for("web.test", "listed")
+    assert [entry["detail"]["by"] for entry in session.records("ask.answer")] == ["timeout"]
+    assert session.answer("approve", question).code == 0
+    assert session.get(target) == ["answer"]
+    follower.terminate()
+    told = [json.loads(line) for line in follower.communicate(timeout=30)[0].splitlines()]
+    assert [entry["state"] for entry in told] == ["waiting", "listed", "answered"]
+
+
+def test_nothing_is_left_when_the_supervisor_is_killed_while_one_waits(session_of, server):
+    session = session_of()
+    session.heard()
+    waiting = session.popen(f"web.test:{server.port}")
+    session.wait_for("web.test")
+    listed = json.loads(session.box.run_atoll("ps", "--json").out)
+    os.kill(next(entry["pid"] for entry in listed if entry["session"] == session.id), signal.SIGKILL)
+    assert waiting.wait(timeout=30) != 0
+    assert session.followers[0].wait(timeout=30) == 0
+    assert session.box.run_atoll("approve", f"{session.id}:1").code == 125
+    assert not server.heard
+
+
+def test_for_ever_is_a_line_in_the_users_own_policy(session_of, server):
+    session, target = session_of(), f"web.test:{server.port}"
+    path = session.box.base / "config" / "test.yaml"
+    before = path.read_text()
+    assert session.get(target) == ["gaierror"]
+    done = session.answer("approve", session.wait_for("web.test", "listed"), "--forever")
+    assert done.code == 0 and str(path) in done.out, done
+    added = set(path.read_text().splitlines()) - set(before.splitlines())
+    assert len(added) == 1 and '- {host: "web.test"}  # allowed 20' in added.pop()
+    assert path.stat().st_uid == session.box.identity.uid
+    assert session.get(target, target) == ["answer", "answer"]
+    # And in every later one.
+    later = session.box.run([PYTHON, "-c", GET, target], policy=path, env=test_hosts())
+    assert later.out.split() == ["answer"]
+
+
+@pytest.mark.parametrize("place, rules, why", [
+    ("project", "", "file of the project"), ("config", "  deny: [web.test]\n", ""),
+    ("config", "  deny: [other.test]\n", None)])
+def test_for_ever_is_refused_where_it_has_no_place(sandbox, server, place, rules, why):
+    directory = sandbox.project if place == "project" else sandbox.base / "config"
+    path = sandbox.write(directory / "own.yaml", f"atoll: 1\nextends: medium\nnetwork:\n  default: ask\n{rules}")
+    before = path.read_bytes()
+    line = sandbox.command_line([], policy=path, options=["-d"])
+    session = sandbox.run_outside(line, env=test_hosts()).out.strip()
+    sandbox.run_atoll("exec", session, "--", PYTHON, "-c", GET, f"web.test:{server.port}")
+    done = sandbox.run_atoll("approve", f"{session}:1", "--forever")
+    sandbox.run_atoll("stop", "-t", "0s", session)
+    assert (done.code == 0) == (why is None), done
+    assert (path.read_bytes() == before) == (why is not None)
+    assert not why or why in done.err
+
+
 def start_piped(sandbox, server, target, ask="{timeout: 20s}", script="{get}"):
     """A run whose streams are no terminal, started from one."""
     policy = sandbox.policy(policy_text(LOOPBACK, f"  default: ask\nask: {ask}\n"))
@@ -157,3 +272,24 @@ def test_a_prompt_where_the_streams_are_no_terminal(sandbox, server, key, answer
     child.expect_exact(got)
     child.expect_exact(b"END")
     assert bool(server.heard) == (got == b"answer") or wait_until(lambda: server.heard)
+
+
+def test_no_prompt_where_the_agent_has_the_screen(sandbox, server):
+    policy = sandbox.policy(policy_text(LOOPBACK, "  default: ask\n"))
+    child = sandbox.spawn([PYTHON, "-c", GET, f"web.test:{server.port}"], policy=policy, env=test_hosts())
+    child.expect_exact(b"gaierror")
+    assert b"atoll asks" not in child.before and b"\x07" in child.before
+
+
+def test_what_looks_like_a_prompt_takes_no_answer(sandbox, server):
+    """The agent draws one into the pipe that leads to the screen: what is typed then answers nothing."""
+    policy = sandbox.policy(policy_text(LOOPBACK, "  default: ask\nask: {prompt: false, timeout: 2s}\n"))
+    script = f"printf 'atoll asks: then Enter: '; sleep 1; {PYTHON} -c \"$GET\" web.test:{server.port}"
+    line = sandbox.command_line(["bash", "-c", script], policy=policy, options=["-e", f"GET={GET}"])
+    child = sandbox.spawn(["sh", "-c", '"$@" </dev/null 2>&1 | cat; echo END', "sh", *line], outside=True,
+                          env=test_hosts())
+    child.expect_exact(b"then Enter: ")
+    child.send("y\n")
+    child.expect_exact(b"gaierror")
+    child.expect_exact(b"END")
+    assert not server.heard

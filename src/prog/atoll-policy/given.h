@@ -40,6 +40,7 @@ int given_compile(const struct given *given, const struct lang_request *request,
 int given_print(struct buf *buf, struct err *err) MUST_USE;
 
 /* The subcommands: the exit status, or -errno with *err. argv are the words behind the options. */
+int cmd_amend(struct given *given, int argc, char **argv, struct err *err);
 int cmd_check(struct given *given, int argc, char **argv, struct err *err);
 int cmd_compile(struct given *given, int argc, char **argv, struct err *err);
 int cmd_diff(struct given *given, int argc, char **argv, struct err *err);

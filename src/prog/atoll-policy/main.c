@@ -17,6 +17,8 @@ static const struct {
 	const char *name, *arguments, *summary;
 	int (*run)(struct given *given, int argc, char **argv, struct err *err);
 } commands[] = {
+	{ "amend", "--output-fd N NOTE KIND SUBJECT PORT METHOD PATH [ARGUMENT…]",
+	  "write a policy with one more rule (for atoll)", cmd_amend },
 	{ "check", "[POLICY]", "say every error of a policy", cmd_check },
 	{ "compile", "--output-fd N", "write the snapshot (for atoll)", cmd_compile },
 	{ "diff", "A B", "what B newly allows and newly denies", cmd_diff },

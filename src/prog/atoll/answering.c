@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/asking-words.h"
+#include "prog/atoll/forever.h"
 #include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
 #include "wire/control.h"
@@ -21,6 +22,7 @@ struct search {
 	uint8_t hash[ASKING_HASH_SIZE];
 	uint32_t waiting;
 	struct buf words;
+	char **terms;                  /* the same for forever_prepare(); owned */
 };
 
 static int visit(void *context, const struct question_box *box, const struct asking_question *question)
@@ -42,6 +44,10 @@ static int visit(void *context, const struct question_box *box, const struct ask
 	search->box = (struct question_box *)box;
 	memcpy(search->hash, question->hash, sizeof search->hash);
 	search->waiting = question->waiting;
+	strv_free(search->terms);
+	search->terms = forever_words(&question->shown);
+	if (!search->terms)
+		return -ENOMEM;
 	buf_reset(&search->words);
 	asking_words_put(&search->words, &question->shown);
 	return 0;
@@ -78,12 +84,12 @@ static int usage(struct err *err, const char *what, const char *hint)
 
 static int read_scope(const struct answer_options *given, struct asking_reply *reply, struct err *err)
 {
-	unsigned count = (given->uses != NULL) + (given->time != NULL) + given->session;
+	unsigned count = (given->uses != NULL) + (given->time != NULL) + given->session + given->forever;
 
 	if (count > 1)
-		return usage(err, "--uses, --for and --session exclude each other",
+		return usage(err, "--uses, --for, --session and --forever exclude each other",
 			     "give one of them, or none for once");
-	reply->scope = given->session ? ASKING_SESSION : ASKING_ONCE;
+	reply->scope = given->forever ? ASKING_FOREVER : given->session ? ASKING_SESSION : ASKING_ONCE;
 	if (given->uses) {
 		reply->scope = ASKING_USES;
 		if (num_parse_u64(given->uses, &reply->amount) < 0 || !reply->amount || reply->amount > USES_MAX)
@@ -131,6 +137,7 @@ static void put_people(struct buf *text, struct search *search, const struct ask
 static int answer(struct question_boxes *boxes, struct search *search, struct asking_reply *reply, bool json,
 		  struct err *err)
 {
+	cleanup_forever struct forever forever = { 0 };
 	cleanup_buf struct buf message, text;
 	uint32_t grant = 0;
 	int r;
@@ -140,16 +147,25 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 	reply->number = search->number;
 	reply->hash = search->hash;
 	reply->waiting = search->waiting;
+	r = reply->scope == ASKING_FOREVER ? forever_prepare(search->box->session, search->terms, &forever, err) : 0;
+	if (r)
+		return r;
 	r = asking_reply_put(&message, reply);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "ask", "out of memory");
 	r = question_box_tell(boxes, search->box, &message, CONTROL_ANSWERED, &grant, err);
+	if (r == 0 && reply->scope == ASKING_FOREVER)
+		r = forever_write(&forever, err);
 	if (r < 0)
 		return r;
 	if (json)
 		put_json(&text, search, reply, grant);
 	else
 		put_people(&text, search, reply, grant);
+	if (!json && reply->scope == ASKING_FOREVER) {
+		buf_put_escaped(&text, forever.path, strlen(forever.path), 0);
+		buf_put_text(&text, " has it\n");
+	}
 	return say_out(&text, err);
 }
 
@@ -176,5 +192,6 @@ int answer_run(const struct cmd_options *table, bool is_allowed, int argc, char 
 	if (r == 0)
 		r = answer(&boxes, &search, &reply, given.json, err);
 	buf_done(&search.words);
+	strv_free(search.terms);
 	return r;
 }

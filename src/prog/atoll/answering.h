@@ -13,7 +13,7 @@
 
 /* The struct that both verbs' tables of options fill. */
 struct answer_options {
-	bool session, json;
+	bool session, forever, json;
 	const char *uses, *time;
 };
 

@@ -6,6 +6,8 @@ static const struct option options[] = {
 	{ 0, "for", "TIME", "as often as wanted for so long: 10m, 2h", OPTION_TEXT,
 	  offsetof(struct answer_options, time) },
 	{ 0, "session", NULL, "until the sandbox ends", OPTION_FLAG, offsetof(struct answer_options, session) },
+	{ 0, "forever", NULL, "and in every later one: a line in your own policy file", OPTION_FLAG,
+	  offsetof(struct answer_options, forever) },
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct answer_options, json) },
 };
 

@@ -6,7 +6,7 @@
 static const struct cmd verbs[] = {
 	{ "apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--merge] [PATH…]",
 	  "bring what a session changed to the host", &cmd_apply_options, cmd_apply },
-	{ "approve", "N [--uses N | --for TIME | --session]", "allow what a sandbox asks for",
+	{ "approve", "N [--uses N | --for TIME | --session | --forever]", "allow what a sandbox asks for",
 	  &cmd_approve_options, cmd_approve },
 	{ "ask", "[ID] [--once | --follow] [--json]", "list what sandboxes ask for, as they ask", &cmd_ask_options,
 	  cmd_ask },
