@@ -88,8 +88,8 @@ static void put_people(struct listing *listing, const struct question_box *box,
 		return;
 	}
 	asking_words_put_question(&listing->text, question, name, clock_realtime_ns());
-	buf_printf(&listing->text, "    atoll approve %s [--for 10m | --session | --forever], or atoll deny %s\n\n", name,
-		   name);
+	buf_printf(&listing->text, "    atoll approve %s [--for 10m | --session | --forever]\n    atoll deny %s\n\n",
+		   name, name);
 	listing->rings = listing->rings || question->state == ASKING_WAITS;
 }
 
