@@ -164,7 +164,7 @@ static void note_jail_stages(struct box *box)
 	if (box->stage_count + 2 > BOX_STAGES_MAX)
 		return;
 	box->stages[box->stage_count++] = (struct box_stage){ "plan", box->plan_ns };
-	box->stages[box->stage_count++] = (struct box_stage){ "store", box->meanwhile_ns };
+	box->stages[box->stage_count++] = (struct box_stage){ "store", box->store_ns };
 }
 
 /* Above the numbers that init's own descriptors get. */
@@ -359,18 +359,11 @@ static int plan_mounts_below(struct building *building, struct err *err)
 	return make_plan(building, true, err);
 }
 
-/* While the child makes its namespaces: the mounts, and what they take from the session's directory. */
+/* While the child makes its namespaces: the mounts. */
 static int build_plan(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err)
 {
 	struct building *building = context;
 	struct box *box = building->box;
-	struct staging_input staging = {
-		.request = box->request,
-		.run_as_root = building->spec.run_as_root,
-		.by_fuse = building->by_fuse,
-		.host_uid = building->spec.host_uid,
-		.host_gid = building->spec.host_gid,
-	};
 	uint64_t start_ns = clock_monotonic_ns();
 	int r = gate_introduce(box, err);
 
@@ -379,15 +372,33 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 	if (r == 0)
 		r = plan_mounts_below(building, err);
 	if (r == 0)
-		r = store_open(&box->store, box->request, err);
+		*ret_mounts = plan_mounts(building->plan, ret_count);
+	box->plan_ns = clock_monotonic_ns() - start_ns;
+	return r;
+}
+
+/* While the child mounts what is the host's: the session's directory, and what is staged. */
+static int build_late(void *context, struct err *err)
+{
+	struct building *building = context;
+	struct box *box = building->box;
+	struct staging_input staging = {
+		.plan = building->plan,
+		.request = box->request,
+		.run_as_root = building->spec.run_as_root,
+		.by_fuse = building->by_fuse,
+		.host_uid = building->spec.host_uid,
+		.host_gid = building->spec.host_gid,
+	};
+	uint64_t start_ns = clock_monotonic_ns();
+	int r = store_open(&box->store, box->request, err);
+
 	if (r < 0)
 		return r;
 	box->denials.fd = box->store.denials_fd;
-	staging.plan = building->plan;
 	staging.session_fd = box->store.dir_fd;
 	r = staging_make(&box->staging, &staging, err);
-	*ret_mounts = plan_mounts(building->plan, ret_count);
-	box->plan_ns = clock_monotonic_ns() - start_ns;
+	box->store_ns = clock_monotonic_ns() - start_ns;
 	return r;
 }
 
@@ -422,7 +433,7 @@ static int build_meanwhile(void *context, struct err *err)
 	r = start_main_command(box, err);
 	snapshot_hash(box->policy->snapshot, &box->policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
-	box->meanwhile_ns = clock_monotonic_ns() - start_ns;
+	box->store_ns += clock_monotonic_ns() - start_ns;
 	return r;
 }
 
@@ -464,6 +475,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 			.child_limits = child_limits,
 			.limits = box->limits,
 			.plan = build_plan,
+			.late = build_late,
 			.serve = build_server,
 			.meanwhile = build_meanwhile,
 			.context = &building,

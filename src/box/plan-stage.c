@@ -66,7 +66,7 @@ int plan_add_tree(struct plan *plan, const struct plan_tree_request *request)
 	plan->layers[tree] = layers;
 	plan->tree_count++;
 	return plan_add(plan, (struct jail_mount){ .kind = plan->input->by_fuse ? JAIL_FUSE : JAIL_OVERLAY,
-						   .flags = request->flags | JAIL_OWNED,
+						   .flags = request->flags | JAIL_OWNED | JAIL_LATE,
 						   .target = request->path,
 						   .source = request->path,
 						   .source_trusted = request->source_trusted,

@@ -345,7 +345,7 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 	if (r < 0)
 		return r;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
-					      .flags = JAIL_RDONLY | JAIL_NOEXEC | JAIL_AGENT_APPEND,
+					      .flags = JAIL_RDONLY | JAIL_NOEXEC | JAIL_AGENT_APPEND | JAIL_LATE,
 					      .target = "/run/atoll/denials.jsonl",
 					      .source = input->denials_path,
 					      .rule = "builtin.denials" });

@@ -129,7 +129,7 @@ struct box {
 
 	struct box_stage stages[BOX_STAGES_MAX];
 	size_t stage_count;
-	uint64_t plan_ns, meanwhile_ns; /* what we did while the child made its namespaces, and its mounts */
+	uint64_t plan_ns, store_ns; /* what we did while the child made its namespaces, and its mounts */
 	uint64_t stage_started_ns, command_started_ns, command_ended_ns;
 };
 

@@ -34,8 +34,7 @@ int prctl(int option, ...);
 
 enum { INIT_FD_WIRE = 3 };
 
-/* One byte from the parent; its end of file means that the parent has died or given up. */
-static int child_await(const struct jail_job *job)
+int child_await(const struct jail_job *job)
 {
 	char byte;
 	ssize_t size;

@@ -40,6 +40,7 @@ struct jail_job {
 	/* In the child: the detached mounts of the JAIL_FUSE that are still to be attached, in order. */
 	int served[JAIL_FUSE_MAX];
 	size_t served_count, served_next;
+	bool is_late_made;   /* in the parent: spec->late has been called */
 	bool has_gate;       /* in the parent: the gate's sockets have come */
 };
 
@@ -49,6 +50,12 @@ struct jail_job {
  */
 int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, size_t size_bytes,
 		const struct jail_mount **ret_mounts) MUST_USE;
+
+/* In the parent, before the first JAIL_LATE is mounted: spec->late, once, however often this is called. start.c */
+int late_make(struct jail_job *job, struct err *err) MUST_USE;
+
+/* In the child: one byte from the parent, or -EPIPE when that has died or given up. child.c */
+int child_await(const struct jail_job *job) MUST_USE;
 
 /* Builds the jail around the calling process and executes init. Returns only on failure. start.c */
 int child_run(struct jail_job *job, struct err *err) MUST_USE;
@@ -107,7 +114,7 @@ int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
  * run_as_root: the parent makes the tree of every JAIL_BIND and JAIL_DEVICE, and of all that a JAIL_OVERLAY consists
  * of, and sends them in order. 1: the child has gone and has an error to tell. sources.c
  */
-int sources_send(const struct jail_job *job, struct err *err) MUST_USE;
+int sources_send(struct jail_job *job, struct err *err) MUST_USE;
 
 /* The next of these trees, in the child; -ENOENT where an optional source does not exist. sources.c */
 int source_receive(const struct jail_job *job, struct err *err) MUST_USE;

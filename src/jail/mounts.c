@@ -263,6 +263,31 @@ static int root_close(struct root *root)
 			       err_errno_name(-r)) : 0;
 }
 
+/* As root the parent makes the trees, and waits with them itself. */
+static int await_late(struct root *root)
+{
+	if (root->job->spec->run_as_root || child_await(root->job) == 0)
+		return 0;
+	return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+}
+
+static int mount_all(struct root *root)
+{
+	const struct jail_spec *spec = root->job->spec;
+	bool has_waited = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
+		if (spec->mounts[i].flags & JAIL_LATE && !has_waited) {
+			r = await_late(root);
+			has_waited = true;
+		}
+		if (r == 0)
+			r = kinds[spec->mounts[i].kind](root, &spec->mounts[i]);
+	}
+	return r;
+}
+
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 {
 	struct root root = {
@@ -276,7 +301,7 @@ int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 		return err_set(err, ERR_WALL, EPERM, wall_names[WALL_MOUNTS], "cannot make the new root: %s",
 			       err_errno_name(EPERM));
 	r = root_open(&root);
-	for (size_t i = 0; r == 0 && i < job->spec->mount_count; i++)
-		r = kinds[job->spec->mounts[i].kind](&root, &job->spec->mounts[i]);
+	if (r == 0)
+		r = mount_all(&root);
 	return r < 0 ? r : root_close(&root);
 }

@@ -238,13 +238,17 @@ static int send_parts(const struct jail_job *job, struct idmaps *idmaps, const s
 	return r;
 }
 
-int sources_send(const struct jail_job *job, struct err *err)
+int sources_send(struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
 	struct idmaps idmaps = { .count = 0 };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
+		if (spec->mounts[i].flags & JAIL_LATE)
+			r = late_make(job, err);
+		if (r < 0)
+			break;
 		if (spec->mounts[i].kind == JAIL_BIND || spec->mounts[i].kind == JAIL_DEVICE)
 			r = send_one(job, &idmaps, &spec->mounts[i], err);
 		else if (spec->mounts[i].kind == JAIL_OVERLAY)

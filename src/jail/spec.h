@@ -36,6 +36,7 @@ enum {
 	JAIL_OPTIONAL = 1 << 2,   /* skipped when the source does not exist */
 	JAIL_OWNED = 1 << 3,      /* as root: idmap so that the owner of the tree is the sandbox's user */
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
+	JAIL_LATE = 1 << 5,       /* source or layers are there only when jail_spec.late has made them */
 };
 
 /* Sealed layers, and one of whiteouts. Their descriptors make one mount option of at most 256 bytes: fsconfig(2). */
@@ -118,11 +119,13 @@ struct jail_spec {
 	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
 	/*
 	 * Called in the parent, once each, so that its own work and the child's go on side by side; a failure ends the
-	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends)
-	 * and makes what they take from the host. While the child mounts: meanwhile, for all that must be there before
-	 * anything runs inside. NULL: the mounts are there already, and nothing is to be done.
+	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends).
+	 * While the child mounts: late, which makes what the JAIL_LATE among them take from the host, and meanwhile,
+	 * for all that must be there before anything runs inside. NULL: the mounts are there already, and nothing is
+	 * to be done.
 	 */
 	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
+	int (*late)(void *context, struct err *err);
 	int (*meanwhile)(void *context, struct err *err);
 	void *context;
 	/*

@@ -153,6 +153,37 @@ static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 	return r;
 }
 
+int late_make(struct jail_job *job, struct err *err)
+{
+	if (job->is_late_made || !job->spec->late)
+		return 0;
+	job->is_late_made = true;
+	return job->spec->late(job->spec->context, err);
+}
+
+static bool has_late(const struct jail_spec *spec, bool by_fuse)
+{
+	for (size_t i = 0; i < spec->mount_count; i++)
+		if (spec->mounts[i].flags & JAIL_LATE && (!by_fuse || spec->mounts[i].kind == JAIL_FUSE))
+			return true;
+	return false;
+}
+
+/* All that the mounts need of the parent. 1: the child has an error to tell. */
+static int serve_mounts(struct jail_job *job, struct err *err)
+{
+	/* Who serves a tree needs its layers. */
+	int r = has_late(job->spec, true) ? late_make(job, err) : 0;
+
+	if (r == 0)
+		r = fuse_receive(job, err);
+	if (r == 0 && job->spec->run_as_root)
+		r = sources_send(job, err);
+	if (r == 0)
+		r = late_make(job, err);
+	return r == 0 && !job->spec->run_as_root && has_late(job->spec, false) ? tell_child(job, err) : r;
+}
+
 /* What the parent does while the child builds. */
 static int serve_child(struct jail_job *job, pid_t pid, struct err *err)
 {
@@ -166,9 +197,7 @@ static int serve_child(struct jail_job *job, pid_t pid, struct err *err)
 		return has_told(job) ? 0 : r;
 	r = tell_child(job, err);
 	if (r == 0)
-		r = fuse_receive(job, err);
-	if (r == 0 && spec->run_as_root)
-		r = sources_send(job, err);
+		r = serve_mounts(job, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = spec->meanwhile ? spec->meanwhile(spec->context, err) : 0;
