@@ -20,6 +20,9 @@ enum {
 	PREFIX_MIN = 4,
 };
 
+/* The record's last word. */
+enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1 };
+
 static const char STARTED_FILE[] = "session.bin", ENDED_FILE[] = "ended.bin";
 
 /* The string members in the order in which they are stored. */
@@ -92,7 +95,7 @@ int session_store(int dir_fd, const struct session_record *record)
 	frame_put_u64(&out, record->ended_ns);
 	frame_put_u32(&out, (uint32_t)record->exit);
 	frame_put_u64(&out, record->audit_records);
-	frame_put_u32(&out, record->is_staged);
+	frame_put_u32(&out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0));
 	r = frame_end(&out);
 	if (r < 0)
 		return r;
@@ -102,6 +105,7 @@ int session_store(int dir_fd, const struct session_record *record)
 static int decode(struct frame *frame, struct session_record *record)
 {
 	const char *id = frame_get_string(frame);
+	uint32_t flags;
 
 	if (!id || !session_id_is_valid(id))
 		return -EBADMSG;
@@ -120,7 +124,9 @@ static int decode(struct frame *frame, struct session_record *record)
 	record->ended_ns = frame_get_u64(frame);
 	record->exit = (int32_t)frame_get_u32(frame);
 	record->audit_records = frame_get_u64(frame);
-	record->is_staged = frame_get_u32(frame) != 0;
+	flags = frame_get_u32(frame);
+	record->is_staged = flags & IS_STAGED;
+	record->is_kept_at_exec = flags & IS_KEPT_AT_EXEC;
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 

@@ -40,6 +40,7 @@ struct session_record {
 	char *audit_head;        /* "sha256:…" at the end; "" while unknown */
 	uint64_t audit_records;
 	bool is_staged;          /* may hold staged changes: at first where it stages, at the end where it has some */
+	bool is_kept_at_exec;    /* `stage.auto: exec`: a snapshot before each `atoll exec` */
 	bool is_live;            /* not stored: whether the lock is held */
 };
 

@@ -15,11 +15,9 @@
 #include "box/console.h"
 #include "box/loop.h"
 #include "os/fd.h"
-#include "policy/policy.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/additions.h"
-#include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
@@ -275,20 +273,13 @@ static int run_in(struct session_record *record, int socket_fd, const struct exe
 static int snapshot_before(const struct session_record *record, struct err *err)
 {
 	struct staged_snapshot wanted = { .prefix = STAGE_AUTO_PREFIX };
-	cleanup_compiled struct compiled compiled = { 0 };
-	char state[PATH_MAX], path[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
+	char state[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
 	int r;
 
-	if (!record->is_staged)
+	if (!record->is_staged || !record->is_kept_at_exec)
 		return 0;
 	r = session_state_dir(state, sizeof state, false, err);
-	if (r == 0 && session_path(state, record->id, "policy.bin", path, sizeof path) < 0)
-		r = err_set(err, ERR_STATE, ENAMETOOLONG, "exec", "the path of the session is too long");
-	if (r == 0)
-		r = compiled_load(path, &compiled, err);
-	if (r < 0 || snapshot_policy(compiled.snapshot)->stage_auto != STAGE_AUTO_EXEC)
-		return r;
-	return staged_snapshot(state, record, &wanted, name, err);
+	return r < 0 ? r : staged_snapshot(state, record, &wanted, name, err);
 }
 
 int cmd_exec(int argc, char **argv, struct err *err)

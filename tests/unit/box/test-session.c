@@ -90,6 +90,7 @@ static struct session_record sample(const char *id, const char *name, const char
 		.ended = str_dup("time"),
 		.audit_head = str_dup("sha256:00"),
 		.audit_records = 9,
+		.is_kept_at_exec = true,
 	};
 
 	assert_int_equal(str_copy(record.id, sizeof record.id, id), 0);
@@ -144,6 +145,7 @@ static void a_record_comes_back_as_it_was(void **state)
 	assert_int_equal(record.ended_ns, 17);
 	assert_int_equal(record.exit, -1);
 	assert_int_equal(record.audit_records, 9);
+	assert_true(record.is_kept_at_exec && !record.is_staged);
 	assert_false(record.is_live);
 }
 
