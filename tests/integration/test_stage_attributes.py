@@ -100,6 +100,27 @@ def test_acls_that_name_somebody(sandbox, project):
     assert everything(project) == before
 
 
+@pytest.mark.only("root", "user")
+def test_acls_that_name_others(sandbox, project):
+    """A user's run keeps them; in root's, whose inside has one uid only, such a file is replaced or stays as it is."""
+    named = acl((OWNER, 6, NOBODY), (USER, 6, 54321), (GROUP, 4, NOBODY), (MASK, 6, NOBODY), (OTHER, 4, NOBODY))
+    for name in ("edited", "saved", "d/inner"):
+        set_acl(project / name, ACCESS, named)
+    staged = Staged(sandbox)
+    before = everything(project)
+    done = staged.run("echo more >>edited; echo $?; cat edited; rm d/inner; echo new >n; chmod 664 n; mv n saved")
+    staged.apply()
+    if sandbox.identity.is_root:
+        assert done.out == "1\nold\n" and "Invalid argument" in done.err
+        assert (project / "edited").read_text() == "old\n"
+    else:
+        assert done.out == "0\nold\nmore\n" and (project / "edited").read_text() == "old\nmore\n"
+    assert attributes(project / "edited")[ACCESS] == named and not (project / "d/inner").exists()
+    assert (project / "saved").read_text() == "new\n" and attributes(project / "saved")[ACCESS] == named
+    staged.undo()
+    assert everything(project) == before
+
+
 def test_a_capability_never_arrives(sandbox, project):
     """A file that is written into loses its capability, as it would outside; nothing that lies in a layer gives one."""
     if not sandbox.identity.is_root:
