@@ -20,6 +20,8 @@
 #include "os/mount.h"
 #include "os/path.h"
 
+enum { MASK_TRIES = 16 };
+
 /* ---- one function for each kind ---- */
 
 static int mount_bind(struct root *root, const struct jail_mount *mount)
@@ -118,15 +120,25 @@ int root_cover(struct root *root, int target_fd)
 	return r < 0 ? r : mount_attach(tree, target_fd);
 }
 
-static int mount_mask(struct root *root, const struct jail_mount *mount)
+/* 1: there is nothing to cover. */
+static int cover_path(struct root *root, const char *path)
 {
-	cleanup_fd int target = root_open_masked(root, mount->target);
-	int r;
+	cleanup_fd int target = root_open_masked(root, path);
 
 	/* EACCES: it lies inside something that is masked already. */
 	if (target == -ENOENT || target == -ENOTDIR || target == -EACCES)
-		return 0;
-	r = target < 0 ? target : root_cover(root, target);
+		return 1;
+	return target < 0 ? target : root_cover(root, target);
+}
+
+static int mount_mask(struct root *root, const struct jail_mount *mount)
+{
+	int r, tries = MASK_TRIES;
+
+	/* ENOENT: the host put another file in its place since it was opened, as useradd does with /etc/shadow. */
+	do
+		r = cover_path(root, mount->target);
+	while (r == -ENOENT && --tries);
 	return r < 0 ? root_fail(root, mount, r, "cannot mask") : 0;
 }
 

@@ -161,6 +161,29 @@ def test_a_link_swapped_during_the_start_is_not_followed(sandbox):
         swapper.wait()
 
 
+REPLACER = """
+import os, sys
+while True:
+    with open(sys.argv[1] + ".new", "w") as f:
+        f.write("the secret")
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
+"""
+
+
+def test_a_masked_file_that_the_host_replaces_during_the_start_does_not_end_the_run(sandbox):
+    """useradd renames a new /etc/shadow over the old one. Open holes: what is replaced afterwards (SECURITY.md)."""
+    secret = sandbox.write(sandbox.home / "tools/secret", "the secret", 0o600)
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  read: [~/tools]\n  mask: [~/tools/secret]\n")
+    replacer = subprocess.Popen([sys.executable, "-c", REPLACER, str(secret)], **sandbox.popen_keywords())
+    try:
+        for _ in range(12):
+            done = sandbox.run(["true"], policy=policy)
+            assert done.code == 0, done
+    finally:
+        replacer.kill()
+        replacer.wait()
+
+
 PLANTED = "#!/bin/sh\ntouch {mark}\nexit 0\n"
 
 
