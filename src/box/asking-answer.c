@@ -81,6 +81,7 @@ static void outcome_of(struct asking *asking, const struct grant *grant, struct 
 		.hint = refuses ? refused_hint : "",
 		.grant = grant->number,
 		.question = grant->question,
+		.until_ns = grant->scope == ASKING_TIME ? grant->until_ns : UINT64_MAX,
 	};
 }
 
@@ -354,6 +355,7 @@ static int conclude(struct box *box, struct question *question, const struct ask
 		.reason = reply->is_allowed ? granted_reason : refused_reason,
 		.hint = reply->is_allowed ? "" : refused_hint,
 		.question = question->number,
+		.until_ns = UINT64_MAX,
 	};
 	uint32_t number = grant ? grant->number : 0;
 	int r;
@@ -365,6 +367,49 @@ static int conclude(struct box *box, struct question *question, const struct ask
 	asking_rest(asking, question, ASKING_ANSWERED);
 	r = asking_deliver(asking, question, question->waiting_count, &outcome);
 	return r < 0 || !number ? r : settle_others(box, number);
+}
+
+static bool is_of_file(const struct question *question)
+{
+	return question->shown.kind == ACTION_FILE_READ || question->shown.kind == ACTION_FILE_WRITE;
+}
+
+/* What was allowed and is not in the sandbox's view comes into it. */
+static int bring_in(struct box *box, const struct question *question, const struct grant *grant, struct err *err)
+{
+	bool is_timed = grant && grant->scope == ASKING_TIME;
+	int r = live_bind(box, question->shown.subject, question->shown.kind == ACTION_FILE_WRITE, err);
+
+	if (r == 0)
+		live_tie(box, question->shown.subject, grant ? grant->number : 0,
+			 is_timed ? grant->until_ns : UINT64_MAX);
+	return r;
+}
+
+/* It was allowed and cannot be given: the answer is a no, for this time, and *err tells the person why. */
+static int fail_answer(struct box *box, struct question *question, struct grant *grant,
+		       const struct asking_answerer *by, const struct err *err)
+{
+	struct asking_answer_log log = { .via = "live", .by = by, .scope = ASKING_ONCE };
+	struct asking_outcome outcome = {
+		.verdict = ASKING_DENIED, .rule = { question->shown.rule, "", 0 }, .reason = err->message,
+		.hint = err->hint, .question = question->number,
+	};
+	int r = grant ? asking_log_grant(box, grant, true, by) : 0;
+
+	if (grant)
+		asking_grant_remove(box->asking, grant);
+	if (r == 0)
+		r = asking_log_answer(box, question, &log);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r < 0)
+		return r;
+	count_answer(box->asking, false, question->waiting_count);
+	question->is_allowed = false;
+	asking_rest(box->asking, question, ASKING_ANSWERED);
+	r = asking_deliver(box->asking, question, question->waiting_count, &outcome);
+	return r < 0 ? r : 1;
 }
 
 int asking_answer(struct box *box, const struct asking_reply *reply, const struct asking_answerer *by,
@@ -389,6 +434,8 @@ int asking_answer(struct box *box, const struct asking_reply *reply, const struc
 			asking_grant_remove(box->asking, grant);
 		return r;
 	}
+	if (reply->is_allowed && is_of_file(question) && bring_in(box, question, grant, err) < 0)
+		return fail_answer(box, question, grant, by, err);
 	r = ask_anew(box, question, count);
 	return r < 0 ? r : conclude(box, question, reply, grant);
 }
@@ -413,7 +460,7 @@ int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer
 	if (r < 0)
 		return r;
 	asking_grant_remove(asking, grant);
-	return 0;
+	return live_revoke(box, number, err) < 0;
 }
 
 int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number)

@@ -312,6 +312,7 @@ static int ask(struct box *box, const struct asking_request *request, const stru
 	if (is_heard) {
 		if (!add_waiting(asking, question, waiter, clock_monotonic_ns() + patience_ns(box, request)))
 			return too_many(box, request, flood_reason, ret_outcome);
+		*ret_outcome = (struct asking_outcome){ .reason = "", .hint = "", .question = question->number };
 		return 1;
 	}
 	asking->unanswered++;

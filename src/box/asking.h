@@ -55,6 +55,7 @@ struct asking_outcome {
 	const char *reason, *hint;       /* never NULL */
 	uint32_t grant;                  /* that was used; 0: none */
 	uint32_t question;               /* 0: none was made */
+	uint64_t until_ns;               /* ASKING_ALLOWED: CLOCK_MONOTONIC; UINT64_MAX: nothing ends it but a person */
 };
 
 struct asking_waiter {
@@ -72,7 +73,8 @@ struct asking_grant_request {
 };
 
 /*
- * 0: *ret_outcome is the answer; 1: waiter->done() will be called exactly once; negative: the log failed. waiter NULL:
+ * 0: *ret_outcome is the answer; 1: waiter->done() will be called exactly once, and *ret_outcome has the number of the
+ * question; negative: the log failed. waiter NULL:
  * who asks cannot wait, so it is answered at once and stays listed.
  */
 int asking_begin(struct box *box, const struct asking_request *request, const struct asking_waiter *waiter,

@@ -200,8 +200,10 @@ static void release(struct box *box)
 	gate_done(box);
 	publish_close(box);
 	change_done(&box->change);
+	desk_close(box);
 	asking_done(box);
 	file_gate_done(box);
+	live_free(box->live);
 	limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);

@@ -176,7 +176,7 @@ static int open_init(const char *path)
 }
 
 struct plan_texts {
-	char denials_path[PATH_MAX];
+	char denials_path[PATH_MAX], client_path[PATH_MAX];
 	char limits_memory[LIMITS_TEXT_MAX];
 };
 
@@ -325,6 +325,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.by_fuse = building->by_fuse,
 		.has_mounts_below = has_mounts_below,
 		.denials_path = texts->denials_path,
+		.client_path = texts->client_path,
 		.trust = &box->gate.trust,
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
@@ -334,6 +335,10 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 	int r = session_path(box->request->state_dir, box->request->session, "denials.jsonl", texts->denials_path,
 			     sizeof texts->denials_path);
 
+	if (r == 0)
+		r = str_format(texts->client_path, sizeof texts->client_path, "%.*satoll-request",
+			       (int)(path_basename(box->request->init_path) - box->request->init_path),
+			       box->request->init_path);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
@@ -396,6 +401,7 @@ static int build_late(void *context, struct err *err)
 	if (r < 0)
 		return r;
 	box->denials.fd = box->store.denials_fd;
+	box->denials.policy = box->policy->policy;
 	staging.session_fd = box->store.dir_fd;
 	r = staging_make(&box->staging, &staging, err);
 	box->store_ns = clock_monotonic_ns() - start_ns;
@@ -468,6 +474,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		.spec = {
 			.hostname = "atoll",
 			.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+			.takes_grants = policy_takes_grants(box->policy->policy),
 			.seccomp = report_seccomp_profile(box),
 			.rlimits = rlimits,
 			.rlimit_count = make_rlimits(box->policy->policy, rlimits),

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "box/desk.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -77,6 +78,20 @@ static void copy_cut(char *out, size_t size, const char *text)
 		out[0] = 0;
 }
 
+/* Where a person can be asked, and nobody was yet, that is the way out. */
+static void format_hint(const struct denials *denials, struct denial *denial, const struct action *action,
+			const struct decision *decision)
+{
+	bool can_ask = denials->policy && decision->verdict == VERDICT_DENY &&
+		       policy_hears_requests(denials->policy) &&
+		       policy_may_be_asked(denials->policy, action, decision);
+
+	if (!can_ask || str_format(denial->hint, sizeof denial->hint, "ask a person: %s %s %s", DESK_CLIENT,
+				   action_kind_names[action->kind], denial->subject) < 0)
+		copy_cut(denial->hint, sizeof denial->hint,
+			 can_ask ? "ask a person: " DESK_CLIENT : decision->hint);
+}
+
 int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
 		uint32_t episode)
 {
@@ -86,7 +101,7 @@ int denials_add(struct denials *denials, const struct action *action, const stru
 	format_subject(&denial, action);
 	copy_cut(denial.rule, sizeof denial.rule, decision->rule.id);
 	copy_cut(denial.reason, sizeof denial.reason, decision->reason);
-	copy_cut(denial.hint, sizeof denial.hint, decision->hint);
+	format_hint(denials, &denial, action, decision);
 	denials->total++;
 	known = find(denials, &denial);
 	if (known) {

@@ -27,6 +27,7 @@ struct denial {
 };
 
 struct denials {
+	const struct policy *policy; /* which refusals a person could be asked about; borrowed, NULL: none */
 	int fd; /* borrowed: denials.jsonl, O_APPEND */
 	uint64_t file_bytes;
 	uint64_t total; /* every refusal, also those that are not kept */

@@ -8,9 +8,11 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/desk.h"
 #include "box/plan-parts.h"
 #include "box/trust.h"
 #include "os/path.h"
+#include "policy/decide.h"
 #include "policy/synthetic.h"
 
 /*
@@ -334,6 +336,33 @@ static int add_fixed(struct plan *plan, const struct plan_input *input)
 	return 0;
 }
 
+/* Whether programs at this path of the host run inside as well. */
+static bool is_runnable_inside(const struct policy *policy, const char *path)
+{
+	struct action action = { .kind = ACTION_EXEC, .subject = path };
+	size_t rule;
+
+	return policy_decide(policy, &action).verdict == VERDICT_ALLOW &&
+	       policy_classify(policy, path, &rule) == FILE_READ;
+}
+
+/* Where to ask, and the client for it: at the same place in every sandbox, wherever it was installed. */
+static int add_desk(struct plan *plan, const struct plan_input *input)
+{
+	struct jail_mount client = { .kind = JAIL_BIND, .flags = JAIL_RDONLY | JAIL_OPTIONAL, .target = DESK_CLIENT,
+				     .source = input->client_path, .rule = "builtin.ask" };
+	int r;
+
+	if (!policy_hears_requests(input->policy))
+		return 0;
+	r = plan_add(plan, (struct jail_mount){ .kind = JAIL_SOCKET, .target = DESK_SOCKET, .rule = "builtin.ask" });
+	if (is_runnable_inside(input->policy, input->client_path))
+		client = (struct jail_mount){ .kind = JAIL_SYMLINK, .target = DESK_CLIENT,
+					      .content = input->client_path,
+					      .content_size = strlen(input->client_path), .rule = "builtin.ask" };
+	return r < 0 ? r : plan_add(plan, client);
+}
+
 static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 {
 	int r = plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
@@ -413,6 +442,8 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = add_resolver(plan, policy);
 	if (r == 0)
 		r = add_run_atoll(plan, input);
+	if (r == 0)
+		r = add_desk(plan, input);
 	if (r == 0)
 		r = trust_plan(input->trust, plan);
 	if (r < 0) {

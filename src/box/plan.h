@@ -24,6 +24,7 @@ struct plan_input {
 	const char *denials_path; /* host path of the session's denials.jsonl */
 	const char *limits_text;  /* content of /run/atoll/limits.md */
 	size_t limits_size;
+	const char *client_path;  /* host path of atoll-request */
 	const struct trust *trust; /* the certificates of the network gate */
 	bool run_as_root;
 	uid_t uid; /* inside */

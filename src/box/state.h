@@ -16,12 +16,14 @@
 #include "box/clocks.h"
 #include "box/command.h"
 #include "box/denials.h"
+#include "box/desk.h"
 #include "box/disk.h"
 #include "box/file-gate.h"
 #include "box/freeze.h"
 #include "box/fuse.h"
 #include "box/gate.h"
 #include "box/guardian.h"
+#include "box/live.h"
 #include "box/loop.h"
 #include "box/processes.h"
 #include "box/prompt.h"
@@ -98,6 +100,8 @@ struct box {
 
 	struct clocks clocks;
 	struct disk_watch disk;		/* of what is staged */
+	struct desk *desk;		/* where something inside asks; NULL: nobody did */
+	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;
 	uint64_t output_bytes;
 	struct denials denials;

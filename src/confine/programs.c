@@ -85,6 +85,10 @@ static const struct confine_call writing_calls[] = {
 	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
+static const struct confine_call desk_calls[] = {
+	CALL(accept4), CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl),
+};
+
 static const struct confine_call egress_calls[] = {
 	CALL(splice), CALL(pipe2), CALL(fcntl), CALL(shutdown), CALL(accept4), CALL(connect), CALL(getsockname),
 	CALL(getpeername), CALL(getsockopt), CALL(setsockopt), CALL(recvfrom), CALL(sendto), CALL(recvmsg),
@@ -132,6 +136,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_TOP] = {
 		.name = "atoll-top", .calls = { CALLS(base), CALLS(top_calls) }, .refuses = true, .is_alone = true,
 		.memory_max = 256 * MIB,
+	},
+	[CONFINE_DESK] = {
+		.name = "atoll-desk", .calls = { CALLS(base), CALLS(desk_calls) }, .refuses = true, .is_hidden = true,
+		.is_alone = true, .memory_max = 256 * MIB,
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

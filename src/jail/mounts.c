@@ -219,10 +219,22 @@ static int mount_symlink(struct root *root, const struct jail_mount *mount)
 	return r < 0 ? root_fail(root, mount, r, "cannot link") : 0;
 }
 
+static int mount_socket(struct root *root, const struct jail_mount *mount)
+{
+	cleanup_fd int parent = FD_NONE;
+	const char *name;
+	int r;
+
+	parent = root_open_parent(root, mount->target, &name);
+	r = parent < 0 ? parent : mknodat(parent, name, S_IFSOCK | 0666, 0) < 0 ? -errno : 0;
+	return r < 0 ? root_fail(root, mount, r, "cannot make") : 0;
+}
+
 static int (*const kinds[JAIL_MOUNT_KIND_COUNT])(struct root *, const struct jail_mount *) = {
 	[JAIL_BIND] = mount_bind,           [JAIL_TMPFS] = mount_tmpfs,     [JAIL_MASK] = mount_mask,
 	[JAIL_FILE] = mount_file,           [JAIL_DIRECTORY] = mount_directory, [JAIL_SYMLINK] = mount_symlink,
 	[JAIL_PROC] = root_mount_proc,           [JAIL_DEV] = root_mount_dev,         [JAIL_DEVICE] = mount_bind,
+	[JAIL_SOCKET] = mount_socket,
 	[JAIL_OVERLAY] = root_mount_overlay, [JAIL_FUSE] = root_mount_fuse,
 };
 
@@ -245,7 +257,7 @@ static int root_open(struct root *root)
 	if (r == 0)
 		r = root_add_private(root, root->fd);
 	if (r == 0)
-		r = root_allow(root, root->fd, true, LANDLOCK_READ_DIR);
+		r = root_allow(root, root->fd, true, root->job->spec->takes_grants ? ROOT_READ : LANDLOCK_READ_DIR);
 	if (r == 0)
 		return 0;
 	err_set(root->err, ERR_WALL, -r, wall_names[WALL_MOUNTS], "cannot make the new root: %s", err_errno_name(-r));

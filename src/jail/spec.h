@@ -22,6 +22,7 @@ enum jail_mount_kind {
 	JAIL_FILE,        /* a small read-only file with this content (/etc/passwd, limits.md …) */
 	JAIL_DIRECTORY,   /* an empty read-only directory in the root tmpfs */
 	JAIL_SYMLINK,     /* target -> content */
+	JAIL_SOCKET,      /* the name of a unix socket on which nobody listens yet */
 	JAIL_PROC,        /* /proc of the own PID namespace, dangerous entries masked */
 	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm fd stdin stdout stderr */
 	JAIL_DEVICE,      /* one more device node, bound from the host */
@@ -106,6 +107,8 @@ struct jail_spec {
 	size_t mount_count;
 	const char *hostname;
 	bool share_network;                /* network.host */
+	/* Files may come into the view later, with the right to be read that the root directory has then. */
+	bool takes_grants;
 	/* Where the JAIL_GATE_SOCKETS go, owned by the caller, FD_NONE for one that is not there; NULL: no gate. */
 	int *gate_sockets;
 	bool run_as_root;                  /* the caller has uid 0: an unprivileged host range of its own */

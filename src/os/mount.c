@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
@@ -60,6 +62,31 @@ int mount_attach_at(int mount_fd, int dir_fd, const char *name)
 	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH);
 
 	return syscall(SYS_move_mount, mount_fd, "", dir_fd, name, flags) < 0 ? -errno : 0;
+}
+
+int mount_allow_writes(int fd)
+{
+	struct mount_attr attr = { .attr_clr = MOUNT_ATTR_RDONLY };
+
+	return syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
+int mount_make_private(void)
+{
+	struct mount_attr attr = { .propagation = MS_PRIVATE };
+
+	return syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
+int mount_detach(int fd, int proc_fd)
+{
+	char path[32];
+	int r = str_format(path, sizeof path, "self/fd/%d", fd);
+
+	/* umount2(2) takes no descriptor. */
+	if (r == 0 && (fchdir(proc_fd) < 0 || syscall(SYS_umount2, path, UMOUNT_DETACH) < 0))
+		r = -errno;
+	return r;
 }
 
 int mount_attach(int mount_fd, int target_fd)

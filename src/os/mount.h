@@ -34,6 +34,18 @@ int mount_clone(int dir_fd, const char *path, bool recursive) MUST_USE;
  */
 int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd) MUST_USE;
 
+/* Lets a mount be written that is read-only by its attribute and by nothing else. mount_setattr(2). */
+int mount_allow_writes(int fd) MUST_USE;
+
+/* Cuts all mounts of the calling process off from those that they were copied from (MS_PRIVATE, recursively). */
+int mount_make_private(void) MUST_USE;
+
+/*
+ * Takes away the mount whose root fd is; what is open on it stays open (MNT_DETACH). proc_fd: a /proc in which the
+ * caller finds itself; becomes the working directory.
+ */
+int mount_detach(int fd, int proc_fd) MUST_USE;
+
 /* Attaches a detached mount on top of what target_fd names (a file on a file, a directory on a directory). */
 int mount_attach(int mount_fd, int target_fd) MUST_USE;
 

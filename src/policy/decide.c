@@ -25,12 +25,16 @@ static const struct {
 	{ "/proc", true },
 	{ "/run/atoll/limits.md", false },
 	{ "/run/atoll/denials.jsonl", false },
+	{ "/run/atoll/ask.sock", false },
+	{ "/run/atoll/bin", false },
 	{ "/etc/passwd", false },
 	{ "/etc/group", false },
 	{ "/etc/hosts", false },
 	{ "/etc/hostname", false },
 	{ "/etc/resolv.conf", false },
 };
+
+static const char files_default[] = "files.default";
 
 static const char *const jail_devices[] = {
 	"null", "zero", "full", "random", "urandom", "tty",    "ptmx",
@@ -170,7 +174,7 @@ static struct decision decide_hidden(const struct policy *policy, const struct a
 	for (size_t i = 0; i < TRUST_FILE_COUNT && action->kind == ACTION_FILE_READ; i++)
 		if (policy_intercepts_any(policy) && str_equal(action->subject, trust_file_paths[i]))
 			return builtin(VERDICT_ALLOW, "builtin.trust", "the certificate of the network gate", "");
-	return builtin(VERDICT_DENY, "files.default", "no rule lists this path, so it does not exist inside",
+	return builtin(VERDICT_DENY, files_default, "no rule lists this path, so it does not exist inside",
 		       "list it under files.read or files.write of your policy");
 }
 
@@ -420,6 +424,28 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 		break;
 	}
 	return builtin(VERDICT_DENY, "builtin.kind", "this kind of action is not known", "");
+}
+
+bool policy_takes_grants(const struct policy *policy)
+{
+	return policy->level != TRUST_NONE || policy->file_ask_count;
+}
+
+bool policy_hears_requests(const struct policy *policy)
+{
+	return policy_takes_grants(policy) || policy->network_default == VERDICT_ASK;
+}
+
+bool policy_may_be_asked(const struct policy *policy, const struct action *action, const struct decision *decision)
+{
+	bool is_file = action->kind == ACTION_FILE_READ || action->kind == ACTION_FILE_WRITE;
+
+	if (decision->verdict == VERDICT_ASK)
+		return true;
+	if (!is_file || policy->level == TRUST_NONE)
+		return false;
+	return decision->verdict == VERDICT_SIMULATE ||
+	       (decision->verdict == VERDICT_DENY && str_equal(decision->rule.id, files_default));
 }
 
 bool policy_stages_any(const struct policy *policy)

@@ -53,6 +53,17 @@ struct decision {
 struct decision policy_decide(const struct policy *policy, const struct action *action);
 
 /*
+ * Whether something inside may ask a person for what this decision about it does not give: where a rule says `ask`, and
+ * files that no rule speaks of, or in whose place the sandbox has something private, unless the level is `none`. What a
+ * rule denies or masks is not for a person who is asked in passing.
+ */
+bool policy_may_be_asked(const struct policy *policy, const struct action *action, const struct decision *decision);
+
+/* Whether there can be any such file; and whether something inside may ask for anything at all. */
+bool policy_takes_grants(const struct policy *policy);
+bool policy_hears_requests(const struct policy *policy);
+
+/*
  * Whether an allowed host may be reached at this address (16 bytes, IPv4 mapped), to which its name was resolved: what
  * a cidr rule says, else public addresses only.
  */

@@ -319,6 +319,25 @@ static void put_limits(const struct policy *policy, struct buf *out)
 	put_network_limits(policy, out);
 }
 
+static void put_requests_to_people(const struct policy *policy, struct buf *out)
+{
+	if (!policy_hears_requests(policy))
+		return;
+	buf_put_text(out,
+		     "\n## When you need more\n\n"
+		     "Ask the person before you hit the wall, once, with the reason; "
+		     "what is allowed is there at once:\n\n"
+		     "    /run/atoll/bin/atoll-request file.read PATH -r REASON     (or file.write PATH)\n"
+		     "    /run/atoll/bin/atoll-request net.connect HOST:PORT -r REASON\n"
+		     "    /run/atoll/bin/atoll-request exec PROGRAM -r REASON\n"
+		     "    /run/atoll/bin/atoll-request explain file.read PATH\n"
+		     "                                              (asks nobody: rule, reason, what is near)\n\n"
+		     "It waits for the answer. Exit status: 0 allowed, 1 denied, 3 nobody answered (`--wait SECONDS`,\n"
+		     "`wait NUMBER`). A no is final. The same as lines of JSON: `/run/atoll/ask.sock`,\n"
+		     "`{\"want\": \"file.read\", \"subject\": \"/path\", \"reason\": \"why\"}`.\n"
+		     "What is masked, and what a rule denies, cannot be asked for.\n");
+}
+
 int policy_describe(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "# What you may do here\n\nYou run inside atoll, a sandbox. Policy: `");
@@ -328,6 +347,7 @@ int policy_describe(const struct policy *policy, struct buf *out)
 	put_network(policy, out);
 	put_exec(policy, out);
 	put_limits(policy, out);
+	put_requests_to_people(policy, out);
 	buf_put_text(out,
 		     "\n## When something is refused\n\n"
 		     "Each refusal that atoll sees is a line in `/run/atoll/denials.jsonl`, with the rule, "

@@ -4,11 +4,13 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include "base/str.h"
 #include "os/clock.h"
@@ -245,6 +247,19 @@ static int conclude_connect(struct watch *watch, const struct connect_call *call
 	return handled < 0 ? handled : r;
 }
 
+static bool is_heard_now(struct watch *watch, const struct connect_call *call, const struct connect_result *result)
+{
+	const struct sockaddr_un *address = (const void *)&call->address.storage;
+	size_t size = call->address.size, offset = offsetof(struct sockaddr_un, sun_path);
+	char path[sizeof address->sun_path + 1];
+
+	if (result->outcome != CONNECT_DONE || result->errnum != ECONNREFUSED || address->sun_family != AF_UNIX ||
+	    !watch->handlers.on_unheard || size <= offset || size > sizeof *address ||
+	    str_format(path, sizeof path, "%.*s", (int)(size - offset), address->sun_path) < 0)
+		return false;
+	return watch->handlers.on_unheard(watch->handlers.context, path);
+}
+
 static int serve_connect(struct watch *watch, const struct connect_address *address, bool is_gated)
 {
 	const struct seccomp_notif *request = watch->request;
@@ -255,6 +270,8 @@ static int serve_connect(struct watch *watch, const struct connect_address *addr
 	struct connect_result result;
 
 	connect_try(&watch->connector, &call, &result);
+	if (is_heard_now(watch, &call, &result))
+		connect_try(&watch->connector, &call, &result);
 	/* When too many wait already, the caller does not. */
 	if (result.outcome == CONNECT_WAITS && waiting_add(&watch->waiting, &call, &result) == 0)
 		return 0;

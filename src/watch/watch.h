@@ -100,6 +100,11 @@ struct watch_handlers {
 	void (*on_file_gone)(void *context, uint64_t id);
 	/* It was made, or the kernel refused it; its caller has not heard of it yet. Negative as above. */
 	int (*on_file_done)(void *context, const struct watch_file *event);
+	/*
+	 * Nobody listens on the socket at this path, as the caller names it. True: somebody does now, and the
+	 * connection is tried again. NULL: nobody ever will.
+	 */
+	bool (*on_unheard)(void *context, const char *path);
 	void *context;
 };
 

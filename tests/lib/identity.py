@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
-PROGRAMS = ("atoll", "atoll-egress", "atoll-init", "atoll-policy", "atoll-log", "atoll-stage", "atoll-secret",
-            "atoll-top", "atoll-probe")
+PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-policy", "atoll-log", "atoll-request",
+            "atoll-stage", "atoll-secret", "atoll-probe", "atoll-top")
 
 
 class Identity:

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Inside box/ only: the desk as desk.c, which runs it, and requests.c, which judges what it passes on, share it.
+ * Made when something inside first connects; run by atoll-box.
+ */
+
+#include <stdint.h>
+
+#include "box/loop.h"
+#include "os/pidref.h"
+#include "wire/desk.h"
+
+struct box;
+
+enum {
+	DESK_PENDING_MAX = 64,       /* requests that wait for a person */
+	DESK_KEPT_MAX = 64,          /* requests that can be waited for again by the number of their question */
+	DESK_BURST = 40,             /* requests at once, and */
+	DESK_REFILL_MS = 100,        /* one more each */
+	DESK_STARTS_MAX = 8,         /* of the program after it fell */
+	DESK_DEAF_MS = 60000,        /* no paths are looked at for so long after a file system did not answer */
+};
+
+struct desk_pending {
+	uint32_t id;                 /* 0: free */
+	uint32_t question;
+	uint32_t kind;
+	char *path;                  /* real, of files; owned, NULL: none */
+};
+
+struct desk_kept {
+	uint32_t question;
+	void *frame;                 /* DESK_WANT as it came; owned */
+	size_t size;
+};
+
+struct desk {
+	int listen_fd, near_fd;      /* owned */
+	struct loop_source listen_source, near_source;
+	struct pidref process;
+	unsigned falls;
+	struct desk_pending pending[DESK_PENDING_MAX];
+	struct desk_kept kept[DESK_KEPT_MAX];
+	size_t kept_next;
+	uint64_t tokens, refilled_ns, deaf_until_ns;
+};
+
+/* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */
+int requests_serve(struct box *box) MUST_USE;
+
+/* Nobody waits at the desk any more. */
+void requests_forget(struct box *box);
+
+/* Sends what is in box->out to the desk, if there is one; one that does not read is ended. */
+void desk_send(struct box *box);

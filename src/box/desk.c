@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/desk.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "base/str.h"
+#include "box/desk-state.h"
+#include "box/inside.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+/*
+ * A start makes no more than the name: an inode of a socket that nobody listens on. The supervisor makes every
+ * connection anyway (watch/connect.c); when one to that name is refused for the first time, a socket is bound in its
+ * place by a child that enters the sandbox, and the connection is tried again. Bytes from inside are read by
+ * atoll-desk, which has the listening socket as long as anybody is connected, and ends when nobody is.
+ */
+
+enum { BACKLOG = 16, ABOVE_STANDARD = DESK_FD + 1, UID_BIT = 2 };
+
+static int bind_inside(void *context, int root_fd, int *ret_fd)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int writable = inside_writable_root(root_fd), directory = FD_NONE, fd = FD_NONE;
+	const char *name = path_basename(DESK_SOCKET);
+
+	(void)context;
+	if (writable < 0)
+		return writable;
+	directory = path_open2(writable, "run/atoll", O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (directory < 0)
+		return directory;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || fchdir(directory) < 0 || (unlinkat(directory, name, 0) < 0 && errno != ENOENT))
+		return -errno;
+	memcpy(address.sun_path, name, strlen(name) + 1);
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || fchmodat(directory, name, 0666, 0) < 0 ||
+	    listen(fd, BACKLOG) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* ---- the program ---- */
+
+static int open_program(const char *init_path)
+{
+	char path[PATH_MAX];
+	int fd, r = str_format(path, sizeof path, "%.*satoll-desk", (int)(path_basename(init_path) - init_path),
+			       init_path);
+
+	if (r < 0)
+		return r;
+	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
+	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+}
+
+/* In the child made by vfork(): raw calls only, as for the network gate. */
+static void become_desk(int program_fd, int link_fd, uid_t uid)
+{
+	char *argv[] = { (char *)"atoll-desk", NULL }, *environment[] = { NULL };
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	sigset_t none;
+
+	sigemptyset(&none);
+	syscall(SYS_setsid);
+	if (null_fd < 0 || dup2(link_fd, DESK_FD) < 0)
+		return;
+	for (int fd = 0; fd <= 2; fd++)
+		if (dup2(null_fd, fd) < 0)
+			return;
+	if (uid && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
+		    syscall(SYS_setresuid, uid, uid, uid) < 0))
+		return;
+	/* After the change of ids, which clears it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return;
+	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
+}
+
+/* As root a uid of its own in the range of the sandbox's, which nobody uses; else 0. */
+static uid_t desk_uid(const struct box *box)
+{
+	return getuid() == 0 ? box->watch_options.uid ^ UID_BIT : 0;
+}
+
+static int spawn(struct box *box, int link_fd)
+{
+	cleanup_fd int program_fd = open_program(box->request->init_path);
+	uid_t uid = desk_uid(box);
+	volatile int failed = 0;
+	pid_t pid;
+	int r;
+
+	if (program_fd < 0)
+		return program_fd;
+	pid = vfork();
+	if (pid == 0) {
+		become_desk(program_fd, link_fd, uid);
+		failed = errno;
+		_exit(125);
+	}
+	if (pid < 0)
+		return -errno;
+	r = pidref_open(&box->desk->process, pid);
+	return r == 0 && failed ? -failed : r;
+}
+
+static int connection_waits(void *context, uint32_t events);
+
+/* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
+static void lose(struct box *box)
+{
+	struct desk *desk = box->desk;
+	siginfo_t info;
+
+	loop_remove(&box->loop, &desk->near_source);
+	close_fd(&desk->near_fd);
+	if (desk->process.fd >= 0) {
+		(void)!pidref_signal(&desk->process, SIGKILL);
+		(void)!pidref_wait(&desk->process, WEXITED, &info, NULL);
+		pidref_done(&desk->process);
+		desk->process = PIDREF_NONE;
+	}
+	requests_forget(box);
+}
+
+/* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
+static int vacate(struct box *box, bool is_fall)
+{
+	struct desk *desk = box->desk;
+
+	lose(box);
+	desk->falls += is_fall;
+	if (desk->falls >= DESK_STARTS_MAX) {
+		close_fd(&desk->listen_fd);
+		return 0;
+	}
+	return loop_add(&box->loop, &desk->listen_source);
+}
+
+void desk_send(struct box *box)
+{
+	struct desk *desk = box->desk;
+
+	/* It is told of its end by the loop, as if it had gone by itself. */
+	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &box->out, NULL, 0) < 0)
+		shutdown(desk->near_fd, SHUT_RDWR);
+}
+
+static int desk_speaks(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = requests_serve(box);
+
+	(void)events;
+	if (r > 0)
+		return 0;
+	if (r < 0 && r != -EPROTO && r != -EBADMSG && r != -ECONNRESET)
+		return r;
+	return vacate(box, r < 0);
+}
+
+static int start(struct box *box)
+{
+	struct desk *desk = box->desk;
+	int ends[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	desk->near_fd = ends[0];
+	r = ends[1] = fd_move_above(ends[1], ABOVE_STANDARD);
+	if (r >= 0)
+		r = spawn(box, ends[1]);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	frame_begin(&box->out, DESK_START);
+	if (r == 0)
+		r = frame_end(&box->out);
+	if (r == 0)
+		r = fd_set_nonblocking(desk->near_fd, true);
+	if (r == 0)
+		r = frame_send(desk->near_fd, &box->out, &desk->listen_fd, 1);
+	desk->near_source = (struct loop_source){ .fd = desk->near_fd, .events = EPOLLIN, .ready = desk_speaks,
+						  .context = box };
+	return r == 0 ? loop_add(&box->loop, &desk->near_source) : r;
+}
+
+static int connection_waits(void *context, uint32_t events)
+{
+	struct box *box = context;
+
+	(void)events;
+	loop_remove(&box->loop, &box->desk->listen_source);
+	return start(box) < 0 ? vacate(box, true) : 0;
+}
+
+bool desk_open(void *context, const char *path)
+{
+	struct box *box = context;
+	const struct inside_task task = { .inside = bind_inside };
+	struct desk *desk;
+
+	/* Whatever way the caller names it; in a place of its own it gets what it has there. */
+	if (box->desk || !str_equal(path_basename(path), path_basename(DESK_SOCKET)) ||
+	    !policy_hears_requests(box->policy->policy))
+		return false;
+	desk = box->desk = calloc(1, sizeof *desk);
+	if (!desk)
+		return false;
+	*desk = (struct desk){ .listen_fd = FD_NONE, .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
+			       .refilled_ns = clock_monotonic_ns() };
+	if (inside_run(box, &task, &desk->listen_fd) < 0)
+		return false;
+	desk->listen_source = (struct loop_source){ .fd = desk->listen_fd, .events = EPOLLIN,
+						    .ready = connection_waits, .context = box };
+	return loop_add(&box->loop, &desk->listen_source) == 0;
+}
+
+void desk_close(struct box *box)
+{
+	struct desk *desk = box->desk;
+
+	if (!desk)
+		return;
+	lose(box);
+	loop_remove(&box->loop, &desk->listen_source);
+	close_fd(&desk->listen_fd);
+	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
+		free(desk->kept[i].frame);
+	free(desk);
+	box->desk = NULL;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "box/desk-state.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "policy/near.h"
+
+/*
+ * What the desk passes on is judged by the policy in force, like every action; what a rule denies or masks is refused
+ * before any person hears of it. Paths are looked at once, here: the person is shown, and the policy judges, the name
+ * without links, and only that object can come of it (box/live.h).
+ */
+
+enum { NS_PER_MS = 1000000, TEXT_MAX = 640 };
+
+/* One request on its way to an answer. */
+struct judged {
+	uint32_t id;
+	struct action action;
+	struct decision decision;
+	struct live_object object;   /* of files */
+	bool is_file, may_ask;
+	struct err err;              /* why a file could not be brought in; ERR_NONE: nothing is known against it */
+};
+
+static int reply(struct box *box, const struct desk_answer *answer)
+{
+	if (desk_answer_put(&box->out, answer) == 0)
+		desk_send(box);
+	return 0;
+}
+
+static int reply_invalid(struct box *box, uint32_t id, const char *reason, const char *hint)
+{
+	return reply(box, &(struct desk_answer){ .id = id, .verdict = DESK_INVALID, .reason = reason, .hint = hint });
+}
+
+/* With what is near and allowed. */
+static int reply_refusal(struct box *box, const struct judged *judged, enum desk_verdict verdict)
+{
+	const char *names[POLICY_NEAR_MAX + 1] = { NULL };
+	const struct policy *policy = judged->is_file ? box->policy->policy : box->gate.policy;
+	struct desk_answer answer = { .id = judged->id, .verdict = verdict, .rule = judged->decision.rule.id,
+				      .reason = judged->decision.reason, .hint = judged->decision.hint,
+				      .near = (char **)names };
+
+	policy_near(policy, &judged->action, names);
+	if (judged->err.code != ERR_NONE) {
+		answer.reason = judged->err.message;
+		answer.hint = judged->err.hint;
+	}
+	return reply(box, &answer);
+}
+
+/* ---- who waits ---- */
+
+static struct desk_pending *find_pending(struct desk *desk, uint32_t id)
+{
+	for (size_t i = 0; i < DESK_PENDING_MAX; i++)
+		if (desk->pending[i].id == id)
+			return &desk->pending[i];
+	return NULL;
+}
+
+static void pending_free(struct desk_pending *pending)
+{
+	free(pending->path);
+	*pending = (struct desk_pending){ 0 };
+}
+
+static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
+
+static struct asking_waiter waiter_of(struct box *box, uint32_t id)
+{
+	return (struct asking_waiter){ .done = answered, .context = box, .token = id };
+}
+
+static void forget(struct box *box, struct desk_pending *pending)
+{
+	struct asking_waiter waiter = waiter_of(box, pending->id);
+
+	asking_forget(box, &waiter);
+	pending_free(pending);
+}
+
+void requests_forget(struct box *box)
+{
+	for (size_t i = 0; i < DESK_PENDING_MAX; i++)
+		if (box->desk->pending[i].id)
+			forget(box, &box->desk->pending[i]);
+}
+
+/* So that it can be waited for again by the number that the sandbox was told. */
+static void keep(struct desk *desk, uint32_t question, const struct frame *frame)
+{
+	struct desk_kept *kept = &desk->kept[desk->kept_next++ % DESK_KEPT_MAX];
+
+	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
+		if (desk->kept[i].frame && desk->kept[i].question == question)
+			kept = &desk->kept[i];
+	free(kept->frame);
+	kept->frame = malloc(frame->size);
+	kept->size = kept->frame ? frame->size : 0;
+	kept->question = kept->frame ? question : 0;
+	if (kept->frame)
+		memcpy(kept->frame, frame->bytes, frame->size);
+}
+
+/* ---- answers ---- */
+
+/* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
+static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending *request,
+			 const struct asking_outcome *outcome)
+{
+	static const enum desk_verdict verdicts[] = {
+		[ASKING_DENIED] = DESK_DENIED, [ASKING_ALLOWED] = DESK_ALLOWED,
+		[ASKING_UNANSWERED] = DESK_UNANSWERED, [ASKING_TOO_MANY] = DESK_UNANSWERED,
+	};
+	struct desk_answer answer = { .id = id, .verdict = verdicts[outcome->verdict], .question = outcome->question,
+				      .rule = outcome->rule.id, .reason = outcome->reason, .hint = outcome->hint };
+	struct err err = { 0 };
+
+	if (outcome->verdict != ASKING_ALLOWED || !request->path)
+		return reply(box, &answer);
+	if (live_bind(box, request->path, request->kind == ACTION_FILE_WRITE, &err) == 0) {
+		live_tie(box, request->path, outcome->grant, outcome->until_ns);
+		return reply(box, &answer);
+	}
+	answer.verdict = DESK_DENIED;
+	answer.reason = err.message;
+	answer.hint = err.hint;
+	return reply(box, &answer);
+}
+
+static int answered(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+	struct desk_pending *pending = find_pending(box->desk, (uint32_t)token);
+	int r;
+
+	if (!pending)
+		return 0;
+	r = reply_outcome(box, pending->id, pending, outcome);
+	pending_free(pending);
+	return r;
+}
+
+static int reply_waits(struct box *box, uint32_t id, uint32_t question)
+{
+	return reply(box, &(struct desk_answer){
+		.id = id, .verdict = DESK_WAITS, .question = question, .rule = "",
+		.reason = "a person is asked; nothing changes until the answer", .hint = "" });
+}
+
+static int ask(struct box *box, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
+{
+	struct asking_request request = {
+		.action = judged->action,
+		.decision = judged->decision,
+		.flags = judged->object.is_directory ? GRANT_BELOW : 0,
+		.words = want->reason,
+		.wait_max_ms = want->wait_ms,
+	};
+	struct desk_pending *pending = find_pending(box->desk, 0), direct = { .kind = want->kind };
+	struct asking_waiter waiter = waiter_of(box, want->id);
+	struct asking_outcome outcome = { 0 };
+	char *path = judged->is_file ? str_dup(judged->object.path) : NULL;
+	int r;
+
+	if (judged->is_file && !path)
+		return -ENOMEM;
+	direct.path = path;
+	r = asking_begin(box, &request, pending ? &waiter : NULL, &outcome);
+	if (r >= 0 && outcome.question)
+		keep(box->desk, outcome.question, frame);
+	if (r > 0) {
+		*pending = (struct desk_pending){ .id = want->id, .question = outcome.question, .kind = want->kind,
+						  .path = path };
+		return reply_waits(box, want->id, outcome.question);
+	}
+	if (r == 0)
+		r = reply_outcome(box, want->id, &direct, &outcome);
+	free(path);
+	return r;
+}
+
+/* ---- judging ---- */
+
+static const struct {
+	enum action_kind kind;
+	bool is_file;
+} askable[] = {
+	{ ACTION_FILE_READ, true }, { ACTION_FILE_WRITE, true }, { ACTION_NET_CONNECT, false }, { ACTION_EXEC, false },
+};
+
+static bool find_kind(uint32_t kind, bool *ret_is_file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(askable); i++) {
+		if ((uint32_t)askable[i].kind != kind)
+			continue;
+		*ret_is_file = askable[i].is_file;
+		return true;
+	}
+	return false;
+}
+
+static bool is_in_view(const struct decision *decision)
+{
+	return decision->verdict == VERDICT_ALLOW || decision->verdict == VERDICT_STAGE;
+}
+
+/* 1: it was answered. */
+static int look_at_path(struct box *box, struct judged *judged)
+{
+	struct desk *desk = box->desk;
+	int r = clock_monotonic_ns() < desk->deaf_until_ns ? -ETIMEDOUT :
+							     live_show(box, judged->action.subject, &judged->object);
+
+	if (r == -EINVAL) {
+		reply_invalid(box, judged->id, "the path is not absolute and normalised", "give the real path");
+		return 1;
+	}
+	if (r == -ETIMEDOUT) {
+		if (desk->deaf_until_ns < clock_monotonic_ns())
+			desk->deaf_until_ns = clock_monotonic_ns() + DESK_DEAF_MS * (uint64_t)NS_PER_MS;
+		reply(box, &(struct desk_answer){
+			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.path",
+			.reason = "a file system does not answer, so no paths are looked at for a minute",
+			.hint = "try again later" });
+		return 1;
+	}
+	return r;
+}
+
+/* Fills *judged. 1: it was answered; negative: out of memory. */
+static int judge(struct box *box, const struct desk_want *want, struct judged *judged)
+{
+	const struct policy *policy;
+	int r;
+
+	*judged = (struct judged){ .id = want->id, .action = { .kind = (enum action_kind)want->kind,
+							       .subject = want->subject,
+							       .port = (uint16_t)want->port } };
+	if (!find_kind(want->kind, &judged->is_file)) {
+		reply_invalid(box, want->id, "this cannot be asked for", "file.read, file.write, net.connect, exec");
+		return 1;
+	}
+	if (want->argv[0])
+		judged->action.argv = (const char *const *)want->argv;
+	policy = judged->is_file ? box->policy->policy : box->gate.policy;
+	judged->decision = policy_decide(policy, &judged->action);
+	/* The name that was given is judged first: one that is refused itself leads nowhere. */
+	if (judged->is_file && !is_in_view(&judged->decision) &&
+	    policy_may_be_asked(policy, &judged->action, &judged->decision)) {
+		r = look_at_path(box, judged);
+		if (r)
+			return r;
+		judged->action.subject = judged->object.path;
+		judged->decision = policy_decide(policy, &judged->action);
+	}
+	judged->may_ask = policy_may_be_asked(policy, &judged->action, &judged->decision);
+	if (judged->is_file && judged->may_ask && !is_in_view(&judged->decision))
+		judged->may_ask = live_may_bind(box, judged->action.subject, want->kind == ACTION_FILE_WRITE,
+						&judged->err) == 0;
+	return 0;
+}
+
+static bool is_allowed(const struct box *box, const struct judged *judged)
+{
+	return is_in_view(&judged->decision) ||
+	       (judged->decision.verdict == VERDICT_SIMULATE && !judged->is_file) ||
+	       (judged->is_file && live_covers(box, judged->action.subject,
+					       judged->action.kind == ACTION_FILE_WRITE));
+}
+
+static int reply_allowed(struct box *box, const struct judged *judged)
+{
+	struct desk_answer answer = { .id = judged->id, .verdict = DESK_ALLOWED, .rule = judged->decision.rule.id,
+				      .reason = judged->decision.reason, .hint = "" };
+
+	if (!is_in_view(&judged->decision) && judged->is_file)
+		answer.reason = "a person has granted it", answer.rule = "ask.grant";
+	return reply(box, &answer);
+}
+
+/* How to ask for it, in the words of the client. */
+static int explain_asking(struct box *box, const struct judged *judged)
+{
+	const struct action *action = &judged->action;
+	char memory[TEXT_MAX];
+	struct judged told = *judged;
+	struct buf hint;
+
+	buf_init_fixed(&hint, memory, sizeof memory);
+	buf_printf(&hint, "%s %s ", DESK_CLIENT, action_kind_names[action->kind]);
+	buf_put_escaped(&hint, action->subject, strlen(action->subject), sizeof memory / 2);
+	if (action->port)
+		buf_printf(&hint, ":%u", action->port);
+	buf_put_text(&hint, " -r REASON");
+	told.decision.hint = buf_text(&hint);
+	/* It has something there already; what a person would be asked for is the machine's own. */
+	return reply_refusal(box, &told, judged->decision.verdict == VERDICT_SIMULATE ? DESK_ALLOWED : DESK_ASKS);
+}
+
+/* ---- messages ---- */
+
+/* Looking at a path starts a process, and a person reads the rest: neither can be had without end. */
+static bool take_token(struct desk *desk)
+{
+	uint64_t now_ns = clock_monotonic_ns(), more = (now_ns - desk->refilled_ns) / NS_PER_MS / DESK_REFILL_MS;
+
+	desk->refilled_ns += more * DESK_REFILL_MS * NS_PER_MS;
+	desk->tokens = desk->tokens + more > DESK_BURST ? DESK_BURST : desk->tokens + more;
+	if (!desk->tokens)
+		return false;
+	desk->tokens--;
+	return true;
+}
+
+/* 1: it is too much, and was answered. */
+static int check_rate(struct box *box, uint32_t id)
+{
+	if (take_token(box->desk))
+		return 0;
+	reply(box, &(struct desk_answer){
+		.id = id, .verdict = DESK_UNANSWERED, .rule = "ask.requests", .reason = "too much is asked at once",
+		.hint = "ask again in a few seconds" });
+	return 1;
+}
+
+static int want(struct box *box, const struct desk_want *wanted, const struct frame *frame)
+{
+	struct judged judged;
+	int r = check_rate(box, wanted->id);
+
+	if (r == 0)
+		r = judge(box, wanted, &judged);
+	if (r)
+		return r < 0 ? r : 0;
+	if (is_allowed(box, &judged))
+		return reply_allowed(box, &judged);
+	return judged.may_ask ? ask(box, &judged, wanted, frame) : reply_refusal(box, &judged, DESK_DENIED);
+}
+
+/* An id names one request, and 0 none. */
+static bool is_new_id(struct desk *desk, uint32_t id)
+{
+	return id && !find_pending(desk, id);
+}
+
+static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct desk_want wanted;
+	int r = desk_want_get(frame, &wanted);
+
+	(void)fds;
+	(void)fd_count;
+	if (r < 0)
+		return r;
+	r = is_new_id(box->desk, wanted.id) ? want(box, &wanted, frame) : -EBADMSG;
+	free(wanted.argv);
+	return r;
+}
+
+static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct desk_want wanted;
+	struct judged judged;
+	int r = desk_want_get(frame, &wanted);
+
+	(void)fds;
+	(void)fd_count;
+	if (r < 0)
+		return r;
+	r = check_rate(box, wanted.id);
+	if (r == 0)
+		r = judge(box, &wanted, &judged);
+	if (r == 0 && is_allowed(box, &judged))
+		r = reply_allowed(box, &judged);
+	else if (r == 0 && judged.may_ask)
+		r = explain_asking(box, &judged);
+	else if (r == 0)
+		r = reply_refusal(box, &judged, DESK_DENIED);
+	free(wanted.argv);
+	return r < 0 ? r : 0;
+}
+
+/* The request as it came then, under its new id. */
+static int want_again(struct box *box, const struct desk_kept *kept, uint32_t id, uint64_t wait_ms)
+{
+	cleanup_free void *bytes = malloc(kept->size);
+	struct desk_want wanted;
+	struct frame frame;
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, kept->frame, kept->size);
+	r = frame_open(&frame, bytes, kept->size);
+	if (r == 0)
+		r = desk_want_get(&frame, &wanted);
+	if (r < 0)
+		return r;
+	wanted.id = id;
+	wanted.wait_ms = wait_ms;
+	r = want(box, &wanted, &frame);
+	free(wanted.argv);
+	return r;
+}
+
+static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	uint32_t id = frame_get_u32(frame), question = frame_get_u32(frame);
+	uint64_t wait_ms = frame_get_u64(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(box->desk, id))
+		return -EBADMSG;
+	for (size_t i = 0; question && i < DESK_KEPT_MAX; i++)
+		if (box->desk->kept[i].frame && box->desk->kept[i].question == question)
+			return want_again(box, &box->desk->kept[i], id, wait_ms);
+	return reply_invalid(box, id, "there is no such question", "ask again");
+}
+
+static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	const struct policy *policy = box->policy->policy;
+	struct desk_status status = {
+		.id = frame_get_u32(frame),
+		.session = box->request->session,
+		.policy = policy->name,
+		.level = trust_level_names[policy->level],
+		.is_heard = asking_is_heard(box),
+		.denied = box->denied,
+	};
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	if (desk_status_put(&box->out, &status) == 0)
+		desk_send(box);
+	return 0;
+}
+
+static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	uint32_t id = frame_get_u32(frame);
+	struct desk_pending *pending = id ? find_pending(box->desk, id) : NULL;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	if (pending)
+		forget(box, pending);
+	return 0;
+}
+
+static const struct frame_rule rules[] = {
+	{ DESK_WANT, 1, DESK_MESSAGE_MAX, 0, 0, on_want },
+	{ DESK_EXPLAIN, 1, DESK_MESSAGE_MAX, 0, 0, on_explain },
+	{ DESK_WAIT, 1, 64, 0, 0, on_wait },
+	{ DESK_STATUS, 1, 64, 0, 0, on_status },
+	{ DESK_FORGET, 1, 64, 0, 0, on_forget },
+};
+
+int requests_serve(struct box *box)
+{
+	return frame_dispatch(box->desk->near_fd, &box->scratch, 0, rules, ARRAY_SIZE(rules), box);
+}

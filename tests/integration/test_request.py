@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent's side of asking does: /run/atoll/ask.sock, atoll-request, and files that come into the view of what
+runs already."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from atoll import wait_until
+from person import ONCE, SESSION, TIME, Person
+
+CLIENT = "/run/atoll/bin/atoll-request"
+PYTHON = "/usr/bin/python3"
+LEVEL = "atoll: 1\nextends: medium\n"
+
+# An agent: lines of JSON from its standard input to the socket, answers back; a line that begins with a blank is
+# evaluated.
+AGENT = """
+import json, os, socket, sys
+def connect():
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/atoll/ask.sock"); return s, s.makefile("rw")
+s, f = connect()
+for line in sys.stdin:
+    if line.startswith(" "):
+        try: print(json.dumps(eval(line.strip())), flush=True)
+        except OSError as error: print(json.dumps(error.__class__.__name__), flush=True)
+        continue
+    f.write(line); f.flush()
+    while True:
+        answer = json.loads(f.readline())
+        print(json.dumps(answer), flush=True)
+        if answer["verdict"] != "waiting": break
+"""
+
+
+class Session:
+    """A sandbox in the background and one agent in it."""
+
+    def __init__(self, box, policy=LEVEL, options=()):
+        self.box = box
+        done = box.run_outside(box.command_line([], policy=box.policy(policy), options=["-d", *options]))
+        assert done.code == 0, done
+        self.id = done.out.strip()
+        self.agent = None
+
+    def start(self):
+        words = [str(self.box.programs.atoll), "exec", self.id, "--", PYTHON, "-c", AGENT]
+        self.agent = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      start_new_session=True, **self.box.popen_keywords())
+        self.box.children.append(self.agent)
+        assert self.ask(status=True)["verdict"] == "status"
+        return self
+
+    def say(self, line):
+        self.agent.stdin.write(line + "\n")
+        self.agent.stdin.flush()
+        return json.loads(self.agent.stdout.readline())
+
+    def ask(self, **request):
+        return self.say(json.dumps(request))
+
+    def settle(self, **request):
+        """The last answer."""
+        answer = self.ask(**request)
+        return self.hear() if answer["verdict"] == "waiting" else answer
+
+    def do(self, expression):
+        return self.say(" " + expression)
+
+    def hear(self):
+        return json.loads(self.agent.stdout.readline())
+
+    def exec(self, *words, **keywords):
+        return self.box.run_atoll("exec", self.id, "--", *[str(word) for word in words], **keywords)
+
+    def records(self, kind):
+        entries = map(json.loads, self.box.audit_log(self.id).read_text().splitlines())
+        return [entry for entry in entries if entry["type"] == kind]
+
+    def stop(self):
+        self.box.run_atoll("stop", self.id)
+
+
+@pytest.fixture
+def session(sandbox):
+    running = []
+
+    def start(*words, **keywords):
+        running.append(Session(sandbox, *words, **keywords))
+        return running[-1]
+    yield start
+    for one in running:
+        one.stop()
+
+
+def read(path):
+    return f"open({str(path)!r}).read()"
+
+
+def test_path_is_there_at_once_when_a_person_allows_it(sandbox, session):
+    data = sandbox.home / "data"
+    sandbox.write(data / "file", "granted")
+    sandbox.write(data / "below/deep", "as well")
+    inside = session().start()
+    assert inside.do(read(data / "file")) == "FileNotFoundError"
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)) as person:
+        waits = inside.ask(want="file.read", subject=str(data), reason="for the test\x1b[2J")
+        assert waits["verdict"] == "waiting" and waits["number"] == 1, waits
+        allowed = inside.hear()
+        assert allowed["verdict"] == "allowed", allowed
+        # In the process that runs, and in the next one.
+        assert inside.do(read(data / "file")) == "granted"
+        assert inside.do(read(data / "below/deep")) == "as well"
+        assert inside.do(f"open({str(data / 'new')!r}, 'w')") == "OSError"
+        assert inside.exec("cat", data / "file").out == "granted"
+        # Again: without a question. For writing: with one.
+        assert inside.ask(want="file.read", subject=str(data / "below"))["verdict"] == "allowed"
+        question = person.seen[1]
+        assert question["subject"] == str(data) and question["words"] == "for the test\x1b[2J"
+        assert question["flags"] == 1  # and all below it
+        assert inside.do(f"os.getcwd() and os.listdir({str(data)!r}).sort()") is None
+        held = inside.do(f"globals().update(held=open({str(data / 'file')!r}))")
+        assert held is None
+        assert person.revoke(1) == 68
+        assert inside.do(read(data / "file")) == "FileNotFoundError"
+        assert inside.do("held.read()") == "granted"
+    assert [entry["subject"] for entry in inside.records("ask.open")] == [str(data)]
+    assert not (data / "new").exists()
+
+
+def test_what_is_granted_for_writing_reaches_the_host_and_ends_in_time(sandbox, session):
+    data = sandbox.make_directory(sandbox.home / "data")
+    sandbox.write(data / "old", "1")
+    inside = session().start()
+    with Person(sandbox, inside.id, lambda question: (True, TIME, 700)):
+        assert inside.settle(want="file.write", subject=str(data))["verdict"] == "allowed"
+        assert inside.do(f"open({str(data / 'new')!r}, 'w').write('2')") == 1
+        assert (data / "new").read_text() == "2"
+        assert os.stat(data / "new").st_uid == sandbox.identity.uid
+        wait_until(lambda: inside.do(f"os.path.exists({str(data / 'old')!r})") is False, 15, "the end of the grant")
+
+
+def test_a_file_alone_and_one_outside_of_the_home(sandbox, session):
+    outside = sandbox.base / "elsewhere"
+    sandbox.write(outside / "one", "1")
+    sandbox.write(outside / "two", "2")
+    inside = session().start()
+    with Person(sandbox, inside.id, lambda question: (True, ONCE, 0)):
+        assert inside.settle(want="file.read", subject=str(outside / "one"))["verdict"] == "allowed"
+        assert inside.do(read(outside / "one")) == "1"
+        assert inside.do(read(outside / "two")) == "FileNotFoundError"
+        # Where nothing private lies above, the sandbox's Landlock rules let no file be written any more.
+        refused = inside.ask(want="file.write", subject=str(outside / "two"))
+        assert refused["verdict"] == "denied" and "files.write" in refused["hint"], refused
+
+
+def test_a_no_holds_and_silence_is_told_apart(sandbox, session):
+    sandbox.write(sandbox.home / "data/file")
+    inside = session().start()
+    alone = inside.ask(want="file.read", subject=str(sandbox.home / "data"))
+    assert alone["verdict"] == "unanswered" and "atoll approve 1" in alone["hint"], alone
+    with Person(sandbox, inside.id, lambda question: (False, SESSION, 0)):
+        assert inside.settle(want="file.read", subject=str(sandbox.home / "data"))["verdict"] == "denied"
+        again = inside.ask(want="file.write", subject=str(sandbox.home / "data"))
+        assert again["verdict"] == "denied", again
+        assert inside.do(read(sandbox.home / "data/file")) == "FileNotFoundError"
+
+
+def test_what_is_refused_before_anybody_is_asked(sandbox, session):
+    sandbox.write(sandbox.home / ".ssh/id", "key")
+    link = sandbox.home / "innocent"
+    link.symlink_to(sandbox.home / ".ssh")
+    inside = session(LEVEL + f"files:\n  mask: [{sandbox.home}/.ssh]\n").start()
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)) as person:
+        state = sandbox.state / "atoll"
+        for subject in ("/", sandbox.home, sandbox.home.parent, sandbox.home / ".ssh", sandbox.home / ".ssh/id", link,
+                        state, state / "sessions", "/proc/sys/kernel", "/sys", "/dev/mem", "/run/atoll",
+                        sandbox.project.parent):
+            for kind in ("file.read", "file.write"):
+                answer = inside.ask(want=kind, subject=str(subject))
+                # What every sandbox has of its own is no permission to anything of the host's.
+                if answer["rule"] == "builtin.jail":
+                    continue
+                assert answer["verdict"] == "denied", (kind, subject, answer)
+        for subject in (f"{sandbox.home}/../home/data", f"{sandbox.home}/./x", "relative", f"{sandbox.home}//x",
+                        ""):
+            answer = inside.ask(want="file.read", subject=subject)
+            assert answer["verdict"] in ("invalid", "denied"), (subject, answer)
+            # What is no request at all is the last that a connection hears.
+            assert inside.do("globals().update(zip('sf', connect()))") is None
+        assert not person.seen
+    assert inside.do(read(sandbox.home / ".ssh/id")) == "FileNotFoundError"
+
+
+def test_masks_below_hold_in_what_is_granted(sandbox, session):
+    data = sandbox.home / "data"
+    for name in ("secret/key", "plain", "file.key"):
+        sandbox.write(data / name, name)
+    inside = session(LEVEL + f"files:\n  mask: [{data}/secret, {data}/file.key]\n").start()
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)):
+        assert inside.settle(want="file.read", subject=str(data))["verdict"] == "allowed"
+        assert inside.do(read(data / "plain")) == "plain"
+        assert inside.do(read(data / "secret/key")) == "PermissionError"
+        assert inside.do(read(data / "file.key")) == "PermissionError"
+        assert inside.do(f"os.chmod({str(data / 'file.key')!r}, 0o600)") == "OSError"
+    assert (data / "secret/key").read_text() == "secret/key"
+
+
+def test_only_the_object_that_was_shown_comes_in(sandbox, session):
+    """Between the question and the answer the path leads elsewhere: by a link, and by another directory."""
+    shown, other = sandbox.home / "shown", sandbox.home / "other"
+    sandbox.write(shown / "file", "shown")
+    sandbox.write(other / "file", "other")
+    inside = session().start()
+
+    def swap_for_link(question):
+        shown.rename(sandbox.home / "kept")
+        shown.symlink_to(other)
+        return True, SESSION, 0
+
+    def swap_for_directory(question):
+        shown.unlink()
+        (sandbox.home / "kept").rename(shown)
+        other.rename(sandbox.home / "was-other")
+        sandbox.make_directory(other)
+        return True, SESSION, 0
+    with Person(sandbox, inside.id, swap_for_link) as person:
+        refused = inside.settle(want="file.read", subject=str(shown))
+        assert refused["verdict"] == "denied" and "link" in refused["reason"], refused
+        wait_until(lambda: person.errors, what="the box tells the person as well")
+        person.answer = swap_for_directory
+        refused = inside.settle(want="file.read", subject=str(sandbox.home / "other"))
+        assert refused["verdict"] == "denied" and "not what was shown" in refused["reason"], refused
+        assert inside.do(read(shown / "file")) == "FileNotFoundError"
+        # The same question about what stands there now.
+        person.answer = lambda question: (True, SESSION, 0)
+        assert inside.settle(want="file.read", subject=str(shown))["verdict"] == "allowed"
+        assert inside.do(read(shown / "file")) == "shown"
+
+
+def test_client_tells_by_its_exit_status(sandbox, session):
+    data = sandbox.write(sandbox.home / "data/file", "x").parent
+    inside = session()
+    assert inside.exec(CLIENT, "--help").code == 0
+    for words, code in ((["file.read", "/usr/bin"], 0), (["file.write", "/usr/bin/x"], 1), (["nonsense"], 2), ([], 2),
+                        (["file.read"], 2), (["net.connect", "nonsense"], 2), (["wait", "77"], 2),
+                        (["file.read", data], 3), (["file.read", data, "--wait", "0"], 3),
+                        (["explain", "file.read", data], 0), (["explain", "file.read", "/nothing"], 3),
+                        (["explain", "file.write", "/usr/bin/x"], 1), (["status"], 0), (["exec", "true"], 0)):
+        done = inside.exec(CLIENT, *words)
+        assert done.code == code, (words, done)
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)):
+        done = inside.exec(CLIENT, "file.read", data, "-r", "because", "--json")
+        assert done.code == 0
+        assert json.loads(done.out.splitlines()[-1])["verdict"] == "allowed"
+        assert inside.exec("cat", data / "file").out == "x"
+        near = json.loads(inside.exec(CLIENT, "--json", "explain", "file.write", "/usr/bin/x").out)
+        assert str(sandbox.project) in near["near"]
+
+
+def test_level_none_takes_no_requests(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: none\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu]\n")
+    done = sandbox.run(["ls", "/run/atoll"], policy=policy)
+    assert done.out.split() == ["denials.jsonl", "limits.md"], done
+
+
+def test_nothing_that_is_written_to_the_socket_harms(sandbox, session):
+    """Hostile bytes: each is answered or the connection is closed; the desk serves the next one."""
+    inside = session().start()
+    hostile = [b"{}\n", b"[]\n", b"\n\n\n{}\n", b"{" * 16000 + b"\n", b"\xff\xfe{\n",
+               b'{"want":"file.read","subject":"/\\u0000x"}\n', b'{"want":"file.read","subject":"/\xff"}\n',
+               b'{"want":"file.read"}\n', b'{"want":"file.read","subject":1}\n', b'{"want":"syscall","subject":"/x"}\n',
+               b'{"want":"file.read","want":"exec","subject":"/x"}\n', b'{"explain":{"wait":1}}\n',
+               b'{"wait":4294967296}\n', b'{"wait":-1}\n', b'{"status":false}\n', b'{"want":"file.read",\n',
+               b'{"want":"net.connect","subject":"a:70000"}\n', b'{"want":"file.read","subject":"/x","argv":["x"]}\n',
+               b'{"want":"file.read","subject":"/' + b"x" * 5000 + b'"}\n', b"\0" * 100 + b"\n"]
+    script = f"""
+import socket
+for hostile in [b"x" * (1 << 20) + b"\\n", *{hostile!r}]:
+    s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect("/run/atoll/ask.sock")
+    try:
+        s.sendall(hostile)
+        s.shutdown(socket.SHUT_WR)
+    except OSError: pass
+    answer = b""
+    try:
+        while (more := s.recv(4096)): answer += more
+    except OSError: pass
+    print(b"invalid" in answer or not answer, answer[:60])
+for i in range(3):
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/atoll/ask.sock"); s.sendall(b'{{"want":"fi'); s.close()
+many = [socket.socket(socket.AF_UNIX) for i in range(40)]
+for s in many: s.connect("/run/atoll/ask.sock")
+print("full", any(b"too many" in s.recv(100) for s in many[-2:]))
+"""
+    done = inside.exec(PYTHON, "-c", script)
+    assert done.code == 0 and "False" not in done.out and len(done.out.splitlines()) == len(hostile) + 2, done
+    assert inside.ask(status=True)["verdict"] == "status"
+
+
+def test_floods_and_slow_readers_are_bounded(sandbox, session):
+    sandbox.write(sandbox.home / "data/0")
+    inside = session().start()
+    script = f"""
+import json, socket
+s = socket.socket(socket.AF_UNIX); s.connect("/run/atoll/ask.sock")
+f = s.makefile("rw")
+heard = []
+for i in range(60):
+    f.write(json.dumps(dict(want="file.read", subject="{sandbox.home}/data/%d" % i)) + "\\n"); f.flush()
+    heard.append(json.loads(f.readline())["rule"])
+print(heard.count("ask.requests"))
+slow = socket.socket(socket.AF_UNIX); slow.connect("/run/atoll/ask.sock")
+slow.setblocking(False)
+try:
+    while True: slow.send(b'{{"status":true}}\\n' * 100)
+except BlockingIOError: print("held")
+except OSError: print("closed")
+"""
+    done = inside.exec(PYTHON, "-c", script)
+    lines = done.out.split()
+    assert done.code == 0 and int(lines[0]) > 5 and lines[1] in ("held", "closed"), done
+    assert inside.ask(status=True)["verdict"] == "status"
+
+
+def test_the_desk_falls_and_the_box_goes_on(sandbox, session):
+    inside = session()
+    assert inside.exec(CLIENT, "status").code == 0
+    for child in desks(sandbox, inside.id):
+        os.kill(child, 9)
+    wait_until(lambda: inside.exec(CLIENT, "status").code == 0, what="another one")
+    assert inside.exec("true").code == 0
+
+
+def desks(sandbox, session):
+    entry = next(entry for entry in json.loads(sandbox.run_atoll("ps", "--json").out) if entry["session"] == session)
+    children = open(f"/proc/{entry['pid']}/task/{entry['pid']}/children").read().split()
+    return [int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == "atoll-desk"]
