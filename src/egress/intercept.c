@@ -506,13 +506,15 @@ static bool is_idle(const struct intercept *intercept)
 	return intercept->http2 ? http2_is_idle(intercept->http2) : exchange_is_idle(&intercept->exchange);
 }
 
+/* Of an answer that has begun the client must not take what came for the whole; else it is told. */
 static void give_up(struct intercept *intercept)
 {
-	if (intercept->http2)
+	struct exchange *exchange = intercept->http2 ? NULL : &intercept->exchange;
+
+	if (!exchange || !http1_is_idle(&exchange->response))
+		intercept->why = "nothing has moved for too long";
+	if (!exchange || exchange_time_out(exchange, &inside_of(intercept)->out) == EXCHANGE_ENDED)
 		intercept->is_over = true;
-	else if (exchange_time_out(&intercept->exchange, &inside_of(intercept)->out) == EXCHANGE_ENDED)
-		intercept->is_over = true;
-	intercept->why = "nothing has moved for too long";
 }
 
 /* Counts, instead of being set anew for each byte. */
