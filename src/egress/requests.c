@@ -372,10 +372,10 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 
 		int number = gate_secrets_find(secrets, rule->inject.secret);
 
-		if (!is_tls || !leads_to(rule, &requests->server))
-			continue;
-		requests->placeholders |= 1u << PLACEHOLDER_WORD(number);
+		/* Whoever got it may repeat it at another port or name. */
 		requests->secrets |= 1u << SECRET_WORD(number);
+		if (is_tls && leads_to(rule, &requests->server))
+			requests->placeholders |= 1u << PLACEHOLDER_WORD(number);
 	}
 }
 

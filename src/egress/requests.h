@@ -19,7 +19,7 @@ struct requests {
 	struct gate_open connection;   /* host borrowed */
 	struct target_server server;   /* where it leads */
 	uint32_t placeholders;         /* words that may come: they stand for secrets that this server gets */
-	uint32_t secrets;              /* words: those secrets */
+	uint32_t secrets;              /* words: what rules put in, here or elsewhere: no answer brings it in */
 };
 
 void requests_init(struct requests *requests, struct gate *gate, const struct gate_open *connection, bool is_tls);

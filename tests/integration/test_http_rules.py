@@ -117,6 +117,7 @@ NODE = ("fetch(process.argv[1]).then(r => r.text()).then(t => process.stdout.wri
 HTTPS = ("require('https').get(process.argv[1], r => r.pipe(process.stdout)).on('error', e => console.log(String(e)))")
 URLLIB = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
 REQUESTS = "import sys, requests; sys.stdout.write(requests.get(sys.argv[1], timeout=20).text)"
+HTTPX = "import sys, httpx; sys.stdout.write(httpx.get(sys.argv[1], timeout=20).text)"
 JAVA = """import java.net.*; import java.net.http.*;
 public class Get { public static void main(String[] a) throws Exception {
 System.out.print(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(a[0])).build(),
@@ -133,9 +134,10 @@ CLIENTS = {
     "https": f"node -e \"{HTTPS}\" $URL",
     "python3": f"/usr/bin/python3 -c '{URLLIB}' $URL",
     "requests": f"/usr/bin/python3 -c '{REQUESTS}' $URL",
+    "httpx": f"/usr/bin/python3 -c '{HTTPX}' $URL",
     "java": "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC Get.java $URL 2>&1",
 }
-PROGRAMS = {"https": "node", "requests": "/usr/bin/python3", "python3": "/usr/bin/python3"}
+PROGRAMS = {"https": "node", **dict.fromkeys(("requests", "httpx", "python3"), "/usr/bin/python3")}
 
 
 def test_programs_trust_the_session_without_being_told(sandbox, certificates, secure):

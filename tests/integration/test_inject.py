@@ -54,6 +54,8 @@ class Server(Web):
                 answer = b"ok\n"
                 if "echo-body" in self.path:
                     answer = repr(sorted(self.headers.items())).encode() + body
+                if "told" in self.path: # by whoever got it elsewhere
+                    answer = f"it is {KEY}.\n".encode()
                 if "gzip" in self.path: # whatever the client accepts
                     answer = gzip.compress(answer)
                 self.send_response(302 if self.path.startswith("/away") else 200)
@@ -208,6 +210,10 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
     done = sandbox.run(f"curl -sSi -H 'x-api-key: mine' https://other.test:{server.port}/echo",
                        env=outside(certificates), policy=policy(sandbox, rule(server), other))
     assert b"mine".hex() + "." in done.out, done
+    # Another name, another port: whoever got it knows it everywhere.
+    done = sandbox.run(f"curl -sS https://other.test:{server.port}/told", env=outside(certificates),
+                       policy=policy(sandbox, rule(server), other))
+    assert done.out == f"it is {'*' * len(KEY)}.\n", done
 
 
 def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, server):

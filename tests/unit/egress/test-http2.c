@@ -45,6 +45,7 @@ struct wire {
 	char last_path[64];
 	size_t records;
 	enum exchange_state states[HTTP2_SIDE_COUNT];
+	uint32_t wait_s;     /* what the limits say to the next request */
 };
 
 static const struct target_server target_server = { "api.example.org", 443, true };
@@ -161,6 +162,12 @@ static void end_init(struct end *end, bool is_server)
 static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
 			const struct target *target, char **ret_owned, const char **ret_problem)
 {
+	const struct wire *wire = context;
+
+	record->wait_s = wire->wait_s;
+	*ret_problem = "too many";
+	if (wire->wait_s)
+		return false;
 	return inject_request(&injection, &target_server, target, head, ret_owned) >= 0;
 }
 
@@ -320,6 +327,25 @@ static void test_refused_while_others_go_on(void **state)
 	answer(&wire, &wire.server.messages[0], "204", 0);
 	assert_string_equal(good->pseudo, ":status: 204\n");
 	assert_int_equal(wire.records, 2);
+}
+
+static void test_too_many_requests(void **state)
+{
+	cleanup_wire struct wire wire;
+	struct message *asked;
+
+	wire_init(&wire);
+	wire.wait_s = 17;
+	asked = ask(&wire, "GET", "/v1/x", 0);
+	assert_string_equal(asked->pseudo, ":status: 429\n");
+	assert_non_null(strstr(asked->fields, "retry-after: 17\n"));
+	assert_non_null(strstr(asked->body, "\"reason\":\"too many\",\"rule\":\"network.limits\""));
+	assert_true(asked->is_closed && wire.server.count == 0 && wire.last.status == 429 && wire.last.wait_s == 17);
+	/* The connection goes on. */
+	wire.wait_s = 0;
+	asked = ask(&wire, "GET", "/v1/x", 0);
+	answer(&wire, &wire.server.messages[0], "204", 0);
+	assert_string_equal(asked->pseudo, ":status: 204\n");
 }
 
 static void test_requests_that_are_none(void **state)
@@ -660,7 +686,8 @@ int main(void)
 		cmocka_unit_test(test_recorded_and_answered_again),
 		cmocka_unit_test(test_trailers_and_answers_that_break_off),
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_refused_while_others_go_on),
-		cmocka_unit_test(test_requests_that_are_none), cmocka_unit_test(test_placeholder_goes),
+		cmocka_unit_test(test_requests_that_are_none),
+		cmocka_unit_test(test_too_many_requests), cmocka_unit_test(test_placeholder_goes),
 		cmocka_unit_test(test_large_bodies_both_ways), cmocka_unit_test(test_back_pressure),
 		cmocka_unit_test(test_streams_at_once), cmocka_unit_test(test_interim_answers_and_trailers),
 		cmocka_unit_test(test_the_credential_in_interim_answers_and_trailers),
