@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
+#include "box/exec-gate.h"
 #include "box/state.h"
 #include "os/fd.h"
 
@@ -201,6 +202,7 @@ static void release(struct box *box)
 	publish_close(box);
 	change_done(&box->change);
 	desk_close(box);
+	exec_gate_done(box);
 	asking_done(box);
 	file_gate_done(box);
 	live_free(box->live);

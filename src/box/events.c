@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/exec-gate.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
@@ -231,13 +232,6 @@ int box_note_hits(struct box *box)
 	return r;
 }
 
-static void exec_detail(struct json *json, const void *context)
-{
-	const struct watch_exec *event = context;
-
-	put_argv(json, "argv", event->argv, event->argv_left_out);
-}
-
 static void end_of_process_detail(struct json *json, const void *context)
 {
 	const struct process_end *end = context;
@@ -259,31 +253,6 @@ static int on_process_end(void *context, const struct process_end *end)
 	};
 
 	return audit_write(&box->audit, &event);
-}
-
-static int on_exec(void *context, const struct watch_exec *exec)
-{
-	struct box *box = context;
-	int r = rate_take(box, RATE_EXEC);
-	const char *exe = exec->exe ? exec->exe : "";
-	struct audit_event event = {
-		.type = AUDIT_EXEC_START,
-		.verdict = "allow",
-		.rule = "exec.default",
-		.pid = exec->pid,
-		.subject = exe,
-		.subject_size = strlen(exe),
-		.write_detail = exec_detail,
-		.context = exec,
-	};
-
-	if (r)
-		return r < 0 ? r : EAGAIN;
-	box->allowed++;
-	if (box->policy->policy->audit_exec == AUDIT_OFF)
-		return 0;
-	r = audit_write(&box->audit, &event);
-	return r < 0 ? r : processes_follow(&box->processes, exec->pid);
 }
 
 static void port_detail(struct json *json, const void *context)
@@ -364,7 +333,10 @@ static int serve_watch(void *context, uint32_t events)
 int events_watch_new(struct box *box, int listener_fd)
 {
 	struct watch_handlers handlers = {
-		.on_exec = on_exec,
+		.on_exec = exec_gate_judge,
+		.on_image = exec_gate_image,
+		.on_over = exec_gate_over,
+		.on_unheld = exec_gate_unheld,
 		.on_refusal = on_refusal,
 		.on_network = on_network,
 		.on_gate = gate_judge,

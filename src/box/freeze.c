@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "box/exec-gate.h"
 #include "box/state.h"
 #include "os/proc.h"
 #include "wire/control.h"
@@ -134,6 +135,8 @@ static int stop(struct box *box)
 		return stop_by_signals(box);
 	if (r == 0 && box->watch)
 		r = watch_release_waiting(box->watch);
+	if (r == 0)
+		r = exec_gate_release(box);
 	return r < 0 ? r : limit_group_wait_frozen(box->limits);
 }
 

@@ -12,6 +12,7 @@
 #include "box/plan-parts.h"
 #include "box/trust.h"
 #include "os/path.h"
+#include "policy/decide-exec.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
 
@@ -249,7 +250,7 @@ static int add_refused_programs(struct plan *plan, const struct policy *policy)
 		char real[PATH_MAX];
 		int r;
 
-		if (rule->verdict != VERDICT_DENY || !rule->program || rule->program_flags & FILE_GLOB)
+		if (!exec_rule_is_mounted(rule))
 			continue;
 		/* The file itself is covered, so that no other name of it runs: links and aliases lead to the
 		 * same place. */

@@ -109,6 +109,7 @@ struct box {
 	struct prompt prompt;  /* of a question, on the terminal */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;
+	struct exec_gate *exec_gate; /* NULL: no program has started yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */

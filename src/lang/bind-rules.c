@@ -330,7 +330,7 @@ static void bind_program(struct binder *binder, const struct key *key, const str
 	}
 	exec->program = resolve(binder, node, PATTERN_ANYWHERE, &pattern);
 	exec->from.is_relative = pattern.is_relative;
-	exec->flags = pattern.is_glob ? FILE_GLOB : 0;
+	exec->flags = (pattern.is_glob ? FILE_GLOB : 0) | (binder->is_shipped ? FILE_OPTIONAL : 0);
 }
 
 static void bind_argument(struct binder *binder, const struct key *key, const struct node *node)

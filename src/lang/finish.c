@@ -424,7 +424,7 @@ static void finish_network(struct lang *lang, struct policy *policy)
 
 static bool exec_is_exact(const struct exec_rule *rule)
 {
-	return rule->program && !rule->program_flags && !rule->argv;
+	return rule->program && !(rule->program_flags & FILE_GLOB) && !rule->argv;
 }
 
 static int compare_exec(const void *a, const void *b)

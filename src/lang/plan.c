@@ -238,22 +238,6 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		add(lang, vec, "network.publish with host: true", &policy->publish[0].origin);
 }
 
-static void add_exec(struct lang *lang, const struct policy *policy, struct vec *vec)
-{
-	if (policy->exec_default != VERDICT_ALLOW)
-		add(lang, vec, "exec.default", &policy->exec_default_origin);
-	for (size_t i = 0; i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
-
-		if (rule->verdict == VERDICT_ASK)
-			add(lang, vec, "exec.ask", &rule->origin);
-		else if (rule->argv)
-			add(lang, vec, "exec.argv", &rule->origin);
-		else if (rule->verdict == VERDICT_DENY && (rule->program_flags & FILE_GLOB || rule->except))
-			add(lang, vec, "exec.deny glob", &rule->origin);
-	}
-}
-
 void plan_unenforced(struct lang *lang, struct policy *policy)
 {
 	static const struct {
@@ -270,7 +254,6 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 
 	add_files(lang, policy, &vec);
 	add_network(lang, policy, &vec);
-	add_exec(lang, policy, &vec);
 	for (size_t i = 0; i < ARRAY_SIZE(scalars); i++) {
 		const struct draft_scalar *scalar = &lang->draft.scalars[scalars[i].kind];
 		struct rule_origin origin = { scalars[i].what, scalar->place.file, scalar->place.line };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/decide-exec.h"
 #include "policy/decide-net.h"
 #include "policy/glob.h"
 #include "policy/order.h"
@@ -256,70 +257,6 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	return by_rule(VERDICT_ALLOW, &rule->origin, reasons[class], "");
 }
 
-/* Element by element; "**" stands for any number of arguments. */
-static bool argv_matches(const char *const *patterns, const char *const *argv)
-{
-	const char *const *star = NULL, *const *star_argv = NULL;
-
-	while (*argv) {
-		if (*patterns && str_equal(*patterns, "**")) {
-			star = ++patterns;
-			star_argv = argv;
-		} else if (*patterns && glob_match(*patterns, *argv)) {
-			patterns++;
-			argv++;
-		} else if (star) {
-			patterns = star;
-			argv = ++star_argv;
-		} else {
-			return false;
-		}
-	}
-	while (*patterns && str_equal(*patterns, "**"))
-		patterns++;
-	return !*patterns;
-}
-
-static bool exec_rule_matches(const struct exec_rule *rule, const struct action *action)
-{
-	if (rule->program) {
-		bool matches = rule->program_flags & FILE_GLOB ? glob_match(rule->program, action->subject)
-							       : str_equal(rule->program, action->subject);
-
-		if (!matches)
-			return false;
-	}
-	if (rule->argv && rule->argv[0] && !(action->argv && argv_matches(rule->argv, action->argv)))
-		return false;
-	return !is_excepted(rule->except, action->subject);
-}
-
-static void consider(const struct exec_rule **best, const struct exec_rule *rule, const struct action *action)
-{
-	if (exec_rule_matches(rule, action) && (!*best || rule->verdict < (*best)->verdict))
-		*best = rule;
-}
-
-static const struct exec_rule *find_exec_rule(const struct policy *policy, const struct action *action)
-{
-	const struct exec_rule *best = NULL;
-	size_t low = 0, high = policy->exec_exact_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(policy->exec[middle].program, action->subject) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < policy->exec_exact_count && str_equal(policy->exec[low].program, action->subject); low++)
-		consider(&best, &policy->exec[low], action);
-	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++)
-		consider(&best, &policy->exec[i], action);
-	return best;
-}
-
 static struct decision exec_by_default(const struct policy *policy)
 {
 	static const char *const reasons[VERDICT_COUNT] = {
@@ -333,11 +270,11 @@ static struct decision exec_by_default(const struct policy *policy)
 		       policy->exec_default == VERDICT_DENY ? "use the programs that /run/atoll/limits.md lists" : "");
 }
 
-static struct decision decide_exec(const struct policy *policy, const struct action *action)
+/* Where the file lies: whether it is there to be read, and whether anything there may be executed. */
+static struct decision exec_by_place(const struct policy *policy, const struct action *action)
 {
 	struct action read = { .kind = ACTION_FILE_READ, .subject = action->subject };
 	struct decision file = decide_file(policy, &read);
-	const struct exec_rule *rule;
 	enum file_class class;
 	size_t index;
 
@@ -351,11 +288,38 @@ static struct decision decide_exec(const struct policy *policy, const struct act
 		return builtin(VERDICT_DENY, "exec.new_binaries",
 			       "what can be written inside cannot be executed at this level",
 			       "run a script by its interpreter, or use level medium");
-	rule = find_exec_rule(policy, action);
+	return builtin(VERDICT_ALLOW, "builtin.place", "programs here may be executed", "");
+}
+
+/* A memfd, or a file that has been removed: nobody has put it on a list, and it was made inside. */
+static struct decision exec_unnamed(const struct policy *policy)
+{
+	if (!policy->exec_new_binaries || policy->exec_default != VERDICT_ALLOW)
+		return builtin(VERDICT_DENY, "builtin.unnamed",
+			       "a program that is given as an open file or has no path cannot be on a list",
+			       "run a program by its path");
+	return builtin(VERDICT_ALLOW, "builtin.place", "programs without a path may be executed", "");
+}
+
+static struct decision decide_exec(const struct policy *policy, const struct action *action)
+{
+	struct decision place = action->is_unnamed ? exec_unnamed(policy) : exec_by_place(policy, action);
+	const struct exec_rule *rule;
+
+	if (place.verdict != VERDICT_ALLOW)
+		return place;
+	rule = policy_find_exec_rule(policy, action);
+	if (policy_is_loader(action) && policy_judges_programs(policy) &&
+	    !(rule && rule->verdict == VERDICT_ALLOW && rule->program && !(rule->program_flags & FILE_GLOB)))
+		return builtin(VERDICT_DENY, "builtin.loader",
+			       "the dynamic loader runs any program that it is given, past the rules for programs",
+			       "run the program itself");
 	if (!rule)
 		return exec_by_default(policy);
 	if (rule->verdict == VERDICT_DENY)
-		return by_rule(VERDICT_DENY, &rule->origin, "the policy denies this program", "");
+		return by_rule(VERDICT_DENY, &rule->origin,
+			       rule->argv && rule->argv[0] ? "the policy denies this program with these arguments"
+							   : "the policy denies this program", "");
 	if (rule->verdict == VERDICT_ASK)
 		return by_rule(VERDICT_ASK, &rule->origin, "the policy asks a person for this program", "");
 	return by_rule(VERDICT_ALLOW, &rule->origin, "the policy allows this program", "");

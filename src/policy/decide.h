@@ -34,6 +34,9 @@ struct action {
 	const char *const *argv;         /* NULL or NULL-terminated */
 	const char *method, *path;       /* ACTION_HTTP_REQUEST */
 	uint16_t port;
+	const char *const *names;        /* ACTION_EXEC: paths of rules whose program this is by its content; NULL-
+					    terminated; NULL: nobody has looked, so the subject alone says what it is */
+	bool is_unnamed;                 /* ACTION_EXEC: an open file without a path; subject is what to call it */
 };
 
 struct decision {

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "policy/decide-exec.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
 
@@ -135,22 +136,46 @@ static void put_network(const struct policy *policy, struct buf *out)
 	put_publish(policy, out);
 }
 
+/* What is allowed is worth a line only where not all is. */
+static bool is_worth_telling(const struct policy *policy, const struct exec_rule *rule)
+{
+	return rule->verdict != VERDICT_ALLOW || policy->exec_default != VERDICT_ALLOW;
+}
+
 static void put_exec(const struct policy *policy, struct buf *out)
 {
-	bool has_any = false;
+	static const char *const defaults[VERDICT_COUNT] = {
+		[VERDICT_DENY] = "\nAnd no other program, by whatever name, copy or link; nor one that is given as an "
+				 "open file (memfd).\n",
+		[VERDICT_ASK] = "\nFor any other program a person is asked.\n",
+	};
+	size_t count = 0;
 
-	for (size_t i = 0; i < policy->exec_count; i++) {
+	if (policy_judges_programs(policy))
+		buf_put_text(out, "\n## Programs\n\nA program is what the file is, not what it is called: a copy or a "
+				  "link counts the same.\n\n");
+	for (size_t i = 0; i < policy->exec_count && out->size < REQUESTS_END; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
 
-		if (rule->verdict == VERDICT_ALLOW || !rule->program)
+		if (!is_worth_telling(policy, rule))
 			continue;
-		if (!has_any)
+		if (!count++ && !policy_judges_programs(policy))
 			buf_put_text(out, "\n## Programs\n\n");
-		has_any = true;
-		buf_printf(out, "- %s: `", verdict_names[rule->verdict]);
-		buf_put_escaped(out, rule->program, strlen(rule->program), 300);
-		buf_put_text(out, "`\n");
+		if (count > LISTED_MAX)
+			continue;
+		buf_printf(out, "- %s: ", verdict_names[rule->verdict]);
+		if (rule->program)
+			put_words((const char *const[]){ rule->program, NULL }, "", out);
+		if (rule->argv && rule->argv[0]) {
+			buf_put_text(out, rule->program ? " with these words: " : "any program with these words: ");
+			put_words(rule->argv, "", out);
+		}
+		buf_put_char(out, '\n');
 	}
+	if (count > LISTED_MAX)
+		buf_printf(out, "- and %zu more\n", count - LISTED_MAX);
+	if (defaults[policy->exec_default])
+		buf_put_text(out, defaults[policy->exec_default]);
 }
 
 void limit_to_text(enum resource resource, uint64_t value, char out[32])

@@ -187,7 +187,7 @@ struct net_rule {
 struct exec_rule {
 	enum verdict verdict;        /* deny, ask or allow, from the list it stands in */
 	const char *program;         /* absolute path or glob; NULL with argv only */
-	uint32_t program_flags;      /* FILE_GLOB */
+	uint32_t program_flags;      /* FILE_GLOB; FILE_OPTIONAL: shipped, and what the mounts do for it is enough */
 	const char *const *argv;     /* patterns, NULL-terminated; empty: any arguments */
 	const char *const *except;   /* programs that the rule does not cover; NULL: none */
 	struct rule_origin origin;

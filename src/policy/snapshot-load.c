@@ -516,7 +516,7 @@ static void load_exec(struct loader *loader, struct policy *policy)
 	struct exec_rule *out = view_array(loader, count, sizeof *out);
 
 	for (size_t i = 0; i < count; i++) {
-		uint32_t flags = checked(loader, in[i].program_flags, FILE_GLOB + 1);
+		uint32_t flags = checked(loader, in[i].program_flags, (FILE_GLOB | FILE_OPTIONAL) + 1);
 
 		out[i] = (struct exec_rule){
 			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
@@ -529,7 +529,7 @@ static void load_exec(struct loader *loader, struct policy *policy)
 		};
 		if (!out[i].program && !out[i].argv)
 			loader->is_bad = true;
-		if (i < policy->exec_exact_count && (!out[i].program || flags || out[i].argv ||
+		if (i < policy->exec_exact_count && (!out[i].program || flags & FILE_GLOB || out[i].argv ||
 						     (i && strcmp(out[i - 1].program, out[i].program) > 0)))
 			loader->is_bad = true;
 		if (loader->is_bad)

@@ -60,13 +60,14 @@ static ssize_t read_fd_name(pid_t pid, int fd, char *out, size_t size)
 	return length < 0 ? -EPERM : length;
 }
 
-static ssize_t read_exe(struct remote *remote, const struct seccomp_notif *request, char *out)
+static ssize_t read_exe(struct remote *remote, const struct seccomp_notif *request, char *out, bool *ret_is_open_file)
 {
 	const __u64 *args = request->data.args;
 	bool is_at = request->data.nr == SYS_execveat;
 	ssize_t length = remote_read_string(remote, args[is_at], out, PATH_MAX);
 
-	if (is_at && length <= 0 && args[4] & AT_EMPTY_PATH)
+	*ret_is_open_file = is_at && length <= 0 && args[4] & AT_EMPTY_PATH;
+	if (*ret_is_open_file)
 		length = read_fd_name((pid_t)request->pid, (int)args[0], out, PATH_MAX);
 	return length;
 }
@@ -76,11 +77,19 @@ void exec_read(struct remote *remote, const struct seccomp_notif *request, struc
 {
 	struct cursor cursor = { .text = text };
 	bool is_at = request->data.nr == SYS_execveat;
-	ssize_t length = read_exe(remote, request, text->bytes);
+	bool is_open_file = false;
+	ssize_t length = read_exe(remote, request, text->bytes, &is_open_file);
 
 	cursor.used = length < 0 ? 1 : (size_t)length + 1;
 	if (length < 0)
 		text->bytes[0] = 0;
-	*ret_event = (struct watch_exec){ .pid = (pid_t)request->pid, .exe = text->bytes, .argv = text->argv };
+	*ret_event = (struct watch_exec){
+		.id = request->id,
+		.pid = (pid_t)request->pid,
+		.dir_fd = is_at ? (int)request->data.args[0] : AT_FDCWD,
+		.is_open_file = is_open_file,
+		.exe = text->bytes,
+		.argv = text->argv,
+	};
 	ret_event->argv_left_out = read_vector(remote, request->data.args[is_at ? 2 : 1], &cursor);
 }

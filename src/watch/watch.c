@@ -17,6 +17,7 @@
 #include "watch/connect.h"
 #include "watch/exec.h"
 #include "watch/files.h"
+#include "watch/held.h"
 #include "watch/network.h"
 #include "watch/refusals.h"
 #include "watch/reply.h"
@@ -49,6 +50,7 @@ struct watch {
 	struct watch_options options;
 	struct watch_handlers handlers;
 	struct waiting waiting;
+	struct held held;
 	struct connector connector;
 	bool has_connector;
 	struct files *files;             /* owned; NULL: file calls are not mediated */
@@ -132,6 +134,8 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->reply = (struct reply){ .listener_fd = listener_fd };
 	watch->has_connector = false;
 	watch->files = NULL;
+	watch->held.signal_fd = FD_NONE;
+	watch->held.count = 0;
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
@@ -154,6 +158,7 @@ void watch_free(struct watch *watch)
 	if (!watch)
 		return;
 	files_free(watch->files);
+	held_done(&watch->held);
 	waiting_done(&watch->waiting);
 	if (watch->has_connector)
 		connector_done(&watch->connector);
@@ -215,8 +220,46 @@ static int refuse(struct watch *watch)
 	return conclude(watch, watch->handlers.on_refusal(watch->handlers.context, &event), event.errnum);
 }
 
+/* ---- execs ---- */
+
+static int hold_exec(struct watch *watch, uint64_t id, pid_t pid, uint64_t token)
+{
+	bool was_open = watch->held.signal_fd >= 0;
+	uint64_t before;
+	int r = held_begin(&watch->held, pid, token, &before), handled;
+
+	if (!was_open && watch->held.signal_fd >= 0) {
+		int added = add_source(watch, watch->held.signal_fd);
+
+		r = added < 0 ? added : r;
+	}
+	if (r == 1)
+		watch->handlers.on_over(watch->handlers.context, before);
+	if (r >= 0) {
+		r = reply_continue(&watch->reply, id);
+		held_continued(&watch->held, pid);
+		return r;
+	}
+	handled = watch->handlers.on_unheld(watch->handlers.context, token, pid, -r);
+	r = reply_error(&watch->reply, id, r == -EAGAIN ? EAGAIN : EPERM);
+	return handled < 0 ? handled : r;
+}
+
+int watch_answer_exec(struct watch *watch, uint64_t id, pid_t pid, const struct watch_exec_answer *answer)
+{
+	if (answer->errnum)
+		return reply_error(&watch->reply, id, answer->errnum);
+	if (!answer->is_held)
+		return reply_continue(&watch->reply, id);
+	if (reply_is_awaited(&watch->reply, id) > 0)
+		return hold_exec(watch, id, pid, answer->token);
+	watch->handlers.on_over(watch->handlers.context, answer->token);
+	return 0;
+}
+
 static int serve_exec(struct watch *watch)
 {
+	struct watch_exec_answer answer = { 0 };
 	struct watch_exec event;
 	int r;
 
@@ -225,8 +268,10 @@ static int serve_exec(struct watch *watch)
 	remote_end(&watch->remote);
 	if (!still_waits(watch, &r))
 		return r;
-	r = watch->handlers.on_exec(watch->handlers.context, &event);
-	return conclude(watch, r < 0 ? r : 0, r < 0 ? EPERM : r);
+	r = watch->handlers.on_exec(watch->handlers.context, &event, &answer);
+	if (r < 0)
+		return conclude(watch, r, EPERM);
+	return answer.is_later ? 0 : watch_answer_exec(watch, event.id, event.pid, &answer);
 }
 
 /* The result of a connect that was made. What is to be recorded or told about it comes first. */
@@ -298,9 +343,16 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 	return conclude_connect(watch, &call, &result);
 }
 
+/* ERESTARTSYS, which no header for programs has. */
+enum { RESTART_CALL = 512 };
+
+int watch_restart_exec(struct watch *watch, uint64_t id)
+{
+	return reply_error(&watch->reply, id, RESTART_CALL);
+}
+
 int watch_release_waiting(struct watch *watch)
 {
-	enum { RESTART_CALL = 512 }; /* ERESTARTSYS, which no header for programs has */
 	int result = 0;
 
 	while (watch->waiting.count) {
@@ -400,12 +452,26 @@ static int receive(struct watch *watch)
 	return errno == ENOENT || errno == EINTR ? 0 : -errno;
 }
 
+/* Before new calls: a process whose exec failed has made its next one already. */
+static int serve_held(struct watch *watch)
+{
+	struct held_events events = {
+		.on_image = watch->handlers.on_image,
+		.on_over = watch->handlers.on_over,
+		.context = watch->handlers.context,
+	};
+
+	return watch->held.signal_fd >= 0 ? held_look(&watch->held, &events) : 0;
+}
+
 int watch_serve(struct watch *watch, unsigned max)
 {
 	int waited = serve_waiting(watch, max);
 
 	if (waited >= 0 && watch->files)
 		waited = files_look(watch->files);
+	if (waited == 0)
+		waited = serve_held(watch);
 	if (waited < 0)
 		return waited;
 	for (unsigned i = 0; i < max; i++) {

@@ -28,7 +28,10 @@ enum {
 };
 
 struct watch_exec {
+	uint64_t id;                 /* of the notification, for watch_answer_exec() */
 	pid_t pid;                   /* host id of the calling thread: in most programs that of the process */
+	int dir_fd;                  /* the caller's, that exe is relative to; AT_FDCWD: its directory */
+	bool is_open_file;           /* execveat(AT_EMPTY_PATH): exe is what the open file is called */
 	const char *exe;             /* what it asked to run, as given; may be cut; "": could not be read */
 	const char *const *argv;     /* NULL-terminated, bounded */
 	size_t argv_left_out;
@@ -76,9 +79,22 @@ enum {
 	WATCH_FILE_ASKS,
 };
 
+struct watch_exec_answer {
+	int errnum;                  /* not 0: refused, and recorded */
+	bool is_held;                /* it goes on, and on_image is called with token before the new program runs */
+	bool is_later;               /* watch_answer_exec() will be called; nothing else holds */
+	uint64_t token;
+};
+
 /* Called for each event, in order. A negative return ends the sandbox (the log could not be written). */
 struct watch_handlers {
-	int (*on_exec)(void *context, const struct watch_exec *event); /* an errno: refused, and recorded */
+	int (*on_exec)(void *context, const struct watch_exec *event, struct watch_exec_answer *ret_answer);
+	/* A held one has its new program, which has not run. 0: let it; 1: kill it, and that is recorded. */
+	int (*on_image)(void *context, uint64_t token, pid_t pid);
+	/* A held one failed, or its caller ended; nothing more is heard of the token. */
+	void (*on_over)(void *context, uint64_t token);
+	/* What was to be held cannot be, and is refused with errnum; the token is over as well. */
+	int (*on_unheld)(void *context, uint64_t token, pid_t pid, int errnum);
 	int (*on_refusal)(void *context, const struct watch_refusal *event);
 	int (*on_network)(void *context, const struct watch_network *event);
 	/*
@@ -161,3 +177,12 @@ int watch_release_waiting(struct watch *watch) MUST_USE;
  * sandbox's user namespace has, as long as it did not enter a Landlock domain of its own afterwards.
  */
 int watch_serve(struct watch *watch, unsigned max) MUST_USE;
+
+/*
+ * The answer to an exec that had to wait (is_later). 0: it was given, or the caller is gone, and then the token is
+ * over; negative: a handler's.
+ */
+int watch_answer_exec(struct watch *watch, uint64_t id, pid_t pid, const struct watch_exec_answer *answer) MUST_USE;
+
+/* Sends it back to make its call again; only as in watch_release_waiting(). */
+int watch_restart_exec(struct watch *watch, uint64_t id) MUST_USE;

@@ -275,8 +275,8 @@ def test_a_wrong_policy_is_refused_with_its_place(sandbox):
 
 def test_what_cannot_be_enforced_is_refused_by_name(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\nnetwork:\n  allow:\n"
-                            "    - {host: example.org}\nexec:\n  ask: [/usr/bin/git]\n")
-    assert_one_line(sandbox.run_atoll("run", "-p", policy, "true"), "cannot enforce yet", "exec.ask", f"{policy}:")
+                            "    - {host: example.org}\ndata:\n  pii: flag\n")
+    assert_one_line(sandbox.run_atoll("run", "-p", policy, "true"), "cannot enforce yet", "data.pii", f"{policy}:")
     assert sandbox.sessions() == []
 
 

@@ -292,9 +292,7 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests where no rule has http or inject" },
 		{ "network: {allow: [{host: a.org, limits: {requests: 5/s}}]}",
 		  "network.allow limits requests without http or inject" },
-		{ "exec: {ask: [/usr/bin/git]}", "exec.ask" },
-		{ "exec: {deny: [{argv: [git, push]}]}", "exec.argv" },
-		{ "exec: {deny: [\"**/sudo\"]}", "exec.deny glob" },
+		{ "time: {rate: {file.write: 5/s}}", "time.rate file.write" },
 		{ "data: {pii: flag}", "data.pii" },
 	};
 
@@ -315,7 +313,9 @@ static void what_cannot_be_enforced_is_listed(void **state)
 				      "limits: {rate: 1MiB/s, total: 1GiB}}\n")
 				 ->unenforced_count,
 			 0);
-	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\nexec: {deny: [/usr/bin/sudo]}\n")
+	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\n"
+				      "exec: {default: deny, deny: [/usr/bin/sudo, \"**/su\", {argv: [git, push]}], "
+				      "ask: [/usr/bin/git]}\ntime: {rate: {exec: 5/s}}\n")
 				 ->unenforced_count,
 			 0);
 	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network_mode,

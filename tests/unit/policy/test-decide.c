@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "policy/decide-exec.h"
 #include "policy/decide.h"
 #include "policy/order.h"
 
@@ -180,6 +181,77 @@ static void exec_verdicts(void **state)
 	policy.exec_new_binaries = true;
 }
 
+/* What a file is counts, where somebody has looked; what takes away holds by any of its names. */
+static void exec_by_identity(void **state)
+{
+	static const char *const words[] = { "ls", "-l", NULL }, *const git_push[] = { "/usr/bin/git", "push", NULL };
+	static const char *const renamed_push[] = { "x", "push", NULL };
+	static const char *const ask_words[] = { "git", "push", "**", NULL }, *const allow_words[] = { "make", NULL };
+	static const char *const but[] = { "/usr/bin/python3", NULL };
+	static const struct exec_rule rules[] = {
+		{ VERDICT_ALLOW, "/usr/bin/git", 0, NULL, NULL, { "allow", "", 1 } },
+		{ VERDICT_DENY, "/usr/bin/nc", FILE_OPTIONAL, NULL, NULL, { "deny", "", 2 } },
+		{ VERDICT_DENY, "/**/curl", FILE_GLOB, NULL, NULL, { "glob", "", 3 } },
+		{ VERDICT_DENY, "/usr/bin/python*", FILE_GLOB, NULL, but, { "python", "", 4 } },
+		{ VERDICT_ASK, NULL, 0, ask_words, NULL, { "push", "", 5 } },
+		{ VERDICT_ALLOW, NULL, 0, allow_words, NULL, { "make", "", 6 } },
+	};
+	static const struct {
+		const char *subject;
+		const char *names[3];
+		const char *const *argv;
+		bool is_unnamed;
+		enum verdict verdict;
+	} rows[] = {
+		{ "/usr/bin/ls", { NULL }, words, false, VERDICT_DENY },
+		{ "/usr/bin/git", { "/usr/bin/git" }, words, false, VERDICT_ALLOW },
+		{ "/home/u/p/x", { "/usr/bin/git" }, words, false, VERDICT_ALLOW },
+		/* Another file at the path of a listed one. */
+		{ "/usr/bin/git", { NULL }, words, false, VERDICT_DENY },
+		{ "/home/u/p/x", { "/usr/bin/git", "/usr/bin/nc" }, words, false, VERDICT_DENY },
+		{ "/home/u/p/x", { "/usr/bin/git", "/opt/curl" }, words, false, VERDICT_DENY },
+		{ "/usr/bin/git", { "/usr/bin/git" }, git_push, false, VERDICT_ASK },
+		{ "/usr/bin/git", { "/usr/bin/git" }, NULL, false, VERDICT_ALLOW },
+		/* By any name it was given, but not by one that it gives itself. */
+		{ "/home/u/p/git", { "/usr/bin/git" }, renamed_push, false, VERDICT_ASK },
+		{ "/usr/bin/ls", { NULL }, allow_words, false, VERDICT_DENY },
+		{ "/usr/bin/make", { NULL }, allow_words, false, VERDICT_ALLOW },
+		/* An exception is a program too. */
+		{ "/usr/bin/python3", { NULL }, words, false, VERDICT_DENY },
+		{ "/usr/bin/python9", { "/usr/bin/git", "/usr/bin/python3" }, words, false, VERDICT_ALLOW },
+		/* Without a path nothing is on a list. */
+		{ "/memfd:git (deleted)", { "/usr/bin/git" }, words, true, VERDICT_DENY },
+	};
+	struct action loader = { .kind = ACTION_EXEC, .subject = "/home/u/p/x", .argv = words,
+				 .names = (const char *const[]){ policy_loaders[0], NULL } };
+	struct policy judged = policy;
+
+	judged.exec_default = VERDICT_DENY;
+	judged.exec = rules;
+	judged.exec_count = ARRAY_SIZE(rules);
+	judged.exec_exact_count = 2;
+	assert_true(policy_judges_programs(&judged));
+	assert_true(policy_judges_arguments(&judged));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct action action = {
+			.kind = ACTION_EXEC, .subject = rows[i].subject, .argv = rows[i].argv, .names = rows[i].names,
+			.is_unnamed = rows[i].is_unnamed,
+		};
+		enum verdict verdict = policy_decide(&judged, &action).verdict;
+
+		if (verdict != rows[i].verdict)
+			fail_msg("row %zu: %s", i, verdict_names[verdict]);
+	}
+	judged.exec_default = VERDICT_ALLOW;
+	/* Which runs anything. */
+	assert_string_equal(policy_decide(&judged, &loader).rule.id, "builtin.loader");
+	loader.names = (const char *const[]){ NULL };
+	assert_int_equal(policy_decide(&judged, &loader).verdict, VERDICT_ALLOW);
+	judged.exec_count = 2;
+	assert_false(policy_judges_programs(&judged));
+	assert_false(policy_judges_arguments(&judged));
+}
+
 static void names(void **state)
 {
 	assert_int_equal(ask_path(ACTION_ENV, "PATH").verdict, VERDICT_ALLOW);
@@ -267,6 +339,7 @@ int main(void)
 		cmocka_unit_test(file_verdicts),
 		cmocka_unit_test(malformed_subjects_are_denied),
 		cmocka_unit_test(exec_verdicts),
+		cmocka_unit_test(exec_by_identity),
 		cmocka_unit_test(names),
 		cmocka_unit_test(zeroed_memory_denies),
 		cmocka_unit_test(an_unsorted_policy_is_decided_too),

@@ -87,7 +87,7 @@ static int handled(struct seen *seen)
 	return seen->fail_with;
 }
 
-static int see_exec(void *context, const struct watch_exec *event)
+static int see_exec(void *context, const struct watch_exec *event, struct watch_exec_answer *answer)
 {
 	struct seen *seen = context;
 

@@ -71,7 +71,7 @@ struct peer *peer_launch(const char *profile, unsigned oddities)
 	return peer;
 }
 
-static int see_exec(void *context, const struct watch_exec *event)
+static int see_exec(void *context, const struct watch_exec *event, struct watch_exec_answer *answer)
 {
 	struct peer *peer = context;
 

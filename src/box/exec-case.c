@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/exec-case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+struct exec_case *exec_case_new(struct exec_cases *cases, const char *exe)
+{
+	struct exec_case *exec_case = calloc(1, sizeof *exec_case);
+
+	if (!exec_case)
+		return NULL;
+	exec_case->exe = str_dup(exe);
+	if (!exec_case->exe) {
+		free(exec_case);
+		return NULL;
+	}
+	exec_case->token = ++cases->last_token;
+	exec_case->next = cases->first;
+	cases->first = exec_case;
+	return exec_case;
+}
+
+struct exec_case *exec_case_find(const struct exec_cases *cases, uint64_t token)
+{
+	struct exec_case *at = cases->first;
+
+	while (at && at->token != token)
+		at = at->next;
+	return at;
+}
+
+void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
+{
+	struct exec_case **at = &cases->first;
+
+	while (*at != exec_case)
+		at = &(*at)->next;
+	*at = exec_case->next;
+	for (size_t i = 0; i < exec_case->want_count; i++) {
+		free(exec_case->wants[i].path);
+		strv_free(exec_case->wants[i].argv);
+	}
+	free(exec_case->exe);
+	free(exec_case->script);
+	free(exec_case->called);
+	free(exec_case);
+}
+
+static char **copy_argv(const char *const *argv)
+{
+	size_t count = strv_count(argv);
+	char **copy = calloc(count + 1, sizeof *copy);
+
+	for (size_t i = 0; copy && i < count; i++) {
+		copy[i] = str_dup(argv[i]);
+		if (!copy[i]) {
+			strv_free(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,
+		   const struct decision *decision)
+{
+	struct exec_want *want = &exec_case->wants[exec_case->want_count];
+
+	*want = (struct exec_want){ str_dup(path), copy_argv(argv), *decision };
+	exec_case->want_count++;
+	return want->path && want->argv ? 0 : -ENOMEM;
+}
+
+void exec_hash_argv(const char *const *argv, struct hash *ret_hash)
+{
+	struct hash_stream stream;
+
+	hash_stream_begin(&stream);
+	for (; *argv; argv++)
+		hash_stream_add(&stream, *argv, strlen(*argv) + 1);
+	hash_stream_end(&stream, ret_hash);
+}
+
+bool exec_case_is_expected(const struct exec_case *exec_case, const struct stat *st)
+{
+	const struct stat *as = &exec_case->st;
+
+	return exec_case->is_known && as->st_dev == st->st_dev && as->st_ino == st->st_ino &&
+	       as->st_size == st->st_size && as->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	       as->st_mtim.tv_nsec == st->st_mtim.tv_nsec && as->st_ctim.tv_sec == st->st_ctim.tv_sec &&
+	       as->st_ctim.tv_nsec == st->st_ctim.tv_nsec;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Execs on their way: what each was let through as, and what a person is asked about it. Each belongs to one caller
+ * that stands still meanwhile, so there are never more than processes. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/hash.h"
+#include "box/exec-file.h"
+#include "policy/decide.h"
+
+/* One question: a program with its arguments. */
+struct exec_want {
+	char *path, **argv;          /* owned */
+	struct decision decision;    /* that asks; borrowed from the policy */
+};
+
+struct exec_case {
+	struct exec_case *next;
+	uint64_t token;
+	uint64_t id;                 /* of the notification */
+	pid_t pid;
+	bool waits;                  /* for a person */
+	char *exe;                   /* owned: as the caller gave it */
+	struct exec_want wants[EXEC_FILES_MAX];
+	size_t want_count, granted_count;
+
+	/* What it is expected to execute, and with which arguments; of an unknown path nothing is. */
+	bool is_known;
+	struct stat st;
+	struct hash argv_hash;       /* only where something is wanted */
+
+	/* Of a script where arguments are judged: itself, its own name for itself, and where its arguments begin. */
+	char *script, *called;
+	size_t first_argument;
+};
+
+struct exec_cases {
+	struct exec_case *first;
+	uint64_t last_token;
+};
+
+/* NULL: out of memory. */
+struct exec_case *exec_case_new(struct exec_cases *cases, const char *exe);
+struct exec_case *exec_case_find(const struct exec_cases *cases, uint64_t token);
+void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case);
+
+/* A person has to be asked about this. Copies. -ENOMEM. */
+int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,
+		   const struct decision *decision) MUST_USE;
+
+void exec_hash_argv(const char *const *argv, struct hash *ret_hash);
+
+/* Whether the file is the one that was expected, unchanged. */
+bool exec_case_is_expected(const struct exec_case *exec_case, const struct stat *st);

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/exec-gate.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/asking.h"
+#include "box/exec-case.h"
+#include "box/exec-file.h"
+#include "box/exec-log.h"
+#include "box/programs.h"
+#include "box/rate.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "policy/decide-exec.h"
+
+/*
+ * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:
+ * that can still be refused with an errno, and a person can be asked. Both can be another by the time that the kernel
+ * reads them, so nothing rests on it: the exec is held (watch/held.h), and when the new program is there, what the
+ * process executes, and the arguments it was given, are judged again. What is not allowed is killed before its first
+ * instruction. A failing first judgement is an early answer; the second one is the wall.
+ *
+ * A script is a program too: it is judged with its interpreters when it is asked for. Afterwards the interpreter alone
+ * can be told for sure: it opens the script itself, by a path, as it opens any other file that it is given.
+ */
+
+enum { REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };
+
+struct exec_gate {
+	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
+	bool judges_arguments;
+	struct programs *programs;   /* NULL: not judged */
+	uint64_t refreshed_ns;
+	struct exec_cases cases;
+};
+
+/* Arguments; borrowed. */
+struct words {
+	const char *list[WORDS_MAX + 1];
+	size_t count;
+};
+
+/* ---- one program ---- */
+
+static int open_gate(struct box *box, struct exec_gate **ret_gate)
+{
+	struct exec_gate *gate = box->exec_gate;
+	int r;
+
+	*ret_gate = gate;
+	if (gate)
+		return 0;
+	gate = calloc(1, sizeof *gate);
+	if (!gate)
+		return -ENOMEM;
+	gate->judges_programs = policy_judges_programs(box->policy->policy);
+	gate->judges_arguments = policy_judges_arguments(box->policy->policy);
+	/* The first program has not run yet: what the rules name is what it was. */
+	r = gate->judges_programs ? programs_new(&gate->programs, box->policy->policy, box->init.pid) : 0;
+	if (r < 0) {
+		free(gate);
+		return r;
+	}
+	*ret_gate = box->exec_gate = gate;
+	return 0;
+}
+
+static struct decision refuse_unknown(void)
+{
+	return (struct decision){ VERDICT_DENY, { "builtin.program", "", 0 },
+				  "nobody can tell which program this is: it cannot be read",
+				  "a program must be readable where programs are judged", NULL };
+}
+
+static struct decision decide(struct box *box, const struct exec_file *file, const struct words *words, bool is_held)
+{
+	const char *names[PROGRAM_NAMES_MAX + 1];
+	struct action action = {
+		.kind = ACTION_EXEC, .subject = file->path, .argv = words ? words->list : NULL, .names = names,
+		.is_unnamed = file->is_unnamed,
+	};
+	struct exec_gate *gate = box->exec_gate;
+	struct decision decision;
+	uint64_t now_ns;
+
+	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
+		return refuse_unknown();
+	decision = policy_decide(box->policy->policy, &action);
+	now_ns = decision.verdict == VERDICT_ALLOW ? 0 : clock_monotonic_ns();
+	/* An upgrade of the system may have exchanged a program that nothing inside can. */
+	if (now_ns < gate->refreshed_ns + REFRESH_NS)
+		return decision;
+	gate->refreshed_ns = now_ns;
+	programs_refresh(gate->programs);
+	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
+		return refuse_unknown();
+	return policy_decide(box->policy->policy, &action);
+}
+
+/* ---- the first judgement ---- */
+
+/* The arguments that the kernel gives to the interpreter of a script that was called by this path. */
+static void words_interpret(struct words *words, const struct exec_file *script, const char *called)
+{
+	size_t added = script->argument ? 2 : 1;
+
+	if (!words->count)
+		words->count = 1;
+	if (words->count + added > WORDS_MAX)
+		words->count = WORDS_MAX - added;
+	memmove(words->list + added, words->list, words->count * sizeof *words->list);
+	words->list[added] = called;
+	words->list[0] = script->line;
+	if (script->argument)
+		words->list[1] = script->argument;
+	words->count += added;
+	words->list[words->count] = NULL;
+}
+
+static void words_take(struct words *words, const char *const *argv)
+{
+	for (words->count = 0; argv[words->count]; words->count++)
+		words->list[words->count] = argv[words->count];
+	/* Linux gives an empty vector an empty name. */
+	if (!words->count)
+		words->list[words->count++] = "";
+	words->list[words->count] = NULL;
+}
+
+/* How the kernel names to an interpreter what execveat(2) was given. */
+static const char *called_as(const struct watch_exec *exec, char out[PATH_MAX])
+{
+	int r;
+
+	if (exec->is_open_file)
+		r = str_format(out, PATH_MAX, "/dev/fd/%d", exec->dir_fd);
+	else if (exec->dir_fd != AT_FDCWD && *exec->exe != '/')
+		r = str_format(out, PATH_MAX, "/dev/fd/%d/%s", exec->dir_fd, exec->exe);
+	else
+		return exec->exe;
+	return r < 0 ? exec->exe : out;
+}
+
+/* What a script and all that interprets it are; words are the arguments of the last one. */
+struct chain {
+	struct exec_file files[EXEC_FILES_MAX];
+	size_t count;
+	struct words words;
+	char called_memory[PATH_MAX];
+};
+
+static void chain_done(struct chain *chain)
+{
+	for (size_t i = 0; i < chain->count; i++)
+		exec_file_done(&chain->files[i]);
+}
+
+/* The next file: what was asked for, then what interprets it. 1: there is none. */
+static int chain_next(struct chain *chain, const struct watch_exec *exec)
+{
+	struct exec_file *file = &chain->files[chain->count], *script = file - 1;
+
+	if (chain->count && !script->line[0])
+		return 1;
+	if (chain->count == EXEC_FILES_MAX)
+		return -ELOOP;
+	file->fd = FD_NONE;
+	file->is_unnamed = false;
+	if (!chain->count++) {
+		words_take(&chain->words, exec->argv);
+		return exec_file_open(file, exec);
+	}
+	words_interpret(&chain->words, script,
+			chain->count == 2 ? called_as(exec, chain->called_memory) : script[-1].line);
+	return exec_file_open_interpreter(file, script, exec->pid);
+}
+
+/* 0: judged, and *ret_decision is the strictest, ASK where something is wanted; -errno: the exec would fail so. */
+static int judge_chain(struct box *box, struct chain *chain, const struct watch_exec *exec,
+		       struct exec_case *exec_case, struct decision *ret_decision)
+{
+	int r;
+
+	ret_decision->verdict = VERDICT_COUNT;
+	while ((r = chain_next(chain, exec)) == 0) {
+		const struct exec_file *file = &chain->files[chain->count - 1];
+		struct decision decision = decide(box, file, &chain->words, false);
+
+		if (decision.verdict == VERDICT_ASK)
+			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
+		if (r < 0)
+			return r;
+		if (decision.verdict < ret_decision->verdict)
+			*ret_decision = decision;
+		if (decision.verdict == VERDICT_DENY)
+			return 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* What is expected at the second judgement. */
+static int expect(const struct exec_gate *gate, struct exec_case *exec_case, const struct chain *chain,
+		  const struct watch_exec *exec)
+{
+	exec_case->is_known = true;
+	exec_case->st = chain->files[chain->count - 1].st;
+	if (exec_case->want_count)
+		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
+	if (chain->count == 1 || !gate->judges_arguments)
+		return 0;
+	exec_case->script = str_dup(chain->files[0].path);
+	exec_case->called = str_dup(exec->argv[0] ? exec->argv[0] : "");
+	exec_case->first_argument = chain->words.count - (strv_count(exec->argv) > 1 ? strv_count(exec->argv) - 1 : 0);
+	return exec_case->script && exec_case->called ? 0 : -ENOMEM;
+}
+
+/* ---- asking ---- */
+
+static struct exec_entry entry_of(const struct watch_exec *exec)
+{
+	return (struct exec_entry){ exec->pid, exec->exe, exec->argv, exec->argv_left_out };
+}
+
+static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
+
+/* 0: *ret_outcome is the answer to the next question; 1: answered() will be called. */
+static int ask_next(struct box *box, struct exec_case *exec_case, struct asking_outcome *ret_outcome)
+{
+	const struct exec_want *want = &exec_case->wants[exec_case->granted_count];
+	struct asking_waiter waiter = { answered, box, exec_case->token };
+	char program[PATH_MAX], cwd[PATH_MAX];
+	struct asking_request request = {
+		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
+		.decision = want->decision,
+		.pid = exec_case->pid,
+		.actor = {
+			.program = exec_caller_link(exec_case->pid, "exe", program) < 0 ? NULL : program,
+			.cwd = exec_caller_link(exec_case->pid, "cwd", cwd) < 0 ? NULL : cwd,
+		},
+	};
+	int r = asking_begin(box, &request, &waiter, ret_outcome);
+
+	exec_case->waits = r == 1;
+	return r;
+}
+
+/* Asks until somebody has to be waited for (1), or all is granted or one thing refused (0). */
+static int ask_all(struct box *box, struct exec_case *exec_case, struct asking_outcome *outcome)
+{
+	int r = 0;
+
+	while (r == 0 && outcome->verdict == ASKING_ALLOWED && exec_case->granted_count < exec_case->want_count) {
+		r = ask_next(box, exec_case, outcome);
+		exec_case->granted_count += r == 0 && outcome->verdict == ASKING_ALLOWED;
+	}
+	return r;
+}
+
+static struct decision decision_of(const struct asking_outcome *outcome)
+{
+	return (struct decision){ outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY, outcome->rule,
+				  outcome->reason, outcome->hint, NULL };
+}
+
+static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
+{
+	struct watch_exec_answer answer = { .errnum = errnum, .is_held = !errnum, .token = exec_case->token };
+	uint64_t id = exec_case->id;
+	pid_t pid = exec_case->pid;
+
+	if (errnum)
+		exec_case_free(&box->exec_gate->cases, exec_case);
+	return watch_answer_exec(box->watch, id, pid, &answer);
+}
+
+static int answered(void *context, uint64_t token, const struct asking_outcome *given)
+{
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct asking_outcome outcome = *given;
+	struct decision decision;
+	struct exec_entry entry;
+	int r;
+
+	exec_case->waits = false;
+	exec_case->granted_count += outcome.verdict == ASKING_ALLOWED;
+	r = ask_all(box, exec_case, &outcome);
+	if (r == 1)
+		return 0;
+	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv, 0 };
+	decision = decision_of(&outcome);
+	if (r == 0)
+		r = decision.verdict == VERDICT_ALLOW ? exec_log_start(box, &entry, &decision)
+						      : exec_log_refusal(box, &entry, &decision);
+	if (r < 0)
+		return r;
+	return answer_exec(box, exec_case, decision.verdict == VERDICT_ALLOW ? 0 : EACCES);
+}
+
+/* ---- the first judgement, as a whole ---- */
+
+static const struct asking_outcome nothing_asked = { .verdict = ASKING_ALLOWED };
+
+/* Takes the case. */
+static int conclude(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
+		    struct decision decision, struct watch_exec_answer *ret_answer)
+{
+	struct asking_outcome outcome = nothing_asked;
+	struct exec_entry entry = entry_of(exec);
+	int r = decision.verdict == VERDICT_DENY ? 0 : ask_all(box, exec_case, &outcome);
+
+	ret_answer->token = exec_case->token;
+	ret_answer->is_later = r == 1;
+	if (r)
+		return r < 0 ? r : 0;
+	if (decision.verdict == VERDICT_ASK)
+		decision = decision_of(&outcome);
+	ret_answer->is_held = decision.verdict != VERDICT_DENY;
+	if (ret_answer->is_held)
+		return exec_log_start(box, &entry, &decision);
+	ret_answer->errnum = EACCES;
+	exec_case_free(&box->exec_gate->cases, exec_case);
+	return exec_log_refusal(box, &entry, &decision);
+}
+
+/* A path that means something else to us is judged when its program is there. */
+static int judge(struct box *box, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
+{
+	struct exec_gate *gate = box->exec_gate;
+	struct exec_case *exec_case = exec_case_new(&gate->cases, exec->exe);
+	struct decision decision;
+	struct chain chain;
+	int r;
+
+	if (!exec_case)
+		return -ENOMEM;
+	chain.count = 0;
+	exec_case->id = exec->id;
+	exec_case->pid = exec->pid;
+	r = judge_chain(box, &chain, exec, exec_case, &decision);
+	if (r == 0 && decision.verdict != VERDICT_DENY)
+		r = expect(gate, exec_case, &chain, exec);
+	chain_done(&chain);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES) {
+		ret_answer->errnum = -r;
+		exec_case_free(&gate->cases, exec_case);
+		return 0;
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		decision = (struct decision){ VERDICT_ALLOW, { "builtin.image", "", 0 }, "judged when it is there", "",
+					      NULL };
+	return conclude(box, exec_case, exec, decision, ret_answer);
+}
+
+int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
+{
+	static const struct decision unjudged = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
+	struct exec_entry entry = entry_of(exec);
+	struct box *box = context;
+	struct exec_gate *gate;
+	int r = rate_take(box, RATE_EXEC);
+
+	if (r) {
+		ret_answer->errnum = EAGAIN;
+		return r < 0 ? r : 0;
+	}
+	r = open_gate(box, &gate);
+	if (r < 0)
+		return r;
+	return gate->judges_programs ? judge(box, exec, ret_answer) : exec_log_start(box, &entry, &unjudged);
+}
+
+/* ---- the second judgement ---- */
+
+/* What the process was given, cut as at the first judgement. */
+static int read_words(pid_t pid, char memory[WATCH_TEXT_MAX], struct words *words)
+{
+	cleanup_fd int fd = FD_NONE;
+	char path[32];
+	size_t size = 0, at = 0;
+	ssize_t n = 1;
+
+	if (str_format(path, sizeof path, "/proc/%d/cmdline", pid) == 0)
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	while (fd >= 0 && n > 0 && size < WATCH_TEXT_MAX - 1) {
+		n = read(fd, memory + size, WATCH_TEXT_MAX - 1 - size);
+		size += n > 0 ? (size_t)n : 0;
+	}
+	if (fd < 0 || n < 0)
+		return -ESRCH;
+	memory[size] = 0;
+	for (words->count = 0; at < size && words->count < WORDS_MAX; at += strlen(memory + at) + 1)
+		words->list[words->count++] = memory + at;
+	words->list[words->count] = NULL;
+	return 0;
+}
+
+/* Whether a person allowed exactly this. */
+static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words)
+{
+	struct hash hash;
+
+	if (!exec_case->want_count || exec_case->granted_count != exec_case->want_count ||
+	    !exec_case_is_expected(exec_case, &image->st))
+		return false;
+	exec_hash_argv(words->list, &hash);
+	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
+}
+
+/* Nobody can be waited for now: what was allowed before is, and the rest is listed for the next time. */
+static int find_grant(struct box *box, const struct exec_file *image, const struct words *words, pid_t pid,
+		      struct decision *decision)
+{
+	struct asking_request request = {
+		.action = { .kind = ACTION_EXEC, .subject = image->path, .argv = words->list },
+		.decision = *decision, .pid = pid,
+	};
+	struct asking_outcome outcome;
+	int r = asking_begin(box, &request, NULL, &outcome);
+
+	if (r == 0)
+		*decision = decision_of(&outcome);
+	return r;
+}
+
+static struct decision decide_script(struct box *box, const struct exec_case *exec_case, const struct words *words)
+{
+	const char *const *rest = words->list + (exec_case->first_argument < words->count ? exec_case->first_argument
+											   : words->count);
+	const char *list[WORDS_MAX + 2] = { exec_case->called };
+	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script, .argv = list };
+
+	for (size_t i = 0; rest[i]; i++)
+		list[i + 1] = rest[i];
+	return policy_decide(box->policy->policy, &action);
+}
+
+/* 0: *ret_decision; negative: the log failed. */
+static int judge_image(struct box *box, const struct exec_case *exec_case, const struct exec_file *image, pid_t pid,
+		       struct decision *ret_decision)
+{
+	struct exec_gate *gate = box->exec_gate;
+	char memory[WATCH_TEXT_MAX];
+	struct words words = { .count = 0 };
+	bool has_words = gate->judges_arguments || exec_case->want_count;
+
+	*ret_decision = refuse_unknown();
+	if (has_words && read_words(pid, memory, &words) < 0)
+		return 0;
+	*ret_decision = decide(box, image, has_words ? &words : NULL, true);
+	if (ret_decision->verdict > VERDICT_ASK && exec_case->script) {
+		struct decision script = decide_script(box, exec_case, &words);
+
+		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
+	}
+	if (ret_decision->verdict != VERDICT_ASK || is_as_granted(exec_case, image, &words))
+		return 0;
+	if (!has_words && read_words(pid, memory, &words) < 0)
+		return 0;
+	return find_grant(box, image, &words, pid, ret_decision);
+}
+
+/* Takes the case. */
+static int conclude_image(struct box *box, struct exec_case *exec_case, const struct exec_file *image, pid_t pid)
+{
+	struct exec_entry entry = { .pid = pid, .subject = image->fd >= 0 ? image->path : exec_case->exe };
+	bool is_expected = image->fd >= 0 && exec_case_is_expected(exec_case, &image->st);
+	struct decision decision = refuse_unknown();
+	int r = image->fd >= 0 ? judge_image(box, exec_case, image, pid, &decision) : 0;
+
+	exec_case_free(&box->exec_gate->cases, exec_case);
+	if (r < 0)
+		return r;
+	if (decision.verdict == VERDICT_DENY) {
+		r = exec_log_refusal(box, &entry, &decision);
+		return r < 0 ? r : 1;
+	}
+	/* Another one than was written down, and as good. */
+	return is_expected ? 0 : exec_log_start(box, &entry, &decision);
+}
+
+int exec_gate_image(void *context, uint64_t token, pid_t pid)
+{
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_file image = EXEC_FILE_NONE;
+	int r;
+
+	if (exec_file_open_image(&image, pid) < 0)
+		exec_file_done(&image);
+	r = conclude_image(box, exec_case, &image, pid);
+	exec_file_done(&image);
+	return r;
+}
+
+void exec_gate_over(void *context, uint64_t token)
+{
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+
+	if (exec_case)
+		exec_case_free(&box->exec_gate->cases, exec_case);
+}
+
+int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
+{
+	static const struct decision traced = {
+		VERDICT_DENY, { "builtin.traced", "", 0 },
+		"a program that another one traces cannot start programs where the policy judges them",
+		"run it without a debugger or strace", NULL,
+	};
+	static const struct decision busy = {
+		VERDICT_DENY, { "builtin.busy", "", 0 }, "too many programs start at the same time", "try again", NULL,
+	};
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_entry entry = { .pid = pid, .subject = exec_case->exe };
+	int r = 0;
+
+	if (errnum != ESRCH)
+		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : &traced);
+	exec_case_free(&box->exec_gate->cases, exec_case);
+	return r;
+}
+
+/* ---- the life of the gate ---- */
+
+int exec_gate_release(struct box *box)
+{
+	struct exec_case *next;
+	int r = 0;
+
+	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
+		next = at->next;
+		if (!at->waits)
+			continue;
+		asking_forget(box, &(struct asking_waiter){ answered, box, at->token });
+		r = watch_restart_exec(box->watch, at->id);
+		exec_case_free(&box->exec_gate->cases, at);
+	}
+	return r;
+}
+
+void exec_gate_done(struct box *box)
+{
+	struct exec_gate *gate = box->exec_gate;
+
+	if (!gate)
+		return;
+	while (gate->cases.first)
+		exec_case_free(&gate->cases, gate->cases.first);
+	programs_free(gate->programs);
+	free(gate);
+	box->exec_gate = NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which programs start: each exec is judged by the policy before it is let through, and where rules for programs are
+ * more than what mounts take away, once more when the new program is there. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "watch/watch.h"
+
+struct box;
+struct exec_gate;
+
+/* Handlers of the watch (watch/watch.h); context is the box. */
+int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;
+int exec_gate_image(void *context, uint64_t token, pid_t pid) MUST_USE;
+void exec_gate_over(void *context, uint64_t token);
+int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum) MUST_USE;
+
+/*
+ * Everything inside is told to freeze: callers that wait for a person's answer make their call again afterwards, and
+ * then ask again. Negative: the watch broke.
+ */
+int exec_gate_release(struct box *box) MUST_USE;
+
+/* Forgets everything. Before asking_done(). */
+void exec_gate_done(struct box *box);

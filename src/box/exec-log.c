@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/exec-log.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "box/state.h"
+
+static void write_detail(struct json *json, const void *context)
+{
+	const struct exec_entry *entry = context;
+
+	json_array_begin(json, "argv");
+	for (size_t i = 0; entry->argv && entry->argv[i]; i++)
+		json_bytes(json, NULL, entry->argv[i], strlen(entry->argv[i]));
+	json_array_end(json);
+	if (entry->argv_left_out)
+		json_u64(json, "left_out", entry->argv_left_out);
+}
+
+static int record(struct box *box, const struct exec_entry *entry, const char *verdict, const char *rule)
+{
+	struct audit_event event = {
+		.type = AUDIT_EXEC_START,
+		.verdict = verdict,
+		.rule = rule,
+		.pid = entry->pid,
+		.subject = entry->subject,
+		.subject_size = strlen(entry->subject),
+		.write_detail = write_detail,
+		.context = entry,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision)
+{
+	int r;
+
+	box->allowed++;
+	if (box->policy->policy->audit_exec == AUDIT_OFF)
+		return 0;
+	r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
+	return r < 0 ? r : processes_follow(&box->processes, entry->pid);
+}
+
+int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)
+{
+	struct action action = { .kind = ACTION_EXEC, .subject = entry->subject };
+	int r = record(box, entry, verdict_names[VERDICT_DENY], decision->rule.id);
+
+	box->denied++;
+	if (r == 0)
+		r = denials_add(&box->denials, &action, decision, 0);
+	return r < 0 ? r : rate_refused(box);
+}

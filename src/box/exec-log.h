@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Records of execs and of what was refused of them, for the log, the report and the agent. It judges nothing. Negative
+ * throughout: the log failed. Run by atoll-box.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "policy/decide.h"
+
+struct box;
+
+struct exec_entry {
+	pid_t pid;
+	const char *subject;
+	const char *const *argv;     /* NULL: not known */
+	size_t argv_left_out;
+};
+
+/* It starts. Writes nothing where the policy wants no such records, and follows the process until its end. */
+int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
+
+/* It does not: a record, a line for the agent, and one more refusal (box/rate.h). */
+int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/held.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "os/trace.h"
+
+/*
+ * The kernel reads an exec's path and arguments again after the answer to a notification, so what was judged need not
+ * be what runs: another thread, or whoever shares the memory or the directory, had all the time in between. What is
+ * there after the exec cannot be exchanged any more, and a tracee stops there before its first instruction
+ * (PTRACE_EVENT_EXEC).
+ *
+ * A thread is seized while it waits in the notification; then it gets its answer, and then it is interrupted: an exec
+ * that fails comes back to its program, and stops on the way because of that. So no tracee of ours ever runs code of
+ * its own, and no signal of its own waits for us. A second exec of the same process has to wait for the first: seizing
+ * waits for the lock that an exec holds, which a thread of ours, dead and not yet waited for, would keep held.
+ */
+
+void held_done(struct held *held)
+{
+	/* What is still held dies with us (PTRACE_O_EXITKILL). */
+	close_fd(&held->signal_fd);
+	held->count = 0;
+}
+
+/* Signals of children are for nobody else here: whoever starts some waits for them by their number. */
+static int open_signals(struct held *held)
+{
+	sigset_t set;
+
+	if (held->signal_fd >= 0)
+		return 0;
+	/* Ignored, as a caller may have left it, no stop would be told. */
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	held->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return held->signal_fd < 0 ? -errno : 0;
+}
+
+/* 0 where nobody can tell. */
+static pid_t process_of(pid_t tid)
+{
+	cleanup_free char *text = NULL;
+	char path[32];
+	const char *at;
+	size_t size;
+
+	/* Most threads that execute programs are alone. */
+	if (syscall(SYS_tgkill, tid, tid, 0) == 0)
+		return tid;
+	if (str_format(path, sizeof path, "/proc/%d/status", tid) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, 16 << 10, &text, &size) < 0)
+		return 0;
+	at = strstr(text, "\nTgid:");
+	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : 0;
+}
+
+static struct held_exec *find_process(struct held *held, pid_t tgid)
+{
+	for (size_t i = 0; i < held->count; i++)
+		if (held->execs[i].tgid == tgid)
+			return &held->execs[i];
+	return NULL;
+}
+
+int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_before)
+{
+	pid_t tgid = process_of(tid);
+	struct held_exec *other = find_process(held, tgid);
+	int r = tgid > 0 ? open_signals(held) : -ESRCH;
+
+	if (r < 0)
+		return r;
+	if (other && other->tid == tid && !other->is_dying) {
+		*ret_before = other->token;
+		other->token = token;
+		return 1;
+	}
+	if (other || held->count == HELD_MAX)
+		return -EAGAIN;
+	r = trace_seize(tid);
+	if (r == 0)
+		held->execs[held->count++] = (struct held_exec){ .tid = tid, .tgid = tgid, .token = token };
+	return r;
+}
+
+void held_continued(const struct held *held, pid_t tid)
+{
+	/* ESRCH: it is gone, which its tracer is told. */
+	(void)!trace_interrupt(tid);
+}
+
+static enum trace_state look(const struct held_exec *exec, pid_t *ret_pid, int *ret_signal)
+{
+	enum trace_state state = trace_look(exec->tid, ret_signal);
+
+	*ret_pid = exec->tid;
+	if (state != TRACE_GONE || exec->tid == exec->tgid)
+		return state;
+	*ret_pid = exec->tgid;
+	return trace_look(exec->tgid, ret_signal);
+}
+
+static int conclude_image(struct held_exec *exec, pid_t pid, const struct held_events *events)
+{
+	int r = events->on_image(events->context, exec->token, pid);
+
+	if (r == 0) {
+		trace_release(pid, 0);
+		return 0;
+	}
+	/* Stopped as it is, SIGKILL is the only thing that it will ever get. */
+	kill(pid, SIGKILL);
+	exec->is_dying = true;
+	exec->tid = exec->tgid = pid;
+	return r < 0 ? r : 0;
+}
+
+/* Whether it is to be forgotten; the first negative of a handler is kept in *result. */
+static bool look_at(struct held_exec *exec, const struct held_events *events, int *result)
+{
+	int signal_number, r;
+	pid_t pid;
+
+	switch (look(exec, &pid, &signal_number)) {
+	case TRACE_RUNS:
+		return false;
+	case TRACE_AT_EXEC:
+		if (exec->is_dying)
+			return false;
+		r = conclude_image(exec, pid, events);
+		*result = *result < 0 ? *result : r;
+		return !exec->is_dying;
+	case TRACE_STOPPED:
+		if (exec->is_dying)
+			return false;
+		trace_release(pid, signal_number);
+		break;
+	case TRACE_GONE:
+		break;
+	}
+	if (!exec->is_dying)
+		events->on_over(events->context, exec->token);
+	return true;
+}
+
+int held_look(struct held *held, const struct held_events *events)
+{
+	struct signalfd_siginfo ignored[8];
+	int result = 0;
+
+	while (read(held->signal_fd, ignored, sizeof ignored) == (ssize_t)sizeof ignored)
+		continue;
+	for (size_t i = 0; i < held->count;)
+		if (look_at(&held->execs[i], events, &result))
+			held->execs[i] = held->execs[--held->count];
+		else
+			i++;
+	return result;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Execs that are let through and looked at once more when the new program is there, before it runs: a bounded list of
+ * traced threads. It judges nothing. Runs in atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+enum { HELD_MAX = 512 };
+
+struct held_exec {
+	pid_t tid;                   /* that asked */
+	pid_t tgid;                  /* of its process, whose number it has once the new program is there */
+	uint64_t token;              /* of whoever wants to look */
+	bool is_dying;               /* it was refused: only its end is waited for */
+};
+
+/* All zero, and fd FD_NONE, is a start. */
+struct held {
+	int signal_fd;               /* owned: readable when something may have happened; FD_NONE: not yet */
+	size_t count;
+	struct held_exec execs[HELD_MAX];
+};
+
+void held_done(struct held *held);
+
+/*
+ * The thread, which waits in a notification, will be held. 0; 1: it is held already, since its last exec failed a
+ * moment ago, and *ret_before is the token of that one. -EPERM: something else traces it. -EAGAIN: another thread of
+ * its process is executing a program, or too many are held. -ESRCH: it is gone.
+ */
+int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_before) MUST_USE;
+
+/* To be called once it has its answer: an exec that fails is let go then, before its program goes on. */
+void held_continued(const struct held *held, pid_t tid);
+
+/* Calls for each that something happened to; all at once, and once for every readiness of signal_fd. */
+struct held_events {
+	/* The program is there. 0: let it run; 1: kill it; negative: kill it, and that is the result. */
+	int (*on_image)(void *context, uint64_t token, pid_t pid);
+	/* The exec failed, or the process ended before. */
+	void (*on_over)(void *context, uint64_t token);
+	void *context;
+};
+int held_look(struct held *held, const struct held_events *events) MUST_USE;
