@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop top undo version'
+		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -27,6 +27,7 @@ _atoll()
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	exec:--env|exec:-e) return ;;
 	exec:--cwd|exec:-C) compopt -o filenames; _atoll_reply -f; return ;;
+	exec:--token) compopt -o filenames; _atoll_reply -f; return ;;
 	gc:--older-than) return ;;
 	gc:--keep) return ;;
 	gc:--max-size) return ;;
@@ -48,9 +49,17 @@ _atoll()
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--record) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--replay) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--token) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
+	token:--allow) return ;;
+	token:--limit) return ;;
+	token:--expires) return ;;
+	token:--not-before) return ;;
+	token:--uses) return ;;
+	token:--project) compopt -o filenames; _atoll_reply -f; return ;;
+	token:--agent) return ;;
 	top:--delay|top:-d) return ;;
 	top:--sort|top:-s) return ;;
 	top:--filter|top:-f) return ;;
@@ -101,7 +110,7 @@ _atoll()
 		fi ;;
 	exec)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-e --env -C --cwd --no-tty --help'
+			_atoll_reply -W '-e --env -C --cwd --token --no-tty --help'
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;
@@ -127,7 +136,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop top undo version'
+			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -156,7 +165,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;
@@ -177,6 +186,12 @@ _atoll()
 			_atoll_reply -W '-a --all -t --time --help'
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+		fi ;;
+	token)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--allow --limit --expires --not-before --uses --project --agent --seal --remove --json --help'
+		else
+			_atoll_reply -W 'mint narrow show verify list revoke trust key'
 		fi ;;
 	top)
 		if [[ $cur == -* ]]; then

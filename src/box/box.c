@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "box/exec-gate.h"
 #include "box/state.h"
+#include "box/token.h"
 #include "os/fd.h"
 
 /*
@@ -104,6 +105,8 @@ static int run(struct box *box)
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
 	r = events_session_start(box);
+	if (r == 0)
+		r = token_grant_first(box, box->err);
 	if (r == 0)
 		r = publish_announce(box);
 	if (r == 0)

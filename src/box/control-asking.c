@@ -2,11 +2,12 @@
 #include "box/control-client.h"
 
 #include "box/state.h"
+#include "box/token.h"
 #include "wire/control.h"
 
 /*
- * `atoll ask`, `approve`, `deny` and `grants`. Who follows asks for one message after the other, so that one that is
- * stopped, or slow, has one answer in its socket and no more: the sandbox never waits for it.
+ * `atoll ask`, `approve`, `deny` and `grants`, and tokens. Who follows asks for one message after the other, so that
+ * one that is stopped, or slow, has one answer in its socket and no more: the sandbox never waits for it.
  */
 
 static void send_questions(struct client *client)
@@ -109,6 +110,19 @@ int client_on_revoke(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	client->state = CLIENT_ASKING;
 	r = is_over(client, &err) ? 1 : asking_revoke(client->box, number, &by, &err);
+	if (r)
+		return fail(client, r, &err);
+	client_reply_u32(client, CONTROL_DONE, 0);
+	return 0;
+}
+
+/* What follows on this connection may be the command that it is for. */
+int client_on_token(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct err err = { 0 };
+	int r = is_over(client, &err) ? 1 : token_grant(client->box, frame, &err);
+
 	if (r)
 		return fail(client, r, &err);
 	client_reply_u32(client, CONTROL_DONE, 0);

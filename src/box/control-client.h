@@ -44,6 +44,7 @@ void client_reply_error(struct client *client, const struct err *err);
 int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count);
 int client_on_answer(void *context, struct frame *frame, int *fds, size_t fd_count);
 int client_on_grants(void *context, struct frame *frame, int *fds, size_t fd_count);
+int client_on_token(void *context, struct frame *frame, int *fds, size_t fd_count);
 int client_on_revoke(void *context, struct frame *frame, int *fds, size_t fd_count);
 
 /* Tells who follows what is new, if anything is. */

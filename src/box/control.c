@@ -15,6 +15,7 @@
 #include "box/status.h"
 #include "os/fd.h"
 #include "wire/control.h"
+#include "wire/token.h"
 
 /*
  * The control socket of a live sandbox: `atoll exec`, `ps` and `stop`. It lies in a directory of mode 0700
@@ -314,6 +315,7 @@ static const struct frame_rule client_rules[] = {
 	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
 	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
 	{ CONTROL_REVIEW, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 0, 0, on_review },
+	{ CONTROL_TOKEN, 1 << CLIENT_NEW, TOKEN_HELD_MAX, 0, 0, client_on_token },
 	{ CONTROL_ASKS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_asks },
 	{ CONTROL_ANSWER, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 128, 0, 0, client_on_answer },
 	{ CONTROL_GRANTS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_grants },

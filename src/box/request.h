@@ -54,5 +54,7 @@ struct run_request {
 	size_t publish_count;
 	char **env_added;            /* -e NAME=value: set whatever the policy passes */
 	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
+	void *token;                 /* --token: a frame of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
+	size_t token_size;
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };

@@ -23,6 +23,7 @@ enum confine_program {
 	CONFINE_STAGE_WRITING,   /* also makes, changes, renames, syncs and removes files there */
 	CONFINE_STAGE_DIFFER,    /* a child of atoll-stage that starts diff(1), on files in memory */
 	CONFINE_STAGE_MERGER,    /* one that starts git, which reads the places */
+	CONFINE_TOKEN,           /* changes files in the places; writes to what is open already */
 	CONFINE_TOP,             /* draws on the terminal; speaks to the one socket that is open */
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */
 	CONFINE_EGRESS,          /* moves bytes between sockets */

@@ -11,6 +11,7 @@
 #include "confine/program.h"
 #include "os/landlock.h"
 #include "wire/secret.h"
+#include "wire/token.h"
 
 enum {
 	MIB = 1 << 20, GIB = 1 << 30,
@@ -33,6 +34,12 @@ static const struct confine_call log_calls[] = {
 	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
 	/* stdio asks whether stdout is a terminal. */
 	CALL_IF(ioctl, 1, TCGETS),
+};
+
+static const struct confine_call token_calls[] = {
+	CALL(newfstatat), CALL(openat), CALL(openat2), CALL(renameat), CALL(unlinkat), CALL(fsync), CALL(flock),
+	CALL(geteuid), CALL(getpid), CALL(nanosleep), CALL(clock_nanosleep), CALL_IF(ioctl, 1, TCGETS),
+	CALL_IF(sendmsg, 0, TOKEN_FD),
 };
 
 /* Curses: modes and size of the terminal, and the stop key, which it handles by a signal to itself. */
@@ -130,6 +137,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_STAGE_MERGER] = {
 		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20,
 		.paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+	},
+	[CONFINE_TOKEN] = {
+		.name = "atoll-token", .calls = { CALLS(base), CALLS(token_calls) }, .is_hidden = true,
+		.is_alone = true, .memory_max = 256 * MIB,
 	},
 	/* The terminal's description was read before. What else curses tries fails: dead, it would leave the terminal
 	 * raw. */

@@ -26,6 +26,7 @@ enum control_message {
 	CONTROL_ANSWER,          /* struct asking_reply (wire/asking.h); -> CONTROL_ANSWERED */
 	CONTROL_GRANTS,          /* u32 after which number; -> CONTROL_GRANTED */
 	CONTROL_REVOKE,          /* u32 number of a grant; -> CONTROL_DONE */
+	CONTROL_TOKEN,           /* as TOKEN_HOLDS (wire/token.h): a token was presented; -> CONTROL_DONE, then EXEC */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
 	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */

@@ -6,6 +6,7 @@ import pytest
 pytestmark = [pytest.mark.needs("strace")]
 VERBS = {
     "log": ["log"], "verify": ["log", "verify"], "policy": ["policy", "show"], "secret": ["secret", "list"],
+    "token": ["token", "list"],
     "diff": ["diff"], "apply": ["apply"], "discard": ["discard"],
     "top": ["top", "--once"],
 }
@@ -15,6 +16,7 @@ VERBS = {
 def staged(sandbox):
     assert sandbox.run("echo new >file").code == 0
     assert sandbox.run_atoll("secret", "set", "key", stdin=b"value").code == 0
+    assert sandbox.run_atoll("token", "mint", "--allow", "file.read=/x").code == 0
     return sandbox
 
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-policy", "atoll-log", "atoll-request",
-            "atoll-stage", "atoll-secret", "atoll-probe", "atoll-top")
+            "atoll-stage", "atoll-secret", "atoll-probe", "atoll-token", "atoll-top")
 
 
 class Identity:

@@ -21,6 +21,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
+#include "prog/atoll/token.h"
 #include "stage/snapshot.h"
 
 /* As console_detect() says it: a pty takes the place of all three streams, or of none. */
@@ -29,7 +30,7 @@ enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO
 extern char **environ;
 
 struct exec_options {
-	const char *cwd;
+	const char *cwd, *token;
 	struct option_list env;
 	bool no_tty;
 };
@@ -39,6 +40,8 @@ static const struct option options[] = {
 	  offsetof(struct exec_options, env) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT,
 	  offsetof(struct exec_options, cwd) },
+	{ 0, "token", "FILE", "let happen what this capability token allows; - reads it from stdin", OPTION_TEXT,
+	  offsetof(struct exec_options, token) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG,
 	  offsetof(struct exec_options, no_tty) },
 };
@@ -282,6 +285,60 @@ static int snapshot_before(const struct session_record *record, struct err *err)
 	return r < 0 ? r : staged_snapshot(state, record, &wanted, name, err);
 }
 
+/* To the box, which answers before it takes a command. */
+static int send_held(struct buf *held, int socket_fd, struct err *err)
+{
+	struct client_answer answer = { .fd = FD_NONE };
+	cleanup_buf struct buf scratch, out;
+	struct token_allowance allowance;
+	struct token_held head;
+	struct frame frame;
+	int r = frame_open(&frame, held->bytes, held->size);
+
+	buf_init(&scratch, FRAME_MESSAGE_MAX);
+	buf_init(&out, TOKEN_HELD_MAX);
+	frame_begin(&out, CONTROL_TOKEN);
+	if (r == 0)
+		r = token_held_get(&frame, &head);
+	if (r == 0)
+		token_held_put(&out, &head);
+	for (uint32_t i = 0; r == 0 && i < head.count; i++) {
+		r = token_allowance_get(&frame, &allowance);
+		if (r == 0) {
+			token_allowance_put(&out, &allowance);
+			free(allowance.argv);
+		}
+	}
+	if (r == 0)
+		r = frame_end(&out);
+	if (r == 0)
+		r = frame_send(socket_fd, &out, NULL, 0);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "token", "the session cannot be told: %s", strerror(-r));
+	r = client_receive(socket_fd, &scratch, &answer, err);
+	close_fd(&answer.fd);
+	return r;
+}
+
+/* 1: atoll-token said why not. */
+static int present_token(const char *file, const struct session_record *record, int socket_fd, struct err *err)
+{
+	struct token_presented presented = {
+		.file = file, .project = record->project, .policy = record->policy,
+		.session = *record->name ? record->name : NULL,
+	};
+	char programs[PATH_MAX];
+	cleanup_buf struct buf held;
+	int r = file ? places_programs(programs, err) : 0;
+
+	buf_init(&held, TOKEN_HELD_MAX);
+	presented.programs = programs;
+	if (r < 0 || !file)
+		return r;
+	r = token_present(&presented, &held, err);
+	return r != 0 ? r : send_held(&held, socket_fd, err);
+}
+
 int cmd_exec(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
@@ -313,5 +370,9 @@ int cmd_exec(int argc, char **argv, struct err *err)
 	r = client_open(session, &record, &socket_fd, err);
 	if (r == 0)
 		r = snapshot_before(&record, err);
+	if (r == 0)
+		r = present_token(given.token, &record, socket_fd, err);
+	if (r == 1)
+		return 125;
 	return r != 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);
 }

@@ -41,6 +41,8 @@ static const struct option options[] = {
 	  AT(front.record) },
 	{ 0, "replay", "FILE", "answer HTTP requests from FILE, with no network at all", OPTION_TEXT,
 	  AT(front.replay) },
+	{ 0, "token", "FILE", "let happen what this capability token allows; - reads it from stdin", OPTION_TEXT,
+	  AT(front.token) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,

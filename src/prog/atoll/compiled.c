@@ -335,3 +335,26 @@ int compiled_load(const char *path, struct compiled *ret_compiled, struct err *e
 	}
 	return r;
 }
+
+int compiled_change(struct compiled *compiled, const struct policy *changed, struct err *err)
+{
+	const struct snapshot_source *sources;
+	struct compiled made = { 0 };
+	struct buf out;
+	size_t count;
+	int r;
+
+	buf_init(&out, SNAPSHOT_SIZE_MAX);
+	sources = snapshot_sources(compiled->snapshot, &count);
+	r = snapshot_store(&out, changed, sources, count);
+	if (r == 0)
+		r = view((char *)out.bytes, out.size, &made);
+	else
+		buf_done(&out);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "policy", "the policy cannot be changed for this run: %s",
+			       strerror(-r));
+	compiled_done(compiled);
+	*compiled = made;
+	return 0;
+}

@@ -34,5 +34,8 @@ void compiled_done(struct compiled *compiled);
 /* The policy that another session ran under: its policy.bin. */
 int compiled_load(const char *path, struct compiled *ret_compiled, struct err *err) MUST_USE;
 
+/* The same policy with what differs in this one, a copy of it; for limits that hold for one run. */
+int compiled_change(struct compiled *compiled, const struct policy *changed, struct err *err) MUST_USE;
+
 /* 0; 1 when the policy is wrong and atoll-policy has said why on stderr; -errno with *err. */
 int compiled_get(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err) MUST_USE;

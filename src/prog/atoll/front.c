@@ -17,6 +17,7 @@
 #include "prog/atoll/say.h"
 #include "prog/atoll/secrets.h"
 #include "prog/atoll/tape.h"
+#include "prog/atoll/token.h"
 
 extern char **environ;
 
@@ -139,10 +140,64 @@ static int make_published(const struct option_list *given, struct publish_rule *
 	return 0;
 }
 
+/* What a run is made with beside its request. */
+struct brought {
+	struct compiled compiled;
+	struct secrets secrets;
+	struct buf held;             /* what a token allows */
+};
+
+static void brought_done(struct brought *brought)
+{
+	compiled_done(&brought->compiled);
+	secrets_done(&brought->secrets);
+	buf_done(&brought->held);
+}
+#define cleanup_brought __attribute__((cleanup(brought_done)))
+
+/* The last step before the box, so that a run that comes to nothing uses up nothing. 1: atoll-token said why not. */
+static int present_token(const struct front_options *given, const struct places *places, struct brought *brought,
+			 struct err *err)
+{
+	struct policy narrowed = *snapshot_policy(brought->compiled.snapshot);
+	struct token_presented presented = {
+		.file = given->token, .project = places->project, .policy = narrowed.name, .session = given->name,
+		.programs = places->programs,
+	};
+	int r = token_present(&presented, &brought->held, err);
+
+	if (r != 0)
+		return r;
+	r = token_narrow_limits(&brought->held, &narrowed);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "the token's limits cannot be read")
+		     : compiled_change(&brought->compiled, &narrowed, err);
+}
+
+/* 1: the user was told why there is nothing to run. */
+static int bring(const struct front_options *given, const struct places *places, struct brought *brought,
+		 struct run_request *request, struct err *err)
+{
+	int r = find_policy(given, places, &brought->compiled, err);
+
+	if (r == 0)
+		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);
+	if (r != 0)
+		return r;
+	request->placeholders = brought->secrets.variables;
+	request->secrets_fd = take_fd(&brought->secrets.values_fd);
+	request->tape = given->record ? TAPE_RECORD : given->replay ? TAPE_REPLAY : TAPE_NONE;
+	r = tape_file_open(given->record, given->replay, snapshot_policy(brought->compiled.snapshot),
+			   &request->tape_fd, err);
+	if (r == 0 && given->token)
+		r = present_token(given, places, brought, err);
+	request->token = brought->held.bytes;
+	request->token_size = brought->held.size;
+	return r;
+}
+
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
-	cleanup_compiled struct compiled compiled = { 0 };
-	cleanup_secrets struct secrets secrets = { .values_fd = FD_NONE };
+	cleanup_brought struct brought brought = { .secrets = { .values_fd = FD_NONE } };
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
 	char *none[] = { NULL };
 	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
@@ -171,6 +226,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	char init[PATH_MAX];
 	int r = secure_fds(err);
 
+	buf_init(&brought.held, TOKEN_HELD_MAX);
+
 	if (r == 0)
 		r = places_find(&places, given->project, given->cwd, err);
 	if (r == 0)
@@ -189,19 +246,11 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
 	request.init_path = init;
-	r = find_policy(given, &places, &compiled, err);
-	if (r == 0)
-		r = secrets_bring(snapshot_policy(compiled.snapshot), &places, &secrets, err);
+	r = bring(given, &places, &brought, &request, err);
 	if (r != 0)
 		return r == 1 ? 125 : r;
-	request.placeholders = secrets.variables;
-	request.secrets_fd = take_fd(&secrets.values_fd);
-	request.tape = given->record ? TAPE_RECORD : given->replay ? TAPE_REPLAY : TAPE_NONE;
-	r = tape_file_open(given->record, given->replay, snapshot_policy(compiled.snapshot), &request.tape_fd, err);
-	if (r < 0)
-		return r;
-	return launch_box(&request, &(struct run_policy){ .bytes = compiled.bytes,
-							   .size = compiled.size,
-							   .snapshot = compiled.snapshot,
-							   .policy = snapshot_policy(compiled.snapshot) });
+	return launch_box(&request, &(struct run_policy){ .bytes = brought.compiled.bytes,
+							   .size = brought.compiled.size,
+							   .snapshot = brought.compiled.snapshot,
+							   .policy = snapshot_policy(brought.compiled.snapshot) });
 }

@@ -38,6 +38,8 @@ static const struct cmd verbs[] = {
 	{ "snapshot", "[ID] [NAME] [-m TEXT] | [ID] --list | [ID] --remove NAME",
 	  "name what a session has staged so far", &cmd_snapshot_options, cmd_snapshot },
 	{ "stop", "ID… | --all", "stop running sandboxes", &cmd_stop_options, cmd_stop },
+	{ "token", "mint --allow KIND=SUBJECT… | narrow | show | verify [FILE] | list | revoke ID | trust KEY | key",
+	  "make, narrow and check capability tokens", &cmd_token_options, cmd_token },
 	{ "top", "[-d TIME] [-s COLUMN] [-f TEXT] [--once | --json]",
 	  "watch sandboxes: what they use, change and are denied", &cmd_top_options, cmd_top },
 	{ "undo", "[ID] [--list] [PATH…]", "take an apply back", &cmd_undo_options, cmd_undo },

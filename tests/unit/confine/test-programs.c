@@ -165,10 +165,10 @@ static const struct attempt {
 	bool is_file;
 } attempts[] = {
 	{ "read a file of the place", read_place,
-	  MAY(POLICY) | MAY(SECRET) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_MERGER), true },
-	{ "write to a file of the place", write_place, MAY(SECRET) | MAY(STAGE_WRITING), true },
-	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(STAGE_WRITING), true },
-	{ "remove a file of the place", remove_in_place, MAY(SECRET) | MAY(STAGE_WRITING), true },
+	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_MERGER), true },
+	{ "write to a file of the place", write_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
+	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
+	{ "remove a file of the place", remove_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
 	{ "read a file elsewhere", read_elsewhere, MAY(POLICY), true },
 	{ "write to a file elsewhere", write_elsewhere, 0, true },
 	{ "make a file elsewhere", make_elsewhere, 0, true },
@@ -194,7 +194,8 @@ static int confine(enum confine_program program, struct err *err)
 		WRITE = READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_MAKE_REG | LANDLOCK_REMOVE_FILE,
 	};
 	static const uint64_t rights[CONFINE_PROGRAM_COUNT] = {
-		[CONFINE_SECRET] = WRITE, [CONFINE_STAGE_READING] = READ, [CONFINE_STAGE_WRITING] = WRITE,
+		[CONFINE_SECRET] = WRITE, [CONFINE_TOKEN] = WRITE, [CONFINE_STAGE_READING] = READ,
+		[CONFINE_STAGE_WRITING] = WRITE,
 		[CONFINE_STAGE_MERGER] = READ,
 	};
 	struct confine_place place = { place_fd, rights[program] };
@@ -337,7 +338,9 @@ static void a_wall_that_cannot_be_put_up_is_an_error(void **state)
 
 static void it_hides_what_is_secret(void **state)
 {
-	static const bool is_hidden[CONFINE_PROGRAM_COUNT] = { [CONFINE_SECRET] = true, [CONFINE_EGRESS] = true };
+	static const bool is_hidden[CONFINE_PROGRAM_COUNT] = {
+		[CONFINE_SECRET] = true, [CONFINE_TOKEN] = true, [CONFINE_EGRESS] = true,
+	};
 
 	for (unsigned program = 0; program < CONFINE_PROGRAM_COUNT; program++) {
 		int ready[2], hold[2];

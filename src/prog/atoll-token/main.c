@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * atoll-token: what `atoll token` runs, and what reads a token where one is presented. Opens its two directories and
+ * the file with the token, gives up everything else, and only then reads a byte of it. Exit status: 0; 127 where
+ * something that was named is not there; 125 for every other failure, also for a token that is refused.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "confine/confine.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/landlock.h"
+#include "prog/atoll-token/job.h"
+
+static const struct option options[] = {
+#define AT(field) offsetof(struct token_options, field)
+	{ 0, "keys", "DIR", "the directory of the keys", OPTION_TEXT, AT(keys) },
+	{ 0, "store", "DIR", "the directory of what is remembered", OPTION_TEXT, AT(store) },
+	{ 0, "allow", "KIND=SUBJECT", "mint, narrow: what it lets happen", OPTION_LIST, AT(allow) },
+	{ 0, "limit", "NAME=AMOUNT", "mint, narrow: what it leaves of a limit", OPTION_LIST, AT(limit) },
+	{ 0, "expires", "TIME", "mint, narrow: how long it holds", OPTION_TEXT, AT(expires) },
+	{ 0, "not-before", "TIME", "mint, narrow: from when on", OPTION_TEXT, AT(not_before) },
+	{ 0, "uses", "N", "mint, narrow: how often it can be presented", OPTION_TEXT, AT(uses) },
+	{ 0, "project", "DIR", "for which project; verify: in which", OPTION_TEXT, AT(project) },
+	{ 0, "agent", "NAME", "for which agent; verify: as which", OPTION_LIST, AT(agent) },
+	{ 0, "seal", NULL, "mint, narrow: nobody can narrow it further", OPTION_FLAG, AT(seal) },
+	{ 0, "remove", NULL, "trust: do so no longer", OPTION_FLAG, AT(remove) },
+	{ 0, "json", NULL, "show, verify, list, trust: JSON", OPTION_FLAG, AT(json) },
+#undef AT
+};
+
+enum { HAS_TOKEN = 1 << 0, MAKES_KEYS = 1 << 1, MAKES_STORE = 1 << 2, MAKES_BLOCK = 1 << 3, HAS_JSON = 1 << 4 };
+
+static const struct verb {
+	const char *name, *words;
+	size_t words_max;
+	unsigned does;
+	int (*run)(struct job *job);
+} verbs[] = {
+	{ "mint", "", 0, MAKES_KEYS | MAKES_STORE | MAKES_BLOCK, cmd_mint },
+	{ "narrow", "[FILE|-]", 1, HAS_TOKEN | MAKES_BLOCK, cmd_narrow },
+	{ "show", "[FILE|-]", 1, HAS_TOKEN | HAS_JSON, cmd_show },
+	{ "verify", "[FILE|-]", 1, HAS_TOKEN | HAS_JSON, cmd_verify },
+	{ "list", "", 0, HAS_JSON, cmd_list },
+	{ "revoke", "[ID|FILE|-]", 1, HAS_TOKEN | MAKES_STORE, cmd_revoke },
+	{ "trust", "[KEY [NOTE]]", 2, MAKES_KEYS | HAS_JSON, cmd_trust },
+	{ "key", "", 0, MAKES_KEYS, cmd_key },
+	{ "take", "[FILE|-]", 1, HAS_TOKEN | MAKES_STORE, cmd_take },
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; name && i < ARRAY_SIZE(verbs); i++)
+		if (str_equal(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+static int check_usage(const struct verb *verb, const struct job *job)
+{
+	const struct token_options *given = &job->given;
+	bool has_block = given->allow.count || given->limit.count || given->expires || given->not_before ||
+			 given->uses || given->seal;
+
+	if (!verb) {
+		err_set(job->err, ERR_USAGE, EINVAL, "token", "say what to do with tokens");
+		err_hint(job->err, "mint, show, narrow, verify, list, revoke, trust or key; `atoll help token`");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < job->word_count; i++)
+		if (token_is_text(job->words[i])) {
+			err_set(job->err, ERR_USAGE, EINVAL, "token",
+				"a token is no argument: others could read it there");
+			err_hint(job->err, "give it by a file, by stdin (-) or in $ATOLL_TOKEN, and mint another");
+			return -EINVAL;
+		}
+	if (job->word_count > verb->words_max || (has_block && !(verb->does & MAKES_BLOCK)) ||
+	    (given->json && !(verb->does & HAS_JSON)) ||
+	    (given->remove && (verb->run != cmd_trust || !job->word_count))) {
+		err_set(job->err, ERR_USAGE, EINVAL, "token", "that does not go with %s", verb->name);
+		err_hint(job->err, "atoll token %s%s%s; `atoll help token` has the options", verb->name,
+			 *verb->words ? " " : "", verb->words);
+		return -EINVAL;
+	}
+	if (!given->keys || !given->store)
+		return err_set(job->err, ERR_USAGE, EINVAL, "token",
+			       "atoll-token needs --keys and --store; `atoll token` gives them");
+	return 0;
+}
+
+/* The file that is named, stdin, or the variable. An id of a token that is revoked needs none of them. */
+static int open_input(struct job *job)
+{
+	const char *word = job->word_count ? job->words[0] : NULL, *variable = getenv("ATOLL_TOKEN");
+
+	if (!word && variable && *variable) {
+		job->input_text = variable;
+		return 0;
+	}
+	if (!word || str_equal(word, "-")) {
+		if (!word && isatty(STDIN_FILENO)) {
+			err_set(job->err, ERR_USAGE, EINVAL, "token", "which token?");
+			err_hint(job->err, "name a file, give it by stdin, or set ATOLL_TOKEN");
+			return -EINVAL;
+		}
+		job->input_fd = fd_duplicate(STDIN_FILENO);
+	} else {
+		job->input_fd = fd_open_at(AT_FDCWD, word, O_RDONLY, 0);
+	}
+	if (job->input_fd == -ENOENT && strlen(word) == TOKEN_ID_TEXT_SIZE - 1)
+		return 0;
+	if (job->input_fd < 0)
+		return err_set(job->err, job->input_fd == -ENOENT ? ERR_NOT_FOUND : ERR_STATE, -job->input_fd, "token",
+			       "the file with the token: %s", strerror(-job->input_fd));
+	return 0;
+}
+
+/* FD_NONE where it is missing and nothing makes it. */
+static int open_directory(const char *path, bool make, int *ret_fd, struct err *err)
+{
+	int fd = token_directory_open(path, make, err);
+
+	*ret_fd = fd == -ENOENT ? FD_NONE : fd;
+	return fd < 0 && fd != -ENOENT ? fd : 0;
+}
+
+static int confine(const struct job *job, int keys_fd)
+{
+	enum { READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
+	       WRITE = READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_MAKE_REG | LANDLOCK_REMOVE_FILE };
+	struct confine_place places[2];
+	size_t count = 0;
+
+	if (keys_fd >= 0)
+		places[count++] = (struct confine_place){ keys_fd, WRITE };
+	if (job->store_fd >= 0)
+		places[count++] = (struct confine_place){ job->store_fd, WRITE };
+	return confine_self(CONFINE_TOKEN, places, count, job->err);
+}
+
+static int open_all(struct job *job, const struct verb *verb)
+{
+	int keys_fd = FD_NONE, r = 0;
+
+	if (verb->does & HAS_TOKEN)
+		r = open_input(job);
+	if (r == 0)
+		r = open_directory(job->given.keys, verb->does & MAKES_KEYS, &keys_fd, job->err);
+	if (r == 0)
+		r = open_directory(job->given.store, verb->does & MAKES_STORE, &job->store_fd, job->err);
+	/* A limit on file sizes is an error of write(2), not the end. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (r == 0)
+		r = confine(job, keys_fd);
+	if (r < 0) {
+		close_fd(&keys_fd);
+		return r;
+	}
+	return token_keys_load(&job->keys, keys_fd, job->given.keys, job->err);
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+	struct job job = { .keys = { .dir_fd = FD_NONE }, .store_fd = FD_NONE, .input_fd = FD_NONE, .err = err };
+	const struct verb *verb;
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &job.given, argc, argv, true, &rest, err);
+
+	if (r < 0)
+		return r;
+	if (r == 1) {
+		printf("atoll-token --keys DIR --store DIR VERB …: capability tokens; `atoll token` runs it.\n\n");
+		fflush(stdout);
+		return options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
+	}
+	verb = find_verb(argv[rest]);
+	job.words = argv + rest + 1;
+	job.word_count = rest < argc ? (size_t)(argc - rest - 1) : 0;
+	job.now_s = clock_realtime_ns() / 1000000000;
+	r = check_usage(verb, &job);
+	if (r == 0 && sodium_init() < 0)
+		r = err_set(err, ERR_INTERNAL, EIO, "token", "libsodium does not start");
+	if (r < 0)
+		return r;
+	r = open_all(&job, verb);
+	if (r == 0)
+		r = verb->run(&job);
+	token_keys_done(&job.keys);
+	close_fd(&job.store_fd);
+	close_fd(&job.input_fd);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = { 0 };
+	int r = fd_secure_standard();
+
+	if (r == 0)
+		r = run(argc, argv, &err);
+	if (r < 0) {
+		dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
+		return err_exit_status(&err);
+	}
+	return r;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/token.h"
+
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/str.h"
+#include "box/session.h"
+#include "box/token.h"
+#include "os/fd.h"
+#include "prog/atoll/places.h"
+
+extern char **environ;
+
+int token_places(struct token_places *ret_places, struct err *err)
+{
+	char home[PATH_MAX], config[PATH_MAX], state[PATH_MAX];
+	int r = session_state_dir(state, sizeof state, true, err);
+
+	if (r < 0)
+		return r;
+	r = session_home_dir(home, sizeof home);
+	if (r == 0)
+		r = places_config_home(home, config);
+	if (r == 0 && !config[0]) {
+		err_set(err, ERR_STATE, ENOENT, "token", "there is no place for keys: you have no home directory");
+		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
+		return -ENOENT;
+	}
+	if (r == 0)
+		r = path_join(ret_places->keys, PATH_MAX, config, "atoll/tokens");
+	if (r == 0)
+		r = path_join(ret_places->store, PATH_MAX, state, "tokens");
+	return r < 0 ? err_set(err, ERR_USAGE, -r, "token", "a directory's path is too long") : 0;
+}
+
+/* What atoll-token says goes to stderr. */
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+}
+
+static int spawn(const struct token_presented *presented, const struct token_places *places, int far_fd, pid_t *ret_pid)
+{
+	const char *argv[] = { "atoll-token", "--keys", places->keys, "--store", places->store, "--project",
+			       presented->project, "--agent", presented->policy, "--agent",
+			       presented->session ? presented->session : presented->policy, "take", "--",
+			       presented->file, NULL };
+	posix_spawn_file_actions_t actions;
+	char program[PATH_MAX];
+	int r = path_join(program, sizeof program, presented->programs, "atoll-token");
+
+	if (r < 0)
+		return r;
+	r = posix_spawn_file_actions_init(&actions);
+	if (r != 0)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(&actions, far_fd, TOKEN_FD);
+	if (r == 0)
+		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+/* Everything lies in the socket already: atoll-token has ended. */
+static int receive(int fd, struct buf *ret_frame)
+{
+	struct token_allowance allowance;
+	struct token_held held;
+	struct frame frame;
+	size_t fd_count;
+	void *bytes = buf_reserve(ret_frame, TOKEN_HELD_MAX);
+	ssize_t n = bytes ? fd_receive_message(fd, bytes, TOKEN_HELD_MAX, NULL, 0, &fd_count) : -ENOMEM;
+	int r = n < 0 ? (int)n : frame_open(&frame, bytes, (size_t)n);
+
+	if (r == 0)
+		r = frame.type == TOKEN_HOLDS ? token_held_get(&frame, &held) : -EBADMSG;
+	for (uint32_t i = 0; r == 0 && i < held.count; i++) {
+		r = token_allowance_get(&frame, &allowance);
+		if (r == 0)
+			free(allowance.argv);
+	}
+	if (r == 0)
+		r = frame_finish(&frame);
+	ret_frame->size = r < 0 ? 0 : (size_t)n;
+	return r;
+}
+
+int token_present(const struct token_presented *presented, struct buf *ret_frame, struct err *err)
+{
+	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
+	struct token_places places;
+	int ends[2], r = token_places(&places, err);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "token", "no socket: %s", strerror(errno));
+	/* Out of the way of the descriptor that atoll-token gets. */
+	near_fd = fd_move_above(ends[0], TOKEN_FD + 1);
+	far_fd = fd_move_above(ends[1], TOKEN_FD + 1);
+	r = near_fd < 0 ? near_fd : far_fd < 0 ? far_fd : spawn(presented, &places, far_fd, &pid);
+	close_fd(&far_fd);
+	if (r < 0) {
+		err_set(err, ERR_STATE, -r, "token", "atoll-token cannot be started: %s", strerror(-r));
+		err_hint(err, "atoll's programs belong into one directory; install atoll again");
+		return r;
+	}
+	r = wait_for(pid);
+	if (r == 0)
+		r = receive(near_fd, ret_frame);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "atoll-token gave no answer that can be read") : r;
+}
+
+int token_narrow_limits(const struct buf *held_frame, struct policy *policy)
+{
+	struct token_held held;
+	struct frame frame;
+	int r = frame_open(&frame, held_frame->bytes, held_frame->size);
+
+	if (r == 0)
+		r = token_held_get(&frame, &held);
+	if (r == 0)
+		token_narrow(&held, policy);
+	return r;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Capability tokens on their way into a sandbox: atoll-token reads and counts what the user presents, and what comes
+ * here is what it lets happen. Used by `atoll run` and `atoll exec`; nothing of a token is parsed here.
+ */
+
+#include <limits.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "policy/policy.h"
+#include "wire/token.h"
+
+struct token_presented {
+	const char *file;            /* --token: FILE, or "-" */
+	const char *project;         /* real path */
+	const char *policy, *session; /* names that the agent goes by; session may be NULL */
+	const char *programs;        /* where atoll-token is */
+};
+
+/* Where keys and memory of tokens are. */
+struct token_places {
+	char keys[PATH_MAX], store[PATH_MAX];
+};
+int token_places(struct token_places *ret_places, struct err *err) MUST_USE;
+
+/*
+ * Presents a token: it is counted as used. In *ret_frame (caller's, TOKEN_HELD_MAX) a TOKEN_HOLDS frame, checked.
+ * 1 when atoll-token has told the user why it is refused.
+ */
+int token_present(const struct token_presented *presented, struct buf *ret_frame, struct err *err) MUST_USE;
+
+/* The policy with no more than what the token of this frame leaves of its limits. */
+int token_narrow_limits(const struct buf *held, struct policy *policy) MUST_USE;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/token.h"
+
+enum { ALLOWANCES_MAX = 64 };
+
+void token_held_put(struct buf *out, const struct token_held *held)
+{
+	frame_put_string(out, held->id);
+	frame_put_u64(out, held->expires_s);
+	for (int i = 0; i < TOKEN_HELD_LIMITS; i++)
+		frame_put_u64(out, held->limits[i]);
+	frame_put_u32(out, held->count);
+}
+
+void token_allowance_put(struct buf *out, const struct token_allowance *allowance)
+{
+	frame_put_u32(out, allowance->kind);
+	frame_put_u32(out, allowance->flags);
+	frame_put_u32(out, allowance->port);
+	frame_put_string(out, allowance->subject);
+	frame_put_string(out, allowance->method);
+	frame_put_string(out, allowance->path);
+	frame_put_strv(out, (const char *const *)allowance->argv);
+}
+
+int token_held_get(struct frame *frame, struct token_held *ret_held)
+{
+	struct token_held held = { .id = frame_get_string(frame), .expires_s = frame_get_u64(frame) };
+
+	for (int i = 0; i < TOKEN_HELD_LIMITS; i++)
+		held.limits[i] = frame_get_u64(frame);
+	held.count = frame_get_u32(frame);
+	if (frame->error || !held.id || held.count > ALLOWANCES_MAX)
+		return -EBADMSG;
+	*ret_held = held;
+	return 0;
+}
+
+int token_allowance_get(struct frame *frame, struct token_allowance *ret_allowance)
+{
+	struct token_allowance allowance = { .kind = frame_get_u32(frame), .flags = frame_get_u32(frame) };
+
+	allowance.port = frame_get_u32(frame);
+	allowance.subject = frame_get_string(frame);
+	allowance.method = frame_get_string(frame);
+	allowance.path = frame_get_string(frame);
+	allowance.argv = frame_get_strv(frame);
+	if (frame->error || !allowance.subject || allowance.port > UINT16_MAX) {
+		free(allowance.argv);
+		return -EBADMSG;
+	}
+	*ret_allowance = allowance;
+	return 0;
+}
