@@ -3,6 +3,7 @@
 mounts, submodules, worktrees. Loop images, so root makes them; the runs are of both identities."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -93,6 +94,35 @@ def test_a_home_that_holds_the_state_on(sandbox, kind):
         done = staged.run(f"cat .ssh/id .local/state/atoll/*; {WORK}", options=["--project", sandbox.home])
         assert done.code == 0 and done.out == "", done
         check_work(staged, sandbox.home, before, left_out)
+
+
+def is_shared(path):
+    """Whether every extent of a file is one of another file's, too; the inode's own number is none."""
+    lines = [line for line in subprocess.run(["filefrag", "-v", path], capture_output=True, text=True,
+                                             check=True).stdout.splitlines() if re.match(r" +\d+: ", line)]
+    return bool(lines) and all("shared" in line for line in lines)
+
+
+@pytest.mark.needs("filefrag")
+@pytest.mark.parametrize("kind", ["xfs", "btrfs"])
+def test_a_running_session_is_copied_by_reference(sandbox, kind):
+    """Where the file system can, the snapshot of what still runs takes no second space."""
+    need(kind)
+    with Loop(kind, sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.state = sandbox.make_directory(disk / "state")
+        staged = Staged(sandbox)
+        session = sandbox.run_atoll("run", "-d", "-p", staged.policy).out.strip()
+        done = sandbox.run_atoll("exec", session, "--", "sh", "-c", "head -c 4000000 /dev/urandom >big; sync big")
+        assert done.code == 0, done
+        staged.session = session
+        assert not is_shared(staged.upper / "big")
+        staged.verb("snapshot", session, "now")
+        copy = staged.directory / "layers/1/0/big"
+        assert is_shared(copy) and copy.read_bytes() == (staged.upper / "big").read_bytes()
+        # What goes on does not reach the snapshot.
+        sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo x >big")
+        assert copy.stat().st_size == 4000000
+        sandbox.run_atoll("stop", session)
 
 
 @pytest.mark.needs("setfattr")
