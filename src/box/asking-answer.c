@@ -377,12 +377,11 @@ static bool is_of_file(const struct question *question)
 /* What was allowed and is not in the sandbox's view comes into it. */
 static int bring_in(struct box *box, const struct question *question, const struct grant *grant, struct err *err)
 {
-	bool is_timed = grant && grant->scope == ASKING_TIME;
 	int r = live_bind(box, question->shown.subject, question->shown.kind == ACTION_FILE_WRITE, err);
 
 	if (r == 0)
 		live_tie(box, question->shown.subject, grant ? grant->number : 0,
-			 is_timed ? grant->until_ns : UINT64_MAX);
+			 grant ? grant->until_ns : UINT64_MAX);
 	return r;
 }
 

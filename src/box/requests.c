@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -111,7 +110,80 @@ static void keep(struct desk *desk, uint32_t question, const struct frame *frame
 
 /* ---- answers ---- */
 
+/* The frame of a kept request, read again: bytes (malloc) holds what *ret_want borrows from. */
+static int read_kept(const struct desk_kept *kept, void **ret_bytes, struct desk_want *ret_want)
+{
+	struct frame frame;
+	int r;
+
+	*ret_bytes = malloc(kept->size);
+	if (!*ret_bytes)
+		return -ENOMEM;
+	memcpy(*ret_bytes, kept->frame, kept->size);
+	r = frame_open(&frame, *ret_bytes, kept->size);
+	return r < 0 ? r : desk_want_get(&frame, ret_want);
+}
+
+static const struct desk_kept *find_kept(const struct desk *desk, uint32_t question)
+{
+	for (size_t i = 0; question && i < DESK_KEPT_MAX; i++)
+		if (desk->kept[i].frame && desk->kept[i].question == question)
+			return &desk->kept[i];
+	return NULL;
+}
+
+/*
+ * A yes that holds for this one time was meant for what follows the request, and not for the request itself: a
+ * connection, a program that is started.
+ */
+static int grant_next(struct box *box, uint32_t question)
+{
+	const struct desk_kept *kept = find_kept(box->desk, question);
+	struct asking_grant_request request = { .scope = ASKING_ONCE, .by = "request" };
+	cleanup_free void *bytes = NULL;
+	struct desk_want wanted;
+	uint32_t number;
+	int r;
+
+	if (!kept || read_kept(kept, &bytes, &wanted) < 0)
+		return 0;
+	request.terms = (struct grant_terms){ .kind = (enum action_kind)wanted.kind, .subject = wanted.subject,
+					      .port = (uint16_t)wanted.port,
+					      .argv = wanted.argv[0] ? (const char *const *)wanted.argv : NULL };
+	r = asking_grant_add(box, &request, &number);
+	free(wanted.argv);
+	return r == -ENOSPC ? 0 : r;
+}
+
+/* What came into the view for once stays in it, so it is a grant from now on: one that people see and can take back. */
+static int keep_view(struct box *box, const struct desk_pending *request, const struct asking_outcome *outcome)
+{
+	struct asking_grant_request grant = {
+		.terms = { .kind = (enum action_kind)request->kind, .subject = request->path, .flags = GRANT_BELOW },
+		.scope = ASKING_SESSION, .by = "request",
+	};
+	uint32_t number = outcome->grant;
+	int r = number ? 0 : asking_grant_add(box, &grant, &number);
+
+	if (r == 0)
+		live_tie(box, request->path, number, outcome->until_ns);
+	return r == -ENOSPC ? 0 : r;
+}
+
 /* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
+static int act_on_yes(struct box *box, const struct desk_pending *request, const struct asking_outcome *outcome,
+		      struct desk_answer *answer, struct err *err)
+{
+	if (!request->path)
+		return outcome->grant ? 0 : grant_next(box, outcome->question);
+	if (live_bind(box, request->path, request->kind == ACTION_FILE_WRITE, err) == 0)
+		return keep_view(box, request, outcome);
+	answer->verdict = DESK_DENIED;
+	answer->reason = err->message;
+	answer->hint = err->hint;
+	return 0;
+}
+
 static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending *request,
 			 const struct asking_outcome *outcome)
 {
@@ -120,19 +192,16 @@ static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending
 		[ASKING_UNANSWERED] = DESK_UNANSWERED, [ASKING_TOO_MANY] = DESK_UNANSWERED,
 	};
 	struct desk_answer answer = { .id = id, .verdict = verdicts[outcome->verdict], .question = outcome->question,
-				      .rule = outcome->rule.id, .reason = outcome->reason, .hint = outcome->hint };
+				      .reason = outcome->reason };
+	char rule[64], hint[TEXT_MAX];
 	struct err err = { 0 };
+	int r;
 
-	if (outcome->verdict != ASKING_ALLOWED || !request->path)
-		return reply(box, &answer);
-	if (live_bind(box, request->path, request->kind == ACTION_FILE_WRITE, &err) == 0) {
-		live_tie(box, request->path, outcome->grant, outcome->until_ns);
-		return reply(box, &answer);
-	}
-	answer.verdict = DESK_DENIED;
-	answer.reason = err.message;
-	answer.hint = err.hint;
-	return reply(box, &answer);
+	/* The outcome's own are gone after the next call of the queue's. */
+	answer.rule = str_copy(rule, sizeof rule, outcome->rule.id) == 0 ? rule : "";
+	answer.hint = str_copy(hint, sizeof hint, outcome->hint) == 0 ? hint : "";
+	r = outcome->verdict == ASKING_ALLOWED ? act_on_yes(box, request, outcome, &answer, &err) : 0;
+	return r < 0 ? r : reply(box, &answer);
 }
 
 static int answered(void *context, uint64_t token, const struct asking_outcome *outcome)
@@ -157,6 +226,7 @@ static int reply_waits(struct box *box, uint32_t id, uint32_t question)
 
 static int ask(struct box *box, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
 {
+	static const char reason[] = "no rule of the policy gives it, and something inside asks for it";
 	struct asking_request request = {
 		.action = judged->action,
 		.decision = judged->decision,
@@ -172,6 +242,8 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 
 	if (judged->is_file && !path)
 		return -ENOMEM;
+	if (judged->decision.verdict != VERDICT_ASK)
+		request.decision.reason = reason;
 	direct.path = path;
 	r = asking_begin(box, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
@@ -393,19 +465,14 @@ static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_co
 /* The request as it came then, under its new id. */
 static int want_again(struct box *box, const struct desk_kept *kept, uint32_t id, uint64_t wait_ms)
 {
-	cleanup_free void *bytes = malloc(kept->size);
+	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
-	struct frame frame;
-	int r;
+	struct frame frame = { .size = kept->size };
+	int r = read_kept(kept, &bytes, &wanted);
 
-	if (!bytes)
-		return -ENOMEM;
-	memcpy(bytes, kept->frame, kept->size);
-	r = frame_open(&frame, bytes, kept->size);
-	if (r == 0)
-		r = desk_want_get(&frame, &wanted);
 	if (r < 0)
 		return r;
+	frame.bytes = bytes;
 	wanted.id = id;
 	wanted.wait_ms = wait_ms;
 	r = want(box, &wanted, &frame);
@@ -418,15 +485,15 @@ static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count
 	struct box *box = context;
 	uint32_t id = frame_get_u32(frame), question = frame_get_u32(frame);
 	uint64_t wait_ms = frame_get_u64(frame);
+	const struct desk_kept *kept = find_kept(box->desk, question);
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(box->desk, id))
 		return -EBADMSG;
-	for (size_t i = 0; question && i < DESK_KEPT_MAX; i++)
-		if (box->desk->kept[i].frame && box->desk->kept[i].question == question)
-			return want_again(box, &box->desk->kept[i], id, wait_ms);
-	return reply_invalid(box, id, "there is no such question", "ask again");
+	if (!kept)
+		return reply_invalid(box, id, "there is no such question", "ask again");
+	return want_again(box, kept, id, wait_ms);
 }
 
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)

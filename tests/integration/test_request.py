@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from atoll import wait_until
+from gate import LOOPBACK, Listener, policy_text, test_hosts
 from person import ONCE, SESSION, TIME, Person
 
 CLIENT = "/run/atoll/bin/atoll-request"
@@ -37,9 +38,9 @@ for line in sys.stdin:
 class Session:
     """A sandbox in the background and one agent in it."""
 
-    def __init__(self, box, policy=LEVEL, options=()):
+    def __init__(self, box, policy=LEVEL, env=None):
         self.box = box
-        done = box.run_outside(box.command_line([], policy=box.policy(policy), options=["-d", *options]))
+        done = box.run_outside(box.command_line([], policy=box.policy(policy), options=["-d"]), env=env)
         assert done.code == 0, done
         self.id = done.out.strip()
         self.agent = None
@@ -150,6 +151,8 @@ def test_a_file_alone_and_one_outside_of_the_home(sandbox, session):
         assert inside.settle(want="file.read", subject=str(outside / "one"))["verdict"] == "allowed"
         assert inside.do(read(outside / "one")) == "1"
         assert inside.do(read(outside / "two")) == "FileNotFoundError"
+        grants = json.loads(sandbox.run_atoll("grants", inside.id, "--json").out)
+        assert [grant["subject"] for grant in grants] == [str(outside / "one")], grants
         # Where nothing private lies above, the sandbox's Landlock rules let no file be written any more.
         refused = inside.ask(want="file.write", subject=str(outside / "two"))
         assert refused["verdict"] == "denied" and "files.write" in refused["hint"], refused
@@ -165,6 +168,36 @@ def test_a_no_holds_and_silence_is_told_apart(sandbox, session):
         again = inside.ask(want="file.write", subject=str(sandbox.home / "data"))
         assert again["verdict"] == "denied", again
         assert inside.do(read(sandbox.home / "data/file")) == "FileNotFoundError"
+
+
+def test_a_host_that_was_asked_for_can_be_connected_to_once(sandbox, session):
+    listener = Listener(lambda connection: connection.sendall(b"answer"))
+    inside = session(policy_text(LOOPBACK, "  default: ask\n"), env=test_hosts()).start()
+    connect = f"__import__('socket').create_connection(('web.test', {listener.port}), timeout=20).recv(10).decode()"
+    try:
+        with Person(sandbox, inside.id, lambda question: (len(person.seen) == 1, ONCE, 0)) as person:
+            answer = inside.settle(want="net.connect", subject=f"Web.Test:{listener.port}", reason="for the test")
+            assert answer["verdict"] == "allowed", answer
+            assert inside.do(connect) == "answer"
+            assert len(person.seen) == 1
+            assert inside.do(connect).endswith("Error")
+            assert len(person.seen) == 2
+    finally:
+        listener.close()
+
+
+def test_a_refusal_is_in_the_file_before_its_caller_has_heard_of_it(sandbox):
+    script = """
+import ctypes, json
+libc = ctypes.CDLL(None, use_errno=True)
+def last(): return open("/run/atoll/denials.jsonl").read().splitlines()
+for call in (165, 155, 246):
+    libc.syscall(call, 0, 0, 0, 0, 0)
+    print(len(last()), json.loads(last()[-1])["kind"])
+"""
+    done = sandbox.run([PYTHON, "-c", script], policy=sandbox.policy(LEVEL))
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines == [["1", "syscall"], ["2", "syscall"], ["3", "syscall"]], done
 
 
 def test_what_is_refused_before_anybody_is_asked(sandbox, session):
