@@ -44,7 +44,13 @@ enum jail_mediation file_gate_mediation(const struct policy *policy)
 		[AUDIT_ALL] = JAIL_MEDIATE_ALL,
 	};
 
-	return by_depth[policy->audit_files];
+	enum jail_mediation mediation = by_depth[policy->audit_files];
+
+	/* The compiler bounds globs. */
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
+		if (policy->files[i].flags & FILE_GATED)
+			mediation = JAIL_MEDIATE_ALL;
+	return policy->file_ask_count ? JAIL_MEDIATE_ALL : mediation;
 }
 
 /* ---- records ---- */
@@ -278,6 +284,17 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);
 }
 
+/* Of a directory, more is renamed than its name. */
+static int judge_move(struct box *box, const struct watch_file *event)
+{
+	const struct policy *policy = box->policy->policy;
+	struct decision decision = policy_decide_move(policy, event->path, event->target);
+
+	if (decision.verdict == VERDICT_ALLOW && event->is_exchange)
+		decision = policy_decide_move(policy, event->target, event->path);
+	return decision.verdict == VERDICT_ALLOW ? 0 : refuse(box, event, event->path, &decision, EACCES);
+}
+
 int file_gate_judge(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
@@ -285,6 +302,13 @@ int file_gate_judge(void *context, const struct watch_file *event)
 
 	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))
 		second = judge_path(box, event, event->target);
+	if (event->is_directory && (first == 0 || first == WATCH_FILE_ASKS) &&
+	    (second == 0 || second == WATCH_FILE_ASKS)) {
+		int moved = judge_move(box, event);
+
+		if (moved)
+			return moved;
+	}
 	return second ? second : first;
 }
 

@@ -181,12 +181,28 @@ static bool is_planned(const struct policy *policy, size_t rule)
 	return false;
 }
 
+/* Masks by glob that no mount can express are for the file gate. */
+static void mark_gated(struct lang *lang, struct policy *policy)
+{
+	struct file_rule *rules = arena_alloc(&lang->arena, policy->file_count * sizeof *rules);
+
+	if (!rules || !policy->file_count)
+		return;
+	memcpy(rules, policy->files, policy->file_count * sizeof *rules);
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
+		if (rules[i].class == FILE_MASK && rules[i].flags & FILE_GLOB && !is_planned(policy, i))
+			rules[i].flags |= FILE_GATED;
+	policy->files = rules;
+}
+
 static void add_files(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
 	for (size_t i = 0; i < policy->file_count; i++) {
 		const struct file_rule *rule = &policy->files[i];
 		const char *what = NULL;
 
+		if (rule->flags & FILE_GATED)
+			continue;
 		if (rule->flags & FILE_GLOB && !is_planned(policy, i))
 			what = arena_format(&lang->arena, "files.%s glob", file_class_names[rule->class]);
 		else if (rule->class == FILE_MASK && rule->except)
@@ -197,8 +213,6 @@ static void add_files(struct lang *lang, const struct policy *policy, struct vec
 		if (what)
 			add(lang, vec, what, &rule->origin);
 	}
-	for (size_t i = 0; i < policy->file_ask_count; i++)
-		add(lang, vec, "files.ask", &policy->file_asks[i].origin);
 }
 
 /* A limit counts what the gate sees; of requests, what it reads. */
@@ -252,6 +266,7 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 	};
 	struct vec vec = { 0 };
 
+	mark_gated(lang, policy);
 	add_files(lang, policy, &vec);
 	add_network(lang, policy, &vec);
 	for (size_t i = 0; i < ARRAY_SIZE(scalars); i++) {

@@ -104,16 +104,26 @@ struct best {
 };
 
 /* The linear part: globs, and exact rules of policies that were not sorted. True when a mask decides. */
+static int match_depth(const struct file_rule *rule, const char *path, const struct glob_endings *endings)
+{
+	if (!(rule->flags & FILE_GLOB))
+		return path_is_below(path, rule->pattern) ? path_depth(rule->pattern) : -1;
+	if (!glob_may_match_below(rule->ending, endings))
+		return -1;
+	return rule->flags & FILE_GATED ? glob_match_below_caseless(rule->pattern, path) :
+					  glob_match_below(rule->pattern, path);
+}
+
 static bool classify_rest(const struct policy *policy, const char *path, struct best *best)
 {
+	struct glob_endings endings;
+
+	if (policy->file_exact_count < policy->file_count)
+		glob_endings_of(path, &endings);
 	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
 		const struct file_rule *rule = &policy->files[i];
-		int depth = -1;
+		int depth = match_depth(rule, path, &endings);
 
-		if (rule->flags & FILE_GLOB)
-			depth = glob_match_below(rule->pattern, path);
-		else if (path_is_below(path, rule->pattern))
-			depth = path_depth(rule->pattern);
 		if (depth < 0 || is_excepted(rule->except, path))
 			continue;
 		if (rule->class == FILE_MASK) {
@@ -410,6 +420,36 @@ bool policy_may_be_asked(const struct policy *policy, const struct action *actio
 		return false;
 	return decision->verdict == VERDICT_SIMULATE ||
 	       (decision->verdict == VERDICT_DENY && str_equal(decision->rule.id, files_default));
+}
+
+static bool is_moved_out(const char *pattern, uint32_t flags, const char *from, const char *to)
+{
+	if (flags & FILE_GLOB)
+		return !glob_keeps_below(pattern, from, to);
+	return path_is_below(pattern, from) && !str_equal(pattern, from);
+}
+
+static struct decision refuse_move(const struct rule_origin *rule)
+{
+	return by_rule(VERDICT_DENY, rule, "what this rule names by its path would lie below another one",
+		       "move what is in the directory, one by one");
+}
+
+struct decision policy_decide_move(const struct policy *policy, const char *from, const char *to)
+{
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
+		const struct file_rule *rule = &policy->files[i];
+
+		if (rule->flags & FILE_GATED && is_moved_out(rule->pattern, rule->flags, from, to))
+			return refuse_move(&rule->origin);
+	}
+	for (size_t i = 0; i < policy->file_ask_count; i++) {
+		const struct path_rule *rule = &policy->file_asks[i];
+
+		if (is_moved_out(rule->pattern, rule->flags, from, to))
+			return refuse_move(&rule->origin);
+	}
+	return builtin(VERDICT_ALLOW, "files.default", "no rule about paths below is evaded", "");
 }
 
 bool policy_stages_any(const struct policy *policy)

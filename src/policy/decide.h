@@ -67,6 +67,12 @@ bool policy_takes_grants(const struct policy *policy);
 bool policy_hears_requests(const struct policy *policy);
 
 /*
+ * Whether a directory may be renamed, for its own path is not all that changes: a mask or an ask that names something
+ * below from by its path would not hold there any more. Only for rules that are decided at access time.
+ */
+struct decision policy_decide_move(const struct policy *policy, const char *from, const char *to);
+
+/*
  * Whether an allowed host may be reached at this address (16 bytes, IPv4 mapped), to which its name was resolved: what
  * a cidr rule says, else public addresses only.
  */

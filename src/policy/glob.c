@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/glob.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -197,6 +198,107 @@ int glob_match_below(const char *pattern, const char *path)
 		path += length + 1;
 	}
 	return states >> compiled.count & 1 ? depth : best;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool lower_all(char *out, size_t size, const char *text)
+{
+	size_t i = 0;
+
+	for (; text[i] && i + 1 < size; i++)
+		out[i] = lower(text[i]);
+	out[i] = 0;
+	return !text[i];
+}
+
+int glob_match_below_caseless(const char *pattern, const char *path)
+{
+	char low_pattern[GLOB_SIZE_MAX + 1], low_path[PATH_MAX + 1];
+	int depth = glob_match_below(pattern, path);
+
+	/* As it stands first: a set like [A-Z] means something else in lower case. */
+	if (depth >= 0 || !lower_all(low_pattern, sizeof low_pattern, pattern) ||
+	    !lower_all(low_path, sizeof low_path, path))
+		return depth;
+	return glob_match_below(low_pattern, low_path);
+}
+
+/* The states after path; *ret_is_final: it, or something above it, is matched. */
+static uint64_t states_after(const struct compiled *compiled, const char *path, bool *ret_is_final)
+{
+	uint64_t states = close_states(compiled, 1);
+
+	*ret_is_final = false;
+	for (path += *path == '/'; *path;) {
+		size_t length = strcspn(path, "/");
+
+		*ret_is_final |= states >> compiled->count & 1;
+		states = step(compiled, states, path, length);
+		path += length + (path[length] == '/');
+	}
+	*ret_is_final |= states >> compiled->count & 1;
+	return states;
+}
+
+bool glob_keeps_below(const char *pattern, const char *from, const char *to)
+{
+	char low_pattern[GLOB_SIZE_MAX + 1], low_from[PATH_MAX + 1], low_to[PATH_MAX + 1];
+	bool is_from_final, is_to_final;
+	struct compiled compiled;
+	uint64_t before, after;
+
+	if (!lower_all(low_pattern, sizeof low_pattern, pattern) || !lower_all(low_from, sizeof low_from, from) ||
+	    !lower_all(low_to, sizeof low_to, to) || !compile(low_pattern, &compiled))
+		return false;
+	while (compiled.count && compiled.components[compiled.count - 1].is_any)
+		compiled.count--;
+	before = states_after(&compiled, low_from, &is_from_final);
+	after = states_after(&compiled, low_to, &is_to_final);
+	return is_to_final || (!is_from_final && !(before & ~after));
+}
+
+enum { ENDING_MAX = 3, ENDING_BITS = 16 * 64 };
+
+/* Of the last length bytes before end. */
+static unsigned hash_ending(const char *end, size_t length)
+{
+	unsigned hash = (unsigned)length;
+
+	for (size_t i = 1; i <= length; i++)
+		hash = hash * 31 + (unsigned char)lower(end[-(ptrdiff_t)i]);
+	return (hash ^ hash >> 9) % ENDING_BITS;
+}
+
+void glob_endings_of(const char *path, struct glob_endings *ret_endings)
+{
+	memset(ret_endings, 0, sizeof *ret_endings);
+	while (*path) {
+		size_t length = strcspn(path, "/");
+
+		for (size_t n = 1; n <= ENDING_MAX && n <= length; n++) {
+			unsigned bit = hash_ending(path + length, n);
+
+			ret_endings->bits[bit / 64] |= 1ULL << bit % 64;
+		}
+		path += length + (path[length] == '/');
+	}
+}
+
+unsigned glob_ending(const char *pattern)
+{
+	const char *end = pattern + strlen(pattern);
+	size_t length = 0;
+
+	/* Two stars at the end match the directory before them. */
+	while (end - pattern >= 3 && memcmp(end - 3, "/**", 3) == 0)
+		end -= 3;
+	while (length < ENDING_MAX && end - length > pattern && !strchr("*?[]\\/", end[-(ptrdiff_t)length - 1]))
+		length++;
+	return length ? hash_ending(end, length) + 1 : 0;
 }
 
 bool glob_is_pattern(const char *text)

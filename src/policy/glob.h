@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	GLOB_SIZE_MAX = 1024,
@@ -20,6 +21,30 @@ enum {
  * -1: no match.
  */
 int glob_match_below(const char *pattern, const char *path);
+
+/* The same, letters of ASCII in either case. */
+int glob_match_below_caseless(const char *pattern, const char *path);
+
+/*
+ * Whether all that the pattern matches below the directory from, it would match in the same place below to: else who
+ * renames one to the other takes names out of the pattern. Letters of ASCII in either case.
+ */
+bool glob_keeps_below(const char *pattern, const char *from, const char *to);
+
+/* How the components of a path end: most globs can be told not to match by that alone. */
+struct glob_endings {
+	uint64_t bits[16];
+};
+void glob_endings_of(const char *path, struct glob_endings *ret_endings);
+
+/* How what a pattern matches must end, for glob_may_match_below(); 0: anyhow. */
+unsigned glob_ending(const char *pattern);
+
+/* False: a pattern with this ending matches neither the path nor anything above it, in whatever case of letters. */
+static inline bool glob_may_match_below(unsigned ending, const struct glob_endings *endings)
+{
+	return !ending || endings->bits[(ending - 1) / 64] >> (ending - 1) % 64 & 1;
+}
 
 /* Whether text has *, ?, [ or a backslash, so that it is a glob and not a path. */
 bool glob_is_pattern(const char *text);

@@ -54,7 +54,8 @@ enum {
 	FILE_NOEXEC = 1 << 2,    /* no program below may be executed */
 	FILE_NOFOLLOW = 1 << 3,  /* plan only: in a tree that the sandbox writes; no link in it may be followed */
 	FILE_CONTENTS = 1 << 4,  /* plan only, of a mask in a staged tree: the directory stays and looks empty */
-	FILE_FLAGS_END = 1 << 5,
+	FILE_GATED = 1 << 5,     /* a mask that no mount expresses: decided at access, in any case of letters */
+	FILE_FLAGS_END = 1 << 6,
 };
 
 struct file_rule {
@@ -63,6 +64,7 @@ struct file_rule {
 	uint32_t flags;
 	const char *const *except; /* patterns that the rule does not cover, NULL-terminated; NULL: none */
 	struct rule_origin origin;
+	unsigned ending;         /* of a glob: glob_ending(), or 0 */
 };
 
 /* A path list without a class: files.ask, files.protect. */

@@ -281,6 +281,7 @@ static void load_files(struct loader *loader, struct policy *policy)
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
 		};
+		out[i].ending = flags & FILE_GLOB ? glob_ending(out[i].pattern) : 0;
 	}
 	policy->files = out;
 	policy->file_count = count;

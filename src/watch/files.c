@@ -229,6 +229,13 @@ static int find(struct file_job *job, const struct reply *reply)
 
 /* ---- judging ---- */
 
+static bool is_directory(const struct file_place *entry)
+{
+	struct stat status;
+
+	return fstatat(entry->dir_fd, entry->name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
 static bool fill_event(const struct file_job *job, struct watch_file *event)
 {
 	bool has_two = job->call->arguments[1].naming == FILE_NAMES_ENTRY;
@@ -244,6 +251,8 @@ static bool fill_event(const struct file_job *job, struct watch_file *event)
 		.flags = job->call->run == file_run_open ? job->flags : 0,
 		.is_exchange = job->access == WATCH_FILE_RENAME && job->flags & 2 /* RENAME_EXCHANGE */,
 	};
+	if (job->access == WATCH_FILE_RENAME)
+		event->is_directory = is_directory(&job->places[0]) || is_directory(&job->places[1]);
 	/* A new link: the name that it gets is what is written. */
 	if (event->target && job->access == WATCH_FILE_WRITE) {
 		event->path = job->places[1].path;
@@ -351,6 +360,24 @@ static int judge_and_perform(struct files *files, struct file_job *job)
 	return verdict < 0 ? verdict : r;
 }
 
+/*
+ * What is not there may be hidden, or asked about: then a person's yes can bring it (a live grant), and the call is
+ * made again.
+ */
+static int answer_missing(struct files *files, const struct file_job *job)
+{
+	int verdict = judge(files, job), r;
+
+	if (verdict == WATCH_FILE_ASKS)
+		verdict = ask(files, job);
+	if (verdict == WATCH_FILE_WAITS)
+		return wait_for_answer(files, job);
+	r = verdict < 0 ? verdict : verdict == 0 ? tell(files, job, ENOENT) : 0;
+	if (r < 0)
+		(void)!reply_error(files->reply, job->request->id, EPERM);
+	return r < 0 ? r : reply_error(files->reply, job->request->id, verdict ? verdict : ENOENT);
+}
+
 static void begin(struct files *files, struct file_job *job)
 {
 	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
@@ -389,11 +416,9 @@ static int do_job(struct files *files, struct file_job *job)
 	if (!errnum)
 		return judge_and_perform(files, job);
 	identity_return();
-	/* What is not there may be hidden. */
-	r = errnum == ENOENT && job->places[0].path[0] ? tell(files, job, errnum) : 0;
-	if (r < 0)
-		(void)!reply_error(files->reply, job->request->id, EPERM);
-	return r < 0 ? r : reply_error(files->reply, job->request->id, errnum);
+	if (errnum == ENOENT && job->places[0].path[0])
+		return answer_missing(files, job);
+	return reply_error(files->reply, job->request->id, errnum);
 }
 
 int files_serve(struct files *files, struct remote *remote, const struct seccomp_notif *request)

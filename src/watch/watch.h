@@ -70,6 +70,7 @@ struct watch_file {
 	const char *path;            /* real, as seen inside; what is not there is named below its directory */
 	const char *target;          /* rename: the new path; link: what path becomes another name of; else NULL */
 	bool is_exchange;            /* rename: both names change places */
+	bool is_directory;           /* rename: one of them is a directory */
 	int flags;                   /* of open(2) */
 	int errnum;                  /* once it was made: what the caller gets; 0: it worked */
 };

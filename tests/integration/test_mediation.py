@@ -2,7 +2,6 @@
 """File calls that the supervisor makes: programs get what they get unmediated, and the log says what they touched."""
 import json
 import os
-import pathlib
 
 import pytest
 
@@ -34,11 +33,8 @@ script -qc 'tty | cut -c1-8' /dev/null </dev/null; (exec 3<>/dev/tty) 2>/dev/nul
 
 
 def records(sandbox, result, kind):
-    path = sandbox.state / "atoll" / "sessions" / result.session / "audit.jsonl"
-    if not path.exists():
-        path = next(sandbox.base.glob(f"**/{result.session}/audit.jsonl"), None) or \
-            next(pathlib.Path("/var/lib/atoll").glob(f"**/{result.session}/audit.jsonl"))
-    return [record for record in map(json.loads, path.read_text().splitlines()) if record["type"] == kind]
+    entries = map(json.loads, sandbox.audit_log(result.session).read_text().splitlines())
+    return [entry for entry in entries if entry["type"] == kind]
 
 
 def policy_of(sandbox, depth, more=""):

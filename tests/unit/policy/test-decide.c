@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "policy/decide-exec.h"
 #include "policy/decide.h"
+#include "policy/glob.h"
 #include "policy/order.h"
 
 static const char *const except_src[] = { "/usr/src", "/usr/local/*.d", NULL };
@@ -297,17 +298,61 @@ static int by_path(const void *a, const void *b)
 	return path_compare(((const struct file_rule *)a)->pattern, ((const struct file_rule *)b)->pattern);
 }
 
+static const struct {
+	const char *pattern, *from, *to;
+	bool keeps;
+} moves[] = {
+	{ "/p/**/.env", "/p/a", "/p/b", true },          { "/p/**/.env", "/p/a", "/q/a", false },
+	{ "/p/**/.env", "/q/a", "/p/a", true },          { "/p/conf/*.key", "/p/conf", "/p/other", false },
+	{ "/p/conf/*.key", "/p/x", "/p/conf", true },    { "/p/conf/*.key", "/p/CONF", "/p/x", false },
+	{ "/p/*/x/**", "/p/a", "/p/b", true },           { "/p/*/x/**", "/p/a/x", "/p/a/y", false },
+	{ "/p/*/x/**", "/p/a/y", "/p/b/x", true },       { "**/*.pem", "/a", "/b", true },
+};
+
+static void a_directory_takes_no_name_out_of_a_mask(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(moves); i++) {
+		struct file_rule mask = { moves[i].pattern, FILE_MASK, FILE_GLOB | FILE_GATED, NULL, { "m", "", 0 } };
+		struct policy one = { .files = &mask, .file_count = 1 };
+
+		if ((policy_decide_move(&one, moves[i].from, moves[i].to).verdict == VERDICT_ALLOW) !=
+		    moves[i].keeps)
+			fail_msg("%s: %s to %s", moves[i].pattern, moves[i].from, moves[i].to);
+	}
+	/* An exact path that is asked about. */
+	assert_int_equal(policy_decide_move(&(struct policy){ .file_asks = asks, .file_ask_count = 1 }, "/home/u/p",
+					    "/home/u/q").verdict, VERDICT_DENY);
+	assert_int_equal(policy_decide_move(&(struct policy){ .file_asks = asks, .file_ask_count = 1 }, "/home/u/q",
+					    "/home/u/r").verdict, VERDICT_ALLOW);
+}
+
+static void no_glob_is_passed_over(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "**/.env", "/a/.ENV" }, { "/a/*.Key", "/a/x.kEy/below" }, { "/a/b?", "/a/bc" }, { "/a/[xy]", "/a/x" },
+		{ "/a/**", "/a/q" }, { "**/x\\*y", "/b/x*y" }, { "/a/**/b/**", "/a/c/B/d" }, { "**/a", "/A" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct glob_endings endings;
+
+		glob_endings_of(rows[i][1], &endings);
+		assert_true(glob_match_below_caseless(rows[i][0], rows[i][1]) >= 0);
+		assert_true(glob_may_match_below(glob_ending(rows[i][0]), &endings));
+	}
+}
+
 /* The budget is 2 µs; the bound here is wide enough for a sanitizer on a busy machine. */
 static void ten_thousand_rules_cost_nothing(void **state)
 {
-	enum { COUNT = 10000, CALLS = 200000 };
-	struct file_rule *many = calloc(COUNT, sizeof *many);
+	enum { COUNT = 10000, CALLS = 200000, GLOBS = 256 };
+	struct file_rule *many = calloc(COUNT + GLOBS, sizeof *many);
 	uint32_t *many_parents = calloc(COUNT, sizeof *many_parents),
 		 *lengths = calloc(COUNT, sizeof *lengths);
 	struct policy large = {
-		.files = many, .file_count = COUNT, .file_exact_count = COUNT, .file_parents = many_parents
+		.files = many, .file_count = COUNT + GLOBS, .file_exact_count = COUNT, .file_parents = many_parents
 	};
-	static char paths[COUNT][48];
+	static char paths[COUNT][48], globs[GLOBS][48];
 	struct timespec start, end;
 	size_t rule;
 	double each;
@@ -320,6 +365,14 @@ static void ten_thousand_rules_cost_nothing(void **state)
 	}
 	qsort(many, COUNT, sizeof *many, by_path);
 	assert_int_equal(file_parents_fill(many_parents, lengths, many, COUNT, NULL), 0);
+	/* As many masks by glob as the compiler takes. */
+	for (size_t i = 0; i < GLOBS; i++) {
+		snprintf(globs[i], sizeof globs[i], i % 2 ? "/home/u/**/.secret-%zu" : "/home/**/*.%zu-key", i);
+		many[COUNT + i] = (struct file_rule){ globs[i], FILE_MASK, FILE_GLOB | FILE_GATED, NULL, { "y", "", 0 },
+						       glob_ending(globs[i]) };
+	}
+	assert_int_equal(policy_classify(&large, "/home/u/project/dir1/x/.SECRET-255/below", &rule), FILE_MASK);
+	assert_int_equal(policy_classify(&large, "/home/u/project/dir1/x/a.254-key", &rule), FILE_MASK);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	for (size_t i = 0; i < CALLS; i++)
 		assert_int_not_equal(policy_classify(&large, many[i % COUNT].pattern, &rule), FILE_HIDDEN);
@@ -343,6 +396,8 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(zeroed_memory_denies),
 		cmocka_unit_test(an_unsorted_policy_is_decided_too),
+		cmocka_unit_test(a_directory_takes_no_name_out_of_a_mask),
+		cmocka_unit_test(no_glob_is_passed_over),
 		cmocka_unit_test(ten_thousand_rules_cost_nothing),
 	};
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""files.ask: the call waits for a person's answer, others go on, and an answer holds for what was shown."""
+import json
+import subprocess
+
+from atoll import wait_until
+
+POLICY = "atoll: 1\nextends: medium\nfiles: {ask: [data]}\nask: {timeout: 20s}\n"
+
+
+class Session:
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        sandbox.write(sandbox.project / "data/one", "ONE\n")
+        sandbox.write(sandbox.project / "data/two", "TWO\n")
+        sandbox.write(sandbox.project / "free", "FREE\n")
+        done = sandbox.run_outside(sandbox.command_line([], policy=sandbox.policy(POLICY), options=["-d"]),
+                                   cwd=sandbox.project)
+        assert done.code == 0, done
+        self.id = done.out.strip()
+        self.follower = self.atoll("ask", self.id, "--follow", "--json")
+
+    def atoll(self, *words):
+        child = subprocess.Popen([str(self.sandbox.programs.atoll), *words], stdout=-1, stderr=-1, stdin=-3,
+                                 start_new_session=True, **self.sandbox.popen_keywords())
+        self.sandbox.children.append(child)
+        return child
+
+    def popen(self, script):
+        return self.atoll("exec", self.id, "--", "sh", "-c", script)
+
+    def run(self, script):
+        out, err = self.popen(script).communicate(timeout=60)
+        return out.decode(), err.decode()
+
+    def question(self, path):
+        def find():
+            done = self.sandbox.run_atoll("ask", self.id, "--once", "--json")
+            return next((entry for entry in json.loads(done.out)
+                         if entry["subject"].endswith(path) and entry["state"] == "waiting"), None)
+        return wait_until(find, 15, f"a question about {path}")
+
+    def answer(self, verb, path, *options):
+        done = self.sandbox.run_atoll(verb, f"{self.id}:{self.question(path)['number']}", *options)
+        assert done.code == 0, done
+
+    def stop(self):
+        self.sandbox.run_atoll("stop", "-t", "0s", self.id)
+
+
+def test_a_person_decides(sandbox):
+    session = Session(sandbox)
+    try:
+        waiting = session.popen("cat data/one && cat data/one")
+        question = session.question("/data/one")
+        assert question["kind"] == "file.read" and question["program"].endswith("/cat")
+        # Others go on meanwhile, and so does what is not asked about.
+        assert session.run("cat free")[0] == "FREE\n" and waiting.poll() is None
+        session.answer("approve", "/data/one", "--session")
+        assert waiting.communicate(timeout=30)[0] == b"ONE\nONE\n"
+        # An answer is about one path and one way.
+        waiting = session.popen("cat data/two || echo refused")
+        session.answer("deny", "/data/two")
+        assert waiting.communicate(timeout=30)[0] == b"refused\n"
+        waiting = session.popen("echo more >>data/one || echo refused; mv data/one x || echo refused")
+        session.answer("deny", "/data/one")
+        assert waiting.communicate(timeout=30)[0] == b"refused\nrefused\n"
+        # What contains it cannot be moved away from under the question.
+        assert "denied" in session.run("mkdir q; mv data q/data")[1]
+        log = [json.loads(line) for line in sandbox.audit_log(session.id).read_text().splitlines()]
+        denied = {entry["subject"].rsplit("/", 1)[1] for entry in log
+                  if entry["type"].startswith("file.") and entry["verdict"] == "deny"}
+        assert {"one", "two"} <= denied
+        # Who is killed while it waits leaves nothing behind.
+        waiting = session.popen("echo y >data/three & sleep 0.5; kill -9 $!; wait $!; echo over")
+        assert b"over" in waiting.communicate(timeout=30)[0]
+    finally:
+        session.stop()
+
+
+def test_nobody_hears(sandbox):
+    sandbox.write(sandbox.project / "data/one", "ONE\n")
+    done = sandbox.run("cat data/one; echo x >data/new; cat /run/atoll/denials.jsonl", policy=sandbox.policy(POLICY))
+    assert "ONE" not in done.out and "files.ask[0]" in done.out and "atoll approve" in done.out, done
