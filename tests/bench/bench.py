@@ -26,7 +26,7 @@ import staging
 import workloads
 from contenders import TRUE, Place, Unusable
 
-FAST = ("plain", "floor", "atoll bare", "atoll", "bwrap", "bwrap+seccomp", "unshare")
+FAST = ("plain", "floor", "floor+duties", "atoll bare", "atoll", "bwrap", "bwrap+seccomp", "unshare")
 SLOW = ("firejail", "crun", "runc", "runsc", "podman")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is measured: one place per user (root, an ordinary user), and the command lines of atoll and its peers."""
+import atexit
 import json
 import os
 import shutil
@@ -31,15 +32,18 @@ class Place:
         self.project = os.path.join(self.home, "project")
         self.bin = os.path.join(self.folder, "bin")
         self.atoll = os.path.join(self.bin, "atoll")
-        for path in (self.folder, self.home, self.project, self.bin, self.path("state"), self.path("runtime")):
-            os.makedirs(path)
+        # The run-time directory of a login is a tmpfs (XDG base directory specification).
+        self.runtime = tempfile.mkdtemp(prefix="atoll-bench.", dir="/dev/shm" if os.path.ismount("/dev/shm") else None)
+        atexit.register(shutil.rmtree, self.runtime, ignore_errors=True)
+        for path in (self.folder, self.home, self.project, self.bin, self.path("state"), self.runtime):
+            os.makedirs(path, exist_ok=True)
             os.chmod(path, 0o755)
             os.chown(path, uid, gid)
         self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
                             "HOME": self.home,
-                            "XDG_STATE_HOME": self.path("state"), "XDG_RUNTIME_DIR": self.path("runtime"),
+                            "XDG_STATE_HOME": self.path("state"), "XDG_RUNTIME_DIR": self.runtime,
                             "XDG_CACHE_HOME": self.path("cache"), "USER": name, "LOGNAME": name}
-        os.chmod(self.path("runtime"), 0o700)
+        os.chmod(self.runtime, 0o700)
         programs = os.path.join(build, "bin")
         if os.path.isdir(programs):
             shutil.copytree(programs, self.bin, dirs_exist_ok=True)
@@ -154,13 +158,36 @@ class Place:
             subprocess.run(["chown", "-R", f"{self.uid}:{self.gid}", folder], check=True)
         return folder
 
+    def sessions(self):
+        """As atoll has it: the directory of sessions spreads its entries over the disk (os/path.h)."""
+        path = self.path("state/floor-sessions")
+        if not os.path.isdir(path):
+            os.mkdir(path)
+            os.chown(path, self.uid, self.gid)
+            subprocess.run(["chattr", "+T", path], check=False, stderr=subprocess.DEVNULL)
+        return path
+
+    def groups(self):
+        """The control groups that a start of atoll's makes: below our own, where root may."""
+        if self.uid != 0:
+            return []
+        found = []
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            for line in file:
+                _, names, path = line.rstrip("\n").split(":", 2)
+                roots = [f"/sys/fs/cgroup/{names}"] if names else ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"]
+                if names in ("", "memory", "pids"):
+                    found += [root + path for root in roots if os.path.exists(root + path + "/cgroup.procs")][:1]
+        return [word for path in found for word in ("--group", path.rstrip("/"))]
+
     def command_of(self, name, argv):
         """The command line that runs argv in this contender; Unusable where it is not installed."""
         bwrap = [shutil.which("bwrap") or "", *plans.bwrap_arguments(self.plan, self.project)]
-        state = self.path("runtime/oci-" + name)
+        state = os.path.join(self.runtime, "oci-" + name)
         table = {
             "plain": lambda: list(argv),
             "floor": lambda: [self.path("floor"), *argv],
+            "floor+duties": lambda: [self.path("floor"), "--log", self.sessions(), *self.groups(), *argv],
             "atoll": lambda: [self.atoll, "run", "--", *argv],
             "atoll bare": lambda: [self.atoll, "run", "-p", self.path("bare.yaml"), "--", *argv],
             "bwrap": lambda: [*bwrap, *argv],
