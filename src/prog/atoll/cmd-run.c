@@ -125,7 +125,7 @@ static void set_origin(struct front_options *front, const struct fork_origin *or
 int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t started_ns, struct err *err)
 {
 	struct run_options given = { 0 };
-	struct fork_origin found = { 0 };
+	struct fork_origin found; /* not cleared: it is large, and nearly never used */
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
 
 	memory_take_stack();
