@@ -190,6 +190,11 @@ void asking_put_grants(const struct box *box, uint32_t after, struct buf *out)
 	}
 }
 
+uint64_t asking_unanswered(const struct box *box)
+{
+	return box->asking ? box->asking->unanswered : 0;
+}
+
 void asking_to_json(const struct box *box, struct json *json)
 {
 	const struct asking *asking = box->asking;
@@ -198,7 +203,7 @@ void asking_to_json(const struct box *box, struct json *json)
 	json_u64(json, "questions", asking ? asking->asked : 0);
 	json_u64(json, "allowed", asking ? asking->allowed : 0);
 	json_u64(json, "denied", asking ? asking->denied : 0);
-	json_u64(json, "unanswered", asking ? asking->unanswered : 0);
+	json_u64(json, "unanswered", asking_unanswered(box));
 	json_u64(json, "too_many", asking ? asking->too_many : 0);
 	json_object_end(json);
 }

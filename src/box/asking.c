@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "box/asking-state.h"
+#include "box/listeners.h"
 #include "box/state.h"
 #include "os/clock.h"
 
@@ -421,7 +422,7 @@ int asking_timeout_ms(const struct box *box, uint64_t now_ns)
 
 bool asking_is_heard(struct box *box)
 {
-	return control_is_followed(box) || prompt_is_possible(box);
+	return control_is_followed(box) || prompt_is_possible(box) || listeners_are_there();
 }
 
 void asking_done(struct box *box)

@@ -135,6 +135,9 @@ uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf 
 /* The same for grants, by number. */
 void asking_put_grants(const struct box *box, uint32_t after, struct buf *out);
 
+/* How many questions nobody heard, or answered in time. */
+uint64_t asking_unanswered(const struct box *box);
+
 /* The report's "asked" object. */
 struct json;
 void asking_to_json(const struct box *box, struct json *json);

@@ -77,6 +77,9 @@ static void put_denials(const struct box *box, struct buf *out)
 	if (denials->count > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->request->session);
+	if (asking_unanswered(box))
+		buf_put_text(out, "  the policy asks a person about some of it, and nobody answered: keep `atoll ask` "
+				  "open in another terminal\n");
 }
 
 /* "9 modified, 4 added, 1 deleted", without what there is none of. */

@@ -122,6 +122,27 @@ def test_nobody_hears_so_it_is_refused_listed_and_grantable(session_of, server):
     wait_until(lambda: len(server.heard) == 1)
 
 
+def test_who_follows_all_sandboxes_hears_the_first_question_of_a_new_one(sandbox, server):
+    """A command that begins with a question would be over before anybody found its sandbox."""
+    policy = sandbox.policy(policy_text(LOOPBACK, "  default: ask\nask: {timeout: 20s}\n"))
+    command = sandbox.command_line([PYTHON, "-c", GET, f"web.test:{server.port}"], policy=policy)
+    alone = sandbox.run_outside(command, env=test_hosts())
+    assert alone.out == "gaierror\n" and "keep `atoll ask` open" in alone.err, alone
+    words = [str(sandbox.programs.atoll), "ask", "--follow", "--json"]
+    follower = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+                                **sandbox.popen_keywords())
+    sandbox.children.append(follower)
+    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                             **sandbox.popen_keywords(env=test_hosts()))
+    sandbox.children.append(child)
+    assert json.loads(follower.stdout.readline())["state"] == "waiting"
+    while child.poll() is None:
+        for question in json.loads(sandbox.run_atoll("ask", "--once", "--json").out):
+            sandbox.run_atoll("approve", f"{question['session']}:{question['number']}")
+    assert child.communicate()[0] == b"answer\n"
+
+
 def test_a_connection_waits_while_others_go_on(session_of, server):
     session, target = session_of(), f"web.test:{server.port}"
     session.heard()

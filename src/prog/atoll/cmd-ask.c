@@ -5,12 +5,13 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "box/asking-words.h"
+#include "box/listeners.h"
 #include "os/clock.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
 
-enum { TEXT_MAX = 64 << 20, LOOK_MS = 1000, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
+enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
 
 struct ask_options {
 	bool once, follow, json;
@@ -228,6 +229,7 @@ int cmd_ask(int argc, char **argv, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes;
 	cleanup_free struct listing *listing = calloc(1, sizeof *listing);
+	cleanup_fd int listener_fd = FD_NONE;
 	struct ask_options given = { 0 };
 	int rest, r;
 
@@ -246,6 +248,10 @@ int cmd_ask(int argc, char **argv, struct err *err)
 	listing->given = &given;
 	listing->is_following = !given.once && (given.follow || isatty(STDOUT_FILENO));
 	listing->is_first = true;
+	if (listing->is_following && !argv[rest])
+		r = listeners_join(&listener_fd, err);
+	if (r < 0)
+		return r;
 	buf_init(&listing->text, listing->is_following ? NEWS_MAX : TEXT_MAX);
 	json_init(&listing->json, &listing->text);
 	r = listing->is_following ? follow(listing, &boxes, argv[rest], err) : list_once(listing, &boxes, err);
