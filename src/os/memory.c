@@ -33,8 +33,8 @@ static void give_back(uintptr_t start, uintptr_t end)
 
 /*
  * A fault maps the 16 pages around it as well, as far as they lie in the same mapping (fault_around_bytes): the few
- * functions that an idle box runs would bring most of the program back. So each page becomes a mapping of its own, which
- * the kernel keeps apart by what was said about it; that takes it some 200 bytes for each.
+ * functions that an idle box runs would bring most of the program back. So each page becomes a mapping of its own,
+ * which the kernel keeps apart by what was said about it; that takes it some 200 bytes for each.
  */
 static void divide(uintptr_t start, uintptr_t end)
 {
