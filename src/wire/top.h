@@ -19,11 +19,14 @@ enum top_message {
 	TOP_ROUND,               /* u32 sessions that are left out: all that there is to tell now is told */
 	TOP_EVENTS,              /* id; fd: lines of its log, for people */
 	TOP_NOTICE,              /* string: what came of a request */
+	TOP_QUESTIONS,           /* id, bytes: a frame of CONTROL_QUESTIONS, as it came */
 	/* atoll-top -> atoll */
 	TOP_NOW = 64,            /* ask them all at once */
 	TOP_PACE,                /* u32 ms from one round to the next */
 	TOP_WATCH,               /* id: -> TOP_EVENTS; NULL: no more of it */
 	TOP_STOP,                /* id: end it, as `atoll stop` does; -> TOP_NOTICE */
+	TOP_ASK,                 /* id: -> TOP_QUESTIONS */
+	TOP_ANSWER,              /* id, then as CONTROL_ANSWER (wire/asking.h); -> TOP_NOTICE */
 };
 
 enum { TOP_PACE_MIN_MS = 100, TOP_PACE_MAX_MS = 3600 * 1000, TOP_NOTICE_MAX = 512, TOP_SESSIONS_MAX = 512 };

@@ -24,7 +24,7 @@ static void require(bool condition)
 static void check_block(const uint8_t *bytes, size_t size)
 {
 	struct token_block block;
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 
 	if (token_block_parse(bytes, size, &block) < 0)
 		return;

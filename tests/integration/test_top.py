@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 
 import pytest
 
@@ -161,3 +162,26 @@ def test_with_colours(running, screen):
     assert re.search(r"\x1b\[[0-9;]*36[;m]", top.text("-e"))
     top.keys("q")
     top.wait_for(r"status=0")
+
+
+@pytest.mark.needs("tmux")
+def test_a_question_is_answered_by_a_key(sandbox, screen):
+    """Listed as refused at first, since nobody hears; the answer is for the next time."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec:\n  ask: [{program: /usr/bin/id}]\n")
+    done = sandbox.run_outside(sandbox.command_line([], policy, options=["-d", "-n", "asks"]))
+    assert done.code == 0, done
+    refused = sandbox.run_atoll("exec", "asks", "--", "sh", "-c", "/usr/bin/id -un; true")
+    assert "Permission" in refused.err or "denied" in refused.err or not refused.out, refused
+    top = screen("-d", "200ms", "-f", "asks", LANG="C.UTF-8", TERM="screen-256color", size=(120, 30))
+    top.keys("Enter")
+    top.wait_for(r"ASKS \d+ .*exec /usr/bin/id")
+    top.keys("y")
+    top.wait_for(r"read the question first|has your answer")
+    time.sleep(1.1)  # what has just come into sight is not answered yet
+    top.keys("y")
+    top.wait_for(r"has your answer|a sandbox that asks")
+    allowed = sandbox.run_atoll("exec", "asks", "--", "sh", "-c", "/usr/bin/id -un; true")
+    assert allowed.out.split(), allowed
+    top.keys("q")
+    top.wait_for(r"status=0")
+    sandbox.run_atoll("stop", "-t", "0s", "--all")

@@ -122,7 +122,7 @@ int cmd_trust(struct job *job)
 int cmd_key(struct job *job)
 {
 	char key[TOKEN_KEY_TEXT_SIZE];
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	int r = token_keys_need(&job->keys, job->err);
 
 	if (r < 0)

@@ -101,7 +101,7 @@ static void put_line(const struct ledger_entry *entry, struct job *job, struct b
 int cmd_list(struct job *job)
 {
 	struct ledger ledger = { 0 };
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	struct json json;
 	int r = job->store_fd < 0 ? 0 : ledger_open(&ledger, job->store_fd, job->err);
 

@@ -116,7 +116,7 @@ static int fail_make(struct job *job, int r)
 static int print(struct job *job, struct token *token)
 {
 	cleanup_token struct token sealed = { 0 };
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	int r = job->given.seal ? token_seal(token, &sealed) : 0;
 
 	if (r < 0)

@@ -7,7 +7,7 @@
 
 /* The picture: totals, the list, below it the details where they are wanted, and a line for what is said and typed. */
 
-enum { HEAD_ROWS = 2, FOOT_ROWS = 1, LIST_ROWS_MIN = 3, SPLIT_ROWS_MIN = 14, LINE_SIZE = 1024, BAR_WIDTH = 20,
+enum { HEAD_ROWS = 2, FOOT_ROWS = 1, LIST_ROWS_MIN = 3, SPLIT_ROWS_MIN = 14, LINE_SIZE = 2048, BAR_WIDTH = 20,
        LABEL_WIDTH = 10, USED_WIDTH = 12, LIMIT_WIDTH = 15, DAY_WIDTH = 11 };
 
 static const enum terminal_style style_of[ATTENTION_COUNT] = {
@@ -247,7 +247,44 @@ static void draw_events(const struct view *view, size_t at, size_t rows)
 	}
 }
 
-static void draw_details(const struct view *view, size_t at, size_t end)
+/* A text in pieces, in the lines from *at on. False: it did not fit, and that is said instead of the last of it. */
+static bool put_lines(size_t *at, size_t end, const char *text, enum terminal_style style)
+{
+	size_t width = terminal_columns();
+
+	for (; *text && *at < end; ++*at) {
+		size_t size = 0, used = 0;
+		char piece[LINE_SIZE];
+
+		/* What is not ASCII may take two columns. */
+		while (text[size] && used + 2 <= width && size + 8 < sizeof piece) {
+			used += (unsigned char)text[size] < 0x80 ? 1 : 2;
+			do
+				size++;
+			while (((unsigned char)text[size] & 0xc0) == 0x80);
+		}
+		memcpy(piece, text, size);
+		piece[size] = 0;
+		text += size;
+		put_line(*at, *at + 1 == end && *text ? "... more than fits here: `atoll ask`" : piece, style);
+	}
+	return !*text;
+}
+
+static void draw_question(struct view *view, const struct row *row, size_t *at, size_t end)
+{
+	const struct inbox_question *question = &view->inbox->question;
+	struct line line;
+	struct buf *text = line_begin(&line);
+
+	view->has_seen_question = false;
+	if (strcmp(question->id, row->id) != 0)
+		return;
+	buf_printf(text, "ASKS %u (y once, n no): %s", question->number, question->text);
+	view->has_seen_question = !buf_error(text) && put_lines(at, end, buf_text(text), STYLE_ALARM);
+}
+
+static void draw_details(struct view *view, size_t at, size_t end)
 {
 	const struct row *row = view_selected(view);
 	struct line line;
@@ -261,6 +298,7 @@ static void draw_details(const struct view *view, size_t at, size_t end)
 	buf_printf(text, "%s %s  %s (%s)  %s%s", row->id, row->name, row->policy, row->level, row->project,
 		   row->is_silent ? "  DOES NOT ANSWER" : "");
 	put_line(at++, buf_text(text), STYLE_HEADING);
+	draw_question(view, row, &at, end);
 	if (at + events < end)
 		put_line(at++, row->command, STYLE_PLAIN);
 	for (size_t i = 0; i < ARRAY_SIZE(limits) && at + events + 1 < end; i++)

@@ -8,7 +8,7 @@
 #include "prog/atoll-top/terminal.h"
 
 /* Who walks through the list does not want each log on the way. */
-enum { SETTLE_MS = 150, NS_PER_MS = 1000000 };
+enum { SETTLE_MS = 150, READ_MS = 1000, NS_PER_MS = 1000000 };
 
 struct row *view_selected(const struct view *view)
 {
@@ -47,6 +47,18 @@ static void select_at(struct view *view, size_t at)
 	scroll(view);
 }
 
+/* Once a round, and only while somebody looks. */
+static void ask_what_is_open(struct view *view)
+{
+	const struct row *row = view_selected(view);
+
+	if (view->asked_round == view->inbox->rounds)
+		return;
+	view->asked_round = view->inbox->rounds;
+	if (view->has_details && row && (row->now.questions || view->inbox->question.id[0]))
+		(void)!inbox_ask(view->inbox, TOP_ASK, row->id);
+}
+
 void view_update(struct view *view)
 {
 	size_t at = view->has_chosen ? view->at : 0;
@@ -56,6 +68,7 @@ void view_update(struct view *view)
 		if (str_equal(view->shown[i]->id, view->selected))
 			at = i;
 	select_at(view, at);
+	ask_what_is_open(view);
 	if (view->mode == VIEW_STOP && !view_selected(view))
 		view->mode = VIEW_LIST;
 	if (!str_equal(view->logged, view->inbox->events_id)) {
@@ -158,6 +171,22 @@ static void press_stop(struct view *view, int key)
 		view->mode = VIEW_STOP;
 }
 
+/* Who presses a key answers what they have read, not what has just taken its place. */
+static void press_answer(struct view *view, int key)
+{
+	const struct inbox_question *question = &view->inbox->question;
+	struct row *row = view_selected(view);
+
+	if (!view->has_details || !row || !str_equal(question->id, row->id))
+		say(view, "open the details of a sandbox that asks");
+	else if (!question->is_whole || !view->has_seen_question)
+		say(view, "it is too long to be shown here: `atoll ask`");
+	else if (clock_monotonic_ns() - question->since_ns < READ_MS * (uint64_t)NS_PER_MS)
+		say(view, "read the question first");
+	else if (inbox_answer(view->inbox, key == 'y') < 0)
+		say(view, "busy; try again");
+}
+
 static void press_now(struct view *view, int key)
 {
 	if (inbox_ask(view->inbox, TOP_NOW, NULL) < 0)
@@ -195,6 +224,8 @@ const struct view_key view_keys[] = {
 	{ 'r', 0, "r", "the other way round", press_reverse },
 	{ '/', 'f', "/, f", "only those with a text in them", press_filter },
 	{ 'x', 0, "x", "stop it", press_stop },
+	{ 'y', 0, "y, n", "in its details: allow what it asks, once, or refuse it", press_answer },
+	{ 'n', 0, NULL, NULL, press_answer },
 	{ ' ', 0, "space", "look now", press_now },
 	{ '+', 0, "+, -", "look more often, less often", press_pace },
 	{ '-', 0, NULL, NULL, press_pace },

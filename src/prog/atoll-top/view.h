@@ -34,6 +34,8 @@ struct view {
 	size_t at, first;                    /* the selected one, and the first that is on the screen */
 	char selected[SESSION_ID_SIZE];      /* "": none */
 	char watched[SESSION_ID_SIZE];       /* whose log was asked for last; "": nobody's */
+	bool has_seen_question;              /* the whole of it is on the screen */
+	unsigned asked_round;                /* in which what is open was asked for */
 	uint64_t watch_ns;                   /* when to ask for those of the selected one; 0: nothing to ask */
 	char notice[INBOX_NOTICE_SIZE];      /* the last line; "": none */
 };

@@ -17,6 +17,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/listed.h"
+#include "wire/asking.h"
 #include "wire/control.h"
 #include "wire/top.h"
 
@@ -31,7 +32,7 @@ enum {
 	NS_PER_MS = 1000000,
 	GATHER_MS = 15,
 	PATIENCE_MS = 500,
-	STOPS_MAX = 16,
+	CALLS_MAX = 16,
 	GRACE_MS = 5000,
 	SESSION_JSON_MAX = 64 << 10,
 	EVENTS_SHOWN = 200,
@@ -46,10 +47,13 @@ struct subject {
 	bool is_there;           /* has a socket in this round */
 };
 
-/* One that is asked to end. */
-struct stopping {
+struct feed;
+
+/* Something that a person asked for, and that a box has not answered yet. */
+struct call {
 	char id[SESSION_ID_SIZE];
 	int fd;                  /* FD_NONE: none */
+	int (*answered)(struct feed *feed, struct call *call);
 };
 
 struct feed {
@@ -57,7 +61,7 @@ struct feed {
 	struct subject subjects[TOP_SESSIONS_MAX];
 	size_t count;
 	uint32_t left_out;
-	struct stopping stops[STOPS_MAX];
+	struct call calls[CALLS_MAX];
 	pid_t log_pid;           /* of atoll-log; 0: none */
 	uint32_t pace_ms;
 	uint64_t next_ns;        /* when the next round begins */
@@ -105,7 +109,7 @@ static int meet(struct feed *feed, const char *id)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	struct subject *subject = &feed->subjects[feed->count];
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	struct json json;
 
 	if (session_load_live(feed->options->state, id, &record) < 0)
@@ -323,45 +327,126 @@ static int on_watch(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return r;
 }
 
+/* A place for a call; NULL where there is none, or the same is under way. */
+static struct call *find_place(struct feed *feed, const char *id, int (*answered)(struct feed *, struct call *))
+{
+	struct call *place = NULL;
+
+	for (size_t i = 0; i < CALLS_MAX; i++) {
+		struct call *call = &feed->calls[i];
+
+		if (call->fd >= 0 && call->answered == answered && str_equal(call->id, id))
+			return NULL;
+		if (call->fd < 0)
+			place = call;
+	}
+	return place;
+}
+
+/* Sends what is in feed->out to the box of id. 0 also where that is impossible: the person was told. */
+static int call_box(struct feed *feed, const char *id, int built, int (*answered)(struct feed *, struct call *))
+{
+	struct call *call = find(feed, id) ? find_place(feed, id, answered) : NULL;
+	struct err err = { 0 };
+	int r;
+
+	if (!call)
+		return 0;
+	r = call->fd = contact_box(id, &err);
+	if (r >= 0) {
+		memcpy(call->id, id, SESSION_ID_SIZE);
+		call->answered = answered;
+		r = built < 0 ? built : frame_send(call->fd, &feed->out, NULL, 0);
+	}
+	if (r == 0)
+		return 0;
+	close_fd(&call->fd);
+	return notice(feed, "%s cannot be asked: %s", id, *err.message ? err.message : err_errno_name(-r));
+}
+
+/* Its box answers when nothing is left, or is gone with all the rest. */
+static int stop_answered(struct feed *feed, struct call *call)
+{
+	close_fd(&call->fd);
+	feed->next_ns = 0;
+	return notice(feed, "%s was stopped%s", call->id, "");
+}
+
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct feed *feed = context;
 	const char *id = frame_get_string(frame);
-	struct stopping *stop = NULL;
-	struct err err = { 0 };
 	int r;
 
 	if (frame_finish(frame) < 0 || !id)
 		return -EBADMSG;
-	for (size_t i = 0; i < STOPS_MAX; i++) {
-		if (feed->stops[i].fd >= 0 && str_equal(feed->stops[i].id, id))
-			return 0;
-		if (feed->stops[i].fd < 0)
-			stop = &feed->stops[i];
-	}
-	if (!find(feed, id) || !stop)
-		return notice(feed, "%s is not stopped: %s", id, stop ? "it has ended" : "too many are being stopped");
-	r = stop->fd = contact_box(id, &err);
-	if (r >= 0) {
-		memcpy(stop->id, id, SESSION_ID_SIZE);
-		frame_begin(&feed->out, CONTROL_STOP);
-		frame_put_u32(&feed->out, GRACE_MS);
-		r = frame_end(&feed->out);
-	}
-	if (r == 0)
-		r = frame_send(stop->fd, &feed->out, NULL, 0);
-	if (r == 0)
-		return notice(feed, "%s is being stopped%s", id, "");
-	close_fd(&stop->fd);
-	return notice(feed, "%s is not stopped: %s", id, *err.message ? err.message : err_errno_name(-r));
+	frame_begin(&feed->out, CONTROL_STOP);
+	frame_put_u32(&feed->out, GRACE_MS);
+	r = call_box(feed, id, frame_end(&feed->out), stop_answered);
+	return r < 0 ? r : notice(feed, "%s is being stopped%s", id, "");
 }
 
-/* Its box answers when nothing is left, or is gone with all the rest. */
-static int on_stopped(struct feed *feed, struct stopping *stop)
+/* One answer of a box into scratch. Its size; 0: there is none, or it is no frame. */
+static size_t take_answer(struct feed *feed, struct call *call, struct frame *ret_frame)
 {
-	close_fd(&stop->fd);
+	size_t fd_count;
+	uint8_t *memory;
+	ssize_t n;
+
+	buf_reset(&feed->scratch);
+	memory = buf_reserve(&feed->scratch, FRAME_MESSAGE_MAX);
+	n = memory ? fd_receive_message(call->fd, memory, FRAME_MESSAGE_MAX, NULL, 0, &fd_count) : -ENOMEM;
+	close_fd(&call->fd);
+	return n > 0 && frame_open(ret_frame, memory, (size_t)n) == 0 ? (size_t)n : 0;
+}
+
+static int questions_answered(struct feed *feed, struct call *call)
+{
+	struct frame frame;
+	size_t size = take_answer(feed, call, &frame);
+	int r = 0;
+
+	if (size && frame.type == CONTROL_QUESTIONS)
+		r = tell_bytes(feed, TOP_QUESTIONS, call->id, feed->scratch.bytes, size);
+	/* More than fits into one message is for `atoll ask`. */
+	return r == -ENOBUFS || r == -EMSGSIZE ? notice(feed, "%s asks too much for here%s", call->id, "") : r;
+}
+
+static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct feed *feed = context;
+	const char *id = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !id)
+		return -EBADMSG;
+	frame_begin(&feed->out, CONTROL_ASKS);
+	frame_put_u64(&feed->out, 0);
+	frame_put_u32(&feed->out, 0);
+	return call_box(feed, id, frame_end(&feed->out), questions_answered);
+}
+
+static int answer_answered(struct feed *feed, struct call *call)
+{
+	struct frame frame;
+	size_t size = take_answer(feed, call, &frame);
+
 	feed->next_ns = 0;
-	return notice(feed, "%s was stopped%s", stop->id, "");
+	return notice(feed, size && frame.type == CONTROL_ANSWERED ? "%s has your answer%s"
+							       : "%s did not take your answer: the question is over%s",
+		      call->id, "");
+}
+
+static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct feed *feed = context;
+	const char *id = frame_get_string(frame);
+	struct asking_reply reply;
+	int r = id ? asking_reply_get(frame, &reply) : -EBADMSG;
+
+	/* What holds for longer is not for a key that is pressed in passing. */
+	if (r < 0 || reply.scope != ASKING_ONCE)
+		return -EBADMSG;
+	return call_box(feed, id, asking_reply_put(&feed->out, &reply), answer_answered);
 }
 
 static int on_now(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -389,6 +474,8 @@ static const struct frame_rule rules[] = {
 	{ TOP_PACE, 1, 64, 0, 0, on_pace },
 	{ TOP_WATCH, 1, 64, 0, 0, on_watch },
 	{ TOP_STOP, 1, 64, 0, 0, on_stop },
+	{ TOP_ASK, 1, 64, 0, 0, on_ask },
+	{ TOP_ANSWER, 1, 256, 0, 0, on_answer },
 };
 
 /* ---- waiting ---- */
@@ -400,7 +487,7 @@ static int timeout_ms(const struct feed *feed)
 	return until_ns <= now ? 0 : (int)((until_ns - now) / NS_PER_MS + 1);
 }
 
-/* Subjects first, then those that are being stopped, then atoll-top. */
+/* Subjects first, then what a person asked for, then atoll-top. */
 static size_t fill_polls(const struct feed *feed, struct pollfd *polls)
 {
 	size_t count = 0;
@@ -408,8 +495,8 @@ static size_t fill_polls(const struct feed *feed, struct pollfd *polls)
 	for (size_t i = 0; i < feed->count; i++)
 		polls[count++] = (struct pollfd){ .fd = feed->subjects[i].is_asked ? feed->subjects[i].fd : -1,
 						  .events = POLLIN };
-	for (size_t i = 0; i < STOPS_MAX; i++)
-		polls[count++] = (struct pollfd){ .fd = feed->stops[i].fd, .events = POLLIN };
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		polls[count++] = (struct pollfd){ .fd = feed->calls[i].fd, .events = POLLIN };
 	polls[count++] = (struct pollfd){ .fd = feed->options->screen_fd, .events = POLLIN };
 	return count;
 }
@@ -417,7 +504,7 @@ static size_t fill_polls(const struct feed *feed, struct pollfd *polls)
 /* 1: go on; 0: atoll-top has gone. */
 static int turn(struct feed *feed)
 {
-	static struct pollfd polls[TOP_SESSIONS_MAX + STOPS_MAX + 1];
+	static struct pollfd polls[TOP_SESSIONS_MAX + CALLS_MAX + 1];
 	size_t subjects = feed->count, count = fill_polls(feed, polls);
 	int r = 0;
 
@@ -426,9 +513,9 @@ static int turn(struct feed *feed)
 	for (size_t i = 0; r == 0 && i < subjects; i++)
 		if (polls[i].revents)
 			r = hear(feed, &feed->subjects[i]);
-	for (size_t i = 0; r == 0 && i < STOPS_MAX; i++)
+	for (size_t i = 0; r == 0 && i < CALLS_MAX; i++)
 		if (polls[subjects + i].revents)
-			r = on_stopped(feed, &feed->stops[i]);
+			r = feed->calls[i].answered(feed, &feed->calls[i]);
 	if (r == 0 && polls[count - 1].revents) {
 		r = frame_dispatch(feed->options->screen_fd, &feed->scratch, 0, rules, ARRAY_SIZE(rules), feed);
 		if (r <= 0)
@@ -475,8 +562,8 @@ int top_feed(const struct top_feed_options *options, struct err *err)
 
 	feed.options = options;
 	feed.pace_ms = options->pace_ms;
-	for (size_t i = 0; i < STOPS_MAX; i++)
-		feed.stops[i].fd = FD_NONE;
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		feed.calls[i].fd = FD_NONE;
 	buf_init(&feed.out, FRAME_MESSAGE_MAX);
 	buf_init(&feed.scratch, FRAME_MESSAGE_MAX);
 	raise_limits();
@@ -484,8 +571,8 @@ int top_feed(const struct top_feed_options *options, struct err *err)
 	end_log(&feed);
 	for (size_t i = 0; i < feed.count; i++)
 		close_fd(&feed.subjects[i].fd);
-	for (size_t i = 0; i < STOPS_MAX; i++)
-		close_fd(&feed.stops[i].fd);
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		close_fd(&feed.calls[i].fd);
 	buf_done(&feed.out);
 	buf_done(&feed.scratch);
 	/* It ended while we spoke. */
