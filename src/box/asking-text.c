@@ -171,23 +171,45 @@ uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf 
 	return after;
 }
 
+static void put_grant(const struct grant *grant, uint64_t now_ns, struct buf *out)
+{
+	struct asking_grant told = {
+		.number = grant->number, .is_refusal = (grant->shown.flags & GRANT_REFUSES) != 0,
+		.question = grant->question, .scope = grant->scope, .used = grant->used,
+		.uses_left = grant->uses_left, .left_ms = left_ms(grant->until_ns, now_ns),
+		.given_ns = grant->given_ns, .by = grant->by, .shown = grant->shown,
+	};
+
+	asking_grant_put(out, &told);
+}
+
 void asking_put_grants(const struct box *box, uint32_t after, struct buf *out)
 {
 	const struct asking *asking = box->asking;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++) {
-		const struct grant *grant = asking->grants[i];
-		struct asking_grant told = {
-			.number = grant->number, .is_refusal = (grant->shown.flags & GRANT_REFUSES) != 0,
-			.question = grant->question, .scope = grant->scope, .used = grant->used,
-			.uses_left = grant->uses_left, .left_ms = left_ms(grant->until_ns, now_ns),
-			.given_ns = grant->given_ns, .by = grant->by, .shown = grant->shown,
-		};
+	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++)
+		if (asking->grants[i]->number > after)
+			put_grant(asking->grants[i], now_ns, out);
+}
 
-		if (grant->number > after)
-			asking_grant_put(out, &told);
+uint64_t asking_grants_generation(const struct box *box)
+{
+	return box->asking ? box->asking->grants_generation : 0;
+}
+
+uint64_t asking_put_request_grants(const struct box *box, struct buf *out)
+{
+	const struct asking *asking = box->asking;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++) {
+		const struct asking_shown *shown = &asking->grants[i]->shown;
+
+		if (shown->kind == ACTION_HTTP_REQUEST && !(shown->flags & GRANT_REFUSES))
+			put_grant(asking->grants[i], now_ns, out);
 	}
+	return asking_grants_generation(box);
 }
 
 uint64_t asking_unanswered(const struct box *box)

@@ -59,6 +59,7 @@ static void put_request(struct buf *out, const struct asking_shown *shown)
 	if (shown->port)
 		buf_printf(out, ":%u", shown->port);
 	put(out, "", shown->path);
+	buf_put_text(out, ", with any query");
 }
 
 void asking_words_put(struct buf *out, const struct asking_shown *shown)

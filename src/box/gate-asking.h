@@ -17,6 +17,7 @@ struct gate_pending;
 struct gate_asking {
 	struct gate_pending *first;  /* owned */
 	bool is_on;                  /* the gate was told so: GATE_ASKING */
+	uint64_t grants_told;        /* asking_grants_generation() of GATE_GRANTS */
 };
 
 /*

@@ -450,6 +450,28 @@ static int log_leak(struct box *box, const struct gate_request *request)
 	return audit_write(&box->audit, &event);
 }
 
+/* The gate let it out by a grant, which is used by that; or it refused it, and it is listed for the next time. */
+static int take_request(struct box *box, const struct action *action, const struct gate_request *request,
+			struct decision *decision)
+{
+	struct asking_request asked = { .action = *action, .decision = *decision, .pid = (pid_t)request->open.pid };
+	struct asking_outcome outcome;
+	int r = request->is_granted ? asking_find(box, &asked, true, &outcome)
+				    : asking_begin(box, &asked, NULL, &outcome);
+
+	if (r < 0)
+		return r;
+	/* The grant was taken back, or ran out, while it was under way. */
+	if (request->is_granted && !r) {
+		decision->verdict = VERDICT_ALLOW;
+		return 0;
+	}
+	take_outcome(decision, &outcome);
+	if (!request->is_granted)
+		decision->verdict = VERDICT_DENY;
+	return 0;
+}
+
 int gate_log_request(struct box *box, const struct gate_request *request)
 {
 	static const struct decision unread = {
@@ -483,6 +505,11 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
 	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
+	if (decision.verdict == VERDICT_ASK) {
+		r = take_request(box, &action, request, &decision);
+		if (r < 0)
+			return r;
+	}
 	if (decision.verdict < VERDICT_SIMULATE)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)

@@ -561,12 +561,30 @@ static int near_ready(void *context, uint32_t events)
 	return r < 0 ? r : events_check_log_size(box);
 }
 
+static int send_grants(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+
+	frame_begin(&box->out, GATE_GRANTS);
+	gate->asking.grants_told = asking_put_request_grants(box, &box->out);
+	return frame_end(&box->out) < 0 || frame_send(gate->near_fd, &box->out, NULL, 0) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
 int gate_tell_asking(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	bool is_on = gate_asking_is_on(box);
 
-	if (is_on == gate->asking.is_on || (gate->state != LINK_STARTING && gate->state != LINK_SERVING))
+	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
+		return 0;
+	if (gate->asking.grants_told != asking_grants_generation(box)) {
+		int r = send_grants(box);
+
+		if (r < 0 || gate->state == LINK_GONE)
+			return r;
+	}
+	if (is_on == gate->asking.is_on)
 		return 0;
 	gate->asking.is_on = is_on;
 	frame_begin(&box->out, GATE_ASKING);

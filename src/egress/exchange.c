@@ -286,6 +286,19 @@ static enum exchange_state give(struct exchange *exchange, struct buf *to_client
 	return EXCHANGE_OPEN;
 }
 
+struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchange_record *record,
+			       const struct target *target, const struct policy *policy,
+			       const struct target_server *server)
+{
+	static const struct rule_origin own = { "ask.grant", "", 0 };
+	struct decision decision = target_judge(target, policy, record->method, server, &record->path);
+
+	if (decision.verdict != VERDICT_ASK || !hooks->granted || !hooks->granted(hooks->context, record, target))
+		return decision;
+	record->is_granted = true;
+	return (struct decision){ VERDICT_ALLOW, own, "a person allowed this", "", NULL };
+}
+
 /* A request has come whole up to its body: judged. */
 static enum exchange_state begin_request(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
 {
@@ -305,8 +318,8 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	if (r < 0)
 		return refuse(exchange, 400, problem ? problem : "there is no memory", to_client);
 	record->method = exchange->method;
-	record->decision = target_judge(&exchange->target, exchange->policy, head->method, &exchange->server,
-					&record->path);
+	record->decision = exchange_judge(&exchange->hooks, record, &exchange->target, exchange->policy,
+					  &exchange->server);
 	if (exchange_is_kept(&record->decision, exchange->hooks.tape))
 		return keep_request(exchange, to_client);
 	if (record->decision.verdict != VERDICT_ALLOW)

@@ -31,6 +31,7 @@ struct exchange_record {
 	uint64_t started_ns;                 /* * when its head had come; CLOCK_MONOTONIC. 0: it was malformed */
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
+	bool is_granted;                     /* granted() allowed it */
 	bool is_replayed, is_not_recorded;   /* answered from a recording; refused, for it has no answer */
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
@@ -52,6 +53,8 @@ struct exchange_content {
 
 /* Any of them may be NULL. */
 struct exchange_hooks {
+	/* Whether a request that the policy asks a person about is allowed all the same. */
+	bool (*granted)(void *context, const struct exchange_record *record, const struct target *target);
 	/*
 	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
 	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; why says
@@ -106,6 +109,11 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 
 /* Whether a request that was decided so does not go out: a rule answers it, or a recording. */
 bool exchange_is_kept(const struct decision *decision, const struct tape *tape);
+
+/* The decision about a request by every form of its path, and by what people allowed; the form in record->path. */
+struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchange_record *record,
+			       const struct target *target, const struct policy *policy,
+			       const struct target_server *server);
 
 /* The decision about a request that a replay has no answer for. problem: static. */
 struct decision exchange_not_recorded(const char *problem);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "egress/authority.h"
 #include "egress/dial.h"
+#include "egress/granted.h"
 #include "egress/names.h"
 #include "egress/publish.h"
 #include "egress/quota.h"
@@ -51,6 +52,7 @@ struct gate {
 	struct quota *quota;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	bool asks;                     /* GATE_ASKING */
+	struct granted granted;        /* GATE_GRANTS */
 	struct authority authority;    /* where requests are read */
 	struct gate_secrets secrets;
 	struct tape *tape;             /* NULL: nothing is recorded or replayed */

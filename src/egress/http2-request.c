@@ -155,7 +155,7 @@ int http2_request_begin(struct http2_stream *stream)
 	if (stream->problem)
 		return http2_stream_refuse(stream, 400, stream->problem, NULL);
 	record->method = stream->method;
-	record->decision = target_judge(&stream->target, http2->policy, head->method, &http2->server, &record->path);
+	record->decision = exchange_judge(&http2->hooks, record, &stream->target, http2->policy, &http2->server);
 	if (exchange_is_kept(&record->decision, http2->hooks.tape))
 		return keep_request(stream);
 	if (record->decision.verdict != VERDICT_ALLOW)

@@ -265,6 +265,15 @@ static const char *ask_for_plain(struct http1_head *head)
 	return http1_set(head, "accept-encoding", "identity") < 0 ? "there is no memory" : NULL;
 }
 
+/* The box has the grants, and judges once more for the log. */
+static bool on_granted(void *context, const struct exchange_record *record, const struct target *target)
+{
+	const struct requests *requests = context;
+	struct gate *gate = requests->gate;
+
+	return granted_use(&gate->granted, gate->policy, target, &requests->server, record->method);
+}
+
 static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
 			const struct target *target, char **ret_owned, const char **ret_problem)
 {
@@ -352,6 +361,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 		.us = record->started_ns ? (clock_monotonic_ns() - record->started_ns) / 1000 : 0,
 		.problem = record->problem,
 		.is_limited = record->wait_s > 0,
+		.is_granted = record->is_granted,
 		.secrets = list_secrets(&gate->secrets, record->secrets, names),
 		.leak = { record->leak.secret, record->leak.where, record->leak.is_placeholder,
 			  record->leak.is_refused },
@@ -381,6 +391,7 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
-	return (struct exchange_hooks){ .outgoing = on_outgoing, .body = on_body, .incoming = on_incoming,
-					.over = tell_request, .context = requests, .tape = requests->gate->tape };
+	return (struct exchange_hooks){ .granted = on_granted, .outgoing = on_outgoing, .body = on_body,
+					.incoming = on_incoming, .over = tell_request, .context = requests,
+					.tape = requests->gate->tape };
 }

@@ -254,7 +254,7 @@ void gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_u64(out, request->out_bytes);
 	frame_put_u64(out, request->us);
 	frame_put_string(out, request->problem);
-	frame_put_u32(out, request->is_limited);
+	frame_put_u32(out, (uint32_t)request->is_limited | (uint32_t)request->is_granted << 1);
 	frame_put_string(out, request->secrets);
 	frame_put_string(out, request->leak.secret);
 	frame_put_string(out, request->leak.where);
@@ -265,7 +265,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 {
 	struct gate_request request;
 	bool is_whole;
-	uint32_t flags, is_limited;
+	uint32_t flags, outcome;
 
 	if (!frame->error && frame->at == frame->size)
 		return 0;
@@ -278,8 +278,9 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.out_bytes = frame_get_u64(frame);
 	request.us = frame_get_u64(frame);
 	request.problem = frame_get_string(frame);
-	is_limited = frame_get_u32(frame);
-	request.is_limited = is_limited;
+	outcome = frame_get_u32(frame);
+	request.is_limited = outcome & 1;
+	request.is_granted = outcome & 2;
 	request.secrets = frame_get_string(frame);
 	request.leak.secret = frame_get_string(frame);
 	request.leak.where = frame_get_string(frame);
@@ -288,7 +289,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.leak.is_refused = flags & 2;
 	if (frame->error || !is_whole || !request.method || !request.path || !request.secrets ||
 	    !request.leak.secret != !request.leak.where || flags > 3 ||
-	    is_limited > 1 || request.replay >= GATE_REPLAY_COUNT)
+	    outcome > 3 || request.replay >= GATE_REPLAY_COUNT)
 		return -EBADMSG;
 	*ret_request = request;
 	return 1;

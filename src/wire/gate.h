@@ -34,6 +34,7 @@ enum gate_message {
 	GATE_INSIDE,             /* u32 id of GATE_ARRIVED; fd: a TCP socket made inside; none: refused */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	GATE_MEASURE,            /* -> GATE_MEASURED */
+	GATE_GRANTS,             /* struct asking_grant, as many as there are: of requests that are asked about */
 	GATE_ASKING,             /* u32 1: what the policy asks about is asked about; 0: it is refused, as at first */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
@@ -147,6 +148,7 @@ struct gate_request {
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
 	bool is_limited;         /* refused by a limit of requests */
+	bool is_granted;         /* the policy asks about it, and GATE_GRANTS has it */
 	const char *secrets;     /* names of those that were put in, separated by spaces; "": none */
 	struct gate_leak leak;
 };

@@ -9,7 +9,7 @@ import pytest
 
 from atoll import wait_until
 from control import STATUS, STATUS_JSON, Control
-from gate import LOOPBACK, Listener, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
 GET = """
@@ -33,9 +33,9 @@ def server():
 class Session:
     """A sandbox in the background whose network is asked about, and people who answer."""
 
-    def __init__(self, box, more="", ask="{timeout: 20s}"):
+    def __init__(self, box, more="", ask="{timeout: 20s}", rules=()):
         self.box, self.followers = box, []
-        policy = box.policy(policy_text(LOOPBACK, f"  default: ask\n{more}ask: {ask}\n"))
+        policy = box.policy(policy_text([*rules, *LOOPBACK], f"  default: ask\n{more}ask: {ask}\n"))
         done = box.run_outside(box.command_line([], policy=policy, options=["-d"]), env=test_hosts())
         assert done.code == 0, done
         self.id = done.out.strip()
@@ -272,6 +272,40 @@ def test_for_ever_is_refused_where_it_has_no_place(sandbox, server, place, rules
     assert (done.code == 0) == (why is None), done
     assert (path.read_bytes() == before) == (why is not None)
     assert not why or why in done.err
+
+
+FETCH = """
+import sys, urllib.request, urllib.error
+for path in sys.argv[2:]:
+    try: print(urllib.request.urlopen(sys.argv[1] + path, timeout=20).status)
+    except urllib.error.HTTPError as error: print(error.code)
+"""
+
+
+def test_a_request_is_refused_listed_and_its_next_try_allowed(session_of):
+    web = Web()
+    rule = f'{{host: web.test, ports: [{web.port}], http: [{{methods: [GET], paths: ["/free/**"]}}]}}'
+    session = session_of(rules=[rule])
+
+    def fetch(*paths):
+        words = [PYTHON, "-c", FETCH, f"http://web.test:{web.port}", *paths]
+        return session.box.run_atoll("exec", session.id, "--", *words).out.split()
+
+    assert fetch("/free/a", "/paid/*?x=1", "/free/b") == ["200", "403", "200"]
+    question = session.wait_for("web.test", "listed")
+    assert (question["kind"], question["method"], question["path"]) == ("http.request", "GET", "/paid/*")
+    assert session.answer("approve", question, "--uses", "2").code == 0
+    # The star that the agent wrote is a star; and it was two times.
+    assert fetch("/paid/b", "/paid/*", "/paid/*?y=2", "/paid/*") == ["403", "200", "200", "403"]
+    assert [path for _, path in web.requests] == ["/free/a", "/free/b", "/paid/*", "/paid/*?y=2"]
+
+    def judged():
+        return [(entry["verdict"], entry["rule"]) for entry in session.records("net.http")
+                if entry["detail"]["path"] == "/paid/*"]
+
+    wait_until(lambda: len(judged()) == 4)
+    assert judged() == [("deny", "network.default"), *[("allow", "ask.grant[1]")] * 2, ("deny", "network.default")]
+    web.close()
 
 
 def start_piped(sandbox, server, target, ask="{timeout: 20s}", script="{get}"):

@@ -43,7 +43,7 @@ static void each_kind_is_a_sentence(void **state)
 		     "run /usr/bin/git as \"git\" \"push\" \"a b\" in /home/a");
 	assert_words((struct asking_shown){ .kind = ACTION_HTTP_REQUEST, .subject = "a.org", .port = 443,
 					    .method = "PUT", .path = "/v1" },
-		     "send PUT to a.org:443/v1");
+		     "send PUT to a.org:443/v1, with any query");
 }
 
 /* Whatever comes from inside: no line of its own, no escape sequence, no end of its quotes. */
