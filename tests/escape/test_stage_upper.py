@@ -113,7 +113,8 @@ def test_very_many_entries(sandbox):
     """10^6 (some in `make check`): the end of the run and the review take bounded time and memory."""
     count = 1_000_000 if FULL else 3_000
     staged = Staged(sandbox)
-    staged.policy.write_text(staged.policy.read_text() + "resources: {inodes: 4M, disk: 40GiB}\ntime: {wall: 1h, cpu: 1h}\n")
+    staged.policy.write_text(staged.policy.read_text() + "resources: {inodes: 4M, disk: 40GiB}\n"
+                             "time: {wall: 1h, cpu: 1h}\n")
     done = staged.run(["/usr/bin/python3", "-c", MANY.format(count=count)], timeout=1200)
     assert done.code == 0, done
     begun = time.monotonic()
