@@ -204,13 +204,23 @@ static struct decision decide_apply(const struct policy *policy, const struct ac
 	return by_rule(VERDICT_ALLOW, &rule->origin, "changes of this path may reach the host", "");
 }
 
-/* What is put into the directory that every policy masks: /run/atoll of the host holds atoll's own. */
+/*
+ * What is put into the directory that every policy masks, and that directory, which lists it: /run/atoll of the host
+ * holds atoll's own.
+ */
 static bool is_for_the_agent(const struct action *action)
 {
+	static const char directory[] = "/run/atoll";
+
+	if (action->kind != ACTION_FILE_READ || !path_is_below(action->subject, directory))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(jail_paths); i++)
-		if (str_has_prefix(jail_paths[i].path, "/run/atoll/") && str_equal(jail_paths[i].path, action->subject))
-			return action->kind == ACTION_FILE_READ;
-	return false;
+		if (path_is_below(jail_paths[i].path, directory) && path_is_below(action->subject, jail_paths[i].path))
+			return true;
+	for (size_t i = 0; i < TRUST_FILE_COUNT; i++)
+		if (str_equal(action->subject, trust_file_paths[i]))
+			return true;
+	return str_equal(action->subject, directory);
 }
 
 static struct decision decide_masked(const struct rule_origin *rule)

@@ -370,3 +370,12 @@ def desks(sandbox, session):
     entry = next(entry for entry in json.loads(sandbox.run_atoll("ps", "--json").out) if entry["session"] == session)
     children = open(f"/proc/{entry['pid']}/task/{entry['pid']}/children").read().split()
     return [int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == "atoll-desk"]
+
+
+@pytest.mark.parametrize("more", ["audit: {files: all}", "exec: {deny: [{program: /usr/bin/who}]}"])
+def test_what_is_the_agents_own_is_reached_through_every_gate(sandbox, more):
+    """Host's /run/atoll is masked; a gate must not take the sandbox's own for it."""
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\n{more}\n")
+    done = sandbox.run("ls /run/atoll && cat /run/atoll/denials.jsonl && /run/atoll/bin/atoll-request "
+                       "explain file.read /etc/hostname", policy=policy)
+    assert done.code == 0 and "limits.md" in done.out and "allow" in done.out, done
