@@ -50,7 +50,10 @@ enum jail_mediation file_gate_mediation(const struct policy *policy)
 	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
 		if (policy->files[i].flags & FILE_GATED)
 			mediation = JAIL_MEDIATE_ALL;
-	return policy->file_ask_count ? JAIL_MEDIATE_ALL : mediation;
+	if (policy->file_ask_count || policy->rates[RATE_FILE_READ].amount)
+		return JAIL_MEDIATE_ALL;
+	return mediation == JAIL_MEDIATE_NOTHING && policy->rates[RATE_FILE_WRITE].amount ? JAIL_MEDIATE_WRITES
+											    : mediation;
 }
 
 /* ---- records ---- */
@@ -268,6 +271,8 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	box->denied++;
 	if (r == 0)
 		r = denials_add(&box->denials, &action, decision, 0);
+	if (r == 0)
+		r = rate_refused(box);
 	return r < 0 ? r : errnum;
 }
 
@@ -298,8 +303,12 @@ static int judge_move(struct box *box, const struct watch_file *event)
 int file_gate_judge(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
-	int first = judge_path(box, event, event->path), second = 0;
+	int r = rate_take(box, event->access == WATCH_FILE_READ ? RATE_FILE_READ : RATE_FILE_WRITE);
+	int first, second = 0;
 
+	if (r)
+		return r < 0 ? r : EAGAIN;
+	first = judge_path(box, event, event->path);
 	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))
 		second = judge_path(box, event, event->target);
 	if (event->is_directory && (first == 0 || first == WATCH_FILE_ASKS) &&

@@ -277,13 +277,6 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		if (scalar->is_set && scalar->value)
 			add(lang, &vec, scalars[i].what, &origin);
 	}
-	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
-		const struct draft_scalar *scalar = &lang->draft.scalars[SCALAR_RATES + i];
-		struct rule_origin origin = { "time.rate", scalar->place.file, scalar->place.line };
-
-		if (i != RATE_EXEC && policy->rates[i].amount)
-			add(lang, &vec, arena_format(&lang->arena, "time.rate %s", rate_kind_names[i]), &origin);
-	}
 	policy->unenforced = vec.items;
 	policy->unenforced_count = vec.count;
 }

@@ -4,7 +4,7 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec rate memory work gate stage stages (none named: all). All contenders of a table run
+Sections: start rules exec exec-gate rate memory work gate stage stages (none named: all). All contenders of a table run
 round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
 """
 import argparse
@@ -190,6 +190,44 @@ def section_exec(place, report, rounds):
     return times
 
 
+# Starts programs one after the other; each that has ended counts, and so the tracer's work at its end.
+SPAWNS = """
+import os, sys, time
+times = []
+for _ in range(int(sys.argv[1])):
+    start = time.perf_counter_ns()
+    os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)
+    times.append((time.perf_counter_ns() - start) / 1000)
+print(*times)
+"""
+EXEC_RULES = {"one pattern": ['"**/nothing"'], "with arguments": ['{argv: [git, push, "**"]}'],
+              "10,000 paths": [f"/opt/bench/bin/tool{i}" for i in range(10000)]}
+
+
+def section_exec_gate(place, report, rounds):
+    command = ["/usr/bin/python3", "-c", SPAWNS, str(rounds)]
+    commands = {"outside": command, "inside, no rules": [place.atoll, "run", "-q", "--", *command]}
+    for name, rules in EXEC_RULES.items():
+        path = os.path.join(place.home, f"exec-{len(commands)}.yaml")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"atoll: 1\nextends: medium\nexec: {{deny: [{', '.join(rules)}]}}\n")
+        os.chmod(path, 0o644)
+        commands[f"inside, {name}"] = [place.atoll, "run", "-q", "-p", path, "--", *command]
+    if shutil.which("strace"):
+        commands["strace -f -e execve"] = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", "/dev/null", *command]
+    times = {name: [] for name in commands}
+    for _ in range(3):
+        for name, words in commands.items():
+            run = place.run(words)
+            if run.returncode != 0:
+                raise Unusable(f"{name}: {run.stderr.strip()[-300:] or run.returncode}")
+            times[name] += map(float, run.stdout.split())
+    rows = [[name, f"{median(values):.0f}", f"{quantile(values, .95):.0f}",
+             f"{median(values) / median(times['inside, no rules']):.2f}"] for name, values in times.items()]
+    report.table(place, "Starting `true` from one process", ["where", "median µs", "p95 µs", "x"], rows)
+    return times
+
+
 def section_rate(place, report, duration_ms):
     commands, missing = place.usable(("atoll bare", "atoll", "bwrap", "floor", "unshare"), [TRUE])
     report.absent(place, missing)
@@ -316,8 +354,8 @@ def section_stages(place, report, rounds):
 
 
 SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30), "exec": (section_exec, 300, 50),
-            "rate": (section_rate, 2400, 600), "memory": (section_memory, 1, 1), "work": (section_work, 15, 3),
-            "gate": (gate.section_gate, 100, 20),
+            "exec-gate": (section_exec_gate, 400, 100), "rate": (section_rate, 2400, 600),
+            "memory": (section_memory, 1, 1), "work": (section_work, 15, 3), "gate": (gate.section_gate, 100, 20),
             "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40)}
 
 

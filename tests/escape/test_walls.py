@@ -55,7 +55,6 @@ def test_a_policy_may_let_a_wall_go_only_in_words(sandbox, wall):
 UNENFORCED = {
     "mask globs": "files: {mask: ['**/.env']}",
     "file questions": "files: {ask: [~/data]}",
-    "file rates": "time: {rate: {file.write: 5/s}}",
     "data": "data: {secrets: mask}",
 }
 

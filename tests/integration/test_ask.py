@@ -348,3 +348,39 @@ def test_what_looks_like_a_prompt_takes_no_answer(sandbox, server):
     child.expect_exact(b"gaierror")
     child.expect_exact(b"END")
     assert not server.heard
+
+
+def test_a_program_waits_for_a_person(sandbox):
+    """It starts with these words once somebody said so, not with others, and its copy is asked about as well."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: ['**/id']}\nask: {timeout: 20s}\n")
+    done = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-d"]))
+    assert done.code == 0, done
+    session = done.out.strip()
+
+    def run(*words):
+        return sandbox.run_atoll("exec", session, "--", *words)
+
+    def question():
+        listed = json.loads(sandbox.run_atoll("ask", session, "--once", "--json").out)
+        return listed[-1]
+
+    assert run("id", "-u").code == 126, "nobody could be asked"
+    assert question()["kind"] == "exec" and question()["argv"][1:] == ["-u"], question()
+    assert sandbox.run_atoll("approve", f"{session}:{question()['number']}", "--session").code == 0
+    assert run("id", "-u").code == 0 and run("id", "-g").code == 126
+    assert run("sh", "-c", "cp /usr/bin/id /tmp/x; /tmp/x -u").code == 126
+
+    # Somebody hears: the caller stands still until the answer, and others do not. (Not a command itself: init waits
+    # until its program is there.)
+    words = [str(sandbox.programs.atoll)]
+    keywords = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+                    **sandbox.popen_keywords())
+    follower = subprocess.Popen([*words, "ask", session, "--follow", "--json"], **keywords)
+    follower.stdout.readline()
+    waiting = subprocess.Popen([*words, "exec", session, "--", "sh", "-c", "id -G; exit $?"], **keywords)
+    sandbox.children += [follower, waiting]
+    asked = wait_until(lambda: question()["state"] == "waiting" and question(), 15, "a question")
+    assert asked["argv"][1:] == ["-G"] and run("true").code == 0 and waiting.poll() is None, asked
+    assert sandbox.run_atoll("approve", f"{session}:{asked['number']}").code == 0
+    assert waiting.wait(30) == 0
+    sandbox.run_atoll("stop", "-t", "0s", session)

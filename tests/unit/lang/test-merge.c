@@ -317,7 +317,6 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests where no rule has http or inject" },
 		{ "network: {allow: [{host: a.org, limits: {requests: 5/s}}]}",
 		  "network.allow limits requests without http or inject" },
-		{ "time: {rate: {file.write: 5/s}}", "time.rate file.write" },
 		{ "data: {pii: flag}", "data.pii" },
 	};
 
@@ -340,7 +339,7 @@ static void what_cannot_be_enforced_is_listed(void **state)
 			 0);
 	assert_int_equal(fixture_text("atoll: 1\nnetwork: {deny: [a.org]}\n"
 				      "exec: {default: deny, deny: [/usr/bin/sudo, \"**/su\", {argv: [git, push]}], "
-				      "ask: [/usr/bin/git]}\ntime: {rate: {exec: 5/s}}\n")
+				      "ask: [/usr/bin/git]}\ntime: {rate: {exec: 5/s, file.write: 5/s}}\n")
 				 ->unenforced_count,
 			 0);
 	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network_mode,
