@@ -53,9 +53,8 @@ def test_a_policy_may_let_a_wall_go_only_in_words(sandbox, wall):
 
 
 UNENFORCED = {
-    "mask globs": "files: {mask: ['**/.env']}",
-    "file questions": "files: {ask: [~/data]}",
     "data": "data: {secrets: mask}",
+    "notices": "ask: {desktop: true}",
 }
 
 
