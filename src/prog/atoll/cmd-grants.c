@@ -129,7 +129,7 @@ static int search_visit(void *context, const struct question_box *box, const str
 	return 0;
 }
 
-static int revoke(const char *word, bool is_json, struct err *err)
+static int take_back(const char *word, bool is_json, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes;
 	char shown[SAY_PATH_SIZE], name[QUESTION_NAME_SIZE];
@@ -181,5 +181,5 @@ int cmd_grants(int argc, char **argv, struct err *err)
 		err_hint(err, "atoll grants [ID], or atoll grants revoke G");
 		return -EINVAL;
 	}
-	return is_revoke ? revoke(argv[rest + 1], given.json, err) : list(given.json, argv[rest], err);
+	return is_revoke ? take_back(argv[rest + 1], given.json, err) : list(given.json, argv[rest], err);
 }
