@@ -379,7 +379,8 @@ static void ten_thousand_rules_cost_nothing(void **state)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	each = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / CALLS;
 	print_message("%.0f ns a decision\n", each);
-	assert_true(each < 20000);
+	/* One by one they would take ten times as long, also without optimization and with sanitizers. */
+	assert_true(each < 100000);
 	free(many);
 	free(many_parents);
 	free(lengths);

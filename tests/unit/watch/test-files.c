@@ -373,7 +373,7 @@ static int open_way(void *argument)
 	unsigned opened = 0, refused = 0;
 	char byte;
 
-	for (int i = 0; i < FLIPS || (refused == 0 && i < FLIPS_UNMEDIATED); i++) {
+	for (int i = 0; i < FLIPS || ((refused == 0 || opened == 0) && i < FLIPS_UNMEDIATED); i++) {
 		int fd = open("way", O_RDONLY);
 
 		refused += fd < 0;
