@@ -49,7 +49,11 @@ static void put_command(struct buf *out, const struct asking_shown *shown)
 		buf_put_text(out, i ? " " : " as ");
 		put_quoted(out, shown->argv[i]);
 	}
+	if (!shown->argv)
+		buf_put_text(out, " with any arguments");
 	put(out, " in ", shown->cwd);
+	if (!shown->cwd)
+		buf_put_text(out, " in any directory");
 }
 
 static void put_request(struct buf *out, const struct asking_shown *shown)

@@ -46,6 +46,7 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
 	free(exec_case->exe);
 	free(exec_case->script);
 	free(exec_case->called);
+	free(exec_case->cwd);
 	free(exec_case);
 }
 

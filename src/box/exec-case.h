@@ -36,6 +36,7 @@ struct exec_case {
 	bool is_known;
 	struct stat st;
 	struct hash argv_hash;       /* only where something is wanted */
+	char *cwd;                   /* owned: as people are shown it; NULL: nothing is wanted, or nobody can tell */
 
 	/* Of a script where arguments are judged: itself, its own name for itself, and where its arguments begin. */
 	char *script, *called;

@@ -43,6 +43,7 @@ struct exec_gate {
 struct words {
 	const char *list[WORDS_MAX + 1];
 	size_t count;
+	bool is_cut;                 /* there are more */
 };
 
 /* ---- one program ---- */
@@ -77,12 +78,20 @@ static struct decision refuse_unknown(void)
 				  "a program must be readable where programs are judged", NULL };
 }
 
+/* Nobody can be asked about arguments that nobody can be shown. */
+static struct decision refuse_cut(void)
+{
+	return (struct decision){ VERDICT_DENY, { "builtin.arguments", "", 0 },
+				  "it has more arguments than can be judged, or longer ones",
+				  "hand them over in a file, if the program takes one", NULL };
+}
+
 static struct decision decide(struct box *box, const struct exec_file *file, const struct words *words, bool is_held)
 {
 	const char *names[PROGRAM_NAMES_MAX + 1];
 	struct action action = {
 		.kind = ACTION_EXEC, .subject = file->path, .argv = words ? words->list : NULL, .names = names,
-		.is_unnamed = file->is_unnamed,
+		.is_unnamed = file->is_unnamed, .is_cut = words && words->is_cut,
 	};
 	struct exec_gate *gate = box->exec_gate;
 	struct decision decision;
@@ -111,8 +120,10 @@ static void words_interpret(struct words *words, const struct exec_file *script,
 
 	if (!words->count)
 		words->count = 1;
-	if (words->count + added > WORDS_MAX)
+	if (words->count + added > WORDS_MAX) {
 		words->count = WORDS_MAX - added;
+		words->is_cut = true;
+	}
 	memmove(words->list + added, words->list, words->count * sizeof *words->list);
 	words->list[added] = called;
 	words->list[0] = script->line;
@@ -122,8 +133,9 @@ static void words_interpret(struct words *words, const struct exec_file *script,
 	words->list[words->count] = NULL;
 }
 
-static void words_take(struct words *words, const char *const *argv)
+static void words_take(struct words *words, const char *const *argv, bool is_cut)
 {
+	words->is_cut = is_cut;
 	for (words->count = 0; argv[words->count]; words->count++)
 		words->list[words->count] = argv[words->count];
 	/* Linux gives an empty vector an empty name. */
@@ -172,7 +184,7 @@ static int chain_next(struct chain *chain, const struct watch_exec *exec)
 	file->fd = FD_NONE;
 	file->is_unnamed = false;
 	if (!chain->count++) {
-		words_take(&chain->words, exec->argv);
+		words_take(&chain->words, exec->argv, exec->argv_left_out);
 		return exec_file_open(file, exec);
 	}
 	words_interpret(&chain->words, script,
@@ -191,6 +203,8 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 		const struct exec_file *file = &chain->files[chain->count - 1];
 		struct decision decision = decide(box, file, &chain->words, false);
 
+		if (decision.verdict == VERDICT_ASK && chain->words.is_cut)
+			decision = refuse_cut();
 		if (decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
 		if (r < 0)
@@ -209,8 +223,12 @@ static int expect(const struct exec_gate *gate, struct exec_case *exec_case, con
 {
 	exec_case->is_known = true;
 	exec_case->st = chain->files[chain->count - 1].st;
-	if (exec_case->want_count)
+	if (exec_case->want_count) {
+		char cwd[PATH_MAX];
+
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
+		exec_case->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
+	}
 	if (chain->count == 1 || !gate->judges_arguments)
 		return 0;
 	exec_case->script = str_dup(chain->files[0].path);
@@ -233,14 +251,14 @@ static int ask_next(struct box *box, struct exec_case *exec_case, struct asking_
 {
 	const struct exec_want *want = &exec_case->wants[exec_case->granted_count];
 	struct asking_waiter waiter = { answered, box, exec_case->token };
-	char program[PATH_MAX], cwd[PATH_MAX];
+	char program[PATH_MAX];
 	struct asking_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
 		.decision = want->decision,
 		.pid = exec_case->pid,
 		.actor = {
 			.program = exec_caller_link(exec_case->pid, "exe", program) < 0 ? NULL : program,
-			.cwd = exec_caller_link(exec_case->pid, "cwd", cwd) < 0 ? NULL : cwd,
+			.cwd = exec_case->cwd,
 		},
 	};
 	int r = asking_begin(box, &request, &waiter, ret_outcome);
@@ -399,16 +417,22 @@ static int read_words(pid_t pid, char memory[WATCH_TEXT_MAX], struct words *word
 	for (words->count = 0; at < size && words->count < WORDS_MAX; at += strlen(memory + at) + 1)
 		words->list[words->count++] = memory + at;
 	words->list[words->count] = NULL;
+	words->is_cut = at < size || size == WATCH_TEXT_MAX - 1;
 	return 0;
 }
 
 /* Whether a person allowed exactly this. */
-static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words)
+static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
+			  pid_t pid)
 {
+	char cwd[PATH_MAX];
 	struct hash hash;
 
 	if (!exec_case->want_count || exec_case->granted_count != exec_case->want_count ||
 	    !exec_case_is_expected(exec_case, &image->st))
+		return false;
+	/* Another thread, or who shares the directory (CLONE_FS), may have gone elsewhere meanwhile. */
+	if (!exec_case->cwd || exec_caller_link(pid, "cwd", cwd) < 0 || !str_equal(cwd, exec_case->cwd))
 		return false;
 	exec_hash_argv(words->list, &hash);
 	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
@@ -418,9 +442,11 @@ static bool is_as_granted(const struct exec_case *exec_case, const struct exec_f
 static int find_grant(struct box *box, const struct exec_file *image, const struct words *words, pid_t pid,
 		      struct decision *decision)
 {
+	char cwd[PATH_MAX];
 	struct asking_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = image->path, .argv = words->list },
 		.decision = *decision, .pid = pid,
+		.actor.cwd = exec_caller_link(pid, "cwd", cwd) < 0 ? "?" : cwd,
 	};
 	struct asking_outcome outcome;
 	int r = asking_begin(box, &request, NULL, &outcome);
@@ -435,7 +461,8 @@ static struct decision decide_script(struct box *box, const struct exec_case *ex
 	const char *const *rest = words->list + (exec_case->first_argument < words->count ? exec_case->first_argument
 											   : words->count);
 	const char *list[WORDS_MAX + 2] = { exec_case->called };
-	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script, .argv = list };
+	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script, .argv = list,
+				 .is_cut = words->is_cut };
 
 	for (size_t i = 0; rest[i]; i++)
 		list[i + 1] = rest[i];
@@ -460,10 +487,14 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 
 		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
 	}
-	if (ret_decision->verdict != VERDICT_ASK || is_as_granted(exec_case, image, &words))
+	if (ret_decision->verdict != VERDICT_ASK || is_as_granted(exec_case, image, &words, pid))
 		return 0;
 	if (!has_words && read_words(pid, memory, &words) < 0)
 		return 0;
+	if (words.is_cut) {
+		*ret_decision = refuse_cut();
+		return 0;
+	}
 	return find_grant(box, image, &words, pid, ret_decision);
 }
 

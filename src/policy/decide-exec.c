@@ -107,6 +107,10 @@ static bool argv_matches(const struct exec_rule *rule, const struct action *acti
 		return true;
 	if (!action->argv)
 		return false;
+	/* What was left out can be anything: a rule that takes away covers it, one that gives does not. */
+	if (action->is_cut)
+		return rule->verdict != VERDICT_ALLOW &&
+		       (str_equal(rule->argv[0], "**") || command_matches(rule, rule->argv[0], action));
 	if (str_equal(rule->argv[0], "**") || !action->argv[0])
 		return rest_matches(rule->argv, action->argv);
 	return command_matches(rule, rule->argv[0], action) && rest_matches(rule->argv + 1, action->argv + 1);

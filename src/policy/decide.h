@@ -36,6 +36,7 @@ struct action {
 	uint16_t port;
 	const char *const *names;        /* ACTION_EXEC: paths of rules whose program this is by its content; NULL-
 					    terminated; NULL: nobody has looked, so the subject alone says what it is */
+	bool is_cut;                     /* ACTION_EXEC: there are more arguments than argv has */
 	bool is_unnamed;                 /* ACTION_EXEC: an open file without a path; subject is what to call it */
 };
 

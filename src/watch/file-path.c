@@ -115,6 +115,26 @@ static bool is_public_in_proc(const char *name)
 	return false;
 }
 
+/* What /proc shows of the namespaces of whoever opens it, and that is us: the host's. */
+static bool is_of_opener(const char *path)
+{
+	static const char *const places[] = {
+		"/proc/sysvipc", "/proc/keys", "/proc/key-users", "/proc/sys/net", "/proc/sys/fs/mqueue",
+		"/proc/sys/user",
+	};
+	static const char *const beginnings[] = {
+		"/proc/sys/kernel/shm", "/proc/sys/kernel/msg", "/proc/sys/kernel/sem", "/proc/sys/kernel/auto_msgmni",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (path_is_below(path, places[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+		if (str_has_prefix(path, beginnings[i]))
+			return true;
+	return false;
+}
+
 /*
  * /proc asks whether who opens may trace the process, and that is us: as the creator of the user namespace we may
  * look at every process inside, also at atoll-init. What is not the sandbox's own is therefore only what /proc shows
@@ -125,8 +145,13 @@ static bool may_see_in_proc(const struct file_caller *caller, const char *path, 
 	const char *name = strrchr(path, '/');
 	size_t digits = strspn(path + strlen("/proc/"), "0123456789");
 
-	if (!digits || status->st_uid == caller->view->uid ||
+	if (!digits)
+		return !is_of_opener(path);
+	if (status->st_uid == caller->view->uid ||
 	    (S_ISDIR(status->st_mode) && (status->st_mode & 0777) == 0555))
+		return true;
+	/* Of its network namespace anybody may read, natively. */
+	if (str_has_prefix(path + strlen("/proc/") + digits, "/net/"))
 		return true;
 	return is_public_in_proc(name + 1);
 }

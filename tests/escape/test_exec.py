@@ -230,3 +230,24 @@ print(os.WIFSTOPPED(status), os.WIFEXITED(status) and os.WEXITSTATUS(status))
     done = sandbox.run([PYTHON, "-c", script], policy=policy(sandbox, 'exec: {deny: ["**/nothing"]}'))
     assert done.out.split() == ["False", str(EPERM)], done
     assert any(entry["rule"] == "builtin.traced" for entry in done.report["denials"]), done
+
+
+ARGUMENTS = """
+import os, subprocess, sys
+def run(*words):
+    try: done = subprocess.run(["git", *words, "push", "x"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error: return error.__class__.__name__
+    return "killed" if done.returncode < 0 else "ran"
+many = ["-c", "a.b=c"]
+print(run(), run("-c", "a.b=" + "A" * 33000), run(*many * 125), run(*many * 200), run(*many * 400))
+"""
+
+
+def test_a_rule_about_arguments_holds_for_more_than_can_be_judged(sandbox):
+    control = sandbox.run_outside(["/usr/bin/python3", "-c", ARGUMENTS])
+    assert control.out.split() == ["ran"] * 5, control
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {deny: [{argv: [git, '**', push, '**']}]}\n")
+    done = sandbox.run(["/usr/bin/python3", "-c", ARGUMENTS], policy=policy)
+    assert len(done.out.split()) == 5 and "ran" not in done.out.split(), done
+    others = sandbox.run(["sh", "-c", "/usr/bin/echo $(seq 900) | wc -w"], policy=policy)
+    assert others.out == "900\n", others

@@ -30,6 +30,16 @@ def test_proc_of_the_host_stays_closed(sandbox):
         assert word not in done.out, done
 
 
+def test_proc_shows_nothing_of_the_supervisors_namespaces(sandbox):
+    """Some of its files are about whoever opens them, which is the supervisor."""
+    done = run(sandbox, """
+        for path in /proc/sysvipc/shm /proc/key-users /proc/keys /proc/sys/net/core/somaxconn; do
+            cat $path >/dev/null && echo got $path; done
+        cat /proc/net/dev /proc/self/net/dev >/dev/null && echo own
+    """)
+    assert "got" not in done.out and "own" in done.out, done
+
+
 def test_what_was_handed_in_opens_no_more(sandbox):
     secret = sandbox.write(sandbox.outside / "log", "first\n")
     control = sandbox.run_outside(["sh", "-c", f"exec 3<{secret}; echo more >>/proc/self/fd/3"])

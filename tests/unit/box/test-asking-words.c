@@ -74,10 +74,12 @@ static void arguments_are_told_apart(void **state)
 {
 	char *one[] = { (char *)"a\" \"b", NULL }, *two[] = { (char *)"a", (char *)"b", NULL };
 
-	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x", .argv = one },
-		     "run /x as \"a\\\" \\\"b\"");
-	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x", .argv = two },
-		     "run /x as \"a\" \"b\"");
+	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x", .argv = one, .cwd = "/p" },
+		     "run /x as \"a\\\" \\\"b\" in /p");
+	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x", .argv = two, .cwd = "/p" },
+		     "run /x as \"a\" \"b\" in /p");
+	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x" },
+		     "run /x with any arguments in any directory");
 }
 
 static void a_long_path_is_shown_whole(void **state)
