@@ -232,7 +232,8 @@ static void silence_refuses(void **state)
 	hasty.wait_max_ms = 1000;
 	assert_int_equal(ask(fixture, hasty, 1, &outcome), 1);
 	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
-	assert_in_range(asking_timeout_ms(&fixture->box, now_ns), 1, 1002);
+	/* The second, and not the minute of the policy; counted from when it was asked, however long that took. */
+	assert_in_range(asking_timeout_ms(&fixture->box, now_ns), 1, 10000);
 	assert_int_equal(asking_check(&fixture->box, now_ns + minute_ns / 10), 0);
 	assert_int_equal(fixture->told_count, 1);
 	assert_int_equal(fixture->tokens[0], 1);
