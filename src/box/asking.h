@@ -48,7 +48,7 @@ enum asking_verdict {
 	ASKING_TOO_MANY,                 /* or too long to be shown */
 };
 
-/* All text is borrowed until the next call into this module. */
+/* All text is borrowed: until the next call into this module, by a waiter until it returns. */
 struct asking_outcome {
 	enum asking_verdict verdict;
 	struct rule_origin rule;         /* "ask.grant[3]", or the rule that asks */
