@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/view.h"
 
 enum {
 	RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_LAST = 24, RECORD_MAX = 16384,
@@ -12,45 +13,6 @@ enum {
 	EXTENSION_SERVER_NAME = 0, NAME_HOST = 0,
 	RANDOM_SIZE = 32,
 };
-
-/* A view that only ever gets smaller; reading beyond its end makes it fail for good. */
-struct view {
-	const uint8_t *at;
-	size_t left;
-	bool failed;
-};
-
-static const uint8_t *take(struct view *view, size_t size)
-{
-	const uint8_t *at = view->at;
-
-	if (view->failed || size > view->left) {
-		view->failed = true;
-		return NULL;
-	}
-	view->at += size;
-	view->left -= size;
-	return at;
-}
-
-static size_t take_number(struct view *view, size_t width)
-{
-	const uint8_t *at = take(view, width);
-	size_t value = 0;
-
-	for (size_t i = 0; at && i < width; i++)
-		value = value << 8 | at[i];
-	return value;
-}
-
-/* What a length of this width announces. */
-static struct view take_vector(struct view *view, size_t width)
-{
-	size_t size = take_number(view, width);
-	const uint8_t *at = take(view, size);
-
-	return (struct view){ .at = at, .left = at ? size : 0, .failed = !at };
-}
 
 void hello_init(struct hello *hello)
 {
@@ -65,12 +27,12 @@ void hello_done(struct hello *hello)
 
 static enum hello_state read_name(struct hello *hello, struct view extension)
 {
-	struct view list = take_vector(&extension, 2), name;
-	size_t kind = take_number(&list, 1);
+	struct view list = view_take_vector(&extension, 2), name;
+	size_t kind = (size_t)view_take_be(&list, 1);
 
-	name = take_vector(&list, 2);
+	name = view_take_vector(&list, 2);
 	/* One name of the one kind that exists: with two, the server could take the other. */
-	if (name.failed || extension.left || list.left || kind != NAME_HOST || !name.left ||
+	if (name.is_bad || extension.left || list.left || kind != NAME_HOST || !name.left ||
 	    name.left >= HELLO_NAME_SIZE || memchr(name.at, 0, name.left))
 		return HELLO_MALFORMED;
 	for (size_t i = 0; i < name.left; i++)
@@ -83,11 +45,11 @@ static enum hello_state read_extensions(struct hello *hello, struct view extensi
 {
 	enum hello_state state = HELLO_UNNAMED;
 
-	while (extensions.left && !extensions.failed) {
-		size_t type = take_number(&extensions, 2);
-		struct view extension = take_vector(&extensions, 2);
+	while (extensions.left && !extensions.is_bad) {
+		size_t type = (size_t)view_take_be(&extensions, 2);
+		struct view extension = view_take_vector(&extensions, 2);
 
-		if (extension.failed)
+		if (extension.is_bad)
 			return HELLO_MALFORMED;
 		if (type != EXTENSION_SERVER_NAME)
 			continue;
@@ -97,7 +59,7 @@ static enum hello_state read_extensions(struct hello *hello, struct view extensi
 		if (state != HELLO_NAMED)
 			return state;
 	}
-	return extensions.failed ? HELLO_MALFORMED : state;
+	return extensions.is_bad ? HELLO_MALFORMED : state;
 }
 
 static enum hello_state read_body(struct hello *hello, size_t size)
@@ -105,16 +67,16 @@ static enum hello_state read_body(struct hello *hello, size_t size)
 	struct view view = { .at = hello->body + MESSAGE_HEADER, .left = size };
 	struct view extensions;
 
-	(void)take(&view, 2 + RANDOM_SIZE);      /* version, random */
-	(void)take_vector(&view, 1);             /* session id */
-	(void)take_vector(&view, 2);             /* cipher suites */
-	(void)take_vector(&view, 1);             /* compression methods */
-	if (view.failed)
+	(void)view_take(&view, 2 + RANDOM_SIZE);      /* version, random */
+	(void)view_take_vector(&view, 1);             /* session id */
+	(void)view_take_vector(&view, 2);             /* cipher suites */
+	(void)view_take_vector(&view, 1);             /* compression methods */
+	if (view.is_bad)
 		return HELLO_MALFORMED;
 	if (!view.left)
 		return HELLO_UNNAMED;            /* before TLS 1.2 a hello could end here */
-	extensions = take_vector(&view, 2);
-	if (extensions.failed || view.left)
+	extensions = view_take_vector(&view, 2);
+	if (extensions.is_bad || view.left)
 		return HELLO_MALFORMED;
 	return read_extensions(hello, extensions);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/view.h"
 #include "token/right.h"
 
 /*
@@ -24,41 +25,11 @@ static const char prefix[] = "atoll1.";
 
 /* ---- reading ---- */
 
-/* What is left to read; the first fault stays. */
-struct cursor {
-	const uint8_t *at;
-	size_t left;
-	bool is_bad;
-};
-
-static const uint8_t *take(struct cursor *cursor, size_t size)
-{
-	const uint8_t *at = cursor->at;
-
-	if (cursor->is_bad || cursor->left < size) {
-		cursor->is_bad = true;
-		return NULL;
-	}
-	cursor->at += size;
-	cursor->left -= size;
-	return at;
-}
-
-static uint64_t take_number(struct cursor *cursor, size_t size)
-{
-	const uint8_t *bytes = take(cursor, size);
-	uint64_t value = 0;
-
-	for (size_t i = size; bytes && i-- > 0;)
-		value = value << 8 | bytes[i];
-	return value;
-}
-
 /* A size and as many bytes, the last one the only NUL; size 0 is NULL. */
-static const char *take_text(struct cursor *cursor)
+static const char *take_text(struct view *cursor)
 {
-	size_t size = (size_t)take_number(cursor, 2);
-	const uint8_t *bytes = size ? take(cursor, size) : NULL;
+	size_t size = (size_t)view_take_le(cursor, 2);
+	const uint8_t *bytes = size ? view_take(cursor, size) : NULL;
 
 	if (!bytes)
 		return NULL;
@@ -69,15 +40,15 @@ static const char *take_text(struct cursor *cursor)
 	return (const char *)bytes;
 }
 
-static void take_right(struct cursor *cursor, struct token_right *right)
+static void take_right(struct view *cursor, struct token_right *right)
 {
 	uint64_t flags;
 
-	*right = (struct token_right){ .kind = (enum token_kind)take_number(cursor, 1) };
-	flags = take_number(cursor, 1);
+	*right = (struct token_right){ .kind = (enum token_kind)view_take_le(cursor, 1) };
+	flags = view_take_le(cursor, 1);
 	right->is_below = flags & RIGHT_BELOW;
-	right->port = (uint16_t)take_number(cursor, 2);
-	right->word_count = (size_t)take_number(cursor, 1);
+	right->port = (uint16_t)view_take_le(cursor, 2);
+	right->word_count = (size_t)view_take_le(cursor, 1);
 	right->subject = take_text(cursor);
 	right->method = take_text(cursor);
 	right->path = take_text(cursor);
@@ -92,7 +63,7 @@ static void take_right(struct cursor *cursor, struct token_right *right)
 		cursor->is_bad = true;
 }
 
-static int add_right(struct token_block *block, struct cursor *value)
+static int add_right(struct token_block *block, struct view *value)
 {
 	if (block->right_count == TOKEN_RIGHTS_MAX)
 		return -EBADMSG;
@@ -104,10 +75,10 @@ static int add_right(struct token_block *block, struct cursor *value)
 	return 0;
 }
 
-static void take_limit(struct cursor *value, struct token_block *block, unsigned *last_limit)
+static void take_limit(struct view *value, struct token_block *block, unsigned *last_limit)
 {
-	unsigned limit = (unsigned)take_number(value, 1);
-	uint64_t amount = take_number(value, 8);
+	unsigned limit = (unsigned)view_take_le(value, 1);
+	uint64_t amount = view_take_le(value, 8);
 
 	if (limit >= TOKEN_LIMIT_COUNT || amount == UINT64_MAX || limit + 1 <= *last_limit) {
 		value->is_bad = true;
@@ -117,44 +88,44 @@ static void take_limit(struct cursor *value, struct token_block *block, unsigned
 	*last_limit = limit + 1;
 }
 
-static void take_serial(struct cursor *value, struct token_block *block)
+static void take_serial(struct view *value, struct token_block *block)
 {
-	const uint8_t *serial = take(value, TOKEN_SERIAL_SIZE);
+	const uint8_t *serial = view_take(value, TOKEN_SERIAL_SIZE);
 
 	if (serial)
 		memcpy(block->serial, serial, TOKEN_SERIAL_SIZE);
 }
 
 /* Left out where it says nothing, so that there is one way to write a block. */
-static void require_said(struct cursor *value, bool is_said)
+static void require_said(struct view *value, bool is_said)
 {
 	if (!is_said)
 		value->is_bad = true;
 }
 
 /* A text that is the whole of a field, with a NUL behind it. */
-static const char *take_rest(struct cursor *value)
+static const char *take_rest(struct view *value)
 {
 	size_t size = value->left;
-	const uint8_t *bytes = take(value, size);
+	const uint8_t *bytes = view_take(value, size);
 
 	require_said(value, bytes && size > 1 && size <= TOKEN_STRING_MAX &&
 			    memchr(bytes, 0, size) == bytes + size - 1);
 	return (const char *)bytes;
 }
 
-static int take_field(enum tag tag, struct cursor *value, struct token_block *block, unsigned *last_limit)
+static int take_field(enum tag tag, struct view *value, struct token_block *block, unsigned *last_limit)
 {
 	int r = 0;
 
 	if (tag == TAG_SERIAL)
 		take_serial(value, block);
 	else if (tag == TAG_NOT_BEFORE)
-		require_said(value, (block->not_before_s = take_number(value, 8)));
+		require_said(value, (block->not_before_s = view_take_le(value, 8)));
 	else if (tag == TAG_EXPIRES)
-		require_said(value, (block->expires_s = take_number(value, 8)));
+		require_said(value, (block->expires_s = view_take_le(value, 8)));
 	else if (tag == TAG_USES)
-		require_said(value, (block->uses = (uint32_t)take_number(value, 4)));
+		require_said(value, (block->uses = (uint32_t)view_take_le(value, 4)));
 	else if (tag == TAG_PROJECT)
 		block->project = take_rest(value);
 	else if (tag == TAG_AGENT)
@@ -166,15 +137,15 @@ static int take_field(enum tag tag, struct cursor *value, struct token_block *bl
 	return r < 0 ? r : value->is_bad || value->left ? -EBADMSG : 0;
 }
 
-static int parse_block(struct cursor *payload, struct token_block *block)
+static int parse_block(struct view *payload, struct token_block *block)
 {
 	unsigned last_limit = 0, last_tag = 0;
 	int r = 0;
 
 	while (r == 0 && payload->left) {
-		unsigned tag = (unsigned)take_number(payload, 1);
-		size_t size = (size_t)take_number(payload, 2);
-		struct cursor value = { take(payload, size), size, payload->is_bad };
+		unsigned tag = (unsigned)view_take_le(payload, 1);
+		size_t size = (size_t)view_take_le(payload, 2);
+		struct view value = { view_take(payload, size), size, payload->is_bad };
 		bool may_repeat = tag == TAG_LIMIT || tag == TAG_RIGHT;
 
 		if (payload->is_bad || tag >= TAG_END || tag < last_tag || (tag == last_tag && !may_repeat) ||
@@ -188,7 +159,7 @@ static int parse_block(struct cursor *payload, struct token_block *block)
 
 int token_block_parse(const uint8_t *bytes, size_t size, struct token_block *ret_block)
 {
-	struct cursor payload = { bytes, size, size > TOKEN_PAYLOAD_MAX };
+	struct view payload = { bytes, size, size > TOKEN_PAYLOAD_MAX };
 	struct token_block block = { .rights = NULL };
 	int r;
 
@@ -203,32 +174,32 @@ int token_block_parse(const uint8_t *bytes, size_t size, struct token_block *ret
 	return 0;
 }
 
-static int parse_link(struct cursor *cursor, struct token_link *link)
+static int parse_link(struct view *cursor, struct token_link *link)
 {
-	link->payload_size = (size_t)take_number(cursor, 2);
-	link->payload = take(cursor, link->payload_size);
-	link->next = take(cursor, TOKEN_KEY_SIZE);
-	link->signature = take(cursor, TOKEN_SIGNATURE_SIZE);
+	link->payload_size = (size_t)view_take_le(cursor, 2);
+	link->payload = view_take(cursor, link->payload_size);
+	link->next = view_take(cursor, TOKEN_KEY_SIZE);
+	link->signature = view_take(cursor, TOKEN_SIGNATURE_SIZE);
 	return cursor->is_bad ? -EBADMSG : token_block_parse(link->payload, link->payload_size, &link->block);
 }
 
 static int parse(struct token *token)
 {
-	struct cursor cursor = { token->bytes, token->size, false };
-	uint64_t version = take_number(&cursor, 1), flags = take_number(&cursor, 1), count = take_number(&cursor, 1);
+	struct view cursor = { token->bytes, token->size, false };
+	uint64_t version = view_take_le(&cursor, 1), flags = view_take_le(&cursor, 1), count = view_take_le(&cursor, 1);
 	int r;
 
 	if (cursor.is_bad || version != VERSION || flags & ~(uint64_t)FLAG_SEALED || !count || count > TOKEN_BLOCKS_MAX)
 		return -EBADMSG;
 	token->is_sealed = flags & FLAG_SEALED;
-	token->issuer = take(&cursor, TOKEN_KEY_SIZE);
+	token->issuer = view_take(&cursor, TOKEN_KEY_SIZE);
 	for (size_t i = 0; i < count; i++) {
 		r = parse_link(&cursor, &token->links[i]);
 		if (r < 0)
 			return r;
 		token->count++;
 	}
-	token->proof = take(&cursor, token->is_sealed ? TOKEN_SIGNATURE_SIZE : TOKEN_KEY_SIZE);
+	token->proof = view_take(&cursor, token->is_sealed ? TOKEN_SIGNATURE_SIZE : TOKEN_KEY_SIZE);
 	/* Without an end a token would be for ever. */
 	return cursor.is_bad || cursor.left || !token->links[0].block.expires_s ? -EBADMSG : 0;
 }

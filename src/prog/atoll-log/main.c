@@ -18,6 +18,7 @@
 #include "base/names.h"
 #include "base/num.h"
 #include "base/options.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
 #include "os/clock.h"
@@ -25,7 +26,7 @@
 #include "os/pty.h"
 #include "prog/atoll-log/show.h"
 
-enum { EXIT_FAULT = 1, EXIT_FAILED = 125 };
+enum { EXIT_FAULT = 1 };
 
 struct log_options {
 	bool verify, follow, json, denied;
@@ -255,9 +256,5 @@ int main(int argc, char **argv)
 
 	if (r == 0)
 		r = run(argc, argv, &err);
-	if (r < 0) {
-		fprintf(stderr, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
-		return EXIT_FAILED;
-	}
-	return r;
+	return program_status(r, &err);
 }

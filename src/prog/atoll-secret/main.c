@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/options.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
 #include "os/fd.h"
@@ -161,9 +162,5 @@ int main(int argc, char **argv)
 
 	if (r == 0)
 		r = run(argc, argv, &err);
-	if (r < 0) {
-		dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
-		return err_exit_status(&err);
-	}
-	return r;
+	return program_status(r, &err);
 }

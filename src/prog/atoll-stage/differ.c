@@ -91,7 +91,7 @@ int differ_start(struct differ *ret_differ, struct err *err)
 	pid_t pid;
 
 	if (!program) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "diff", "diff(1) is not installed");
+		err_set(err, ERR_STATE, ENOENT, "diff", "diff(1) is not installed");
 		err_hint(err, "apt install diffutils; without -p it is not needed");
 		return -ENOENT;
 	}

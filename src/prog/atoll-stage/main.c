@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "base/program.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "prog/atoll-stage/verb.h"
@@ -56,9 +57,5 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	if (r == 0)
 		r = run(argc, argv, &err);
-	if (r < 0) {
-		fprintf(stderr, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
-		return EXIT_FAILED;
-	}
-	return r;
+	return program_status(r, &err);
 }

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/options.h"
 
-enum { EXIT_LEFT = 1, EXIT_FAILED = 125 };
+enum { EXIT_LEFT = 1 };
 
 /* What every verb is told about the session; the first member of each verb's struct of options. */
 struct verb_session {

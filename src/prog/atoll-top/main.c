@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "base/num.h"
 #include "base/options.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
 #include "os/fd.h"
@@ -24,7 +25,7 @@
 #include "prog/atoll-top/terminal.h"
 #include "prog/atoll-top/view.h"
 
-enum { EXIT_FAILED = 125, PACE_MS = 1000, DRAW_MS = 50, NS_PER_MS = 1000000, ROUNDS_FOR_RATES = 2 };
+enum { PACE_MS = 1000, DRAW_MS = 50, NS_PER_MS = 1000000, ROUNDS_FOR_RATES = 2 };
 
 struct top_options {
 	bool once, json, reverse;
@@ -249,9 +250,5 @@ int main(int argc, char **argv)
 
 	if (r == 0)
 		r = run(argc, argv, &err);
-	if (r < 0) {
-		dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err.stage, err.message, *err.hint ? "; " : "", err.hint);
-		return EXIT_FAILED;
-	}
-	return r;
+	return program_status(r, &err);
 }

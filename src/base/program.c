@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/program.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+int program_status(int r, const struct err *err)
+{
+	struct err unsaid = { 0 };
+
+	if (r >= 0)
+		return r;
+	if (err->code == ERR_NONE) {
+		err_set(&unsaid, ERR_INTERNAL, -r, "start", "failed with %s", err_errno_name(-r));
+		err = &unsaid;
+	}
+	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, *err->hint ? "; " : "", err->hint);
+	return err_exit_status(err);
+}
