@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`atoll apply` and `atoll undo` over a real overlay: what the sandbox did arrives, what the host did stays, and an
 undo gives back every byte, mode, time and attribute."""
+import io
 import json
 import os
+import pathlib
+import re
 import shutil
+import signal
 import stat
 import subprocess
+import threading
 import time
 
+import pexpect
 import pytest
 
 from exact import describe, without_times
@@ -252,3 +258,54 @@ def test_a_tree_on_another_file_system(sandbox):
         assert describe(far / "tree") == before
     finally:
         subprocess.run(["umount", str(far)], check=True)
+
+
+def children_of(pid):
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += [int(child), *children_of(int(child))]
+    return found
+
+
+def hold_up(child):
+    """Lets the program and what it started run for a twentieth of the time, until it ends."""
+    while child.isalive():
+        try:
+            pids = [child.pid, *children_of(child.pid)]
+            for word, seconds in ((signal.SIGSTOP, 0.1), (signal.SIGCONT, 0.005)):
+                for pid in pids:
+                    os.kill(pid, word)
+                time.sleep(seconds)
+        except (ProcessLookupError, FileNotFoundError):
+            continue
+
+
+def applied_on_a_terminal(sandbox, layered, is_held_up):
+    child = sandbox.spawn([sandbox.programs.atoll, "apply", layered.session], outside=True)
+    shown = io.BytesIO()
+    child.logfile_read = shown
+    holder = threading.Thread(target=hold_up, args=[child]) if is_held_up else None
+    if holder:
+        holder.start()
+    child.expect(pexpect.EOF, timeout=120)
+    if holder:
+        holder.join()
+    child.close()
+    assert child.exitstatus == 0, shown.getvalue()
+    return shown.getvalue().decode()
+
+
+def test_long_work_shows_how_far_it_is_on_a_terminal(sandbox, layered):
+    layered.inside("mkdir many; cd many; seq 2000 | xargs touch")
+    shown = applied_on_a_terminal(sandbox, layered, True)
+    told = re.findall(r"\r\x1b\[Katoll: (\w+) (\d+) of (\d+)", shown)
+    assert len(told) > 1, shown
+    assert all(int(done) <= int(total) for _, done, total in told), told
+    # Erased before the result is said.
+    assert shown.rindex("\r\x1b[K") > shown.rindex(" of ") and "applied" in shown[shown.rindex("\r\x1b[K"):], shown
+
+
+def test_short_work_says_only_what_came_of_it(sandbox, layered):
+    layered.inside("echo after >edited")
+    assert "\x1b[K" not in applied_on_a_terminal(sandbox, layered, False)
