@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/operation.h"
+
+#include <string.h>
+
+#include "base/names.h"
+
+static const char *const kind_names[OPERATION_KIND_COUNT] = {
+	[OP_COMMAND] = "command", [OP_READ] = "read", [OP_WRITE] = "write", [OP_REMOVE] = "remove",
+	[OP_PERMISSION] = "permission", [OP_NETWORK] = "network", [OP_EVALUATE] = "evaluate",
+	[OP_ENVIRONMENT] = "environment", [OP_PROCESS] = "process", [OP_LOOP] = "loop", [OP_ALLOCATE] = "allocate",
+	[OP_FUNCTION] = "function", [OP_CALL] = "call",
+};
+
+static const char *const doubt_names[DOUBT_COUNT] = {
+	[DOUBT_SYNTAX] = "syntax", [DOUBT_ENCODING] = "encoding", [DOUBT_DEPTH] = "depth", [DOUBT_SIZE] = "size",
+	[DOUBT_TIME] = "time", [DOUBT_MEMORY] = "memory", [DOUBT_LANGUAGE] = "language",
+};
+
+const char *operation_kind_name(enum operation_kind kind)
+{
+	return names_get(kind_names, OPERATION_KIND_COUNT, kind);
+}
+
+const char *doubt_name(enum doubt doubt)
+{
+	return names_get(doubt_names, DOUBT_COUNT, doubt);
+}
+
+void operations_init(struct operations *operations, struct arena *arena)
+{
+	*operations = (struct operations){ .arena = arena };
+}
+
+size_t operations_count(const struct operations *operations)
+{
+	return operations->items.count;
+}
+
+struct operation *operations_get(const struct operations *operations, uint32_t index)
+{
+	if (index >= operations->items.count)
+		return NULL;
+	return (struct operation *)operations->items.items + index;
+}
+
+uint32_t operations_add(struct operations *operations, enum operation_kind kind, struct span span, uint32_t context)
+{
+	struct operation *operation = NULL;
+
+	if (operations->items.count < OPERATIONS_MAX)
+		operation = vec_add(operations->arena, &operations->items, sizeof *operation);
+	if (!operation) {
+		operations_doubt(operations, DOUBT_SIZE, span);
+		return OPERATION_NONE;
+	}
+	*operation = (struct operation){ .kind = kind, .span = span, .context = context, .parent = OPERATION_NONE };
+	return (uint32_t)operations->items.count - 1;
+}
+
+void operations_add_word(struct operations *operations, uint32_t index, const struct word *word)
+{
+	struct operation *operation = operations_get(operations, index);
+	struct word *copy = NULL;
+
+	if (!operation)
+		return;
+	if (operation->words.count < WORDS_MAX)
+		copy = vec_add(operations->arena, &operation->words, sizeof *copy);
+	if (!copy) {
+		operations_doubt(operations, DOUBT_SIZE, word->span);
+		return;
+	}
+	*copy = *word;
+	operations_add_flows(operations, &word->origins, index);
+}
+
+void operations_add_text(struct operations *operations, uint32_t index, const char *text)
+{
+	struct operation *operation = operations_get(operations, index);
+	struct word word = { .flags = WORD_EXACT, .size = (uint32_t)strlen(text) };
+
+	if (!operation)
+		return;
+	word.span = operation->span;
+	word.text = arena_text(operations->arena, text);
+	if (word.text)
+		operations_add_word(operations, index, &word);
+}
+
+void operations_add_traits(struct operations *operations, uint32_t index, uint32_t traits)
+{
+	struct operation *operation = operations_get(operations, index);
+
+	if (operation)
+		operation->traits |= traits;
+}
+
+static bool has_flow(const struct operations *operations, const struct operation *to, uint32_t from)
+{
+	const struct flow *flows = operations->flows.items;
+
+	for (uint32_t at = to->first_flow, seen = 0; at && seen < 64; at = flows[at - 1].next, seen++) {
+		if (flows[at - 1].from == from)
+			return true;
+	}
+	return false;
+}
+
+void operations_add_flow(struct operations *operations, uint32_t from, uint32_t to)
+{
+	struct operation *sink = operations_get(operations, to);
+	struct flow *flow = NULL;
+
+	if (!sink || from == to || !operations_get(operations, from) || has_flow(operations, sink, from))
+		return;
+	if (operations->flows.count < FLOWS_MAX)
+		flow = vec_add(operations->arena, &operations->flows, sizeof *flow);
+	if (!flow) {
+		operations_doubt(operations, DOUBT_SIZE, sink->span);
+		return;
+	}
+	*flow = (struct flow){ .from = from, .next = sink->first_flow };
+	sink->first_flow = (uint32_t)operations->flows.count;
+}
+
+void operations_add_flows(struct operations *operations, const struct origins *from, uint32_t to)
+{
+	for (uint32_t i = 0; i < from->count; i++)
+		operations_add_flow(operations, from->at[i], to);
+}
+
+void operations_doubt(struct operations *operations, enum doubt doubt, struct span span)
+{
+	size_t kept = operations->doubt_count < DOUBTS_MAX ? operations->doubt_count : DOUBTS_MAX;
+
+	/* One of a kind at one place; and a bound that is hit is hit again and again. */
+	for (size_t i = 0; i < kept; i++) {
+		const struct doubt_note *note = &operations->doubts[i];
+
+		if (note->doubt == doubt && (note->span.start == span.start || doubt == DOUBT_SIZE))
+			return;
+	}
+	if (kept < DOUBTS_MAX)
+		operations->doubts[kept] = (struct doubt_note){ doubt, span };
+	operations->doubt_count++;
+}
+
+const struct word *operation_word(const struct operation *operation, size_t at)
+{
+	return at < operation->words.count ? (const struct word *)operation->words.items + at : NULL;
+}
+
+size_t operation_word_count(const struct operation *operation)
+{
+	return operation->words.count;
+}
+
+void origins_add(struct origins *origins, uint32_t index)
+{
+	if (index == OPERATION_NONE)
+		return;
+	for (uint32_t i = 0; i < origins->count; i++) {
+		if (origins->at[i] == index)
+			return;
+	}
+	if (origins->count < ORIGINS_MAX)
+		origins->at[origins->count++] = index;
+	else
+		origins->is_cut = true;
+}
+
+void origins_join(struct origins *origins, const struct origins *other)
+{
+	for (uint32_t i = 0; i < other->count; i++)
+		origins_add(origins, other->at[i]);
+	origins->is_cut |= other->is_cut;
+}
+
+/* A path that a later operation takes up: exact, and not one that everybody writes to. */
+static const char *carried_path(const struct word *word)
+{
+	if (!word || !(word->flags & WORD_EXACT) || !word->size || strncmp(word->text, "/dev/", 5) == 0)
+		return NULL;
+	return strncmp(word->text, "./", 2) == 0 ? word->text + 2 : word->text;
+}
+
+enum { LINKS_MAX = 512 };
+
+/* A file that was written, and by what. */
+struct written {
+	const char *path;
+	uint32_t operation;
+};
+
+static void link_word(struct operations *operations, const struct written *written, size_t count, uint32_t reader,
+		      const struct word *word)
+{
+	const char *path = carried_path(word);
+
+	/* curl's "@file". */
+	if (path && *path == '@')
+		path++;
+	for (size_t i = 0; path && i < count; i++) {
+		if (strcmp(written[i].path, path) == 0)
+			operations_add_flow(operations, written[i].operation, reader);
+	}
+}
+
+void operations_link_files(struct operations *operations)
+{
+	struct written written[LINKS_MAX];
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < operations_count(operations); i++) {
+		const struct operation *operation = operations_get(operations, i);
+		const char *path;
+
+		if (operation->kind == OP_WRITE) {
+			path = carried_path(operation_word(operation, 0));
+			if (path && count < LINKS_MAX)
+				written[count++] = (struct written){ path, i };
+			else if (path)
+				operations_doubt(operations, DOUBT_SIZE, operation->span);
+		} else if (count && (operation->kind == OP_READ || operation->kind == OP_COMMAND)) {
+			for (size_t word = 0; word < operation_word_count(operation) && word < 64; word++)
+				link_word(operations, written, count, i, operation_word(operation, word));
+		}
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What all walkers share: the text being walked and how its bytes map to the text that was given, the bounds, and the
+ * two ways down: a command (walk_command()) and code inside of the code (walk_nested()). A walker is one function that
+ * turns a syntax tree into operations; language.c is the table of them.
+ *
+ * A walker keeps what it knows of variables itself. It must ask walk_enter() before it goes one level deeper and
+ * walk_is_over() in long loops, and must not trust that the tree is well formed: a node may be missing, an error, or of
+ * any kind.
+ */
+
+#include <tree_sitter/api.h>
+
+#include "verify/operation.h"
+#include "verify/verify.h"
+
+enum {
+	WALK_DEPTH_MAX = 250, /* levels of one tree */
+	NESTED_MAX = 12,      /* texts in texts */
+	NESTED_TEXTS_MAX = 2000, /* of one judgement */
+};
+
+struct judgement; /* of judge.c: parsers, clock, memory, counters */
+
+struct walk {
+	struct judgement *judgement;
+	struct operations *operations;
+	enum verify_language language;
+	const char *text;       /* NUL-terminated */
+	uint32_t size;
+	struct span outer;      /* where the text stands in what was given */
+	bool is_verbatim;       /* byte i of it stands at outer.start + i */
+	uint32_t context;       /* CONTEXT_* that hold for all of it: new operations have them */
+	uint32_t parent;        /* the operation that runs it, or OPERATION_NONE */
+	struct origins input;   /* what comes in on its standard input */
+	struct origins output;  /* set by the walker: the operations whose output goes to its standard output */
+	const struct word *arguments; /* what follows sh -c CODE: $0, $1, … (sys.argv, process.argv) */
+	size_t argument_count;
+	unsigned depth;         /* of walk_enter() */
+	unsigned nesting;       /* texts above this one */
+};
+
+/* False (and a doubt) when the tree is deeper than is followed. Each true wants one walk_leave(). */
+bool walk_enter(struct walk *walk, TSNode node);
+void walk_leave(struct walk *walk);
+
+/* Whether time, memory or operations are used up: the walker returns at once. A doubt says so. */
+bool walk_is_over(struct walk *walk);
+
+/* Where the node stands in the text that was given. */
+struct span walk_span(const struct walk *walk, TSNode node);
+struct span walk_span_of(const struct walk *walk, uint32_t start, uint32_t end);
+
+/* Its bytes, borrowed from the text (not terminated). */
+const char *walk_text(const struct walk *walk, TSNode node, uint32_t *ret_size);
+
+/* A copy in the arena, NUL-terminated; "" when out of memory. */
+const char *walk_copy(const struct walk *walk, TSNode node);
+
+/* Whether the node's type is this ("call"). */
+bool node_is(TSNode node, const char *type);
+TSNode node_field(TSNode node, const char *field);
+
+/* operations_add() with the context of the walk, and its parent. */
+uint32_t walk_add(struct walk *walk, enum operation_kind kind, struct span span, uint32_t context);
+
+/* The same with one word as words[0]: OP_READ of a path, OP_NETWORK to a URL. */
+uint32_t walk_add_word(struct walk *walk, enum operation_kind kind, struct span span, const struct word *word);
+
+struct command {
+	const struct word *words;  /* argv */
+	size_t count;
+	struct span span;
+	uint32_t context;          /* beside the walk's */
+	const struct word *document; /* what is on its standard input (a here-document, input=), or NULL */
+	struct origins input;
+	struct origins output;     /* returned: whose output is its output */
+};
+
+/*
+ * A command that would be started: becomes an OP_COMMAND, those that it starts in turn (env, sudo, xargs, find -exec,
+ * sh -c, python -c, a here-document into an interpreter), and what it does to files and the network as operations
+ * beside it (OP_READ, OP_WRITE, OP_REMOVE, OP_PERMISSION, OP_NETWORK, …). The one place for all languages:
+ * subprocess.run(["rm", "-rf", x]) comes here too. Returns the OP_COMMAND of words[0].
+ */
+uint32_t walk_command(struct walk *walk, struct command *command);
+
+struct nested {
+	enum verify_language language; /* LANGUAGE_OTHER: a doubt */
+	const struct word *code;     /* not exact: what is known is walked, and OP_EVALUATE says that it is not all */
+	uint32_t context;            /* beside the walk's: CONTEXT_DECODED, … */
+	uint32_t parent;             /* who runs it, or OPERATION_NONE */
+	bool is_verbatim;            /* the code stands in the source byte for byte at code->span */
+	struct origins input;
+	struct origins output;       /* returned */
+	const struct word *arguments; /* see struct walk; may be NULL */
+	size_t argument_count;
+};
+
+/* Code inside of the code: os.system(text), eval(text), subprocess with shell=True, sh -c. */
+void walk_nested(struct walk *walk, struct nested *nested);
+
+/* The walkers. */
+void walk_shell(struct walk *walk, TSNode root);
