@@ -42,16 +42,30 @@ static void put_quoted(struct buf *out, const char *text)
 	buf_put_char(out, '"');
 }
 
+/* In quotes where its end, or what it says, could be taken for words of ours. */
+static void put_path(struct buf *out, const char *before, const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%=:~";
+
+	if (!path)
+		return;
+	buf_put_text(out, before);
+	if (*path && strspn(path, plain) == strlen(path))
+		buf_put_text(out, path);
+	else
+		put_quoted(out, path);
+}
+
 static void put_command(struct buf *out, const struct asking_shown *shown)
 {
-	put(out, "run ", shown->subject);
+	put_path(out, "run ", shown->subject);
 	for (size_t i = 0; shown->argv && shown->argv[i]; i++) {
 		buf_put_text(out, i ? " " : " as ");
 		put_quoted(out, shown->argv[i]);
 	}
 	if (!shown->argv)
 		buf_put_text(out, " with any arguments");
-	put(out, " in ", shown->cwd);
+	put_path(out, " in ", shown->cwd);
 	if (!shown->cwd)
 		buf_put_text(out, " in any directory");
 }
@@ -84,7 +98,7 @@ void asking_words_put(struct buf *out, const struct asking_shown *shown)
 		put_request(out, shown);
 		return;
 	}
-	put(out, shown->kind < ACTION_KIND_COUNT ? beginnings[shown->kind] : "do ", shown->subject);
+	put_path(out, shown->kind < ACTION_KIND_COUNT ? beginnings[shown->kind] : "do ", shown->subject);
 	if (shown->flags & GRANT_BELOW)
 		buf_put_text(out, " and everything below it");
 	if (shown->port)
@@ -101,7 +115,10 @@ static void put_who(struct buf *out, const struct asking_question *question, uin
 	num_format_duration_human(age_ms, age);
 	num_format_duration_human(question->left_ms, left);
 	buf_put_text(out, "    ");
-	put(out, "by ", question->shown.program ? question->shown.program : "a program");
+	if (question->shown.program)
+		put_path(out, "by ", question->shown.program);
+	else
+		buf_put_text(out, "by a program");
 	if (question->pid)
 		buf_printf(out, " (pid %u)", question->pid);
 	buf_printf(out, ", %s ago", age);

@@ -148,6 +148,8 @@ static bool add_waiting(struct asking *asking, struct question *question, const 
 		question->until_ns = until_ns;
 	question->state = ASKING_WAITS;
 	asking_due(asking, until_ns);
+	if (waiter->is_gone)
+		asking_due(asking, clock_monotonic_ns() + ASKING_LOOK_MS * (uint64_t)NS_PER_MS);
 	return true;
 }
 
@@ -156,11 +158,18 @@ static bool is_same_waiter(const struct asking_waiter *a, const struct asking_wa
 	return a->done == b->done && a->context == b->context && a->token == b->token;
 }
 
+/* waiter NULL: those who have died. */
 static void forget_in(struct asking *asking, struct question *question, const struct asking_waiter *waiter)
 {
 	for (size_t i = 0; i < question->waiting_count; i++) {
-		if (!is_same_waiter(&question->waiting[i].waiter, waiter))
+		struct asking_waiter entry = question->waiting[i].waiter;
+
+		if (waiter ? !is_same_waiter(&entry, waiter)
+			   : !entry.is_gone || !entry.is_gone(entry.context, entry.token))
 			continue;
+		/* Whoever found that out may have forgotten others with it: the rest the next time. */
+		if (i >= question->waiting_count || !is_same_waiter(&question->waiting[i].waiter, &entry))
+			break;
 		memmove(question->waiting + i, question->waiting + i + 1,
 			(--question->waiting_count - i) * sizeof *question->waiting);
 		asking->waiting_count--;
@@ -359,6 +368,7 @@ static int check_question(struct box *box, struct question *question, uint64_t n
 	size_t due;
 	int r = 0;
 
+	forget_in(box->asking, question, NULL);
 	if (question->state != ASKING_WAITS)
 		return question->until_ns <= now_ns;
 	sort_out_due(question, now_ns, &due);
@@ -373,7 +383,7 @@ static int check_question(struct box *box, struct question *question, uint64_t n
 	return r < 0 ? r : asking_deliver(box->asking, question, due, &outcome);
 }
 
-static void find_next_due(struct asking *asking)
+static void find_next_due(struct asking *asking, uint64_t now_ns)
 {
 	asking->next_ns = UINT64_MAX;
 	for (size_t i = 0; i < asking->question_count; i++) {
@@ -381,8 +391,11 @@ static void find_next_due(struct asking *asking)
 
 		if (question->state != ASKING_WAITS)
 			asking_due(asking, question->until_ns);
-		for (size_t j = 0; j < question->waiting_count; j++)
+		for (size_t j = 0; j < question->waiting_count; j++) {
 			asking_due(asking, question->waiting[j].until_ns);
+			if (question->waiting[j].waiter.is_gone)
+				asking_due(asking, now_ns + ASKING_LOOK_MS * (uint64_t)NS_PER_MS);
+		}
 	}
 	for (size_t i = 0; i < asking->grant_count; i++)
 		asking_due(asking, asking->grants[i]->until_ns);
@@ -404,7 +417,7 @@ int asking_check(struct box *box, uint64_t now_ns)
 		if (r > 0)
 			question_remove(asking, i);
 	}
-	find_next_due(asking);
+	find_next_due(asking, now_ns);
 	return 0;
 }
 

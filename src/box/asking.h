@@ -29,6 +29,7 @@ enum {
 	ASKING_REFILL_MS = 1000,
 	ASKING_LISTED_MS = 600000,       /* how long one stays listed that nobody waits for */
 	ASKING_NEXT_MS = 600000,         /* how long ASKING_ONCE holds for the next time */
+	ASKING_LOOK_MS = 250,            /* how often those who wait are looked for */
 };
 
 struct asking_request {
@@ -61,6 +62,11 @@ struct asking_outcome {
 struct asking_waiter {
 	/* Negative: the log failed, and the sandbox ends. May begin and forget others. */
 	int (*done)(void *context, uint64_t token, const struct asking_outcome *outcome);
+	/*
+	 * Asked every ASKING_LOOK_MS: true where who waits has died, and then done() is not called any more. NULL:
+	 * asking_forget() says so.
+	 */
+	bool (*is_gone)(void *context, uint64_t token);
 	void *context;
 	uint64_t token;
 };

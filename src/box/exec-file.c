@@ -35,8 +35,11 @@ static bool is_of_proc(const char *path)
 	return str_has_prefix(path, "/proc/") || str_has_prefix(path, "/dev/fd/");
 }
 
-/* The first line as load_script() of the kernel reads it. What cannot be read is no script to us, and refused later. */
-static void read_line(struct exec_file *file)
+/*
+ * The first line as load_script() of the kernel reads it. What cannot be read is no script to us, and refused later.
+ * Whoever holds a lease on the file to write it must not hold us with it, nor hide what interprets it: -ETXTBSY.
+ */
+static int read_line(struct exec_file *file)
 {
 	cleanup_fd int fd = FD_NONE;
 	char path[32], bytes[EXEC_LINE_SIZE + 1] = { 0 };
@@ -45,9 +48,11 @@ static void read_line(struct exec_file *file)
 	file->line[0] = 0;
 	file->argument = NULL;
 	if (str_format(path, sizeof path, "/proc/self/fd/%d", file->fd) == 0)
-		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd == -EAGAIN)
+		return -ETXTBSY;
 	if (fd < 0 || read(fd, bytes, EXEC_LINE_SIZE) < 3 || bytes[0] != '#' || bytes[1] != '!')
-		return;
+		return 0;
 	bytes[strcspn(bytes, "\n")] = 0;
 	at = bytes + 2;
 	at += strspn(at, " \t");
@@ -60,6 +65,7 @@ static void read_line(struct exec_file *file)
 		*at++ = 0;
 		file->argument = at + strspn(at, " \t");
 	}
+	return 0;
 }
 
 /* fd: O_PATH, taken, or the error of opening it. */
@@ -80,8 +86,7 @@ static int take_file(struct exec_file *file, int fd)
 			return -ENOENT;
 	}
 	file->is_unnamed |= !file->st.st_nlink;
-	read_line(file);
-	return 0;
+	return read_line(file);
 }
 
 static int open_proc(pid_t pid, const char *name)

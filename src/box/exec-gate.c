@@ -246,11 +246,24 @@ static struct exec_entry entry_of(const struct watch_exec *exec)
 
 static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
 
+/* Whether the caller died while a person was asked: then nothing is left of its exec. */
+static bool is_gone(void *context, uint64_t token)
+{
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+
+	if (watch_is_awaited(box->watch, exec_case->id))
+		return false;
+	exec_case_free(&box->exec_gate->cases, exec_case);
+	return true;
+}
+
 /* 0: *ret_outcome is the answer to the next question; 1: answered() will be called. */
 static int ask_next(struct box *box, struct exec_case *exec_case, struct asking_outcome *ret_outcome)
 {
 	const struct exec_want *want = &exec_case->wants[exec_case->granted_count];
-	struct asking_waiter waiter = { answered, box, exec_case->token };
+	struct asking_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box,
+					.token = exec_case->token };
 	char program[PATH_MAX];
 	struct asking_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
@@ -364,7 +377,7 @@ static int judge(struct box *box, const struct watch_exec *exec, struct watch_ex
 	if (r == 0 && decision.verdict != VERDICT_DENY)
 		r = expect(gate, exec_case, &chain, exec);
 	chain_done(&chain);
-	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES) {
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY) {
 		ret_answer->errnum = -r;
 		exec_case_free(&gate->cases, exec_case);
 		return 0;
@@ -550,13 +563,17 @@ int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
 	static const struct decision busy = {
 		VERDICT_DENY, { "builtin.busy", "", 0 }, "too many programs start at the same time", "try again", NULL,
 	};
+	static const struct decision late = {
+		VERDICT_DENY, { "builtin.late", "", 0 }, "its start took too long, so it was killed",
+		"something holds its file, or a thread of its process: let go of that, and try again", NULL,
+	};
 	struct box *box = context;
 	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
 	struct exec_entry entry = { .pid = pid, .subject = exec_case->exe };
 	int r = 0;
 
 	if (errnum != ESRCH)
-		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : &traced);
+		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : errnum == ETIMEDOUT ? &late : &traced);
 	exec_case_free(&box->exec_gate->cases, exec_case);
 	return r;
 }
@@ -572,7 +589,7 @@ int exec_gate_release(struct box *box)
 		next = at->next;
 		if (!at->waits)
 			continue;
-		asking_forget(box, &(struct asking_waiter){ answered, box, at->token });
+		asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token = at->token });
 		r = watch_restart_exec(box->watch, at->id);
 		exec_case_free(&box->exec_gate->cases, at);
 	}

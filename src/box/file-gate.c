@@ -363,7 +363,7 @@ static void forget_questions(struct box *box, uint64_t id)
 void file_gate_gone(void *context, uint64_t id)
 {
 	struct box *box = context;
-	struct asking_waiter waiter = { on_answer, box, id };
+	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = id };
 
 	asking_forget(box, &waiter);
 	forget_questions(box, id);
@@ -398,7 +398,7 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 		.pid = event->pid,
 		.actor.program = program,
 	};
-	struct asking_waiter waiter = { on_answer, box, event->id };
+	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = event->id };
 	struct asking_outcome outcome;
 	int r;
 

@@ -14,6 +14,7 @@ struct gate_pending {
 	struct box *box;
 	uint32_t id, pid;
 	uint16_t port;
+	bool has_left;
 	char host[254];
 };
 
@@ -53,11 +54,41 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 	return gate_log_answered(box, &open, outcome);
 }
 
+/*
+ * Nobody can be told by a connection whether its client is gone or has only said all that it wants to say. So it is
+ * asked for where both is so: nothing more comes, and the program that made the connection is not there any more.
+ */
+static bool is_gone(void *context, uint64_t token)
+{
+	struct gate_pending *pending = context;
+	struct box *box = pending->box;
+	uint32_t id = pending->id;
+	char program[PATH_MAX];
+	int r;
+
+	(void)token;
+	if (!pending->has_left || !pending->pid)
+		return false;
+	r = proc_program((pid_t)pending->pid, program, sizeof program);
+	if (r != -ENOENT && r != -ESRCH)
+		return false;
+	drop(box, pending);
+	/* What fails with the gate is heard by all who use it next. */
+	(void)!gate_answer(box, id, false);
+	return true;
+}
+
+void gate_asking_left(struct box *box, uint32_t id)
+{
+	for (struct gate_pending *at = box->gate.asking.first; at; at = at->next)
+		at->has_left = at->has_left || at->id == id;
+}
+
 int gate_asking_begin(struct box *box, const struct gate_open *open, const struct decision *decision,
 		      struct asking_outcome *out)
 {
 	struct gate_pending *pending = calloc(1, sizeof *pending);
-	struct asking_waiter waiter = { on_answer, pending, 0 };
+	struct asking_waiter waiter = { .done = on_answer, .is_gone = is_gone, .context = pending };
 	struct asking_request request;
 	char program[PATH_MAX];
 	int r;
@@ -98,7 +129,7 @@ bool gate_asking_is_on(struct box *box)
 void gate_asking_done(struct box *box)
 {
 	while (box->gate.asking.first) {
-		struct asking_waiter waiter = { on_answer, box->gate.asking.first, 0 };
+		struct asking_waiter waiter = { .done = on_answer, .context = box->gate.asking.first };
 
 		asking_forget(box, &waiter);
 		drop(box, box->gate.asking.first);

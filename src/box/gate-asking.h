@@ -34,5 +34,8 @@ int gate_asking_list(struct box *box, const struct gate_open *open, const struct
 /* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
 bool gate_asking_is_on(struct box *box);
 
+/* The client of a connection has said all that it will: it is forgotten as soon as its program is gone. */
+void gate_asking_left(struct box *box, uint32_t id);
+
 /* There is no gate any more: nobody waits. */
 void gate_asking_done(struct box *box);

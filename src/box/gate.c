@@ -484,6 +484,18 @@ static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
 }
 
+static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	gate_asking_left(context, id);
+	return 0;
+}
+
 static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	cleanup_fd int inside_fd = FD_NONE;
@@ -532,6 +544,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
 	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
+	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */

@@ -38,7 +38,7 @@ struct flow {
 	bool is_inspected, has_spoken;
 	bool is_asked;             /* a person lets it out, or does not: the box tells */
 	int inside_fd, outside_fd;
-	struct event client;
+	struct event client, left;
 	struct hello hello;
 	size_t seen;               /* bytes of the client that hello was fed with */
 	struct dial *dial;
@@ -90,6 +90,7 @@ static void end_flow(struct flow *flow, const char *why)
 	if (flow->state >= FLOW_ASKED)
 		tell_closed(flow, why);
 	event_del(&flow->client);
+	event_del(&flow->left);
 	if (flow->is_counted)
 		quota_disconnect(&flow->share);
 	hello_done(&flow->hello);
@@ -222,6 +223,19 @@ static void ask(struct flow *flow)
 
 	flow->state = FLOW_ASKED;
 	gate_send(flow->gate, gate_open_put(&flow->gate->out, &open));
+	event_add(&flow->left, NULL);
+}
+
+/* Once. It may be a half of the connection alone: whether somebody is there to read an answer, the box can tell. */
+static void on_left(evutil_socket_t fd, short what, void *context)
+{
+	struct flow *flow = context;
+
+	(void)fd;
+	(void)what;
+	frame_begin(&flow->gate->out, GATE_LEFT);
+	frame_put_u32(&flow->gate->out, flow->id);
+	gate_send(flow->gate, frame_end(&flow->gate->out));
 }
 
 static void dial(struct flow *flow)
@@ -243,6 +257,7 @@ void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 
 		if (!flow || flow->id != id || flow->state != FLOW_ASKED)
 			continue;
+		event_del(&flow->left);
 		if (is_granted)
 			dial(flow);
 		else
@@ -411,6 +426,7 @@ static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route 
 	};
 	hello_init(&flow->hello);
 	event_assign(&flow->client, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
+	event_assign(&flow->left, gate->base, fd, EV_CLOSED, on_left, flow);
 	gate->flows[flow->slot] = flow;
 	gate->flow_count++;
 	return flow;

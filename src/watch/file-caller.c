@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -21,6 +22,23 @@ static int open_of(pid_t pid, const char *what, int flags)
 	return r < 0 ? r : fd_open_at(AT_FDCWD, path, flags, 0);
 }
 
+/* Of a file that we make: all of them are on one mount of the kernel's own. 0: they cannot be told. */
+static dev_t find_memory_device(void)
+{
+	cleanup_fd int fd = fd_memfd_new("atoll");
+	struct stat status;
+
+	return fd >= 0 && fstat(fd, &status) == 0 ? status.st_dev : 0;
+}
+
+bool file_view_is_memory(const struct file_view *view, int fd)
+{
+	struct stat status;
+
+	return view->memory_device && fstat(fd, &status) == 0 && status.st_dev == view->memory_device &&
+	       status.st_nlink == 0 && S_ISREG(status.st_mode);
+}
+
 int file_view_init(struct file_view *view, const struct watch_options *options)
 {
 	*view = (struct file_view){
@@ -31,6 +49,7 @@ int file_view_init(struct file_view *view, const struct watch_options *options)
 		.gid = options->gid,
 		.uid_inside = options->uid_inside,
 		.gid_inside = options->gid_inside,
+		.memory_device = find_memory_device(),
 	};
 	return view->root_fd < 0 ? view->root_fd : identity_drop_groups();
 }

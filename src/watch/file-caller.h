@@ -22,6 +22,7 @@ struct file_view {
 	gid_t gid;
 	uid_t uid_inside;
 	gid_t gid_inside;
+	dev_t memory_device;         /* of the kernel's own mount that memory files lie on; 0: not known */
 	uint64_t *mounts;            /* owned: ids of init's mounts, ascending, as last read */
 	size_t mount_count;
 };
@@ -32,6 +33,9 @@ void file_view_done(struct file_view *view);
 
 /* Whether fd lies on a mount of the sandbox (of this caller, with mounts of its own); not where nobody can say. */
 bool file_view_has(struct file_view *view, pid_t pid, int fd);
+
+/* Whether it is a memory file (memfd_create(2)), which lies on no mount that anybody has. */
+bool file_view_is_memory(const struct file_view *view, int fd);
 
 struct file_caller {
 	struct file_view *view;

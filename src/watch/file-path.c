@@ -257,7 +257,7 @@ static int follow_magic(struct walk *walk, const char *name, const struct stat *
 		return fd;
 	r = read_path(fd, path);
 	/* What has no path has no place outside either; memory files have one that leads nowhere. */
-	if (r == 0 && path[0] && strncmp(path, "/memfd:", strlen("/memfd:")) != 0 &&
+	if (r == 0 && path[0] && !file_view_is_memory(caller->view, fd) &&
 	    !file_view_has(caller->view, caller->pid, fd))
 		r = -EACCES;
 	if (r == 0)

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/trace.h"
 
@@ -23,12 +25,25 @@
  * that fails comes back to its program, and stops on the way because of that. So no tracee of ours ever runs code of
  * its own, and no signal of its own waits for us. A second exec of the same process has to wait for the first: seizing
  * waits for the lock that an exec holds, which a thread of ours, dead and not yet waited for, would keep held.
+ *
+ * An exec can be made to take as long as somebody inside wants: by a lease on the file, by another thread that does not
+ * die since it is traced. It has a time, so that the places for those that are held cannot be used up.
  */
+
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+
+void held_init(struct held *held)
+{
+	held->signal_fd = held->timer_fd = FD_NONE;
+	held->limit_ms = HELD_LIMIT_MS;
+	held->count = 0;
+}
 
 void held_done(struct held *held)
 {
 	/* What is still held dies with us (PTRACE_O_EXITKILL). */
 	close_fd(&held->signal_fd);
+	close_fd(&held->timer_fd);
 	held->count = 0;
 }
 
@@ -45,8 +60,34 @@ static int open_signals(struct held *held)
 	sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
+	held->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (held->timer_fd < 0)
+		return -errno;
 	held->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return held->signal_fd < 0 ? -errno : 0;
+	if (held->signal_fd >= 0)
+		return 0;
+	close_fd(&held->timer_fd);
+	return -errno;
+}
+
+/* To the first end of a time; none: it rests. */
+static void set_timer(const struct held *held)
+{
+	struct itimerspec when = { 0 };
+	uint64_t first_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < held->count; i++)
+		if (!held->execs[i].is_dying && !held->execs[i].is_stray && held->execs[i].until_ns < first_ns)
+			first_ns = held->execs[i].until_ns;
+	if (first_ns != UINT64_MAX)
+		when.it_value = (struct timespec){ .tv_sec = (time_t)(first_ns / NS_PER_S),
+						   .tv_nsec = (long)(first_ns % NS_PER_S) };
+	timerfd_settime(held->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static uint64_t end_of_time(const struct held *held)
+{
+	return clock_monotonic_ns() + held->limit_ms * NS_PER_MS;
 }
 
 /* 0 where nobody can tell. */
@@ -86,14 +127,27 @@ int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_befor
 	if (other && other->tid == tid && !other->is_dying) {
 		*ret_before = other->token;
 		other->token = token;
+		other->until_ns = end_of_time(held);
 		return 1;
 	}
 	if (other || held->count == HELD_MAX)
 		return -EAGAIN;
 	r = trace_seize(tid);
-	if (r == 0)
-		held->execs[held->count++] = (struct held_exec){ .tid = tid, .tgid = tgid, .token = token };
-	return r;
+	if (r < 0)
+		return r;
+	held->execs[held->count++] = (struct held_exec){ .tid = tid, .tgid = tgid, .token = token,
+							 .until_ns = end_of_time(held) };
+	if (held->count == 1)
+		set_timer(held);
+	return 0;
+}
+
+void held_abandon(struct held *held, pid_t tid)
+{
+	for (size_t i = 0; i < held->count; i++)
+		if (held->execs[i].tid == tid && !held->execs[i].is_dying)
+			held->execs[i].is_stray = true;
+	held_continued(held, tid);
 }
 
 void held_continued(const struct held *held, pid_t tid)
@@ -140,6 +194,10 @@ static bool look_at(struct held_exec *exec, const struct held_events *events, in
 	case TRACE_AT_EXEC:
 		if (exec->is_dying)
 			return false;
+		if (exec->is_stray) {
+			trace_release(pid, 0);
+			return true;
+		}
 		r = conclude_image(exec, pid, events);
 		*result = *result < 0 ? *result : r;
 		return !exec->is_dying;
@@ -151,14 +209,28 @@ static bool look_at(struct held_exec *exec, const struct held_events *events, in
 	case TRACE_GONE:
 		break;
 	}
-	if (!exec->is_dying)
+	if (!exec->is_dying && !exec->is_stray)
 		events->on_over(events->context, exec->token);
 	return true;
+}
+
+/* Whatever it waits for inside the kernel: it never comes back from there. */
+static void end_late(struct held_exec *exec, uint64_t now_ns, const struct held_events *events, int *result)
+{
+	int r;
+
+	if (exec->is_dying || exec->is_stray || now_ns < exec->until_ns)
+		return;
+	kill(exec->tgid, SIGKILL);
+	exec->is_dying = true;
+	r = events->on_late(events->context, exec->token, exec->tid, ETIMEDOUT);
+	*result = *result < 0 ? *result : r;
 }
 
 int held_look(struct held *held, const struct held_events *events)
 {
 	struct signalfd_siginfo ignored[8];
+	uint64_t expired, now_ns = clock_monotonic_ns();
 	int result = 0;
 
 	while (read(held->signal_fd, ignored, sizeof ignored) == (ssize_t)sizeof ignored)
@@ -167,6 +239,8 @@ int held_look(struct held *held, const struct held_events *events)
 		if (look_at(&held->execs[i], events, &result))
 			held->execs[i] = held->execs[--held->count];
 		else
-			i++;
-	return result;
+			end_late(&held->execs[i++], now_ns, events, &result);
+	if (read(held->timer_fd, &expired, sizeof expired) == (ssize_t)sizeof expired)
+		set_timer(held);
+	return result < 0 ? result : 0;
 }

@@ -13,22 +13,26 @@
 
 #include "base/cleanup.h"
 
-enum { HELD_MAX = 512 };
+enum { HELD_MAX = 512, HELD_LIMIT_MS = 30000 };
 
 struct held_exec {
 	pid_t tid;                   /* that asked */
 	pid_t tgid;                  /* of its process, whose number it has once the new program is there */
 	uint64_t token;              /* of whoever wants to look */
+	uint64_t until_ns;           /* CLOCK_MONOTONIC: then it is killed */
 	bool is_dying;               /* it was refused: only its end is waited for */
+	bool is_stray;               /* it was not the one that was meant: let go as soon as it stops */
 };
 
-/* All zero, and fd FD_NONE, is a start. */
 struct held {
 	int signal_fd;               /* owned: readable when something may have happened; FD_NONE: not yet */
+	int timer_fd;                /* owned: readable when something has been held for too long; as above */
+	uint64_t limit_ms;           /* how long an exec may take: HELD_LIMIT_MS */
 	size_t count;
 	struct held_exec execs[HELD_MAX];
 };
 
+void held_init(struct held *held);
 void held_done(struct held *held);
 
 /*
@@ -38,15 +42,23 @@ void held_done(struct held *held);
  */
 int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_before) MUST_USE;
 
+/*
+ * It has turned out that the thread which was seized by held_begin() need not be the one that was meant. It is let go,
+ * whatever it does, and its token is not heard of again.
+ */
+void held_abandon(struct held *held, pid_t tid);
+
 /* To be called once it has its answer: an exec that fails is let go then, before its program goes on. */
 void held_continued(const struct held *held, pid_t tid);
 
-/* Calls for each that something happened to; all at once, and once for every readiness of signal_fd. */
+/* Calls for each that something happened to; all at once, and once for every readiness of either fd. */
 struct held_events {
 	/* The program is there. 0: let it run; 1: kill it; negative: kill it, and that is the result. */
 	int (*on_image)(void *context, uint64_t token, pid_t pid);
 	/* The exec failed, or the process ended before. */
 	void (*on_over)(void *context, uint64_t token);
+	/* It has been held for too long and was killed: its own program does not go on, and the new one never runs. */
+	int (*on_late)(void *context, uint64_t token, pid_t tid, int errnum);
 	void *context;
 };
 int held_look(struct held *held, const struct held_events *events) MUST_USE;

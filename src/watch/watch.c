@@ -134,8 +134,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->reply = (struct reply){ .listener_fd = listener_fd };
 	watch->has_connector = false;
 	watch->files = NULL;
-	watch->held.signal_fd = FD_NONE;
-	watch->held.count = 0;
+	held_init(&watch->held);
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
@@ -231,10 +230,18 @@ static int hold_exec(struct watch *watch, uint64_t id, pid_t pid, uint64_t token
 	if (!was_open && watch->held.signal_fd >= 0) {
 		int added = add_source(watch, watch->held.signal_fd);
 
+		if (added == 0)
+			added = add_source(watch, watch->held.timer_fd);
 		r = added < 0 ? added : r;
 	}
 	if (r == 1)
 		watch->handlers.on_over(watch->handlers.context, before);
+	/* Was it gone before it was seized, its number may have been another's by then: that one is let go. */
+	if (r >= 0 && reply_is_awaited(&watch->reply, id) <= 0) {
+		held_abandon(&watch->held, pid);
+		watch->handlers.on_over(watch->handlers.context, token);
+		return 0;
+	}
 	if (r >= 0) {
 		r = reply_continue(&watch->reply, id);
 		held_continued(&watch->held, pid);
@@ -345,6 +352,11 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 
 /* ERESTARTSYS, which no header for programs has. */
 enum { RESTART_CALL = 512 };
+
+bool watch_is_awaited(const struct watch *watch, uint64_t id)
+{
+	return reply_is_awaited(&watch->reply, id) != 0;
+}
 
 int watch_restart_exec(struct watch *watch, uint64_t id)
 {
@@ -458,6 +470,7 @@ static int serve_held(struct watch *watch)
 	struct held_events events = {
 		.on_image = watch->handlers.on_image,
 		.on_over = watch->handlers.on_over,
+		.on_late = watch->handlers.on_unheld,
 		.context = watch->handlers.context,
 	};
 

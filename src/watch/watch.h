@@ -94,7 +94,10 @@ struct watch_handlers {
 	int (*on_image)(void *context, uint64_t token, pid_t pid);
 	/* A held one failed, or its caller ended; nothing more is heard of the token. */
 	void (*on_over)(void *context, uint64_t token);
-	/* What was to be held cannot be, and is refused with errnum; the token is over as well. */
+	/*
+	 * What was to be held cannot be, and is refused with errnum (ETIMEDOUT: it was held for too long, and is
+	 * killed); the token is over as well.
+	 */
 	int (*on_unheld)(void *context, uint64_t token, pid_t pid, int errnum);
 	int (*on_refusal)(void *context, const struct watch_refusal *event);
 	int (*on_network)(void *context, const struct watch_network *event);
@@ -184,6 +187,9 @@ int watch_serve(struct watch *watch, unsigned max) MUST_USE;
  * over; negative: a handler's.
  */
 int watch_answer_exec(struct watch *watch, uint64_t id, pid_t pid, const struct watch_exec_answer *answer) MUST_USE;
+
+/* Whether the caller of a notification still waits for its answer. */
+bool watch_is_awaited(const struct watch *watch, uint64_t id);
 
 /* Sends it back to make its call again; only as in watch_release_waiting(). */
 int watch_restart_exec(struct watch *watch, uint64_t id) MUST_USE;

@@ -49,6 +49,7 @@ enum gate_message {
 	GATE_ARRIVED,            /* struct gate_arrived: waits for GATE_INSIDE */
 	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
 	GATE_MEASURED,           /* u64 bytes to the sandbox, u64 from it, of all connections so far */
+	GATE_LEFT,               /* u32 id: the client says no more, while it waits for GATE_GO; it may be gone */
 };
 
 enum gate_socket { GATE_DOOR4, GATE_DNS_UDP, GATE_DNS_TCP, GATE_DOOR6, GATE_SOCKET_COUNT };

@@ -384,3 +384,52 @@ def test_a_program_waits_for_a_person(sandbox):
     assert sandbox.run_atoll("approve", f"{session}:{asked['number']}").code == 0
     assert waiting.wait(30) == 0
     sandbox.run_atoll("stop", "-t", "0s", session)
+
+
+def test_a_question_of_a_program_that_died_waits_no_longer(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: ['**/id']}\nask: {timeout: 60s}\n")
+    done = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-d"]))
+    assert done.code == 0, done
+    session = done.out.strip()
+    keywords = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **sandbox.popen_keywords())
+    atoll = str(sandbox.programs.atoll)
+    follower = subprocess.Popen([atoll, "ask", session, "--follow", "--json"], stdin=subprocess.DEVNULL, **keywords)
+    sandbox.children.append(follower)
+
+    def states():
+        return [entry["state"] for entry in json.loads(sandbox.run_atoll("ask", session, "--once", "--json").out)]
+
+    words = [atoll, "exec", session, "--", "sh", "-c",
+             "(id -G; exit 0) & child=$!; read line; pkill -9 -P $child; kill -9 $child; echo killed; read line"]
+    caller = subprocess.Popen(words, stdin=subprocess.PIPE, **keywords)
+    sandbox.children.append(caller)
+    wait_until(lambda: states() == ["waiting"], 15, "the question")
+    caller.stdin.write(b"go\n")
+    caller.stdin.flush()
+    assert caller.stdout.readline() == b"killed\n"
+    wait_until(lambda: states() == ["listed"], 5, "the end of the question")
+    caller.stdin.close()
+    sandbox.run_atoll("stop", "-t", "0s", session)
+
+
+def test_a_question_of_a_connection_whose_program_died_waits_no_longer(session_of, server):
+    session = session_of(ask="{timeout: 60s}")
+    session.heard()
+    # The control: who has only said all that he says still waits.
+    script = ("import socket, time; s = socket.create_connection(('web.test', %d)); s.sendall(b'x');"
+              " s.shutdown(socket.SHUT_WR); print(s.recv(10).decode(), flush=True)" % server.port)
+    words = [str(session.box.programs.atoll), "exec", session.id, "--", PYTHON, "-c", script]
+    half = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+                            **session.box.popen_keywords())
+    session.box.children.append(half)
+    question = session.wait_for("web.test")
+    with pytest.raises(subprocess.TimeoutExpired):
+        half.wait(timeout=1.5)
+    assert session.answer("approve", question).code == 0
+    assert half.communicate(timeout=30)[0] == b"answer\n"
+    dying = session.popen(f"web.test:{server.port}")
+    second = session.wait_for("web.test")
+    assert second["number"] != question["number"]
+    session.box.run_atoll("exec", session.id, "--", "sh", "-c", "kill -9 $(pgrep -f create_connection)")
+    dying.wait(30)
+    wait_until(lambda: not session.questions("waiting"), 5, "the end of the question")

@@ -114,3 +114,32 @@ print(run("/usr/bin/true"))
     done = sandbox.run([PYTHON, "-c", script], policy=policy(sandbox, text))
     assert done.out.split() == ["13", "13", "13", "11", "0"], done
     assert done.report["limits_hit"] == ["time.cooldown"], done
+
+
+LEASE = r"""
+import fcntl, os, shutil, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+shutil.copy("/usr/bin/true", "leased")
+fd = os.open("leased", os.O_RDONLY)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+begun = time.monotonic()
+pid = os.fork()
+if not pid:
+    try: os.execv("./leased", ["leased"])
+    except OSError as error: os._exit(error.errno)
+time.sleep(1)
+other = os.posix_spawn("/usr/bin/true", ["true"], os.environ)
+print("other", os.waitpid(other, 0)[1], time.monotonic() - begun < 10)
+done, status = os.waitpid(pid, os.WNOHANG)
+print("stands" if not done else os.waitstatus_to_exitcode(status))
+os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_a_lease_holds_nobody_but_who_asks(sandbox):
+    """Who opens a file that another process has a lease on waits for up to 45 s: that must not be the supervisor."""
+    sandbox.write(sandbox.project / "lease.py", LEASE)
+    control = sandbox.run_outside([PYTHON, "lease.py"], cwd=sandbox.project)
+    assert control.out.splitlines() == ["other 0 True", "stands"], control
+    done = sandbox.run([PYTHON, "lease.py"], policy=policy(sandbox))
+    assert done.out.splitlines() == ["other 0 True", "26"], done

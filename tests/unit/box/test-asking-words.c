@@ -82,6 +82,20 @@ static void arguments_are_told_apart(void **state)
 		     "run /x with any arguments in any directory");
 }
 
+/* A path that says what a question says is in quotes, so that its end is seen. */
+static void paths_are_told_from_words(void **state)
+{
+	char *argv[] = { (char *)"x", NULL };
+
+	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x as \"ls\" in /home", .argv = argv,
+					    .cwd = "/p q" },
+		     "run \"/x as \\\"ls\\\" in /home\" as \"x\" in \"/p q\"");
+	assert_words((struct asking_shown){ .kind = ACTION_FILE_READ, .subject = "/a and everything below it" },
+		     "read \"/a and everything below it\"");
+	assert_words((struct asking_shown){ .kind = ACTION_FILE_WRITE, .subject = "/plain/path-1_2.c" },
+		     "write /plain/path-1_2.c");
+}
+
 static void a_long_path_is_shown_whole(void **state)
 {
 	struct asking_shown shown = { .kind = ACTION_FILE_READ };
@@ -103,6 +117,7 @@ int main(void)
 		cmocka_unit_test(each_kind_is_a_sentence),
 		cmocka_unit_test(nothing_from_inside_can_imitate_a_question),
 		cmocka_unit_test(arguments_are_told_apart),
+		cmocka_unit_test(paths_are_told_from_words),
 		cmocka_unit_test(a_long_path_is_shown_whole),
 	};
 

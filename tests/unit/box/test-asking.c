@@ -96,7 +96,7 @@ static struct asking_request connect_to(const char *host)
 static int ask(struct fixture *fixture, struct asking_request request, uint64_t token,
 	       struct asking_outcome *ret_outcome)
 {
-	struct asking_waiter waiter = { tell, fixture, token };
+	struct asking_waiter waiter = { .done = tell, .context = fixture, .token = token };
 
 	return asking_begin(&fixture->box, &request, &waiter, ret_outcome);
 }
@@ -339,7 +339,7 @@ static void a_refusal_is_remembered_until_it_is_taken_back(void **state)
 static void who_is_gone_is_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct asking_waiter waiter = { tell, fixture, 1 };
+	struct asking_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
 	struct asking_outcome outcome;
 	uint32_t grant;
 
@@ -352,6 +352,34 @@ static void who_is_gone_is_not_told(void **state)
 	assert_int_equal(question_at(fixture, 1)->state, ASKING_LISTED);
 	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), 0);
 	assert_int_equal(fixture->told_count, 0);
+	end(fixture);
+}
+
+static bool is_gone_if_even(void *context, uint64_t token)
+{
+	return token % 2 == 0;
+}
+
+static void who_died_is_found_and_not_told(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_waiter waiter = { .done = tell, .is_gone = is_gone_if_even, .context = fixture };
+	struct asking_request request = connect_to("a.example");
+	struct asking_outcome outcome;
+	uint64_t now_ns = clock_monotonic_ns();
+	uint32_t grant;
+
+	for (waiter.token = 1; waiter.token <= 5; waiter.token++)
+		assert_int_equal(asking_begin(&fixture->box, &request, &waiter, &outcome), 1);
+	request = connect_to("b.example");
+	waiter.token = 8;
+	assert_int_equal(asking_begin(&fixture->box, &request, &waiter, &outcome), 1);
+	assert_true(asking_timeout_ms(&fixture->box, now_ns) <= ASKING_LOOK_MS + 100);
+	assert_int_equal(asking_check(&fixture->box, now_ns + minute_ns / 100), 0);
+	assert_int_equal(question_at(fixture, 1)->waiting_count, 3);
+	assert_int_equal(question_at(fixture, 2)->state, ASKING_LISTED);
+	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), 0);
+	assert_int_equal(fixture->told_count, 3);
 	end(fixture);
 }
 
@@ -376,8 +404,8 @@ static int tell_and_forget(void *context, uint64_t token, const struct asking_ou
 static void who_is_forgotten_by_another_that_is_told_is_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct forgetful forgetful = { fixture, { tell, fixture, 2 }, 0 };
-	struct asking_waiter first = { tell_and_forget, &forgetful, 1 };
+	struct forgetful forgetful = { fixture, { .done = tell, .context = fixture, .token = 2 }, 0 };
+	struct asking_waiter first = { .done = tell_and_forget, .context = &forgetful, .token = 1 };
 	struct asking_request request = connect_to("a.example");
 	struct asking_outcome outcome;
 	uint32_t grant;
@@ -556,6 +584,7 @@ int main(void)
 		cmocka_unit_test(a_counted_grant_is_for_who_asked_and_runs_out),
 		cmocka_unit_test(a_refusal_is_remembered_until_it_is_taken_back),
 		cmocka_unit_test(who_is_gone_is_not_told),
+		cmocka_unit_test(who_died_is_found_and_not_told),
 		cmocka_unit_test(who_is_forgotten_by_another_that_is_told_is_not_told),
 		cmocka_unit_test(a_flood_is_refused_and_said_once),
 		cmocka_unit_test(questions_and_those_who_wait_are_bounded),
