@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "policy/decide.h"
 #include "policy/policy.h"
 
@@ -11,6 +13,21 @@ const char *const trust_level_names[TRUST_COUNT] = {
 	[TRUST_NONE] = "none", [TRUST_LOW] = "low",   [TRUST_MEDIUM] = "medium",
 	[TRUST_HIGH] = "high", [TRUST_FULL] = "full",
 };
+
+const char *const trust_on_fall_names[TRUST_FALL_COUNT] = {
+	[TRUST_FALL_NOTE] = "note",
+	[TRUST_FALL_ASK] = "ask",
+	[TRUST_FALL_TIGHTEN] = "tighten",
+	[TRUST_FALL_FREEZE] = "freeze",
+};
+
+bool trust_agent_is_valid(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t length = strlen(name);
+
+	return length && length <= TRUST_AGENT_MAX && *name != '.' && *name != '-' && strspn(name, letters) == length;
+}
 
 const char *const file_class_names[FILE_CLASS_COUNT] = {
 	[FILE_HIDDEN] = "hidden",   [FILE_MASK] = "mask",   [FILE_READ] = "read",

@@ -30,6 +30,28 @@ enum trust_level {
 	TRUST_COUNT,
 };
 
+/* What a fall of an agent's level does to the session that it happens in. Each does more than the one before. */
+enum trust_on_fall { TRUST_FALL_NOTE, TRUST_FALL_ASK, TRUST_FALL_TIGHTEN, TRUST_FALL_FREEZE, TRUST_FALL_COUNT };
+
+enum {
+	TRUST_AGENT_MAX = 64,        /* characters of the name of an agent */
+	TRUST_SESSIONS_MAX = 1000,
+	TRUST_HALF_LIFE_MS = 86400000, TRUST_HALF_LIFE_MAX_MS = 2000000000,
+};
+
+/* `trust:`: whose record counts, and between what its level moves (trust/rules.h). */
+struct trust_settings {
+	const char *agent;           /* trust_agent_is_valid(); NULL: the policy names none */
+	enum trust_level start, ceiling, floor; /* floor <= start <= ceiling */
+	enum trust_level raise;      /* of a task: at least this for its run; TRUST_NONE: it raises nobody */
+	uint32_t probation_sessions; /* clean ones at probation_at, and the level above is granted; 0: no probation */
+	enum trust_level probation_at; /* below the ceiling */
+	enum trust_on_fall on_fall;
+	uint64_t half_life_ms;       /* in which what was counted against an agent becomes half */
+	bool is_given;               /* the policy has the section */
+	bool has_level;              /* the policy extends a level, so that a lower one can stand in its place */
+};
+
 /* Where a rule was written; carried into decisions, explanations and the audit log. */
 struct rule_origin {
 	const char *id;      /* "files.mask[3]", "network.default", "builtin.state" … */
@@ -351,6 +373,7 @@ struct policy {
 	enum stage_auto stage_auto;
 	enum stage_backend stage_backend;
 	struct ask_settings ask;
+	struct trust_settings trust;
 
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;
@@ -360,6 +383,7 @@ struct policy {
 /* Names in policy text, reports and the log. */
 extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const trust_level_names[TRUST_COUNT];
+extern const char *const trust_on_fall_names[TRUST_FALL_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
@@ -373,6 +397,9 @@ extern const bool net_limit_has_period[NET_LIMIT_COUNT];   /* it counts per time
 extern const bool net_limit_is_bytes[NET_LIMIT_COUNT];
 /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
 extern const char *const wall_names[WALL_COUNT];
+
+/* Whether this can be the name of an agent: 1 to TRUST_AGENT_MAX of [A-Za-z0-9._-], none of . and - at first. */
+bool trust_agent_is_valid(const char *name);
 
 /* The secrets that the policy names (injected ones, then canaries), each once, borrowed. How many. */
 size_t policy_secrets(const struct policy *policy, const char *names[POLICY_SECRETS_MAX]);

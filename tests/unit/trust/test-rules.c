@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The rules of trust over their whole input space: every level, event and bound, with strains and times on both sides
+ * of everything that could make a difference.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "trust/rules.h"
+
+enum { NOW_S = 1000000, DAY_S = 86400, STATES_MAX = 4096, SETTINGS_MAX = 1024 };
+
+static const uint32_t strains[] = { 0,	    1,	    19999,  20000,  20001,  59999,  60000,  79999,  80000,
+				    119999, 120000, 139999, 140000, 180000, 199999, 240000, 300000 };
+static const uint64_t times[] = { 0, NOW_S - 1, NOW_S, NOW_S + 1, NOW_S + DAY_S / 2, NOW_S + DAY_S - 1, NOW_S + DAY_S,
+				  NOW_S + 3 * DAY_S, NOW_S + 31ULL * DAY_S, NOW_S + 33ULL * DAY_S, UINT64_MAX / 2 };
+
+static struct trust_state states[STATES_MAX];
+static struct trust_settings settings[SETTINGS_MAX];
+static size_t state_count, settings_count;
+
+/* Every policy that atoll-policy would write: floor <= start <= ceiling, with and without probation. */
+static void make_settings(void)
+{
+	for (int floor = 0; floor < TRUST_COUNT; floor++)
+		for (int start = floor; start < TRUST_COUNT; start++)
+			for (int ceiling = start; ceiling < TRUST_COUNT; ceiling++)
+				for (int at = -1; at < ceiling; at++) {
+					assert_true(settings_count < SETTINGS_MAX);
+					settings[settings_count++] = (struct trust_settings){
+						.floor = floor, .start = start, .ceiling = ceiling,
+						.probation_sessions = at < 0 ? 0 : 3, .probation_at = at < 0 ? 0 : at,
+						.half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true, .has_level = true,
+					};
+				}
+}
+
+static void make_states(void)
+{
+	states[state_count++] = (struct trust_state){ .strain_s = NOW_S };
+	for (int granted = 0; granted < TRUST_COUNT; granted++)
+		for (uint32_t drop = 0; drop < TRUST_COUNT; drop++)
+			for (size_t i = 0; i < ARRAY_SIZE(strains); i++)
+				for (uint32_t clean = 0; clean < 4; clean++) {
+					assert_true(state_count < STATES_MAX);
+					states[state_count++] = (struct trust_state){
+						.has_grant = true, .granted = granted, .drop = drop,
+						.strain = strains[i], .strain_s = NOW_S, .clean = clean,
+					};
+				}
+}
+
+static int make(void **state)
+{
+	make_settings();
+	make_states();
+	return 0;
+}
+
+static bool is_bad(int event)
+{
+	return trust_rules[event].is_bad;
+}
+
+/* Whether it lowered. */
+static bool check_bad(const struct trust_state *at, const struct trust_settings *with, int event, uint64_t now_s)
+{
+	struct trust_state next = trust_step(at, with, event, TRUST_FULL, now_s);
+	enum trust_level before = trust_level_of(at, with), after = trust_level_of(&next, with);
+
+	if (after > before || after < with->floor)
+		fail_msg("%s: %d -> %d", trust_rules[event].name, before, after);
+	return after < before;
+}
+
+static void a_bad_event_never_raises(void **state)
+{
+	size_t lowered = 0;
+
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = 0; s < state_count; s++)
+			for (int event = 0; event < TRUST_EVENT_END; event++)
+				for (size_t t = 0; is_bad(event) && t < ARRAY_SIZE(times); t++)
+					lowered += check_bad(&states[s], &settings[i], event, times[t]);
+	/* The control: they do lower. */
+	assert_true(lowered > 100000);
+}
+
+static void nothing_but_the_named_events_raises(void **state)
+{
+	size_t raised[TRUST_EVENT_END] = { 0 };
+
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = 0; s < state_count; s++)
+			for (int event = 0; event < TRUST_EVENT_END; event++)
+				for (size_t t = 0; t < ARRAY_SIZE(times); t++) {
+					struct trust_state next =
+						trust_step(&states[s], &settings[i], event, TRUST_FULL, times[t]);
+
+					raised[event] += trust_level_of(&next, &settings[i]) >
+							 trust_level_of(&states[s], &settings[i]);
+				}
+	for (int event = 0; event < TRUST_EVENT_END; event++) {
+		/* A reset goes back to the policy's start, which may be higher. */
+		bool may = event == TRUST_BEGUN || event == TRUST_CLEAN || event == TRUST_RAISED ||
+			   event == TRUST_RESET;
+
+		if (may != (raised[event] > 0))
+			fail_msg("%s raised %zu times", trust_rules[event].name, raised[event]);
+	}
+}
+
+/* Of the two, the first stands no better in anything: what was granted, clean sessions towards more, strain, drop. */
+static bool is_no_better(const struct trust_state *a, const struct trust_state *b)
+{
+	bool is_grant = a->granted < b->granted || (a->granted == b->granted && a->clean <= b->clean);
+
+	return a->has_grant && b->has_grant && is_grant && a->strain >= b->strain && a->drop >= b->drop;
+}
+
+/* Every pair is tried, so the grid is thinner: one strain on each side of a threshold. */
+static bool is_thin(const struct trust_state *state)
+{
+	static const uint32_t kept[] = { 0, 19999, 20000, 59999, 60000, 119999, 140000, 300000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (state->strain == kept[i])
+			return true;
+	return false;
+}
+
+static void check_pair(const struct trust_state *a, const struct trust_state *b, const struct trust_settings *with,
+		       int event, enum trust_level level, uint64_t now_s)
+{
+	struct trust_state worse = trust_step(a, with, event, level, now_s);
+	struct trust_state better = trust_step(b, with, event, level, now_s);
+
+	if (trust_level_of(&worse, with) > trust_level_of(&better, with) ||
+	    (event != TRUST_RESET && !is_no_better(&worse, &better)))
+		fail_msg("%s: (%d,%u,%u,%u) passes (%d,%u,%u,%u)", trust_rules[event].name, a->granted, a->clean,
+			 a->strain, a->drop, b->granted, b->clean, b->strain, b->drop);
+}
+
+/* By induction this holds for every sequence of events. */
+static void who_stood_better_stands_no_worse(void **state)
+{
+	static const uint64_t when[] = { NOW_S, NOW_S + DAY_S + 7 };
+	size_t compared = 0;
+
+	for (size_t i = 0; i < settings_count; i += 7)
+		for (size_t a = 0; a < state_count; a++)
+			for (size_t b = 0; is_thin(&states[a]) && b < state_count; b++) {
+				if (!is_thin(&states[b]) || !is_no_better(&states[a], &states[b]) || (a + b) % 5)
+					continue;
+				compared++;
+				for (int event = 1; event < TRUST_EVENT_END; event++)
+					check_pair(&states[a], &states[b], &settings[i], event,
+						   (enum trust_level)((a + b + event) % TRUST_COUNT),
+						   when[(a + b) % 2]);
+			}
+	assert_true(compared > 100000);
+}
+
+static int levels_named(int event)
+{
+	return event == TRUST_RAISED || event == TRUST_LOWERED ? TRUST_COUNT : 1;
+}
+
+static void every_pair_under_one_policy(void **state)
+{
+	static const struct trust_settings one = { .start = TRUST_LOW, .ceiling = TRUST_HIGH, .floor = TRUST_NONE,
+						   .probation_sessions = 3, .probation_at = TRUST_LOW,
+						   .half_life_ms = TRUST_HALF_LIFE_MS };
+
+	for (size_t a = 0; a < state_count; a++)
+		for (size_t b = 0; b < state_count; b++)
+			for (int event = 1; is_no_better(&states[a], &states[b]) && event < TRUST_EVENT_END; event++)
+				for (int level = 0; level < levels_named(event); level++)
+					check_pair(&states[a], &states[b], &one, event, level, NOW_S + 100);
+}
+
+static void later_is_never_worse(void **state)
+{
+	for (size_t s = 0; s < state_count; s++)
+		for (size_t t = 0; t + 1 < ARRAY_SIZE(times); t++)
+			assert_true(trust_strain_at(&states[s], &settings[0], times[t]) >=
+				    trust_strain_at(&states[s], &settings[0], times[t + 1]));
+	for (uint64_t at = 0; at < 3 * DAY_S; at += 61) {
+		struct trust_state full = { .has_grant = true, .strain = TRUST_STRAIN_MAX, .strain_s = NOW_S };
+
+		assert_true(trust_strain_at(&full, &settings[0], NOW_S + at) >=
+			    trust_strain_at(&full, &settings[0], NOW_S + at + 61));
+	}
+}
+
+static void strain_halves_and_no_time_passes_backwards(void **state)
+{
+	struct trust_state at = { .has_grant = true, .strain = 80000, .strain_s = NOW_S };
+
+	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S), 40000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S / 2), 60000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + 2 * DAY_S), 20000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], 0), 80000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], UINT64_MAX), 0);
+	/* A clock that was set back does not let it fade twice. */
+	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, NOW_S + DAY_S);
+	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, 5);
+	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, NOW_S + DAY_S);
+	assert_int_equal(at.strain, 40000);
+}
+
+static const struct trust_settings usual = { .start = TRUST_LOW, .ceiling = TRUST_MEDIUM, .floor = TRUST_NONE,
+					     .probation_sessions = 3, .probation_at = TRUST_LOW,
+					     .half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true, .has_level = true };
+
+static enum trust_level after(struct trust_state *at, int event, uint64_t now_s)
+{
+	*at = trust_step(at, &usual, event, TRUST_MEDIUM, now_s);
+	return trust_level_of(at, &usual);
+}
+
+static void probation_takes_clean_sessions_in_a_row(void **state)
+{
+	struct trust_state at = { 0 };
+
+	assert_int_equal(trust_level_of(&at, &usual), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_LIMIT, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_ENDED, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_MEDIUM);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(after(&at, TRUST_CLEAN, NOW_S), TRUST_MEDIUM);
+}
+
+static void a_fall_comes_back_late_and_only_when_a_session_begins(void **state)
+{
+	struct trust_state at = { .has_grant = true, .granted = TRUST_MEDIUM, .strain_s = NOW_S };
+	uint64_t back_s;
+
+	assert_int_equal(after(&at, TRUST_DENIALS, NOW_S), TRUST_MEDIUM);
+	assert_int_equal(after(&at, TRUST_DENIALS, NOW_S), TRUST_MEDIUM);
+	assert_int_equal(after(&at, TRUST_DENIALS, NOW_S), TRUST_LOW);
+	back_s = trust_recovers_at(&at, &usual, NOW_S);
+	/* 75 points are below the threshold of 60 soon, and below 20 after nearly two half-lives. */
+	assert_in_range(back_s, NOW_S + 1.7 * DAY_S, NOW_S + 2 * DAY_S);
+	assert_int_equal(after(&at, TRUST_BEGUN, NOW_S + DAY_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_BEGUN, back_s - DAY_S / 2), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_CLEAN, back_s + DAY_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_ENDED, back_s + DAY_S), TRUST_LOW);
+	assert_int_equal(after(&at, TRUST_BEGUN, back_s + DAY_S), TRUST_MEDIUM);
+	assert_int_equal(trust_recovers_at(&at, &usual, NOW_S), 0);
+}
+
+static void a_canary_is_forgiven_by_people_alone(void **state)
+{
+	struct trust_state at = { .has_grant = true, .granted = TRUST_MEDIUM, .strain_s = NOW_S };
+
+	assert_int_equal(after(&at, TRUST_CANARY, NOW_S), TRUST_NONE);
+	assert_int_equal(after(&at, TRUST_BEGUN, NOW_S + 100ULL * DAY_S), TRUST_NONE);
+	assert_int_equal(trust_recovers_at(&at, &usual, NOW_S), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(after(&at, TRUST_CLEAN, NOW_S + 100ULL * DAY_S), TRUST_NONE);
+	assert_int_equal(after(&at, TRUST_RAISED, NOW_S), TRUST_MEDIUM);
+}
+
+static void what_would_change_it_is_what_changes_it(void **state)
+{
+	for (size_t s = 0; s < state_count; s += 3)
+		for (int event = 1; event < TRUST_EVENT_END; event++) {
+			enum trust_level to, before = trust_level_of(&states[s], &usual);
+			unsigned count;
+			struct trust_state at = states[s];
+
+			if (event == TRUST_RESET || event == TRUST_RAISED || event == TRUST_LOWERED)
+				continue;
+			count = trust_count_until(&at, &usual, event, NOW_S, &to);
+			for (unsigned i = 0; i < (count ? count : 5); i++) {
+				assert_int_equal(trust_level_of(&at, &usual), before);
+				at = trust_step(&at, &usual, event, 0, NOW_S);
+			}
+			assert_int_equal(trust_level_of(&at, &usual), count ? to : before);
+		}
+}
+
+/* More of anything that trusts is never less in the end; each bound is one. */
+static void bounds_only_bound(void **state)
+{
+	for (size_t i = 0; i < settings_count; i++)
+		for (int level = 0; level < TRUST_COUNT; level++)
+			for (unsigned bits = 0; bits < 125; bits++) {
+				struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 }, less = bounds;
+				enum trust_level got = trust_effective(&settings[i], level, &bounds);
+
+				assert_true(got <= bounds.policy && got <= bounds.confidence);
+				assert_true(got <= settings[i].ceiling);
+				assert_true(got <= (enum trust_level)level || got <= bounds.lent);
+				if (level)
+					assert_true(trust_effective(&settings[i], level - 1, &bounds) <= got);
+				less.confidence -= bounds.confidence > 0;
+				assert_true(trust_effective(&settings[i], level, &less) <= got);
+				less = bounds;
+				less.lent -= bounds.lent > 0;
+				assert_true(trust_effective(&settings[i], level, &less) <= got);
+			}
+}
+
+static void confidence_only_tightens(void **state)
+{
+	static const char *const wrong[] = { "", "1.1", "-1", "sure", "unlimited", "0.5x", "2", "1e-1", "Low" };
+	uint32_t confidence, before = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_true(trust_confidence_level(i) <= trust_confidence_level(i + 1));
+	assert_int_equal(trust_confidence_level(0), TRUST_NONE);
+	assert_int_equal(trust_confidence_level(1000), TRUST_FULL);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(trust_confidence_parse(wrong[i], &confidence), -EINVAL);
+	for (size_t i = 0; i < 6; i++) {
+		static const char *const right[] = { "0", "low", "0.5", "medium", "high", "1" };
+
+		assert_int_equal(trust_confidence_parse(right[i], &confidence), 0);
+		assert_true(confidence >= before);
+		before = confidence;
+	}
+}
+
+static void every_event_has_its_row(void **state)
+{
+	for (int event = 0; event < TRUST_EVENT_END; event++) {
+		assert_non_null(trust_rules[event].name);
+		assert_non_null(trust_rules[event].words);
+		assert_int_equal(trust_rules[event].is_bad, trust_rules[event].weight > 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bad_event_never_raises),
+		cmocka_unit_test(nothing_but_the_named_events_raises),
+		cmocka_unit_test(who_stood_better_stands_no_worse),
+		cmocka_unit_test(every_pair_under_one_policy),
+		cmocka_unit_test(later_is_never_worse),
+		cmocka_unit_test(strain_halves_and_no_time_passes_backwards),
+		cmocka_unit_test(probation_takes_clean_sessions_in_a_row),
+		cmocka_unit_test(a_fall_comes_back_late_and_only_when_a_session_begins),
+		cmocka_unit_test(a_canary_is_forgiven_by_people_alone),
+		cmocka_unit_test(what_would_change_it_is_what_changes_it),
+		cmocka_unit_test(bounds_only_bound),
+		cmocka_unit_test(confidence_only_tightens),
+		cmocka_unit_test(every_event_has_its_row),
+	};
+
+	return cmocka_run_group_tests(tests, make, NULL);
+}
