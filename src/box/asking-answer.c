@@ -110,7 +110,7 @@ bool asking_has_grants(const struct box *box)
 	const struct asking *asking = box->asking;
 
 	for (size_t i = 0; asking && i < asking->grant_count; i++)
-		if (!(asking->grants[i]->shown.flags & GRANT_REFUSES) && asking->grants[i]->uses_left)
+		if (!(asking->grants[i]->shown.flags & (GRANT_REFUSES | GRANT_VIEW)) && asking->grants[i]->uses_left)
 			return true;
 	return false;
 }
@@ -371,20 +371,84 @@ static int conclude(struct box *box, struct question *question, const struct ask
 	return r < 0 || !number ? r : settle_others(box, number);
 }
 
-static bool is_of_file(const struct question *question)
+/* ---- what comes into the view ---- */
+
+/* Nobody counts what is opened there, so what it is in view for has a time. 1: there is no room for it. */
+static int grant_view(struct box *box, const struct asking_shown *shown, uint32_t question, const char *by,
+		      const struct asking_answerer *answerer)
 {
-	return question->shown.kind == ACTION_FILE_READ || question->shown.kind == ACTION_FILE_WRITE;
+	struct asking_shown view = { .kind = shown->kind, .flags = shown->flags | GRANT_VIEW, .subject = shown->subject,
+				     .rule = "", .why = "" };
+	struct grant *grant = grant_new(box->asking, &view, ASKING_TIME, ASKING_NEXT_MS);
+	int r;
+
+	if (!grant)
+		return 1;
+	grant->question = question;
+	if (str_copy(grant->by, sizeof grant->by, by) < 0)
+		grant->by[0] = 0;
+	r = asking_log_grant(box, grant, false, answerer);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r == 0)
+		live_tie(box, shown->subject, grant->number, grant->until_ns);
+	else
+		asking_grant_remove(box->asking, grant);
+	return r;
 }
 
-/* What was allowed and is not in the sandbox's view comes into it. */
-static int bring_in(struct box *box, const struct question *question, const struct grant *grant, struct err *err)
+/* As often as wanted: it holds for the view as well. */
+static bool is_lasting(const struct grant *grant)
 {
-	int r = live_bind(box, question->shown.subject, question->shown.kind == ACTION_FILE_WRITE, err);
+	return grant && grant->uses_left == UINT64_MAX;
+}
 
+/* 0; 1: *err; negative: the log failed. */
+static int bring_in(struct box *box, const struct asking_shown *shown, const struct grant *grant,
+		    const struct asking_answerer *by, uint32_t question, struct err *err)
+{
+	struct asking_shown seen = { .kind = shown->kind, .subject = shown->subject };
+	struct live_object object;
+	char name[48];
+	int r = live_bind(box, shown->subject, shown->kind == ACTION_FILE_WRITE, &object, err);
+
+	if (r < 0)
+		return 1;
+	if (is_lasting(grant)) {
+		live_tie(box, shown->subject, grant->number, grant->until_ns);
+		return 0;
+	}
 	if (r == 0)
-		live_tie(box, question->shown.subject, grant ? grant->number : 0,
-			 grant ? grant->until_ns : UINT64_MAX);
-	return r;
+		return 0;
+	seen.flags = object.is_directory ? GRANT_BELOW : 0;
+	if (!by || str_format(name, sizeof name, "user %u, by %s", by->uid, by->via) < 0)
+		memcpy(name, "request", sizeof "request");
+	r = grant_view(box, &seen, question, name, by);
+	if (r != 1)
+		return r;
+	r = live_unbind(box, shown->subject, err);
+	if (r == 0)
+		err_set(err, ERR_STATE, ENOSPC, "grant", "there are too many grants to bring something in");
+	err_hint(err, "take some back with `atoll grants revoke`");
+	return 1;
+}
+
+static struct grant *find_grant(struct asking *asking, uint32_t number)
+{
+	for (size_t i = 0; number && i < asking->grant_count; i++)
+		if (asking->grants[i]->number == number)
+			return asking->grants[i];
+	return NULL;
+}
+
+int asking_bring_in(struct box *box, const struct action *action, const struct asking_outcome *outcome,
+		    struct err *err)
+{
+	struct asking_shown shown = { .kind = action->kind, .subject = action->subject };
+
+	if (!asking_open(box))
+		return -ENOMEM;
+	return bring_in(box, &shown, find_grant(box->asking, outcome->grant), NULL, outcome->question, err);
 }
 
 /* It was allowed and cannot be given: the answer is a no, for this time, and *err tells the person why. */
@@ -435,8 +499,10 @@ int asking_answer(struct box *box, const struct asking_reply *reply, const struc
 			asking_grant_remove(box->asking, grant);
 		return r;
 	}
-	if (reply->is_allowed && is_of_file(question) && bring_in(box, question, grant, err) < 0)
-		return fail_answer(box, question, grant, by, err);
+	r = reply->is_allowed && question->shown.flags & GRANT_OUTSIDE ?
+		    bring_in(box, &question->shown, grant, by, question->number, err) : 0;
+	if (r)
+		return r < 0 ? r : fail_answer(box, question, grant, by, err);
 	r = ask_anew(box, question, count);
 	return r < 0 ? r : conclude(box, question, reply, grant);
 }

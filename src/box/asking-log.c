@@ -25,6 +25,8 @@ static void put_shown(struct json *json, const struct asking_shown *shown)
 	json_string(json, "kind", action_kind_names[shown->kind]);
 	if (shown->flags & GRANT_BELOW)
 		json_bool(json, "below", true);
+	if (shown->flags & GRANT_VIEW)
+		json_bool(json, "view", true);
 	if (shown->port)
 		json_u64(json, "port", shown->port);
 	put_text(json, "method", shown->method);

@@ -13,7 +13,9 @@ struct asking_shown asking_show(const struct asking_request *request)
 	const struct action *action = &request->action;
 
 	return (struct asking_shown){
-		.kind = action->kind, .flags = request->flags & GRANT_BELOW, .subject = action->subject,
+		.kind = action->kind,
+		.flags = request->flags & (GRANT_BELOW | GRANT_OUTSIDE),
+		.subject = action->subject,
 		.argv = (char **)action->argv, .method = action->method, .path = action->path,
 		.program = request->actor.program, .cwd = request->actor.cwd, .port = action->port,
 		.rule = request->decision.rule.id, .why = request->decision.reason, .words = request->words,

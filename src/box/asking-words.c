@@ -98,6 +98,8 @@ void asking_words_put(struct buf *out, const struct asking_shown *shown)
 		put_request(out, shown);
 		return;
 	}
+	if (shown->flags & GRANT_VIEW)
+		buf_put_text(out, "have in view, to ");
 	put_path(out, shown->kind < ACTION_KIND_COUNT ? beginnings[shown->kind] : "do ", shown->subject);
 	if (shown->flags & GRANT_BELOW)
 		buf_put_text(out, " and everything below it");
@@ -142,6 +144,9 @@ void asking_words_put_question(struct buf *out, const struct asking_question *qu
 	put(out, "    because ", shown->why);
 	put(out, " (", shown->rule);
 	buf_put_text(out, ")\n");
+	if (shown->flags & GRANT_OUTSIDE)
+		buf_put_text(out, "    a yes brings it into the sandbox's view, where nobody counts what is opened: "
+				  "once, or so many times, is for 10 minutes there\n");
 	if (!shown->words)
 		return;
 	buf_put_text(out, "    the agent says (check it): ");
@@ -177,6 +182,8 @@ void asking_words_to_json(struct json *json, const struct asking_shown *shown)
 	json_string(json, "kind", shown->kind < ACTION_KIND_COUNT ? action_kind_names[shown->kind] : NULL);
 	put_bytes(json, "subject", shown->subject);
 	json_bool(json, "below", shown->flags & GRANT_BELOW);
+	json_bool(json, "outside", shown->flags & GRANT_OUTSIDE);
+	json_bool(json, "view", shown->flags & GRANT_VIEW);
 	json_array_begin(json, "argv");
 	for (size_t i = 0; shown->argv && shown->argv[i]; i++)
 		put_bytes(json, NULL, shown->argv[i]);

@@ -433,6 +433,19 @@ int asking_timeout_ms(const struct box *box, uint64_t now_ns)
 	return left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
+bool asking_waits_for_path(const struct box *box, const char *path)
+{
+	const struct asking *asking = box->asking;
+
+	for (size_t i = 0; asking && i < asking->question_count; i++) {
+		const struct question *question = asking->questions[i];
+
+		if (question->state == ASKING_WAITS && str_equal(question->shown.subject, path))
+			return true;
+	}
+	return false;
+}
+
 bool asking_is_heard(struct box *box)
 {
 	return control_is_followed(box) || prompt_is_possible(box) || listeners_are_there();

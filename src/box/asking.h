@@ -37,7 +37,7 @@ struct asking_request {
 	struct decision decision;        /* that asks: rule and reason; borrowed */
 	pid_t pid;                       /* host pid of the caller, 0: none */
 	struct grant_actor actor;        /* the caller's program and, for a command, its directory; each may be NULL */
-	uint32_t flags;                  /* GRANT_BELOW: a directory and all below it is asked for */
+	uint32_t flags;                  /* GRANT_BELOW: a directory and all below it is asked for; GRANT_OUTSIDE */
 	const char *words;               /* the agent's own reason, or NULL; hostile */
 	uint64_t wait_max_ms;            /* 0: what the policy says */
 };
@@ -98,6 +98,18 @@ void asking_forget(struct box *box, const struct asking_waiter *waiter);
 
 /* Something that needs no question (a token). -ENOSPC: too many; another negative: the log failed. */
 int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number) MUST_USE;
+
+/*
+ * What was allowed (outcome) and lies outside of the sandbox's view comes into it, and stays for as long as the grant
+ * that allowed it. What was allowed once, or so many times, cannot be counted there: it has a grant of its own, which
+ * people see and can take back, and goes after ASKING_NEXT_MS. live_show() was called before. 0; 1: it cannot be
+ * brought in, *err says why; negative: the log failed.
+ */
+int asking_bring_in(struct box *box, const struct action *action, const struct asking_outcome *outcome,
+		    struct err *err) MUST_USE;
+
+/* Whether somebody waits to hear about this path. */
+bool asking_waits_for_path(const struct box *box, const char *path);
 
 /* Whether anything was granted that still holds. */
 bool asking_has_grants(const struct box *box);

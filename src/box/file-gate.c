@@ -2,6 +2,7 @@
 #include "box/file-gate.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "box/asking.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
 
 /*
  * Theory of operation. What a path is to the sandbox the mounts have settled already; here falls what they cannot
@@ -387,6 +390,43 @@ static void keep_answer(struct file_question *question, const struct asking_outc
 		question->rule[0] = 0;
 }
 
+/* What the sandbox has at a path of its own is not taken away by what the host has there. */
+static bool is_missing(const struct box *box, const char *path)
+{
+	cleanup_fd int root = FD_NONE, fd = FD_NONE;
+	char name[32];
+
+	if (str_format(name, sizeof name, "/proc/%d/root", box->init.pid) == 0)
+		root = fd_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
+	if (root < 0)
+		return false;
+	fd = path_open2(root, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	return fd == -ENOENT || fd == -ENOTDIR;
+}
+
+/* Whether the view lacks it, so that a yes brings it in: what it is by now is what is asked about. */
+static bool lies_outside(struct box *box, const struct watch_file *event, const char *path)
+{
+	struct live_object object;
+
+	return !live_has(box, path, event->access != WATCH_FILE_READ) && is_missing(box, path) &&
+	       live_show(box, path, &object) == 0 && object.is_found && str_equal(object.path, path);
+}
+
+/* It was allowed before anybody had to be asked, and is brought in now: the call is made again. */
+static int go_on(struct box *box, const struct watch_file *event, struct file_question *question,
+		 const struct asking_outcome *outcome)
+{
+	struct action action = { .kind = kind_of(event), .subject = question->path };
+	struct err err;
+	int r = asking_bring_in(box, &action, outcome, &err);
+
+	if (r)
+		return r < 0 ? r : 0;
+	question->is_due = true;
+	return WATCH_FILE_WAITS;
+}
+
 /* Asks about one path. 0: allowed; as file_gate_ask(). */
 static int ask_about(struct box *box, const struct watch_file *event, const char *path)
 {
@@ -400,6 +440,7 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 	};
 	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = event->id };
 	struct asking_outcome outcome;
+	bool is_outside;
 	int r;
 
 	if (request.decision.verdict != VERDICT_ASK || (question && question->is_allowed))
@@ -414,13 +455,17 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 	if (!question)
 		return ENFILE;
 	read_program(event->pid, program, sizeof program);
+	is_outside = lies_outside(box, event, path);
+	request.flags = is_outside ? GRANT_OUTSIDE : 0;
 	r = asking_begin(box, &request, &waiter, &outcome);
 	if (r == 1)
 		return WATCH_FILE_WAITS;
 	if (r < 0)
 		return r;
 	keep_answer(question, &outcome);
-	return question->is_allowed ? 0 : settle(box, event, path, &outcome);
+	if (!question->is_allowed)
+		return settle(box, event, path, &outcome);
+	return is_outside ? go_on(box, event, question, &outcome) : 0;
 }
 
 int file_gate_ask(void *context, const struct watch_file *event)

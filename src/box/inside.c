@@ -198,6 +198,32 @@ int inside_make(const struct box *box, int root_fd, const char *path, bool is_di
 	return fd;
 }
 
+void inside_unmake(const struct box *box, int root_fd, const char *path)
+{
+	cleanup_fd int at_fd = FD_NONE, parent = FD_NONE;
+	const char *name = strrchr(path, '/') + 1;
+	char above[PATH_MAX];
+	struct stat root, st;
+
+	if (str_format(above, sizeof above, ".%.*s", (int)(name - path), path) < 0 || fstat(root_fd, &root) < 0)
+		return;
+	parent = path_open2(root_fd, above, O_PATH | O_DIRECTORY, 0, ONE_STEP);
+	if (parent < 0 || !is_scratch(box, parent) || fstat(parent, &st) < 0)
+		return;
+	if (st.st_dev == root.st_dev) {
+		close_fd(&parent);
+		at_fd = inside_writable_root(root_fd);
+		if (at_fd >= 0)
+			parent = path_open2(at_fd, above, O_PATH | O_DIRECTORY, 0, ONE_STEP);
+	}
+	if (parent < 0 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	if (S_ISDIR(st.st_mode))
+		(void)!unlinkat(parent, name, AT_REMOVEDIR);
+	else if (S_ISREG(st.st_mode) && !st.st_size)
+		(void)!unlinkat(parent, name, 0);
+}
+
 /* ---- in the box ---- */
 
 /* fork(2): 0 in the child with the end of a channel in *ret_fd, the pid in the box with the other one. */

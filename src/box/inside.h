@@ -38,6 +38,12 @@ int inside_run(const struct box *box, const struct inside_task *task, int *ret_f
  */
 int inside_make(const struct box *box, int root_fd, const char *path, bool is_directory) MUST_USE;
 
+/*
+ * In inside(): takes away what inside_make() may have left at a path: an empty file or directory, in a file system of
+ * the sandbox's own. What is not empty stays.
+ */
+void inside_unmake(const struct box *box, int root_fd, const char *path);
+
 /* An O_PATH fd (owned) of a path of the host, links followed; in a child, since a file system may not answer. */
 int outside_open(const char *path, int *ret_fd) MUST_USE;
 

@@ -28,11 +28,13 @@
  * then with no link in it, still leads to that object.
  */
 
+enum { NS_PER_MS = 1000000 };
+
 struct live_bound {
 	char *path;          /* owned */
 	int mount_fd;        /* of its mount inside; owned */
-	bool is_writable;
-	uint32_t grant;
+	bool is_writable, is_directory;
+	uint32_t grant;      /* 0: not tied yet */
 	uint64_t until_ns;
 };
 
@@ -82,9 +84,26 @@ static struct live_shown *find_shown(struct live *live, const char *path)
 	return NULL;
 }
 
-/* Takes fd. The first object that was shown under a path stays the one that is meant. */
-static int remember(struct live *live, const char *path, int fd)
+/* A free place, else that of the one which nobody has looked at for the longest, nor waits for. NULL: there is none. */
+static struct live_shown *find_place(struct box *box)
 {
+	struct live_shown *oldest = NULL;
+
+	for (size_t i = 0; i < LIVE_SHOWN_MAX; i++) {
+		struct live_shown *shown = &box->live->shown[i];
+
+		if (!shown->path)
+			return shown;
+		if ((!oldest || shown->turn < oldest->turn) && !asking_waits_for_path(box, shown->path))
+			oldest = shown;
+	}
+	return oldest;
+}
+
+/* Takes fd. The first object that was shown under a path stays the one that is meant. */
+static int remember(struct box *box, const char *path, int fd)
+{
+	struct live *live = box->live;
 	struct live_shown *oldest = find_shown(live, path);
 	char *kept;
 
@@ -93,10 +112,11 @@ static int remember(struct live *live, const char *path, int fd)
 		close(fd);
 		return 0;
 	}
-	oldest = &live->shown[0];
-	for (size_t i = 0; i < LIVE_SHOWN_MAX && oldest->path; i++)
-		if (!live->shown[i].path || live->shown[i].turn < oldest->turn)
-			oldest = &live->shown[i];
+	oldest = find_place(box);
+	if (!oldest) {
+		close(fd);
+		return -EMFILE;
+	}
 	kept = str_dup(path);
 	if (!kept) {
 		close(fd);
@@ -154,7 +174,7 @@ int live_show(struct box *box, const char *path, struct live_object *ret_object)
 	if (path_of_fd(fd, object->path, sizeof object->path) == 0 && fstat(fd, &st) == 0) {
 		object->is_found = true;
 		object->is_directory = S_ISDIR(st.st_mode);
-		return remember(box->live, object->path, fd);
+		return remember(box, object->path, fd);
 	}
 	close(fd);
 	return str_copy(object->path, sizeof object->path, path);
@@ -261,6 +281,8 @@ static int attach_tree(void *context, int root_fd, int *ret_fd)
 }
 
 struct removal {
+	const struct box *box;
+	const char *path;
 	int mount_fd;
 	int proc_fd;
 };
@@ -268,10 +290,12 @@ struct removal {
 static int detach_tree(void *context, int root_fd, int *ret_fd)
 {
 	const struct removal *removal = context;
+	int r = mount_detach(removal->mount_fd, removal->proc_fd);
 
-	(void)root_fd;
 	(void)ret_fd;
-	return mount_detach(removal->mount_fd, removal->proc_fd);
+	if (r == 0)
+		inside_unmake(removal->box, root_fd, removal->path);
+	return r;
 }
 
 /* ---- in the box ---- */
@@ -365,17 +389,27 @@ static bool is_in_view(const struct policy *policy, const char *path)
 	return class == FILE_READ || class == FILE_STAGE || class == FILE_WRITE;
 }
 
-int live_bind(struct box *box, const char *host_path, bool is_writable, struct err *err)
+bool live_has(const struct box *box, const char *path, bool is_writable)
+{
+	return is_in_view(box->policy->policy, path) || live_covers(box, path, is_writable);
+}
+
+int live_bind(struct box *box, const char *host_path, bool is_writable, struct live_object *ret_object,
+	      struct err *err)
 {
 	struct live_bound bound = { .mount_fd = FD_NONE, .is_writable = is_writable, .until_ns = UINT64_MAX };
 	enum live_step step = LIVE_FINE;
 	int r = open_live(box);
+	struct stat st;
 
 	if (r < 0)
 		return explain(err, r, step, host_path);
-	if (is_in_view(box->policy->policy, host_path) || live_covers(box, host_path, is_writable))
+	if (live_has(box, host_path, is_writable))
 		return 0;
 	r = live_may_bind(box, host_path, is_writable, err);
+	/* What nobody was shown, or was too long ago, nobody has allowed. */
+	if (r == 0 && !find_shown(box->live, host_path))
+		return explain(err, -ESTALE, LIVE_GONE, host_path);
 	if (r < 0)
 		return r;
 	if (box->live->bound_count == LIVE_BOUND_MAX)
@@ -388,14 +422,16 @@ int live_bind(struct box *box, const char *host_path, bool is_writable, struct e
 		return explain(err, r, step, host_path);
 	}
 	forget_shown(box->live, host_path);
+	bound.is_directory = fstat(bound.mount_fd, &st) == 0 && S_ISDIR(st.st_mode);
 	box->live->bound[box->live->bound_count++] = bound;
-	return 0;
+	*ret_object = (struct live_object){ .is_found = true, .is_directory = bound.is_directory };
+	return 1;
 }
 
 static int take_out(struct box *box, size_t at, struct err *err)
 {
 	struct live_bound *bound = &box->live->bound[at];
-	struct removal removal = { .mount_fd = bound->mount_fd,
+	struct removal removal = { .box = box, .path = bound->path, .mount_fd = bound->mount_fd,
 				   .proc_fd = fd_open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0) };
 	const struct inside_task task = { NULL, detach_tree, &removal };
 	cleanup_fd int proc_fd = removal.proc_fd;
@@ -426,11 +462,25 @@ void live_tie(struct box *box, const char *host_path, uint32_t grant, uint64_t u
 	for (size_t i = 0; box->live && i < box->live->bound_count; i++) {
 		struct live_bound *bound = &box->live->bound[i];
 
-		if (!str_equal(bound->path, host_path))
+		if (!str_equal(bound->path, host_path) || (bound->grant && until_ns < bound->until_ns))
 			continue;
 		bound->grant = grant;
 		bound->until_ns = until_ns;
 	}
+}
+
+uint64_t live_left_ms(const struct box *box, const char *path, uint64_t now_ns)
+{
+	for (size_t i = 0; box->live && i < box->live->bound_count; i++) {
+		const struct live_bound *bound = &box->live->bound[i];
+
+		if (!path_is_below(path, bound->path))
+			continue;
+		if (bound->until_ns == UINT64_MAX)
+			return UINT64_MAX;
+		return bound->until_ns > now_ns ? (bound->until_ns - now_ns) / NS_PER_MS : 0;
+	}
+	return 0;
 }
 
 int live_revoke(struct box *box, uint32_t grant, struct err *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/num.h"
 #include "base/str.h"
 #include "box/desk-state.h"
 #include "box/state.h"
@@ -155,29 +156,32 @@ static int grant_next(struct box *box, uint32_t question)
 	return r == -ENOSPC ? 0 : r;
 }
 
-/* What came into the view for once stays in it, so it is a grant from now on: one that people see and can take back. */
-static int keep_view(struct box *box, const struct desk_pending *request, const struct asking_outcome *outcome)
+/* What is in view for a time only is told with that time. hint: memory for it. */
+static void tell_time(const struct box *box, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
 {
-	struct asking_grant_request grant = {
-		.terms = { .kind = (enum action_kind)request->kind, .subject = request->path, .flags = GRANT_BELOW },
-		.scope = ASKING_SESSION, .by = "request",
-	};
-	uint32_t number = outcome->grant;
-	int r = number ? 0 : asking_grant_add(box, &grant, &number);
+	uint64_t ms = live_left_ms(box, path, clock_monotonic_ns());
+	char left[32];
 
-	if (r == 0)
-		live_tie(box, request->path, number, outcome->until_ns);
-	return r == -ENOSPC ? 0 : r;
+	if (!ms || ms == UINT64_MAX)
+		return;
+	/* Whole seconds, and none too few. */
+	num_format_duration((ms + 999) / 1000 * 1000, left);
+	if (str_format(hint, TEXT_MAX, "it stays in view for %s; ask again for longer", left) == 0)
+		answer->hint = hint;
 }
 
 /* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
 static int act_on_yes(struct box *box, const struct desk_pending *request, const struct asking_outcome *outcome,
 		      struct desk_answer *answer, struct err *err)
 {
+	struct action action = { .kind = (enum action_kind)request->kind, .subject = request->path };
+	int r;
+
 	if (!request->path)
 		return outcome->grant ? 0 : grant_next(box, outcome->question);
-	if (live_bind(box, request->path, request->kind == ACTION_FILE_WRITE, err) == 0)
-		return keep_view(box, request, outcome);
+	r = asking_bring_in(box, &action, outcome, err);
+	if (r <= 0)
+		return r;
 	answer->verdict = DESK_DENIED;
 	answer->reason = err->message;
 	answer->hint = err->hint;
@@ -201,6 +205,8 @@ static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending
 	answer.rule = str_copy(rule, sizeof rule, outcome->rule.id) == 0 ? rule : "";
 	answer.hint = str_copy(hint, sizeof hint, outcome->hint) == 0 ? hint : "";
 	r = outcome->verdict == ASKING_ALLOWED ? act_on_yes(box, request, outcome, &answer, &err) : 0;
+	if (r == 0 && answer.verdict == DESK_ALLOWED && request->path)
+		tell_time(box, request->path, &answer, hint);
 	return r < 0 ? r : reply(box, &answer);
 }
 
@@ -230,7 +236,7 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 	struct asking_request request = {
 		.action = judged->action,
 		.decision = judged->decision,
-		.flags = judged->object.is_directory ? GRANT_BELOW : 0,
+		.flags = (judged->object.is_directory ? GRANT_BELOW : 0) | (judged->is_file ? GRANT_OUTSIDE : 0),
 		.words = want->reason,
 		.wait_max_ms = want->wait_ms,
 	};
@@ -291,6 +297,12 @@ static int look_at_path(struct box *box, struct judged *judged)
 	int r = clock_monotonic_ns() < desk->deaf_until_ns ? -ETIMEDOUT :
 							     live_show(box, judged->action.subject, &judged->object);
 
+	if (r == -EMFILE) {
+		reply(box, &(struct desk_answer){
+			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.requests",
+			.reason = "too many paths are waited for", .hint = "ask again when one is answered" });
+		return 1;
+	}
 	if (r == -EINVAL) {
 		reply_invalid(box, judged->id, "the path is not absolute and normalised", "give the real path");
 		return 1;

@@ -21,7 +21,8 @@ static bool covers_kind(const struct grant_terms *terms, enum action_kind kind)
 {
 	uint32_t kinds = 1u << terms->kind;
 
-	if ((unsigned)terms->kind >= ACTION_KIND_COUNT || (unsigned)kind >= ACTION_KIND_COUNT)
+	if ((unsigned)terms->kind >= ACTION_KIND_COUNT || (unsigned)kind >= ACTION_KIND_COUNT ||
+	    terms->flags & GRANT_VIEW)
 		return false;
 	kinds |= terms->flags & GRANT_REFUSES ? covered_kinds[terms->kind].refused : covered_kinds[terms->kind].granted;
 	return kinds >> kind & 1;

@@ -20,6 +20,8 @@ enum {
 	GRANT_BELOW = 1 << 0,        /* the path and all below it */
 	GRANT_PATTERNS = 1 << 1,     /* subject, argv, method and path are globs, as in a policy; else plain text */
 	GRANT_REFUSES = 1 << 2,      /* the answer was no: other ways to the same thing are refused with it */
+	GRANT_OUTSIDE = 1 << 3,      /* of what is asked for: the sandbox's view lacks it, and a yes brings it in */
+	GRANT_VIEW = 1 << 4,         /* of a grant: it says that the path is in the view, and covers nothing itself */
 };
 
 /* What is asked for, or what is granted: there NULL and 0 stand for any. Borrowed throughout. */

@@ -32,7 +32,7 @@ enum asking_scope {
 /* What is asked, as the box holds it and as people are shown it. */
 struct asking_shown {
 	uint32_t kind;           /* enum action_kind */
-	uint32_t flags;          /* of grant_terms: GRANT_BELOW */
+	uint32_t flags;          /* of grant_terms: GRANT_BELOW, GRANT_OUTSIDE, GRANT_VIEW */
 	const char *subject;
 	char **argv;             /* NULL: none; when received, the array is owned and the strings are borrowed */
 	const char *method, *path, *program, *cwd; /* each may be NULL */

@@ -9,12 +9,12 @@ POLICY = "atoll: 1\nextends: medium\nfiles: {ask: [data]}\nask: {timeout: 20s}\n
 
 
 class Session:
-    def __init__(self, sandbox):
+    def __init__(self, sandbox, policy=POLICY):
         self.sandbox = sandbox
         sandbox.write(sandbox.project / "data/one", "ONE\n")
         sandbox.write(sandbox.project / "data/two", "TWO\n")
         sandbox.write(sandbox.project / "free", "FREE\n")
-        done = sandbox.run_outside(sandbox.command_line([], policy=sandbox.policy(POLICY), options=["-d"]),
+        done = sandbox.run_outside(sandbox.command_line([], policy=sandbox.policy(policy), options=["-d"]),
                                    cwd=sandbox.project)
         assert done.code == 0, done
         self.id = done.out.strip()
@@ -82,3 +82,32 @@ def test_nobody_hears(sandbox):
     sandbox.write(sandbox.project / "data/one", "ONE\n")
     done = sandbox.run("cat data/one; echo x >data/new; cat /run/atoll/denials.jsonl", policy=sandbox.policy(POLICY))
     assert "ONE" not in done.out and "files.ask[0]" in done.out and "atoll approve" in done.out, done
+
+
+def test_once_is_once_for_what_comes_into_the_view(sandbox):
+    """The path is missing inside: a yes brings it in, each open is still asked about, and people see it there."""
+    one = sandbox.write(sandbox.home / "data/one", "ONE\n")
+    own = sandbox.write(sandbox.base / "own.yaml",
+                        f"atoll: 1\nextends: medium\nfiles: {{ask: [{sandbox.home}/data]}}\nask: {{timeout: 20s}}\n")
+    session = Session(sandbox, own.read_text())
+    try:
+        waiting = session.popen(f"cat {one}; cat {one} || echo refused")
+        assert session.question("/data/one")["outside"]
+        session.answer("approve", "/data/one")
+        session.answer("deny", "/data/one")
+        assert waiting.communicate(timeout=30)[0] == b"ONE\nrefused\n"
+        grants = json.loads(sandbox.run_atoll("grants", session.id, "--json").out)
+        view = [grant for grant in grants if grant["view"]]
+        assert [(grant["subject"], grant["below"], grant["allows"]) for grant in view] == [(str(one), False, True)]
+        assert session.run(f"stat -c %s {one}")[0] == "4\n"
+        assert sandbox.run_atoll("grants", "revoke", view[0]["grant"]).code == 0
+        assert "No such file" in session.run(f"stat -c %s {one}")[1]
+        for grant in grants:
+            if not grant["allows"]:
+                assert sandbox.run_atoll("grants", "revoke", grant["grant"]).code == 0
+        # A grant that holds on brings it in again without a question, as often as it is wanted.
+        waiting = session.popen(f"cat {one}; cat {one}")
+        session.answer("approve", "/data/one", "--session")
+        assert waiting.communicate(timeout=30)[0] == b"ONE\nONE\n"
+    finally:
+        session.stop()

@@ -9,7 +9,7 @@ import pytest
 
 from atoll import wait_until
 from gate import LOOPBACK, Listener, policy_text, test_hosts
-from person import ONCE, SESSION, TIME, Person
+from person import ONCE, SESSION, TIME, USES, Person
 
 CLIENT = "/run/atoll/bin/atoll-request"
 PYTHON = "/usr/bin/python3"
@@ -119,7 +119,7 @@ def test_path_is_there_at_once_when_a_person_allows_it(sandbox, session):
         assert inside.ask(want="file.read", subject=str(data / "below"))["verdict"] == "allowed"
         question = person.seen[1]
         assert question["subject"] == str(data) and question["words"] == "for the test\x1b[2J"
-        assert question["flags"] == 1  # and all below it
+        assert question["flags"] == 1 | 8  # and all below it; it lies outside of the view
         assert inside.do(f"os.getcwd() and os.listdir({str(data)!r}).sort()") is None
         held = inside.do(f"globals().update(held=open({str(data / 'file')!r}))")
         assert held is None
@@ -153,9 +153,63 @@ def test_a_file_alone_and_one_outside_of_the_home(sandbox, session):
         assert inside.do(read(outside / "two")) == "FileNotFoundError"
         grants = json.loads(sandbox.run_atoll("grants", inside.id, "--json").out)
         assert [grant["subject"] for grant in grants] == [str(outside / "one")], grants
+        # It was a file: nothing else comes with it. Once, where nobody counts, is for a while, and listed as that.
+        grant = grants[0]
+        assert grant["view"] and not grant["below"] and grant["scope"] == "time" and grant["left_ms"] <= 600000, grant
         # Where nothing private lies above, the sandbox's Landlock rules let no file be written any more.
         refused = inside.ask(want="file.write", subject=str(outside / "two"))
         assert refused["verdict"] == "denied" and "files.write" in refused["hint"], refused
+
+
+@pytest.mark.parametrize("scope", [(ONCE, 0), (USES, 3)])
+def test_what_was_brought_in_for_once_is_listed_and_can_be_taken_back(sandbox, session, scope):
+    data = sandbox.home / "data"
+    sandbox.write(data / "file", "granted")
+    sandbox.write(data / "below/deep", "as well")
+    inside = session().start()
+    with Person(sandbox, inside.id, lambda question: (True, *scope)) as person:
+        allowed = inside.settle(want="file.read", subject=str(data))
+        assert allowed["verdict"] == "allowed" and "stays in view for" in allowed["hint"], allowed
+        assert person.seen[1]["flags"] == 1 | 8  # and all below it; it lies outside of the view
+        assert inside.do(read(data / "below/deep")) == "as well"
+        grants = json.loads(sandbox.run_atoll("grants", inside.id, "--json").out)
+        view = [grant for grant in grants if grant["view"]]
+        assert len(view) == 1 and view[0]["below"] and view[0]["scope"] == "time", grants
+        assert 0 < view[0]["left_ms"] <= 600000
+        assert "have in view, to read" in sandbox.run_atoll("grants", inside.id).out
+        assert sandbox.run_atoll("grants", "revoke", view[0]["grant"]).code == 0
+        assert inside.do(read(data / "file")) == "FileNotFoundError"
+        assert not inside.do(f"os.path.exists({str(data)!r})")
+        # Asked about anew, or once more of so many times.
+        assert inside.settle(want="file.read", subject=str(data))["verdict"] == "allowed"
+        assert len(person.seen) == (2 if scope[0] == ONCE else 1)
+        assert inside.do(read(data / "file")) == "granted"
+    assert any(entry["detail"].get("view") for entry in inside.records("policy.change"))
+
+
+def test_more_paths_than_are_remembered(sandbox, session):
+    """What somebody waits for is not forgotten for what is asked later: it comes in, and only as what was shown."""
+    first = sandbox.write(sandbox.home / "first", "first")
+    for number in range(140):
+        sandbox.write(sandbox.home / f"many/{number}", "x")
+    inside = session(LEVEL + "ask: {timeout: 60s}\n").start()
+    with Person(sandbox, inside.id) as person:
+        assert inside.ask(want="file.read", subject=str(first))["verdict"] == "waiting"
+        flood = f"""
+import json, socket, time
+s = socket.socket(socket.AF_UNIX); s.connect("/run/atoll/ask.sock"); f = s.makefile("rw")
+def explain(number):
+    wanted = dict(want="file.read", subject=f"{sandbox.home}/many/{{number}}")
+    f.write(json.dumps(dict(explain=wanted)) + chr(10)); f.flush()
+    return json.loads(f.readline())["verdict"]
+for number in range(140):
+    while explain(number) == "unanswered": time.sleep(0.3)
+"""
+        done = inside.exec(PYTHON, "-c", flood)
+        assert done.code == 0, done
+        person.say(person.seen[1], True, SESSION)
+        assert inside.hear()["verdict"] == "allowed"
+        assert inside.do(read(first)) == "first"
 
 
 def test_a_no_holds_and_silence_is_told_apart(sandbox, session):
