@@ -199,7 +199,7 @@ static void release(struct box *box)
 {
 	control_close(box);
 	if (box->watch)
-		loop_remove(&box->loop, &box->watch_source);
+		events_watch_end(box);
 	watch_free(box->watch);
 	gate_done(box);
 	publish_close(box);

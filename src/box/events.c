@@ -326,8 +326,14 @@ static int serve_watch(void *context, uint32_t events)
 	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through
 	 * any more. Left in the loop it would be ready for ever, and keep the CPU from the dying. */
 	if (served || r < 0 || events & ~(uint32_t)EPOLLIN)
-		loop_remove(&box->loop, &box->watch_source);
+		events_watch_end(box);
 	return r;
+}
+
+void events_watch_end(struct box *box)
+{
+	loop_remove(&box->loop, &box->listener_source);
+	loop_remove(&box->loop, &box->watch_source);
 }
 
 int events_watch_new(struct box *box, int listener_fd)
@@ -363,5 +369,10 @@ int events_watch_new(struct box *box, int listener_fd)
 		.ready = serve_watch,
 		.context = box,
 	};
+	box->listener_source = box->watch_source;
+	r = watch_attend(box->watch, box->loop.epoll_fd, &box->listener_source.fd);
+	if (r < 0)
+		return err_set(box->err, ERR_INTERNAL, -r, "seccomp", "epoll: %s", err_errno_name(-r));
+	loop_add_first(&box->loop, &box->listener_source);
 	return loop_add(&box->loop, &box->watch_source);
 }

@@ -11,8 +11,12 @@
 
 #include "base/cleanup.h"
 
+struct loop_source;
+
 struct loop {
 	int epoll_fd;
+	struct loop_source *first; /* borrowed; NULL: none */
+	bool was_first;		   /* it ran last */
 };
 
 /* Owned by whoever embeds it; must stay at its address while it is added. */
@@ -33,6 +37,12 @@ int loop_add(struct loop *loop, struct loop_source *source) MUST_USE;
 
 /* Changes what is waited for; nothing happens when that is the same. */
 int loop_change(struct loop *loop, struct loop_source *source, uint32_t events) MUST_USE;
+
+/*
+ * Adds the one source that is polled beside all others and not through epoll. Only so can who makes it ready have us
+ * woken on its own CPU (a seccomp notification with the sync wake-up flag): the kernel loses that wish in an epoll.
+ */
+void loop_add_first(struct loop *loop, struct loop_source *source);
 
 /* Removes it; nothing happens when it is not added. Must come before the fd is closed. */
 void loop_remove(struct loop *loop, struct loop_source *source);

@@ -85,7 +85,7 @@ struct box {
 	unsigned init_state;	 /* enum box_init_state */
 
 	struct loop loop;
-	struct loop_source wire_source, watch_source, init_source, limit_source, signal_source, listen_source;
+	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source, listen_source;
 	struct gate_link gate; /* the network gate */
 	struct fuse_servers servers; /* of staged trees */
 	struct change change;  /* of its policy */
@@ -179,6 +179,9 @@ int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 
 /* The log that a sandbox causes counts against its disk limit. */
 int events_check_log_size(struct box *box) MUST_USE;
+
+/* Takes the supervisor out of the loop. */
+void events_watch_end(struct box *box);
 int serve(struct box *box) MUST_USE;
 int serve_start(struct box *box) MUST_USE;
 int control_bind(

@@ -18,8 +18,8 @@ static const unsigned keep = ~0u;
 /* What we are ourselves. Asked for once: a program that needs this does so a hundred thousand times a second. */
 static struct {
 	bool is_known, is_taken;
-	uid_t uid;
-	gid_t gid;
+	uid_t uid, taken_uid;
+	gid_t gid, taken_gid;
 	struct __user_cap_data_struct capabilities[2];
 } own;
 
@@ -65,6 +65,8 @@ static int become(uid_t uid, gid_t gid)
 		r = -errno;
 	if (r == 0)
 		r = keep_ptrace();
+	own.taken_uid = uid;
+	own.taken_gid = gid;
 	if (r < 0)
 		identity_return();
 	return r;
@@ -74,8 +76,12 @@ int identity_take(uid_t uid, gid_t gid)
 {
 	int r = know_own();
 
-	if (r < 0 || (uid == own.uid && gid == own.gid))
+	if (r < 0 || (own.is_taken && uid == own.taken_uid && gid == own.taken_gid))
 		return r;
+	if (uid == own.uid && gid == own.gid) {
+		identity_return();
+		return 0;
+	}
 	return become(uid, gid);
 }
 

@@ -19,7 +19,7 @@ int identity_drop_groups(void) MUST_USE;
 /*
  * Takes the effective ids uid and gid, other than root's (setresuid(2), raw), which also takes away every effective
  * capability but CAP_SYS_PTRACE; file descriptors that are opened now carry these rights for ever (file_ns_capable()).
- * Nothing happens where they are ours already. -errno: nothing was changed.
+ * Nothing happens where they are ours already. -errno: they are our own.
  */
 int identity_take(uid_t uid, gid_t gid) MUST_USE;
 

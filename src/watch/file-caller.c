@@ -43,6 +43,7 @@ int file_view_init(struct file_view *view, const struct watch_options *options)
 {
 	*view = (struct file_view){
 		.root_fd = open_of(options->init_pid, "root", O_PATH | O_DIRECTORY),
+		.self_fd = fd_open_at(AT_FDCWD, "/proc/self/fd", O_PATH | O_DIRECTORY, 0),
 		.init_pid = options->init_pid,
 		.has_own_roots = options->has_own_roots,
 		.uid = options->uid,
@@ -51,12 +52,15 @@ int file_view_init(struct file_view *view, const struct watch_options *options)
 		.gid_inside = options->gid_inside,
 		.memory_device = find_memory_device(),
 	};
-	return view->root_fd < 0 ? view->root_fd : identity_drop_groups();
+	if (view->root_fd < 0 || view->self_fd < 0)
+		return view->root_fd < 0 ? view->root_fd : view->self_fd;
+	return identity_drop_groups();
 }
 
 void file_view_done(struct file_view *view)
 {
 	close_fd(&view->root_fd);
+	close_fd(&view->self_fd);
 	free(view->mounts);
 	view->mounts = NULL;
 	view->mount_count = 0;
@@ -122,6 +126,7 @@ int file_caller_begin(struct file_caller *caller, struct file_view *view, pid_t 
 	*caller = (struct file_caller){ .view = view, .pid = pid, .root_fd = view->root_fd, .own_root_fd = FD_NONE };
 	if (!view->has_own_roots)
 		return 0;
+	identity_return();
 	caller->own_root_fd = open_of(pid, "root", O_PATH | O_DIRECTORY);
 	caller->root_fd = caller->own_root_fd;
 	return caller->root_fd < 0 ? -EACCES : 0;
@@ -141,6 +146,9 @@ int file_caller_open_base(const struct file_caller *caller, int dir_fd)
 		return -EBADF;
 	if (dir_fd < 0 && dir_fd != AT_FDCWD)
 		return -EBADF;
+	/* That of a process which cannot be dumped is root's directory. */
+	if (dir_fd != AT_FDCWD)
+		identity_return();
 	fd = open_of(caller->pid, name, O_PATH);
 	if (fd < 0)
 		return fd == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : -EACCES;

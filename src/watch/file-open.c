@@ -119,7 +119,6 @@ static int open_object(struct file_job *job)
 {
 	const struct file_place *place = &job->places[0];
 	const struct stat *status = &place->status;
-	char link[FILE_LINK_SIZE];
 	int fd;
 
 	if ((job->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
@@ -134,7 +133,7 @@ static int open_object(struct file_job *job)
 	if (is_terminal_alias(status))
 		fd = open_terminal(job);
 	else
-		fd = fd_open_at(AT_FDCWD, file_link(place->fd, link), job->open_flags | O_NONBLOCK, job->mode);
+		fd = file_open_again(job->caller.view, place->fd, job->open_flags | O_NONBLOCK, job->mode);
 	if (fd < 0)
 		return would_block(job, status, fd) ? FILE_JOB_BLOCKS : -fd;
 	return give(job, fd);
@@ -186,7 +185,6 @@ int file_run_truncate(struct file_job *job)
 {
 	const struct stat *status = &job->places[0].status;
 	cleanup_fd int fd = FD_NONE;
-	char link[FILE_LINK_SIZE];
 	off_t size = (off_t)file_job_own(job, 0);
 
 	if (!S_ISREG(status->st_mode))
@@ -194,7 +192,7 @@ int file_run_truncate(struct file_job *job)
 	if (job->size_max != RLIM_INFINITY && (rlim_t)size > job->size_max && size > status->st_size)
 		return EFBIG;
 	/* A lease that would have to be broken first: EAGAIN, where the kernel waits. */
-	fd = fd_open_at(AT_FDCWD, file_link(job->places[0].fd, link), O_WRONLY | O_NONBLOCK, 0);
+	fd = file_open_again(job->caller.view, job->places[0].fd, O_WRONLY | O_NONBLOCK, 0);
 	if (fd < 0)
 		return -fd;
 	return ftruncate(fd, size) < 0 ? errno : 0;

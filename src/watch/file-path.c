@@ -53,12 +53,25 @@ const char *file_link(int fd, char out[FILE_LINK_SIZE])
 	return str_format(out, FILE_LINK_SIZE, "/proc/self/fd/%d", fd) < 0 ? "" : out;
 }
 
+/* Its name in /proc/self/fd. From a directory that is open already it is found in half the time. */
+static const char *number_of(int fd, char out[FILE_LINK_SIZE])
+{
+	return str_format(out, FILE_LINK_SIZE, "%d", fd) < 0 ? "" : out;
+}
+
+int file_open_again(const struct file_view *view, int fd, int flags, mode_t mode)
+{
+	char number[FILE_LINK_SIZE];
+
+	return fd_open_at(view->self_fd, number_of(fd, number), flags, mode);
+}
+
 /* The path that the kernel shows for fd; of a deleted file the one that it had. */
-static int read_path(int fd, char out[PATH_MAX])
+static int read_path(const struct file_caller *caller, int fd, char out[PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";
-	char link[FILE_LINK_SIZE];
-	ssize_t length = readlink(file_link(fd, link), out, PATH_MAX - 1);
+	char number[FILE_LINK_SIZE];
+	ssize_t length = readlinkat(caller->view->self_fd, number_of(fd, number), out, PATH_MAX - 1);
 	struct stat status;
 
 	if (length < 0)
@@ -82,10 +95,10 @@ static int set_name(struct file_place *place, const char *name, size_t length, b
 }
 
 /* The real path of dir_fd and name. */
-static int set_missing_path(struct file_place *place)
+static int set_missing_path(const struct file_caller *caller, struct file_place *place)
 {
 	size_t length, name_length = strcspn(place->name, "/");
-	int r = read_path(place->dir_fd, place->path);
+	int r = read_path(caller, place->dir_fd, place->path);
 
 	if (r < 0)
 		return r;
@@ -158,7 +171,7 @@ static bool may_see_in_proc(const struct file_caller *caller, const char *path, 
 
 static int finish_object(const struct file_caller *caller, struct file_place *place)
 {
-	int r = fstat(place->fd, &place->status) < 0 ? -errno : read_path(place->fd, place->path);
+	int r = fstat(place->fd, &place->status) < 0 ? -errno : read_path(caller, place->fd, place->path);
 
 	if (r == 0 && strncmp(place->path, "/proc/", strlen("/proc/")) == 0 &&
 	    !may_see_in_proc(caller, place->path, &place->status))
@@ -255,7 +268,7 @@ static int follow_magic(struct walk *walk, const char *name, const struct stat *
 	fd = fd_open_at(walk->at_fd, name, O_PATH, 0);
 	if (fd < 0)
 		return fd;
-	r = read_path(fd, path);
+	r = read_path(caller, fd, path);
 	/* What has no path has no place outside either; memory files have one that leads nowhere. */
 	if (r == 0 && path[0] && !file_view_is_memory(caller->view, fd) &&
 	    !file_view_has(caller->view, caller->pid, fd))
@@ -328,7 +341,7 @@ static int end_missing(struct walk *walk, const char *name)
 
 	place->dir_fd = take_fd(&walk->at_fd);
 	if (r == 0)
-		r = set_missing_path(place);
+		r = set_missing_path(walk->caller, place);
 	return r < 0 ? r : -ENOENT;
 }
 
@@ -359,7 +372,7 @@ static void note_missing(struct walk *walk, const char *name)
 	char *path = walk->place->path;
 	size_t length;
 
-	if (has_dots(walk->rest) || strstr(walk->rest, "//") || read_path(walk->at_fd, path) < 0)
+	if (has_dots(walk->rest) || strstr(walk->rest, "//") || read_path(walk->caller, walk->at_fd, path) < 0)
 		return;
 	length = strlen(path);
 	if (str_format(path + length, PATH_MAX - length, "%s%s/%s", length > 1 ? "/" : "", name, walk->rest) < 0)
@@ -485,7 +498,7 @@ static int resolve_parent(const struct file_caller *caller, int base_fd, const c
 	if (r < 0)
 		return r;
 	place->dir_fd = open_directory(caller, base_fd, text, start);
-	return place->dir_fd < 0 ? place->dir_fd : set_missing_path(place);
+	return place->dir_fd < 0 ? place->dir_fd : set_missing_path(caller, place);
 }
 
 /* ENOENT of the kernel: is it the last component that is missing, and really so? A link may lead to /proc/self. */
@@ -528,5 +541,5 @@ int file_path_of_fd(const struct file_caller *caller, int fd, struct file_place 
 	place->fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
 	if (place->fd < 0)
 		return place->fd == -ENOENT ? -EBADF : -EACCES;
-	return fstat(place->fd, &place->status) < 0 ? -errno : read_path(place->fd, place->path);
+	return fstat(place->fd, &place->status) < 0 ? -errno : read_path(caller, place->fd, place->path);
 }

@@ -43,6 +43,9 @@ int file_path_resolve(const struct file_caller *caller, int base_fd, const char 
 /* The object behind a descriptor of the caller: fchmod(2) and its like. -EBADF. */
 int file_path_of_fd(const struct file_caller *caller, int fd, struct file_place *place) MUST_USE;
 
+/* Opens what fd (of ours) names again. As fd_open_at(). */
+int file_open_again(const struct file_view *view, int fd, int flags, mode_t mode) MUST_USE;
+
 /* "/proc/self/fd/N": a path that names what fd names, whatever happens to its names. */
 enum { FILE_LINK_SIZE = 32 };
 const char *file_link(int fd, char out[FILE_LINK_SIZE]);

@@ -89,6 +89,10 @@ static int take_text(struct file_job *job, size_t index)
 		return 0;
 	}
 	length = remote_read_string(job->remote, address, job->text[index], PATH_MAX + 1);
+	if (length == -EPERM) {
+		identity_return();
+		length = remote_read_string(job->remote, address, job->text[index], PATH_MAX + 1);
+	}
 	if (length < 0)
 		return length == -EFAULT ? EFAULT : EACCES;
 	if (length == PATH_MAX)
@@ -165,6 +169,9 @@ static int take(struct file_job *job)
 {
 	int errnum = take_paths(job);
 
+	/* Where the ids of the call before are still in force: what is to be looked up needs our own. */
+	if (job->call->run != file_run_open)
+		identity_return();
 	if (!errnum && job->call->prepare)
 		errnum = job->call->prepare(job);
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
@@ -211,7 +218,10 @@ static void forget_places(struct file_job *job)
 		}
 }
 
-/* With the sandbox's rights, which are taken here and stay until identity_return(). */
+/*
+ * With the sandbox's rights, which are taken here. They stay until identity_return(): to take them again for each of
+ * the calls that follow upon one another would cost root as much as the opening of a file.
+ */
 static int find(struct file_job *job, const struct reply *reply)
 {
 	const struct file_view *view = job->caller.view;
@@ -320,7 +330,6 @@ static int perform(struct files *files, struct file_job *job)
 	int errnum = job->call->run(job), r;
 	bool waits = errnum == FILE_JOB_BLOCKS;
 
-	identity_return();
 	r = tell(files, job, waits ? 0 : errnum);
 	if (r < 0) {
 		close_fd(&job->result_fd);
@@ -347,9 +356,10 @@ static int judge_and_perform(struct files *files, struct file_job *job)
 
 	if (verdict == 0)
 		return perform(files, job);
-	identity_return();
-	if (verdict == WATCH_FILE_ASKS)
+	if (verdict == WATCH_FILE_ASKS) {
+		identity_return();
 		verdict = ask(files, job);
+	}
 	if (verdict == WATCH_FILE_WAITS)
 		return wait_for_answer(files, job);
 	if (verdict == 0) {
@@ -368,8 +378,10 @@ static int answer_missing(struct files *files, const struct file_job *job)
 {
 	int verdict = judge(files, job), r;
 
-	if (verdict == WATCH_FILE_ASKS)
+	if (verdict == WATCH_FILE_ASKS) {
+		identity_return();
 		verdict = ask(files, job);
+	}
 	if (verdict == WATCH_FILE_WAITS)
 		return wait_for_answer(files, job);
 	r = verdict < 0 ? verdict : verdict == 0 ? tell(files, job, ENOENT) : 0;
@@ -415,7 +427,6 @@ static int do_job(struct files *files, struct file_job *job)
 		errnum = find(job, files->reply);
 	if (!errnum)
 		return judge_and_perform(files, job);
-	identity_return();
 	if (errnum == ENOENT && job->places[0].path[0])
 		return answer_missing(files, job);
 	return reply_error(files->reply, job->request->id, errnum);

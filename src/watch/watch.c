@@ -14,6 +14,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/identity.h"
 #include "watch/connect.h"
 #include "watch/exec.h"
 #include "watch/files.h"
@@ -46,7 +47,8 @@
 
 struct watch {
 	int listener_fd;
-	int epoll_fd;                    /* owned: over the listener and the timer of waiting */
+	int epoll_fd;                    /* owned: over the listener (not once attended) and the timer of waiting */
+	int beside_fd;                   /* borrowed: see watch_attend(); FD_NONE before */
 	struct watch_options options;
 	struct watch_handlers handlers;
 	struct waiting waiting;
@@ -60,6 +62,9 @@ struct watch {
 	struct remote remote;
 	struct exec_text text;
 };
+
+/* How long watch_serve() waits for the next call, and how long it stays in all. */
+enum { STAY_MS = 1, STAY_NS = 10000000 };
 
 static size_t larger(size_t a, size_t b)
 {
@@ -128,6 +133,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 		return err_set(err, ERR_INTERNAL, ENOMEM, "seccomp", "out of memory");
 	}
 	watch->listener_fd = listener_fd;
+	watch->beside_fd = FD_NONE;
 	watch->options = *options;
 	watch->handlers = *handlers;
 	watch->request = NULL;
@@ -171,6 +177,15 @@ void watch_free(struct watch *watch)
 int watch_fd(const struct watch *watch)
 {
 	return watch->epoll_fd;
+}
+
+int watch_attend(struct watch *watch, int beside_fd, int *ret_listener_fd)
+{
+	if (epoll_ctl(watch->epoll_fd, EPOLL_CTL_DEL, watch->listener_fd, NULL) < 0)
+		return -errno;
+	watch->beside_fd = beside_fd;
+	*ret_listener_fd = watch->listener_fd;
+	return 0;
 }
 
 /* errnum 0: the call goes on. */
@@ -385,7 +400,10 @@ int watch_release_waiting(struct watch *watch)
 
 int watch_file_retry(struct watch *watch, uint64_t id)
 {
-	return watch->files ? files_retry(watch->files, &watch->remote, id) : 0;
+	int r = watch->files ? files_retry(watch->files, &watch->remote, id) : 0;
+
+	identity_return();
+	return r;
 }
 
 /* At most max: what is due and left out keeps the timer readable. */
@@ -430,17 +448,22 @@ static int serve_file(struct watch *watch)
 {
 	int r = files_serve(watch->files, &watch->remote, watch->request);
 
-	return r == 1 ? refuse(watch) : r;
+	if (r != 1)
+		return r;
+	identity_return();
+	return refuse(watch);
 }
 
 static int serve_request(struct watch *watch)
 {
 	const struct seccomp_data *data = &watch->request->data;
 
+	if (data->arch == ARCH_NATIVE && watch->files && files_covers(data->nr))
+		return serve_file(watch);
+	/* Of the file call before this one. */
+	identity_return();
 	if (data->arch != ARCH_NATIVE)
 		return refuse(watch);
-	if (watch->files && files_covers(data->nr))
-		return serve_file(watch);
 	switch (data->nr) {
 	case SYS_execve:
 	case SYS_execveat:
@@ -477,30 +500,60 @@ static int serve_held(struct watch *watch)
 	return watch->held.signal_fd >= 0 ? held_look(&watch->held, &events) : 0;
 }
 
+/* 1: one was served, and nothing else is known to be ready; 0: none, or enough; GONE; or negative. */
+enum { GONE = 2 };
+
+static int serve_next(struct watch *watch, int timeout_ms)
+{
+	struct pollfd polled[] = {
+		{ .fd = watch->listener_fd, .events = POLLIN },
+		{ .fd = watch->beside_fd, .events = POLLIN },
+	};
+	int r;
+
+	/* RECV blocks, whatever the fd's flags say. A caller that dies after this poll makes it ENOENT. */
+	if (poll(polled, ARRAY_SIZE(polled), timeout_ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (!(polled[0].revents & POLLIN))
+		return polled[0].revents & POLLHUP ? GONE : 0;
+	r = receive(watch);
+	if (r > 0)
+		r = serve_request(watch);
+	return r < 0 ? r : !polled[1].revents;
+}
+
+/*
+ * Who opens one file mostly opens the next within a moment: to wait for it here is to be back in it without a round
+ * through everything that the owner looks after, and without giving back the ids that the next call needs.
+ */
+static int serve_close_ones(struct watch *watch)
+{
+	uint64_t end_ns = clock_monotonic_ns() + STAY_NS;
+	int r;
+
+	do
+		r = serve_next(watch, STAY_MS);
+	while (r == 1 && clock_monotonic_ns() < end_ns);
+	return r;
+}
+
 int watch_serve(struct watch *watch, unsigned max)
 {
-	int waited = serve_waiting(watch, max);
+	int r = serve_waiting(watch, max);
 
-	if (waited >= 0 && watch->files)
-		waited = files_look(watch->files);
-	if (waited == 0)
-		waited = serve_held(watch);
-	if (waited < 0)
-		return waited;
-	for (unsigned i = 0; i < max; i++) {
-		struct pollfd polled = { .fd = watch->listener_fd, .events = POLLIN };
-		int r;
-
-		/* RECV blocks, whatever the fd's flags say. A caller that dies after this poll makes it ENOENT. */
-		if (poll(&polled, 1, 0) < 0)
-			return errno == EINTR ? 0 : -errno;
-		if (!(polled.revents & POLLIN))
-			return polled.revents & POLLHUP ? 1 : 0;
-		r = receive(watch);
-		if (r > 0)
-			r = serve_request(watch);
-		if (r < 0)
-			return r;
+	if (r >= 0 && watch->files)
+		r = files_look(watch->files);
+	if (r == 0)
+		r = serve_held(watch);
+	if (r < 0)
+		return r;
+	if (watch->files && watch->beside_fd >= 0) {
+		r = serve_close_ones(watch);
+	} else {
+		r = 1;
+		for (unsigned i = 0; r == 1 && i < max; i++)
+			r = serve_next(watch, 0);
 	}
-	return 0;
+	identity_return();
+	return r == 1 ? 0 : r == GONE ? 1 : r;
 }
