@@ -154,6 +154,21 @@ int path_normalise(char *out, size_t size, const char *path)
 	return path_join(out, size, "/", path);
 }
 
+bool path_is_normal(const char *path)
+{
+	if (path[0] == '/' && !path[1])
+		return true;
+	path += path[0] == '/';
+	do {
+		size_t length = strcspn(path, "/");
+
+		if (!length || (path[0] == '.' && (length == 1 || (length == 2 && path[1] == '.'))))
+			return false;
+		path += length;
+	} while (*path++);
+	return true;
+}
+
 bool path_is_below(const char *path, const char *prefix)
 {
 	size_t length = strlen(prefix);

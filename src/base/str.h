@@ -45,6 +45,12 @@ int path_normalise(char *out, size_t size, const char *path) MUST_USE;
 int path_join(char *out, size_t size, const char *base, const char *path) MUST_USE;
 
 /*
+ * Whether a path, absolute or relative, has no "." and no ".." in it, no two slashes side by side, and none at its end
+ * but that of "/".
+ */
+bool path_is_normal(const char *path);
+
+/*
  * Whether path is prefix itself or lies below it, on component boundaries ("/a" is a prefix of
  * "/a/b" but not of "/ab"). Both normalised and absolute.
  */

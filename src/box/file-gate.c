@@ -26,16 +26,22 @@
 
 enum { REPEATS = 512, REPEAT_PATH_MAX = 400, REPEAT_NS = 1000000000 };
 
-struct file_repeat {
-	uint64_t count;              /* since it was written last */
-	uint64_t hash;               /* 0: empty */
+/* What is written about one call, beside its paths. */
+struct file_note {
 	enum audit_type type;
 	enum verdict verdict;
 	pid_t pid;
 	const char *call;            /* static */
+	const char *rule;            /* borrowed */
 	int flags, errnum;
-	char rule[64];
+};
+
+struct file_repeat {
+	uint64_t count;              /* since it was written last */
+	uint64_t hash;               /* 0: empty */
+	struct file_note note;
 	bool has_target;
+	char rule[64];               /* that of note */
 	char path[REPEAT_PATH_MAX], target[REPEAT_PATH_MAX], exe[REPEAT_PATH_MAX];
 };
 
@@ -109,25 +115,29 @@ static bool opens(const char *call)
 	return str_has_prefix(call, "open") || str_equal(call, "creat");
 }
 
-static int write_record(struct box *box, const struct file_repeat *repeat, const char *path, const char *target)
+struct file_paths {
+	const char *path, *target, *exe;
+};
+
+static int write_record(struct box *box, const struct file_note *note, const struct file_paths *paths, uint64_t count)
 {
 	struct file_detail detail = {
-		.call = repeat->call,
-		.target = target,
-		.flags = repeat->flags,
-		.errnum = repeat->errnum,
-		.count = repeat->count,
-		.is_open = opens(repeat->call),
-		.is_rename = repeat->type == AUDIT_FILE_RENAME,
+		.call = note->call,
+		.target = paths->target,
+		.flags = note->flags,
+		.errnum = note->errnum,
+		.count = count,
+		.is_open = opens(note->call),
+		.is_rename = note->type == AUDIT_FILE_RENAME,
 	};
 	struct audit_event event = {
-		.type = repeat->type,
-		.verdict = verdict_names[repeat->verdict],
-		.rule = repeat->rule[0] ? repeat->rule : NULL,
-		.pid = repeat->pid,
-		.exe = repeat->exe[0] ? repeat->exe : NULL,
-		.subject = path,
-		.subject_size = strlen(path),
+		.type = note->type,
+		.verdict = verdict_names[note->verdict],
+		.rule = note->rule[0] ? note->rule : NULL,
+		.pid = note->pid,
+		.exe = paths->exe[0] ? paths->exe : NULL,
+		.subject = paths->path,
+		.subject_size = strlen(paths->path),
 		.write_detail = put_detail,
 		.context = &detail,
 	};
@@ -152,58 +162,75 @@ static uint64_t add_text(uint64_t hash, const char *text)
 	return hash * 0x100000001b3u;
 }
 
-static uint64_t hash_of(const struct file_repeat *like, const char *path, const char *target)
+static uint64_t hash_of(const struct file_note *like, const char *path, const char *target)
 {
 	uint64_t hash = add_text(add_text(0xcbf29ce484222325u ^ (uint64_t)like->pid << 8, path), target);
 
 	return (hash ^ (uint64_t)(unsigned)like->flags ^ (uint64_t)like->type << 48) | 1;
 }
 
-static bool is_same(const struct file_repeat *repeat, const struct file_repeat *like, const char *path,
+static bool is_same(const struct file_repeat *repeat, const struct file_note *like, const char *path,
 		    const char *target)
 {
-	return repeat->hash == like->hash && repeat->type == like->type && repeat->verdict == like->verdict &&
-	       repeat->pid == like->pid && repeat->call == like->call && repeat->flags == like->flags &&
-	       repeat->errnum == like->errnum && str_equal(repeat->path, path) &&
-	       repeat->has_target == (target != NULL) && (!target || str_equal(repeat->target, target));
+	const struct file_note *note = &repeat->note;
+
+	return note->type == like->type && note->verdict == like->verdict && note->pid == like->pid &&
+	       note->call == like->call && note->flags == like->flags && note->errnum == like->errnum &&
+	       str_equal(repeat->path, path) && repeat->has_target == (target != NULL) &&
+	       (!target || str_equal(repeat->target, target));
 }
 
 static int tell_repeat(struct box *box, struct file_repeat *repeat)
 {
+	struct file_paths paths = { repeat->path, repeat->has_target ? repeat->target : NULL, repeat->exe };
 	int r;
 
 	if (!repeat->hash || !repeat->count)
 		return 0;
-	r = write_record(box, repeat, repeat->path, repeat->has_target ? repeat->target : NULL);
+	r = write_record(box, &repeat->note, &paths, repeat->count);
 	repeat->count = 0;
 	box->files.waiting--;
 	return r;
 }
 
-/* Written now, or counted. */
-static int note(struct box *box, struct file_repeat *fresh, const char *path, const char *target)
+/* What is too long to be kept is written each time. */
+static void keep(struct file_repeat *repeat, uint64_t hash, const struct file_note *fresh,
+		 const struct file_paths *paths)
 {
+	repeat->hash = 0;
+	repeat->note = *fresh;
+	repeat->note.rule = repeat->rule;
+	repeat->has_target = paths->target;
+	if (str_copy(repeat->rule, sizeof repeat->rule, fresh->rule) == 0 &&
+	    str_copy(repeat->path, sizeof repeat->path, paths->path) == 0 &&
+	    str_copy(repeat->target, sizeof repeat->target, paths->target ? paths->target : "") == 0 &&
+	    str_copy(repeat->exe, sizeof repeat->exe, paths->exe) == 0)
+		repeat->hash = hash;
+}
+
+/* Written now, or counted. */
+static int note(struct box *box, const struct file_note *fresh, const struct watch_file *event)
+{
+	uint64_t hash = hash_of(fresh, event->path, event->target);
 	struct file_log *log = &box->files;
 	struct file_repeat *repeat;
+	char exe[REPEAT_PATH_MAX];
+	struct file_paths paths = { event->path, event->target, exe };
 	int r;
 
 	if (!log->repeats)
 		log->repeats = calloc(REPEATS, sizeof *log->repeats);
-	fresh->hash = hash_of(fresh, path, target);
-	repeat = log->repeats ? &log->repeats[fresh->hash / 2 % REPEATS] : NULL;
-	if (repeat && is_same(repeat, fresh, path, target)) {
+	repeat = log->repeats ? &log->repeats[hash / 2 % REPEATS] : NULL;
+	if (repeat && repeat->hash == hash && is_same(repeat, fresh, event->path, event->target)) {
 		log->waiting += !repeat->count++;
 		return 0;
 	}
 	r = repeat ? tell_repeat(box, repeat) : 0;
-	read_program(fresh->pid, fresh->exe, sizeof fresh->exe);
+	read_program(fresh->pid, exe, sizeof exe);
 	if (r == 0)
-		r = write_record(box, fresh, path, target);
-	fresh->has_target = target;
-	/* What is too long to be kept is written each time. */
-	if (repeat && str_copy(fresh->path, sizeof fresh->path, path) == 0 &&
-	    str_copy(fresh->target, sizeof fresh->target, target ? target : "") == 0)
-		*repeat = *fresh;
+		r = write_record(box, fresh, &paths, 0);
+	if (repeat)
+		keep(repeat, hash, fresh, &paths);
 	return r;
 }
 
@@ -251,16 +278,12 @@ static struct decision decide(const struct box *box, const struct watch_file *ev
 	return policy_decide(box->policy->policy, &action);
 }
 
-static struct file_repeat record_of(const struct watch_file *event, enum verdict verdict, const char *rule, int errnum)
+static struct file_note note_of(const struct watch_file *event, enum verdict verdict, const char *rule, int errnum)
 {
-	struct file_repeat fresh = {
+	return (struct file_note){
 		.type = types[event->access], .verdict = verdict, .pid = event->pid, .call = event->call,
-		.flags = event->flags, .errnum = errnum,
+		.rule = rule, .flags = event->flags, .errnum = errnum,
 	};
-
-	if (str_format(fresh.rule, sizeof fresh.rule, "%.*s", (int)sizeof fresh.rule - 1, rule) < 0)
-		fresh.rule[0] = 0;
-	return fresh;
 }
 
 /* The errno, or negative: the log failed. */
@@ -268,8 +291,8 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 		  int errnum)
 {
 	struct action action = { .kind = kind_of(event), .subject = path };
-	struct file_repeat fresh = record_of(event, VERDICT_DENY, decision->rule.id, errnum);
-	int r = note(box, &fresh, event->path, event->target);
+	struct file_note fresh = note_of(event, VERDICT_DENY, decision->rule.id, errnum);
+	int r = note(box, &fresh, event);
 
 	box->denied++;
 	if (r == 0)
@@ -284,6 +307,10 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 {
 	struct decision decision = decide(box, event, path);
 
+	if (path == event->path) {
+		box->files.judged_id = event->id;
+		box->files.judged = decision;
+	}
 	if (decision.verdict == VERDICT_ASK)
 		return WATCH_FILE_ASKS;
 	if (!decision.is_masked)
@@ -524,24 +551,26 @@ static bool is_wanted(const struct policy *policy, const struct watch_file *even
 }
 
 /* By which rule, and as what, something is written down that was not refused. */
-static struct file_repeat record_of_success(struct box *box, const struct watch_file *event,
-					    const struct decision *decision)
+static struct file_note note_of_success(struct box *box, const struct watch_file *event,
+					const struct decision *decision)
 {
 	const struct file_question *question = find_question(box, event->id, event->path);
 
 	if (question)
-		return record_of(event, VERDICT_ALLOW, question->rule, 0);
+		return note_of(event, VERDICT_ALLOW, question->rule, 0);
 	/* What is there although no rule lists it, the sandbox brought along. */
 	if (decision->verdict == VERDICT_DENY)
-		return record_of(event, VERDICT_ALLOW, "builtin.jail", 0);
-	return record_of(event, decision->verdict, decision->rule.id, 0);
+		return note_of(event, VERDICT_ALLOW, "builtin.jail", 0);
+	return note_of(event, decision->verdict, decision->rule.id, 0);
 }
 
 static int record(struct box *box, const struct watch_file *event)
 {
-	struct decision decision = decide(box, event, event->path);
+	/* What it was judged by a moment ago. */
+	bool is_judged = box->files.judged_id == event->id;
+	struct decision decision = is_judged ? box->files.judged : decide(box, event, event->path);
 	bool is_denied = decision.verdict == VERDICT_DENY;
-	struct file_repeat fresh;
+	struct file_note fresh;
 	int r;
 
 	if (is_refusal(event->errnum) && is_denied) {
@@ -553,9 +582,9 @@ static int record(struct box *box, const struct watch_file *event)
 	if (!is_wanted(box->policy->policy, event) ||
 	    (event->errnum == ENOENT ? !is_denied : event->errnum && !is_refusal(event->errnum)))
 		return 0;
-	fresh = event->errnum ? record_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :
-				record_of_success(box, event, &decision);
-	return note(box, &fresh, event->path, event->target);
+	fresh = event->errnum ? note_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :
+				note_of_success(box, event, &decision);
+	return note(box, &fresh, event);
 }
 
 int file_gate_record(void *context, const struct watch_file *event)

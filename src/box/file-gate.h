@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "jail/spec.h"
+#include "policy/decide.h"
 #include "policy/policy.h"
 #include "watch/watch.h"
 
@@ -34,6 +35,8 @@ struct file_log {
 	uint64_t told_ns;            /* when all were told last */
 	struct file_question *questions; /* owned; made when first needed */
 	size_t question_count;
+	struct decision judged;      /* of the path of the call that was judged last */
+	uint64_t judged_id;          /* its notification; 0: none */
 };
 
 /* How much of the file calls the policy has mediated: what the filter must send. */

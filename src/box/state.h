@@ -85,7 +85,8 @@ struct box {
 	unsigned init_state;	 /* enum box_init_state */
 
 	struct loop loop;
-	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source, listen_source;
+	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source,
+		listen_source;
 	struct gate_link gate; /* the network gate */
 	struct fuse_servers servers; /* of staged trees */
 	struct change change;  /* of its policy */

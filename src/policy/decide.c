@@ -55,19 +55,7 @@ static struct decision by_rule(enum verdict verdict, const struct rule_origin *r
 
 static bool path_is_valid(const char *path)
 {
-	if (!path || *path != '/' || strlen(path) > 4096)
-		return false;
-	if (!path[1])
-		return true;
-	while (*path) {
-		size_t length = strcspn(path + 1, "/");
-
-		if (!length || (length == 1 && path[1] == '.') ||
-		    (length == 2 && path[1] == '.' && path[2] == '.'))
-			return false;
-		path += 1 + length;
-	}
-	return true;
+	return path && *path == '/' && strlen(path) <= 4096 && path_is_normal(path);
 }
 
 static bool is_excepted(const char *const *except, const char *path)

@@ -55,6 +55,8 @@ static int prepare_flags(struct file_job *job, int flags, mode_t mode)
 	/* A link is not followed where a file is to be new. */
 	if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 		job->how[0] |= FILE_PATH_NOFOLLOW;
+	if (flags & O_CREAT)
+		job->how[0] |= FILE_PATH_MAKES;
 	if (flags & O_DIRECTORY)
 		job->how[0] |= FILE_PATH_DIRECTORY;
 	job->access = is_writing(flags) ? WATCH_FILE_WRITE : WATCH_FILE_READ;

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -56,7 +57,11 @@ const char *file_link(int fd, char out[FILE_LINK_SIZE])
 /* Its name in /proc/self/fd. From a directory that is open already it is found in half the time. */
 static const char *number_of(int fd, char out[FILE_LINK_SIZE])
 {
-	return str_format(out, FILE_LINK_SIZE, "%d", fd) < 0 ? "" : out;
+	struct buf text;
+
+	buf_init_fixed(&text, out, FILE_LINK_SIZE);
+	buf_put_u64_decimal(&text, (uint64_t)fd);
+	return buf_text(&text);
 }
 
 int file_open_again(const struct file_view *view, int fd, int flags, mode_t mode)
@@ -169,10 +174,13 @@ static bool may_see_in_proc(const struct file_caller *caller, const char *path, 
 	return is_public_in_proc(name + 1);
 }
 
-static int finish_object(const struct file_caller *caller, struct file_place *place)
+/* known: the real path, where it need not be asked for; else NULL. */
+static int finish_object(const struct file_caller *caller, const char *known, struct file_place *place)
 {
-	int r = fstat(place->fd, &place->status) < 0 ? -errno : read_path(caller, place->fd, place->path);
+	int r = fstat(place->fd, &place->status) < 0 ? -errno : 0;
 
+	if (r == 0)
+		r = known ? str_copy(place->path, PATH_MAX, known) : read_path(caller, place->fd, place->path);
 	if (r == 0 && strncmp(place->path, "/proc/", strlen("/proc/")) == 0 &&
 	    !may_see_in_proc(caller, place->path, &place->status))
 		r = -EACCES;
@@ -331,7 +339,7 @@ static int next_component(struct walk *walk, char name[NAME_MAX + 1], bool *ret_
 static int end_here(struct walk *walk)
 {
 	walk->place->fd = take_fd(&walk->at_fd);
-	return finish_object(walk->caller, walk->place);
+	return finish_object(walk->caller, NULL, walk->place);
 }
 
 static int end_missing(struct walk *walk, const char *name)
@@ -350,7 +358,7 @@ static int end_at(struct walk *walk, int *fd, const struct stat *status)
 	if ((walk->must_be_directory || walk->how & FILE_PATH_DIRECTORY) && !S_ISDIR(status->st_mode))
 		return -ENOTDIR;
 	walk->place->fd = take_fd(fd);
-	return finish_object(walk->caller, walk->place);
+	return finish_object(walk->caller, NULL, walk->place);
 }
 
 static bool has_dots(const char *path)
@@ -440,14 +448,14 @@ static int walk_path(const struct file_caller *caller, int base_fd, const char *
 
 /* ---- the fast way ---- */
 
-static int open_fast(const struct file_caller *caller, int base_fd, const char *text, unsigned how)
+static int open_fast(const struct file_caller *caller, int base_fd, const char *text, unsigned how, uint64_t resolve)
 {
 	bool is_absolute = text[0] == '/';
 	uint64_t flags = O_PATH | (how & FILE_PATH_NOFOLLOW ? O_NOFOLLOW : 0) |
 			 (how & FILE_PATH_DIRECTORY ? O_DIRECTORY : 0);
 
 	return path_open2(is_absolute ? caller->root_fd : base_fd, text, flags, 0,
-			  (is_absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) | RESOLVE_NO_MAGICLINKS);
+			  (is_absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) | resolve);
 }
 
 static bool needs_walk(int r)
@@ -478,7 +486,7 @@ static int open_directory(const struct file_caller *caller, int base_fd, const c
 		return fd_open_at(base_fd, ".", O_PATH | O_DIRECTORY, 0);
 	memcpy(part, text, length);
 	part[length] = 0;
-	r = open_fast(caller, base_fd, part, FILE_PATH_DIRECTORY);
+	r = open_fast(caller, base_fd, part, FILE_PATH_DIRECTORY, RESOLVE_NO_MAGICLINKS);
 	if (!needs_walk(r))
 		return r;
 	file_place_init(&place);
@@ -513,6 +521,43 @@ static bool is_last_missing(const struct file_caller *caller, int base_fd, const
 	return false;
 }
 
+/* The path of a directory and text below it. */
+static int join_path(const struct file_caller *caller, int base_fd, const char *text, char out[PATH_MAX])
+{
+	size_t length;
+	int r = read_path(caller, base_fd, out);
+
+	if (r < 0 || !out[0])
+		return r;
+	length = strlen(out);
+	length -= length == 1;
+	return str_format(out + length, PATH_MAX - length, "/%s", text);
+}
+
+/*
+ * Where there is no link on the way, and that is most often so, the text is the real path, and nobody needs to be asked
+ * for it. 1: there is one, or the text is bent.
+ */
+static int resolve_without_links(const struct file_caller *caller, int base_fd, const char *text, unsigned how,
+				 struct file_place *place)
+{
+	bool is_absolute = text[0] == '/';
+	int r;
+
+	/* In a root of its own, what a path is called inside is not what the rules call it. */
+	if (!path_is_normal(text) || (is_absolute && caller->view->has_own_roots))
+		return 1;
+	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_SYMLINKS);
+	if (r >= 0) {
+		place->fd = r;
+		return finish_object(caller, is_absolute ? text : NULL, place);
+	}
+	if (r != -ENOENT || how & FILE_PATH_MAKES)
+		return needs_walk(r) ? 1 : r;
+	r = is_absolute ? str_copy(place->path, PATH_MAX, text) : join_path(caller, base_fd, text, place->path);
+	return r < 0 ? r : -ENOENT;
+}
+
 int file_path_resolve(const struct file_caller *caller, int base_fd, const char *text, unsigned how,
 		      struct file_place *place)
 {
@@ -522,10 +567,13 @@ int file_path_resolve(const struct file_caller *caller, int base_fd, const char 
 		return -ENOENT;
 	if (how & FILE_PATH_PARENT)
 		return resolve_parent(caller, base_fd, text, place);
-	r = open_fast(caller, base_fd, text, how);
+	r = resolve_without_links(caller, base_fd, text, how, place);
+	if (r <= 0)
+		return r;
+	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_MAGICLINKS);
 	if (r >= 0) {
 		place->fd = r;
-		return finish_object(caller, place);
+		return finish_object(caller, NULL, place);
 	}
 	if (r == -ENOENT && is_last_missing(caller, base_fd, text, place))
 		return -ENOENT;

@@ -17,6 +17,7 @@ enum {
 	FILE_PATH_NOFOLLOW = 1 << 0,   /* a link there is the object */
 	FILE_PATH_DIRECTORY = 1 << 1,  /* -ENOTDIR for anything else */
 	FILE_PATH_PARENT = 1 << 2,     /* only where it would stand: dir_fd and name */
+	FILE_PATH_MAKES = 1 << 3,      /* where it is missing, it is to be made: dir_fd is wanted */
 };
 
 struct file_place {
@@ -31,10 +32,10 @@ void file_place_init(struct file_place *place);
 void file_place_done(struct file_place *place);
 
 /*
- * Resolves text below base_fd (O_PATH; not looked at for an absolute path). 0; -ENOENT with place->dir_fd and name set
- * where only the last component is missing (else place->path may tell which path is); or as open(2). The caller's pids
- * must be known (file_caller_read_status()) only once -FILE_PATH_NEEDS_STATUS came back: then it is called again.
- * -EACCES also for what a descriptor of the caller leads to outside of the sandbox.
+ * Resolves text below base_fd (O_PATH; not looked at for an absolute path). 0; -ENOENT, with FILE_PATH_MAKES also with
+ * place->dir_fd and name where only the last component is missing (else place->path may tell which path is); or as
+ * open(2). The caller's pids must be known (file_caller_read_status()) only once -FILE_PATH_NEEDS_STATUS came back:
+ * then it is called again. -EACCES also for what a descriptor of the caller leads to outside of the sandbox.
  */
 enum { FILE_PATH_NEEDS_STATUS = 4096 };
 int file_path_resolve(const struct file_caller *caller, int base_fd, const char *text, unsigned how,

@@ -23,9 +23,9 @@ void files_free(struct files *files);
 bool files_covers(int number);
 
 /*
- * Does what the request asks for and answers. Afterwards the sandbox's ids may be in force (os/identity.h), for the next
- * call. 0; 1: it is one that the filter of every sandbox refuses, and is not
- * answered yet; negative: what a handler returned (the call was refused), or -errno of the listener.
+ * Does what the request asks for and answers. Afterwards the sandbox's ids may be in force (os/identity.h), for the
+ * next call. 0; 1: it is one that the filter of every sandbox refuses, and is not answered yet; negative: what a
+ * handler returned (the call was refused), or -errno of the listener.
  */
 int files_serve(struct files *files, struct remote *remote, const struct seccomp_notif *request) MUST_USE;
 

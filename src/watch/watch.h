@@ -110,8 +110,8 @@ struct watch_handlers {
 	int (*on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 	/*
 	 * With mediation: before a file call is made. 0: it is; an errno: it is refused, and recorded; WATCH_FILE_ASKS:
-	 * on_file_asks() is called; negative as above. It may run with the sandbox's ids: it decides and writes to what is
-	 * open, and does nothing else.
+	 * on_file_asks() is called; negative as above. It may run with the sandbox's ids: it decides and writes to what
+	 * is open, and does nothing else.
 	 */
 	int (*on_file)(void *context, const struct watch_file *event);
 	/* 0 or an errno as above; WATCH_FILE_WAITS: the caller waits for watch_file_retry(). */
@@ -119,8 +119,8 @@ struct watch_handlers {
 	/* Nobody waits for the answer to this notification's question any more. */
 	void (*on_file_gone)(void *context, uint64_t id);
 	/*
-	 * It was made, or the kernel refused it; its caller has not heard of it yet. With the sandbox's ids as on_file().
-	 * Negative as above.
+	 * It was made, or the kernel refused it; its caller has not heard of it yet. With the sandbox's ids as
+	 * on_file(). Negative as above.
 	 */
 	int (*on_file_done)(void *context, const struct watch_file *event);
 	/*
@@ -168,10 +168,10 @@ void watch_free(struct watch *watch);
 int watch_fd(const struct watch *watch);
 
 /*
- * From now on the owner polls the listener itself, which it gets in *ret_listener_fd (borrowed), and calls watch_serve()
- * when it or watch_fd(), which no longer tells of it, is ready. watch_serve() then also stays for some milliseconds
- * while calls follow upon one another and beside_fd (borrowed: whatever else the owner waits for) is not readable. 0
- * or -errno.
+ * From now on the owner polls the listener itself, which it gets in *ret_listener_fd (borrowed), and calls
+ * watch_serve() when it or watch_fd(), which no longer tells of it, is ready. Where files are mediated, watch_serve()
+ * then also stays for some milliseconds, while calls follow upon one another and beside_fd (borrowed: whatever else the
+ * owner waits for) is not readable. 0 or -errno.
  */
 int watch_attend(struct watch *watch, int beside_fd, int *ret_listener_fd) MUST_USE;
 
@@ -186,10 +186,10 @@ int watch_file_retry(struct watch *watch, uint64_t id) MUST_USE;
 int watch_release_waiting(struct watch *watch) MUST_USE;
 
 /*
- * Serves at most max notifications without blocking (more after watch_attend()). 0; 1: nobody lives under the filter any more (take the fd
- * out of epoll, it stays readable); or the negative value a handler returned (that call was refused), or -errno of
- * the listener. Reads the callers' memory: needs what process_vm_readv(2) asks for, which the creator of the
- * sandbox's user namespace has, as long as it did not enter a Landlock domain of its own afterwards.
+ * Serves at most max notifications without blocking (but see watch_attend()). 0; 1: nobody lives under the filter any
+ * more (take the fd out of epoll, it stays readable); or the negative value a handler returned (that call was refused),
+ * or -errno of the listener. Reads the callers' memory: needs what process_vm_readv(2) asks for, which the creator of
+ * the sandbox's user namespace has, as long as it did not enter a Landlock domain of its own afterwards.
  */
 int watch_serve(struct watch *watch, unsigned max) MUST_USE;
 

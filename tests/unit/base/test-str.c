@@ -54,6 +54,19 @@ static void vectors(void **state)
 	assert_null(str_dup(NULL));
 }
 
+static void normal_paths(void **state)
+{
+	static const char *const normal[] = { "/", "/a", "a", "/a/b", "a/b.c", "/.a/..b/c..", "/...", "..." };
+	static const char *const others[] = { "",     "//",   "/a/",   "a/",   "/a//b", "a//b", ".",    "..",
+					      "/.",   "/..",  "/a/.",  "a/..", "./a",   "../a", "/./a", "/a/../b",
+					      "/a/./b" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(normal); i++)
+		assert_true(path_is_normal(normal[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(path_is_normal(others[i]));
+}
+
 static void assert_normal(const char *path, const char *expected)
 {
 	char out[64];
@@ -62,7 +75,7 @@ static void assert_normal(const char *path, const char *expected)
 	assert_string_equal(out, expected);
 }
 
-static void normal_paths(void **state)
+static void whether_a_path_is_normal(void **state)
 {
 	assert_normal("/", "/");
 	assert_normal("//", "/");
@@ -219,6 +232,7 @@ int main(void)
 		cmocka_unit_test(comparisons),
 		cmocka_unit_test(copies_fit_or_are_empty),
 		cmocka_unit_test(vectors),
+		cmocka_unit_test(whether_a_path_is_normal),
 		cmocka_unit_test(normal_paths),
 		cmocka_unit_test(paths_at_the_edge_of_the_buffer),
 		cmocka_unit_test(joined_paths),

@@ -137,7 +137,7 @@ int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *see
 	struct watch_handlers handlers = seen_handlers;
 	struct watch_options options = guest_options;
 	struct watch *watch;
-	int status, r = 0;
+	int listener_fd, status, r = 0;
 
 	handlers.on_gate = guest_on_gate;
 	handlers.on_gated = guest_on_gated;
@@ -153,13 +153,15 @@ int guest_supervise(struct guest *guest, bool network_is_empty, struct seen *see
 	handlers.context = seen;
 	*ret_served = 0;
 	assert_int_equal(watch_new(&watch, guest->listener_fd, &options, &handlers, NULL), 0);
+	assert_int_equal(watch_attend(watch, watch_fd(watch), &listener_fd), 0);
 	close(guest->start_fd);
 	/* A watch that blocks, or a caller left without an answer, ends the test here. */
 	alarm(60);
 	while (r != 1) {
-		struct pollfd polled = { .fd = watch_fd(watch), .events = POLLIN };
+		struct pollfd polled[] = { { .fd = listener_fd, .events = POLLIN },
+					   { .fd = watch_fd(watch), .events = POLLIN } };
 
-		assert_true(poll(&polled, 1, -1) == 1);
+		assert_true(poll(polled, 2, -1) >= 1);
 		r = watch_serve(watch, 16);
 		if (r < 0)
 			*ret_served = r;
