@@ -24,9 +24,11 @@ $(BUILD)/host/build.ninja: | packages
 
 packages:
 	@tools/install-packages build
+	@tools/fetch-grammars
 
 check-packages:
 	@tools/install-packages build check
+	@tools/fetch-grammars
 
 bench-packages:
 	@tools/install-packages build check bench || true
