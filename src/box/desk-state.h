@@ -36,6 +36,15 @@ struct desk_kept {
 	size_t size;
 };
 
+/* A token that atoll-token looks at. */
+struct desk_token {
+	uint32_t id;                 /* of the request; 0: there is none */
+	int near_fd;                 /* owned */
+	struct loop_source source;
+	struct pidref process;
+	uint64_t free_ns;            /* the next one is looked at from then on */
+};
+
 struct desk {
 	int listen_fd, near_fd;      /* owned */
 	struct loop_source listen_source, near_source;
@@ -45,6 +54,7 @@ struct desk {
 	struct desk_kept kept[DESK_KEPT_MAX];
 	size_t kept_next;
 	uint64_t tokens, refilled_ns, deaf_until_ns;
+	struct desk_token token;
 };
 
 /* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */

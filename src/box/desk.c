@@ -14,6 +14,7 @@
 
 #include "base/str.h"
 #include "box/desk-state.h"
+#include "box/desk-token.h"
 #include "box/inside.h"
 #include "box/state.h"
 #include "os/clock.h"
@@ -220,6 +221,7 @@ bool desk_open(void *context, const char *path)
 	if (!desk)
 		return false;
 	*desk = (struct desk){ .listen_fd = FD_NONE, .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
+			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
 			       .refilled_ns = clock_monotonic_ns() };
 	if (inside_run(box, &task, &desk->listen_fd) < 0)
 		return false;
@@ -235,6 +237,7 @@ void desk_close(struct box *box)
 	if (!desk)
 		return;
 	lose(box);
+	desk_token_done(box);
 	loop_remove(&box->loop, &desk->listen_source);
 	close_fd(&desk->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)

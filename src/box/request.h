@@ -56,5 +56,6 @@ struct run_request {
 	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
 	void *token;                 /* --token: a frame of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
 	size_t token_size;
+	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/desk-state.h"
+#include "box/desk-token.h"
 #include "box/state.h"
 #include "os/clock.h"
 #include "policy/near.h"
@@ -508,6 +509,21 @@ static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count
 	return want_again(box, kept, id, wait_ms);
 }
 
+static int on_token(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	uint32_t id = frame_get_u32(frame);
+	const char *text = frame_get_string(frame);
+	int r;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || !text || !is_new_id(box->desk, id))
+		return -EBADMSG;
+	r = check_rate(box, id);
+	return r ? 0 : desk_token_present(box, id, text, strlen(text));
+}
+
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -551,6 +567,7 @@ static const struct frame_rule rules[] = {
 	{ DESK_WAIT, 1, 64, 0, 0, on_wait },
 	{ DESK_STATUS, 1, 64, 0, 0, on_status },
 	{ DESK_FORGET, 1, 64, 0, 0, on_forget },
+	{ DESK_TOKEN, 1, DESK_MESSAGE_MAX, 0, 0, on_token },
 };
 
 int requests_serve(struct box *box)

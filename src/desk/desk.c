@@ -125,6 +125,11 @@ static int pass_on(struct desk *desk, struct line *line, uint32_t id)
 		frame_put_u32(&desk->out, line->question);
 		frame_put_u64(&desk->out, line->want.wait_ms);
 		break;
+	case LINE_TOKEN:
+		frame_begin(&desk->out, DESK_TOKEN);
+		frame_put_u32(&desk->out, id);
+		frame_put_string(&desk->out, line->token);
+		break;
 	case LINE_STATUS:
 		frame_begin(&desk->out, DESK_STATUS);
 		frame_put_u32(&desk->out, id);

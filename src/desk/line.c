@@ -139,6 +139,18 @@ static const char *read_status(struct line *line, const json_t *value)
 	return json_is_true(value) ? NULL : "\"status\" is true";
 }
 
+static const char *read_token(struct line *line, const json_t *value)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+	line->kind = LINE_TOKEN;
+	line->token = json_string_value(value);
+	/* What it says, another program reads: atoll-token. */
+	if (!line->token || !*line->token || strspn(line->token, alphabet) != strlen(line->token))
+		return "\"token\" is the text of a token: it begins with atoll1.";
+	return NULL;
+}
+
 struct member {
 	const char *name;
 	const char *(*read)(struct line *line, const json_t *value);
@@ -155,7 +167,7 @@ static const struct member members[] = {
 	{ "want", read_want, true },	   { "explain", read_explain, true },  { "wait", read_wait, true },
 	{ "status", read_status, true },   { "subject", read_subject, false }, { "reason", read_reason, false },
 	{ "seconds", read_seconds, false }, { "argv", read_argv, false },	{ "tag", read_tag, false },
-	{ "reply", read_reply, false },
+	{ "reply", read_reply, false },	{ "token", read_token, true },
 };
 
 static const struct member *find_member(const struct member *table, size_t count, const char *name)
@@ -184,7 +196,7 @@ static const char *read_members(struct line *line, const json_t *object, const s
 			return why;
 		beginnings += member->begins;
 	}
-	return beginnings == 1 ? NULL : "one of \"want\", \"explain\", \"wait\", \"status\" is needed";
+	return beginnings == 1 ? NULL : "one of \"want\", \"explain\", \"wait\", \"status\", \"token\" is needed";
 }
 
 static const char *read_explain(struct line *line, const json_t *value)

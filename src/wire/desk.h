@@ -34,6 +34,7 @@ enum desk_message {
 	DESK_WAIT,               /* u32 id, u32 question, u64 wait_ms: as if what it asks were wanted again */
 	DESK_STATUS,             /* u32 id; -> DESK_TOLD */
 	DESK_FORGET,             /* u32 id: nobody waits for the answer any more */
+	DESK_TOKEN,              /* u32 id, string: the text of a token; -> DESK_ANSWER */
 };
 
 enum desk_verdict {

@@ -3,6 +3,27 @@
 
 enum { ALLOWANCES_MAX = 64 };
 
+int token_refused_put(struct buf *out, const struct token_refused *refused)
+{
+	frame_begin(out, TOKEN_REFUSED);
+	frame_put_string(out, refused->fault);
+	frame_put_string(out, refused->id);
+	frame_put_string(out, refused->reason);
+	return frame_end(out);
+}
+
+int token_refused_get(struct frame *frame, struct token_refused *ret_refused)
+{
+	struct token_refused refused = { .fault = frame_get_string(frame) };
+
+	refused.id = frame_get_string(frame);
+	refused.reason = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !refused.fault || !refused.reason)
+		return -EBADMSG;
+	*ret_refused = refused;
+	return 0;
+}
+
 void token_held_put(struct buf *out, const struct token_held *held)
 {
 	frame_put_string(out, held->id);

@@ -12,6 +12,7 @@ enum { TOKEN_FD = 3 };                   /* in atoll-token: where the answer goe
 
 enum token_message {
 	TOKEN_HOLDS = 1,                 /* struct token_held, then each struct token_allowance */
+	TOKEN_REFUSED,                   /* struct token_refused */
 };
 
 enum { TOKEN_HELD_MAX = 16 << 10, TOKEN_HELD_LIMITS = 6 };
@@ -29,6 +30,15 @@ struct token_allowance {
 	const char *subject, *method, *path; /* method, path: NULL: any */
 	char **argv;                     /* empty: any; received: the array is owned, the strings are borrowed */
 };
+
+struct token_refused {
+	const char *fault;               /* "forged", … */
+	const char *id;                  /* NULL: nothing can be said of it */
+	const char *reason;              /* one line, for whoever presented it */
+};
+
+int token_refused_put(struct buf *out, const struct token_refused *refused) MUST_USE;
+int token_refused_get(struct frame *frame, struct token_refused *ret_refused) MUST_USE;
 
 /* Adds to a frame that was begun. */
 void token_held_put(struct buf *out, const struct token_held *held);

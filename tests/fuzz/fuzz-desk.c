@@ -39,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		check_frame(&line.want);
 	else if (line.want.subject)
 		abort();
+	if ((line.kind == LINE_TOKEN) != (line.token != NULL) || (line.token && strlen(line.token) > size))
+		abort();
 	line_done(&line);
 	return 0;
 }

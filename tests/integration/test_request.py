@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent's side of asking does: /run/atoll/ask.sock, atoll-request, and files that come into the view of what
 runs already."""
+import base64
+import hashlib
 import json
 import os
 import subprocess
@@ -433,3 +435,122 @@ def test_what_is_the_agents_own_is_reached_through_every_gate(sandbox, more):
     done = sandbox.run("ls /run/atoll && cat /run/atoll/denials.jsonl && /run/atoll/bin/atoll-request "
                        "explain file.read /etc/hostname", policy=policy)
     assert done.code == 0 and "limits.md" in done.out and "allow" in done.out, done
+
+
+def mint(sandbox, *options):
+    done = sandbox.run_atoll("token", "mint", *options)
+    assert done.code == 0, done
+    return done.out.strip()
+
+
+def key_pem(base, seed):
+    """A private key of Ed25519 as openssl reads it (RFC 8410)."""
+    path = base / "signing-key"
+    path.write_bytes(bytes.fromhex("302e020100300506032b657004220420") + seed)
+    return path
+
+
+def widen(sandbox, narrow, wide):
+    """The first with a block more, which claims what the second one does: signed as its holder can sign."""
+    def parts(text):
+        raw = base64.urlsafe_b64decode(text[7:] + "=" * (-len(text[7:]) % 4))
+        size = int.from_bytes(raw[35:37], "little")
+        return raw, raw[37:37 + size], raw[37 + size:69 + size]
+
+    def openssl(*words):
+        return subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True).stdout
+
+    def identify(before, key, payload):
+        return hashlib.blake2b(b"atoll token id 1\0" + before + key + payload, digest_size=32).digest()
+
+    raw, payload, key = parts(narrow)
+    claimed, seed = parts(wide)[1], bytes(range(32))
+    next_key = openssl("pkey", "-in", key_pem(sandbox.base, seed), "-inform", "DER", "-pubout", "-outform", "DER")[-32:]
+    message = sandbox.base / "message"
+    name = identify(identify(raw[3:35], key, payload), next_key, claimed)
+    message.write_bytes(b"atoll token block 1".ljust(32, b"\0") + name)
+    signature = openssl("pkeyutl", "-sign", "-rawin", "-inkey", key_pem(sandbox.base, raw[-32:]), "-keyform", "DER",
+                        "-in", message)
+    block = len(claimed).to_bytes(2, "little") + claimed + next_key + signature
+    made = raw[:2] + b"\2" + raw[3:-32] + block + seed
+    return "atoll1." + base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def present(inside, token):
+    """Presented again where another one is just looked at."""
+    def answered():
+        answer = inside.ask(token=token)
+        return answer if answer["verdict"] != "unanswered" else None
+    return wait_until(answered, 15, "an answer about the token")
+
+
+def test_a_token_is_presented_from_inside(sandbox, session):
+    data = sandbox.home / "data"
+    sandbox.write(data / "file", "granted")
+    inside = session().start()
+    # The control: without it nobody can be asked, and nothing is there.
+    assert inside.ask(want="file.read", subject=str(data))["verdict"] == "unanswered"
+    assert inside.do(read(data / "file")) == "FileNotFoundError"
+    token = mint(sandbox, "--allow", f"file.read={data}/**", "--uses", "1", "--project", str(sandbox.project))
+    answer = present(inside, token)
+    assert answer["verdict"] == "allowed", answer
+    assert inside.ask(want="file.read", subject=str(data))["verdict"] == "allowed"
+    assert inside.do(read(data / "file")) == "granted"
+    assert inside.ask(want="file.write", subject=str(data))["verdict"] != "allowed"
+    granted = [entry for entry in inside.records("policy.change") if entry["verdict"] == "allow"]
+    assert granted and granted[0]["detail"]["by"].startswith("token "), granted
+    # Once is once.
+    again = present(inside, token)
+    assert again["verdict"] == "denied" and "as often as it may be" in again["reason"], again
+    grants = json.loads(sandbox.run_atoll("grants", inside.id, "--json").out)
+    assert len(grants) == 1 and grants[0]["subject"] == str(data)
+    assert sandbox.run_atoll("grants", "revoke", grants[0]["grant"]).code == 0
+    assert inside.do(read(data / "file")) == "FileNotFoundError"
+
+
+@pytest.mark.needs("openssl")
+def test_what_no_token_is_or_does_not_hold_is_refused_and_logged(sandbox, session):
+    sandbox.make_directory(sandbox.home / "data")
+    inside = session().start()
+    good = mint(sandbox, "--allow", f"file.read={sandbox.home}/data/**")
+    middle = good[:120] + ("A" if good[120] != "A" else "B") + good[121:]
+    cases = [
+        (good[:-40], "no token, or a part of one"),
+        (middle, ""),
+        (widen(sandbox, good, mint(sandbox, "--allow", "file.write=/**")), "claims more"),
+        (mint(sandbox, "--allow", "file.read=/x", "--expires", "0s"), "expired"),
+        (mint(sandbox, "--allow", "file.read=/x", "--not-before", "1h", "--expires", "2h"), "not valid yet"),
+        (mint(sandbox, "--allow", "file.read=/x", "--agent", "nobody"), "another project or agent"),
+        (mint(sandbox, "--allow", "file.read=/x", "--limit", "memory=1MiB"), "less of a limit"),
+    ]
+    for token, reason in cases:
+        answer = present(inside, token)
+        assert answer["verdict"] == "denied" and reason in answer["reason"], (reason, answer)
+        assert "\n" not in answer["reason"] and token[7:] not in json.dumps(answer)
+    refused = [entry["detail"] for entry in inside.records("policy.change") if entry["verdict"] == "deny"]
+    faults = ["malformed", "forged", "widened", "expired", "not-yet-valid", "elsewhere", "here"]
+    assert [entry["fault"] for entry in refused] == faults, refused
+    assert not json.loads(sandbox.run_atoll("grants", inside.id, "--json").out)
+    assert good[7:] not in sandbox.audit_log(inside.id).read_text()
+    # What is no text of a token ends the connection, unread.
+    for token in ("", "atoll1.\u00fc", "atoll1.a b", "atoll1." + "A" * 20000, 7):
+        answer = inside.ask(token=token)
+        assert answer["verdict"] == "invalid", answer
+        assert inside.do("globals().update(zip('sf', connect()))") is None
+    # The controls: it was good all the time, and so is one that is narrower, made in the same way.
+    narrower = widen(sandbox, good, mint(sandbox, "--allow", f"file.read={sandbox.home}/data/a", "--expires", "30m"))
+    assert present(inside, narrower)["verdict"] == "allowed"
+    assert present(inside, good)["verdict"] == "allowed"
+
+
+def test_the_client_presents_a_token(sandbox, session):
+    inside = session()
+    token = mint(sandbox, "--allow", "file.read=/data/**", "--uses", "2")
+    done = inside.exec(CLIENT, "token", stdin=token.encode() + b"\n")
+    assert done.code == 0 and done.out.startswith("allowed: the token holds here"), done
+    inside.exec("sh", "-c", "cat >t", stdin=token.encode())
+    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 0, 10, "room for another")
+    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 1, 10, "a refusal")
+    argument = inside.exec(CLIENT, "token", token)
+    assert argument.code == 2 and "no argument" in argument.err and token not in argument.err, argument
+    assert inside.exec(CLIENT, "token", stdin=b"nothing").code == 2

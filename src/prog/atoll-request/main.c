@@ -48,6 +48,7 @@ static const char usage[] =
 	"       atoll-request [OPTIONS] exec PROGRAM [ARG...]\n"
 	"       atoll-request [OPTIONS] explain KIND SUBJECT\n"
 	"       atoll-request [OPTIONS] wait NUMBER\n"
+	"       atoll-request [OPTIONS] token [FILE]\n"
 	"       atoll-request [OPTIONS] status\n\n"
 	"ask the person outside of this sandbox for something, or ask what the policy says about it\n\n";
 
@@ -197,10 +198,54 @@ static int put_status(struct request *request, char **words, int count)
 	return 0;
 }
 
+/* From a file, from standard input, or from ATOLL_TOKEN; never a word of the command, which others could read. */
+static int read_token(const char *name, char memory[LINE_MAX_OUT], char **ret_text)
+{
+	const char *variable = getenv("ATOLL_TOKEN");
+	bool is_input = !name || str_equal(name, "-");
+	cleanup_fd int fd = FD_NONE;
+	size_t size = 0;
+	ssize_t n = 1;
+
+	if (!name && variable && *variable)
+		return str_copy(memory, LINE_MAX_OUT, variable) < 0 ? -E2BIG : (*ret_text = memory, 0);
+	fd = is_input ? fd_duplicate(0) : fd_open_at(AT_FDCWD, name, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	while (n > 0 && size < LINE_MAX_OUT - 1) {
+		n = read(fd, memory + size, LINE_MAX_OUT - 1 - size);
+		size += n > 0 ? (size_t)n : 0;
+	}
+	memory[size] = 0;
+	*ret_text = memory + strspn(memory, " \t\r\n");
+	(*ret_text)[strcspn(*ret_text, " \t\r\n")] = 0;
+	return n < 0 ? -errno : n > 0 ? -E2BIG : 0;
+}
+
+static int put_token(struct request *request, char **words, int count)
+{
+	static char memory[LINE_MAX_OUT];
+	char *text = memory;
+	int r;
+
+	if (count > 2)
+		return fail(EXIT_USAGE, words[0], "takes one file");
+	if (count == 2 && str_has_prefix(words[1], "atoll1."))
+		return fail(EXIT_USAGE, words[0], "a token is no argument: others could read it there");
+	r = read_token(count == 2 ? words[1] : NULL, memory, &text);
+	if (r < 0)
+		return fail(EXIT_USAGE, count == 2 ? words[1] : "token", strerror(-r));
+	if (!str_has_prefix(text, "atoll1."))
+		return fail(EXIT_USAGE, words[0], "there is no token: it is one line that begins with atoll1.");
+	json_string(&request->json, "token", text);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*put)(struct request *request, char **words, int count);
 } verbs[] = {
+	{ "token", put_token },
 	{ "explain", put_explain },
 	{ "wait", put_wait },
 	{ "status", put_status },

@@ -161,6 +161,26 @@ static int hand_over(struct job *job, const struct token *token)
 		     : 0;
 }
 
+/* For whoever cannot read what stands on stderr; the refusal stands, whether it is heard or not. */
+static int refuse_taking(struct job *job, const struct token *token, enum token_fault fault)
+{
+	struct token_id ids[TOKEN_BLOCKS_MAX];
+	char id[TOKEN_ID_TEXT_SIZE];
+	struct token_refused refused = { .fault = token_fault_names[fault], .id = token ? id : NULL };
+	int r = job_refuse(job, token, fault);
+	cleanup_buf struct buf out;
+
+	if (token) {
+		token_ids(token, ids);
+		token_id_to_text(&ids[token->count - 1], id);
+	}
+	refused.reason = job->err->message;
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	if (token_refused_put(&out, &refused) == 0)
+		(void)!frame_send(TOKEN_FD, &out, NULL, 0);
+	return r;
+}
+
 /* Counted and written down before anybody acts on it. */
 int cmd_take(struct job *job)
 {
@@ -171,7 +191,7 @@ int cmd_take(struct job *job)
 	if (fault < 0)
 		return fault;
 	if (fault != TOKEN_FINE)
-		return job_refuse(job, fault == TOKEN_MALFORMED ? NULL : &token, (enum token_fault)fault);
+		return refuse_taking(job, fault == TOKEN_MALFORMED ? NULL : &token, (enum token_fault)fault);
 	r = ledger_begin(&ledger, job->store_fd, job->err);
 	if (r == 0)
 		r = fault = (int)ledger_judge(&ledger, &token);
@@ -181,7 +201,7 @@ int cmd_take(struct job *job)
 		r = ledger_store(&ledger, job->now_s, job->err);
 	ledger_close(&ledger);
 	if (r > 0)
-		return job_refuse(job, &token, (enum token_fault)fault);
+		return refuse_taking(job, &token, (enum token_fault)fault);
 	if (r == 0)
 		r = job_log(job, &token, TOKEN_FINE);
 	return r < 0 ? r : hand_over(job, &token);

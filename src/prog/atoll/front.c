@@ -195,12 +195,22 @@ static int bring(const struct front_options *given, const struct places *places,
 	return r;
 }
 
+/* For tokens that are presented from inside; where there are none, none is taken. */
+static void find_token_places(struct token_places *ret_dirs)
+{
+	struct err unheard;
+
+	if (token_places(ret_dirs, &unheard) < 0)
+		ret_dirs->keys[0] = ret_dirs->store[0] = 0;
+}
+
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
 	cleanup_brought struct brought brought = { .secrets = { .values_fd = FD_NONE } };
 	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
 	char *none[] = { NULL };
 	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
+	struct token_places token_dirs;
 	struct places places;
 	struct run_request request = {
 		.flags = given->flags,
@@ -226,6 +236,9 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	char init[PATH_MAX];
 	int r = secure_fds(err);
 
+	find_token_places(&token_dirs);
+	request.token_keys = token_dirs.keys;
+	request.token_store = token_dirs.store;
 	buf_init(&brought.held, TOKEN_HELD_MAX);
 
 	if (r == 0)

@@ -54,6 +54,12 @@ static void what_is_asked_is_read(void **state)
 	assert_int_equal(parse("{\"status\":true}", &line), 0);
 	assert_int_equal(line.kind, LINE_STATUS);
 	line_done(&line);
+	assert_int_equal(parse("{\"token\":\"atoll1.A-_9\"}", &line), 0);
+	assert_int_equal(line.kind, LINE_TOKEN);
+	assert_string_equal(line.token, "atoll1.A-_9");
+	line_done(&line);
+	assert_int_equal(parse("{\"token\":\"atoll1.A \"}", &line), -EINVAL);
+	assert_int_equal(parse("{\"token\":\"atoll1.A\",\"status\":true}", &line), -EINVAL);
 }
 
 static void everything_else_is_refused(void **state)

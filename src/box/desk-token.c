@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/desk-token.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/desk-state.h"
+#include "box/state.h"
+#include "box/token.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+
+/*
+ * atoll-token gets the text as its standard input, a memory file, so that it stands in no argument and in no file; and
+ * says what it holds, or why it does not, over the socket that it has for that (wire/token.h). It confines itself
+ * before it reads. Whatever becomes of it, who asked hears an answer: the end of the socket is one too.
+ */
+
+enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000, ABOVE_STANDARD = TOKEN_FD + 1 };
+
+static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
+{
+	struct desk_answer answer = { .id = id, .verdict = verdict, .rule = "ask.token", .reason = reason,
+				      .hint = hint };
+
+	if (desk_answer_put(&box->out, &answer) == 0)
+		desk_send(box);
+	return 0;
+}
+
+/* ---- the program ---- */
+
+/* In the child made by vfork(): raw calls only. */
+static void become_token(int program_fd, char **argv, int text_fd, int link_fd)
+{
+	/* It lives through the exec, and ends what does not end by itself. */
+	const struct itimerval limit = { .it_value = { .tv_sec = TIME_SECONDS } };
+	char *environment[] = { NULL };
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	struct sigaction fatal = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	sigemptyset(&none);
+	syscall(SYS_setsid);
+	if (null_fd < 0 || dup2(text_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0 ||
+	    dup2(link_fd, TOKEN_FD) < 0)
+		return;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigaction(SIGALRM, &fatal, NULL) < 0 ||
+	    setitimer(ITIMER_REAL, &limit, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return;
+	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
+}
+
+static int open_program(const char *init_path)
+{
+	char path[PATH_MAX];
+	int fd, r = str_format(path, sizeof path, "%.*satoll-token", (int)(path_basename(init_path) - init_path),
+			       init_path);
+
+	if (r < 0)
+		return r;
+	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
+	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+}
+
+static int spawn(struct box *box, int text_fd, int link_fd)
+{
+	const struct run_request *request = box->request;
+	const char *policy = box->policy->policy->name;
+	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token_keys, (char *)"--store",
+			 (char *)request->token_store, (char *)"--project", (char *)request->project,
+			 (char *)"--agent", (char *)policy, (char *)"--agent",
+			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
+			 NULL };
+	cleanup_fd int program_fd = open_program(request->init_path);
+	volatile int failed = 0;
+	pid_t pid;
+	int r;
+
+	if (program_fd < 0)
+		return program_fd;
+	pid = vfork();
+	if (pid == 0) {
+		become_token(program_fd, argv, text_fd, link_fd);
+		failed = errno;
+		_exit(125);
+	}
+	if (pid < 0)
+		return -errno;
+	r = pidref_open(&box->desk->token.process, pid);
+	return r == 0 && failed ? -failed : r;
+}
+
+/* ---- what it says ---- */
+
+static void close_job(struct box *box)
+{
+	struct desk_token *token = &box->desk->token;
+	siginfo_t info;
+
+	loop_remove(&box->loop, &token->source);
+	close_fd(&token->near_fd);
+	if (token->process.fd >= 0) {
+		/* It has counted and written down before it spoke. */
+		(void)!pidref_signal(&token->process, SIGKILL);
+		(void)!pidref_wait(&token->process, WEXITED, &info, NULL);
+		pidref_done(&token->process);
+		token->process = PIDREF_NONE;
+	}
+	token->id = 0;
+	token->free_ns = clock_monotonic_ns() + PAUSE_MS * (uint64_t)NS_PER_MS;
+}
+
+void desk_token_done(struct box *box)
+{
+	close_job(box);
+}
+
+struct refusal {
+	const char *fault, *token;   /* token: its id; NULL: nobody can tell */
+};
+
+static void write_detail(struct json *json, const void *context)
+{
+	const struct refusal *refusal = context;
+
+	json_string(json, "change", "token");
+	json_string(json, "fault", refusal->fault);
+	json_string(json, "token", refusal->token);
+}
+
+static int log_refusal(struct box *box, const char *fault, const char *id)
+{
+	static const char subject[] = "capability token";
+	struct refusal refusal = { fault, id };
+	struct audit_event event = {
+		.type = AUDIT_POLICY_CHANGE, .verdict = verdict_names[VERDICT_DENY], .rule = "ask.token",
+		.subject = subject, .subject_size = strlen(subject), .write_detail = write_detail,
+		.context = &refusal,
+	};
+
+	box->denied++;
+	return audit_write(&box->audit, &event);
+}
+
+static int refuse(struct box *box, uint32_t id, const char *fault, const char *token, const char *reason,
+		  const char *hint)
+{
+	int r = log_refusal(box, fault, token);
+
+	if (r == 0)
+		r = rate_refused(box);
+	return r < 0 ? r : reply(box, id, DESK_DENIED, reason, hint);
+}
+
+static int fail(struct box *box, uint32_t id)
+{
+	return refuse(box, id, "failed", NULL, "the token could not be checked, so it is refused",
+		      "the person outside can look: atoll token verify");
+}
+
+static int on_refused(struct box *box, uint32_t id, struct frame *frame)
+{
+	struct token_refused refused;
+
+	if (token_refused_get(frame, &refused) < 0)
+		return fail(box, id);
+	return refuse(box, id, refused.fault, refused.id, refused.reason, "");
+}
+
+static int on_holds(struct box *box, uint32_t id, struct frame *frame)
+{
+	struct err err = { 0 };
+	int r = token_grant(box, frame, &err);
+
+	if (r == 1)
+		return refuse(box, id, "here", NULL, err.message, err.hint);
+	return r < 0 ? r : reply(box, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
+}
+
+static int hear(void *context, uint32_t events)
+{
+	struct box *box = context;
+	struct desk_token *token = &box->desk->token;
+	static uint8_t bytes[TOKEN_HELD_MAX];
+	uint32_t id = token->id;
+	struct frame frame;
+	size_t fd_count;
+	ssize_t n = fd_receive_message(token->near_fd, bytes, sizeof bytes, NULL, 0, &fd_count);
+
+	(void)events;
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	close_job(box);
+	if (n <= 0 || frame_open(&frame, bytes, (size_t)n) < 0)
+		return fail(box, id);
+	if (frame.type == TOKEN_REFUSED)
+		return on_refused(box, id, &frame);
+	return frame.type == TOKEN_HOLDS ? on_holds(box, id, &frame) : fail(box, id);
+}
+
+/* ---- the request ---- */
+
+static int start(struct box *box, const void *text, size_t size)
+{
+	struct desk_token *token = &box->desk->token;
+	int low_fd = fd_memfd_sealed("token", text, size), ends[2], r;
+	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, ABOVE_STANDARD), far_fd = FD_NONE;
+
+	if (text_fd < 0)
+		return text_fd;
+	if (lseek(text_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	token->near_fd = ends[0];
+	far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
+	r = far_fd < 0 ? far_fd : spawn(box, text_fd, far_fd);
+	if (r == 0)
+		r = fd_set_nonblocking(token->near_fd, true);
+	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = box };
+	return r == 0 ? loop_add(&box->loop, &token->source) : r;
+}
+
+int desk_token_present(struct box *box, uint32_t id, const void *text, size_t size)
+{
+	struct desk_token *token = &box->desk->token;
+
+	if (!*box->request->token_keys)
+		return refuse(box, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
+			      "start the sandbox by somebody with a home directory");
+	if (token->id || clock_monotonic_ns() < token->free_ns)
+		return reply(box, id, DESK_UNANSWERED, "one token is looked at after the other",
+			     "present it again in a second");
+	token->id = id;
+	if (start(box, text, size) == 0)
+		return 0;
+	close_job(box);
+	return fail(box, id);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A capability token that something inside presents at ask.sock. The box reads nothing of it: atoll-token does, in a
+ * process of its own, and counts it; what it lets happen is granted as with `atoll exec --token`. One at a time. Run by
+ * atoll-box.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct box;
+
+/* The request id is answered now or later, by DESK_ANSWER. Negative: the log failed. */
+int desk_token_present(struct box *box, uint32_t id, const void *text, size_t size) MUST_USE;
+
+/* What is under way is given up. */
+void desk_token_done(struct box *box);
