@@ -80,6 +80,8 @@ const struct file_call *file_call_find(int number);
 int file_prepare_open(struct file_job *job);
 int file_prepare_creat(struct file_job *job);
 int file_run_open(struct file_job *job);
+/* Whether an open, whose path was resolved, makes a file: then the caller's umask counts. */
+bool file_open_makes(const struct file_job *job);
 int file_prepare_truncate(struct file_job *job);
 int file_run_truncate(struct file_job *job);
 

@@ -155,9 +155,15 @@ static int create(struct file_job *job)
 	return fd < 0 ? -fd : give(job, fd);
 }
 
+bool file_open_makes(const struct file_job *job)
+{
+	return job->call->run == file_run_open &&
+	       (is_temporary(job->flags) || (job->flags & O_CREAT && job->places[0].fd < 0));
+}
+
 int file_run_open(struct file_job *job)
 {
-	bool makes = job->places[0].fd < 0 || is_temporary(job->flags);
+	bool makes = file_open_makes(job);
 	mode_t old = 0;
 	int r;
 

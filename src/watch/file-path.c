@@ -542,19 +542,26 @@ static int resolve_without_links(const struct file_caller *caller, int base_fd, 
 				 struct file_place *place)
 {
 	bool is_absolute = text[0] == '/';
+	char plain[PATH_MAX];
+	size_t length = strlen(text);
 	int r;
 
+	/* A slash behind it says that it must be a directory. */
+	while (length > 1 && text[length - 1] == '/')
+		length--;
+	memcpy(plain, text, length);
+	plain[length] = 0;
 	/* In a root of its own, what a path is called inside is not what the rules call it. */
-	if (!path_is_normal(text) || (is_absolute && caller->view->has_own_roots))
+	if (!path_is_normal(plain) || (is_absolute && caller->view->has_own_roots))
 		return 1;
 	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_SYMLINKS);
 	if (r >= 0) {
 		place->fd = r;
-		return finish_object(caller, is_absolute ? text : NULL, place);
+		return finish_object(caller, is_absolute ? plain : NULL, place);
 	}
 	if (r != -ENOENT || how & FILE_PATH_MAKES)
 		return needs_walk(r) ? 1 : r;
-	r = is_absolute ? str_copy(place->path, PATH_MAX, text) : join_path(caller, base_fd, text, place->path);
+	r = is_absolute ? str_copy(place->path, PATH_MAX, plain) : join_path(caller, base_fd, plain, place->path);
 	return r < 0 ? r : -ENOENT;
 }
 

@@ -182,7 +182,7 @@ static int take(struct file_job *job)
 			errnum = take_open_file(job, i);
 		}
 	}
-	if (!errnum && (job->call->makes || (job->call->run == file_run_open && job->flags & (O_CREAT | O_TMPFILE))))
+	if (!errnum && job->call->makes)
 		errnum = -file_caller_read_status(&job->caller);
 	return errnum;
 }
@@ -226,15 +226,18 @@ static int find(struct file_job *job, const struct reply *reply)
 {
 	const struct file_view *view = job->caller.view;
 	int errnum = identity_take(view->uid, view->gid) < 0 ? EACCES : resolve(job);
+	bool is_self = errnum == FILE_PATH_NEEDS_STATUS;
 
-	if (errnum != FILE_PATH_NEEDS_STATUS)
+	/* /proc/self, or an open that makes a file: only now it is worth the while to ask who the caller is. */
+	if (!is_self && (errnum || !file_open_makes(job)))
 		return errnum;
-	/* /proc/self: only now it is worth the while to ask who the caller is. */
-	forget_places(job);
 	errnum = -file_caller_read_status(&job->caller);
 	if (!errnum && reply_is_awaited(reply, job->request->id) <= 0)
 		errnum = ESRCH;
-	return errnum ? errnum : resolve(job);
+	if (!is_self || errnum)
+		return errnum;
+	forget_places(job);
+	return resolve(job);
 }
 
 /* ---- judging ---- */
