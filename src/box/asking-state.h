@@ -18,6 +18,7 @@ struct question {
 	struct hash hash;                /* grant_identity() of shown */
 	enum asking_state state;
 	bool is_allowed;                 /* ASKING_ANSWERED */
+	uint32_t noticed;                /* 1u << kind of those notices that told of it */
 	bool is_prompted;                /* the person at the terminal was asked, or cannot be */
 	pid_t pid;
 	uint64_t asked_ns;               /* CLOCK_REALTIME */

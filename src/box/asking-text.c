@@ -229,5 +229,6 @@ void asking_to_json(const struct box *box, struct json *json)
 	json_u64(json, "denied", asking ? asking->denied : 0);
 	json_u64(json, "unanswered", asking_unanswered(box));
 	json_u64(json, "too_many", asking ? asking->too_many : 0);
+	notices_to_json(box, json);
 	json_object_end(json);
 }

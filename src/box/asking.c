@@ -383,6 +383,28 @@ static int check_question(struct box *box, struct question *question, uint64_t n
 	return r < 0 ? r : asking_deliver(box->asking, question, due, &outcome);
 }
 
+int asking_hush(struct box *box)
+{
+	struct asking_answer_log log = { .via = "nobody" };
+	struct asking *asking = box->asking;
+	int r = 0;
+
+	for (size_t i = asking ? asking->question_count : 0; r == 0 && i-- > 0;) {
+		struct question *question = i < asking->question_count ? asking->questions[i] : NULL;
+		struct asking_outcome outcome;
+
+		if (!question || question->state != ASKING_WAITS)
+			continue;
+		asking->unanswered += question->waiting_count;
+		r = asking_log_answer(box, question, &log);
+		outcome = unanswered(asking, question, nobody_reason);
+		asking_rest(asking, question, ASKING_LISTED);
+		if (r == 0)
+			r = asking_deliver(asking, question, question->waiting_count, &outcome);
+	}
+	return r;
+}
+
 static void find_next_due(struct asking *asking, uint64_t now_ns)
 {
 	asking->next_ns = UINT64_MAX;
@@ -448,7 +470,8 @@ bool asking_waits_for_path(const struct box *box, const char *path)
 
 bool asking_is_heard(struct box *box)
 {
-	return control_is_followed(box) || prompt_is_possible(box) || listeners_are_there();
+	return control_is_followed(box) || prompt_is_possible(box) || notices_are_heard(box) ||
+	       listeners_are_there();
 }
 
 void asking_done(struct box *box)

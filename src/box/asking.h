@@ -117,6 +117,9 @@ bool asking_has_grants(const struct box *box);
 /* Whether anybody would hear of a question now. */
 bool asking_is_heard(struct box *box);
 
+/* Nobody can hear any more: what waits is refused now, and stays listed. Negative: the log failed. */
+int asking_hush(struct box *box) MUST_USE;
+
 /* What is due; and how long nothing is (-1: for ever). Negative: the log failed. */
 int asking_check(struct box *box, uint64_t now_ns) MUST_USE;
 int asking_timeout_ms(const struct box *box, uint64_t now_ns);

@@ -3,22 +3,19 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "base/str.h"
+#include "box/companion.h"
 #include "box/desk-state.h"
 #include "box/desk-token.h"
 #include "box/inside.h"
 #include "box/state.h"
 #include "os/clock.h"
-#include "os/fd.h"
 #include "os/path.h"
 
 /*
@@ -28,7 +25,7 @@
  * atoll-desk, which has the listening socket as long as anybody is connected, and ends when nobody is.
  */
 
-enum { BACKLOG = 16, ABOVE_STANDARD = DESK_FD + 1, UID_BIT = 2 };
+enum { BACKLOG = 16, UID_BIT = 2 };
 
 static int bind_inside(void *context, int root_fd, int *ret_fd)
 {
@@ -55,85 +52,16 @@ static int bind_inside(void *context, int root_fd, int *ret_fd)
 
 /* ---- the program ---- */
 
-static int open_program(const char *init_path)
-{
-	char path[PATH_MAX];
-	int fd, r = str_format(path, sizeof path, "%.*satoll-desk", (int)(path_basename(init_path) - init_path),
-			       init_path);
-
-	if (r < 0)
-		return r;
-	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
-}
-
-/* In the child made by vfork(): raw calls only, as for the network gate. */
-static void become_desk(int program_fd, int link_fd, uid_t uid)
-{
-	char *argv[] = { (char *)"atoll-desk", NULL }, *environment[] = { NULL };
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	sigset_t none;
-
-	sigemptyset(&none);
-	syscall(SYS_setsid);
-	if (null_fd < 0 || dup2(link_fd, DESK_FD) < 0)
-		return;
-	for (int fd = 0; fd <= 2; fd++)
-		if (dup2(null_fd, fd) < 0)
-			return;
-	if (uid && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
-		    syscall(SYS_setresuid, uid, uid, uid) < 0))
-		return;
-	/* After the change of ids, which clears it. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return;
-	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
-}
-
-/* As root a uid of its own in the range of the sandbox's, which nobody uses; else 0. */
-static uid_t desk_uid(const struct box *box)
-{
-	return getuid() == 0 ? box->watch_options.uid ^ UID_BIT : 0;
-}
-
-static int spawn(struct box *box, int link_fd)
-{
-	cleanup_fd int program_fd = open_program(box->request->init_path);
-	uid_t uid = desk_uid(box);
-	volatile int failed = 0;
-	pid_t pid;
-	int r;
-
-	if (program_fd < 0)
-		return program_fd;
-	pid = vfork();
-	if (pid == 0) {
-		become_desk(program_fd, link_fd, uid);
-		failed = errno;
-		_exit(125);
-	}
-	if (pid < 0)
-		return -errno;
-	r = pidref_open(&box->desk->process, pid);
-	return r == 0 && failed ? -failed : r;
-}
-
 static int connection_waits(void *context, uint32_t events);
 
 /* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
 static void lose(struct box *box)
 {
 	struct desk *desk = box->desk;
-	siginfo_t info;
 
 	loop_remove(&box->loop, &desk->near_source);
 	close_fd(&desk->near_fd);
-	if (desk->process.fd >= 0) {
-		(void)!pidref_signal(&desk->process, SIGKILL);
-		(void)!pidref_wait(&desk->process, WEXITED, &info, NULL);
-		pidref_done(&desk->process);
-		desk->process = PIDREF_NONE;
-	}
+	companion_end(&desk->process);
 	requests_forget(box);
 }
 
@@ -176,21 +104,11 @@ static int desk_speaks(void *context, uint32_t events)
 static int start(struct box *box)
 {
 	struct desk *desk = box->desk;
-	int ends[2], r;
+	int r = companion_start(box, "atoll-desk", companion_uid(box, UID_BIT), &desk->near_fd, &desk->process);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	desk->near_fd = ends[0];
-	r = ends[1] = fd_move_above(ends[1], ABOVE_STANDARD);
-	if (r >= 0)
-		r = spawn(box, ends[1]);
-	if (ends[1] >= 0)
-		close(ends[1]);
 	frame_begin(&box->out, DESK_START);
 	if (r == 0)
 		r = frame_end(&box->out);
-	if (r == 0)
-		r = fd_set_nonblocking(desk->near_fd, true);
 	if (r == 0)
 		r = frame_send(desk->near_fd, &box->out, &desk->listen_fd, 1);
 	desk->near_source = (struct loop_source){ .fd = desk->near_fd, .events = EPOLLIN, .ready = desk_speaks,

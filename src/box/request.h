@@ -57,5 +57,6 @@ struct run_request {
 	void *token;                 /* --token: a frame of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
 	size_t token_size;
 	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
+	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };

@@ -538,6 +538,8 @@ int serve(struct box *box)
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = prompt_check(box, clock_monotonic_ns());
 		if (r == 0 && box->ended == ENDED_NOT)
+			r = notices_check(box);
+		if (r == 0 && box->ended == ENDED_NOT)
 			r = live_check(box, clock_monotonic_ns(), box->err);
 		if (r == 0)
 			r = file_gate_retry(box);

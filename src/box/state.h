@@ -25,6 +25,7 @@
 #include "box/guardian.h"
 #include "box/live.h"
 #include "box/loop.h"
+#include "box/notices.h"
 #include "box/processes.h"
 #include "box/prompt.h"
 #include "box/publish.h"
@@ -108,6 +109,7 @@ struct box {
 	struct denials denials;
 	struct file_log files;		/* what the file gate counts */
 	struct prompt prompt;  /* of a question, on the terminal */
+	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;
 	struct exec_gate *exec_gate; /* NULL: no program has started yet */

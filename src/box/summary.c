@@ -190,6 +190,7 @@ void summary_print(const struct box *box)
 		put_ended(box, &out);
 		put_hits(box, &out);
 		put_network(box, &out);
+		notices_put_summary(box, &out);
 		put_denials(box, &out);
 		put_changes(box, &out);
 		put_earlier(box, &out);

@@ -20,7 +20,7 @@ enum { PATIENCE_MS = 30000 };
 
 /* ---- what the host trusts ---- */
 
-static const char *bundle_path(char *const *env)
+const char *trust_bundle_path(char *const *env)
 {
 	static const char variable[] = "SSL_CERT_FILE=";
 
@@ -160,7 +160,8 @@ static int fail(const struct trust_input *input, int r, struct err *err)
 {
 	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
 		err_errno_name(-r));
-	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle", bundle_path(input->env));
+	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle",
+		 trust_bundle_path(input->env));
 	return r;
 }
 
@@ -173,7 +174,7 @@ void trust_init(struct trust *trust)
 
 int trust_begin(struct trust *trust, const struct trust_input *input, struct err *err)
 {
-	const char *path = bundle_path(input->env);
+	const char *path = trust_bundle_path(input->env);
 	cleanup_fd int bundle_fd = path ? fd_open_at(AT_FDCWD, path, O_RDONLY, 0) : -ENOENT;
 	int r;
 

@@ -26,6 +26,8 @@ enum confine_program {
 	CONFINE_TOKEN,           /* changes files in the places; writes to what is open already */
 	CONFINE_TOP,             /* draws on the terminal; speaks to the one socket that is open */
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */
+	CONFINE_NOTIFY_DESKTOP,  /* moves messages between the session bus and one socket of the box */
+	CONFINE_NOTIFY_WEBHOOK,  /* connects to servers; reads how names are looked up */
 	CONFINE_EGRESS,          /* moves bytes between sockets */
 	CONFINE_PROGRAM_COUNT,
 };

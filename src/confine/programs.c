@@ -96,6 +96,19 @@ static const struct confine_call desk_calls[] = {
 	CALL(accept4), CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl),
 };
 
+/* The bus is reached before. */
+static const struct confine_call desktop_calls[] = {
+	CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl), CALL(getpid), CALL(gettid),
+	CALL(shutdown),
+};
+
+static const struct confine_call webhook_calls[] = {
+	CALL(fcntl), CALL(connect), CALL(getsockname), CALL(getpeername), CALL(getsockopt), CALL(setsockopt),
+	CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(sendmmsg), CALL(shutdown), CALL(getpid),
+	CALL(newfstatat), CALL(sysinfo), CALL(rt_sigaction), CALL_IF(socket, 0, AF_INET), CALL_IF(socket, 0, AF_INET6),
+	CALL_MASKED(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY), CALL_IF(ioctl, 1, FIONREAD),
+};
+
 static const struct confine_call egress_calls[] = {
 	CALL(splice), CALL(pipe2), CALL(fcntl), CALL(shutdown), CALL(accept4), CALL(connect), CALL(getsockname),
 	CALL(getpeername), CALL(getsockopt), CALL(setsockopt), CALL(recvfrom), CALL(sendto), CALL(recvmsg),
@@ -151,6 +164,17 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_DESK] = {
 		.name = "atoll-desk", .calls = { CALLS(base), CALLS(desk_calls) }, .refuses = true, .is_hidden = true,
 		.is_alone = true, .memory_max = 256 * MIB,
+	},
+	[CONFINE_NOTIFY_DESKTOP] = {
+		.name = "atoll-notify", .calls = { CALLS(base), CALLS(desktop_calls) }, .refuses = true,
+		.is_hidden = true, .is_alone = true, .memory_max = 256 * MIB,
+	},
+	[CONFINE_NOTIFY_WEBHOOK] = {
+		.name = "atoll-notify", .calls = { CALLS(base), CALLS(webhook_calls) }, .refuses = true,
+		.is_hidden = true, .is_alone = true, .memory_max = 512 * MIB,
+		.paths = { { "/etc/resolv.conf", LANDLOCK_READ_FILE }, { "/etc/hosts", LANDLOCK_READ_FILE },
+			   { "/etc/nsswitch.conf", LANDLOCK_READ_FILE }, { "/etc/host.conf", LANDLOCK_READ_FILE },
+			   { "/etc/gai.conf", LANDLOCK_READ_FILE } },
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

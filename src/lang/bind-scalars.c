@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "lang/bind.h"
 
-/* Sections of single values: resources, time, data, audit, stage, ask; and env. */
+/* Sections of single values: resources, time, data, audit, stage; and env. */
 
 static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
 				       uint64_t value)
@@ -151,49 +151,6 @@ const struct key stage_keys[] = {
 	CHOICE("backend", SCALAR_STAGE_BACKEND, stage_backend_names, STAGE_BACKEND_COUNT),
 };
 const size_t stage_key_count = ARRAY_SIZE(stage_keys);
-
-/* Somebody waits for the whole of it: there is no "unlimited". */
-static void bind_timeout(struct binder *binder, const struct key *key, const struct node *node)
-{
-	uint64_t ms;
-
-	if (num_parse_duration(node->text, &ms) < 0 || !ms || ms > ASK_TIMEOUT_MAX_MS)
-		bind_expected(binder, node, "a time with its unit, 24h at most");
-	else
-		set_scalar(binder, key, node, ms);
-}
-
-/* Whether the URL begins with this, and goes on with the end of the host. */
-static bool is_on_host(const char *url, const char *beginning)
-{
-	const char *rest = str_has_prefix(url, beginning) ? url + strlen(beginning) : "?";
-
-	return !*rest || *rest == ':' || *rest == '/';
-}
-
-/* Answers are let in by it: the way there is TLS, or does not leave the machine. */
-static void bind_webhook(struct binder *binder, const struct key *key, const struct node *node)
-{
-	const char *url = node->text;
-	bool is_good = (str_has_prefix(url, "https://") && url[strlen("https://")]) ||
-		       is_on_host(url, "http://127.0.0.1") || is_on_host(url, "http://[::1]");
-
-	for (const char *at = url; *at; at++)
-		is_good &= *at > ' ' && *at < 0x7f;
-	if (!is_good || strlen(url) > ASK_WEBHOOK_MAX)
-		bind_expected(binder, node, "an https:// URL, or an http:// URL of this machine (127.0.0.1, [::1])");
-	else
-		set_scalar(binder, key, node, true);
-}
-
-const struct key ask_keys[] = {
-	{ "timeout", KEY_SCALAR, bind_timeout, .value = SCALAR_ASK_TIMEOUT },
-	{ "bell", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_BELL },
-	{ "prompt", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_PROMPT },
-	{ "desktop", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_DESKTOP },
-	{ "webhook", KEY_SCALAR, bind_webhook, .value = SCALAR_ASK_WEBHOOK },
-};
-const size_t ask_key_count = ARRAY_SIZE(ask_keys);
 
 bool bind_variable_is_valid(const char *text, size_t length)
 {

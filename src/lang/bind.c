@@ -76,6 +76,9 @@ static void bind_value(struct binder *binder, const struct key *key, const struc
 		else
 			bind_expected(binder, node, "a single value");
 		return;
+	case KEY_ANY:
+		key->bind(binder, key, node);
+		return;
 	case KEY_FREE:
 		if (node->kind == NODE_MAP)
 			key->bind(binder, key, node);

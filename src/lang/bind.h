@@ -29,6 +29,7 @@ enum key_kind {
 	KEY_SCALARS,	 /* bind() gets each item, all of them scalars */
 	KEY_ONE_OR_MORE, /* a scalar, or a list of scalars */
 	KEY_MAP,	 /* keys says what is in it; bind() is not used */
+	KEY_ANY,	 /* bind() gets whatever it is */
 	KEY_FREE,	 /* a mapping whose keys are the user's; bind() gets the mapping */
 };
 

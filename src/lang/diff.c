@@ -427,6 +427,13 @@ static void compare_switch(struct differ *differ, const char *what, bool from, b
 		add_change(differ, "ask", what, words[from], words[to], to);
 }
 
+/* Whom an answer is believed from: no change of it is a narrowing. */
+static void compare_believed(struct differ *differ, const char *what, const char *from, const char *to)
+{
+	if (!str_equal(from, to))
+		add_change(differ, "ask", what, from ? from : "none", to ? to : "none", true);
+}
+
 static void compare_ask(struct differ *differ)
 {
 	const struct ask_settings *a = &differ->a->ask, *b = &differ->b->ask;
@@ -443,6 +450,9 @@ static void compare_ask(struct differ *differ)
 	if (!str_equal(a->webhook, b->webhook))
 		add_change(differ, "ask", "ask.webhook", a->webhook ? a->webhook : "none",
 			   b->webhook ? b->webhook : "none", b->webhook != NULL);
+	compare_believed(differ, "ask.webhook.key", a->webhook_key, b->webhook_key);
+	compare_believed(differ, "ask.webhook.key_file", a->webhook_key_file, b->webhook_key_file);
+	compare_switch(differ, "ask.webhook.may_answer", a->webhook_answers, b->webhook_answers);
 }
 
 static void compare_rest(struct differ *differ)

@@ -482,14 +482,17 @@ static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, co
 
 static struct ask_settings finish_ask(const struct lang *lang)
 {
-	const struct draft_scalar *webhook = &lang->draft.scalars[SCALAR_ASK_WEBHOOK];
+	const struct draft_scalar *scalars = lang->draft.scalars;
 
 	return (struct ask_settings){
 		.timeout_ms = scalar(lang, SCALAR_ASK_TIMEOUT, ASK_TIMEOUT_MS),
 		.bell = scalar(lang, SCALAR_ASK_BELL, true),
 		.prompt = scalar(lang, SCALAR_ASK_PROMPT, true),
 		.desktop = scalar(lang, SCALAR_ASK_DESKTOP, false),
-		.webhook = webhook->is_set ? webhook->text : NULL,
+		.webhook = scalars[SCALAR_ASK_WEBHOOK].text,
+		.webhook_key = scalars[SCALAR_ASK_WEBHOOK_KEY].text,
+		.webhook_key_file = scalars[SCALAR_ASK_WEBHOOK_KEY_FILE].text,
+		.webhook_answers = scalar(lang, SCALAR_ASK_WEBHOOK_ANSWERS, false),
 	};
 }
 

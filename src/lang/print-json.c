@@ -240,6 +240,9 @@ static void put_ask(struct json *json, const struct ask_settings *ask)
 	json_bool(json, "prompt", ask->prompt);
 	json_bool(json, "desktop", ask->desktop);
 	json_string(json, "webhook", ask->webhook);
+	json_string(json, "webhook_key", ask->webhook_key);
+	json_string(json, "webhook_key_file", ask->webhook_key_file);
+	json_bool(json, "webhook_may_answer", ask->webhook_answers);
 	json_object_end(json);
 }
 

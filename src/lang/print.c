@@ -363,8 +363,15 @@ static void put_ask(struct buf *out, const struct ask_settings *ask)
 	buf_printf(out, "ask: {timeout: %s, bell: %s, prompt: %s, desktop: %s", timeout, ask->bell ? "true" : "false",
 		   ask->prompt ? "true" : "false", ask->desktop ? "true" : "false");
 	if (ask->webhook) {
-		buf_put_text(out, ", webhook: ");
+		buf_put_text(out, ", webhook: {url: ");
 		print_quoted(out, ask->webhook);
+		if (ask->webhook_key)
+			buf_printf(out, ", key: %s", ask->webhook_key);
+		if (ask->webhook_key_file) {
+			buf_put_text(out, ", key_file: ");
+			print_quoted(out, ask->webhook_key_file);
+		}
+		buf_printf(out, ", may_answer: %s}", ask->webhook_answers ? "true" : "false");
 	}
 	buf_put_text(out, "}\n");
 }

@@ -203,7 +203,8 @@ static void check_ask(struct lang *lang, const struct ask_settings *base)
 	check_weaker(lang, SCALAR_ASK_PROMPT, base->prompt, "nobody is asked on the terminal there");
 	check_weaker(lang, SCALAR_ASK_DESKTOP, base->desktop, "nobody is asked on the desktop there");
 	if (webhook->is_set)
-		refuse(lang, webhook->place, webhook->id, webhook->text, "whoever has that address would answer");
+		refuse(lang, webhook->place, webhook->id, webhook->text ? webhook->text : "",
+		       "whoever has that address would answer");
 }
 
 static void check_scalars(struct lang *lang, const struct policy *base)

@@ -268,7 +268,10 @@ struct ask_settings {
 	uint64_t timeout_ms;         /* 1 to ASK_TIMEOUT_MAX_MS; silence refuses */
 	bool bell, prompt;           /* on the terminal that the run was started from */
 	bool desktop;                /* a notification of the desktop */
-	const char *webhook;         /* https URL, or NULL */
+	const char *webhook;         /* URL: https, or http of this machine; NULL: none */
+	const char *webhook_key;     /* the secret that signs, or NULL */
+	const char *webhook_key_file; /* instead of it, absolute; NULL */
+	bool webhook_answers;        /* it may answer; else it is told */
 };
 
 enum network_mode {

@@ -145,7 +145,10 @@ static bool same_degrade(const struct policy *a, const struct policy *b)
 static bool same_ask(const struct policy *a, const struct policy *b)
 {
 	return a->ask.timeout_ms == b->ask.timeout_ms && a->ask.bell == b->ask.bell && a->ask.prompt == b->ask.prompt &&
-	       a->ask.desktop == b->ask.desktop && same_text(a->ask.webhook, b->ask.webhook);
+	       a->ask.desktop == b->ask.desktop && same_text(a->ask.webhook, b->ask.webhook) &&
+	       same_text(a->ask.webhook_key, b->ask.webhook_key) &&
+	       same_text(a->ask.webhook_key_file, b->ask.webhook_key_file) &&
+	       a->ask.webhook_answers == b->ask.webhook_answers;
 }
 
 static bool same_publish(const struct policy *a, const struct policy *b)

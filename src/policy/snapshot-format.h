@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 8,
+	SNAPSHOT_VERSION = 9,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -81,7 +81,7 @@ struct snapshot_scalars {
 	uint32_t degrade;
 	uint32_t stage_auto, stage_backend;
 	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
-	uint32_t padding;
+	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
 	uint64_t ask_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown;
 };

@@ -215,8 +215,14 @@ static void load_ask(struct loader *loader, const struct snapshot_scalars *in, s
 	ask->prompt = checked(loader, in->ask_prompt, 2);
 	ask->desktop = checked(loader, in->ask_desktop, 2);
 	ask->webhook = string_or_null(loader, in->ask_webhook);
+	ask->webhook_key = string_or_null(loader, in->ask_webhook_key);
+	ask->webhook_key_file = string_or_null(loader, in->ask_webhook_key_file);
+	ask->webhook_answers = checked(loader, in->ask_webhook_answers, 2);
 	loader->is_bad |= !ask->timeout_ms || ask->timeout_ms > ASK_TIMEOUT_MAX_MS ||
-			  (ask->webhook && strlen(ask->webhook) > ASK_WEBHOOK_MAX);
+			  (ask->webhook && strlen(ask->webhook) > ASK_WEBHOOK_MAX) ||
+			  (ask->webhook_key && !secret_name_is_valid(ask->webhook_key)) ||
+			  (ask->webhook_key_file && ask->webhook_key_file[0] != '/') ||
+			  (!ask->webhook && (ask->webhook_key || ask->webhook_key_file || ask->webhook_answers));
 }
 
 static void load_scalars(struct loader *loader, struct policy *policy)

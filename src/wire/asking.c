@@ -134,15 +134,20 @@ int asking_grant_get(struct frame *frame, struct asking_grant *ret_grant)
 	return finish_one(frame, &ret_grant->shown);
 }
 
-int asking_reply_put(struct buf *out, const struct asking_reply *reply)
+void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply)
 {
-	frame_begin(out, CONTROL_ANSWER);
 	frame_put_u32(out, reply->number);
 	frame_put_bytes(out, reply->hash, ASKING_HASH_SIZE);
 	frame_put_u32(out, reply->is_allowed);
 	frame_put_u32(out, reply->scope);
 	frame_put_u64(out, reply->amount);
 	frame_put_u32(out, reply->waiting);
+}
+
+int asking_reply_put(struct buf *out, const struct asking_reply *reply)
+{
+	frame_begin(out, CONTROL_ANSWER);
+	asking_reply_put_fields(out, reply);
 	return frame_end(out);
 }
 

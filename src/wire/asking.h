@@ -80,5 +80,7 @@ int asking_question_get(struct frame *frame, struct asking_question *ret_questio
 void asking_grant_put(struct buf *out, const struct asking_grant *grant);
 int asking_grant_get(struct frame *frame, struct asking_grant *ret_grant) MUST_USE;
 
+/* _fields: into a frame that was begun. */
+void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply);
 int asking_reply_put(struct buf *out, const struct asking_reply *reply) MUST_USE;
 int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply) MUST_USE;

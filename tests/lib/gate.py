@@ -20,7 +20,7 @@ class Certificates:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="atolltest-ca-", dir="/tmp"))
         os.chmod(self.directory, 0o755)
         self.ca, self.key, self.chain = (self.directory / name for name in ("ca.pem", "key.pem", "chain.pem"))
-        san = ",".join(f"DNS:{name}" for name in NAMES)
+        san = ",".join([*(f"DNS:{name}" for name in NAMES), "DNS:localhost"])
         for words in (
                 ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                  "-subj", "/CN=test CA", "-keyout", "ca.key", "-out", "ca.pem"],

@@ -181,6 +181,9 @@ static int bring(const struct front_options *given, const struct places *places,
 
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);
+	if (r == 0)
+		r = secrets_bring_key(snapshot_policy(brought->compiled.snapshot), places, &request->notify_key_fd,
+				      err);
 	if (r != 0)
 		return r;
 	request->placeholders = brought->secrets.variables;
@@ -215,6 +218,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	struct run_request request = {
 		.flags = given->flags,
 		.session = session,
+		.notify_key_fd = FD_NONE,
 		.name = given->name,
 		.project = places.project,
 		.cwd = places.cwd,

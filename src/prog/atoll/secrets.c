@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/secrets.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll/say.h"
 #include "wire/secret.h"
 
 extern char **environ;
@@ -120,7 +123,8 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }
 
-static int run(const struct policy *policy, const struct places *places, const struct pair pairs[2], struct err *err)
+static int run(const char *const *names, size_t count, const struct places *places, const struct pair pairs[2],
+	       struct err *err)
 {
 	char program[PATH_MAX], vault[PATH_MAX];
 	const char *argv[POLICY_SECRETS_MAX + 8] = { "atoll-secret", "--directory", vault, "give" };
@@ -132,7 +136,7 @@ static int run(const struct policy *policy, const struct places *places, const s
 		r = path_join(vault, sizeof vault, places->config_home, "atoll/vault");
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long");
-	policy_secrets(policy, argv + 4);
+	memcpy(argv + 4, names, count * sizeof *names);
 	r = posix_spawn_file_actions_init(&actions);
 	if (r != 0)
 		return err_set(err, ERR_INTERNAL, r, "secret", "out of memory");
@@ -161,33 +165,88 @@ static int open_pair(struct pair *pair)
 	return pair->near_fd < 0 ? pair->near_fd : pair->far_fd < 0 ? pair->far_fd : 0;
 }
 
-int secrets_bring(const struct policy *policy, const struct places *places, struct secrets *ret_secrets,
-		  struct err *err)
+/* What atoll-secret wrote lies in the sockets: theirs to read, ours are the near ends. */
+static int fetch(const char *const *names, size_t count, const struct places *places, struct pair pairs[2],
+		 struct err *err)
 {
-	const char *names[POLICY_SECRETS_MAX];
-	struct pair pairs[2] = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } };
 	int r = 0;
 
-	*ret_secrets = (struct secrets){ .values_fd = FD_NONE };
-	if (!policy_secrets(policy, names))
-		return 0;
 	if (!places->config_home[0]) {
 		err_set(err, ERR_STATE, ENOENT, "secret",
 			"the policy uses the secret %s, and you have no home directory", names[0]);
 		err_hint(err, "set HOME or XDG_CONFIG_HOME to the directory that has your vault");
 		return -ENOENT;
 	}
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(pairs); i++)
+	for (size_t i = 0; r == 0 && i < 2; i++)
 		r = open_pair(&pairs[i]);
 	r = r < 0 ? err_set(err, ERR_INTERNAL, -r, "secret", "no socket for secrets: %s", strerror(-r))
-		  : run(policy, places, pairs, err);
+		  : run(names, count, places, pairs, err);
 	/* Our ends of what atoll-secret wrote to: without them a reader sees the end. */
 	close_fd(&pairs[0].far_fd);
 	close_fd(&pairs[1].far_fd);
+	return r;
+}
+
+int secrets_bring(const struct policy *policy, const struct places *places, struct secrets *ret_secrets,
+		  struct err *err)
+{
+	const char *names[POLICY_SECRETS_MAX];
+	struct pair pairs[2] = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } };
+	size_t count = policy_secrets(policy, names);
+	int r;
+
+	*ret_secrets = (struct secrets){ .values_fd = FD_NONE };
+	if (!count)
+		return 0;
+	r = fetch(names, count, places, pairs, err);
 	if (r == 0)
 		r = receive(pairs[1].near_fd, policy, ret_secrets, err);
 	if (r == 0)
 		ret_secrets->values_fd = take_fd(&pairs[0].near_fd);
+	close_fd(&pairs[0].near_fd);
+	close_fd(&pairs[1].near_fd);
+	return r;
+}
+
+/* Whoever reads it could answer in the webhook's name. */
+static int open_key_file(const char *path, int *ret_fd, struct err *err)
+{
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
+	char shown[SAY_PATH_SIZE];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		int errnum = fd < 0 ? -fd : errno;
+
+		err_set(err, ERR_STATE, errnum, "ask", "the key of the webhook, %s, cannot be read: %s",
+			say_path(shown, path), strerror(errnum));
+		err_hint(err, "the policy names it in ask.webhook.key_file");
+		return -errnum;
+	}
+	if (!S_ISREG(st.st_mode) || st.st_mode & 077) {
+		err_set(err, ERR_STATE, EPERM, "ask", "the key of the webhook, %s, is not your own file alone",
+			say_path(shown, path));
+		err_hint(err, "chmod 600 %s", say_path(shown, path));
+		return -EPERM;
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+{
+	struct pair pairs[2] = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } };
+	const char *name = policy->ask.webhook_key;
+	int r;
+
+	*ret_fd = FD_NONE;
+	if (policy->ask.webhook_key_file)
+		return open_key_file(policy->ask.webhook_key_file, ret_fd, err);
+	if (!name)
+		return 0;
+	r = fetch(&name, 1, places, pairs, err);
+	if (r == 0)
+		*ret_fd = take_fd(&pairs[0].near_fd);
 	close_fd(&pairs[0].near_fd);
 	close_fd(&pairs[1].near_fd);
 	return r;

@@ -21,5 +21,11 @@ struct secrets {
  */
 int secrets_bring(const struct policy *policy, const struct places *places, struct secrets *ret_secrets,
 		  struct err *err) MUST_USE;
+/*
+ * What signs for ask.webhook: *ret_fd (owned) is its file, or a socket that has its value (wire/secret.h); FD_NONE: the
+ * policy names none. Results as above.
+ */
+int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+	MUST_USE;
 void secrets_done(struct secrets *secrets);
 #define cleanup_secrets __attribute__((cleanup(secrets_done)))

@@ -175,7 +175,7 @@ static const struct attempt {
 	{ "execute", execute, STARTERS, false },
 	{ "start a process", start_process, STARTERS, false },
 	{ "open a unix socket", open_unix_socket, STARTERS, false },
-	{ "open an internet socket", open_inet_socket, STARTERS | MAY(EGRESS), false },
+	{ "open an internet socket", open_inet_socket, STARTERS | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK), false },
 	{ "listen for others", listen_for_others, STARTERS, false },
 	{ "signal a process outside", signal_parent, 0, false },
 	{ "be traced", be_traced, STARTERS, false },
@@ -340,6 +340,7 @@ static void it_hides_what_is_secret(void **state)
 {
 	static const bool is_hidden[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = true, [CONFINE_TOKEN] = true, [CONFINE_EGRESS] = true,
+		[CONFINE_DESK] = true, [CONFINE_NOTIFY_DESKTOP] = true, [CONFINE_NOTIFY_WEBHOOK] = true,
 	};
 
 	for (unsigned program = 0; program < CONFINE_PROGRAM_COUNT; program++) {

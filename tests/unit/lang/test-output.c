@@ -37,7 +37,8 @@ static const char everything[] =
 	"data: {secrets: mask, pii: flag, injection: deny, outgoing: flag, canaries: [s, t]}\n"
 	"audit: {files: all}\n"
 	"stage: {auto: exec, backend: auto}\n"
-	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: \"https://w.example/x?y=%20\"}\n";
+	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: {url: \"https://w.example/x?y=%20\", "
+	"key_file: ~/key, may_answer: true}}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)

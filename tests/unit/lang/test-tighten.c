@@ -84,6 +84,7 @@ static void every_widening_line_is_refused(void **state)
 		"ask: {bell: true}",
 		"ask: {desktop: true}",
 		"ask: {webhook: \"https://a.org/\"}",
+		"ask: {webhook: {url: \"https://a.org/\"}}",
 		"stage: {backend: fuse}",
 		"degrade: [seccomp]",
 		"extends: full",

@@ -58,7 +58,8 @@ static const struct device_rule devices[] = { { "kvm", { "devices[0]", "/p.yaml"
 static const struct unenforced unenforced[] = { { "network.allow", { "network.allow[0]", "/p.yaml", 7 } } };
 static const struct policy policy = {
 	.name = "test",
-	.ask = { .timeout_ms = 30000, .bell = true, .desktop = true, .webhook = "https://w.example/a" },
+	.ask = { .timeout_ms = 30000, .bell = true, .desktop = true, .webhook = "https://w.example/a",
+		 .webhook_key = "k", .webhook_answers = true },
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
 	.home = "/home/u",
@@ -179,6 +180,9 @@ static void check_ask(const struct ask_settings *ask)
 	assert_int_equal(ask->timeout_ms, 30000);
 	assert_true(ask->bell && ask->desktop && !ask->prompt);
 	assert_string_equal(ask->webhook, "https://w.example/a");
+	assert_string_equal(ask->webhook_key, "k");
+	assert_null(ask->webhook_key_file);
+	assert_true(ask->webhook_answers);
 }
 
 static void loads_what_was_stored(void **state)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Starts a program of ours beside the box, with one socket to it as fd 3 and nothing else: no environment, no
+ * arguments, /dev/null as its standard streams, its own session, killed with the box. What a service of the sandbox
+ * needs bytes parsed for is done in such a process. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "os/pidref.h"
+
+struct box;
+
+/*
+ * *ret_fd (owned): our end, non-blocking, SOCK_SEQPACKET. uid: whom it becomes before its exec; 0: it stays as we are.
+ * *ret_process is for companion_end(). Negative: nothing runs.
+ */
+int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process) MUST_USE;
+
+/* Kills and reaps it; nothing happens where there is none. */
+void companion_end(struct pidref *process);
+
+/* As root a uid in the range of the sandbox's, which nobody uses: one for each which; else 0. */
+uid_t companion_uid(const struct box *box, unsigned which);

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/notices.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/str.h"
+#include "box/asking-state.h"
+#include "box/asking-words.h"
+#include "box/companion.h"
+#include "box/state.h"
+#include "box/trust.h"
+#include "os/fd.h"
+#include "wire/notify.h"
+
+/*
+ * Each link has a few slots, and a question that is open has at most one. What a slot says is what the program at the
+ * other end was last told; a turn of the loop sends the difference to what is true, as much of it as the socket takes,
+ * and never waits. So a program that is stopped, or slow, costs a question nothing but its notice. What waits comes
+ * before what is only listed.
+ */
+
+enum { DISMISS_MS = 500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
+       UID_BITS_DESKTOP = 4, UID_BITS_WEBHOOK = 5 };
+
+struct slot {
+	uint32_t number;             /* 0: free */
+	uint32_t state, waiting;     /* as told */
+	struct hash hash;
+};
+
+enum link_state { LINK_IDLE, LINK_LIVE, LINK_GONE };
+
+struct link {
+	struct box *box;
+	enum notify_kind kind;
+	bool is_wanted, is_heard, may_answer;
+	enum link_state state;
+	int fd;                      /* owned */
+	struct pidref process;
+	struct loop_source source;
+	uint64_t told;               /* asking_generation() that it knows */
+	struct slot slots[NOTIFY_OPEN_MAX];
+	unsigned stale, troubles;
+	uint64_t questions, answers;
+	int fatal;                   /* the log failed */
+	char trouble[NOTIFY_TROUBLE_MAX + 1];
+	char address[NOTIFY_ADDRESS_MAX + 1];
+};
+
+struct notices {
+	struct link links[NOTIFY_KIND_COUNT];
+};
+
+/* ---- what there is ---- */
+
+static const char *variable(const struct box *box, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (char **at = box->request->env; at && *at; at++)
+		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
+			return *at + length + 1;
+	return NULL;
+}
+
+/* "": there is none. In an address of D-Bus other characters than these would have to be escaped. */
+static void find_bus(const struct box *box, char out[NOTIFY_ADDRESS_MAX + 1])
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.";
+	const char *address = variable(box, "DBUS_SESSION_BUS_ADDRESS"), *runtime = variable(box, "XDG_RUNTIME_DIR");
+	char path[PATH_MAX];
+
+	out[0] = 0;
+	if (address) {
+		(void)!str_copy(out, NOTIFY_ADDRESS_MAX + 1, address);
+		return;
+	}
+	if (runtime && !runtime[strspn(runtime, plain)] && str_format(path, sizeof path, "%s/bus", runtime) == 0 &&
+	    access(path, F_OK) == 0)
+		(void)!str_format(out, NOTIFY_ADDRESS_MAX + 1, "unix:path=%s", path);
+}
+
+static struct notices *open_notices(struct box *box)
+{
+	const struct ask_settings *ask = &box->policy->policy->ask;
+	struct link *desktop, *webhook;
+
+	if (box->notices || (!ask->desktop && !ask->webhook))
+		return box->notices;
+	box->notices = calloc(1, sizeof *box->notices);
+	if (!box->notices)
+		return NULL;
+	for (unsigned kind = 0; kind < NOTIFY_KIND_COUNT; kind++)
+		box->notices->links[kind] = (struct link){ .box = box, .kind = (enum notify_kind)kind, .fd = FD_NONE,
+							   .process = PIDREF_NONE };
+	desktop = &box->notices->links[NOTIFY_DESKTOP];
+	desktop->is_wanted = ask->desktop;
+	desktop->may_answer = true;
+	find_bus(box, desktop->address);
+	desktop->is_heard = ask->desktop && desktop->address[0];
+	webhook = &box->notices->links[NOTIFY_WEBHOOK];
+	webhook->is_wanted = ask->webhook && str_copy(webhook->address, sizeof webhook->address, ask->webhook) == 0;
+	webhook->may_answer = ask->webhook_answers;
+	webhook->is_heard = webhook->is_wanted && ask->webhook_answers;
+	return box->notices;
+}
+
+bool notices_are_heard(struct box *box)
+{
+	const struct notices *notices = open_notices(box);
+
+	for (unsigned kind = 0; notices && kind < NOTIFY_KIND_COUNT; kind++)
+		if (notices->links[kind].is_heard)
+			return true;
+	return false;
+}
+
+static int note_trouble(struct link *link, const char *trouble)
+{
+	char rule[32];
+	struct audit_event event = { .type = AUDIT_ALERT, .rule = rule, .subject = link->trouble };
+
+	if (str_equal(link->trouble, trouble) || link->troubles >= TROUBLES_MAX ||
+	    str_copy(link->trouble, sizeof link->trouble, trouble) < 0 ||
+	    str_format(rule, sizeof rule, "ask.%s", notify_kind_names[link->kind]) < 0)
+		return 0;
+	link->troubles++;
+	event.subject_size = strlen(link->trouble);
+	return audit_write(&link->box->audit, &event);
+}
+
+/* Whoever waits only for this link waits no longer. */
+static int settle_hearing(struct box *box)
+{
+	return asking_is_heard(box) ? 0 : asking_hush(box);
+}
+
+static int lose(struct link *link, const char *why)
+{
+	/* What it said itself is the better reason. */
+	int r = link->trouble[0] && !link->is_heard ? 0 : note_trouble(link, why);
+
+	loop_remove(&link->box->loop, &link->source);
+	close_fd(&link->fd);
+	companion_end(&link->process);
+	link->state = LINK_GONE;
+	link->is_heard = false;
+	memset(link->slots, 0, sizeof link->slots);
+	return r < 0 ? r : settle_hearing(link->box);
+}
+
+/* ---- what comes back ---- */
+
+static struct slot *find_slot(struct link *link, uint32_t number)
+{
+	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++)
+		if (link->slots[i].number == number)
+			return &link->slots[i];
+	return NULL;
+}
+
+static int on_state(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct link *link = context;
+	const char *trouble;
+	bool is_heard;
+	int r = notify_state_get(frame, &is_heard, &trouble);
+
+	if (r < 0)
+		return r;
+	link->is_heard = is_heard && link->may_answer;
+	r = trouble ? note_trouble(link, trouble) : 0;
+	if (r == 0)
+		r = settle_hearing(link->box);
+	link->fatal = r;
+	return r;
+}
+
+static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct link *link = context;
+	struct asking_answerer by = { notify_kind_names[link->kind], getuid(), 0 };
+	struct asking_reply reply;
+	struct err ignored = { 0 };
+	struct slot *slot;
+	uint32_t grant;
+	int r = notify_answer_get(frame, &reply);
+
+	if (r < 0)
+		return r;
+	if (!link->may_answer || (link->kind == NOTIFY_DESKTOP && reply.scope != ASKING_ONCE))
+		return -EPROTO;
+	slot = reply.number ? find_slot(link, reply.number) : NULL;
+	/* It may have crossed our word that the question is over. */
+	if (!slot || memcmp(slot->hash.bytes, reply.hash, sizeof slot->hash.bytes) != 0)
+		return ++link->stale > STALE_MAX ? -EPROTO : 0;
+	if (link->box->ended != ENDED_NOT)
+		return 0;
+	if (reply.waiting > slot->waiting)
+		reply.waiting = slot->waiting;
+	r = asking_answer(link->box, &reply, &by, &grant, &ignored);
+	link->answers += r == 0;
+	link->fatal = r < 0 ? r : 0;
+	return link->fatal;
+}
+
+static const struct frame_rule rules[] = {
+	{ NOTIFY_STATE, 1, 1024, 0, 0, on_state },
+	{ NOTIFY_ANSWER, 1, 1024, 0, 0, on_answer },
+};
+
+static int link_speaks(void *context, uint32_t events)
+{
+	struct link *link = context;
+	int r;
+
+	if (events & EPOLLOUT) {
+		/* There is room again: everything is looked at again. */
+		link->told = 0;
+		r = loop_change(&link->box->loop, &link->source, EPOLLIN);
+		if (r < 0)
+			return r;
+	}
+	if (!(events & ~(uint32_t)EPOLLOUT))
+		return 0;
+	r = frame_dispatch(link->fd, &link->box->scratch, 0, rules, ARRAY_SIZE(rules), link);
+	if (link->fatal < 0)
+		return link->fatal;
+	return r > 0 || r == -EAGAIN ? 0 : lose(link, "its program has ended");
+}
+
+/* ---- what is handed over ---- */
+
+static int send_start(struct link *link)
+{
+	struct box *box = link->box;
+	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(box->request->env) : NULL;
+	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
+	struct notify_start start = { .kind = link->kind, .session = box->request->session, .address = link->address,
+				      .flags = link->may_answer ? NOTIFY_MAY_ANSWER : 0 };
+	int fds[2], r;
+	size_t count = 0;
+
+	if (link->kind == NOTIFY_DESKTOP)
+		start.uid = companion_uid(box, UID_BITS_DESKTOP);
+	if (bundle_fd >= 0) {
+		start.flags |= NOTIFY_HAS_BUNDLE;
+		fds[count++] = bundle_fd;
+	}
+	if (link->kind == NOTIFY_WEBHOOK && box->request->notify_key_fd >= 0) {
+		start.flags |= NOTIFY_HAS_KEY;
+		fds[count++] = box->request->notify_key_fd;
+	}
+	r = notify_start_put(&box->out, &start);
+	return r < 0 ? r : frame_send(link->fd, &box->out, fds, count);
+}
+
+static int start(struct link *link)
+{
+	struct box *box = link->box;
+	uid_t uid = link->kind == NOTIFY_WEBHOOK ? companion_uid(box, UID_BITS_WEBHOOK) : 0;
+	int r;
+
+	if (!link->address[0])
+		return lose(link, "there is no session bus (DBUS_SESSION_BUS_ADDRESS)");
+	r = companion_start(box, "atoll-notify", uid, &link->fd, &link->process);
+	if (r == 0)
+		r = send_start(link);
+	link->source = (struct loop_source){ .fd = link->fd, .events = EPOLLIN, .ready = link_speaks, .context = link };
+	if (r == 0)
+		r = loop_add(&box->loop, &link->source);
+	if (r < 0)
+		return lose(link, "its program cannot be started");
+	link->state = LINK_LIVE;
+	return 0;
+}
+
+static const char *escaped(struct buf *out, const char *text)
+{
+	buf_reset(out);
+	if (text)
+		buf_put_escaped(out, text, strlen(text), 0);
+	return text ? buf_text(out) : NULL;
+}
+
+/* Into the box's buffer for frames. */
+static int put_question(struct box *box, const struct question *question)
+{
+	cleanup_buf struct buf what, who, why, words, members;
+	struct asking_question told = asking_tell(question, clock_monotonic_ns());
+	const struct asking_shown *shown = &question->shown;
+	struct notify_question notice = { .number = told.number, .hash = told.hash, .state = told.state,
+					  .waiting = told.waiting, .left_ms = told.left_ms };
+	struct json json;
+
+	buf_init(&what, TEXT_MAX);
+	buf_init(&who, TEXT_MAX);
+	buf_init(&why, TEXT_MAX);
+	buf_init(&words, TEXT_MAX);
+	buf_init(&members, JSON_MAX);
+	asking_words_put(&what, shown);
+	escaped(&why, shown->why);
+	buf_put_text(&why, " (");
+	buf_put_escaped(&why, shown->rule, strlen(shown->rule), 0);
+	buf_put_char(&why, ')');
+	json_init(&json, &members);
+	json_object_begin(&json, NULL);
+	asking_words_to_json(&json, shown);
+	json_object_end(&json);
+	notice.what = buf_text(&what);
+	notice.who = escaped(&who, shown->program);
+	notice.why = buf_text(&why);
+	notice.words = escaped(&words, shown->words);
+	notice.json = buf_text(&members);
+	if (buf_error(&what) || buf_error(&who) || buf_error(&why) || buf_error(&words) || buf_error(&members))
+		return -EMSGSIZE;
+	return notify_question_put(&box->out, &notice);
+}
+
+/* 1: sent; 0: not now; negative: there is nobody, or it is too long. */
+static int hand_over(struct link *link, int made)
+{
+	int r = made < 0 ? made : frame_send(link->fd, &link->box->out, NULL, 0);
+
+	if (r == -EAGAIN)
+		return loop_change(&link->box->loop, &link->source, EPOLLIN | EPOLLOUT);
+	return r < 0 ? r : 1;
+}
+
+static struct question *find_question(struct box *box, uint32_t number)
+{
+	for (size_t i = 0; i < box->asking->question_count; i++)
+		if (box->asking->questions[i]->number == number)
+			return box->asking->questions[i];
+	return NULL;
+}
+
+static int take_back(struct link *link, struct slot *slot, const struct question *question)
+{
+	enum notify_end end = !question || question->state != ASKING_ANSWERED ? NOTIFY_OVER
+			      : question->is_allowed ? NOTIFY_ALLOWED : NOTIFY_DENIED;
+	int r = hand_over(link, notify_close_put(&link->box->out, slot->number, end));
+
+	if (r > 0)
+		*slot = (struct slot){ 0 };
+	return r;
+}
+
+static int tell(struct link *link, struct slot *slot, struct question *question)
+{
+	int r = hand_over(link, put_question(link->box, question));
+
+	if (r <= 0 && r != -EMSGSIZE && r != -ENOBUFS)
+		return r;
+	link->questions += !(question->noticed & 1u << link->kind);
+	question->noticed |= 1u << link->kind;
+	if (r > 0)
+		*slot = (struct slot){ question->number, question->state, (uint32_t)question->waiting_count,
+				       question->hash };
+	return 1;
+}
+
+/* What the slots say and is not so any more. */
+static int refresh(struct link *link)
+{
+	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++) {
+		struct slot *slot = &link->slots[i];
+		struct question *question = slot->number ? find_question(link->box, slot->number) : NULL;
+		int r = 1;
+
+		if (!slot->number)
+			continue;
+		if (!question || question->state == ASKING_ANSWERED)
+			r = take_back(link, slot, question);
+		else if (question->state != slot->state)
+			r = tell(link, slot, question);
+		if (r <= 0)
+			return r;
+	}
+	return 1;
+}
+
+/* A free slot; for what waits, that of one that is only listed if need be. NULL with *ret_r 1: there is none. */
+static struct slot *make_room(struct link *link, bool waits, int *ret_r)
+{
+	*ret_r = 1;
+	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++)
+		if (!link->slots[i].number)
+			return &link->slots[i];
+	for (size_t i = 0; waits && i < NOTIFY_OPEN_MAX; i++) {
+		if (link->slots[i].state == ASKING_WAITS)
+			continue;
+		*ret_r = take_back(link, &link->slots[i], NULL);
+		return *ret_r > 0 ? &link->slots[i] : NULL;
+	}
+	return NULL;
+}
+
+static int fill(struct link *link, enum asking_state state)
+{
+	struct asking *asking = link->box->asking;
+
+	for (size_t i = 0; i < asking->question_count; i++) {
+		struct question *question = asking->questions[i];
+		struct slot *slot;
+		int r;
+
+		if (question->state != state || find_slot(link, question->number) ||
+		    (state == ASKING_LISTED && question->noticed & 1u << link->kind))
+			continue;
+		slot = make_room(link, state == ASKING_WAITS, &r);
+		if (!slot)
+			return r;
+		r = tell(link, slot, question);
+		if (r <= 0)
+			return r;
+	}
+	return 1;
+}
+
+static int check_link(struct link *link)
+{
+	int r = 0;
+
+	if (link->state == LINK_IDLE)
+		r = start(link);
+	if (r < 0 || link->state != LINK_LIVE)
+		return r;
+	r = refresh(link);
+	if (r > 0)
+		r = fill(link, ASKING_WAITS);
+	if (r > 0)
+		r = fill(link, ASKING_LISTED);
+	if (r < 0)
+		return lose(link, "its program has ended");
+	link->told = asking_generation(link->box);
+	return 0;
+}
+
+int notices_check(struct box *box)
+{
+	struct notices *notices = asking_count_open(box) ? open_notices(box) : box->notices;
+	int r = 0;
+
+	for (unsigned kind = 0; r == 0 && notices && kind < NOTIFY_KIND_COUNT; kind++) {
+		struct link *link = &notices->links[kind];
+
+		if (link->is_wanted && box->asking && link->told != asking_generation(box) &&
+		    (link->state == LINK_LIVE || (link->state == LINK_IDLE && asking_count_open(box))))
+			r = check_link(link);
+	}
+	return r;
+}
+
+/* ---- the end ---- */
+
+void notices_to_json(const struct box *box, struct json *json)
+{
+	json_array_begin(json, "notices");
+	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++) {
+		const struct link *link = &box->notices->links[kind];
+
+		if (!link->is_wanted || (!link->questions && !link->trouble[0]))
+			continue;
+		json_object_begin(json, NULL);
+		json_string(json, "by", notify_kind_names[kind]);
+		json_u64(json, "questions", link->questions);
+		json_u64(json, "answers", link->answers);
+		json_string(json, "trouble", link->trouble[0] ? link->trouble : NULL);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+void notices_put_summary(const struct box *box, struct buf *out)
+{
+	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++) {
+		const struct link *link = &box->notices->links[kind];
+
+		if (!link->trouble[0])
+			continue;
+		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", box->request->session,
+			   notify_kind_names[kind]);
+		buf_put_escaped(out, link->trouble, strlen(link->trouble), 0);
+		buf_put_char(out, '\n');
+	}
+}
+
+/* At the end of the socket it takes its notices from the screen. */
+static void dismiss(struct link *link)
+{
+	struct pollfd polled = { .fd = link->process.fd, .events = POLLIN };
+	bool has_shown = false;
+
+	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++)
+		has_shown |= link->slots[i].number != 0;
+	loop_remove(&link->box->loop, &link->source);
+	close_fd(&link->fd);
+	if (has_shown && link->kind == NOTIFY_DESKTOP && polled.fd >= 0)
+		(void)!poll(&polled, 1, DISMISS_MS);
+	companion_end(&link->process);
+	link->state = LINK_GONE;
+	link->is_heard = false;
+}
+
+void notices_close(struct box *box)
+{
+	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++)
+		dismiss(&box->notices->links[kind]);
+}
+
+void notices_free(struct box *box)
+{
+	free(box->notices);
+	box->notices = NULL;
+}
