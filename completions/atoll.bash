@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo version'
+		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -64,6 +64,9 @@ _atoll()
 	top:--sort|top:-s) return ;;
 	top:--filter|top:-f) return ;;
 	undo:--apply|undo:-n) return ;;
+	verify:--fail-on) return ;;
+	verify:--language|verify:-l) return ;;
+	verify:--rules|verify:-r) compopt -o filenames; _atoll_reply -f; return ;;
 	esac
 	case $verb in
 	apply)
@@ -136,7 +139,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo version'
+			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -204,6 +207,12 @@ _atoll()
 			_atoll_reply -W '-n --apply --list --dry-run -q --quiet --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+		fi ;;
+	verify)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--command --fail-on --json -l --language --no-own-rules --operations -r --rules --sarif --test-rules --help'
+		else
+			:
 		fi ;;
 	version)
 		if [[ $cur == -* ]]; then

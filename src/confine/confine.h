@@ -29,6 +29,7 @@ enum confine_program {
 	CONFINE_NOTIFY_DESKTOP,  /* moves messages between the session bus and one socket of the box */
 	CONFINE_NOTIFY_WEBHOOK,  /* connects to servers; reads how names are looked up */
 	CONFINE_EGRESS,          /* moves bytes between sockets */
+	CONFINE_VERIFY,          /* reads what is open already, and judges it */
 	CONFINE_PROGRAM_COUNT,
 };
 

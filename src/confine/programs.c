@@ -92,6 +92,12 @@ static const struct confine_call writing_calls[] = {
 	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
+static const struct confine_call verify_calls[] = {
+	CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
+	CALL(recvmsg), CALL(sendmsg), CALL(fcntl), CALL(pread64),
+	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
+};
+
 static const struct confine_call desk_calls[] = {
 	CALL(accept4), CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl),
 };
@@ -175,6 +181,11 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.paths = { { "/etc/resolv.conf", LANDLOCK_READ_FILE }, { "/etc/hosts", LANDLOCK_READ_FILE },
 			   { "/etc/nsswitch.conf", LANDLOCK_READ_FILE }, { "/etc/host.conf", LANDLOCK_READ_FILE },
 			   { "/etc/gai.conf", LANDLOCK_READ_FILE } },
+	},
+	/* The rules were read before. Its parsers count what they take and stop long before this. */
+	[CONFINE_VERIFY] = {
+		.name = "atoll-verify", .calls = { CALLS(base), CALLS(verify_calls) }, .is_hidden = true,
+		.is_alone = true, .memory_max = (rlim_t)2 * GIB,
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

@@ -198,9 +198,6 @@ static void link_word(struct operations *operations, const struct written *writt
 {
 	const char *path = carried_path(word);
 
-	/* curl's "@file". */
-	if (path && *path == '@')
-		path++;
 	for (size_t i = 0; path && i < count; i++) {
 		if (strcmp(written[i].path, path) == 0)
 			operations_add_flow(operations, written[i].operation, reader);
@@ -223,8 +220,7 @@ void operations_link_files(struct operations *operations)
 			else if (path)
 				operations_doubt(operations, DOUBT_SIZE, operation->span);
 		} else if (count && (operation->kind == OP_READ || operation->kind == OP_COMMAND)) {
-			for (size_t word = 0; word < operation_word_count(operation) && word < 64; word++)
-				link_word(operations, written, count, i, operation_word(operation, word));
+			link_word(operations, written, count, i, operation_word(operation, 0));
 		}
 	}
 }

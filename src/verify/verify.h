@@ -27,6 +27,7 @@ enum verify_language {
 };
 
 struct verify;
+struct judgement;
 
 struct verify_input {
 	enum verify_language language;
@@ -37,7 +38,7 @@ struct verify_input {
 };
 
 struct verify_result {
-	struct arena *arena;          /* holds everything below; until verify_result_done() */
+	struct judgement *judgement;  /* holds everything below; until verify_result_done() */
 	enum verify_language language;
 	struct finding findings[FINDINGS_MAX]; /* by severity, worst first, then by place */
 	size_t count;

@@ -123,7 +123,8 @@ void walk_nested(struct walk *walk, struct nested *nested)
 		.size = code->size, .outer = code->span, .is_verbatim = nested->is_verbatim && walk->is_verbatim,
 		.context = walk->context | nested->context | CONTEXT_NESTED, .parent = nested->parent,
 		.input = nested->input, .arguments = nested->arguments, .argument_count = nested->argument_count,
-		.nesting = walk->nesting + 1,
+		.nesting = walk->nesting + 1, .directory = walk->directory, .shell = walk->shell,
+		.is_same_shell = nested->is_same_shell,
 	};
 
 	if (code->flags & WORD_FROM_DECODED)
@@ -144,6 +145,7 @@ void walk_nested(struct walk *walk, struct nested *nested)
 	inner.text = code_text(walk->operations->arena, code);
 	if (!inner.text)
 		return;
+	inner.depth = walk->depth;
 	judge_walk(&inner);
 	nested->output = inner.output;
 }

@@ -38,6 +38,9 @@ struct walk {
 	struct origins output;  /* set by the walker: the operations whose output goes to its standard output */
 	const struct word *arguments; /* what follows sh -c CODE: $0, $1, … (sys.argv, process.argv) */
 	size_t argument_count;
+	const struct word *directory; /* the working directory where the text changed it ("/", "~/x"), or NULL */
+	struct shell *shell;    /* of walk-shell.c: the shell around this text, or NULL */
+	bool is_same_shell;     /* eval: the same shell runs this text, so its variables stay */
 	unsigned depth;         /* of walk_enter() */
 	unsigned nesting;       /* texts above this one */
 };
@@ -77,6 +80,9 @@ struct command {
 	const struct word *document; /* what is on its standard input (a here-document, input=), or NULL */
 	struct origins input;
 	struct origins output;     /* returned: whose output is its output */
+	struct word produced;      /* returned: its output, where that is known (echo, printf, base64 -d, …) */
+	bool is_produced;
+	unsigned wrappers;         /* for walk_command() itself: wrappers around it */
 };
 
 /*
@@ -97,6 +103,7 @@ struct nested {
 	struct origins output;       /* returned */
 	const struct word *arguments; /* see struct walk; may be NULL */
 	size_t argument_count;
+	bool is_same_shell;
 };
 
 /* Code inside of the code: os.system(text), eval(text), subprocess with shell=True, sh -c. */

@@ -62,6 +62,7 @@ extern const struct cmd_options cmd_stop_options;
 extern const struct cmd_options cmd_token_options;
 extern const struct cmd_options cmd_top_options;
 extern const struct cmd_options cmd_undo_options;
+extern const struct cmd_options cmd_verify_options;
 extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
@@ -88,4 +89,5 @@ int cmd_stop(int argc, char **argv, struct err *err);
 int cmd_token(int argc, char **argv, struct err *err);
 int cmd_top(int argc, char **argv, struct err *err);
 int cmd_undo(int argc, char **argv, struct err *err);
+int cmd_verify(int argc, char **argv, struct err *err);
 int cmd_version(int argc, char **argv, struct err *err);

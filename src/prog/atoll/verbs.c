@@ -43,6 +43,8 @@ static const struct cmd verbs[] = {
 	{ "top", "[-d TIME] [-s COLUMN] [-f TEXT] [--once | --json]",
 	  "watch sandboxes: what they use, change and are denied", &cmd_top_options, cmd_top },
 	{ "undo", "[ID] [--list] [PATH…]", "take an apply back", &cmd_undo_options, cmd_undo },
+	{ "verify", "[-l LANGUAGE] [--json | --sarif] FILE|- | --command -- CMD… | --test-rules",
+	  "judge a script or a command without running it", &cmd_verify_options, cmd_verify },
 	{ "version", "", "print the version", &cmd_version_options, cmd_version },
 };
 

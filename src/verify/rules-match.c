@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/rule-compiled.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "policy/decide.h"
+#include "verify/unwrap.h"
+#include "verify/words.h"
+
+/*
+ * One operation against one condition: everything that the condition has must hold. How sure a finding is follows from
+ * the words that it rests on: the least exact of them counts.
+ */
+struct matcher {
+	const struct rules *rules;
+	struct operations *operations;
+	enum confidence confidence;
+	bool is_cut; /* a search of flows was given up */
+};
+
+enum { PATH_SIZE = 1024, HOST_SIZE = 256, SAME_RULE_MAX = 20 };
+
+/* Which words a pattern is for: paths know ~, "..", and ** ; anything else is plain text where * is any text. */
+static bool is_path_pattern(const char *pattern)
+{
+	return pattern[0] == '/' || pattern[0] == '~' || strncmp(pattern, "**", 2) == 0 || strncmp(pattern, "./",
+		2) == 0;
+}
+
+/* A path as rules name it: one "~" for all homes, no "//", "/./", "..", no slash at the end. */
+static bool normal_path(const char *text, char out[PATH_SIZE])
+{
+	char joined[PATH_SIZE];
+	const char *rest = text;
+
+	if (strncmp(text, "file://", 7) == 0)
+		rest = text += 7;
+	if (text[0] != '/' && text[0] != '~')
+		return str_copy(out, PATH_SIZE, strncmp(text, "./", 2) == 0 && text[2] ? text + 2 : text) == 0;
+	if (text[0] == '~') {
+		/* "/~/x" so that ".." behind it is worked out; "~user" is a home as well. */
+		rest = text + 1 + strcspn(text + 1, "/");
+		if (str_format(joined, sizeof joined, "/~%s", rest) < 0)
+			return false;
+	} else if (str_copy(joined, sizeof joined, text) < 0) {
+		return false;
+	}
+	if (path_normalise(out, PATH_SIZE, joined) < 0)
+		return false;
+	rest = NULL;
+	if (strncmp(out, "/~", 2) == 0 && (out[2] == '/' || !out[2]))
+		rest = out + 2;
+	else if (strncmp(out, "/root", 5) == 0 && (out[5] == '/' || !out[5]))
+		rest = out + 5;
+	else if (strncmp(out, "/home/", 6) == 0 && out[6])
+		rest = out + 6 + strcspn(out + 6, "/");
+	return !rest || (str_copy(joined, sizeof joined, rest) == 0 && str_format(out, PATH_SIZE, "~%s", joined) == 0);
+}
+
+static bool match_path(const char *pattern, const struct word *word)
+{
+	char path[PATH_SIZE];
+
+	if (!normal_path(word->text, path))
+		return false;
+	if (glob_match(pattern, path))
+		return true;
+	/* /etc/sh?dow: a glob of the shell that may become what the pattern names. */
+	return word->flags & WORD_GLOB && !strpbrk(pattern, "*?[") && fnmatch(path, pattern, FNM_PATHNAME) == 0;
+}
+
+static bool match_word(const char *pattern, const struct word *word)
+{
+	if (is_path_pattern(pattern))
+		return match_path(pattern, word);
+	return fnmatch(pattern, word->text, 0) == 0;
+}
+
+static void rest_on(struct matcher *matcher, const struct word *word)
+{
+	enum confidence confidence = CONFIDENCE_CERTAIN;
+
+	if (!(word->flags & WORD_EXACT) || word->flags & WORD_GLOB)
+		confidence = CONFIDENCE_LIKELY;
+	if (word->size == 1 && word->text[0] == WORD_UNKNOWN)
+		confidence = CONFIDENCE_POSSIBLE;
+	if (confidence < matcher->confidence)
+		matcher->confidence = confidence;
+}
+
+static const char *const *patterns_of(const struct vec *vec)
+{
+	return vec->items;
+}
+
+static bool match_any(const struct vec *patterns, const struct word *word)
+{
+	for (size_t i = 0; i < patterns->count; i++) {
+		if (match_word(patterns_of(patterns)[i], word))
+			return true;
+	}
+	return false;
+}
+
+static bool match_program(struct matcher *matcher, const struct vec *programs, const struct operation *operation)
+{
+	const struct word *word = operation_word(operation, 0);
+	const char *name;
+
+	if (!programs->count)
+		return true;
+	if (!word)
+		return false;
+	name = strrchr(word->text, '/') && operation->kind != OP_CALL ? strrchr(word->text, '/') + 1 : word->text;
+	for (size_t i = 0; i < programs->count; i++) {
+		const char *pattern = patterns_of(programs)[i];
+		bool is_glob = word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
+
+		if (fnmatch(pattern, name, 0) == 0 || (is_glob && fnmatch(name, pattern, 0) == 0) ||
+		    (strchr(pattern, '/') && match_word(pattern, word))) {
+			rest_on(matcher, word);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool match_arguments(struct matcher *matcher, const struct vec *patterns, const struct operation *operation)
+{
+	bool skips_first = operation->kind == OP_COMMAND || operation->kind == OP_CALL;
+
+	if (!patterns->count)
+		return true;
+	for (size_t i = skips_first; i < operation_word_count(operation); i++) {
+		if (match_any(patterns, operation_word(operation, i))) {
+			rest_on(matcher, operation_word(operation, i));
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool match_operands(struct matcher *matcher, const struct vec *patterns, const struct operation *operation)
+{
+	size_t wanted = 0;
+
+	for (size_t i = 1; i < operation_word_count(operation) && wanted < patterns->count; i++) {
+		const struct word *word = operation_word(operation, i);
+
+		if (word->text[0] == '-' && word->size > 1)
+			continue;
+		if (!match_word(patterns_of(patterns)[wanted], word))
+			return false;
+		rest_on(matcher, word);
+		wanted++;
+	}
+	return wanted == patterns->count;
+}
+
+static bool has_flag(const struct operation *operation, const char *spellings)
+{
+	while (*spellings) {
+		size_t size = strcspn(spellings, "|");
+		char spelling[64];
+
+		if (size && size < sizeof spelling) {
+			bool found;
+
+			memcpy(spelling, spellings, size);
+			spelling[size] = '\0';
+			if (size == 1)
+				found = option_given(operation->words.items, operation->words.count, spelling[0], NULL);
+			else
+				found = option_given(operation->words.items, operation->words.count, 0, spelling);
+			for (size_t i = 1; i < operation_word_count(operation) && !found && size > 1; i++)
+				found = str_equal(operation_word(operation, i)->text, spelling);
+			if (found)
+				return true;
+		}
+		spellings += size + (spellings[size] == '|');
+	}
+	return false;
+}
+
+static bool match_flags(const struct condition *condition, const struct operation *operation)
+{
+	for (size_t i = 0; i < condition->flags.count; i++) {
+		if (!has_flag(operation, patterns_of(&condition->flags)[i]))
+			return false;
+	}
+	for (size_t i = 0; i < condition->without_flags.count; i++) {
+		if (has_flag(operation, patterns_of(&condition->without_flags)[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The host of a URL, "host:port", "user@host:path", "/dev/tcp/host/port"; lower case. */
+static void host_of(const char *text, char out[HOST_SIZE])
+{
+	const char *scheme = strstr(text, "://"), *at;
+	size_t size;
+
+	if (scheme)
+		text = scheme + 3;
+	else if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0)
+		text += 9;
+	size = strcspn(text, "/?#");
+	at = memchr(text, '@', size);
+	if (at) {
+		size -= (size_t)(at + 1 - text);
+		text = at + 1;
+	}
+	if (text[0] == '[')
+		size = strcspn(++text, "]");
+	else if (memchr(text, ':', size))
+		size = (size_t)((const char *)memchr(text, ':', size) - text);
+	if (size >= HOST_SIZE)
+		size = HOST_SIZE - 1;
+	for (size_t i = 0; i < size; i++)
+		out[i] = (char)tolower((unsigned char)text[i]);
+	out[size] = '\0';
+}
+
+static bool match_host(const struct vec *patterns, const struct operation *operation)
+{
+	char host[HOST_SIZE];
+
+	if (operation->kind != OP_NETWORK || !operation_word(operation, 0))
+		return false;
+	host_of(operation_word(operation, 0)->text, host);
+	for (size_t i = 0; i < patterns->count; i++) {
+		if (fnmatch(patterns_of(patterns)[i], host, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool match_word_flags(const struct condition *condition, const struct operation *operation)
+{
+	bool found = !condition->words, found_unknown = !condition->is_unknown;
+
+	for (size_t i = 0; i < operation_word_count(operation); i++) {
+		const struct word *word = operation_word(operation, i);
+
+		found |= (word->flags & condition->words) == condition->words;
+		found_unknown |= !(word->flags & WORD_EXACT);
+		if (word->flags & condition->without_words)
+			return false;
+	}
+	return found && found_unknown;
+}
+
+static bool match_local(struct matcher *matcher, const struct condition *condition, const struct operation *operation)
+{
+	const struct word *value = operation_word(operation, 1);
+
+	if (condition->kinds && !(condition->kinds & 1U << operation->kind))
+		return false;
+	if ((operation->context & condition->context) != condition->context ||
+	    operation->context & condition->without_context ||
+	    (operation->traits & condition->traits) != condition->traits ||
+		operation->traits & condition->without_traits)
+		return false;
+	if (!match_program(matcher, &condition->programs, operation) || !match_flags(condition, operation) ||
+	    !match_operands(matcher, &condition->operands, operation) ||
+	    !match_arguments(matcher, &condition->arguments, operation) || !match_word_flags(condition, operation))
+		return false;
+	if (condition->values.count) {
+		if (!value || !match_any(&condition->values, value))
+			return false;
+		rest_on(matcher, value);
+	}
+	for (size_t i = 0; i < operation_word_count(operation) && condition->without_arguments.count; i++) {
+		if (match_any(&condition->without_arguments, operation_word(operation, i)))
+			return false;
+	}
+	if (condition->hosts.count && !match_host(&condition->hosts, operation))
+		return false;
+	return !condition->without_hosts.count || !match_host(&condition->without_hosts, operation);
+}
+
+static bool match_condition(struct matcher *matcher, const struct condition *condition, uint32_t index);
+
+static bool match_one_of(struct matcher *matcher, const struct vec *conditions, uint32_t index)
+{
+	const struct condition *items = conditions->items;
+
+	for (size_t i = 0; i < conditions->count; i++) {
+		if (match_condition(matcher, &items[i], index))
+			return true;
+	}
+	return false;
+}
+
+/* Backwards over the flows: does something that comes in here meet one of the conditions? */
+static bool match_from(struct matcher *matcher, const struct vec *conditions, uint32_t index)
+{
+	uint32_t waiting[RULE_FLOW_STEPS_MAX], count = 0, done = 0;
+	const struct flow *flows = matcher->operations->flows.items;
+	uint8_t seen[OPERATIONS_MAX / 8 + 1] = { 0 };
+
+	waiting[count++] = index;
+	seen[index / 8] |= (uint8_t)(1U << index % 8);
+	while (done < count) {
+		const struct operation *operation = operations_get(matcher->operations, waiting[done++]);
+
+		for (uint32_t at = operation->first_flow; at; at = flows[at - 1].next) {
+			uint32_t from = flows[at - 1].from;
+
+			if (seen[from / 8] & 1U << from % 8)
+				continue;
+			seen[from / 8] |= (uint8_t)(1U << from % 8);
+			if (match_one_of(matcher, conditions, from))
+				return true;
+			if (count == RULE_FLOW_STEPS_MAX) {
+				matcher->is_cut = true;
+				return false;
+			}
+			waiting[count++] = from;
+		}
+	}
+	return false;
+}
+
+static bool match_within(struct matcher *matcher, const struct vec *conditions, uint32_t index)
+{
+	const struct operation *operation = operations_get(matcher->operations, index);
+
+	for (unsigned level = 0; level < 64 && operation && operation->parent != OPERATION_NONE; level++) {
+		if (match_one_of(matcher, conditions, operation->parent))
+			return true;
+		operation = operations_get(matcher->operations, operation->parent);
+	}
+	return false;
+}
+
+static bool match_condition(struct matcher *matcher, const struct condition *condition, uint32_t index)
+{
+	const struct operation *operation = operations_get(matcher->operations, index);
+	enum confidence before = matcher->confidence;
+
+	if (operation && match_local(matcher, condition, operation) &&
+	    (!condition->from.count || match_from(matcher, &condition->from, index)) &&
+	    (!condition->within.count || match_within(matcher, &condition->within, index)) &&
+	    (!condition->without_from.count || !match_from(matcher, &condition->without_from, index)))
+		return true;
+	matcher->confidence = before;
+	return false;
+}
+
+/* In a container of its own nothing of this machine is meant, unless the rule says that it is. */
+static bool is_elsewhere(const struct rule *rule, const struct operation *operation)
+{
+	const struct condition *items = rule->match.items;
+	uint32_t wanted = 0;
+
+	for (size_t i = 0; i < rule->match.count; i++)
+		wanted |= items[i].context;
+	return operation->context & CONTEXT_CONTAINED && !(wanted & CONTEXT_CONTAINED);
+}
+
+static bool is_told(const struct finding *findings, size_t count, const struct rule *rule, struct span span)
+{
+	unsigned same = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (findings[i].id != rule->id)
+			continue;
+		if (findings[i].span.start == span.start && findings[i].span.end == span.end)
+			return true;
+		same++;
+	}
+	return same >= SAME_RULE_MAX;
+}
+
+static void match_operation(struct matcher *matcher, uint32_t index, struct finding *findings, size_t max,
+	size_t *count)
+{
+	const struct operation *operation = operations_get(matcher->operations, index);
+	const struct vec *chosen = &matcher->rules->by_kind[operation->kind];
+	const struct rule *rules = matcher->rules->rules.items;
+	struct span span = operation->span;
+
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct rule *rule = &rules[((const uint32_t *)chosen->items)[i]];
+		enum confidence confidence;
+
+		matcher->confidence = CONFIDENCE_CERTAIN;
+		if (is_elsewhere(rule, operation) || !match_one_of(matcher, &rule->match, index))
+			continue;
+		confidence = matcher->confidence;
+		if (match_one_of(matcher, &rule->except, index) || is_told(findings, *count, rule, span))
+			continue;
+		if (*count == max) {
+			matcher->is_cut = true;
+			return;
+		}
+		findings[(*count)++] = (struct finding){
+			.id = rule->id, .class = rule->class, .severity = rule->severity, .span = span,
+			.confidence = confidence < rule->confidence_max ? confidence : rule->confidence_max,
+			.reason = rule->reason, .instead = rule->instead,
+		};
+	}
+}
+
+size_t rules_match(const struct rules *rules, struct operations *operations, struct finding *findings, size_t max,
+		   bool *ret_is_cut)
+{
+	struct matcher matcher = { .rules = rules, .operations = operations };
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < operations_count(operations); i++)
+		match_operation(&matcher, i, findings, max, &count);
+	*ret_is_cut = matcher.is_cut;
+	return count;
+}
+
+bool rules_name_program(const struct rules *rules, const char *program)
+{
+	const char *name = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
+
+	for (size_t i = 0; i < rules->programs.count; i++) {
+		if (fnmatch(patterns_of(&rules->programs)[i], name, 0) == 0)
+			return true;
+	}
+	return false;
+}

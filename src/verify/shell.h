@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the parts of the shell's walker share: the state of the shell that is followed, and streams. It follows one way
+ * through the script: every branch in turn, loops over known words once for each, functions where they are called.
+ * Only for walk-shell.c and shell-*.c.
+ */
+
+#include "verify/walk.h"
+#include "verify/words.h"
+
+enum {
+	SHELL_VARIABLES_MAX = 2000, SHELL_FUNCTIONS_MAX = 500, SHELL_ALIASES_MAX = 100,
+	SHELL_CALLS_MAX = 6, /* functions in functions */
+	/* In a word that is being expanded: a place where the shell splits it. */
+	SHELL_SPLIT = '\x02',
+};
+
+struct shell_variable {
+	const char *name;
+	struct word value;    /* an array's items are joined by spaces */
+};
+
+struct shell_function {
+	const char *name;
+	TSNode body;
+	uint32_t operation;   /* its OP_FUNCTION */
+	bool is_active, is_called;
+};
+
+struct shell {
+	struct walk *walk;    /* of the text that is being followed */
+	struct vec variables; /* of struct shell_variable; the newest of a name counts */
+	struct vec functions; /* of struct shell_function */
+	struct vec aliases;   /* of struct shell_variable */
+	const struct word *arguments; /* $0, $1, … */
+	size_t argument_count;
+	bool has_arguments;   /* they are known */
+	unsigned calls, loops, conditions;
+	uint32_t context;     /* beside the walk's: CONTEXT_LOOP, … */
+};
+
+/* What goes in and comes out of a statement. */
+struct stream {
+	struct origins input;
+	const struct word *document; /* what comes in, where that is known; else NULL */
+	struct origins output;
+	struct vec pieces;           /* of struct word: what comes out, as long as that is known */
+	bool is_unknown;             /* something came out that is not */
+};
+
+/* shell-state.c */
+void shell_set(struct shell *shell, const char *name, const struct word *value);
+const struct word *shell_get(const struct shell *shell, const char *name); /* NULL: not set by the text */
+struct word shell_value(struct shell *shell, const char *name, struct span span); /* also of the environment */
+struct shell_function *shell_function(const struct shell *shell, const char *name);
+const struct word *shell_alias(const struct shell *shell, const char *name);
+void stream_put(struct shell *shell, struct stream *stream, const struct word *piece);
+/* What came out as one word: known as far as the pieces are. */
+struct word stream_word(struct shell *shell, const struct stream *stream, struct span span);
+
+/* shell-word.c */
+void shell_expand(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft);
+struct word shell_word(struct shell *shell, TSNode node);                     /* unsplit: assignments, redirections */
+/* split and brace-expanded, of struct word */
+void shell_words(struct shell *shell, TSNode node, struct vec *words);
+void shell_split(struct shell *shell, const struct word *word, struct vec *words);
+void shell_split_braces(struct shell *shell, const struct word *word, struct vec *words);
+/* A text with $… in it that is no tree of its own: a here-document. */
+struct word shell_document(struct shell *shell, TSNode body, bool is_raw);
+
+/* shell-parameter.c: ${…} and $x */
+void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft);
+
+/* shell-builtin.c: what changes the state of the shell. True: it is no command beside that. */
+bool shell_builtin(struct shell *shell, struct command *command);
+
+/* walk-shell.c */
+void shell_statement(struct shell *shell, TSNode node, struct stream *stream);
+void shell_statements(struct shell *shell, TSNode parent, struct stream *stream);
