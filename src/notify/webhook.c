@@ -7,7 +7,7 @@
 
 #include "confine/confine.h"
 #include "notify/link.h"
-#include "notify/post.h"
+#include "notify/message.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "wire/secret.h"
@@ -20,7 +20,7 @@
  */
 
 enum { ITEMS_MAX = 3 * NOTIFY_OPEN_MAX, RUNNING_MAX = 4, ATTEMPTS_MAX = 3, RETRY_MS = 1000, AGAIN_FIRST_MS = 2000,
-       AGAIN_MAX_MS = 10000, NS_PER_MS = 1000000, BUNDLE_MAX = 4 << 20 };
+       AGAIN_MAX_MS = 10000, NS_PER_MS = 1000000 };
 
 struct item {
 	uint32_t number;             /* 0: free */
@@ -32,11 +32,13 @@ struct item {
 	uint64_t due_ns;             /* UINT64_MAX: not again */
 	uint64_t again_ms;           /* until it is asked the next time */
 	struct post post;
+	char signature[SIGN_SIZE];   /* of what was posted */
 };
 
 struct webhook {
 	struct notify_link *link;
 	struct post_target target;
+	struct message_frame frame;
 	CURLM *multi;
 	struct item items[ITEMS_MAX];
 	size_t running;
@@ -116,7 +118,7 @@ static int taken(struct webhook *webhook, struct item *item)
 		return r;
 	}
 	item->due_ns = UINT64_MAX;
-	if (webhook->target.may_answer && item->state == ASKING_WAITS) {
+	if (webhook->frame.may_answer && item->state == ASKING_WAITS) {
 		set_due(item, item->again_ms);
 		item->again_ms = 2 * item->again_ms > AGAIN_MAX_MS ? AGAIN_MAX_MS : 2 * item->again_ms;
 	}
@@ -156,14 +158,15 @@ static int conclude(struct webhook *webhook, struct item *item, CURLcode result)
 {
 	char why[NOTIFY_TROUBLE_MAX] = "";
 	struct answer answer;
-	enum post_outcome outcome = post_judge(&item->post, &webhook->target, result, &answer, why);
+	enum message_outcome outcome = message_judge(&item->post, &webhook->frame, item->signature, result, &answer,
+						     why);
 
 	stop(webhook, item);
-	if (outcome == POST_TAKEN)
+	if (outcome == MESSAGE_TAKEN)
 		return taken(webhook, item);
-	if (outcome == POST_ANSWERED)
+	if (outcome == MESSAGE_ANSWERED)
 		return answered(webhook, item, &answer);
-	return failed(webhook, item, outcome == POST_FAILED, why);
+	return failed(webhook, item, outcome == MESSAGE_FAILED, why);
 }
 
 static int collect(struct webhook *webhook)
@@ -193,7 +196,9 @@ static int start_due(struct webhook *webhook)
 
 		if (!item->number || item->post.easy || item->due_ns > now_ns)
 			continue;
-		r = post_begin(&item->post, &webhook->target, webhook->multi, item);
+		r = message_sign(&item->post, &webhook->frame, item->signature) ? 0 : -ENOMEM;
+		if (r == 0)
+			r = post_begin(&item->post, &webhook->target, webhook->multi, item);
 		if (r == 0)
 			webhook->running++;
 		else
@@ -225,8 +230,8 @@ static int on_question(void *context, struct frame *frame, int *fds, size_t fd_c
 	item->state = question.state;
 	item->waiting = question.waiting;
 	buf_done(&item->post.body);
-	buf_init(&item->post.body, POST_BODY_MAX);
-	post_put_question(&item->post.body, &webhook->target, &question);
+	buf_init(&item->post.body, MESSAGE_BODY_MAX);
+	message_put_question(&item->post.body, &webhook->frame, &question);
 	if (buf_error(&item->post.body))
 		drop(webhook, item);
 	else
@@ -252,7 +257,7 @@ static int on_close(void *context, struct frame *frame, int *fds, size_t fd_coun
 	stop(webhook, item);
 	item->is_closing = true;
 	buf_reset(&item->post.body);
-	post_put_closed(&item->post.body, &webhook->target, number, item->hash, end);
+	message_put_closed(&item->post.body, &webhook->frame, number, item->hash, end);
 	renew(item);
 	return 0;
 }
@@ -330,7 +335,7 @@ static int read_key_file(int fd, struct sign_key *key)
 
 static int read_key(struct webhook *webhook, int fd)
 {
-	struct sign_key *key = &webhook->target.key;
+	struct sign_key *key = &webhook->frame.key;
 	struct stat st;
 	int r = fd < 0 ? 0 : fstat(fd, &st) < 0 ? -errno : 1;
 
@@ -344,21 +349,6 @@ static int read_key(struct webhook *webhook, int fd)
 	return r < 0 ? r : key->size < SIGN_KEY_MIN ? -EINVAL : 0;
 }
 
-static int read_bundle(struct webhook *webhook, int fd)
-{
-	struct stat st;
-
-	if (fd < 0)
-		return 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > BUNDLE_MAX)
-		return -EFBIG;
-	webhook->target.bundle = malloc((size_t)st.st_size);
-	webhook->target.bundle_size = (size_t)st.st_size;
-	return webhook->target.bundle ? fd_read_full(fd, webhook->target.bundle, (size_t)st.st_size) : -ENOMEM;
-}
-
 /* NULL, or why there is nobody to tell. */
 static const char *prepare(struct webhook *webhook, const struct notify_given *given)
 {
@@ -367,7 +357,7 @@ static const char *prepare(struct webhook *webhook, const struct notify_given *g
 		return "its libraries cannot be used";
 	if (read_key(webhook, given->key_fd) < 0)
 		return "its key cannot be read, or is shorter than 16 bytes";
-	if (read_bundle(webhook, given->bundle_fd) < 0)
+	if (given->bundle_fd >= 0 && post_target_read_bundle(&webhook->target, given->bundle_fd) < 0)
 		return "the bundle of authorities cannot be read";
 	if (post_target_init(&webhook->target) < 0)
 		return "its URL cannot be read";
@@ -377,9 +367,12 @@ static const char *prepare(struct webhook *webhook, const struct notify_given *g
 
 int webhook_run(struct notify_link *link, const struct notify_given *given, struct err *err)
 {
-	struct webhook webhook = { .link = link, .target = { .session = given->start.session,
-							     .url = given->start.address,
-							     .may_answer = given->start.flags & NOTIFY_MAY_ANSWER } };
+	struct webhook webhook = {
+		.link = link,
+		.target = { .url = given->start.address, .user_header = "atoll-signature",
+			    .timeout_ms = MESSAGE_TOTAL_MS, .answer_max = ANSWER_MAX },
+		.frame = { .session = given->start.session, .may_answer = given->start.flags & NOTIFY_MAY_ANSWER },
+	};
 	const char *why = prepare(&webhook, given);
 	int r;
 
@@ -396,5 +389,6 @@ int webhook_run(struct notify_link *link, const struct notify_given *given, stru
 	if (webhook.multi)
 		curl_multi_cleanup(webhook.multi);
 	post_target_done(&webhook.target);
+	sodium_memzero(&webhook.frame, sizeof webhook.frame);
 	return r;
 }
