@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+		_atoll_reply -W 'alerts apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -69,6 +69,12 @@ _atoll()
 	verify:--rules|verify:-r) compopt -o filenames; _atoll_reply -f; return ;;
 	esac
 	case $verb in
+	alerts)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json --help'
+		else
+			:
+		fi ;;
 	apply)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-x --exclude --allow-flagged --merge --dry-run -q --quiet --json --resume --help'
@@ -139,7 +145,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+			_atoll_reply -W 'alerts apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

@@ -87,7 +87,7 @@ void asking_words_put(struct buf *out, const struct asking_shown *shown)
 		[ACTION_FILE_APPLY] = "apply ",	     [ACTION_NET_CONNECT] = "connect to ",
 		[ACTION_NET_LISTEN] = "listen at ",  [ACTION_NET_DNS] = "look up ",
 		[ACTION_DEVICE] = "use the device ", [ACTION_ENV] = "have the variable ",
-		[ACTION_SYSCALL] = "call ",
+		[ACTION_SYSCALL] = "call ",	     [ACTION_ALERT] = "go on after this alert: ",
 	};
 
 	if (shown->kind == ACTION_EXEC) {

@@ -119,7 +119,7 @@ static int run(struct box *box)
 bool box_will_apply(const struct box *box)
 {
 	return box->request->flags & REQUEST_APPLY && box->staging.has_changes && box->ended == ENDED_EXIT &&
-	       box->exit_code == 0 && !box->failure_status;
+	       box->exit_code == 0 && !box->failure_status && !alerts_hold_apply(box);
 }
 
 static int exit_status(const struct box *box)
@@ -204,6 +204,8 @@ static void release(struct box *box)
 	watch_free(box->watch);
 	gate_done(box);
 	publish_close(box);
+	canaries_done(box);
+	alerts_done(box);
 	change_done(&box->change);
 	desk_close(box);
 	exec_gate_done(box);
@@ -307,6 +309,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	staging_init(&box->staging);
 	gate_init(&box->gate);
 	prompt_init(&box->prompt);
+	canaries_init(&box->canaries);
 	box->gate.policy = policy->policy;
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;

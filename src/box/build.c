@@ -327,6 +327,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.denials_path = texts->denials_path,
 		.client_path = texts->client_path,
 		.trust = &box->gate.trust,
+		.canaries = &box->canaries,
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,
@@ -460,7 +461,8 @@ static int start_jail(struct building *building)
 	note_jail_stages(box);
 	if (r == 0)
 		prepare_watch(box, building);
-	return r;
+	/* Programs start when we answer their exec: nothing but init has run yet. */
+	return r == 0 ? canaries_watch(box) : r;
 }
 
 static int plan_and_start(struct box *box, int init_wire_fd)
@@ -505,6 +507,8 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = choose_identity(&box->staging, box->policy->policy, &building.spec);
 	if (r == 0)
 		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
+	if (r == 0)
+		r = canaries_make(&box->canaries, box->policy->policy, box->err);
 	if (r == 0)
 		r = publish_open(box);
 	if (r == 0 && (box->policy->policy->network_mode == NETWORK_GATE || box->publish.count)) {

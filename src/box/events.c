@@ -56,6 +56,7 @@ static void start_detail(struct json *json, const void *context)
 	put_added(json, (const char *const *)request->env_added);
 	if (request->tape)
 		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
+	canaries_to_json(box, json);
 	report_enforcement(box, json);
 }
 

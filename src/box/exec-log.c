@@ -39,8 +39,9 @@ int exec_log_start(struct box *box, const struct exec_entry *entry, const struct
 	int r;
 
 	box->allowed++;
-	if (box->policy->policy->audit_exec == AUDIT_OFF)
-		return 0;
+	r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
+	if (r < 0 || box->policy->policy->audit_exec == AUDIT_OFF)
+		return r;
 	r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
 	return r < 0 ? r : processes_follow(&box->processes, entry->pid);
 }
@@ -51,6 +52,8 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 	int r = record(box, entry, verdict_names[VERDICT_DENY], decision->rule.id);
 
 	box->denied++;
+	if (r == 0)
+		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
 		r = denials_add(&box->denials, &action, decision, 0);
 	return r < 0 ? r : rate_refused(box);

@@ -305,8 +305,12 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 /* A masked name looks absent to who reads, and cannot be made. */
 static int judge_path(struct box *box, const struct watch_file *event, const char *path)
 {
-	struct decision decision = decide(box, event, path);
+	struct decision decision;
 
+	/* It is shown in the place of what is hidden there. */
+	if (canaries_have(box, path))
+		return 0;
+	decision = decide(box, event, path);
 	if (path == event->path) {
 		box->files.judged_id = event->id;
 		box->files.judged = decision;
@@ -592,6 +596,8 @@ int file_gate_record(void *context, const struct watch_file *event)
 	struct box *box = context;
 	int r = record(box, event);
 
+	if (r == 0 && !event->errnum && opens(event->call))
+		r = canaries_opened(box, event->path, event->pid);
 	forget_questions(box, event->id);
 	return r;
 }

@@ -325,7 +325,10 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
 	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .type = lookup->type };
+	int r = canaries_see_name(box, lookup->name, !lookup->is_allowed);
 
+	if (r < 0)
+		return r;
 	if (lookup->is_paused)
 		return deny_paused(box, AUDIT_NET_DNS, &action, 0, &detail);
 	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA) &&
@@ -447,6 +450,9 @@ static int log_leak(struct box *box, const struct gate_request *request)
 		.write_detail = write_detail, .context = &detail,
 	};
 
+	for (const char *const *name = box->policy->policy->canaries; name && *name; name++)
+		if (str_equal(*name, request->leak.secret))
+			alert_react(box, box->policy->policy->monitor.canary);
 	return audit_write(&box->audit, &event);
 }
 
@@ -483,6 +489,10 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		VERDICT_DENY, { "builtin.replay", "", 0 }, "the recording has no answer to this request",
 		"this run has no network (--replay); record it again with this request in it",
 	};
+	/* Who sends a canary does not hear what it was. */
+	static const struct decision refused = {
+		VERDICT_DENY, { "builtin.request", "", 0 }, "the request is not allowed", "",
+	};
 	static const struct decision leaks[] = {
 		{ VERDICT_DENY, { "builtin.secrets", "", 0 }, "the request carries a secret out",
 		  "leave it out; the network gate puts secrets in where the policy says so" },
@@ -495,12 +505,13 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 				 .method = request->method, .path = request->path };
 	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
 	struct decision decision = *request->path ? decide(box, &action) : unread;
-	int r = request->leak.secret ? log_leak(box, request) : 0;
+	int is_canary = request->leak.secret ? canaries_see_request(box, request) : 0;
+	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? log_leak(box, request) : 0;
 
 	if (r < 0)
 		return r;
 	if (request->leak.secret && request->leak.is_refused)
-		decision = leaks[request->leak.is_placeholder];
+		decision = is_canary ? refused : leaks[request->leak.is_placeholder];
 	if (box->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;

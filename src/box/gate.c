@@ -28,7 +28,7 @@
 
 enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 
-enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, ABOVE_STANDARD = GATE_SECRETS_FD + 1 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, ABOVE_STANDARD = GATE_CANARIES_FD + 1 };
 
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
@@ -36,7 +36,7 @@ _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GAT
 void gate_init(struct gate_link *gate)
 {
 	*gate = (struct gate_link){ .program_fd = FD_NONE, .near_fd = FD_NONE, .far_fd = FD_NONE,
-				    .secrets_fd = FD_NONE,
+				    .secrets_fd = FD_NONE, .canaries_fd = FD_NONE,
 				    .process = PIDREF_NONE };
 	trust_init(&gate->trust);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
@@ -173,6 +173,8 @@ static void become_gate(const struct gate_link *gate, int snapshot_fd, int tape_
 		return;
 	if (gate->secrets_fd >= 0 && dup2(gate->secrets_fd, GATE_SECRETS_FD) < 0)
 		return;
+	if (gate->canaries_fd >= 0 && dup2(gate->canaries_fd, GATE_CANARIES_FD) < 0)
+		return;
 	for (int fd = 0; fd <= 2; fd++)
 		if (dup2(null_fd, fd) < 0)
 			return;
@@ -226,6 +228,7 @@ static int spawn(struct box *box)
 		r = -failed;
 	close_fd(&gate->far_fd);
 	close_fd(&gate->secrets_fd);
+	close_fd(&gate->canaries_fd);
 	return r;
 }
 
@@ -281,6 +284,11 @@ int gate_prepare(struct box *box, uid_t host_uid)
 	if (gate->far_fd < 0 || (box->request->secrets_fd >= 0 && gate->secrets_fd < 0))
 		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
 				    "no socket for the network gate");
+	r = canaries_open_tokens(&box->canaries, &box->out);
+	if (r >= 0)
+		r = gate->canaries_fd = fd_move_above(r, ABOVE_STANDARD);
+	if (r < 0 && r != FD_NONE)
+		return fail_prepare(box, r, "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);
 	return r == 0 && gate_reads_requests(box) ? start_early(box) : r;
 }
@@ -756,6 +764,7 @@ void gate_done(struct box *box)
 	close_fd(&gate->near_fd);
 	close_fd(&gate->far_fd);
 	close_fd(&gate->secrets_fd);
+	close_fd(&gate->canaries_fd);
 	close_fd(&gate->program_fd);
 }
 

@@ -31,6 +31,7 @@ struct gate_link {
 	int program_fd;                     /* O_PATH of atoll-egress */
 	int near_fd, far_fd;                /* of the pair; far: until the gate has it */
 	int secrets_fd;                     /* with values for the gate, until it has it; FD_NONE: none */
+	int canaries_fd;                    /* the same with tokens of planted canaries */
 	struct loop_source near_source;
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */

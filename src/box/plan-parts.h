@@ -69,5 +69,9 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 /* Whether the trees are those of the origin, in its order; takes the directory of atoll's own changes out of them. */
 int plan_check_stage(struct plan *plan, struct err *err) MUST_USE;
 
+/* A file that is shown in a staged tree and is not the host's; its directory must be. */
+int plan_add_stage_file(struct plan *plan, const char *path, const void *content, size_t size,
+			const char *rule) MUST_USE;
+
 /* A mask whose nearest entry above is staged. */
 int plan_add_stage_mask(struct plan *plan, const struct file_plan_entry *entry, const char *rule) MUST_USE;

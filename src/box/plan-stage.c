@@ -319,6 +319,18 @@ int plan_add_stage_mask(struct plan *plan, const struct file_plan_entry *entry, 
 						   .rule = rule });
 }
 
+int plan_add_stage_file(struct plan *plan, const char *path, const void *content, size_t size, const char *rule)
+{
+	size_t before = plan->mask_count;
+	int r = add_mask(plan, path, STAGE_MASK_FILE, rule);
+
+	if (r == 0 && plan->mask_count > before) {
+		plan->masks[before].content = content;
+		plan->masks[before].content_size = size;
+	}
+	return r;
+}
+
 const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count)
 {
 	*ret_count = plan->tree_count;

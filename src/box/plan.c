@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/canaries.h"
 #include "box/desk.h"
 #include "box/plan-parts.h"
 #include "box/trust.h"
@@ -435,6 +436,8 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = add_masks(plan, policy, ret_missing, err);
 	if (r == 0 && input->run_as_root && input->uid)
 		r = add_identity(plan, input);
+	if (r == 0)
+		r = canaries_plan(input->canaries, policy, plan);
 	if (r == 0)
 		r = add_refused_programs(plan, policy);
 	if (r == 0)

@@ -11,6 +11,7 @@
 #include "stage/chain.h"
 #include "stage/layer.h"
 
+struct canaries;
 struct trust;
 
 struct plan_input {
@@ -26,6 +27,7 @@ struct plan_input {
 	size_t limits_size;
 	const char *client_path;  /* host path of atoll-request */
 	const struct trust *trust; /* the certificates of the network gate */
+	struct canaries *canaries; /* told which of them are planted */
 	bool run_as_root;
 	uid_t uid; /* inside */
 	gid_t gid;
@@ -59,6 +61,8 @@ struct plan_mask {
 	const char *path; /* relative to the tree */
 	enum stage_mask_kind kind;
 	const char *rule;
+	const void *content;  /* of a STAGE_MASK_FILE */
+	size_t content_size;
 };
 
 /*

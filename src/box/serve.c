@@ -410,7 +410,7 @@ static int timeout_ms(const struct box *box)
 		timeout = CHANGE_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
-	if (box->freeze.holder)
+	if (box->freeze.holder && box->freeze.until_ns != UINT64_MAX)
 		return box->freeze.until_ns > now_ns ? (int)((box->freeze.until_ns - now_ns) / MS_NS) + 1 : 0;
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		const struct command *command = box->commands[i];
@@ -539,6 +539,8 @@ int serve(struct box *box)
 			r = prompt_check(box, clock_monotonic_ns());
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = notices_check(box);
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = alert_check(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = live_check(box, clock_monotonic_ns(), box->err);
 		if (r == 0)

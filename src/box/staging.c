@@ -116,7 +116,11 @@ static int add_masks(const struct staging *staging, const struct plan *plan, siz
 	const struct plan_mask *masks = plan_masks(plan, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		int r = masks[i].tree == index ? stage_mask_add(&mask, masks[i].path, masks[i].kind, err) : 0;
+		int r;
+
+		mask.content = masks[i].content;
+		mask.content_size = masks[i].content_size;
+		r = masks[i].tree == index ? stage_mask_add(&mask, masks[i].path, masks[i].kind, err) : 0;
 
 		/*
 		 * The path leads through a link, and the policy holds the real one as well (lang/finish.c), or

@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #include "audit/writer.h"
+#include "box/alert.h"
 #include "box/asking.h"
 #include "box/box.h"
+#include "box/canaries.h"
 #include "box/change.h"
 #include "box/clocks.h"
 #include "box/command.h"
@@ -112,6 +114,8 @@ struct box {
 	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;
+	struct canaries canaries; /* that the policy has planted */
+	struct alerts alerts;
 	struct exec_gate *exec_gate; /* NULL: no program has started yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */

@@ -192,6 +192,7 @@ void summary_print(const struct box *box)
 		put_network(box, &out);
 		notices_put_summary(box, &out);
 		put_denials(box, &out);
+		alerts_put_summary(box, &out);
 		put_changes(box, &out);
 		put_earlier(box, &out);
 	}

@@ -419,11 +419,9 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
 	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
-	r = gate_secrets_load(&gate->secrets, GATE_SECRETS_FD, policy, err);
+	r = gate_secrets_load(&gate->secrets, policy, err);
 	if (r < 0)
 		return r;
-	if (gate->secrets.count)
-		close(GATE_SECRETS_FD);
 	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||

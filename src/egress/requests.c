@@ -14,6 +14,7 @@
  */
 
 static const struct rule_origin own_rule = { "builtin.secrets", "", 0 };
+static const struct rule_origin plain_rule = { "builtin.request", "", 0 };
 
 /* --- What is counted. --- */
 
@@ -78,6 +79,11 @@ static bool note_leak(const struct requests *requests, struct exchange_record *r
 	record->leak.is_refused = is_placeholder || (leaked & ~masked && action != DATA_FLAG);
 	if (!record->leak.is_refused)
 		return false;
+	if (gate->secrets.items[number].is_canary) {
+		record->decision = (struct decision){ VERDICT_DENY, plain_rule, "the request is not allowed", "",
+						      NULL };
+		return true;
+	}
 	record->decision = (struct decision){
 		VERDICT_DENY, own_rule,
 		is_placeholder ? "what stands for a secret was sent to another host than the secret's own"

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/str.h"
+#include "wire/gate.h"
 #include "wire/secret.h"
 
 enum { SLOT_SIZE = INJECT_SECRET_MAX + SECRET_PLACEHOLDER_MAX + 1024, PART_MIN = 16 };
@@ -39,7 +41,7 @@ static int take(struct gate_secrets *secrets, void *slot, size_t size)
 	return 0;
 }
 
-static int take_all(struct gate_secrets *secrets, int fd, size_t wanted)
+static int make_room(struct gate_secrets *secrets, size_t wanted)
 {
 	secrets->memory_size = wanted * SLOT_SIZE;
 	secrets->memory = mmap(NULL, secrets->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,8 +50,11 @@ static int take_all(struct gate_secrets *secrets, int fd, size_t wanted)
 		return -ENOMEM;
 	}
 	(void)!mlock(secrets->memory, secrets->memory_size);
-	if (madvise(secrets->memory, secrets->memory_size, MADV_DONTDUMP) < 0)
-		return -errno;
+	return madvise(secrets->memory, secrets->memory_size, MADV_DONTDUMP) < 0 ? -errno : 0;
+}
+
+static int take_all(struct gate_secrets *secrets, int fd, size_t wanted)
+{
 	while (secrets->count < wanted) {
 		char *slot = (char *)secrets->memory + secrets->count * SLOT_SIZE;
 		ssize_t size = recv(fd, slot, SLOT_SIZE, MSG_DONTWAIT | MSG_TRUNC);
@@ -136,14 +141,14 @@ static int watch(struct gate_secrets *secrets, const struct policy *policy)
 
 	for (unsigned i = 0; r >= 0 && i < secrets->count; i++) {
 		const struct gate_secret *secret = &secrets->items[i];
-		bool has_parts = has_public_part(policy, secret->name);
+		bool has_parts = !secret->is_canary && has_public_part(policy, secret->name);
 
 		if (secret->size > SCAN_WORD_MAX)
 			secrets->long_words |= 1u << SECRET_WORD(i);
 		r = scanner_add(secrets->scanner, SECRET_WORD(i), secret->value, secret->size);
 		if (r >= 0 && has_parts)
 			r = add_parts(secrets->scanner, SECRET_WORD(i), secret->value, 1);
-		if (r >= 0)
+		if (r >= 0 && !secret->is_canary)
 			r = scanner_add(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder,
 					strlen(secret->placeholder));
 		if (r >= 0 && has_parts)
@@ -152,17 +157,35 @@ static int watch(struct gate_secrets *secrets, const struct policy *policy)
 	return r < 0 ? r : scanner_finish(secrets->scanner);
 }
 
-int gate_secrets_load(struct gate_secrets *ret_secrets, int fd, const struct policy *policy, struct err *err)
+/* From both sockets; what was planted stands behind the secrets. */
+static int take_both(struct gate_secrets *secrets, size_t wanted, size_t planted)
+{
+	int r = make_room(secrets, wanted + planted);
+
+	if (r == 0 && wanted) {
+		r = take_all(secrets, GATE_SECRETS_FD, wanted);
+		close(GATE_SECRETS_FD);
+	}
+	if (r == 0 && planted) {
+		r = take_all(secrets, GATE_CANARIES_FD, wanted + planted);
+		close(GATE_CANARIES_FD);
+	}
+	for (size_t i = wanted; i < secrets->count; i++)
+		secrets->items[i].is_canary = true;
+	return r;
+}
+
+int gate_secrets_load(struct gate_secrets *ret_secrets, const struct policy *policy, struct err *err)
 {
 	struct gate_secrets *secrets = ret_secrets;
 	const char *names[POLICY_SECRETS_MAX];
-	size_t wanted = policy_secrets(policy, names);
+	size_t wanted = policy_secrets(policy, names), planted = strv_count(policy->canary_files);
 	int r;
 
 	*secrets = (struct gate_secrets){ .count = 0 };
-	if (!wanted)
+	if (!wanted && !planted)
 		return 0;
-	r = take_all(secrets, fd, wanted);
+	r = take_both(secrets, wanted, planted);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "secret", "the secrets did not arrive: %s", err_errno_name(-r));
 	r = join(secrets, policy, err);

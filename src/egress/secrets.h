@@ -15,11 +15,12 @@
 struct gate_secret {
 	const char *name, *value, *placeholder;   /* NUL-terminated, in the locked memory */
 	size_t size;                              /* of value */
+	bool is_canary;                           /* planted: nothing stands for it, and who sends it is not told */
 };
 
 /* All zero: there are none. */
 struct gate_secrets {
-	struct gate_secret items[POLICY_SECRETS_MAX];
+	struct gate_secret items[POLICY_SECRETS_MAX + POLICY_CANARY_FILES_MAX];
 	size_t count;
 	struct injection *injections;             /* owned: each rule that injects, with its value */
 	size_t injection_count;
@@ -34,13 +35,15 @@ struct gate_secrets {
 #define PLACEHOLDER_WORD(i) (16 + (i))
 #define SECRET_WORDS UINT32_C(0x0000ffff)
 
-_Static_assert(POLICY_SECRETS_MAX <= 16 && PLACEHOLDER_WORD(POLICY_SECRETS_MAX) <= SCAN_WORDS_MAX, "words are bits");
+_Static_assert(POLICY_SECRETS_MAX + POLICY_CANARY_FILES_MAX <= 16 &&
+	       PLACEHOLDER_WORD(POLICY_SECRETS_MAX) <= SCAN_WORDS_MAX, "words are bits");
 
 /*
- * Takes all that the policy names from fd (borrowed), which holds them already. Negative with *err: one is missing, or
+ * Takes all that the policy names from GATE_SECRETS_FD, and what it has planted from GATE_CANARIES_FD, which hold them
+ * already and are closed. Negative with *err: one is missing, or
  * cannot be put where its rule wants it (said before anything runs). Before the process confines itself.
  */
-int gate_secrets_load(struct gate_secrets *ret_secrets, int fd, const struct policy *policy, struct err *err) MUST_USE;
+int gate_secrets_load(struct gate_secrets *ret_secrets, const struct policy *policy, struct err *err) MUST_USE;
 void gate_secrets_done(struct gate_secrets *secrets);
 
 /* The number of the secret of this name, or -1. */

@@ -144,7 +144,8 @@ static int mount_mask(struct root *root, const struct jail_mount *mount)
 
 static int write_content(int parent, const char *name, const struct jail_mount *mount)
 {
-	cleanup_fd int fd = fd_open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
+	mode_t mode = mount->flags & JAIL_PLANTED ? 0600 : 0444;
+	cleanup_fd int fd = fd_open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 
 	return fd < 0 ? fd : fd_write_full(fd, mount->content, mount->content_size);
 }
@@ -160,8 +161,8 @@ static int mount_file(struct root *root, const struct jail_mount *mount)
 	parent = root_open_parent(root, mount->target, &name);
 	if (parent < 0 || fstat(parent, &st) < 0)
 		return root_fail(root, mount, parent < 0 ? parent : -errno, "cannot reach");
-	/* In the root itself, which becomes read-only, the file needs no mount. */
-	if (st.st_dev == root->private_devices[0]) {
+	/* In the root itself, which becomes read-only, the file needs no mount; nor does one that may be written to. */
+	if (st.st_dev == root->private_devices[0] || (mount->flags & JAIL_PLANTED && root_is_private(root, parent))) {
 		r = write_content(parent, name, mount);
 		if (r < 0)
 			return root_fail(root, mount, r, "cannot write");

@@ -37,6 +37,7 @@ enum {
 	JAIL_OPTIONAL = 1 << 2,   /* skipped when the source does not exist */
 	JAIL_OWNED = 1 << 3,      /* as root: idmap so that the owner of the tree is the sandbox's user */
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
+	JAIL_PLANTED = 1 << 6,    /* JAIL_FILE that looks like somebody's own: no mount where that can be, mode 0600 */
 	JAIL_LATE = 1 << 5,       /* source or layers are there only when jail_spec.late has made them */
 };
 

@@ -166,12 +166,39 @@ void inject_check(struct binder *binder, const struct draft_net *net)
 		diag_add(binder->diags, inject->place, "\"aws\" needs a service and a region");
 }
 
+static void bind_canary_file(struct binder *binder, const struct node *node)
+{
+	struct pattern pattern;
+	const char *problem = pattern_resolve(binder->arena, &binder->scope, PATTERN_BELOW_PROJECT, node->text,
+					      &pattern);
+	struct draft_path *canary;
+
+	if (!problem && pattern.is_glob)
+		problem = "a canary is one file, and no glob";
+	if (!problem && pattern.text && (strlen(pattern.text) > POLICY_CANARY_PATH_MAX || !pattern.text[1]))
+		problem = "a canary is a file with a path of at most 512 bytes";
+	if (problem) {
+		diag_add(binder->diags, node->place, "\"%.80s\": %s", node->text, problem);
+		return;
+	}
+	canary = pattern.text ? bind_add(binder, &binder->draft->canary_files, sizeof *canary, node) : NULL;
+	if (canary) {
+		canary->pattern = pattern.text;
+		canary->from.text = node->text;
+	}
+}
+
 void bind_canary(struct binder *binder, const struct key *key, const struct node *node)
 {
 	struct draft_named *canary;
 
+	if (strchr(node->text, '/')) {
+		bind_canary_file(binder, node);
+		return;
+	}
 	if (!secret_name_is_valid(node->text)) {
-		bind_expected(binder, node, "the name of a secret (letters, digits, dots, dashes, underscores)");
+		bind_expected(binder, node, "the name of a secret (letters, digits, dots, dashes, underscores), or "
+						    "the path of a file to plant (with a slash)");
 		return;
 	}
 	canary = bind_add(binder, &binder->draft->canaries, sizeof *canary, node);

@@ -152,6 +152,37 @@ const struct key stage_keys[] = {
 };
 const size_t stage_key_count = ARRAY_SIZE(stage_keys);
 
+/* "1/100". */
+static void bind_budget(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t sessions;
+
+	if (!str_has_prefix(node->text, "1/") || num_parse_u64(node->text + 2, &sessions) < 0 ||
+	    sessions < MONITOR_SESSIONS_MIN || sessions > MONITOR_SESSIONS_MAX)
+		bind_expected(binder, node, "one false alarm in so many sessions, such as 1/100 (1/10 to 1/10000)");
+	else
+		set_scalar(binder, key, node, sessions);
+}
+
+static void bind_learn(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t sessions;
+
+	if (num_parse_u64(node->text, &sessions) < 0 || sessions < MONITOR_LEARN_MIN || sessions > MONITOR_LEARN_MAX)
+		bind_expected(binder, node, "a number of sessions, 5 to 64");
+	else
+		set_scalar(binder, key, node, sessions);
+}
+
+const struct key monitor_keys[] = {
+	{ "baseline", KEY_SCALAR, bind_bool, .value = SCALAR_MONITOR_BASELINE },
+	{ "budget", KEY_SCALAR, bind_budget, .value = SCALAR_MONITOR_BUDGET },
+	{ "learn", KEY_SCALAR, bind_learn, .value = SCALAR_MONITOR_LEARN },
+	CHOICE("unusual", SCALAR_MONITOR_UNUSUAL, monitor_reaction_names, MONITOR_REACTION_COUNT),
+	CHOICE("canary", SCALAR_MONITOR_CANARY, monitor_reaction_names, MONITOR_REACTION_COUNT),
+};
+const size_t monitor_key_count = ARRAY_SIZE(monitor_keys);
+
 bool bind_variable_is_valid(const char *text, size_t length)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";

@@ -230,6 +230,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "audit", KEY_FREE, bind_section, audit_keys, audit_key_count },
 		{ "stage", KEY_FREE, bind_section, stage_keys, stage_key_count },
 		{ "ask", KEY_FREE, bind_section, ask_keys, ask_key_count },
+		{ "monitor", KEY_FREE, bind_section, monitor_keys, monitor_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

@@ -60,6 +60,7 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(devices, struct draft_named)
 	MERGE(degrade, struct draft_named)
 	MERGE(canaries, struct draft_named)
+	MERGE(canary_files, struct draft_path)
 #undef MERGE
 	for (size_t i = 0; i < SCALAR_COUNT; i++)
 		if (from->scalars[i].is_set)
@@ -118,6 +119,7 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_named, &draft->devices, NULL);
 	DROP_FROM(struct draft_named, &draft->degrade, NULL);
 	DROP_FROM(struct draft_named, &draft->canaries, NULL);
+	DROP_FROM(struct draft_path, &draft->canary_files, rule->pattern);
 	if (!dropped)
 		diag_add(&lang->diags, drop->from.place,
 			 "\"%.80s\" drops nothing: no inherited rule has this id, path or name", drop->name);

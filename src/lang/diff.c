@@ -455,6 +455,22 @@ static void compare_ask(struct differ *differ)
 	compare_switch(differ, "ask.webhook.may_answer", a->webhook_answers, b->webhook_answers);
 }
 
+static void compare_monitor(struct differ *differ)
+{
+	static const char *const words[] = { "false", "true" };
+	const struct monitor_settings *a = &differ->a->monitor, *b = &differ->b->monitor;
+
+	compare_depth(differ, "monitor.baseline", words, a->baseline, b->baseline);
+	if (a->sessions != b->sessions)
+		add_change(differ, "monitor", "monitor.budget", arena_format(&differ->arena, "1/%u", a->sessions),
+			   arena_format(&differ->arena, "1/%u", b->sessions), b->sessions > a->sessions);
+	if (a->learn != b->learn)
+		add_change(differ, "monitor", "monitor.learn", arena_format(&differ->arena, "%u", a->learn),
+			   arena_format(&differ->arena, "%u", b->learn), b->learn > a->learn);
+	compare_depth(differ, "monitor.unusual", monitor_reaction_names, a->unusual, b->unusual);
+	compare_depth(differ, "monitor.canary", monitor_reaction_names, a->canary, b->canary);
+}
+
 static void compare_rest(struct differ *differ)
 {
 	const struct policy *a = differ->a, *b = differ->b;
@@ -473,6 +489,7 @@ static void compare_rest(struct differ *differ)
 		add_change(differ, "stage", "stage.backend", stage_backend_names[a->stage_backend],
 			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
 	compare_ask(differ);
+	compare_monitor(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

@@ -126,6 +126,11 @@ enum draft_scalar_kind {
 	SCALAR_ASK_WEBHOOK_KEY,
 	SCALAR_ASK_WEBHOOK_KEY_FILE,
 	SCALAR_ASK_WEBHOOK_ANSWERS,
+	SCALAR_MONITOR_BASELINE,
+	SCALAR_MONITOR_BUDGET,
+	SCALAR_MONITOR_LEARN,
+	SCALAR_MONITOR_UNUSUAL,
+	SCALAR_MONITOR_CANARY,
 	SCALAR_RESOURCES, /* RESOURCE_COUNT of them */
 	SCALAR_NETWORK_LIMITS = SCALAR_RESOURCES + RESOURCE_COUNT, /* NET_LIMIT_COUNT of them */
 	SCALAR_RATES = SCALAR_NETWORK_LIMITS + NET_LIMIT_COUNT, /* RATE_KIND_COUNT of them */
@@ -140,6 +145,7 @@ struct draft {
 	struct vec publish;					       /* struct draft_publish */
 	struct vec exec;					       /* struct draft_exec */
 	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
+	struct vec canary_files;				       /* struct draft_path */
 	struct draft_scalar scalars[SCALAR_COUNT];
 };
 

@@ -496,6 +496,17 @@ static struct ask_settings finish_ask(const struct lang *lang)
 	};
 }
 
+static struct monitor_settings finish_monitor(const struct lang *lang)
+{
+	return (struct monitor_settings){
+		.baseline = scalar(lang, SCALAR_MONITOR_BASELINE, false),
+		.sessions = (uint32_t)scalar(lang, SCALAR_MONITOR_BUDGET, MONITOR_SESSIONS),
+		.learn = (uint32_t)scalar(lang, SCALAR_MONITOR_LEARN, MONITOR_LEARN),
+		.unusual = (enum monitor_reaction)scalar(lang, SCALAR_MONITOR_UNUSUAL, MONITOR_NOTE),
+		.canary = (enum monitor_reaction)scalar(lang, SCALAR_MONITOR_CANARY, MONITOR_NOTE),
+	};
+}
+
 static void finish_scalars(struct lang *lang, struct policy *policy)
 {
 	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
@@ -518,6 +529,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->stage_auto = (enum stage_auto)scalar(lang, SCALAR_STAGE_AUTO, STAGE_AUTO_OFF);
 	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
 	policy->ask = finish_ask(lang);
+	policy->monitor = finish_monitor(lang);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),

@@ -246,6 +246,17 @@ static void put_ask(struct json *json, const struct ask_settings *ask)
 	json_object_end(json);
 }
 
+static void put_monitor(struct json *json, const struct monitor_settings *monitor)
+{
+	json_object_begin(json, "monitor");
+	json_bool(json, "baseline", monitor->baseline);
+	json_u64(json, "sessions", monitor->sessions);
+	json_u64(json, "learn", monitor->learn);
+	json_string(json, "unusual", monitor_reaction_names[monitor->unusual]);
+	json_string(json, "canary", monitor_reaction_names[monitor->canary]);
+	json_object_end(json);
+}
+
 static void put_rest(struct json *json, const struct policy *policy)
 {
 	json_array_begin(json, "devices");
@@ -258,6 +269,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "injection", data_action_names[policy->data_injection]);
 	json_string(json, "outgoing", data_action_names[policy->data_outgoing]);
 	put_strings(json, "canaries", policy->canaries);
+	put_strings(json, "canary_files", policy->canary_files);
 	json_object_end(json);
 	json_object_begin(json, "audit");
 	json_string(json, "files", audit_depth_names[policy->audit_files]);
@@ -269,6 +281,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
 	json_object_end(json);
 	put_ask(json, &policy->ask);
+	put_monitor(json, &policy->monitor);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

@@ -63,6 +63,20 @@ static void put_strings(struct buf *out, const char *key, const char *const *str
 	buf_put_char(out, ']');
 }
 
+/* Names of secrets, and paths of files that are planted: what has a slash. */
+static void put_canaries(struct buf *out, const struct policy *policy)
+{
+	const char *const *lists[] = { policy->canaries, policy->canary_files };
+	size_t shown = 0;
+
+	for (size_t list = 0; list < ARRAY_SIZE(lists); list++)
+		for (size_t i = 0; lists[list] && lists[list][i]; i++) {
+			buf_put_text(out, shown++ ? ", " : ", canaries: [");
+			print_quoted(out, lists[list][i]);
+		}
+	buf_put_text(out, shown ? "]" : "");
+}
+
 /* Header lines are printed once, when something follows: sections that are empty stay away. */
 struct heading {
 	const char *section, *list;
@@ -401,13 +415,16 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",
 		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
 		   data_action_names[policy->data_injection], data_action_names[policy->data_outgoing]);
-	put_strings(out, "canaries", policy->canaries);
+	put_canaries(out, policy);
 	buf_put_text(out, "}\n");
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
 	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
 		   stage_backend_names[policy->stage_backend]);
 	put_ask(out, &policy->ask);
+	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
+		   policy->monitor.baseline ? "true" : "false", policy->monitor.sessions, policy->monitor.learn,
+		   monitor_reaction_names[policy->monitor.unusual], monitor_reaction_names[policy->monitor.canary]);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

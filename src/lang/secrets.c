@@ -101,6 +101,54 @@ static void check_count(struct lang *lang, const struct policy *policy)
 		diag_add(&lang->diags, canary->from.place, "a policy names at most %d secrets", POLICY_SECRETS_MAX);
 }
 
+/* Where something of the host is shown in place, a file could only be planted over it, or on the host. */
+static const char *canary_problem(const struct lang *lang, const struct policy *policy, const struct draft_path *canary)
+{
+	enum file_class around = FILE_HIDDEN;
+	size_t longest = 0;
+
+	DRAFT_EACH(struct draft_file, file, &lang->draft.files)
+	{
+		size_t length = strlen(file->pattern);
+
+		if (file->class == FILE_MASK || file->flags & FILE_GLOB || length < longest ||
+		    !path_is_below(canary->pattern, file->pattern))
+			continue;
+		longest = length;
+		around = file->class;
+		if (str_equal(canary->pattern, file->pattern))
+			return "a rule of \"files\" shows this very path";
+	}
+	if (around == FILE_READ || around == FILE_WRITE)
+		return "the host's files are shown there in place; a canary can be where they are hidden, staged or "
+		       "scratch";
+	return path_is_below(canary->pattern, "/run") || path_is_below(canary->pattern, "/proc") ||
+	       path_is_below(canary->pattern, "/dev") || path_is_below(canary->pattern, "/sys") ?
+		       "this directory is made by the sandbox itself" : NULL;
+}
+
+static void finish_canary_files(struct lang *lang, struct policy *policy)
+{
+	struct vec paths = { 0 };
+
+	DRAFT_EACH(struct draft_path, canary, &lang->draft.canary_files)
+	{
+		const char *problem = canary_problem(lang, policy, canary);
+
+		if (problem)
+			diag_add(&lang->diags, canary->from.place, "no canary can be planted at \"%.80s\": %s",
+				 canary->from.text, problem);
+		else if (is_counted(paths.items, paths.count, canary->pattern))
+			continue;
+		else if (paths.count == POLICY_CANARY_FILES_MAX)
+			diag_add(&lang->diags, canary->from.place, "a policy plants at most %d canaries",
+				 POLICY_CANARY_FILES_MAX);
+		else
+			vec_add_text(&lang->arena, &paths, canary->pattern);
+	}
+	policy->canary_files = vec_strings(&lang->arena, &paths);
+}
+
 void secrets_finish(struct lang *lang, struct policy *policy)
 {
 	const struct draft_scalar *outgoing = &lang->draft.scalars[SCALAR_DATA_OUTGOING];
@@ -113,7 +161,8 @@ void secrets_finish(struct lang *lang, struct policy *policy)
 	check_pairs(lang);
 	check_count(lang, policy);
 	/* Who has secrets wants them kept. */
-	policy->data_outgoing = policy_secrets(policy, names) ? DATA_DENY : DATA_OFF;
+	finish_canary_files(lang, policy);
+	policy->data_outgoing = policy_secrets(policy, names) || policy->canary_files ? DATA_DENY : DATA_OFF;
 	if (outgoing->is_set)
 		policy->data_outgoing = (enum data_action)outgoing->value;
 }

@@ -229,6 +229,11 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
 	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
 	check_stronger(lang, SCALAR_STAGE_AUTO, base->stage_auto);
+	check_stronger(lang, SCALAR_MONITOR_BASELINE, base->monitor.baseline);
+	check_limit(lang, SCALAR_MONITOR_BUDGET, base->monitor.sessions);
+	check_limit(lang, SCALAR_MONITOR_LEARN, base->monitor.learn);
+	check_stronger(lang, SCALAR_MONITOR_UNUSUAL, base->monitor.unusual);
+	check_stronger(lang, SCALAR_MONITOR_CANARY, base->monitor.canary);
 	check_weaker(lang, SCALAR_STAGE_BACKEND, base->stage_backend,
 		     "staged trees are made by the kernel alone there");
 }
@@ -282,6 +287,8 @@ static void check_named(struct lang *lang, const struct policy *base)
 			       "the wall must stand there");
 	DRAFT_EACH(struct draft_named, canary, &lang->project.canaries)
 	refuse(lang, canary->from.place, canary->from.id, canary->from.text, "a secret would be used");
+	DRAFT_EACH(struct draft_path, file, &lang->project.canary_files)
+	refuse(lang, file->from.place, file->from.id, file->from.text, "what the sandbox sees is said by your policy");
 	DRAFT_EACH(struct draft_named, parent, &lang->project.extends)
 	refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
 	DRAFT_EACH(struct draft_named, drop, &lang->project.drop)

@@ -392,6 +392,8 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 	case ACTION_SYSCALL:
 		return builtin(VERDICT_DENY, "builtin.syscall", "a system call that has to ask is refused",
 			       "");
+	case ACTION_ALERT:
+		return builtin(VERDICT_DENY, "builtin.alert", "after an alert only a person says how it goes on", "");
 	case ACTION_KIND_COUNT:
 		break;
 	}

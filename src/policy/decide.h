@@ -23,6 +23,7 @@ enum action_kind {
 	ACTION_DEVICE,           /* subject: name below /dev */
 	ACTION_ENV,              /* subject: variable name */
 	ACTION_SYSCALL,          /* subject: system call name; never allowed when it is asked about */
+	ACTION_ALERT,            /* to go on after an alert; subject: its words. Only a person allows it */
 	ACTION_KIND_COUNT,
 };
 

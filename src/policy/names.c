@@ -48,6 +48,12 @@ const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
 	[STAGE_AUTO_EXEC] = "exec",
 };
 
+const char *const monitor_reaction_names[MONITOR_REACTION_COUNT] = {
+	[MONITOR_NOTE] = "note",
+	[MONITOR_TIGHTEN] = "tighten",
+	[MONITOR_FREEZE] = "freeze",
+};
+
 const char *const stage_backend_names[STAGE_BACKEND_COUNT] = {
 	[STAGE_BY_OVERLAY] = "overlay",
 	[STAGE_BY_AUTO] = "auto",
@@ -124,4 +130,5 @@ const char *const action_kind_names[ACTION_KIND_COUNT] = {
 	[ACTION_NET_DNS] = "net.dns",	      [ACTION_HTTP_REQUEST] = "http.request",
 	[ACTION_DEVICE] = "device",	      [ACTION_ENV] = "env",
 	[ACTION_SYSCALL] = "syscall",
+	[ACTION_ALERT] = "alert",
 };

@@ -131,6 +131,8 @@ enum inject_kind {
 
 enum {
 	POLICY_SECRETS_MAX = 12,     /* that one policy names: injected ones and canaries together */
+	POLICY_CANARY_FILES_MAX = 4, /* that one policy has planted */
+	POLICY_CANARY_PATH_MAX = 512,
 };
 
 struct inject {
@@ -274,6 +276,25 @@ struct ask_settings {
 	bool webhook_answers;        /* it may answer; else it is told */
 };
 
+/* What an alert has the box do; each is more than the one before. */
+enum monitor_reaction {
+	MONITOR_NOTE,       /* it is written down and said */
+	MONITOR_TIGHTEN,    /* and nothing goes out to the network any more */
+	MONITOR_FREEZE,     /* and everything stands still until a person has answered, or the time for that is over */
+	MONITOR_REACTION_COUNT,
+};
+
+enum { MONITOR_SESSIONS_MIN = 10, MONITOR_SESSIONS_MAX = 10000, MONITOR_SESSIONS = 100,
+       MONITOR_LEARN_MIN = 5, MONITOR_LEARN_MAX = 64, MONITOR_LEARN = 10 };
+
+/* What is usual for this agent in this project is learnt, and what is not is told (box/monitor.h). */
+struct monitor_settings {
+	bool baseline;               /* learn, and compare */
+	uint32_t sessions;           /* the budget: of so many clean sessions one may give a false alarm */
+	uint32_t learn;              /* so many sessions only teach */
+	enum monitor_reaction unusual, canary;
+};
+
 enum network_mode {
 	NETWORK_NONE,       /* an empty namespace: the default verdict is deny and nothing is allowed */
 	NETWORK_GATE,       /* rules that need the network gate */
@@ -372,6 +393,8 @@ struct policy {
 	enum data_action data_secrets, data_pii, data_injection;
 	enum data_action data_outgoing; /* secrets and canaries in what intercepted requests carry out */
 	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
+	const char *const *canary_files; /* made up and shown at these absolute paths; NULL-terminated; NULL: none */
+	struct monitor_settings monitor;
 	enum audit_depth audit_files, audit_exec, audit_network;
 	enum stage_auto stage_auto;
 	enum stage_backend stage_backend;
@@ -393,6 +416,7 @@ extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
+extern const char *const monitor_reaction_names[MONITOR_REACTION_COUNT];
 extern const char *const inject_kind_names[INJECT_KIND_COUNT];
 extern const char *const rate_kind_names[RATE_KIND_COUNT]; /* "exec", "file.read", … */
 extern const char *const net_limit_names[NET_LIMIT_COUNT]; /* "rate", "total", … */

@@ -16,6 +16,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_STAGE] = "stage",
 	[POLICY_PART_DEGRADE] = "degrade",
 	[POLICY_PART_ASK] = "ask",
+	[POLICY_PART_MONITOR] = "monitor",
 	[POLICY_PART_PUBLISH] = "network.publish",
 	[POLICY_PART_INJECT] = "network inject",
 };
@@ -123,7 +124,14 @@ static bool same_data(const struct policy *a, const struct policy *b)
 {
 	return a->data_secrets == b->data_secrets && a->data_pii == b->data_pii &&
 	       a->data_injection == b->data_injection && a->data_outgoing == b->data_outgoing &&
-	       same_texts(a->canaries, b->canaries);
+	       same_texts(a->canaries, b->canaries) && same_texts(a->canary_files, b->canary_files);
+}
+
+static bool same_monitor(const struct policy *a, const struct policy *b)
+{
+	return a->monitor.baseline == b->monitor.baseline && a->monitor.sessions == b->monitor.sessions &&
+	       a->monitor.learn == b->monitor.learn && a->monitor.unusual == b->monitor.unusual &&
+	       a->monitor.canary == b->monitor.canary;
 }
 
 static bool same_audit(const struct policy *a, const struct policy *b)
@@ -215,6 +223,7 @@ uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 		[POLICY_PART_AUDIT] = same_audit,	[POLICY_PART_STAGE] = same_stage,
 		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_ASK] = same_ask,
 		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
+		[POLICY_PART_MONITOR] = same_monitor,
 	};
 	uint32_t differing = 0;
 

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 9,
+	SNAPSHOT_VERSION = 10,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -76,12 +76,13 @@ struct snapshot_scalars {
 	uint32_t exec_default;
 	struct snapshot_origin exec_default_origin;
 	uint32_t exec_new_binaries, user_namespaces;
-	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries;
+	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries, canary_files;
 	uint32_t audit_files, audit_exec, audit_network;
 	uint32_t degrade;
 	uint32_t stage_auto, stage_backend;
 	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
 	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
+	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
 	uint64_t ask_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown;
 };

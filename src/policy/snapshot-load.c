@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/secret-name.h"
+#include "base/str.h"
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/snapshot-format.h"
@@ -225,6 +226,27 @@ static void load_ask(struct loader *loader, const struct snapshot_scalars *in, s
 			  (!ask->webhook && (ask->webhook_key || ask->webhook_key_file || ask->webhook_answers));
 }
 
+static void load_monitor(struct loader *loader, const struct snapshot_scalars *in, struct policy *policy)
+{
+	struct monitor_settings *monitor = &policy->monitor;
+	char normal[POLICY_CANARY_PATH_MAX + 1];
+	size_t count = 0;
+
+	monitor->baseline = checked(loader, in->monitor_baseline, 2);
+	monitor->sessions = in->monitor_sessions;
+	monitor->learn = in->monitor_learn;
+	monitor->unusual = checked(loader, in->monitor_unusual, MONITOR_REACTION_COUNT);
+	monitor->canary = checked(loader, in->monitor_canary, MONITOR_REACTION_COUNT);
+	loader->is_bad |= monitor->baseline &&
+			  (monitor->sessions < MONITOR_SESSIONS_MIN || monitor->sessions > MONITOR_SESSIONS_MAX ||
+			   monitor->learn < MONITOR_LEARN_MIN || monitor->learn > MONITOR_LEARN_MAX);
+	policy->canary_files = vector(loader, in->canary_files);
+	for (const char *const *path = policy->canary_files; path && *path; path++)
+		loader->is_bad |= ++count > POLICY_CANARY_FILES_MAX ||
+				  path_normalise(normal, sizeof normal, *path) < 0 || !str_equal(normal, *path) ||
+				  !normal[1];
+}
+
 static void load_scalars(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -256,6 +278,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
 	load_ask(loader, in, &policy->ask);
+	load_monitor(loader, in, policy);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);

@@ -41,6 +41,7 @@ int stage_live_open(int stage_fd, size_t tree_index, int *ret_upper_fd, int *ret
 enum stage_mask_kind {
 	STAGE_MASK_NAME,      /* the name itself looks absent */
 	STAGE_MASK_CONTENT,   /* the directory stays and looks empty: a star or two behind its slash */
+	STAGE_MASK_FILE,      /* another file than the host's is shown, whose directory must be the host's */
 };
 
 /* Where a mask is written. Everything is borrowed. */
@@ -50,6 +51,8 @@ struct stage_mask {
 	size_t tree_index;
 	const struct stage_tree *tree;
 	int host_fd;          /* the root of the tree on the host */
+	const void *content;  /* STAGE_MASK_FILE */
+	size_t content_size;
 };
 
 /*

@@ -202,13 +202,36 @@ static int make_opaque_file(const struct place *place)
 	return fd < 0 ? fd : restore_times(place);
 }
 
-static int finish(struct place *place, const char *name, enum stage_mask_kind kind, const struct stage_tree *tree)
+/* After the names that look absent: the file may be in the place of one. */
+static int write_file(const struct place *place, const char *name, const struct stage_mask *mask)
+{
+	struct stat like = place->host;
+	cleanup_fd int fd = FD_NONE;
+	char prefixed[NAME_MAX + 1];
+	int r = str_format(prefixed, sizeof prefixed, "%s%s",
+			   place->form == STAGE_FORM_FUSE ? STAGE_WHITEOUT_PREFIX : "", name);
+
+	like.st_mode = 0600;
+	if (r == 0 && is_whited_out(place, name) && unlinkat(place->mask_fd, prefixed, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = fd = fd_open_at(place->mask_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (r >= 0)
+		r = fd_write_full(fd, mask->content, mask->content_size);
+	if (r == 0)
+		r = stage_take_attributes(fd, &like, mask->tree);
+	return r < 0 ? r : restore_times(place);
+}
+
+static int finish(struct place *place, const char *name, enum stage_mask_kind kind, const struct stage_mask *mask)
 {
 	int r;
 
 	if (kind == STAGE_MASK_NAME)
 		return white_out(place, name);
-	r = *name ? step(place, name, tree) : 0;
+	if (kind == STAGE_MASK_FILE)
+		return write_file(place, name, mask);
+	r = *name ? step(place, name, mask->tree) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (place->form == STAGE_FORM_FUSE)
@@ -229,7 +252,7 @@ static int add(const struct stage_mask *mask, const char *path, enum stage_mask_
 		const char *slash = strchrnul(path, '/');
 		size_t length = (size_t)(slash - path);
 
-		if (length > NAME_MAX || (!length && (*path || kind == STAGE_MASK_NAME))) {
+		if (length > NAME_MAX || (!length && (*path || kind != STAGE_MASK_CONTENT))) {
 			r = length ? -ENAMETOOLONG : -EINVAL;
 			break;
 		}
@@ -240,7 +263,7 @@ static int add(const struct stage_mask *mask, const char *path, enum stage_mask_
 			break;
 		}
 		if (!*slash) {
-			r = finish(&place, component, kind, mask->tree);
+			r = finish(&place, component, kind, mask);
 			break;
 		}
 		r = step(&place, component, mask->tree);

@@ -237,6 +237,49 @@ static void put_connection(struct buf *out, const json_t *detail)
 		buf_printf(out, " %lld ms", (long long)json_integer_value(time) / 1000);
 }
 
+static long long number_of(const json_t *object, const char *key)
+{
+	return (long long)json_integer_value(json_object_get(object, key));
+}
+
+/* "500 deletes (usual 0, at most 3 in 12 sessions)", and what was new. */
+static void put_evidence(struct buf *out, const json_t *evidence)
+{
+	const json_t *fresh = json_object_get(evidence, "new");
+	const char *what = text_of(evidence, "what");
+
+	buf_printf(out, "; %lld ", number_of(evidence, "number"));
+	buf_put_escaped(out, what, strlen(what), 32);
+	buf_printf(out, " (usual %lld, at most %lld in %lld sessions)", number_of(evidence, "usual"),
+		   number_of(evidence, "most"), number_of(evidence, "sessions"));
+	for (size_t i = 0; i < json_array_size(fresh); i++) {
+		buf_put_text(out, i ? ", " : ": ");
+		put_value(out, json_array_get(fresh, i));
+	}
+}
+
+/* What an alert rests on: where a token turned up, or the numbers. */
+static void put_alert(struct buf *out, const json_t *detail)
+{
+	static const char *const texts[] = { "alert", "where", "secret", "spelling", "host" };
+	const json_t *evidence = json_object_get(detail, "evidence");
+	const char *verdict = text_of(detail, "verdict");
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *text = text_of(detail, texts[i]);
+
+		if (*text)
+			buf_put_text(out, i ? ", " : " ");
+		buf_put_escaped(out, text, strlen(text), 200);
+	}
+	if (*text_of(detail, "host") && json_is_integer(json_object_get(detail, "port")))
+		buf_printf(out, ":%lld", number_of(detail, "port"));
+	if (*verdict)
+		buf_put_text(out, str_equal(verdict, "deny") ? ", refused" : ", not refused");
+	for (size_t i = 0; i < json_array_size(evidence); i++)
+		put_evidence(out, json_array_get(evidence, i));
+}
+
 static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
@@ -255,6 +298,8 @@ static void put_subject(struct buf *out, const json_t *entry)
 	buf_put_text(out, str_host_close(host));
 	if (type_matches(text_of(entry, "type"), "net"))
 		put_connection(out, detail);
+	if (type_matches(text_of(entry, "type"), "alert"))
+		put_alert(out, detail);
 	/* Of a request the status stands before the bytes. */
 	if (!json_object_get(detail, "path"))
 		put_outcome(out, start, detail);

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
+#include "prog/atoll/log.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
@@ -123,6 +124,21 @@ static int find_session(const char *name, struct session_record *ret_record, cha
 		return r;
 	r = session_path(state, ret_record->id, "audit.jsonl", log, PATH_MAX);
 	return r < 0 ? err_set(err, ERR_STATE, -r, "log", "the path of the log is too long") : 0;
+}
+
+int log_show_type(const char *session, const char *type, bool json, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	struct args args = { .argv = { "atoll-log", "--type", type }, .count = 3 };
+	char log[PATH_MAX];
+	int r = find_session(session, &record, log, err);
+
+	if (r < 0)
+		return r;
+	if (json)
+		add(&args, "--json", NULL);
+	add(&args, log, NULL);
+	return become_reader(&args, err);
 }
 
 int cmd_log(int argc, char **argv, struct err *err)

@@ -39,6 +39,7 @@ const struct cmd *cmd_find(const char *name);
 /* The help of one verb on stdout, for its --help. The exit status. */
 int cmd_show_help(const char *name);
 
+extern const struct cmd_options cmd_alerts_options;
 extern const struct cmd_options cmd_apply_options;
 extern const struct cmd_options cmd_approve_options;
 extern const struct cmd_options cmd_ask_options;
@@ -66,6 +67,7 @@ extern const struct cmd_options cmd_verify_options;
 extern const struct cmd_options cmd_version_options;
 
 /* Every verb's function, defined in its cmd-*.c. */
+int cmd_alerts(int argc, char **argv, struct err *err);
 int cmd_apply(int argc, char **argv, struct err *err);
 int cmd_approve(int argc, char **argv, struct err *err);
 int cmd_ask(int argc, char **argv, struct err *err);

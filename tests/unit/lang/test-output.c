@@ -114,6 +114,10 @@ static void differences_are_about_meaning(void **state)
 		"+ limit        memory  (1GiB -> 2GiB)"));
 	assert_non_null(strstr(compare("atoll: 1\nask: {timeout: 30s}\n", "atoll: 1\nask: {bell: false}\n"),
 			       "+ ask          ask.timeout  (30s -> 1m)\n- ask          ask.bell  (true -> false)"));
+	assert_string_equal(compare("atoll: 1\nmonitor: {budget: 1/100}\n",
+				    "atoll: 1\nmonitor: {budget: 1/50, canary: freeze}\n"),
+			    "- monitor      monitor.budget  (1/100 -> 1/50)\n"
+			    "- watching     monitor.canary  (note -> freeze)\n");
 	assert_non_null(strstr(compare("atoll: 1\naudit: {exec: all}\n", "atoll: 1\naudit: {exec: off}\n"),
 			       "+ watching     audit.exec"));
 	assert_string_equal(compare("atoll: 1\nnetwork: {limits: {total: 1GiB, requests: 60/min}}\n",

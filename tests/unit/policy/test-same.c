@@ -61,8 +61,10 @@ static void everything_else_is_named(void **state)
 	CHANGED(POLICY_PART_ENV, (b.env_set = set, b.env_set_count = 1));
 	CHANGED(POLICY_PART_DEVICES, (b.devices = devices, b.device_count = 1));
 	CHANGED(POLICY_PART_DATA, b.canaries = canaries);
+	CHANGED(POLICY_PART_DATA, b.canary_files = canaries);
 	CHANGED(POLICY_PART_AUDIT, b.audit_network = AUDIT_ALL);
 	CHANGED(POLICY_PART_STAGE, b.stage_auto = STAGE_AUTO_EXEC);
+	CHANGED(POLICY_PART_MONITOR, b.monitor.canary = MONITOR_FREEZE);
 	CHANGED(POLICY_PART_DEGRADE, b.degrade = 1);
 	CHANGED(POLICY_PART_PUBLISH, (b.publish = publish, b.publish_count = 1));
 	CHANGED(POLICY_PART_INJECT, b.network = uses_one);

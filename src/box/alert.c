@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/alert.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "box/close-network.h"
+#include "box/state.h"
+#include "os/clock.h"
+
+enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64 };
+
+const char *const alert_kind_names[ALERT_KIND_COUNT] = {
+	[ALERT_TOUCHED] = "canary.touched",
+	[ALERT_SENT] = "canary.sent",
+	[ALERT_UNUSUAL] = "unusual",
+};
+
+static const char question_rule[] = "monitor.freeze";
+
+/* ---- the record ---- */
+
+static void put_evidence(struct json *json, const struct alert_evidence *evidence)
+{
+	json_object_begin(json, NULL);
+	json_string(json, "what", evidence->name);
+	json_u64(json, "number", evidence->number);
+	json_u64(json, "usual", evidence->median);
+	json_u64(json, "most", evidence->max);
+	if (evidence->limit != UINT64_MAX)
+		json_u64(json, "limit", evidence->limit);
+	json_u64(json, "sessions", evidence->sessions);
+	/* In millionths: the chance that a session like those before reaches it. */
+	json_u64(json, "chance_ppm", (uint64_t)(evidence->chance * 1e6 + 0.5));
+	json_array_begin(json, "new");
+	for (size_t i = 0; i < ALERT_EXAMPLES_MAX && evidence->examples[i]; i++)
+		json_bytes(json, NULL, evidence->examples[i], strlen(evidence->examples[i]));
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void write_detail(struct json *json, const void *context)
+{
+	const struct alert *alert = context;
+
+	json_string(json, "alert", alert_kind_names[alert->kind]);
+	if (alert->canary)
+		json_bytes(json, "canary", alert->canary, strlen(alert->canary));
+	json_string(json, "where", alert->where);
+	json_string(json, "spelling", alert->spelling);
+	if (alert->host)
+		json_bytes(json, "host", alert->host, strlen(alert->host));
+	if (alert->port)
+		json_u64(json, "port", alert->port);
+	if (alert->kind == ALERT_SENT)
+		json_string(json, "verdict", alert->is_refused ? "deny" : "allow");
+	if (!alert->evidence_count)
+		return;
+	json_array_begin(json, "evidence");
+	for (size_t i = 0; i < alert->evidence_count; i++)
+		put_evidence(json, &alert->evidence[i]);
+	json_array_end(json);
+}
+
+static int record(struct box *box, const struct alert *alert)
+{
+	const char *subject = alert->canary ? alert->canary : alert->evidence_count ? alert->evidence[0].name : "";
+	struct audit_event event = {
+		.type = AUDIT_ALERT,
+		.rule = alert->kind == ALERT_UNUSUAL ? "monitor.baseline" : "data.canaries",
+		.pid = alert->pid,
+		.exe = alert->program,
+		.subject = subject,
+		.subject_size = strlen(subject),
+		.write_detail = write_detail,
+		.context = alert,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+int alert_log_freeze(struct box *box, uint64_t frozen_ns)
+{
+	static const char subject[] = "everything stood still until a person was asked";
+	struct audit_event event = { .type = AUDIT_ALERT, .rule = question_rule, .subject = subject,
+				     .subject_size = strlen(subject) };
+
+	return audit_write(&box->audit, &event);
+}
+
+/* ---- the words ---- */
+
+static void put_part(struct buf *out, const char *before, const char *text, size_t most)
+{
+	if (!text || !*text)
+		return;
+	buf_put_text(out, before);
+	buf_put_escaped(out, text, strlen(text), most);
+}
+
+static void put_number(struct buf *out, const struct alert_evidence *evidence, uint64_t number)
+{
+	char text[32];
+
+	if (evidence->is_bytes) {
+		num_format_size_human(number, text);
+		buf_put_text(out, text);
+	} else {
+		buf_printf(out, "%llu", (unsigned long long)number);
+	}
+}
+
+static void put_unusual(struct buf *out, const struct alert *alert)
+{
+	for (size_t i = 0; i < alert->evidence_count && i < 4; i++) {
+		const struct alert_evidence *evidence = &alert->evidence[i];
+
+		buf_put_text(out, i ? ", " : "unusual: ");
+		put_number(out, evidence, evidence->number);
+		buf_printf(out, " %s (at most ", evidence->words);
+		put_number(out, evidence, evidence->max);
+		buf_printf(out, " in %u sessions)", evidence->sessions);
+		put_part(out, ": ", evidence->examples[0], 60);
+	}
+}
+
+static void put_words(struct buf *out, const struct alert *alert)
+{
+	if (alert->kind == ALERT_UNUSUAL) {
+		put_unusual(out, alert);
+		return;
+	}
+	put_part(out, "canary ", alert->canary, SHOWN_PATH);
+	if (alert->kind == ALERT_TOUCHED) {
+		buf_put_text(out, " was opened");
+	} else {
+		put_part(out, ": its token was in ", alert->where, SHOWN_HOST);
+		put_part(out, " to ", alert->host, SHOWN_HOST);
+		if (alert->port)
+			buf_printf(out, ":%u", alert->port);
+		buf_put_text(out, alert->is_refused ? ", which was refused" : "");
+	}
+	put_part(out, " by ", alert->program, SHOWN_PATH);
+	if (alert->pid)
+		buf_printf(out, " (pid %d)", alert->pid);
+}
+
+static void format(const struct alert *alert, char text[ALERT_TEXT_MAX])
+{
+	struct buf out;
+
+	buf_init_fixed(&out, text, ALERT_TEXT_MAX - 4);
+	put_words(&out, alert);
+	(void)buf_text(&out);
+	text[ALERT_TEXT_MAX - 5] = 0;
+}
+
+/*
+ * At once only where no stream of the command is the terminal: there it would stand in the middle of what a program
+ * has drawn. At the end of the run it is said in any case.
+ */
+static void say(struct box *box, const char *text)
+{
+	char memory[SAID_MAX];
+	struct buf out;
+
+	prompt_ring(box);
+	if (box->request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
+		return;
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_printf(&out, "atoll: %s: alert: %s\n", box->request->session, text);
+	if (buf_error(&out) == 0)
+		(void)!write(2, out.bytes, out.size);
+}
+
+/* ---- to raise one ---- */
+
+static const char *keep(struct box *box, const struct alert *alert)
+{
+	struct alerts *alerts = &box->alerts;
+
+	alerts->total++;
+	if (!alerts->texts)
+		alerts->texts = calloc(ALERTS_KEPT, sizeof *alerts->texts);
+	if (!alerts->texts || alerts->count == ALERTS_KEPT)
+		return NULL;
+	format(alert, alerts->texts[alerts->count]);
+	alerts->kinds[alerts->count] = (uint8_t)alert->kind;
+	return alerts->texts[alerts->count++];
+}
+
+void alert_react(struct box *box, enum monitor_reaction reaction)
+{
+	if (reaction > box->alerts.wanted)
+		box->alerts.wanted = reaction;
+}
+
+int alert_raise(struct box *box, const struct alert *alert)
+{
+	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+	const char *text = keep(box, alert);
+	int r;
+
+	alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
+	box->alerts.has_canary |= alert->kind != ALERT_UNUSUAL;
+	if (!text)
+		return box->alerts.texts ? 0 : -ENOMEM;
+	r = record(box, alert);
+	if (r == 0)
+		r = audit_flush(&box->audit);
+	if (r == 0)
+		say(box, text);
+	return r;
+}
+
+/* ---- what is done about it ---- */
+
+static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+
+	box->alerts.is_asking = false;
+	/* A person's no ends it; silence does not, but nothing goes out any more. */
+	if (outcome->verdict == ASKING_DENIED)
+		box_end(box, ENDED_STOPPED);
+	else if (outcome->verdict != ASKING_ALLOWED)
+		box->alerts.wanted = MONITOR_TIGHTEN;
+	return freeze_is_held_by(&box->freeze, &box->alerts) ? freeze_end(box) : 0;
+}
+
+static int ask(struct box *box)
+{
+	struct alerts *alerts = &box->alerts;
+	const char *text = alerts->count ? alerts->texts[alerts->count - 1] : "a canary was sent";
+	struct asking_request request = {
+		.action = { .kind = ACTION_ALERT, .subject = text },
+		.decision = { VERDICT_ASK, { question_rule, "", 0 },
+			      "an alert has everything stand still until a person says how it goes on", "", NULL },
+	};
+	struct asking_waiter waiter = { .done = on_answer, .context = box };
+	struct asking_outcome outcome;
+	int r = asking_begin(box, &request, &waiter, &outcome);
+
+	alerts->is_asking = r == 1;
+	if (r)
+		return r < 0 ? r : 0;
+	return on_answer(box, 0, &outcome);
+}
+
+static int freeze_and_ask(struct box *box)
+{
+	struct alerts *alerts = &box->alerts;
+	int r = freeze_begin(box, alerts, "alert");
+
+	if (r == -EBUSY || r == -ESHUTDOWN)
+		return 0; /* a snapshot is under way: at the next turn */
+	alerts->wanted = MONITOR_NOTE;
+	/* What cannot be stopped is at least cut off. */
+	if (r < 0) {
+		alerts->wanted = MONITOR_TIGHTEN;
+		return 0;
+	}
+	/* The question has an end of its own. */
+	box->freeze.until_ns = UINT64_MAX;
+	alerts->was_asked = true;
+	return ask(box);
+}
+
+int alert_check(struct box *box)
+{
+	struct alerts *alerts = &box->alerts;
+
+	if (alerts->wanted == MONITOR_NOTE || box->init_is_gone || !box->watch)
+		return 0;
+	if (alerts->wanted == MONITOR_FREEZE)
+		return alerts->is_asking ? 0 : freeze_and_ask(box);
+	if (!alerts->is_tightened && close_network(box) == -EBUSY)
+		return 0;
+	alerts->is_tightened = true;
+	alerts->wanted = MONITOR_NOTE;
+	return 0;
+}
+
+/* ---- afterwards ---- */
+
+bool alerts_hold_apply(const struct box *box)
+{
+	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+
+	return (box->alerts.has_canary && monitor->canary == MONITOR_FREEZE) ||
+	       (box->alerts.total && monitor->unusual == MONITOR_FREEZE);
+}
+
+void alerts_to_json(const struct box *box, struct json *json)
+{
+	const struct alerts *alerts = &box->alerts;
+
+	json_object_begin(json, "alerts");
+	json_u64(json, "total", alerts->total);
+	json_bool(json, "network_closed", alerts->is_tightened);
+	json_bool(json, "asked", alerts->was_asked);
+	json_array_begin(json, "list");
+	for (size_t i = 0; i < alerts->count; i++) {
+		json_object_begin(json, NULL);
+		json_string(json, "kind", alert_kind_names[alerts->kinds[i]]);
+		json_string(json, "text", alerts->texts[i]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+}
+
+void alerts_put_summary(const struct box *box, struct buf *out)
+{
+	const struct alerts *alerts = &box->alerts;
+
+	if (!alerts->total)
+		return;
+	buf_printf(out, "atoll: %s: %llu alert%s:\n", box->request->session, (unsigned long long)alerts->total,
+		   alerts->total == 1 ? "" : "s");
+	for (size_t i = 0; i < alerts->count && i < 5; i++)
+		buf_printf(out, "  %s\n", alerts->texts[i]);
+	if (alerts->total > 5)
+		buf_put_text(out, "  …\n");
+	if (alerts->is_tightened)
+		buf_put_text(out, "  the network was closed\n");
+	buf_printf(out, "  the evidence: atoll alerts %s\n", box->request->session);
+}
+
+void alerts_done(struct box *box)
+{
+	free(box->alerts.texts);
+	box->alerts = (struct alerts){ 0 };
+}

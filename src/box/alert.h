@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Alerts of one sandbox: each is a record with its evidence, a line for the person, and what the policy has the box do
+ * about it. Nothing inside hears of one. What raises them is box/canaries.h and box/monitor.h. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "policy/policy.h"
+
+struct box;
+struct buf;
+struct json;
+
+enum {
+	ALERTS_KEPT = 32,            /* in the log, the report and for people; more are counted */
+	ALERT_TEXT_MAX = 320,
+	ALERT_EVIDENCE_MAX = 12,
+	ALERT_EXAMPLES_MAX = 5,
+	ALERT_EXAMPLE_SIZE = 96,
+};
+
+enum alert_kind {
+	ALERT_TOUCHED,               /* a canary was opened */
+	ALERT_SENT,                  /* its token was about to leave, or left */
+	ALERT_UNUSUAL,               /* by the baseline */
+	ALERT_KIND_COUNT,
+};
+
+extern const char *const alert_kind_names[ALERT_KIND_COUNT]; /* "canary.touched", … */
+
+/* One number that is not as it was. */
+struct alert_evidence {
+	const char *name, *words;    /* static */
+	bool is_bytes;
+	uint64_t number, median, max, limit; /* limit: from which on it is told by itself */
+	uint32_t sessions;           /* that it is compared with */
+	double chance;               /* that a clean session reaches it */
+	const char *examples[ALERT_EXAMPLES_MAX]; /* what was new; hostile; the rest is NULL */
+};
+
+/* All text is borrowed, and may be hostile. */
+struct alert {
+	enum alert_kind kind;
+	const char *canary;          /* its path; NULL: none */
+	const char *where;           /* "a header", "the arguments of a program"; NULL */
+	const char *spelling;        /* of the token: "plain"; NULL */
+	const char *host;            /* NULL */
+	uint16_t port;
+	bool is_refused;             /* ALERT_SENT: it did not go out by this way */
+	pid_t pid;                   /* 0: not known */
+	const char *program;         /* NULL: not known */
+	const struct alert_evidence *evidence;
+	size_t evidence_count;
+};
+
+struct alerts {
+	char (*texts)[ALERT_TEXT_MAX]; /* owned; NULL: there was none */
+	uint8_t kinds[ALERTS_KEPT];
+	size_t count;                /* kept */
+	uint64_t total;
+	enum monitor_reaction wanted;
+	bool is_tightened, is_asking, was_asked, has_canary;
+};
+
+/* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */
+int alert_raise(struct box *box, const struct alert *alert) MUST_USE;
+
+/* Something else found a canary of the vault and wrote it down: what the policy says about one holds. */
+void alert_react(struct box *box, enum monitor_reaction reaction);
+
+/* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
+int alert_check(struct box *box) MUST_USE;
+
+/* That everything stood still for a question about an alert. */
+int alert_log_freeze(struct box *box, uint64_t frozen_ns) MUST_USE;
+
+/* Whether nothing of the run may be applied unasked. */
+bool alerts_hold_apply(const struct box *box);
+
+void alerts_to_json(const struct box *box, struct json *json);
+void alerts_put_summary(const struct box *box, struct buf *out);
+void alerts_done(struct box *box);

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/canaries.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/alert.h"
+#include "box/plan-parts.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "os/proc.h"
+#include "policy/decide.h"
+#include "wire/secret.h"
+
+/*
+ * Who opens a canary is known for sure where file calls are mediated. Elsewhere inotify tells that it was opened, at
+ * once and by whatever way, and not by whom: then it is the process that has it open, or else the one that was started
+ * with its path among its arguments.
+ */
+
+enum { EVENTS_SIZE = 4096, PATH_SIZE = 64, DESCRIPTORS_MAX = 4096 };
+
+void canaries_init(struct canaries *canaries)
+{
+	*canaries = (struct canaries){ .inotify_fd = FD_NONE };
+}
+
+void canaries_done(struct box *box)
+{
+	struct canaries *canaries = &box->canaries;
+
+	loop_remove(&box->loop, &canaries->source);
+	close_fd(&canaries->inotify_fd);
+	for (size_t i = 0; i < canaries->count; i++)
+		free(canaries->items[i].named_by);
+	free(canaries->items);
+	canaries->items = NULL;
+	canaries->count = 0;
+}
+
+int canaries_make(struct canaries *canaries, const struct policy *policy, struct err *err)
+{
+	size_t count = strv_count(policy->canary_files);
+	int r = 0;
+
+	if (!count)
+		return 0;
+	canaries->items = calloc(count, sizeof *canaries->items);
+	if (!canaries->items)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "canaries", "out of memory");
+	for (; r == 0 && canaries->count < count; canaries->count++) {
+		struct planted *planted = &canaries->items[canaries->count];
+		uint8_t random[CANARY_RANDOM];
+
+		planted->path = policy->canary_files[canaries->count];
+		planted->watch = -1;
+		r = random_bytes(random, sizeof random);
+		if (r == 0)
+			r = canary_make(&planted->canary, planted->path, random);
+	}
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "canaries", "a canary cannot be made: %s", err_errno_name(-r))
+		     : 0;
+}
+
+int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch)
+{
+	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
+	int ends[2], r = 0;
+
+	if (!canaries->count)
+		return FD_NONE;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	near_fd = ends[0];
+	far_fd = ends[1];
+	for (size_t i = 0; r == 0 && i < canaries->count; i++) {
+		const struct planted *planted = &canaries->items[i];
+		/* Nothing stands in its place: it stands for something itself. */
+		const char *token = planted->canary.token;
+		struct secret_value value = { planted->path, token, strlen(token), "-" };
+
+		r = secret_put_value(scratch, &value);
+		if (r == 0)
+			r = frame_send(near_fd, scratch, NULL, 0);
+	}
+	return r < 0 ? r : take_fd(&far_fd);
+}
+
+/* ---- where they are shown ---- */
+
+/* The class that the nearest path above gives; FILE_HIDDEN: none does. */
+static enum file_class class_around(const struct policy *policy, const char *path)
+{
+	enum file_class class = FILE_HIDDEN;
+
+	/* In order, so that the last one that holds it is the nearest. */
+	for (size_t i = 0; i < policy->file_plan_count; i++)
+		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
+			class = policy->file_plan[i].class;
+	return class;
+}
+
+static bool is_masked(const struct policy *policy, const char *path)
+{
+	return policy_classify(policy, path, &(size_t){ 0 }) == FILE_MASK;
+}
+
+/* In a staged tree there must be a directory for it, which the sandbox sees, and nothing else that it sees. */
+static bool has_place(const struct policy *policy, const char *path)
+{
+	char parent[PATH_MAX];
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && !is_masked(policy, path))
+		return false;
+	return path_join(parent, sizeof parent, path, "..") == 0 && lstat(parent, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       !is_masked(policy, parent);
+}
+
+static int plan_one(struct planted *planted, const struct policy *policy, struct plan *plan)
+{
+	static const char rule[] = "data.canaries";
+	const struct canary *canary = &planted->canary;
+	enum file_class class = class_around(policy, planted->path);
+
+	planted->is_planted = class == FILE_HIDDEN || class == FILE_SCRATCH ||
+			      (class == FILE_STAGE && has_place(policy, planted->path));
+	if (!planted->is_planted)
+		return 0;
+	if (class == FILE_STAGE)
+		return plan_add_stage_file(plan, planted->path, canary->text, canary->text_size, rule);
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE, .flags = JAIL_PLANTED, .target = planted->path,
+						   .content = canary->text, .content_size = canary->text_size,
+						   .rule = rule });
+}
+
+int canaries_plan(struct canaries *canaries, const struct policy *policy, struct plan *plan)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < canaries->count; i++)
+		r = plan_one(&canaries->items[i], policy, plan);
+	return r;
+}
+
+/* ---- who opens one ---- */
+
+/* Whether this process has the file open. */
+static bool holds(int proc_fd, pid_t pid, const struct planted *planted, unsigned *left)
+{
+	char path[PATH_SIZE];
+	cleanup_fd int fd = FD_NONE;
+	unsigned number = 0;
+	struct stat st;
+
+	if (str_format(path, sizeof path, "%d/fd", pid) == 0)
+		fd = path_open2(proc_fd, path, O_PATH | O_DIRECTORY, 0, 0);
+	/* Programs have their files at small numbers: no directory of thousands is read for it. */
+	for (; fd >= 0 && number < 64 && *left; number++, --*left) {
+		if (str_format(path, sizeof path, "%u", number) == 0 && fstatat(fd, path, &st, 0) == 0 &&
+		    st.st_ino == planted->inode && st.st_dev == planted->device)
+			return true;
+	}
+	return false;
+}
+
+static pid_t find_holder(struct box *box, const struct planted *planted, char program[PATH_MAX])
+{
+	cleanup_proc_list struct proc_list list = { .proc_fd = FD_NONE };
+	unsigned left = DESCRIPTORS_MAX;
+	char path[PATH_SIZE];
+	ssize_t size;
+
+	if (proc_list_namespace(box->init.pid, &list) < 0)
+		return 0;
+	for (size_t i = list.count; i-- > 0;) {
+		if (!holds(list.proc_fd, list.stats[i].pid, planted, &left))
+			continue;
+		size = str_format(path, sizeof path, "%d/exe", list.stats[i].pid) == 0
+			       ? readlinkat(list.proc_fd, path, program, PATH_MAX - 1) : -1;
+		program[size > 0 ? size : 0] = 0;
+		return list.stats[i].pid;
+	}
+	return 0;
+}
+
+static int tell_opened(struct box *box, struct planted *planted, pid_t pid, const char *program)
+{
+	struct alert alert = { .kind = ALERT_TOUCHED, .canary = planted->path, .where = "the file was opened",
+			       .pid = pid, .program = program };
+
+	planted->is_touched = true;
+	return alert_raise(box, &alert);
+}
+
+int canaries_opened(struct box *box, const char *path, pid_t pid)
+{
+	char program[PATH_MAX];
+
+	for (size_t i = 0; i < box->canaries.count; i++) {
+		struct planted *planted = &box->canaries.items[i];
+
+		if (planted->is_planted && !planted->is_touched && str_equal(planted->path, path))
+			return tell_opened(box, planted, pid,
+					   proc_program(pid, program, sizeof program) < 0 ? NULL : program);
+	}
+	return 0;
+}
+
+static int on_opened(struct box *box, struct planted *planted)
+{
+	char program[PATH_MAX];
+	pid_t pid = find_holder(box, planted, program);
+
+	/* The numbers of a procfs of its own are not those that the log has. */
+	if (pid)
+		return tell_opened(box, planted, 0, program);
+	return tell_opened(box, planted, planted->named_by ? planted->named_pid : 0, planted->named_by);
+}
+
+static int on_events(void *context, uint32_t events)
+{
+	struct box *box = context;
+	struct canaries *canaries = &box->canaries;
+	_Alignas(struct inotify_event) char memory[EVENTS_SIZE];
+	ssize_t size = read(canaries->inotify_fd, memory, sizeof memory), at = 0;
+	int r = 0;
+
+	while (r == 0 && at + (ssize_t)sizeof(struct inotify_event) <= size) {
+		const struct inotify_event *event = (const void *)(memory + at);
+
+		for (size_t i = 0; r == 0 && i < canaries->count; i++)
+			if (canaries->items[i].watch == event->wd && !canaries->items[i].is_touched &&
+			    event->mask & IN_OPEN)
+				r = on_opened(box, &canaries->items[i]);
+		at += (ssize_t)(sizeof *event + event->len);
+	}
+	return r;
+}
+
+static int watch_one(struct canaries *canaries, struct planted *planted, int root_fd)
+{
+	cleanup_fd int fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+	char path[PATH_SIZE];
+	struct stat st;
+	int r = fd;
+
+	if (r >= 0)
+		r = fstat(fd, &st) < 0 ? -errno : str_format(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (r < 0)
+		return r;
+	planted->device = st.st_dev;
+	planted->inode = st.st_ino;
+	planted->watch = inotify_add_watch(canaries->inotify_fd, path, IN_OPEN);
+	return planted->watch < 0 ? -errno : 0;
+}
+
+static int watch_all(struct box *box)
+{
+	struct canaries *canaries = &box->canaries;
+	cleanup_fd int root_fd = FD_NONE;
+	char path[PATH_SIZE];
+	int r = str_format(path, sizeof path, "/proc/%d/root", box->init.pid);
+
+	if (r == 0)
+		r = root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	if (r >= 0)
+		r = canaries->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (r < 0)
+		return root_fd < 0 ? r : -errno;
+	for (size_t i = 0; i < canaries->count; i++) {
+		r = canaries->items[i].is_planted ? watch_one(canaries, &canaries->items[i], root_fd) : 0;
+		if (r < 0)
+			return r;
+	}
+	canaries->source = (struct loop_source){ .fd = canaries->inotify_fd, .events = EPOLLIN, .ready = on_events,
+						 .context = box };
+	return loop_add(&box->loop, &canaries->source);
+}
+
+int canaries_watch(struct box *box)
+{
+	int r = box->canaries.count ? watch_all(box) : 0;
+
+	if (r == 0)
+		return 0;
+	err_set(box->err, ERR_STATE, -r, "canaries", "the canaries of the policy cannot be watched: %s",
+		err_errno_name(-r));
+	err_hint(box->err, r == -EMFILE || r == -ENOSPC ? "raise fs.inotify.max_user_instances and max_user_watches"
+							 : "take data.canaries out of the policy");
+	return r;
+}
+
+bool canaries_have(const struct box *box, const char *path)
+{
+	for (size_t i = 0; i < box->canaries.count; i++)
+		if (box->canaries.items[i].is_planted && str_equal(box->canaries.items[i].path, path))
+			return true;
+	return false;
+}
+
+/* ---- where a token turns up ---- */
+
+static int see_argument(struct box *box, struct planted *planted, pid_t pid, const char *program, const char *argument)
+{
+	const char *spelling = canary_find(&planted->canary, argument);
+	struct alert alert = {
+		.kind = ALERT_SENT, .canary = planted->path, .where = "the arguments of a program",
+		.spelling = spelling, .pid = pid, .program = program,
+	};
+
+	/* With the home before it, as "~", or relative: the last two names of it are what all have. */
+	if (!spelling && !planted->is_touched && strstr(argument, path_basename(planted->path))) {
+		free(planted->named_by);
+		planted->named_by = str_dup(program);
+		planted->named_pid = pid;
+	}
+	return spelling ? alert_raise(box, &alert) : 0;
+}
+
+int canaries_see_exec(struct box *box, pid_t pid, const char *program, const char *const *argv)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < box->canaries.count; i++)
+		for (size_t at = 1; r == 0 && argv && argv[0] && argv[at]; at++)
+			r = see_argument(box, &box->canaries.items[i], pid, program, argv[at]);
+	return r;
+}
+
+int canaries_see_name(struct box *box, const char *name, bool is_refused)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < box->canaries.count; i++) {
+		const char *spelling = canary_find_in_name(&box->canaries.items[i].canary, name);
+		struct alert alert = {
+			.kind = ALERT_SENT, .canary = box->canaries.items[i].path, .where = "a name that was looked up",
+			.spelling = spelling, .host = name, .is_refused = is_refused,
+		};
+
+		if (spelling)
+			r = alert_raise(box, &alert);
+	}
+	return r;
+}
+
+int canaries_see_request(struct box *box, const struct gate_request *request)
+{
+	const struct gate_open *open = &request->open;
+	char program[PATH_MAX];
+
+	for (size_t i = 0; i < box->canaries.count; i++) {
+		struct alert alert = {
+			.kind = ALERT_SENT, .canary = box->canaries.items[i].path, .where = request->leak.where,
+			.host = open->host, .port = (uint16_t)open->port, .is_refused = request->leak.is_refused,
+			.pid = (pid_t)open->pid,
+		};
+		int r;
+
+		if (!str_equal(request->leak.secret, alert.canary))
+			continue;
+		if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
+			alert.program = program;
+		r = alert_raise(box, &alert);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+void canaries_to_json(const struct box *box, struct json *json)
+{
+	if (!box->canaries.count)
+		return;
+	json_array_begin(json, "canaries");
+	for (size_t i = 0; i < box->canaries.count; i++) {
+		const struct planted *planted = &box->canaries.items[i];
+
+		json_object_begin(json, NULL);
+		json_bytes(json, "path", planted->path, strlen(planted->path));
+		json_bool(json, "planted", planted->is_planted);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}

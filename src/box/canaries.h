@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The canaries that the policy has planted (data.canaries, monitor/canary.h): made with tokens of this session, shown
+ * in the sandbox's view alone and only where nothing real is, and watched: who opens one, and where its token turns up.
+ * Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "box/loop.h"
+#include "monitor/canary.h"
+#include "policy/policy.h"
+
+struct box;
+struct buf;
+struct plan;
+struct watch_exec;
+
+struct planted {
+	const char *path;            /* absolute; borrowed from the policy */
+	struct canary canary;
+	bool is_planted;
+	bool is_touched;             /* and it was told */
+	int watch;                   /* of inotify */
+	dev_t device;                /* as programs inside see it */
+	ino_t inode;
+	pid_t named_pid;             /* who was started with its path among the arguments */
+	char *named_by;              /* owned: its program */
+};
+
+struct canaries {
+	struct planted *items;       /* owned; NULL: none are wanted */
+	size_t count;
+	int inotify_fd;
+	struct loop_source source;
+};
+
+/* Nothing is wanted; before anything else. */
+void canaries_init(struct canaries *canaries);
+void canaries_done(struct box *box);
+
+/* Makes what the policy names. Before the gate is started, which must know the tokens. */
+int canaries_make(struct canaries *canaries, const struct policy *policy, struct err *err) MUST_USE;
+
+/* A socket from which the gate reads the tokens (wire/secret.h); FD_NONE: there are none. -errno. */
+int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch) MUST_USE;
+
+/* Plans the files; those in whose place the host shows something are left out. */
+int canaries_plan(struct canaries *canaries, const struct policy *policy, struct plan *plan) MUST_USE;
+
+/* Once the jail stands and nothing has run in it. Fails closed: a canary that nobody watches is none. */
+int canaries_watch(struct box *box) MUST_USE;
+
+/* Whether the path is one of a planted canary, which no mask takes away. */
+bool canaries_have(const struct box *box, const char *path);
+
+/* Negative throughout: the log failed. */
+int canaries_opened(struct box *box, const char *path, pid_t pid) MUST_USE; /* by the file gate */
+int canaries_see_exec(struct box *box, pid_t pid, const char *program, const char *const *argv) MUST_USE;
+int canaries_see_name(struct box *box, const char *name, bool is_refused) MUST_USE;
+
+struct gate_request;
+/* The gate found this in a request; 1: it was a token, and is told; 0: it was another secret. */
+int canaries_see_request(struct box *box, const struct gate_request *request) MUST_USE;
+
+/* "canaries": what was planted, for session.start and the report. */
+struct json;
+void canaries_to_json(const struct box *box, struct json *json);

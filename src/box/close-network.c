@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/close-network.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+/*
+ * A rule that injects keeps its place, since those cannot change while a sandbox runs; one that denies the same stands
+ * beside it, and wins. Copies keep the order of the rules.
+ */
+static struct net_rule *deny_all(const struct policy *policy, size_t *ret_count, size_t *ret_exact)
+{
+	struct net_rule *rules = calloc(2 * policy->network_count + 1, sizeof *rules);
+	size_t count = 0, exact = 0;
+
+	for (size_t i = 0; rules && i < policy->network_count; i++) {
+		const struct net_rule *from = &policy->network[i];
+		bool is_exact = i < policy->network_exact_count;
+
+		if (from->inject.kind != INJECT_NONE) {
+			rules[count] = *from;
+			rules[count++].limits = NULL;
+			exact += is_exact;
+		}
+		rules[count++] = (struct net_rule){
+			.verdict = VERDICT_DENY, .host = from->host, .cidr = from->cidr, .ports = from->ports,
+			.port_count = from->port_count, .origin = { "monitor.tighten", "", 0 },
+		};
+		exact += is_exact;
+	}
+	*ret_count = count;
+	*ret_exact = exact;
+	return rules;
+}
+
+static int hand_over(struct box *box, const struct policy *policy)
+{
+	struct change_asker asker = { .uid = getuid(), .pid = getpid() };
+	cleanup_fd int fd = FD_NONE;
+	cleanup_buf struct buf bytes;
+	struct err err = { 0 };
+	int r;
+
+	buf_init(&bytes, SNAPSHOT_SIZE_MAX);
+	r = snapshot_store(&bytes, policy, NULL, 0);
+	if (r == 0)
+		r = fd = fd_memfd_sealed("snapshot", bytes.bytes, bytes.size);
+	return r < 0 ? r : change_begin(box, fd, &asker, &err);
+}
+
+int close_network(struct box *box)
+{
+	cleanup_free struct net_rule *rules = NULL;
+	struct policy closed = *box->gate.policy;
+	size_t name_size;
+	cleanup_free char *name = NULL;
+
+	if (!box->gate.is_used || box->gate.failure[0])
+		return 0;
+	if (box->change.is_pending)
+		return -EBUSY;
+	rules = deny_all(&closed, &closed.network_count, &closed.network_exact_count);
+	name_size = strlen(closed.name) + sizeof " (network closed)";
+	name = malloc(name_size);
+	if (!rules || !name)
+		return -ENOMEM;
+	if (str_format(name, name_size, "%s (network closed)", closed.name) < 0)
+		return -EINVAL;
+	closed.name = name;
+	closed.network = rules;
+	closed.network_default = VERDICT_DENY;
+	closed.network_default_origin = (struct rule_origin){ "monitor.tighten", "", 0 };
+	closed.network_limited = NULL;
+	closed.network_limited_count = 0;
+	return hand_over(box, &closed);
+}
