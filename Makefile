@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-init atoll-request
 HOST   := atoll-desk atoll-egress atoll-notify atoll-policy atoll-log atoll-stage atoll-secret atoll-token atoll-top atoll-verify
 
-.PHONY: all help run check check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages
+.PHONY: all help run check check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -63,6 +63,9 @@ fuzz: check-packages ## fuzz every target for a minute (tools/fuzz BUILD SECONDS
 
 bench: bench-packages all ## atoll beside its peers, as ratios
 	@$(PYTHON) tests/bench/bench.py --build $(BUILD)
+
+report-verify: all ## what atoll verify finds in tests/corpus or CORPUS=FILE and how often it is wrong (MISSES=develop lists them)
+	@tools/report-verify --atoll $(BIN)/atoll $(if $(MISSES),--misses '$(MISSES)') $(if $(CORPUS),'$(CORPUS)')
 
 install: all ## install below PREFIX (default /usr/local)
 	@PREFIX='$(PREFIX)' tools/install-files $(BUILD) '$(DESTDIR)$(PREFIX)'

@@ -15,7 +15,7 @@ tool = load("report-verify")
 # Text "find CLASS SEVERITY …" is answered so; "crash", "garbage" and "hang" are what they say.
 STAND_IN = '''#!/usr/bin/python3
 import json, sys
-assert sys.argv[1:3] == ["verify", "--json"] and sys.argv[-1] == "-", sys.argv
+assert sys.argv[1:4] == ["verify", "--json", "--no-own-rules"] and sys.argv[-1] == "-", sys.argv
 words = sys.stdin.read().split()
 if words[0] == "crash":
     print("atoll: verify: out of memory", file=sys.stderr)
