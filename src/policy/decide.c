@@ -69,18 +69,8 @@ static bool is_excepted(const char *const *except, const char *path)
 
 static size_t nearest_exact(const struct policy *policy, const char *path)
 {
-	size_t low = 0, high = policy->file_exact_count;
-	uint32_t at;
+	uint32_t at = (uint32_t)path_count_up_to(policy->files, policy->file_exact_count, path) - 1;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (path_compare(policy->files[middle].pattern, path) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	at = (uint32_t)low - 1;
 	while (at != UINT32_MAX && !path_is_below(path, policy->files[at].pattern))
 		at = policy->file_parents[at];
 	return at == UINT32_MAX ? SIZE_MAX : at;
@@ -98,8 +88,10 @@ static int match_depth(const struct file_rule *rule, const char *path, const str
 		return path_is_below(path, rule->pattern) ? path_depth(rule->pattern) : -1;
 	if (!glob_may_match_below(rule->ending, endings))
 		return -1;
-	return rule->flags & FILE_GATED ? glob_match_below_caseless(rule->pattern, path) :
-					  glob_match_below(rule->pattern, path);
+	/* A mask, which wins however deep it lies. */
+	if (rule->flags & FILE_GATED)
+		return glob_matches_caseless(rule->pattern, path) ? 0 : -1;
+	return glob_match_below(rule->pattern, path);
 }
 
 static bool classify_rest(const struct policy *policy, const char *path, struct best *best)
@@ -152,10 +144,17 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 
 static const struct path_rule *find_path_rule(const struct path_rule *rules, size_t count, const char *path)
 {
-	for (size_t i = 0; i < count; i++) {
-		bool matches = rules[i].flags & FILE_GLOB ? glob_match_below(rules[i].pattern, path) >= 0
-							  : path_is_below(path, rules[i].pattern);
+	struct glob_endings endings;
 
+	if (count)
+		glob_endings_of(path, &endings);
+	for (size_t i = 0; i < count; i++) {
+		bool matches;
+
+		if (!glob_may_match_below(rules[i].ending, &endings))
+			continue;
+		matches = rules[i].flags & FILE_GLOB ? glob_match_below(rules[i].pattern, path) >= 0
+						     : path_is_below(path, rules[i].pattern);
 		if (matches && !is_excepted(rules[i].except, path))
 			return &rules[i];
 	}

@@ -215,16 +215,28 @@ static bool lower_all(char *out, size_t size, const char *text)
 	return !text[i];
 }
 
-int glob_match_below_caseless(const char *pattern, const char *path)
+/* A pattern for which the case of letters makes no difference but in what it is compared with. */
+static bool is_low(const char *pattern)
+{
+	for (; *pattern; pattern++)
+		if (*pattern == '[' || lower(*pattern) != *pattern)
+			return false;
+	return true;
+}
+
+bool glob_matches_caseless(const char *pattern, const char *path)
 {
 	char low_pattern[GLOB_SIZE_MAX + 1], low_path[PATH_MAX + 1];
-	int depth = glob_match_below(pattern, path);
 
 	/* As it stands first: a set like [A-Z] means something else in lower case. */
-	if (depth >= 0 || !lower_all(low_pattern, sizeof low_pattern, pattern) ||
-	    !lower_all(low_path, sizeof low_path, path))
-		return depth;
-	return glob_match_below(low_pattern, low_path);
+	if (!is_low(pattern)) {
+		if (glob_match_below(pattern, path) >= 0)
+			return true;
+		if (!lower_all(low_pattern, sizeof low_pattern, pattern))
+			return false;
+		pattern = low_pattern;
+	}
+	return glob_match_below(pattern, lower_all(low_path, sizeof low_path, path) ? low_path : path) >= 0;
 }
 
 /* The states after path; *ret_is_final: it, or something above it, is matched. */
@@ -261,44 +273,58 @@ bool glob_keeps_below(const char *pattern, const char *from, const char *to)
 	return is_to_final || (!is_from_final && !(before & ~after));
 }
 
-enum { ENDING_MAX = 3, ENDING_BITS = 16 * 64 };
+/* Long enough to tell ".env" from "key", and so many bits that a path sets few of them. */
+enum { ENDING_MAX = 4 };
 
-/* Of the last length bytes before end. */
-static unsigned hash_ending(const char *end, size_t length)
+/* An ending that has one byte more before it. */
+static unsigned hash_before(unsigned hash, char before)
 {
-	unsigned hash = (unsigned)length;
-
-	for (size_t i = 1; i <= length; i++)
-		hash = hash * 31 + (unsigned char)lower(end[-(ptrdiff_t)i]);
-	return (hash ^ hash >> 9) % ENDING_BITS;
+	return (hash + (unsigned char)lower(before) + 1) * 0x9e3779b1u;
 }
+
+static unsigned ending_bit(unsigned hash)
+{
+	return hash >> 20;
+}
+
+_Static_assert(GLOB_ENDING_BITS == 1 << (32 - 20), "the upper bits of a hash are the bit of an ending");
 
 void glob_endings_of(const char *path, struct glob_endings *ret_endings)
 {
+	const char *start = path;
+
 	memset(ret_endings, 0, sizeof *ret_endings);
-	while (*path) {
-		size_t length = strcspn(path, "/");
+	for (;; path++) {
+		unsigned hash = 0;
 
-		for (size_t n = 1; n <= ENDING_MAX && n <= length; n++) {
-			unsigned bit = hash_ending(path + length, n);
-
-			ret_endings->bits[bit / 64] |= 1ULL << bit % 64;
+		if (*path && *path != '/')
+			continue;
+		for (size_t n = 1; n <= ENDING_MAX && path - n >= start && path[-(ptrdiff_t)n] != '/'; n++) {
+			hash = hash_before(hash, path[-(ptrdiff_t)n]);
+			ret_endings->bits[ending_bit(hash) / 64] |= 1ULL << ending_bit(hash) % 64;
 		}
-		path += length + (path[length] == '/');
+		if (!*path)
+			return;
 	}
 }
 
 unsigned glob_ending(const char *pattern)
 {
 	const char *end = pattern + strlen(pattern);
+	unsigned hash = 0;
 	size_t length = 0;
 
 	/* Two stars at the end match the directory before them. */
 	while (end - pattern >= 3 && memcmp(end - 3, "/**", 3) == 0)
 		end -= 3;
-	while (length < ENDING_MAX && end - length > pattern && !strchr("*?[]\\/", end[-(ptrdiff_t)length - 1]))
-		length++;
-	return length ? hash_ending(end, length) + 1 : 0;
+	for (; length < ENDING_MAX && end - length > pattern; length++) {
+		char before = end[-(ptrdiff_t)length - 1];
+
+		if (strchr("*?[]\\/", before))
+			break;
+		hash = hash_before(hash, before);
+	}
+	return length ? ending_bit(hash) + 1 : 0;
 }
 
 bool glob_is_pattern(const char *text)

@@ -22,8 +22,8 @@ enum {
  */
 int glob_match_below(const char *pattern, const char *path);
 
-/* The same, letters of ASCII in either case. */
-int glob_match_below_caseless(const char *pattern, const char *path);
+/* Whether it matches path or something above it, letters of ASCII in either case. */
+bool glob_matches_caseless(const char *pattern, const char *path);
 
 /*
  * Whether all that the pattern matches below the directory from, it would match in the same place below to: else who
@@ -32,8 +32,9 @@ int glob_match_below_caseless(const char *pattern, const char *path);
 bool glob_keeps_below(const char *pattern, const char *from, const char *to);
 
 /* How the components of a path end: most globs can be told not to match by that alone. */
+enum { GLOB_ENDING_BITS = 4096 };
 struct glob_endings {
-	uint64_t bits[16];
+	uint64_t bits[GLOB_ENDING_BITS / 64];
 };
 void glob_endings_of(const char *path, struct glob_endings *ret_endings);
 

@@ -18,6 +18,28 @@ int path_compare(const char *a, const char *b)
 	return rank(*a) - rank(*b);
 }
 
+size_t path_count_up_to(const struct file_rule *rules, size_t count, const char *path)
+{
+	/* How many bytes of path the rules just outside low and high begin with: all between them as many. */
+	size_t low = 0, high = count, low_common = 0, high_common = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2, common = low_common < high_common ? low_common : high_common;
+		const char *pattern = rules[middle].pattern;
+
+		while (pattern[common] && pattern[common] == path[common])
+			common++;
+		if (rank(pattern[common]) <= rank(path[common])) {
+			low = middle + 1;
+			low_common = common;
+		} else {
+			high = middle;
+			high_common = common;
+		}
+	}
+	return low;
+}
+
 int net_host_compare(const char *a, const char *b)
 {
 	return strcmp(a + (*a == '*'), b + (*b == '*'));

@@ -95,6 +95,7 @@ struct path_rule {
 	uint32_t flags;          /* FILE_GLOB */
 	const char *const *except;
 	struct rule_origin origin;
+	unsigned ending;         /* glob_ending() of the pattern, also where it is a path; or 0 */
 };
 
 enum {

@@ -310,6 +310,8 @@ static void load_files(struct loader *loader, struct policy *policy)
 			.except = vector(loader, in[i].except),
 			.origin = origin(loader, &in[i].origin),
 		};
+		/* decide.c looks at no depth of these. */
+		loader->is_bad |= flags & FILE_GATED && (out[i].class != FILE_MASK || !(flags & FILE_GLOB));
 		out[i].ending = flags & FILE_GLOB ? glob_ending(out[i].pattern) : 0;
 	}
 	policy->files = out;
@@ -356,6 +358,7 @@ static const struct path_rule *load_paths(struct loader *loader, enum snapshot_s
 			vector(loader, in[i].except),
 			origin(loader, &in[i].origin),
 		};
+		out[i].ending = glob_ending(out[i].pattern);
 	}
 	return out;
 }

@@ -27,6 +27,7 @@ class Place:
 
     def __init__(self, folder, build, name, uid, gid):
         self.name, self.uid, self.gid = name, uid, gid
+        self.build = build
         self.folder = os.path.join(folder, name)
         self.home = os.path.join(self.folder, "home")
         self.project = os.path.join(self.home, "project")

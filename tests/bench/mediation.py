@@ -3,6 +3,8 @@
 import os
 import shutil
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
 # Prints the median of an open in ns, and the time of a job that opens every file of a tree.
 SCRIPT = """
 import os, sys, time
@@ -27,6 +29,14 @@ def policy(place, depth):
     return path
 
 
+def measure_decision(place):
+    """ns, with the libraries that atoll is linked with."""
+    libraries = [os.path.join(place.build, "musl/src", name) for name in ("policy/libpolicy.a", "base/libbase.a")]
+    place.compile("decide", ["musl-gcc", "-O2", "-static", "-D_GNU_SOURCE", "-I", os.path.join(HERE, "../../src"),
+                             os.path.join(HERE, "decide.c"), *libraries])
+    return int(place.run([place.path("decide"), "10000"]).stdout)
+
+
 def section_mediation(place, report, rounds):
     script = ["/usr/bin/python3", "-c", SCRIPT, str(10 * rounds), "/usr/include/stdio.h"]
     commands = {depth: [place.atoll, "run", "-p", policy(place, depth), "--", *script]
@@ -46,4 +56,7 @@ def section_mediation(place, report, rounds):
                  ["", "open µs", "a tree of opens ms", "× off"], rows,
                  "least of 3 runs, in Python")
     report.budget(place, "an open with audit.files: all, in µs", best["all"][0] / 1000, 12)
+    raw["decision"] = measure_decision(place)
+    report.budget(place, "a decision with 10,000 rules, 256 masks and 256 questions by glob, in µs",
+                  raw["decision"] / 1000, 2)
     return raw
