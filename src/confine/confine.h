@@ -17,6 +17,7 @@
 
 enum confine_program {
 	CONFINE_LOG,             /* reads and prints what is open already */
+	CONFINE_LEARN,           /* the same */
 	CONFINE_POLICY,          /* reads files anywhere */
 	CONFINE_SECRET,          /* changes files in the places; speaks to the terminal that is open */
 	CONFINE_STAGE_READING,   /* reads files, attributes and links in the places; writes to what is open already */

@@ -132,6 +132,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.name = "atoll-log", .calls = { CALLS(base), CALLS(log_calls) }, .is_alone = true,
 		.memory_max = 256 * MIB,
 	},
+	[CONFINE_LEARN] = {
+		.name = "atoll-learn", .calls = { CALLS(base), CALLS(log_calls) }, .is_alone = true,
+		.memory_max = 512 * MIB,
+	},
 	[CONFINE_POLICY] = {
 		.name = "atoll-policy", .calls = { CALLS(base), CALLS(policy_calls) }, .refuses = true,
 		.memory_max = GIB, .cpu_seconds_max = 30, .paths = { { "/", READ } },

@@ -9,8 +9,8 @@
 enum { MS_PER_S = 1000, LEVELS_LOST_MAX = TRUST_COUNT - 1 };
 
 /*
- * The weights: a fall needs three bursts of refusals within a day, or two alerts, or one injection and a limit; a canary
- * is nothing that happens by accident.
+ * The weights: a fall needs three bursts of refusals within a day, or two alerts, or one injection and a limit; a
+ * canary is nothing that happens by accident.
  */
 const struct trust_rule trust_rules[TRUST_EVENT_END] = {
 	[0] = { "none", "nothing" },

@@ -8,11 +8,13 @@
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/policy-set.h"
+#include "prog/atoll/policy-test.h"
 #include "prog/atoll/say.h"
 
 /*
  * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and
- * shipped policies that a run would have. `set` (policy-set.c) changes the policy of a session.
+ * shipped policies that a run would have. `set` (policy-set.c) changes the policy of a session, `test`
+ * (policy-test.c) compares one with what sessions did.
  */
 
 struct policy_options {
@@ -92,15 +94,23 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	return -err->errnum;
 }
 
-static int set(const struct policy_options *given, char **words, struct err *err)
+/* The verbs about sessions, which have a project of their own. */
+static const struct {
+	const char *name, *form;
+	int (*run)(char **words, bool json, struct err *err);
+} about_sessions[] = {
+	{ "set", "atoll policy set [ID] POLICY", policy_set },
+	{ "test", "atoll policy test POLICY [ID…]", policy_test },
+};
+
+static int check_words(const struct policy_options *given, const char *name, const char *form, struct err *err)
 {
-	if (given->policy || given->trust || given->project) {
-		err_set(err, ERR_USAGE, EINVAL, "policy",
-			"set takes the policy as a word, and the project of the session");
-		err_hint(err, "atoll policy set [ID] POLICY");
-		return -EINVAL;
-	}
-	return policy_set(words, given->json, err);
+	if (!given->policy && !given->trust && !given->project)
+		return 0;
+	err_set(err, ERR_USAGE, EINVAL, "policy", "%s takes the policy as a word, and the project of the session",
+		name);
+	err_hint(err, "%s", form);
+	return -EINVAL;
 }
 
 int cmd_policy(int argc, char **argv, struct err *err)
@@ -114,8 +124,12 @@ int cmd_policy(int argc, char **argv, struct err *err)
 		return cmd_show_help("policy");
 	if (r < 0)
 		return r;
-	if (rest < argc && str_equal(argv[rest], "set"))
-		return set(&given, argv + rest + 1, err);
+	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(about_sessions); i++) {
+		if (!str_equal(argv[rest], about_sessions[i].name))
+			continue;
+		r = check_words(&given, about_sessions[i].name, about_sessions[i].form, err);
+		return r < 0 ? r : about_sessions[i].run(argv + rest + 1, given.json, err);
+	}
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
 		if (!str_equal(argv[rest], verbs[i]))
 			continue;
@@ -128,6 +142,6 @@ int cmd_policy(int argc, char **argv, struct err *err)
 			say_path(shown, argv[rest]));
 	else
 		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
-	err_hint(err, "check, diff, explain, set or show; `atoll help policy` explains them");
+	err_hint(err, "check, diff, explain, set, show or test; `atoll help policy` explains them");
 	return -EINVAL;
 }

@@ -7,33 +7,8 @@
 #include "base/json.h"
 #include "os/fd.h"
 #include "prog/atoll/client.h"
-#include "prog/atoll/compiled.h"
-#include "prog/atoll/places.h"
+#include "prog/atoll/policy-of.h"
 #include "prog/atoll/say.h"
-
-/* As `atoll run -p POLICY` in that project would have it: with the project's own file on top. */
-static int compile(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
-		   struct err *err)
-{
-	char absolute[PATH_MAX];
-	struct places places;
-	struct compiled_request request = {
-		.policy = policy,
-		.project = places.project,
-		.home = places.home,
-		.config_home = places.config_home,
-		.programs_dir = places.programs,
-		.state_dir = places.state,
-		.runtime_dir = places.runtime,
-	};
-	int r = places_find(&places, record->project, NULL, err);
-
-	if (r == 0 && strchr(policy, '/')) {
-		r = places_absolute(policy, "policy", absolute, err);
-		request.policy = absolute;
-	}
-	return r == 0 ? compiled_get(&request, ret_compiled, err) : r;
-}
 
 static int send_policy(int socket_fd, const struct compiled *compiled, struct err *err)
 {
@@ -113,7 +88,7 @@ int policy_set(char **words, bool json, struct err *err)
 	r = client_open(count == 2 ? words[0] : NULL, &record, &socket_fd, err);
 	if (r < 0)
 		return r;
-	r = compile(&record, words[count - 1], &compiled, err);
+	r = policy_of_session(&record, words[count - 1], &compiled, err);
 	if (r != 0)
 		return r;
 	return hand_over(socket_fd, &record, &compiled, json, err);

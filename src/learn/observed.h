@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a session's log says that was done, as the actions that a policy decides about. Reads the records of
+ * doc/format/audit.md; what a policy has no say in (ends, usage, what a person answered) is passed over. The log is
+ * hostile. Run by atoll-learn.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "policy/decide.h"
+
+enum {
+	OBSERVED_ARGV_MAX = 1024,      /* arguments of one exec; with more is_cut is set */
+	OBSERVED_TEXT_MAX = 128 << 10, /* decoded bytes of one record */
+};
+
+/* Everything is borrowed until the visitor returns. */
+struct observed {
+	struct action action;
+	const char *verdict, *rule;    /* as recorded; never NULL, may be "" */
+	const char *exe;               /* who did it; "" where the record does not say */
+	uint64_t record;               /* its number in the log */
+	uint64_t count;                /* how often this one record says that it happened */
+};
+
+struct observed_log {
+	uint64_t records;              /* lines of the log */
+	uint64_t actions;              /* that were visited */
+	uint64_t unreadable;           /* lines, or actions in them, that cannot be decided about */
+	bool is_policy_changed;        /* the network went by another policy later on (`atoll policy set`) */
+	bool has_end;                  /* a session.end: nothing is missing behind what was read */
+};
+
+/* Non-zero ends the reading and is what observed_read() returns. */
+typedef int observed_visit(void *context, const struct observed *observed);
+
+/* Before confinement: what jansson would otherwise read from files later. */
+void observed_init(void);
+
+/* Reads a log from the fd's offset (borrowed) to its end. -errno; -ENOMEM. */
+int observed_read(int log_fd, observed_visit *visit, void *context, struct observed_log *ret_log) MUST_USE;

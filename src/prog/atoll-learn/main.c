@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * atoll-learn: what `atoll policy test` runs. Opens the log of one session and the policy that it ran under, takes
+ * another compiled policy from LEARN_POLICY_FD, gives up everything else, and only then looks into them. Exit status:
+ * 0; 1 when a decision would differ; 125 when it could not do its work.
+ */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/program.h"
+#include "base/str.h"
+#include "confine/confine.h"
+#include "learn/compare.h"
+#include "learn/learn.h"
+#include "os/fd.h"
+#include "policy/snapshot.h"
+
+enum { OUT_MAX = 64 << 20 };
+
+/* The words that atoll starts it with, in this order. */
+struct given {
+	const char *verb;                /* "test" */
+	const char *form;                /* "text", "json" */
+	const char *log, *before;        /* of the session: its log, and the compiled policy that it ran under */
+	const char *session, *policy;    /* names for people */
+};
+
+enum { WORDS = 6 };
+
+/* What is read here lives as long as the process. */
+static int load(char *bytes, size_t size, const char *what, struct snapshot **ret_snapshot, struct err *err)
+{
+	int r = snapshot_load(ret_snapshot, bytes, size);
+
+	if (r == 0)
+		return 0;
+	free(bytes);
+	err_set(err, ERR_STATE, -r, "learn", "%s is no policy of this version", what);
+	err_hint(err, "a session of an older atoll cannot be compared");
+	return r;
+}
+
+static int read_policy_fd(char **ret_bytes, size_t *ret_size)
+{
+	struct stat st;
+	char *bytes;
+	int r;
+
+	if (fstat(LEARN_POLICY_FD, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return -ENOMEM;
+	r = lseek(LEARN_POLICY_FD, 0, SEEK_SET) < 0 ? -errno
+						    : fd_read_full(LEARN_POLICY_FD, bytes, (size_t)st.st_size);
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	*ret_bytes = bytes;
+	*ret_size = (size_t)st.st_size;
+	return 0;
+}
+
+static int open_log(const char *path, struct err *err)
+{
+	int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+
+	return fd < 0 ? err_set(err, fd == -ENOENT ? ERR_NOT_FOUND : ERR_STATE, -fd, "learn", "%s: %s", path,
+				strerror(-fd))
+		      : fd;
+}
+
+struct inputs {
+	int log_fd;
+	struct snapshot *before, *other;
+};
+
+/* Everything that is opened; nothing hostile is looked at before the walls are up. */
+static int take_inputs(const struct given *given, struct inputs *ret_inputs, struct err *err)
+{
+	char *before = NULL, *other = NULL;
+	size_t before_size = 0, other_size = 0;
+	int r;
+
+	ret_inputs->log_fd = open_log(given->log, err);
+	if (ret_inputs->log_fd < 0)
+		return ret_inputs->log_fd;
+	r = fd_read_file_at(AT_FDCWD, given->before, SNAPSHOT_SIZE_MAX, &before, &before_size);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "learn", "%s: %s", given->before, strerror(-r));
+	r = read_policy_fd(&other, &other_size);
+	if (r < 0) {
+		free(before);
+		return err_set(err, ERR_INTERNAL, -r, "learn", "no other policy was handed over: %s", strerror(-r));
+	}
+	observed_init();
+	r = confine_self(CONFINE_LEARN, NULL, 0, err);
+	if (r == 0)
+		r = load(before, before_size, "the policy of the session", &ret_inputs->before, err);
+	return r < 0 ? r : load(other, other_size, "the policy", &ret_inputs->other, err);
+}
+
+static int put_out(const struct buf *out, struct err *err)
+{
+	int r = out->error ? out->error : fd_write_full(STDOUT_FILENO, out->bytes, out->size);
+
+	return r < 0 ? err_set(err, ERR_STATE, -r, "learn", "stdout cannot be written: %s", strerror(-r)) : 0;
+}
+
+static int test(const struct given *given, const struct inputs *inputs, struct err *err)
+{
+	struct comparison_names names = { given->session, given->policy };
+	struct comparison comparison;
+	cleanup_buf struct buf out;
+	int r = comparison_make(&comparison, snapshot_policy(inputs->before), snapshot_policy(inputs->other),
+				inputs->log_fd);
+
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r));
+	buf_init(&out, OUT_MAX);
+	if (str_equal(given->form, "json"))
+		comparison_format_json(&comparison, &names, &out);
+	else
+		comparison_format(&comparison, &names, &out);
+	r = put_out(&out, err);
+	if (r == 0 && comparison.different)
+		r = LEARN_DIFFERS;
+	comparison_done(&comparison);
+	return r;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct given *given, const struct inputs *inputs, struct err *err);
+} verbs[] = {
+	{ "test", test },
+};
+
+static int run(int argc, char **argv, struct err *err)
+{
+	struct inputs inputs = { .log_fd = FD_NONE };
+	struct given given;
+
+	for (size_t i = 0; argc == WORDS + 1 && i < ARRAY_SIZE(verbs); i++) {
+		int r;
+
+		if (!str_equal(argv[1], verbs[i].name))
+			continue;
+		given = (struct given){ argv[1], argv[2], argv[3], argv[4], argv[5], argv[6] };
+		r = take_inputs(&given, &inputs, err);
+		return r < 0 ? r : verbs[i].run(&given, &inputs, err);
+	}
+	err_set(err, ERR_USAGE, EINVAL, "learn", "atoll-learn is started by atoll");
+	err_hint(err, "atoll policy test POLICY [ID…]");
+	return -EINVAL;
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = { 0 };
+	int r = fd_secure_standard();
+
+	if (r == 0)
+		r = run(argc, argv, &err);
+	return program_status(r, &err);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A policy as a session's project would have it, for verbs that are about sessions that are there already. (A run
+ * has its own way: front.c.)
+ */
+
+#include "box/session.h"
+#include "prog/atoll/compiled.h"
+
+/*
+ * POLICY (a name, or a path from where we stand) compiled as `atoll run -p POLICY` in the session's project would have
+ * it: with the project's own file on top. 0; 1 when it is wrong and atoll-policy has said why; -errno with *err.
+ */
+int policy_of_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
+		      struct err *err) MUST_USE;

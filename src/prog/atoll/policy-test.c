@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/policy-test.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "learn/learn.h"
+#include "os/fd.h"
+#include "prog/atoll/beside.h"
+#include "prog/atoll/client.h"
+#include "prog/atoll/policy-of.h"
+
+int policy_try(const struct policy_trial *trial, struct err *err)
+{
+	char log[PATH_MAX], before[PATH_MAX];
+	const char *argv[] = { "atoll-learn", "test", trial->json ? "json" : "text", log, before, trial->record->id,
+			       trial->policy, NULL };
+	struct beside beside = { .program = "atoll-learn", .argv = argv, .fd_count = 1 };
+	cleanup_fd int fd = FD_NONE;
+	int r = session_path(trial->state, trial->record->id, "audit.jsonl", log, sizeof log);
+
+	if (r == 0)
+		r = session_path(trial->state, trial->record->id, "policy.bin", before, sizeof before);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "policy", "the session's path is too long");
+	fd = fd_memfd_sealed("snapshot", trial->compiled->bytes, trial->compiled->size);
+	if (fd >= 0)
+		fd = fd_move_above(take_fd(&fd), LEARN_POLICY_FD + 1);
+	if (fd < 0)
+		return err_set(err, ERR_INTERNAL, -fd, "policy", "the policy cannot be handed over: %s",
+			       strerror(-fd));
+	beside.fds[0].from = fd;
+	beside.fds[0].to = LEARN_POLICY_FD;
+	return beside_run(&beside, err);
+}
+
+static int test_one(const char *state, const char *policy, const char *session, bool json, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_compiled struct compiled compiled = { 0 };
+	struct policy_trial trial = { .state = state, .record = &record, .compiled = &compiled, .policy = policy,
+				      .json = json };
+	char project[PATH_MAX];
+	int r;
+
+	client_project(project, sizeof project);
+	r = session_find(state, project, session, false, &record, err);
+	if (r == 0)
+		r = policy_of_session(&record, policy, &compiled, err);
+	if (r != 0)
+		return r < 0 ? r : err_exit_status(&(struct err){ .code = ERR_POLICY });
+	return policy_try(&trial, err);
+}
+
+int policy_test(char **words, bool json, struct err *err)
+{
+	char state[PATH_MAX];
+	char **sessions = words + 1;
+	int result = 0, r;
+
+	if (!words[0]) {
+		err_set(err, ERR_USAGE, EINVAL, "policy", "test takes a policy, and sessions");
+		err_hint(err, "atoll policy test POLICY [SESSION…]; `atoll ps -a` lists sessions");
+		return -EINVAL;
+	}
+	r = session_state_dir(state, sizeof state, false, err);
+	if (r < 0)
+		return r;
+	do {
+		r = test_one(state, words[0], words[1] ? *sessions : NULL, json, err);
+		if (r < 0 || r > LEARN_DIFFERS)
+			return r;
+		result |= r;
+	} while (words[1] && *++sessions);
+	return result;
+}

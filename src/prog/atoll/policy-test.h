@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * `atoll policy test`: what a policy would have decided otherwise about what sessions did. The logs are read by
+ * atoll-learn, which confines itself first.
+ */
+
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/*
+ * words: the policy, then sessions (none: the newest of the project). Returns 0 where nothing would differ, 1 where
+ * something would, or negative with *err.
+ */
+int policy_test(char **words, bool json, struct err *err) MUST_USE;
+
+struct session_record;
+struct compiled;
+
+/* The same of one session (of the state directory `state`) and a compiled policy. */
+struct policy_trial {
+	const char *state;
+	const struct session_record *record;
+	const struct compiled *compiled;
+	const char *policy;      /* its name for people */
+	bool json;
+};
+int policy_try(const struct policy_trial *trial, struct err *err) MUST_USE;
