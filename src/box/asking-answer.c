@@ -37,7 +37,6 @@ void asking_grant_remove(struct asking *asking, struct grant *grant)
 
 	while (asking->grants[i] != grant)
 		i++;
-	asking->grants_generation++;
 	memmove(asking->grants + i, asking->grants + i + 1, (--asking->grant_count - i) * sizeof *asking->grants);
 	grant_free(grant);
 }
@@ -139,7 +138,6 @@ static struct grant *grant_new(struct asking *asking, const struct asking_shown 
 	grant->given_ns = clock_realtime_ns();
 	asking_due(asking, grant->until_ns);
 	asking->grants[asking->grant_count++] = grant;
-	asking->grants_generation++;
 	return grant;
 }
 

@@ -56,7 +56,6 @@ struct asking {
 	size_t grant_count;
 	uint32_t last_question, last_grant;
 	uint64_t generation;
-	uint64_t grants_generation;      /* grows when one comes or goes */
 	uint64_t next_ns;                /* nothing is due before */
 	uint64_t refilled_ns, tokens;
 	bool is_exhausted;               /* and it was said */

@@ -195,25 +195,6 @@ void asking_put_grants(const struct box *box, uint32_t after, struct buf *out)
 			put_grant(asking->grants[i], now_ns, out);
 }
 
-uint64_t asking_grants_generation(const struct box *box)
-{
-	return box->asking ? box->asking->grants_generation : 0;
-}
-
-uint64_t asking_put_request_grants(const struct box *box, struct buf *out)
-{
-	const struct asking *asking = box->asking;
-	uint64_t now_ns = clock_monotonic_ns();
-
-	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++) {
-		const struct asking_shown *shown = &asking->grants[i]->shown;
-
-		if (shown->kind == ACTION_HTTP_REQUEST && !(shown->flags & GRANT_REFUSES))
-			put_grant(asking->grants[i], now_ns, out);
-	}
-	return asking_grants_generation(box);
-}
-
 uint64_t asking_unanswered(const struct box *box)
 {
 	return box->asking ? box->asking->unanswered : 0;

@@ -159,13 +159,6 @@ void asking_put_grants(const struct box *box, uint32_t after, struct buf *out);
 /* How many questions nobody heard, or answered in time. */
 uint64_t asking_unanswered(const struct box *box);
 
-/*
- * Adds to a frame the grants for requests, which the network gate must know before one goes out. Returns a number that
- * changes with what they are.
- */
-uint64_t asking_put_request_grants(const struct box *box, struct buf *out);
-uint64_t asking_grants_generation(const struct box *box);
-
 /* The report's "asked" object. */
 struct json;
 void asking_to_json(const struct box *box, struct json *json);

@@ -16,6 +16,10 @@ struct gate_pending {
 	uint16_t port;
 	bool has_left;
 	char host[254];
+	/* Of a request: */
+	bool is_answered;
+	char *method, *path;         /* owned */
+	struct gate_answered answered;
 };
 
 static struct asking_request describe(const struct gate_open *open, const struct decision *decision, char *program,
@@ -121,6 +125,132 @@ int gate_asking_list(struct box *box, const struct gate_open *open, const struct
 	return asking_begin(box, &request, NULL, out);
 }
 
+/* ---- requests ---- */
+
+static struct gate_pending *find_request(struct box *box, uint32_t id)
+{
+	struct gate_pending *at = box->gate.asking.requests;
+
+	while (at && at->id != id)
+		at = at->next;
+	return at;
+}
+
+static void drop_request(struct box *box, struct gate_pending *request)
+{
+	struct gate_pending **at = &box->gate.asking.requests;
+
+	while (*at != request)
+		at = &(*at)->next;
+	*at = request->next;
+	box->gate.asking.request_count--;
+	free(request->method);
+	free(request->path);
+	free(request);
+}
+
+static void keep(char *out, size_t size, const char *text)
+{
+	if (str_format(out, size, "%.*s", (int)size - 1, text) < 0)
+		out[0] = 0;
+}
+
+static int settle(struct gate_pending *request, const struct asking_outcome *outcome)
+{
+	struct box *box = request->box;
+	struct gate_answered *answered = &request->answered;
+	struct gate_ask ask = { .id = request->id, .method = request->method, .path = request->path,
+				.open = { .pid = request->pid, .host = request->host, .port = request->port } };
+	struct decision decision = { outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY,
+				     outcome->rule, outcome->reason, outcome->hint, NULL };
+
+	gate_log_judge_again(box, &ask, &decision);
+	request->is_answered = true;
+	answered->verdict = decision.verdict;
+	keep(answered->rule, sizeof answered->rule, decision.rule.id);
+	keep(answered->reason, sizeof answered->reason, decision.reason);
+	keep(answered->hint, sizeof answered->hint, decision.hint);
+	return gate_answer_request(box, request->id, &decision);
+}
+
+static int on_request_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+	struct gate_pending *request = find_request(box, (uint32_t)token);
+
+	return request ? settle(request, outcome) : 0;
+}
+
+static struct gate_pending *add_request(struct box *box, const struct gate_ask *ask)
+{
+	struct gate_pending *request = calloc(1, sizeof *request);
+
+	if (!request)
+		return NULL;
+	*request = (struct gate_pending){ .next = box->gate.asking.requests, .box = box, .id = ask->id,
+					  .pid = ask->open.pid, .port = (uint16_t)ask->open.port,
+					  .method = str_dup(ask->method), .path = str_dup(ask->path) };
+	box->gate.asking.requests = request;
+	box->gate.asking.request_count++;
+	if (request->method && request->path && str_copy(request->host, sizeof request->host, ask->open.host) == 0)
+		return request;
+	drop_request(box, request);
+	return NULL;
+}
+
+int gate_asking_request(struct box *box, const struct gate_ask *ask, const struct decision *decision)
+{
+	static const struct decision full = {
+		VERDICT_DENY, { "ask.requests", "", 0 },
+		"too many requests are asked about, or under way since they were", "send fewer at one time", NULL,
+	};
+	struct asking_waiter waiter = { .done = on_request_answer, .context = box, .token = ask->id };
+	struct asking_request request;
+	struct asking_outcome outcome;
+	struct gate_pending *pending;
+	char program[PATH_MAX];
+	int r;
+
+	if (find_request(box, ask->id))
+		return -EBADMSG;
+	if (box->gate.asking.request_count == GATE_REQUESTS_ASKED_MAX)
+		return gate_answer_request(box, ask->id, &full);
+	pending = add_request(box, ask);
+	if (!pending)
+		return -ENOMEM;
+	request = describe(&ask->open, decision, program, sizeof program);
+	request.action.kind = ACTION_HTTP_REQUEST;
+	request.action.method = pending->method;
+	request.action.path = pending->path;
+	r = asking_begin(box, &request, &waiter, &outcome);
+	return r == 0 ? settle(pending, &outcome) : r < 0 ? r : 0;
+}
+
+bool gate_asking_take(struct box *box, uint32_t id, struct gate_answered *ret_answered)
+{
+	struct gate_pending *request = find_request(box, id);
+
+	if (!request || !request->is_answered)
+		return false;
+	*ret_answered = request->answered;
+	drop_request(box, request);
+	return true;
+}
+
+void gate_asking_forget(struct box *box, uint32_t id)
+{
+	struct asking_waiter waiter = { .done = on_request_answer, .context = box, .token = id };
+	struct gate_pending *request = find_request(box, id);
+
+	if (!request)
+		return;
+	if (!request->is_answered)
+		asking_forget(box, &waiter);
+	drop_request(box, request);
+}
+
+/* ---- all ---- */
+
 bool gate_asking_is_on(struct box *box)
 {
 	return asking_is_heard(box) || asking_has_grants(box);
@@ -134,4 +264,6 @@ void gate_asking_done(struct box *box)
 		asking_forget(box, &waiter);
 		drop(box, box->gate.asking.first);
 	}
+	while (box->gate.asking.requests)
+		gate_asking_forget(box, box->gate.asking.requests->id);
 }

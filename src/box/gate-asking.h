@@ -13,11 +13,21 @@
 
 struct gate_pending;
 
+/* What became of a question about a request. */
+struct gate_answered {
+	enum verdict verdict;
+	char rule[64], reason[160], hint[128];
+};
+
+/* Requests that are asked about, or under way since they were: more are refused. */
+enum { GATE_REQUESTS_ASKED_MAX = 2048 };
+
 /* Those that wait; at most ASKING_WAITERS_MAX. */
 struct gate_asking {
 	struct gate_pending *first;  /* owned */
 	bool is_on;                  /* the gate was told so: GATE_ASKING */
-	uint64_t grants_told;        /* asking_grants_generation() of GATE_GRANTS */
+	struct gate_pending *requests; /* owned: those that wait, and those that were answered and are not over */
+	size_t request_count;
 };
 
 /*
@@ -33,6 +43,18 @@ int gate_asking_list(struct box *box, const struct gate_open *open, const struct
 
 /* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
 bool gate_asking_is_on(struct box *box);
+
+/*
+ * Asks about a request; gate_log_asked() hears the answer, at once or later. Its answer is kept until it is over. A
+ * number that is used already is -EBADMSG; else negative: the log failed.
+ */
+int gate_asking_request(struct box *box, const struct gate_ask *ask, const struct decision *decision) MUST_USE;
+
+/* What was answered about this request, which is over now: it is forgotten. False: nobody was asked about it. */
+bool gate_asking_take(struct box *box, uint32_t id, struct gate_answered *ret_answered);
+
+/* Nobody waits for the answer, or needs it, any more. */
+void gate_asking_forget(struct box *box, uint32_t id);
 
 /* The client of a connection has said all that it will: it is forgotten as soon as its program is gone. */
 void gate_asking_left(struct box *box, uint32_t id);

@@ -456,26 +456,31 @@ static int log_leak(struct box *box, const struct gate_request *request)
 	return audit_write(&box->audit, &event);
 }
 
-/* The gate let it out by a grant, which is used by that; or it refused it, and it is listed for the next time. */
-static int take_request(struct box *box, const struct action *action, const struct gate_request *request,
-			struct decision *decision)
+static struct action action_of(const struct gate_ask *ask)
 {
-	struct asking_request asked = { .action = *action, .decision = *decision, .pid = (pid_t)request->open.pid };
-	struct asking_outcome outcome;
-	int r = request->is_granted ? asking_find(box, &asked, true, &outcome)
-				    : asking_begin(box, &asked, NULL, &outcome);
+	return (struct action){ .kind = ACTION_HTTP_REQUEST, .subject = ask->open.host,
+				.port = (uint16_t)ask->open.port, .method = ask->method, .path = ask->path };
+}
 
-	if (r < 0)
-		return r;
-	/* The grant was taken back, or ran out, while it was under way. */
-	if (request->is_granted && !r) {
-		decision->verdict = VERDICT_ALLOW;
-		return 0;
-	}
-	take_outcome(decision, &outcome);
-	if (!request->is_granted)
-		decision->verdict = VERDICT_DENY;
-	return 0;
+int gate_log_ask(struct box *box, const struct gate_ask *ask)
+{
+	struct action action = action_of(ask);
+	struct decision decision = decide(box, &action);
+
+	/* The policy has changed on the way: the gate judges once more, as it does the next time. */
+	if (decision.verdict != VERDICT_ASK)
+		decision.verdict = decision.verdict >= VERDICT_SIMULATE ? VERDICT_ALLOW : VERDICT_DENY;
+	return decision.verdict != VERDICT_ASK ? gate_answer_request(box, ask->id, &decision)
+					       : gate_asking_request(box, ask, &decision);
+}
+
+void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, struct decision *answer)
+{
+	struct action action = action_of(ask);
+	struct decision decision = decide(box, &action);
+
+	if (decision.verdict != VERDICT_ASK && decision.verdict < VERDICT_SIMULATE)
+		*answer = decision;
 }
 
 int gate_log_request(struct box *box, const struct gate_request *request)
@@ -507,20 +512,20 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	struct decision decision = *request->path ? decide(box, &action) : unread;
 	int is_canary = request->leak.secret ? canaries_see_request(box, request) : 0;
 	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? log_leak(box, request) : 0;
+	struct gate_answered answered;
 
 	if (r < 0)
 		return r;
+	/* Counted when it was let out, once; what it was let out by stands in the record. */
+	if (request->asked && gate_asking_take(box, request->asked, &answered) && decision.verdict == VERDICT_ASK)
+		decision = (struct decision){ answered.verdict, { answered.rule, "", 0 }, answered.reason,
+					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
 		decision = is_canary ? refused : leaks[request->leak.is_placeholder];
 	if (box->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
 	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
-	if (decision.verdict == VERDICT_ASK) {
-		r = take_request(box, &action, request, &decision);
-		if (r < 0)
-			return r;
-	}
 	if (decision.verdict < VERDICT_SIMULATE)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)

@@ -11,6 +11,7 @@
 
 struct box;
 struct asking_outcome;
+struct decision;
 struct watch_network;
 
 /* Negative throughout: the log failed. */
@@ -27,6 +28,12 @@ int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
 int gate_log_answered(struct box *box, const struct gate_open *open, const struct asking_outcome *outcome) MUST_USE;
 int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;
 int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
+
+/* A request that is asked about: it is answered now or later. -EBADMSG: the gate breaks the rules. */
+int gate_log_ask(struct box *box, const struct gate_ask *ask) MUST_USE;
+
+/* An answer to it, which the policy in force overrides where it denies by now. */
+void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, struct decision *answer);
 
 /* A request that is over: refused ones are denials. */
 int gate_log_request(struct box *box, const struct gate_request *request) MUST_USE;

@@ -366,6 +366,17 @@ int gate_answer(struct box *box, uint32_t id, bool is_granted)
 	return box->gate.state == LINK_SERVING ? send_go(box, id, is_granted) : 0;
 }
 
+int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision)
+{
+	struct gate_answer answer = { .id = id, .is_granted = decision->verdict >= VERDICT_SIMULATE,
+				      .rule = decision->rule.id, .reason = decision->reason, .hint = decision->hint };
+
+	if (box->gate.state != LINK_SERVING)
+		return 0;
+	return gate_answer_put(&box->out, &answer) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
+		       ? lose(box, "it does not listen") : 0;
+}
+
 static int send_pause(struct box *box, uint64_t ms)
 {
 	frame_begin(&box->out, GATE_PAUSE);
@@ -492,6 +503,27 @@ static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
 }
 
+static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_ask ask;
+
+	(void)fds;
+	(void)fd_count;
+	return gate_ask_get(frame, &ask) < 0 ? -EBADMSG : gate_log_ask(context, &ask);
+}
+
+static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	gate_asking_forget(context, id);
+	return 0;
+}
+
 static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	uint32_t id = frame_get_u32(frame);
@@ -552,7 +584,8 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
 	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
-	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },
+	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },          { GATE_ASK, SERVING, GATE_REQUEST_MAX, 0, 0, on_ask },
+	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
 };
 
 /* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
@@ -582,16 +615,6 @@ static int near_ready(void *context, uint32_t events)
 	return r < 0 ? r : events_check_log_size(box);
 }
 
-static int send_grants(struct box *box)
-{
-	struct gate_link *gate = &box->gate;
-
-	frame_begin(&box->out, GATE_GRANTS);
-	gate->asking.grants_told = asking_put_request_grants(box, &box->out);
-	return frame_end(&box->out) < 0 || frame_send(gate->near_fd, &box->out, NULL, 0) < 0
-		       ? lose(box, "it does not listen") : 0;
-}
-
 int gate_tell_asking(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
@@ -599,12 +622,6 @@ int gate_tell_asking(struct box *box)
 
 	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
 		return 0;
-	if (gate->asking.grants_told != asking_grants_generation(box)) {
-		int r = send_grants(box);
-
-		if (r < 0 || gate->state == LINK_GONE)
-			return r;
-	}
 	if (is_on == gate->asking.is_on)
 		return 0;
 	gate->asking.is_on = is_on;

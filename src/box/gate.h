@@ -94,6 +94,9 @@ void gate_measure(struct box *box);
 int gate_tell_asking(struct box *box) MUST_USE;
 int gate_answer(struct box *box, uint32_t id, bool is_granted) MUST_USE;
 
+/* What becomes of a request that was asked about (GATE_ASK). Negative: the log failed. */
+int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision) MUST_USE;
+
 /* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
 int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;
 

@@ -10,6 +10,7 @@
 
 enum phase {
 	PHASE_IDLE,	/* waiting for a request */
+	PHASE_WAITING,	/* a person is asked about the request; nothing is read of it but its head */
 	PHASE_ASKED,	/* a request goes out or has gone; its answer has not begun */
 	PHASE_ANSWERED, /* the answer comes in */
 	PHASE_LATE,	/* the answer is over, the request not yet: a server that answers early reads on, or
@@ -137,6 +138,7 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 	buf_put_char(out, '\n');
 }
 
+const char exchange_server_left[] = "the server ended the connection while a person was asked: send the request again";
 const char exchange_wait_hint[] = "wait for as long as Retry-After says, and send fewer at one time";
 
 static const char *phrase_of(unsigned status)
@@ -145,7 +147,8 @@ static const char *phrase_of(unsigned status)
 		unsigned status;
 		const char *phrase;
 	} phrases[] = { { 400, "Bad Request" }, { 403, "Forbidden" }, { 408, "Request Timeout" },
-			{ 429, "Too Many Requests" }, { 502, "Bad Gateway" }, { 504, "Gateway Timeout" } };
+			{ 429, "Too Many Requests" }, { 502, "Bad Gateway" }, { 503, "Service Unavailable" },
+			{ 504, "Gateway Timeout" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(phrases); i++)
 		if (phrases[i].status == status)
@@ -286,17 +289,80 @@ static enum exchange_state give(struct exchange *exchange, struct buf *to_client
 	return EXCHANGE_OPEN;
 }
 
+/* Asks about the next form that the policy asks about, whose decision is record->decision. False: there is none. */
+static bool ask_next(const struct exchange_hooks *hooks, struct exchange_record *record, const struct target *target,
+		     const struct policy *policy, const struct target_server *server)
+{
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
+				 .method = record->method };
+
+	for (size_t i = 0; i < target->form_count; i++) {
+		action.path = target->forms[i];
+		record->decision = policy_decide(policy, &action);
+		if (record->decision.verdict != VERDICT_ASK || record->forms_asked >> i & 1)
+			continue;
+		record->forms_asked |= 1u << i;
+		record->path = action.path;
+		record->is_waiting = hooks->ask(hooks->context, record);
+		return true;
+	}
+	return false;
+}
+
 struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchange_record *record,
 			       const struct target *target, const struct policy *policy,
-			       const struct target_server *server)
+			       const struct target_server *server, const struct decision *answer)
 {
-	static const struct rule_origin own = { "ask.grant", "", 0 };
+	static const struct decision granted = { VERDICT_ALLOW, { "ask.grant", "", 0 }, "a person allowed this", "",
+						 NULL };
+	const char *asked_form = record->path;
 	struct decision decision = target_judge(target, policy, record->method, server, &record->path);
 
-	if (decision.verdict != VERDICT_ASK || !hooks->granted || !hooks->granted(hooks->context, record, target))
+	record->is_waiting = false;
+	/* The policy may be another one by now: it still must not deny. */
+	if (decision.verdict != VERDICT_ASK || !hooks->ask)
 		return decision;
-	record->is_granted = true;
-	return (struct decision){ VERDICT_ALLOW, own, "a person allowed this", "", NULL };
+	if (answer && answer->verdict != VERDICT_ALLOW) {
+		record->path = asked_form;
+		return *answer;
+	}
+	if (!ask_next(hooks, record, target, policy, server)) {
+		record->path = answer ? asked_form : record->path;
+		return granted;
+	}
+	return record->decision;
+}
+
+/* By what was decided about it. */
+static enum exchange_state proceed(struct exchange *exchange, struct buf *to_server, struct buf *to_client)
+{
+	const struct exchange_record *record = &exchange->record;
+
+	if (record->is_waiting) {
+		exchange->phase = PHASE_WAITING;
+		return EXCHANGE_OPEN;
+	}
+	if (exchange_is_kept(&record->decision, exchange->hooks.tape))
+		return keep_request(exchange, to_client);
+	if (record->decision.verdict != VERDICT_ALLOW)
+		return deny(exchange, to_client);
+	return send_request(exchange, to_server, to_client);
+}
+
+bool exchange_is_waiting(const struct exchange *exchange)
+{
+	return exchange->phase == PHASE_WAITING;
+}
+
+enum exchange_state exchange_answered(struct exchange *exchange, const struct decision *answer, struct buf *to_server,
+				      struct buf *to_client)
+{
+	if (exchange->phase != PHASE_WAITING)
+		return exchange->phase == PHASE_OVER ? EXCHANGE_ENDED : EXCHANGE_OPEN;
+	exchange->phase = PHASE_ASKED;
+	exchange->record.decision = exchange_judge(&exchange->hooks, &exchange->record, &exchange->target,
+						   exchange->policy, &exchange->server, answer);
+	return proceed(exchange, to_server, to_client);
 }
 
 /* A request has come whole up to its body: judged. */
@@ -319,12 +385,8 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 		return refuse(exchange, 400, problem ? problem : "there is no memory", to_client);
 	record->method = exchange->method;
 	record->decision = exchange_judge(&exchange->hooks, record, &exchange->target, exchange->policy,
-					  &exchange->server);
-	if (exchange_is_kept(&record->decision, exchange->hooks.tape))
-		return keep_request(exchange, to_client);
-	if (record->decision.verdict != VERDICT_ALLOW)
-		return deny(exchange, to_client);
-	return send_request(exchange, to_server, to_client);
+					  &exchange->server, NULL);
+	return proceed(exchange, to_server, to_client);
 }
 
 /* Both halves are over: the next request may come. */
@@ -362,7 +424,7 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 					 struct buf *to_server, struct buf *to_client)
 {
 	*ret_used = 0;
-	while (exchange->phase != PHASE_OVER) {
+	while (exchange->phase != PHASE_OVER && exchange->phase != PHASE_WAITING) {
 		size_t used;
 		enum http1_result result =
 			http1_feed(&exchange->request, skip(bytes, *ret_used), size - *ret_used, to_server, &used);
@@ -383,7 +445,7 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 		if (begin_request(exchange, to_server, to_client) == EXCHANGE_ENDED)
 			break;
 	}
-	return EXCHANGE_ENDED;
+	return exchange->phase == PHASE_WAITING ? EXCHANGE_OPEN : EXCHANGE_ENDED;
 }
 
 /* The head of an answer: interim ones (1xx) pass and are forgotten. */
@@ -501,6 +563,9 @@ enum exchange_state exchange_client_ended(struct exchange *exchange)
 {
 	if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_RAW || exchange->phase == PHASE_LATE)
 		return end(exchange, NULL);
+	/* Nobody can tell a client that is gone from one that has said all: no person is asked in vain. */
+	if (exchange->phase == PHASE_WAITING)
+		return end(exchange, "the client ended the connection while a person was asked");
 	/* Half closed behind its request: the answer still comes. */
 	exchange->is_closing = true;
 	return exchange->request_is_over || http1_finish(&exchange->request, NULL) == HTTP1_END
@@ -511,6 +576,8 @@ enum exchange_state exchange_server_ended(struct exchange *exchange, struct buf 
 {
 	bool has_begun = !http1_is_idle(&exchange->response);
 
+	if (exchange->phase == PHASE_WAITING)
+		return refuse(exchange, 503, exchange_server_left, to_client);
 	if (exchange->phase == PHASE_ASKED)
 		return refuse(exchange, 502, "the server closed the connection without an answer", to_client);
 	if (exchange->phase == PHASE_LATE) {

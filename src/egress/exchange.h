@@ -31,7 +31,9 @@ struct exchange_record {
 	uint64_t started_ns;                 /* * when its head had come; CLOCK_MONOTONIC. 0: it was malformed */
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
-	bool is_granted;                     /* granted() allowed it */
+	bool is_waiting;                     /* for the answer to a question that ask() has put */
+	uint32_t asked;                      /* ask()'s own: which question that was, or the last one */
+	uint32_t forms_asked;                /* forms of the path that were asked about, as bits */
 	bool is_replayed, is_not_recorded;   /* answered from a recording; refused, for it has no answer */
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
@@ -53,8 +55,13 @@ struct exchange_content {
 
 /* Any of them may be NULL. */
 struct exchange_hooks {
-	/* Whether a request that the policy asks a person about is allowed all the same. */
-	bool (*granted)(void *context, const struct exchange_record *record, const struct target *target);
+	/*
+	 * The policy asks a person about this request, by the form in record->path. True: it waits until
+	 * exchange_answered(), unless forget() is called or the request is over; nothing is read of it meanwhile but
+	 * its head. False: it is refused, and record->decision says why.
+	 */
+	bool (*ask)(void *context, struct exchange_record *record);
+	void (*forget)(void *context, struct exchange_record *record);
 	/*
 	 * A request that the policy allows is about to go out: credentials are put in here. target is what was judged;
 	 * *ret_owned is given to inject_free() when the head is out. False refuses it instead; why says
@@ -101,6 +108,9 @@ enum exchange_state {
 	EXCHANGE_ENDED,
 };
 
+/* Why a request that waited for a person is refused, though nobody said no. */
+extern const char exchange_server_left[];
+
 /* Of a request that outgoing() refused for now: what it is told to do. */
 extern const char exchange_wait_hint[];
 
@@ -110,10 +120,14 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 /* Whether a request that was decided so does not go out: a rule answers it, or a recording. */
 bool exchange_is_kept(const struct decision *decision, const struct tape *tape);
 
-/* The decision about a request by every form of its path, and by what people allowed; the form in record->path. */
+/*
+ * The decision about a request by every form of its path; the form in record->path. Called again with the answer, where
+ * record->is_waiting was set: a yes (VERDICT_ALLOW) is for the form that was asked about, and the next one may be asked
+ * about then. answer NULL: the first time.
+ */
 struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchange_record *record,
 			       const struct target *target, const struct policy *policy,
-			       const struct target_server *server);
+			       const struct target_server *server, const struct decision *answer);
 
 /* The decision about a request that a replay has no answer for. problem: static. */
 struct decision exchange_not_recorded(const char *problem);
@@ -156,6 +170,11 @@ bool exchange_is_giving(const struct exchange *exchange);
  * stayed unused may be given again.
  */
 enum exchange_state exchange_take(struct exchange *exchange, struct buf *to_client, size_t max);
+
+/* Whether a request waits for a person; and the answer. Bytes of the client that stayed unused may be given again. */
+bool exchange_is_waiting(const struct exchange *exchange);
+enum exchange_state exchange_answered(struct exchange *exchange, const struct decision *answer, struct buf *to_server,
+				      struct buf *to_client);
 
 /* One side has ended its stream. */
 enum exchange_state exchange_client_ended(struct exchange *exchange);

@@ -188,6 +188,7 @@ static void start_intercept(struct flow *flow)
 	r = flow->has_server && !options.upstream ? -ENOENT : 0;
 	if (r == 0)
 		r = intercept_new(&flow->intercept, &options, clock_realtime_ns() / 1000000000);
+	flow->requests.intercept = flow->intercept;
 	if (r < 0)
 		end_flow(flow, err_errno_name(-r));
 }

@@ -9,6 +9,7 @@
 
 #include "confine/confine.h"
 #include "egress/record.h"
+#include "egress/requests.h"
 #include "egress/sealed.h"
 #include "os/clock.h"
 #include "policy/decide.h"
@@ -225,13 +226,16 @@ static int on_measure(void *context, struct frame *frame, int *fds, size_t fd_co
 	return 0;
 }
 
-static int on_grants(void *context, struct frame *frame, int *fds, size_t fd_count)
+static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct gate *gate = context;
+	struct gate_answer answer;
+	int r = gate_answer_get(frame, &answer);
 
 	(void)fds;
 	(void)fd_count;
-	return granted_take(&gate->granted, frame);
+	if (r == 0)
+		requests_answered(context, &answer);
+	return r;
 }
 
 static int on_asking(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -318,7 +322,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_INSIDE, 1 << GATE_SERVING, 64, 0, 1, on_inside },
 	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
 	{ GATE_MEASURE, 1 << GATE_SERVING, 64, 0, 0, on_measure },
-	{ GATE_GRANTS, 1 << GATE_SERVING, FRAME_MESSAGE_MAX, 0, 0, on_grants },
+	{ GATE_ANSWER, 1 << GATE_SERVING, 2048, 0, 0, on_answer },
 	{ GATE_ASKING, 1 << GATE_SERVING, 64, 0, 0, on_asking },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
@@ -443,7 +447,6 @@ static void close_gate(struct gate *gate)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);
 	names_free(gate->names);
-	granted_done(&gate->granted);
 	quota_free(gate->quota);
 	authority_done(&gate->authority);
 	gate_secrets_done(&gate->secrets);

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "egress/authority.h"
 #include "egress/dial.h"
-#include "egress/granted.h"
 #include "egress/names.h"
 #include "egress/publish.h"
 #include "egress/quota.h"
@@ -23,9 +22,11 @@
 #include "wire/gate.h"
 
 enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_TCP_QUERIES_MAX = 16,
-       GATE_QUEUE_MAX = 16 };
+       GATE_QUEUE_MAX = 16, GATE_WAITS_MAX = 128 };
 
+struct exchange_record;
 struct flow;
+struct requests;
 struct tcp_query;
 
 /* A connection to the door of which it is not known yet where it was meant to go. */
@@ -42,6 +43,13 @@ struct note {
 	uint64_t reused;               /* names_count_reused() when it came */
 };
 
+/* A request that waits for GATE_ANSWER. */
+struct gate_wait {
+	uint32_t id;                   /* 0: free */
+	struct requests *owner;        /* of its connection */
+	struct exchange_record *record;
+};
+
 struct gate {
 	/* At the same place for good, with another content after a change: connections that are open borrow it. */
 	struct policy now;
@@ -52,7 +60,8 @@ struct gate {
 	struct quota *quota;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	bool asks;                     /* GATE_ASKING */
-	struct granted granted;        /* GATE_GRANTS */
+	struct gate_wait waits[GATE_WAITS_MAX]; /* requests that people are asked about */
+	uint32_t last_asked;           /* of them */
 	struct authority authority;    /* where requests are read */
 	struct gate_secrets secrets;
 	struct tape *tape;             /* NULL: nothing is recorded or replayed */

@@ -140,6 +140,20 @@ int http2_request_give(struct http2_stream *stream)
 			     &provider);
 }
 
+/* By what was decided about it. */
+static int proceed(struct http2_stream *stream)
+{
+	const struct decision *decision = &stream->record.decision;
+
+	if (stream->record.is_waiting)
+		return 0;
+	if (exchange_is_kept(decision, stream->http2->hooks.tape))
+		return keep_request(stream);
+	if (decision->verdict != VERDICT_ALLOW)
+		return http2_stream_refuse(stream, 403, decision->reason, decision);
+	return forward(stream);
+}
+
 int http2_request_begin(struct http2_stream *stream)
 {
 	const struct http2 *http2 = stream->http2;
@@ -155,12 +169,18 @@ int http2_request_begin(struct http2_stream *stream)
 	if (stream->problem)
 		return http2_stream_refuse(stream, 400, stream->problem, NULL);
 	record->method = stream->method;
-	record->decision = exchange_judge(&http2->hooks, record, &stream->target, http2->policy, &http2->server);
-	if (exchange_is_kept(&record->decision, http2->hooks.tape))
-		return keep_request(stream);
-	if (record->decision.verdict != VERDICT_ALLOW)
-		return http2_stream_refuse(stream, 403, record->decision.reason, &record->decision);
-	return forward(stream);
+	record->decision = exchange_judge(&http2->hooks, record, &stream->target, http2->policy, &http2->server, NULL);
+	return proceed(stream);
+}
+
+int http2_request_answered(struct http2_stream *stream, const struct decision *answer)
+{
+	const struct http2 *http2 = stream->http2;
+	struct exchange_record *record = &stream->record;
+
+	record->decision = exchange_judge(&http2->hooks, record, &stream->target, http2->policy, &http2->server,
+					  answer);
+	return proceed(stream);
 }
 
 int http2_answer_begin(struct http2_stream *stream)

@@ -17,5 +17,8 @@ int http2_request_give(struct http2_stream *stream) MUST_USE;
 /* What is not sent is nothing to record: it may have been refused for what it would have carried out. */
 void http2_request_forget(struct http2_stream *stream);
 
+/* What a person said of a request that waits for it (exchange_judge()). */
+int http2_request_answered(struct http2_stream *stream, const struct decision *answer) MUST_USE;
+
 /* The head of the server's answer, also an interim one. */
 int http2_answer_begin(struct http2_stream *stream) MUST_USE;

@@ -49,6 +49,7 @@ struct http2_stream *http2_stream_new(struct http2 *http2, int32_t id)
 	stream->gathering = &stream->head;
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
 		buf_init(&stream->pending[side], HTTP2_STREAM_WINDOW + EXCHANGE_REFUSAL_MAX);
+	buf_init(&stream->held, HTTP2_STREAM_WINDOW);
 	stream->next = http2->streams;
 	stream->link = &http2->streams;
 	if (stream->next)
@@ -66,6 +67,7 @@ void http2_stream_free(struct http2_stream *stream)
 	stream->http2->stream_count--;
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
 		buf_done(&stream->pending[side]);
+	buf_done(&stream->held);
 	http1_head_reset(&stream->head);
 	http1_head_reset(&stream->trailers);
 	target_done(&stream->target);
@@ -91,6 +93,10 @@ void http2_stream_drop(struct http2_stream *stream, enum http2_side to)
 {
 	size_t size = stream->pending[to].size + stream->withheld[to];
 
+	if (to == HTTP2_OUTSIDE) {
+		size -= stream->early < size ? stream->early : size;
+		stream->early = 0;
+	}
 	stream->withheld[to] = 0;
 	/* Of an answer of our own nothing was ever counted. */
 	if (size && (to == HTTP2_OUTSIDE || stream->is_answered))
@@ -120,6 +126,21 @@ static ssize_t read_given(nghttp2_session *session, struct http2_stream *stream,
 	return (ssize_t)size;
 }
 
+/* So many bytes that came from there have left. */
+static void consume(struct http2_stream *stream, enum http2_side from, size_t size)
+{
+	nghttp2_session *session = stream->http2->sessions[from];
+	size_t early = from != HTTP2_INSIDE ? 0 : size < stream->early ? size : stream->early;
+
+	stream->early -= early;
+	if (stream->ids[from] && early)
+		nghttp2_session_consume_stream(session, stream->ids[from], early);
+	if (stream->ids[from])
+		nghttp2_session_consume(session, stream->ids[from], size - early);
+	else if (from == HTTP2_INSIDE || stream->is_answered)
+		nghttp2_session_consume_connection(session, size - early);
+}
+
 ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t max, uint32_t *flags,
 			  nghttp2_data_source *source, void *context)
 {
@@ -136,10 +157,7 @@ ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, 
 	if (size) {
 		memcpy(bytes, pending->bytes, size);
 		buf_consume(pending, size);
-		if (stream->ids[from])
-			nghttp2_session_consume(stream->http2->sessions[from], stream->ids[from], size);
-		else if (from == HTTP2_INSIDE || stream->is_answered)
-			nghttp2_session_consume_connection(stream->http2->sessions[from], size);
+		consume(stream, from, size);
 	}
 	if (pending->size || !stream->is_whole[to])
 		return (ssize_t)size;

@@ -21,6 +21,8 @@ struct http2_stream {
 	struct http1_head trailers;             /* of the answer */
 	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
 	char *authority, *path;                 /* owned */
+	struct buf held;                        /* of the body, while a person is asked; not looked at yet */
+	size_t early;                           /* bytes to the outside that the connection's window has back already */
 	size_t withheld[HTTP2_SIDE_COUNT];      /* bytes of bodies that a hook keeps back on their way to that side */
 	bool is_stopped;                        /* nothing more of the request goes out */
 	bool is_https, is_answered, has_trailers, is_told;   /* told: the end of the answer was sent */

@@ -139,6 +139,34 @@ static int stop(struct http2_stream *stream, enum http2_side from)
 	return 0;
 }
 
+/* Nobody is asked about it any more. */
+static void give_up_asking(struct http2_stream *stream)
+{
+	const struct exchange_hooks *hooks = &stream->http2->hooks;
+
+	if (hooks->forget)
+		hooks->forget(hooks->context, &stream->record);
+	stream->record.is_waiting = false;
+	buf_reset(&stream->held);
+}
+
+/* The server takes nothing more: whatever the answers would be, they came too late. */
+static int refuse_waiting(struct http2 *http2)
+{
+	int first = 0;
+
+	for (struct http2_stream *stream = http2->streams; stream; stream = stream->next) {
+		int r = 0;
+
+		if (stream->record.is_waiting) {
+			give_up_asking(stream);
+			r = http2_stream_refuse(stream, 503, exchange_server_left, NULL);
+		}
+		first = first ? first : r;
+	}
+	return first;
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct http2 *http2 = context;
@@ -153,7 +181,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	if (frame->hd.type == NGHTTP2_GOAWAY && from == HTTP2_OUTSIDE)
 		return nghttp2_submit_goaway(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
 					     nghttp2_session_get_last_proc_stream_id(http2->sessions[HTTP2_INSIDE]),
-					     NGHTTP2_NO_ERROR, NULL, 0) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+					     NGHTTP2_NO_ERROR, NULL, 0) == 0 && refuse_waiting(http2) == 0
+			       ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (!stream || !carries)
 		return 0;
 	/* Before the request is sent on, so that one without a body goes out as such. */
@@ -170,6 +199,84 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
+/*
+ * Of a request that a person is asked about: as much as its window lets come, which is not opened again. That of the
+ * connection is, so that other requests go on.
+ */
+static int hold(struct http2_stream *stream, const uint8_t *bytes, size_t size)
+{
+	buf_put(&stream->held, bytes, size);
+	return buf_error(&stream->held) == 0 &&
+	       nghttp2_session_consume_connection(stream->http2->sessions[HTTP2_INSIDE], size) == 0 ?
+		       0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* What was held goes the way that it would have gone as it came. */
+static int release(struct http2_stream *stream, bool is_whole)
+{
+	struct buf *held = &stream->held;
+	int r = 0;
+
+	take_sent(stream->take, held->bytes, held->size);
+	if (stream->is_kept || stream->ids[HTTP2_OUTSIDE])
+		stream->record.bytes_out += held->size;
+	stream->is_whole[HTTP2_OUTSIDE] = is_whole;
+	if (stream->ids[HTTP2_OUTSIDE]) {
+		stream->early = held->size;
+		if (!pass_on(stream, HTTP2_OUTSIDE, held->bytes, held->size, false) ||
+		    (is_whole && !pass_on(stream, HTTP2_OUTSIDE, NULL, 0, true)))
+			r = stop(stream, HTTP2_INSIDE);
+		http2_stream_resume(stream, HTTP2_OUTSIDE);
+	}
+	buf_reset(held);
+	return r;
+}
+
+static int answer_request(struct http2_stream *stream, const struct decision *answer)
+{
+	bool is_whole = stream->is_whole[HTTP2_OUTSIDE];
+	int r;
+
+	/* It goes out with a body then. */
+	if (stream->held.size)
+		stream->is_whole[HTTP2_OUTSIDE] = false;
+	r = http2_request_answered(stream, answer);
+	if (stream->record.is_waiting)
+		stream->is_whole[HTTP2_OUTSIDE] = is_whole;
+	else if (r == 0 && stream->held.size)
+		r = release(stream, is_whole);
+	if (r == 0 && !stream->record.is_waiting && stream->is_kept && is_whole)
+		r = http2_request_give(stream);
+	return r;
+}
+
+void http2_answered(struct http2 *http2, struct exchange_record *record, const struct decision *answer)
+{
+	struct http2_stream *stream = http2->streams;
+
+	while (stream && &stream->record != record)
+		stream = stream->next;
+	if (stream && record->is_waiting)
+		http2->is_broken = answer_request(stream, answer) != 0 || http2->is_broken;
+}
+
+bool http2_is_waiting(const struct http2 *http2)
+{
+	for (const struct http2_stream *stream = http2->streams; stream; stream = stream->next)
+		if (stream->record.is_waiting)
+			return true;
+	return false;
+}
+
+/* Of a client that is gone: nothing comes or goes on it any more. */
+static void forget_stream(struct http2_stream *stream)
+{
+	nghttp2_session_set_stream_user_data(stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE], NULL);
+	stream->problem = "the client ended the connection while a person was asked";
+	http2_stream_tell(stream);
+	http2_stream_free(stream);
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t size,
 		   void *context)
 {
@@ -177,6 +284,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	struct http2_stream *stream = find_stream(session, id);
 	enum http2_side from = http2_side_of(http2, session), to = http2_other(from);
 
+	if (stream && from == HTTP2_INSIDE && stream->record.is_waiting)
+		return hold(stream, bytes, size);
 	if (stream && from == HTTP2_INSIDE)
 		take_sent(stream->take, bytes, size);
 	if (stream && from == HTTP2_INSIDE && stream->is_kept)
@@ -395,7 +504,13 @@ void http2_ended(struct http2 *http2, enum http2_side side)
 			stream->ids[HTTP2_OUTSIDE] = 0;
 			http2->is_broken = close_outside(stream, NGHTTP2_NO_ERROR) != 0 || http2->is_broken;
 		}
+		if (side == HTTP2_INSIDE && stream->record.is_waiting) {
+			give_up_asking(stream);
+			forget_stream(stream);
+		}
 	}
+	if (side == HTTP2_OUTSIDE)
+		http2->is_broken = refuse_waiting(http2) != 0 || http2->is_broken;
 	/* The client still gets the answers that are here. */
 	r = side == HTTP2_INSIDE ? nghttp2_session_terminate_session(rest, NGHTTP2_NO_ERROR)
 				 : nghttp2_submit_goaway(rest, NGHTTP2_FLAG_NONE,

@@ -35,6 +35,12 @@ enum exchange_state http2_give(struct http2 *http2, enum http2_side side, const 
 /* What is to be sent to one side, until out has max bytes or more. Look at both after every give and every take. */
 enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct buf *out, size_t max);
 
+/* The answer to a question about the request of this record; unknown ones are gone. Look at both sides afterwards. */
+void http2_answered(struct http2 *http2, struct exchange_record *record, const struct decision *answer);
+
+/* Whether a request waits for a person. */
+bool http2_is_waiting(const struct http2 *http2);
+
 /* Whether nothing is asked for. */
 bool http2_is_idle(const struct http2 *http2);
 

@@ -50,6 +50,8 @@ struct intercept {
 	struct intercept_options options;
 	struct side sides[HTTP2_SIDE_COUNT];
 	struct event again, limit, slow, still;
+	struct event left;             /* the client's end, while nothing is read of it */
+	bool is_watching_left;
 	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
 	uint64_t seen_bytes;           /* read by both sides when still came last */
 	unsigned still_times;          /* that it came since, without a byte more */
@@ -306,7 +308,12 @@ static bool may_read(struct intercept *intercept, enum http2_side from)
 	    (from == HTTP2_OUTSIDE && intercept->unreachable))
 		return false;
 	/* HTTP/2 has windows for this; it must read on to learn that they are open again. */
-	return intercept->http2 || (to->out.size < BUFFER_FULL && (from == HTTP2_OUTSIDE || !intercept->unread.size));
+	if (intercept->http2)
+		return true;
+	/* While a person is asked, what follows the head stays in the socket. */
+	if (from == HTTP2_INSIDE && exchange_is_waiting(&intercept->exchange))
+		return false;
+	return to->out.size < BUFFER_FULL && (from == HTTP2_OUTSIDE || !intercept->unread.size);
 }
 
 static bool is_used_up(const struct intercept *intercept)
@@ -387,11 +394,18 @@ static void end(struct intercept *intercept, const char *why)
 	event_del(&intercept->limit);
 	event_del(&intercept->slow);
 	event_del(&intercept->still);
+	event_del(&intercept->left);
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
 		event_del(&intercept->sides[side].readable);
 		event_del(&intercept->sides[side].writable);
 	}
 	intercept->options.on_end(intercept->options.context, why);
+}
+
+static bool is_waiting(const struct intercept *intercept)
+{
+	return intercept->phase == PHASE_STREAMS && !intercept->http2 && !intercept->is_over &&
+	       exchange_is_waiting(&intercept->exchange);
 }
 
 /* Most requests change nothing of it. */
@@ -419,6 +433,7 @@ static void wait_for(struct intercept *intercept)
 		watch(&side->readable, &side->is_reading, reads);
 		watch(&side->writable, &side->is_writing, writes);
 	}
+	watch(&intercept->left, &intercept->is_watching_left, is_waiting(intercept));
 }
 
 /* As far as it goes now. NULL, or why it cannot go on. */
@@ -493,6 +508,31 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 		intercept->options.on_said(intercept->options.context);
 }
 
+static void on_left(evutil_socket_t fd, short what, void *context)
+{
+	struct intercept *intercept = context;
+
+	if (is_waiting(intercept))
+		end_side(intercept, HTTP2_INSIDE);
+	intercept->is_watching_left = false;
+	on_event(-1, 0, intercept);
+}
+
+void intercept_answered(struct intercept *intercept, struct exchange_record *record, const struct decision *answer)
+{
+	if (intercept->http2) {
+		http2_answered(intercept->http2, record, answer);
+	} else if (exchange_answered(&intercept->exchange, answer, &outside_of(intercept)->out,
+				     &inside_of(intercept)->out) == EXCHANGE_ENDED) {
+		intercept->is_over = true;
+	} else {
+		give_client(intercept);
+	}
+	/* What came meanwhile is looked at, and what was said is sent. */
+	inside_of(intercept)->is_drained = outside_of(intercept)->is_drained = false;
+	on_event(-1, 0, intercept);
+}
+
 static void on_slow(evutil_socket_t fd, short what, void *context)
 {
 	struct intercept *intercept = context;
@@ -524,6 +564,9 @@ static void on_still(evutil_socket_t fd, short what, void *context)
 	uint64_t bytes = inside_of(intercept)->read_bytes + outside_of(intercept)->read_bytes;
 	bool has_switched = !intercept->http2 && exchange_has_switched(&intercept->exchange);
 
+	/* A person takes as long as the policy lets him. */
+	has_switched = has_switched || is_waiting(intercept) ||
+		       (intercept->http2 && http2_is_waiting(intercept->http2));
 	intercept->still_times = bytes == intercept->seen_bytes && !has_switched ? intercept->still_times + 1 : 0;
 	intercept->seen_bytes = bytes;
 	be_patient(intercept, &intercept->still);
@@ -589,6 +632,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
 	event_assign(&intercept->slow, options->base, -1, 0, on_slow, intercept);
 	event_assign(&intercept->still, options->base, -1, 0, on_still, intercept);
+	event_assign(&intercept->left, options->base, options->inside_fd, EV_CLOSED, on_left, intercept);
 	if (options->server.is_tls)
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
 	else
@@ -606,6 +650,7 @@ void intercept_free(struct intercept *intercept)
 	event_del(&intercept->limit);
 	event_del(&intercept->slow);
 	event_del(&intercept->still);
+	event_del(&intercept->left);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 

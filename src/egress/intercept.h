@@ -51,6 +51,9 @@ struct intercept_options {
 int intercept_new(struct intercept **ret_intercept, const struct intercept_options *options, uint64_t now_s) MUST_USE;
 void intercept_free(struct intercept *intercept);
 
+/* What a request that exchange_hooks.ask() was called for waits for. It may be freed here, by on_end(). */
+void intercept_answered(struct intercept *intercept, struct exchange_record *record, const struct decision *answer);
+
 /* Whether on_said() was or would be called. */
 bool intercept_has_said(const struct intercept *intercept);
 

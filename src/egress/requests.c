@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "egress/gate.h"
+#include "egress/intercept.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 
@@ -271,13 +272,73 @@ static const char *ask_for_plain(struct http1_head *head)
 	return http1_set(head, "accept-encoding", "identity") < 0 ? "there is no memory" : NULL;
 }
 
-/* The box has the grants, and judges once more for the log. */
-static bool on_granted(void *context, const struct exchange_record *record, const struct target *target)
+/* --- What waits for a person. --- */
+
+static struct gate_wait *find_wait(struct gate *gate, const struct exchange_record *record)
+{
+	for (size_t i = 0; i < GATE_WAITS_MAX; i++)
+		if (gate->waits[i].record == record)
+			return &gate->waits[i];
+	return NULL;
+}
+
+static void tell_forget(struct gate *gate, uint32_t id)
+{
+	frame_begin(&gate->out, GATE_FORGET);
+	frame_put_u32(&gate->out, id);
+	gate_send(gate, frame_end(&gate->out));
+}
+
+static void on_forget(void *context, struct exchange_record *record)
 {
 	const struct requests *requests = context;
-	struct gate *gate = requests->gate;
+	struct gate_wait *wait = record->is_waiting ? find_wait(requests->gate, record) : NULL;
 
-	return granted_use(&gate->granted, gate->policy, target, &requests->server, record->method);
+	if (!wait)
+		return;
+	tell_forget(requests->gate, wait->id);
+	*wait = (struct gate_wait){ 0 };
+	record->asked = 0;
+}
+
+/* The box has what people granted, counts each use, and asks them. */
+static bool on_ask(void *context, struct exchange_record *record)
+{
+	struct requests *requests = context;
+	struct gate *gate = requests->gate;
+	struct gate_wait *wait = find_wait(gate, NULL);
+	struct gate_ask ask = { .open = requests->connection, .method = record->method, .path = record->path };
+
+	/* Of another form of its path: that one is answered. */
+	if (record->asked)
+		tell_forget(gate, record->asked);
+	record->asked = 0;
+	if (!wait) {
+		record->decision = (struct decision){
+			VERDICT_DENY, { "ask.requests", "", 0 }, "too many requests wait for a person",
+			"send it again when others are answered", NULL };
+		return false;
+	}
+	*wait = (struct gate_wait){ .id = ++gate->last_asked, .owner = requests, .record = record };
+	ask.id = record->asked = wait->id;
+	gate_send(gate, gate_ask_put(&gate->out, &ask));
+	return true;
+}
+
+void requests_answered(struct gate *gate, const struct gate_answer *answer)
+{
+	struct decision decision = { answer->is_granted ? VERDICT_ALLOW : VERDICT_DENY, { answer->rule, "", 0 },
+				     answer->reason, answer->hint, NULL };
+
+	for (size_t i = 0; answer->id && i < GATE_WAITS_MAX; i++) {
+		struct gate_wait wait = gate->waits[i];
+
+		if (wait.id != answer->id)
+			continue;
+		gate->waits[i] = (struct gate_wait){ 0 };
+		intercept_answered(wait.owner->intercept, wait.record, &decision);
+		return;
+	}
 }
 
 static bool on_outgoing(void *context, struct exchange_record *record, struct http1_head *head,
@@ -353,6 +414,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 {
 	const struct requests *requests = context;
 	struct gate *gate = requests->gate;
+	struct gate_wait *wait = record->is_waiting ? find_wait(gate, record) : NULL;
 	char names[GATE_SECRETS_SIZE];
 	struct gate_request request = {
 		.open = requests->connection,
@@ -367,12 +429,16 @@ static void tell_request(void *context, const struct exchange_record *record)
 		.us = record->started_ns ? (clock_monotonic_ns() - record->started_ns) / 1000 : 0,
 		.problem = record->problem,
 		.is_limited = record->wait_s > 0,
-		.is_granted = record->is_granted,
+		.asked = record->is_waiting ? 0 : record->asked,
 		.secrets = list_secrets(&gate->secrets, record->secrets, names),
 		.leak = { record->leak.secret, record->leak.where, record->leak.is_placeholder,
 			  record->leak.is_refused },
 	};
 
+	if (wait) {
+		tell_forget(gate, wait->id);
+		*wait = (struct gate_wait){ 0 };
+	}
 	gate_queue_request(gate, &request);
 	forget_bodies(record->own);
 }
@@ -397,7 +463,7 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
-	return (struct exchange_hooks){ .granted = on_granted, .outgoing = on_outgoing, .body = on_body,
+	return (struct exchange_hooks){ .ask = on_ask, .forget = on_forget, .outgoing = on_outgoing, .body = on_body,
 					.incoming = on_incoming, .over = tell_request, .context = requests,
 					.tape = requests->gate->tape };
 }

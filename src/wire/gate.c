@@ -243,6 +243,54 @@ int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed)
 	return 0;
 }
 
+int gate_ask_put(struct buf *out, const struct gate_ask *ask)
+{
+	frame_begin(out, GATE_ASK);
+	frame_put_u32(out, ask->id);
+	put_open(out, &ask->open);
+	frame_put_string(out, ask->method);
+	frame_put_string(out, ask->path);
+	return frame_end(out);
+}
+
+int gate_ask_get(struct frame *frame, struct gate_ask *ret_ask)
+{
+	struct gate_ask ask = { .id = frame_get_u32(frame) };
+	bool is_whole = get_open(frame, &ask.open);
+
+	ask.method = frame_get_string(frame);
+	ask.path = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || !is_whole || !ask.id || !ask.method || !ask.path)
+		return -EBADMSG;
+	*ret_ask = ask;
+	return 0;
+}
+
+int gate_answer_put(struct buf *out, const struct gate_answer *answer)
+{
+	frame_begin(out, GATE_ANSWER);
+	frame_put_u32(out, answer->id);
+	frame_put_u32(out, answer->is_granted);
+	frame_put_string(out, answer->rule);
+	frame_put_string(out, answer->reason);
+	frame_put_string(out, answer->hint);
+	return frame_end(out);
+}
+
+int gate_answer_get(struct frame *frame, struct gate_answer *ret_answer)
+{
+	struct gate_answer answer = { .id = frame_get_u32(frame) };
+
+	answer.is_granted = frame_get_u32(frame);
+	answer.rule = frame_get_string(frame);
+	answer.reason = frame_get_string(frame);
+	answer.hint = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || answer.is_granted > 1 || !answer.rule || !answer.reason || !answer.hint)
+		return -EBADMSG;
+	*ret_answer = answer;
+	return 0;
+}
+
 void gate_request_put(struct buf *out, const struct gate_request *request)
 {
 	put_open(out, &request->open);
@@ -254,7 +302,8 @@ void gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_u64(out, request->out_bytes);
 	frame_put_u64(out, request->us);
 	frame_put_string(out, request->problem);
-	frame_put_u32(out, (uint32_t)request->is_limited | (uint32_t)request->is_granted << 1);
+	frame_put_u32(out, request->is_limited);
+	frame_put_u32(out, request->asked);
 	frame_put_string(out, request->secrets);
 	frame_put_string(out, request->leak.secret);
 	frame_put_string(out, request->leak.where);
@@ -280,7 +329,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.problem = frame_get_string(frame);
 	outcome = frame_get_u32(frame);
 	request.is_limited = outcome & 1;
-	request.is_granted = outcome & 2;
+	request.asked = frame_get_u32(frame);
 	request.secrets = frame_get_string(frame);
 	request.leak.secret = frame_get_string(frame);
 	request.leak.where = frame_get_string(frame);
@@ -289,7 +338,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.leak.is_refused = flags & 2;
 	if (frame->error || !is_whole || !request.method || !request.path || !request.secrets ||
 	    !request.leak.secret != !request.leak.where || flags > 3 ||
-	    outcome > 3 || request.replay >= GATE_REPLAY_COUNT)
+	    outcome > 1 || request.replay >= GATE_REPLAY_COUNT)
 		return -EBADMSG;
 	*ret_request = request;
 	return 1;

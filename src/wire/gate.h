@@ -35,7 +35,7 @@ enum gate_message {
 	GATE_INSIDE,             /* u32 id of GATE_ARRIVED; fd: a TCP socket made inside; none: refused */
 	GATE_PAUSE,              /* u64 ms: for so long no name is given and no connection made */
 	GATE_MEASURE,            /* -> GATE_MEASURED */
-	GATE_GRANTS,             /* struct asking_grant, as many as there are: of requests that are asked about */
+	GATE_ANSWER,             /* struct gate_answer: what becomes of a GATE_ASK */
 	GATE_ASKING,             /* u32 1: what the policy asks about is asked about; 0: it is refused, as at first */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
@@ -50,6 +50,8 @@ enum gate_message {
 	GATE_ARRIVED,            /* struct gate_arrived: waits for GATE_INSIDE */
 	GATE_POLICY_SET,         /* u32 0: it is in force, or errno: the old one is; u32 connections that it ended */
 	GATE_MEASURED,           /* u64 bytes to the sandbox, u64 from it, of all connections so far */
+	GATE_ASK,                /* struct gate_ask: a request waits for GATE_ANSWER, as long as a person takes */
+	GATE_FORGET,             /* u32 id of GATE_ASK: nobody waits for the answer, or needs it, any more */
 	GATE_LEFT,               /* u32 id: the client says no more, while it waits for GATE_GO; it may be gone */
 };
 
@@ -89,6 +91,19 @@ struct gate_open {
 	uint32_t id, pid;
 	const char *host;        /* name or address: what the decision is about */
 	uint32_t port;
+};
+
+/* A request of a connection that is read, which the policy asks a person about. */
+struct gate_ask {
+	uint32_t id;             /* the gate's to choose, never 0 and never used again */
+	struct gate_open open;   /* of the connection */
+	const char *method, *path; /* hostile bytes */
+};
+
+struct gate_answer {
+	uint32_t id;
+	uint32_t is_granted;
+	const char *rule, *reason, *hint; /* of a refusal, for whoever sent the request; never NULL when received */
 };
 
 enum gate_refusal {
@@ -150,7 +165,7 @@ struct gate_request {
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
 	bool is_limited;         /* refused by a limit of requests */
-	bool is_granted;         /* the policy asks about it, and GATE_GRANTS has it */
+	uint32_t asked;          /* id of the GATE_ASK that decided it; 0: nobody was asked, or waited any more */
 	const char *secrets;     /* names of those that were put in, separated by spaces; "": none */
 	struct gate_leak leak;
 };
@@ -172,6 +187,10 @@ int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup) MUST_USE;
 int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup) MUST_USE;
 int gate_open_put(struct buf *out, const struct gate_open *open) MUST_USE;
 int gate_open_get(struct frame *frame, struct gate_open *ret_open) MUST_USE;
+int gate_ask_put(struct buf *out, const struct gate_ask *ask) MUST_USE;
+int gate_ask_get(struct frame *frame, struct gate_ask *ret_ask) MUST_USE;
+int gate_answer_put(struct buf *out, const struct gate_answer *answer) MUST_USE;
+int gate_answer_get(struct frame *frame, struct gate_answer *ret_answer) MUST_USE;
 int gate_refused_put(struct buf *out, const struct gate_refused *refused) MUST_USE;
 int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused) MUST_USE;
 int gate_closed_put(struct buf *out, const struct gate_closed *closed) MUST_USE;

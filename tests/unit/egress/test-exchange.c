@@ -121,6 +121,90 @@ static void assert_refusal(struct wire *wire, const char *status, const char *te
 #define GET_OUT(path) "GET " path " HTTP/1.1\r\nHost: api.example.org\r\nx-api-key: sk-real-0123456789\r\n\r\n"
 #define OK "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
+/* ---- a person is asked ---- */
+
+static size_t asked, forms;
+
+static bool on_ask(void *context, struct exchange_record *record)
+{
+	record->asked = (uint32_t)++asked;
+	forms += strcmp(record->path, "/paid") == 0;
+	return true;
+}
+
+static const struct policy asking = { .network_default = VERDICT_ASK, .network = &net_rule, .network_count = 1,
+				      .network_exact_count = 1 };
+static const struct decision yes = { VERDICT_ALLOW, { "ask.grant[1]", "", 0 }, "a person allowed this", "", NULL };
+static const struct decision no = { VERDICT_DENY, { "ask.grant[2]", "", 0 }, "a person refused this", "", NULL };
+
+static void wire_init_asking(struct wire *wire)
+{
+	wire_init(wire);
+	exchange_done(&wire->exchange);
+	exchange_init(&wire->exchange, &server, &asking,
+		      &(struct exchange_hooks){ .ask = on_ask, .over = on_over, .context = wire });
+	asked = forms = 0;
+}
+
+static void answer_question(struct wire *wire, const struct decision *decision)
+{
+	wire->state = exchange_answered(&wire->exchange, decision, &wire->to_server, &wire->to_client);
+	if (wire->state == EXCHANGE_OPEN)
+		push(wire);
+}
+
+#define POST_PAID "POST /paid HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 4\r\n\r\n"
+
+static void test_a_request_waits_with_its_body_unread(void **state)
+{
+	cleanup_wire struct wire wire;
+
+	wire_init_asking(&wire);
+	ask(&wire, POST_PAID "body" GET("/v1/x"));
+	assert_true(exchange_is_waiting(&wire.exchange));
+	assert_int_equal(asked, 1);
+	assert_int_equal(wire.waiting.size, strlen("body" GET("/v1/x")));
+	assert_sent(&wire.to_server, "");
+	assert_sent(&wire.to_client, "");
+	assert_false(exchange_is_idle(&wire.exchange));
+	answer_question(&wire, &yes);
+	assert_sent(&wire.to_server, POST_PAID "body");
+	answer(&wire, OK);
+	assert_int_equal(wire.last.asked, 1);
+	assert_string_equal(wire.last_path, "/paid");
+	/* And what was pipelined behind it. */
+	assert_sent(&wire.to_server, GET("/v1/x"));
+	answer_question(&wire, &no);
+	assert_int_equal(wire.state, EXCHANGE_OPEN);
+}
+
+static void test_a_no_an_end_and_another_form(void **state)
+{
+	cleanup_wire struct wire refused, left, closed, other;
+
+	wire_init_asking(&refused);
+	ask(&refused, POST_PAID);
+	answer_question(&refused, &no);
+	assert_refusal(&refused, "HTTP/1.1 403", "a person refused this");
+	wire_init_asking(&left);
+	ask(&left, POST_PAID);
+	assert_int_equal(exchange_client_ended(&left.exchange), EXCHANGE_ENDED);
+	assert_true(left.last.is_waiting);
+	wire_init_asking(&closed);
+	ask(&closed, POST_PAID);
+	closed.state = exchange_server_ended(&closed.exchange, &closed.to_client);
+	assert_refusal(&closed, "HTTP/1.1 503", "while a person was asked");
+	/* A server may read the path in two ways: a yes is for one of them. */
+	wire_init_asking(&other);
+	ask(&other, GET("/x/../paid"));
+	answer_question(&other, &yes);
+	assert_true(exchange_is_waiting(&other.exchange));
+	assert_int_equal(asked, 2);
+	assert_int_equal(forms, 1);
+	answer_question(&other, &yes);
+	assert_sent(&other.to_server, GET("/x/../paid"));
+}
+
 static void test_one_after_the_other(void **state)
 {
 	cleanup_wire struct wire wire;
@@ -502,7 +586,9 @@ static void test_trailers_of_a_request_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_after_the_other), cmocka_unit_test(test_the_second_is_refused),
+		cmocka_unit_test(test_one_after_the_other),
+		cmocka_unit_test(test_a_request_waits_with_its_body_unread),
+		cmocka_unit_test(test_a_no_an_end_and_another_form), cmocka_unit_test(test_the_second_is_refused),
 		cmocka_unit_test(test_pipelined_requests_wait), cmocka_unit_test(test_a_request_in_a_body_is_none),
 		cmocka_unit_test(test_other_hosts_are_refused), cmocka_unit_test(test_absolute_form_becomes_a_path),
 		cmocka_unit_test(test_continue), cmocka_unit_test(test_streams_without_delay),
