@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -93,6 +93,12 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
 		fi ;;
+	baseline)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-a --all --json --help'
+		else
+			:
+		fi ;;
 	deny)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--json --help'
@@ -145,7 +151,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

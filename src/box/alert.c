@@ -15,6 +15,7 @@ const char *const alert_kind_names[ALERT_KIND_COUNT] = {
 	[ALERT_TOUCHED] = "canary.touched",
 	[ALERT_SENT] = "canary.sent",
 	[ALERT_UNUSUAL] = "unusual",
+	[ALERT_DAMAGED] = "baseline.damaged",
 };
 
 static const char question_rule[] = "monitor.freeze";
@@ -65,10 +66,11 @@ static void write_detail(struct json *json, const void *context)
 
 static int record(struct box *box, const struct alert *alert)
 {
-	const char *subject = alert->canary ? alert->canary : alert->evidence_count ? alert->evidence[0].name : "";
+	const char *subject = alert->canary ? alert->canary
+			      : alert->evidence_count ? alert->evidence[0].name : "baseline";
 	struct audit_event event = {
 		.type = AUDIT_ALERT,
-		.rule = alert->kind == ALERT_UNUSUAL ? "monitor.baseline" : "data.canaries",
+		.rule = alert->canary ? "data.canaries" : "monitor.baseline",
 		.pid = alert->pid,
 		.exe = alert->program,
 		.subject = subject,
@@ -129,6 +131,10 @@ static void put_words(struct buf *out, const struct alert *alert)
 {
 	if (alert->kind == ALERT_UNUSUAL) {
 		put_unusual(out, alert);
+		return;
+	}
+	if (alert->kind == ALERT_DAMAGED) {
+		buf_put_text(out, "what was learnt of this project is damaged, and begins anew");
 		return;
 	}
 	put_part(out, "canary ", alert->canary, SHOWN_PATH);
@@ -202,8 +208,9 @@ int alert_raise(struct box *box, const struct alert *alert)
 	const char *text = keep(box, alert);
 	int r;
 
-	alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
-	box->alerts.has_canary |= alert->kind != ALERT_UNUSUAL;
+	if (alert->kind != ALERT_DAMAGED)
+		alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
+	box->alerts.has_canary |= alert->canary != NULL;
 	if (!text)
 		return box->alerts.texts ? 0 : -ENOMEM;
 	r = record(box, alert);

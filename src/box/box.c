@@ -157,6 +157,8 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
+		r = monitor_learn(box);
+	if (r == 0)
 		r = file_gate_flush(box, true);
 	if (r == 0)
 		r = events_session_end(box, status);
@@ -206,6 +208,7 @@ static void release(struct box *box)
 	publish_close(box);
 	canaries_done(box);
 	alerts_done(box);
+	monitor_free(box);
 	change_done(&box->change);
 	desk_close(box);
 	exec_gate_done(box);
@@ -235,6 +238,8 @@ static void conclude_staging(struct box *box)
 	int r;
 
 	staging_count(staging, box->request, box->policy->policy);
+	/* A log that fails here fails again at the end of the session, which says so. */
+	(void)!monitor_look_at_staged(box);
 	drops = box->request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)

@@ -9,6 +9,8 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
+static const uint64_t BURST_NS = UINT64_C(10000000000);
+
 static void put_members(struct json *json, const struct denial *denial)
 {
 	json_string(json, "kind", action_kind_names[denial->kind]);
@@ -92,6 +94,18 @@ static void format_hint(const struct denials *denials, struct denial *denial, co
 			 can_ask ? "ask a person: " DESK_CLIENT : decision->hint);
 }
 
+static void count_burst(struct denials *denials)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (now_ns - denials->burst_ns > BURST_NS) {
+		denials->burst_ns = now_ns;
+		denials->burst = 0;
+	}
+	if (++denials->burst > denials->burst_max)
+		denials->burst_max = denials->burst;
+}
+
 int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
 		uint32_t episode)
 {
@@ -103,6 +117,7 @@ int denials_add(struct denials *denials, const struct action *action, const stru
 	copy_cut(denial.reason, sizeof denial.reason, decision->reason);
 	format_hint(denials, &denial, action, decision);
 	denials->total++;
+	count_burst(denials);
 	known = find(denials, &denial);
 	if (known) {
 		known->count++;

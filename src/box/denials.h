@@ -31,6 +31,8 @@ struct denials {
 	int fd; /* borrowed: denials.jsonl, O_APPEND */
 	uint64_t file_bytes;
 	uint64_t total; /* every refusal, also those that are not kept */
+	uint64_t burst_ns; /* when the present ten seconds began */
+	uint64_t burst, burst_max; /* refusals in them; the most in any */
 	size_t count;
 	struct denial kept[DENIALS_KEPT];
 };

@@ -285,8 +285,9 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 static int on_refusal(void *context, const struct watch_refusal *refusal)
 {
 	struct action action = { .kind = ACTION_SYSCALL, .subject = refusal->syscall };
+	int r = monitor_meet(context, MONITOR_SYSCALLS, refusal->syscall);
 
-	return deny(context, AUDIT_SYSCALL, &action, refusal->pid);
+	return r < 0 ? r : deny(context, AUDIT_SYSCALL, &action, refusal->pid);
 }
 
 static int on_network(void *context, const struct watch_network *network)

@@ -40,6 +40,8 @@ int exec_log_start(struct box *box, const struct exec_entry *entry, const struct
 
 	box->allowed++;
 	r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
+	if (r == 0)
+		r = monitor_meet(box, MONITOR_PROGRAMS, entry->subject);
 	if (r < 0 || box->policy->policy->audit_exec == AUDIT_OFF)
 		return r;
 	r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);

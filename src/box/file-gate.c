@@ -295,6 +295,9 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	int r = note(box, &fresh, event);
 
 	box->denied++;
+	/* To look for credentials where there are none to be seen is looking for them. */
+	if (r == 0 && event->access == WATCH_FILE_READ)
+		r = monitor_file(box, event);
 	if (r == 0)
 		r = denials_add(&box->denials, &action, decision, 0);
 	if (r == 0)
@@ -598,6 +601,8 @@ int file_gate_record(void *context, const struct watch_file *event)
 
 	if (r == 0 && !event->errnum && opens(event->call))
 		r = canaries_opened(box, event->path, event->pid);
+	if (r == 0)
+		r = monitor_file(box, event);
 	forget_questions(box, event->id);
 	return r;
 }

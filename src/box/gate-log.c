@@ -327,6 +327,8 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 	struct net_detail detail = { .type = lookup->type };
 	int r = canaries_see_name(box, lookup->name, !lookup->is_allowed);
 
+	if (r == 0 && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA))
+		r = monitor_meet(box, MONITOR_HOSTS, lookup->name);
 	if (r < 0)
 		return r;
 	if (lookup->is_paused)
@@ -434,7 +436,10 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = closed->open.host };
 	struct net_detail detail = { .port = closed->open.port, .id = closed->open.id, .closed = closed };
+	int r = monitor_note(box, MONITOR_EGRESS, closed->out_bytes);
 
+	if (r < 0)
+		return r;
 	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
@@ -542,8 +547,10 @@ int gate_log_address(struct box *box, const struct watch_network *event)
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
 	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .port = event->port };
-	int r;
+	int r = monitor_meet(box, MONITOR_HOSTS, event->address);
 
+	if (r < 0)
+		return r;
 	/* What is asked about is asked at the gate, where it can wait. */
 	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(box)))
 		return 0;

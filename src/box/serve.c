@@ -425,6 +425,9 @@ static int timeout_ms(const struct box *box)
 	asked = asking_timeout_ms(box, now_ns);
 	if (asked >= 0 && (timeout < 0 || asked < timeout))
 		timeout = asked;
+	asked = monitor_timeout_ms(box, now_ns);
+	if (asked >= 0 && (timeout < 0 || asked < timeout))
+		timeout = asked;
 	asked = prompt_timeout_ms(box);
 	if (asked >= 0 && (timeout < 0 || asked < timeout))
 		timeout = asked;
@@ -539,6 +542,8 @@ int serve(struct box *box)
 			r = prompt_check(box, clock_monotonic_ns());
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = notices_check(box);
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = monitor_check(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = alert_check(box);
 		if (r == 0 && box->ended == ENDED_NOT)

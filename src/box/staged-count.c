@@ -9,7 +9,7 @@
 enum { ENTRIES_MAX = 2000, SHARE = 50, AGAIN_MS = 2000, MS_NS = 1000000, ENOUGH = -ECANCELED };
 
 struct tally {
-	uint64_t paths;
+	uint64_t paths, hidden;
 	size_t entries;
 };
 
@@ -17,6 +17,7 @@ static int add_entry(void *context, const struct stage_entry *entry)
 {
 	struct tally *tally = context;
 
+	tally->hidden += entry->kind == STAGE_ENTRY_WHITEOUT;
 	tally->paths += entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_WHITEOUT;
 	return ++tally->entries < ENTRIES_MAX ? 0 : ENOUGH;
 }
@@ -56,6 +57,7 @@ bool staged_count_look(struct staged_count *count, const struct staging *staging
 	took_ns = clock_monotonic_ns() - now_ns;
 	*count = (struct staged_count){
 		.paths = tally.paths,
+		.hidden = tally.hidden,
 		.is_cut = r < 0,
 		.next_ns = now_ns + (took_ns * SHARE > AGAIN_MS * (uint64_t)MS_NS ? took_ns * SHARE :
 										  AGAIN_MS * (uint64_t)MS_NS),

@@ -27,6 +27,7 @@
 #include "box/guardian.h"
 #include "box/live.h"
 #include "box/loop.h"
+#include "box/monitor.h"
 #include "box/notices.h"
 #include "box/processes.h"
 #include "box/prompt.h"
@@ -116,6 +117,7 @@ struct box {
 	struct rates rates;
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
+	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
 	struct exec_gate *exec_gate; /* NULL: no program has started yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */

@@ -261,7 +261,6 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 		{ SCALAR_DATA_SECRETS, "data.secrets" },
 		{ SCALAR_DATA_PII, "data.pii" },
 		{ SCALAR_DATA_INJECTION, "data.injection" },
-		{ SCALAR_MONITOR_BASELINE, "monitor.baseline" },
 	};
 	struct vec vec = { 0 };
 

@@ -10,8 +10,8 @@ const struct monitor_feature_text monitor_features[MONITOR_FEATURE_COUNT] = {
 	[MONITOR_DELETES] = { "deletes", "files deleted", 50 },
 	[MONITOR_RENAMES] = { "renames", "files renamed", 50 },
 	[MONITOR_SCRAMBLED] = { "scrambled", "files whose content became noise", 5 },
-	[MONITOR_OUTPUT] = { "output", "bytes of output", 1 << 20, .is_bytes = 1 },
-	[MONITOR_EGRESS] = { "egress", "bytes sent out", 1 << 20, .is_bytes = 1 },
+	[MONITOR_OUTPUT] = { "output", "of output", 1 << 20, .is_bytes = 1 },
+	[MONITOR_EGRESS] = { "egress", "sent out", 1 << 20, .is_bytes = 1 },
 	[MONITOR_DENIALS] = { "denials", "refusals", 20 },
 	[MONITOR_BURST] = { "denial-burst", "refusals within ten seconds", 10 },
 };

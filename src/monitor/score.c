@@ -42,9 +42,12 @@ void score_row_init(struct score_row *row, const struct baseline *baseline, enum
 	qsort(logs, count, sizeof *logs, compare_doubles);
 	row->median = at_quantile(logs, count, 0.5);
 	row->max = logs[count - 1];
-	/* How flat an exponential tail would be whose ninth decile, and whose largest of so many, are as these. */
-	upper = (at_quantile(logs, count, 0.9) - row->median) / log(5);
-	widest = count > 2 ? (row->max - row->median) / (log(count) - 0.116) : 0;
+	/*
+	 * How flat an exponential tail would be whose ninth decile, and whose second largest of so many, are as these.
+	 * Not the largest: one session of its own kind would make everything usual.
+	 */
+	upper = (at_quantile(logs, count > 1 ? count - 1 : 1, 0.9) - row->median) / log(5);
+	widest = count > 5 ? (logs[count - 2] - row->median) / (log(count) - 1.116) : 0;
 	row->scale = fmax(row->scale, fmax(upper, widest));
 	/* What a few sessions tell about their spread is uncertain itself. */
 	row->scale *= 1 + 2 / sqrt(count);

@@ -20,6 +20,7 @@ static const struct verb verbs[] = {
 	{ "discard", cmd_discard },
 	{ "flatten", cmd_flatten },
 	{ "gc", cmd_gc },
+	{ "noise", cmd_noise },
 	{ "snapshot", cmd_snapshot },
 	{ "undo", cmd_undo },
 };

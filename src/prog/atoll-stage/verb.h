@@ -42,5 +42,6 @@ int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_flatten(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
+int cmd_noise(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_undo(int argc, char **argv, struct err *err);

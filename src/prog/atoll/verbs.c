@@ -12,6 +12,8 @@ static const struct cmd verbs[] = {
 	  &cmd_approve_options, cmd_approve },
 	{ "ask", "[ID] [--once | --follow] [--json]", "list what sandboxes ask for, as they ask", &cmd_ask_options,
 	  cmd_ask },
+	{ "baseline", "[show | forget] [--all] [--json]", "show or forget what was learnt of agents in projects",
+	  &cmd_baseline_options, cmd_baseline },
 	{ "deny", "N", "refuse what a sandbox asks for", &cmd_deny_options, cmd_deny },
 	{ "diff", "[ID] [-p] [--json] [--flagged] [PATH…]", "show what a session would change on the host",
 	  &cmd_diff_options, cmd_diff },

