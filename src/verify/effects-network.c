@@ -26,8 +26,13 @@ static uint32_t add_network(struct walk *walk, uint32_t index, const struct word
 	operation->traits = traits;
 	operations_add_word(walk->operations, network, target);
 	/* What came out of the file or the command that stands in the URL leaves with it. */
-	if (target->origins.count)
-		operations_add_traits(walk->operations, network, TRAIT_SENDS);
+	for (uint32_t i = 0; i < target->origins.count; i++) {
+		const struct operation *origin = operations_get(walk->operations, target->origins.at[i]);
+		const struct word *path = origin->kind == OP_READ ? operation_word(origin, 0) : NULL;
+
+		if (!path || path->text[0] != '$')
+			operations_add_traits(walk->operations, network, TRAIT_SENDS);
+	}
 	if (traits & TRAIT_FETCHES)
 		operations_add_flow(walk->operations, network, index);
 	return network;

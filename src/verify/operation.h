@@ -119,6 +119,7 @@ struct operation {
 	uint32_t traits;  /* TRAIT_* */
 	struct span span;
 	struct vec words; /* of struct word */
+	const struct word *document; /* OP_COMMAND: what is on its standard input, where that is known; or NULL */
 	uint32_t first_flow; /* flows into this one: index + 1 in the list, 0: none */
 	uint32_t parent;     /* the wrapper or interpreter that started it, the command whose effect it is, or
 			      * OPERATION_NONE */

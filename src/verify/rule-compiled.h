@@ -18,6 +18,8 @@ struct condition {
 	/* one of the words but the first (of a path or a URL: words[0]) is one of them */
 	struct vec arguments;
 	struct vec without_arguments;  /* none of the words is one of them */
+	/* what it is told, in a word but the first or on its standard input, is one of them; case does not matter */
+	struct vec text, without_text;
 	struct vec values;             /* words[1] is one of them: mode, owner, value of a variable, target of a link */
 	struct vec hosts;              /* OP_NETWORK: the host of words[0] is one of them */
 	struct vec without_hosts;

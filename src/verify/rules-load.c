@@ -192,6 +192,7 @@ static const struct key condition_keys[] = {
 	KEY("flags", flags, read_patterns), KEY("from", from, read_conditions_of),
 	KEY("hosts", hosts, read_patterns), KEY("kind", kinds, read_kinds),
 	KEY("operands", operands, read_patterns), KEY("program", programs, read_patterns),
+	KEY("text", text, read_patterns), KEY("without-text", without_text, read_patterns),
 	KEY("traits", traits, read_traits), KEY("unknown", is_unknown, read_bool),
 	KEY("value", values, read_patterns), KEY("within", within, read_conditions_of),
 	KEY("without-arguments", without_arguments, read_patterns), KEY("without-flags", without_flags, read_patterns),
@@ -544,7 +545,8 @@ static void resolve_conditions(struct rules *rules, struct diags *diags, struct 
 		struct condition *condition = &items[i];
 		struct vec *vecs[] = { &condition->programs, &condition->operands, &condition->arguments,
 				       &condition->without_arguments, &condition->values, &condition->hosts,
-				       &condition->without_hosts, &condition->flags, &condition->without_flags };
+				       &condition->without_hosts, &condition->flags, &condition->without_flags,
+				       &condition->text, &condition->without_text };
 
 		for (size_t at = 0; at < ARRAY_SIZE(vecs); at++)
 			resolve(rules, diags, place, vecs[at]);

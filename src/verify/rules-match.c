@@ -143,15 +143,59 @@ static bool match_arguments(struct matcher *matcher, const struct vec *patterns,
 	return false;
 }
 
+/* A text of another language (SQL, a script of a database's shell) that is given as a word, or comes in. */
+static bool match_text(struct matcher *matcher, const struct vec *patterns, const struct operation *operation)
+{
+	size_t count = operation_word_count(operation);
+
+	for (size_t i = 1; i <= count; i++) {
+		const struct word *word = i < count ? operation_word(operation, i) : operation->document;
+
+		for (size_t at = 0; word && at < patterns->count; at++) {
+			if (fnmatch(patterns_of(patterns)[at], word->text, FNM_CASEFOLD) == 0) {
+				rest_on(matcher, word);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/*
+ * Options with a value that stand before a program's verb: `git -C x push`. Else the value would be taken for the verb.
+ */
+static const struct {
+	const char *program, *valued;
+} verbs[] = {
+	{ "aws", "--profile --region --endpoint-url --output" }, { "docker", "H c --host --context --config" },
+	{ "gh", "R --repo" }, { "git", "C c --git-dir --work-tree" }, { "helm", "n --namespace --kube-context" },
+	{ "kubectl", "n --namespace --context --cluster --kubeconfig" }, { "npm", "C w --prefix --workspace" },
+	{ "pip", "" }, { "systemctl", "H M --root" }, { "terraform", "" },
+};
+
+static const char *verb_options(const struct operation *operation)
+{
+	const char *name = operation->kind == OP_COMMAND ? program_name(operation->words.items, 1) : "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (str_equal(verbs[i].program, name))
+			return verbs[i].valued;
+	}
+	return "";
+}
+
 static bool match_operands(struct matcher *matcher, const struct vec *patterns, const struct operation *operation)
 {
-	size_t wanted = 0;
+	const char *valued = patterns->count ? verb_options(operation) : "";
+	size_t wanted = 0, count = operation_word_count(operation);
 
-	for (size_t i = 1; i < operation_word_count(operation) && wanted < patterns->count; i++) {
+	for (size_t i = 1; i < count && wanted < patterns->count; i++) {
 		const struct word *word = operation_word(operation, i);
 
-		if (word->text[0] == '-' && word->size > 1)
+		if (word->text[0] == '-' && word->size > 1) {
+			i += option_size(operation->words.items, count, i, valued) - 1;
 			continue;
+		}
 		if (!match_word(patterns_of(patterns)[wanted], word))
 			return false;
 		rest_on(matcher, word);
@@ -268,6 +312,9 @@ static bool match_local(struct matcher *matcher, const struct condition *conditi
 	if (!match_program(matcher, &condition->programs, operation) || !match_flags(condition, operation) ||
 	    !match_operands(matcher, &condition->operands, operation) ||
 	    !match_arguments(matcher, &condition->arguments, operation) || !match_word_flags(condition, operation))
+		return false;
+	if ((condition->text.count && !match_text(matcher, &condition->text, operation)) ||
+	    (condition->without_text.count && match_text(matcher, &condition->without_text, operation)))
 		return false;
 	if (condition->values.count) {
 		if (!value || !match_any(&condition->values, value))

@@ -79,8 +79,8 @@ static bool run_cd(struct shell *shell, struct command *command)
 		word_put_word(&draft, to);
 		*directory = word_end(&draft);
 	} else {
-		/* Somewhere below where it began. */
-		return false;
+		/* Somewhere below where it began: enough to tell `rm *` there from one here. */
+		*directory = *to;
 	}
 	shell->walk->directory = directory;
 	return false;
@@ -113,6 +113,8 @@ static bool run_alias(struct shell *shell, struct command *command)
 /* read, mapfile: what comes in is not known unless a document is. */
 static bool run_read(struct shell *shell, struct command *command)
 {
+	uint32_t index = walk_command(shell->walk, command);
+
 	for (size_t i = 1; i < command->count; i++) {
 		struct word value;
 		size_t size = option_size(command->words, command->count, i, "a d i n N p t u c C O s");
@@ -126,10 +128,11 @@ static bool run_read(struct shell *shell, struct command *command)
 		} else {
 			value = word_unknown(arena_of(shell), command->words[i].span, WORD_FROM_INPUT);
 			value.origins = command->input;
+			origins_add(&value.origins, index);
 		}
 		shell_set(shell, command->words[i].text, &value);
 	}
-	return false;
+	return true;
 }
 
 static bool run_set(struct shell *shell, struct command *command)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/shell.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -73,6 +74,22 @@ static struct word argument_value(struct shell *shell, const char *name, struct 
 	return word_end(&draft);
 }
 
+/* What whoever runs it has in the environment: the reading of "$NAME", so that it is known where a secret goes to. */
+static struct word environment_value(struct shell *shell, const char *name, struct span span)
+{
+	struct arena *arena = shell->walk->operations->arena;
+	struct word value = word_unknown(arena, span, WORD_FROM_ENVIRONMENT);
+	char variable[128];
+	uint32_t index;
+
+	if (!isupper((unsigned char)name[0]) || str_format(variable, sizeof variable, "$%s", name) < 0)
+		return value;
+	index = walk_add(shell->walk, OP_READ, span, shell->context);
+	operations_add_text(shell->walk->operations, index, variable);
+	origins_add(&value.origins, index);
+	return value;
+}
+
 struct word shell_value(struct shell *shell, const char *name, struct span span)
 {
 	struct arena *arena = shell->walk->operations->arena;
@@ -88,7 +105,7 @@ struct word shell_value(struct shell *shell, const char *name, struct span span)
 		if (str_equal(environment[i].name, name))
 			return word_of(arena, span, environment[i].value);
 	}
-	return word_unknown(arena, span, WORD_FROM_ENVIRONMENT);
+	return environment_value(shell, name, span);
 }
 
 struct shell_function *shell_function(const struct shell *shell, const char *name)

@@ -292,6 +292,16 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 		run_calls_of_others(walk, command, index, &command->words[command->count > 1]);
 }
 
+static void keep_document(struct walk *walk, uint32_t index, const struct word *document)
+{
+	struct word *kept = arena_alloc(walk->operations->arena, sizeof *kept);
+
+	if (kept) {
+		*kept = *document;
+		operations_get(walk->operations, index)->document = kept;
+	}
+}
+
 uint32_t walk_command(struct walk *walk, struct command *command)
 {
 	uint32_t index = walk_add(walk, OP_COMMAND, command->span, command->context);
@@ -303,8 +313,10 @@ uint32_t walk_command(struct walk *walk, struct command *command)
 	for (size_t i = 0; i < command->count; i++)
 		operations_add_word(walk->operations, index, &command->words[i]);
 	operations_add_flows(walk->operations, &command->input, index);
-	if (command->document)
+	if (command->document) {
 		operations_add_flows(walk->operations, &command->document->origins, index);
+		keep_document(walk, index, command->document);
+	}
 	origins_add(&command->output, index);
 	effects_add(walk, command, index);
 	if (command->wrappers >= WRAPPERS_MAX)
