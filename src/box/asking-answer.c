@@ -104,13 +104,17 @@ int asking_find(struct box *box, const struct asking_request *request, bool is_u
 	return 1;
 }
 
-bool asking_has_grants(const struct box *box)
+bool asking_has_network_grants(const struct box *box)
 {
+	const uint32_t kinds = 1u << ACTION_NET_CONNECT | 1u << ACTION_NET_DNS | 1u << ACTION_HTTP_REQUEST;
 	const struct asking *asking = box->asking;
 
-	for (size_t i = 0; asking && i < asking->grant_count; i++)
-		if (!(asking->grants[i]->shown.flags & (GRANT_REFUSES | GRANT_VIEW)) && asking->grants[i]->uses_left)
+	for (size_t i = 0; asking && i < asking->grant_count; i++) {
+		const struct grant *grant = asking->grants[i];
+
+		if (kinds >> grant->shown.kind & 1 && !(grant->shown.flags & GRANT_REFUSES) && grant->uses_left)
 			return true;
+	}
 	return false;
 }
 

@@ -46,7 +46,7 @@ struct delivery {
 };
 
 struct asking_texts {
-	char rule[32], hint[96];
+	char rule[32], hint[128];
 };
 
 struct asking {

@@ -237,7 +237,8 @@ int asking_deliver(struct asking *asking, struct question *question, size_t coun
 static struct asking_outcome unanswered(struct asking *asking, const struct question *question, const char *reason)
 {
 	if (str_format(asking->texts.hint, sizeof asking->texts.hint,
-		       "a person can allow the next try: atoll approve %u", question->number) < 0)
+		       "`atoll approve %u` lets the next try through; keep `atoll ask` open, or list it in the policy",
+		       question->number) < 0)
 		asking->texts.hint[0] = 0;
 	return (struct asking_outcome){ .verdict = ASKING_UNANSWERED,
 					.rule = { question->shown.rule, "", 0 },

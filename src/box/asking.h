@@ -111,8 +111,8 @@ int asking_bring_in(struct box *box, const struct action *action, const struct a
 /* Whether somebody waits to hear about this path. */
 bool asking_waits_for_path(const struct box *box, const char *path);
 
-/* Whether anything was granted that still holds. */
-bool asking_has_grants(const struct box *box);
+/* Whether anything of the network was granted that still holds. */
+bool asking_has_network_grants(const struct box *box);
 
 /* Whether anybody would hear of a question now. */
 bool asking_is_heard(struct box *box);

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -433,3 +434,24 @@ def test_a_question_of_a_connection_whose_program_died_waits_no_longer(session_o
     session.box.run_atoll("exec", session.id, "--", "sh", "-c", "kill -9 $(pgrep -f create_connection)")
     dying.wait(30)
     wait_until(lambda: not session.questions("waiting"), 5, "the end of the question")
+
+
+@pytest.mark.parametrize("words", [
+    pytest.param(["curl", "-sS", "-m", "20", "https://unlisted.test/"], marks=pytest.mark.needs("curl")),
+    pytest.param(["npm", "view", "left-pad", "--registry=https://unlisted.test/", "--fetch-retries=0"],
+                 marks=pytest.mark.needs("npm"))])
+def test_the_default_level_asks_and_does_not_hold_up_who_runs_alone(sandbox, words):
+    """Of a host that no rule lists, nobody can be asked: it fails as it does where the policy denies, at once."""
+    sandbox.write(sandbox.base / "config/atoll/policies/strict.yaml",
+                  "atoll: 1\nextends: medium\nnetwork: {default: deny}\n")
+    took, done = {}, {}
+    for name in ("strict", "medium"):
+        begun = time.monotonic()
+        done[name] = sandbox.run_outside(sandbox.command_line(words, options=["-p", name]), env=test_hosts())
+        took[name] = time.monotonic() - begun
+        assert done[name].code != 0, done
+    assert took["medium"] < took["strict"] + 2, took
+    assert done["medium"].code == done["strict"].code, done
+    shown = json.loads(sandbox.run_atoll("policy", "show", "--json", "medium").out)
+    assert shown["network"]["default"] == "ask"
+    assert "atoll ask" in done["medium"].err and "policy" in done["medium"].err, done

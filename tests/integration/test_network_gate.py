@@ -360,7 +360,7 @@ def test_records_and_report(sandbox, plain):
     assert found["net.connect", "web.test", "deny"]["detail"]["port"] == 1
     denied = {(entry["kind"], entry["subject"]): entry for entry in done.report["denials"]}
     assert ("net.connect", "web.test:1") in denied and ("net.dns", "pastebin.test") in denied, denied
-    assert "network.allow" in denied["net.dns", "pastebin.test"]["hint"]
+    assert "atoll ask" in denied["net.dns", "pastebin.test"]["hint"]
     assert sandbox.run_atoll("log", "verify", done.session).code == 0
     table = sandbox.run_atoll("log", "--net", done.session).out
     assert "net.close" in table and "exec.start" not in table and str(plain.port) in table, table

@@ -46,7 +46,7 @@ exec: {{deny: [{{program: /usr/bin/tac}}]}}
     project = sandbox.project
     assert found[f"file.read {project}/secret.txt"] == ("allow", "deny", 3), found
     assert found[f"exec /usr/bin/tac secret.txt"] == ("allow", "deny", 1), found
-    assert found["net.dns listed.example"][:2] == ("allow", "deny"), found
+    assert found["net.dns listed.example"][:2] == ("allow", "ask"), found
     assert found[f"file.write {project}/made"] == ("stage", "deny", 2), found      # made, and renamed away
     assert found[f"file.write {project}/moved"][:2] == ("stage", "deny"), found    # a rename has two names
     assert not [action for action in found if "/usr/lib" in action], found

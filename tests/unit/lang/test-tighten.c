@@ -47,7 +47,7 @@ static void every_widening_line_is_refused(void **state)
 		"files: {write: [\"**/x\"]}",
 		"files: {ask: [/etc/shadow]}",
 		"files: {ask: [\"**/x\"]}",
-		"network: {default: ask}",
+		"network: {default: allow}",
 		"network: {default: allow, host: true}",
 		"network: {allow: [evil.com]}",
 		"network: {allow: [a.org]}",
