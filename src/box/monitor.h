@@ -3,8 +3,9 @@
 
 /*
  * Counts what a session does, compares it with what was usual for this agent in this project (monitor/baseline.h),
- * tells what is not (box/alert.h) the moment that it is not, and learns from the session when it has ended. Who the agent is:
- * the policy's name and the program that was started. Costs nothing where the policy has no baseline. Run by atoll-box.
+ * tells what is not (box/alert.h) the moment that it is not, and learns from the session when it has ended. Who the
+ * agent is: the policy's name and the program that was started. Costs nothing where the policy has no baseline. Run by
+ * atoll-box.
  */
 
 #include <stdbool.h>
