@@ -13,8 +13,8 @@ const TSLanguage *tree_sitter_javascript(void);
 static const struct language languages[LANGUAGE_COUNT] = {
 	[LANGUAGE_UNKNOWN] = { .name = "unknown" },
 	[LANGUAGE_SHELL] = { "shell", tree_sitter_bash, walk_shell },
-	[LANGUAGE_PYTHON] = { .name = "python" },
-	[LANGUAGE_JAVASCRIPT] = { .name = "javascript" },
+	[LANGUAGE_PYTHON] = { "python", tree_sitter_python, walk_python },
+	[LANGUAGE_JAVASCRIPT] = { "javascript", tree_sitter_javascript, walk_javascript },
 	[LANGUAGE_OTHER] = { .name = "other" },
 };
 

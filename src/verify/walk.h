@@ -111,3 +111,5 @@ void walk_nested(struct walk *walk, struct nested *nested);
 
 /* The walkers. */
 void walk_shell(struct walk *walk, TSNode root);
+void walk_python(struct walk *walk, TSNode root);
+void walk_javascript(struct walk *walk, TSNode root);

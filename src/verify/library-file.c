@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/str.h"
+#include "verify/library.h"
+
+/* One operation for each path that it may be; the last one's index. */
+static uint32_t add_paths(struct script *script, const struct call *call, enum operation_kind kind,
+			  const struct value *path, uint32_t traits)
+{
+	uint32_t index = OPERATION_NONE;
+
+	if (path->kind == VALUE_UNKNOWN && path->subject)
+		path = path->subject;
+	for (const struct value *one = path; one; one = one->other)
+		index = library_add(script, call, kind, one, traits);
+	return index;
+}
+
+static bool is_true(const struct value *value)
+{
+	return value && value->kind == VALUE_NUMBER && value->number;
+}
+
+static const struct value *do_read(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect);
+
+	return library_result(script, call, add_paths(script, call, OP_READ, path, effect->traits), path);
+}
+
+static const struct value *do_write(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect);
+	uint32_t index = add_paths(script, call, OP_WRITE, path, effect->traits);
+
+	for (size_t i = 0; i < call->count; i++)
+		if (call->arguments[i] != path)
+			library_flow(script, call->arguments[i], index);
+	return library_result(script, call, index, path);
+}
+
+/* "w", "a+", "rb", O_WRONLY: what a mode says. Python's default and that of fs.open() is to read. */
+static const struct value *do_open(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect), *mode = library_second(call, effect);
+	uint32_t size, traits = 0;
+	const char *text = mode->kind == VALUE_TEXT ? value_chars(script->arena, mode, &size) : "r";
+	bool writes = strpbrk(text, "wax+") != NULL;
+
+	if (!writes)
+		return library_result(script, call, add_paths(script, call, OP_READ, path, 0), path);
+	if (strchr(text, 'a'))
+		traits = TRAIT_APPENDS;
+	else if (strchr(text, 'w'))
+		traits = TRAIT_TRUNCATES;
+	return library_result(script, call, add_paths(script, call, OP_WRITE, path, traits), path);
+}
+
+static const struct value *do_remove(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t traits = effect->traits;
+
+	if (is_true(call_argument(call, TARGET_NONE, "recursive")))
+		traits |= TRAIT_RECURSIVE;
+	if (is_true(call_argument(call, TARGET_NONE, "force")) ||
+	    is_true(call_argument(call, TARGET_NONE, "ignore_errors")))
+		traits |= TRAIT_FORCE;
+	return library_result(script, call,
+			      add_paths(script, call, OP_REMOVE, library_target(call, effect), traits), NULL);
+}
+
+/* Modes are written in octal where people read them. */
+static const struct value *mode_text(struct script *script, const struct value *mode)
+{
+	char *text;
+
+	if (mode->kind != VALUE_NUMBER || mode->number < 0 || mode->number > 07777)
+		return mode;
+	text = arena_format(script->arena, "%o", (unsigned)mode->number);
+	return text ? value_text(script->arena, text, strlen(text), 0) : mode;
+}
+
+static const struct value *owner_text(struct script *script, const struct call *call,
+				      const struct effect *effect)
+{
+	const struct value *user = library_second(call, effect);
+	const struct value *group = call_argument(call, effect->second + 1, "group");
+	const struct value *text = value_concat(script->arena, user, value_text(script->arena, ":", 1, 0));
+
+	return value_concat(script->arena, text, group ? group : &value_nothing);
+}
+
+static const struct value *do_permission(struct script *script, struct call *call,
+					 const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect);
+	const struct value *mode = effect->traits & TRAIT_OWNER
+					   ? owner_text(script, call, effect)
+					   : mode_text(script, library_second(call, effect));
+
+	if (path->kind == VALUE_UNKNOWN && path->subject)
+		path = path->subject;
+	for (const struct value *one = path; one; one = one->other)
+		library_add_word(script, call, library_add(script, call, OP_PERMISSION, one, effect->traits),
+				 mode);
+	return &value_nothing;
+}
+
+static const struct value *do_copy(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t from = add_paths(script, call, OP_READ, library_target(call, effect),
+				  effect->traits & TRAIT_RECURSIVE);
+	uint32_t to = add_paths(script, call, OP_WRITE, library_second(call, effect), TRAIT_TRUNCATES);
+
+	operations_add_flow(script->walk->operations, from, to);
+	return &value_nothing;
+}
+
+/* What is moved is gone where it was, but not lost. */
+static const struct value *do_move(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t from = add_paths(script, call, OP_READ, library_target(call, effect), TRAIT_RECURSIVE);
+	const struct value *path = library_second(call, effect);
+	uint32_t to = add_paths(script, call, OP_WRITE, path, TRAIT_TRUNCATES);
+
+	operations_add_flow(script->walk->operations, from, to);
+	if (path->kind == VALUE_TEXT && path->size == strlen("/dev/null") &&
+	    memcmp(path->text, "/dev/null", path->size) == 0)
+		add_paths(script, call, OP_REMOVE, library_target(call, effect), TRAIT_RECURSIVE);
+	return &value_nothing;
+}
+
+static const struct value *do_link(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *link = library_second(call, effect);
+
+	for (const struct value *one = link; one; one = one->other)
+		library_add_word(script, call, library_add(script, call, OP_WRITE, one, TRAIT_LINK),
+				 library_target(call, effect));
+	return &value_nothing;
+}
+
+const library_handler library_file_handlers[EFFECT_KIND_COUNT] = {
+	[EFFECT_READ] = do_read,
+	[EFFECT_WRITE] = do_write,
+	[EFFECT_OPEN] = do_open,
+	[EFFECT_REMOVE] = do_remove,
+	[EFFECT_PERMISSION] = do_permission,
+	[EFFECT_COPY] = do_copy,
+	[EFFECT_MOVE] = do_move,
+	[EFFECT_LINK] = do_link,
+};

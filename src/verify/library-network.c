@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/names.h"
+#include "base/str.h"
+#include "verify/library.h"
+
+/* Arguments of requests that carry what is sent, in whatever library. */
+static const char *const data_keywords[] = {
+	"body", "data", "files", "json", "content", "attachments", "Body"
+};
+
+static bool is_given(const struct value *value)
+{
+	return value && (value->kind != VALUE_UNKNOWN || value->name || value->origins.count || value->flags);
+}
+
+static bool is_method_of_sending(struct script *script, const struct value *method)
+{
+	static const char *const sending[] = { "POST", "PUT", "PATCH", "post", "put", "patch" };
+	uint32_t size;
+
+	return value_is_exact(method) &&
+	       names_find(sending, ARRAY_SIZE(sending), value_chars(script->arena, method, &size)) >= 0;
+}
+
+/* {hostname: h, path: p}, as http.request() takes them. */
+static const struct value *url_of(struct script *script, const struct value *target)
+{
+	static const char *const names[] = { "url", "uri", "href", "baseURL", "hostname", "host" };
+	const struct value *host = NULL, *path = value_item(target, "path");
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !host; i++)
+		host = value_item(target, names[i]);
+	if (!host)
+		return target->kind == VALUE_UNKNOWN && target->subject ? target->subject : target;
+	return path ? value_concat(script->arena, host, path) : host;
+}
+
+static const struct value *do_network(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *target = library_target(call, effect), *url = url_of(script, target);
+	const struct value *method = call_argument(call, TARGET_NONE, "method");
+	uint32_t traits = effect->traits, index = OPERATION_NONE;
+
+	if (is_given(library_second(call, effect)) || (method && is_method_of_sending(script, method)))
+		traits |= TRAIT_SENDS;
+	for (size_t i = 0; i < ARRAY_SIZE(data_keywords); i++)
+		if (is_given(call_argument(call, TARGET_NONE, data_keywords[i])))
+			traits |= TRAIT_SENDS;
+	if (target->name && str_has_suffix(target->name, "Request()") && target->number)
+		traits |= TRAIT_SENDS;
+	for (const struct value *one = url; one; one = one->other) {
+		index = library_add(script, call, OP_NETWORK, one, traits);
+		for (size_t i = 0; i < call->count; i++)
+			library_flow(script, call->arguments[i], index);
+	}
+	return library_result(script, call, index, url);
+}
+
+/* What is asked for is in the subject; whether something is sent, in the number. */
+static const struct value *do_request(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *result =
+		library_result(script, call, OPERATION_NONE, library_target(call, effect));
+	struct value *request = value_new(script->arena, VALUE_UNKNOWN);
+
+	if (!request)
+		return result;
+	*request = *result;
+	request->number = is_given(library_second(call, effect));
+	return request;
+}
+
+static const struct value *do_download(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t from = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_FETCHES),
+		 to;
+	const struct value *path = library_second(call, effect);
+
+	if (is_given(path)) {
+		to = library_add(script, call, OP_WRITE, path, 0);
+		operations_add_flow(script->walk->operations, from, to);
+	}
+	return library_result(script, call, from, path);
+}
+
+static const struct value *do_upload(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t from = library_add(script, call, OP_READ, library_second(call, effect), 0);
+	uint32_t to = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_SENDS);
+
+	operations_add_flow(script->walk->operations, from, to);
+	return &value_nothing;
+}
+
+/* "host:port" of a pair, a map, or two arguments in either order. */
+static const struct value *address_of(struct script *script, const struct call *call,
+				      const struct effect *effect)
+{
+	const struct value *target = library_target(call, effect), *second = library_second(call, effect);
+	const struct value *host = target, *port = NULL, *swapped;
+
+	if (target->kind == VALUE_LIST && target->count >= 2) {
+		host = target->items[0];
+		port = target->items[1];
+	} else if (target->kind == VALUE_MAP) {
+		host = value_item(target, "host");
+		port = value_item(target, "port");
+	} else if (is_given(second)) {
+		port = second;
+		if (target->kind == VALUE_NUMBER) {
+			swapped = port;
+			port = host;
+			host = swapped;
+		}
+	}
+	if (host && host->kind == VALUE_NUMBER && !port)
+		port = host;
+	if (!host || host->kind == VALUE_NUMBER)
+		host = value_text(script->arena, "localhost", strlen("localhost"), 0);
+	if (!port || port->kind == VALUE_FUNCTION)
+		return host;
+	return value_concat(script->arena,
+			    value_concat(script->arena, host, value_text(script->arena, ":", 1, 0)), port);
+}
+
+static const struct value *do_connect(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *address = address_of(script, call, effect), *result;
+	struct script_place outer;
+
+	for (const struct value *one = address; one; one = one->other)
+		script->connection = library_add(script, call, OP_NETWORK, one, effect->traits);
+	result = library_result(script, call, script->connection, address);
+	/* net.connect(port, host, () => …) */
+	for (size_t i = 0; i < call->count; i++) {
+		if (call->arguments[i]->kind != VALUE_FUNCTION)
+			continue;
+		outer = script_enter_branch(script, 0);
+		script_call_back(script, call->arguments[i], value_taint(script->arena, result), call->node);
+		script_leave_branch(script, outer);
+	}
+	return result;
+}
+
+static const struct value *do_listen(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *address = address_of(script, call, effect),
+			   *target = library_target(call, effect);
+
+	if (target->kind == VALUE_NUMBER)
+		address = value_concat(script->arena, value_text(script->arena, ":", 1, 0), target);
+	script->connection = library_add(script, call, OP_NETWORK, address, TRAIT_LISTENS);
+	return value_with_origin(script->arena, value_taint(script->arena, call->self), script->connection);
+}
+
+static const struct value *do_receive(struct script *script, struct call *call, const struct effect *effect)
+{
+	operations_add_traits(script->walk->operations, script->connection, TRAIT_FETCHES);
+	return library_result(script, call, script->connection, NULL);
+}
+
+/* Into one operation: what is fed. A connection sends it. */
+static void feed(struct script *script, const struct value *data, uint32_t index)
+{
+	const struct operation *operation = operations_get(script->walk->operations, index);
+
+	if (!operation)
+		return;
+	library_flow(script, data, index);
+	if (operation->kind == OP_NETWORK && is_given(data))
+		operations_add_traits(script->walk->operations, index, TRAIT_SENDS);
+}
+
+static bool takes_data(const struct script *script, uint32_t index)
+{
+	const struct operation *operation = operations_get(script->walk->operations, index);
+
+	return operation && (operation->kind == OP_NETWORK || operation->kind == OP_WRITE ||
+			     operation->kind == OP_COMMAND);
+}
+
+/* A socket knows where it is connected only since it was: the last connection is its own. */
+static const struct value *connected(struct script *script, const struct value *value)
+{
+	if (!value)
+		return &value_nothing;
+	if (value->origins.count || !value->name || !strstr(value->name, "ocket"))
+		return value;
+	return value_with_origin(script->arena, value, script->connection);
+}
+
+/* file.write(x), request.end(x), socket.send(x), process.stdin.write(x) */
+static const struct value *do_feed(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *self = connected(script, call->self);
+	bool is_fed = false;
+
+	/* A request's method and path are no data. */
+	if (effect->second >= 0 && !is_given(library_second(call, effect)))
+		return self;
+	for (size_t i = 0; i < call->count; i++) {
+		for (uint32_t k = 0; k < self->origins.count; k++) {
+			if (!takes_data(script, self->origins.at[k]))
+				continue;
+			feed(script, call->arguments[i], self->origins.at[k]);
+			is_fed = true;
+		}
+	}
+	return is_fed ? self : NULL;
+}
+
+static const struct value *do_feed_last(struct script *script, struct call *call, const struct effect *effect)
+{
+	for (size_t i = 0; i < call->count; i++)
+		feed(script, call->arguments[i], script->connection);
+	return &value_nothing;
+}
+
+static const struct value *do_sendto(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t index = library_add(script, call, OP_NETWORK, address_of(script, call, effect), TRAIT_SENDS);
+
+	for (size_t i = 0; i < call->count; i++)
+		library_flow(script, call->arguments[i], index);
+	return &value_nothing;
+}
+
+static const struct value *do_pipeline(struct script *script, struct call *call, const struct effect *effect)
+{
+	for (size_t i = 0; i + 1 < call->count; i++)
+		for (uint32_t k = 0; k < call->arguments[i + 1]->origins.count; k++)
+			if (takes_data(script, call->arguments[i + 1]->origins.at[k]))
+				feed(script, call->arguments[i], call->arguments[i + 1]->origins.at[k]);
+	return &value_nothing;
+}
+
+static const struct value *do_pipe(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *to = connected(script, library_target(call, effect)),
+			   *from = connected(script, call->self);
+
+	for (uint32_t k = 0; k < to->origins.count; k++)
+		if (takes_data(script, to->origins.at[k]))
+			feed(script, from, to->origins.at[k]);
+	return value_also_from(script->arena, to, from);
+}
+
+static const struct value *do_wire(struct script *script, struct call *call, const struct effect *effect)
+{
+	script->is_wired |= script->connection != OPERATION_NONE;
+	return &value_nothing;
+}
+
+const library_handler library_network_handlers[EFFECT_KIND_COUNT] = {
+	[EFFECT_NETWORK] = do_network,	 [EFFECT_CONNECT] = do_connect, [EFFECT_LISTEN] = do_listen,
+	[EFFECT_RECEIVE] = do_receive,	 [EFFECT_FEED] = do_feed,	[EFFECT_FEED_LAST] = do_feed_last,
+	[EFFECT_PIPELINE] = do_pipeline, [EFFECT_REQUEST] = do_request, [EFFECT_DOWNLOAD] = do_download,
+	[EFFECT_UPLOAD] = do_upload,	 [EFFECT_SENDTO] = do_sendto,	[EFFECT_PIPE] = do_pipe,
+	[EFFECT_WIRE] = do_wire,
+};

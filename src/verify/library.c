@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/library-tables.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+enum { OTHER_CALLS_MAX = 5000 };
+
+static const struct effect *find_row(const struct script *script, const char *name)
+{
+	size_t low = 0, high = script->language->effect_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(name, script->language->effects[middle].name);
+
+		if (!order)
+			return &script->language->effects[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+const struct value *library_target(const struct call *call, const struct effect *effect)
+{
+	const struct value *value = NULL;
+
+	if (effect->target == TARGET_SELF)
+		return call->self && call->self->subject ? call->self->subject
+		       : call->self			 ? call->self
+							 : &value_nothing;
+	if (effect->target == TARGET_LAST)
+		value = call->count ? call->arguments[call->count - 1] : NULL;
+	else if (effect->target >= 0 || effect->keyword)
+		value = call_argument(call, effect->target, effect->keyword);
+	return value ? value : &value_nothing;
+}
+
+const struct value *library_second(const struct call *call, const struct effect *effect)
+{
+	const struct value *value;
+
+	if (effect->second == TARGET_SELF)
+		return call->self ? call->self : &value_nothing;
+	value = effect->second >= 0 || effect->second_keyword
+			? call_argument(call, effect->second, effect->second_keyword)
+			: NULL;
+	return value ? value : &value_nothing;
+}
+
+void library_add_word(struct script *script, const struct call *call, uint32_t operation,
+		      const struct value *value)
+{
+	struct word word = value_word(script->arena, value, script_span(script, call->node));
+
+	operations_add_word(script->walk->operations, operation, &word);
+}
+
+uint32_t library_add(struct script *script, const struct call *call, enum operation_kind kind,
+		     const struct value *value, uint32_t traits)
+{
+	uint32_t index = walk_add(script->walk, kind, script_span(script, call->node), script->context);
+
+	library_add_word(script, call, index, value);
+	operations_add_traits(script->walk->operations, index, traits);
+	return index;
+}
+
+void library_flow(struct script *script, const struct value *from, uint32_t operation)
+{
+	struct origins origins = { 0 };
+
+	value_origins(from, &origins);
+	operations_add_flows(script->walk->operations, &origins, operation);
+}
+
+const struct value *library_result(struct script *script, const struct call *call, uint32_t operation,
+				   const struct value *subject)
+{
+	const struct value *result = &value_nothing;
+
+	for (size_t i = 0; i < call->count; i++)
+		result = value_also_from(script->arena, result, call->arguments[i]);
+	result = value_with_origin(script->arena, result, operation);
+	if (call->callee && call->callee->name)
+		result = value_with_name(script->arena, result,
+					 value_name_join(script->arena, call->callee->name, "()", ""));
+	return subject ? value_with_subject(script->arena, result, subject) : result;
+}
+
+const struct value *library_nested(struct script *script, const struct call *call,
+				   enum verify_language language, const struct value *code)
+{
+	struct walk *walk = script->walk;
+	uint32_t outer_context = walk->context;
+	struct value *result = value_new(script->arena, VALUE_UNKNOWN);
+
+	walk->context |= script->context;
+
+	for (const struct value *one = code; one; one = one->other) {
+		struct word word = value_word(script->arena, one, script_span(script, call->node));
+		struct nested nested = {
+			.language = language,
+			.code = &word,
+			.context = script->context,
+			.parent = walk->parent,
+		};
+
+		if (script->is_wired && script->connection != OPERATION_NONE)
+			origins_add(&nested.input, script->connection);
+		walk_nested(walk, &nested);
+		if (result)
+			origins_join(&result->origins, &nested.output);
+	}
+	walk->context = outer_context;
+	if (!result)
+		return &value_nothing;
+	if (call->callee && call->callee->name)
+		result->name = value_name_join(script->arena, call->callee->name, "()", "");
+	return result;
+}
+
+/* getattr(os, name)(…), child_process[name](…): what it does cannot be known. */
+static const struct value *call_unknown(struct script *script, struct call *call)
+{
+	const char *name = call->callee->name;
+	size_t size = strlen(name);
+	bool is_grave = false;
+	uint32_t index;
+
+	if (size < 2 || strcmp(name + size - 2, ".?") != 0)
+		return NULL;
+	for (size_t i = 0; i < script->language->grave_count; i++) {
+		const char *grave = script->language->grave[i];
+
+		is_grave |= strlen(grave) == size - 2 && memcmp(grave, name, size - 2) == 0;
+	}
+	if (!is_grave)
+		return NULL;
+	index = library_add(script, call, OP_EVALUATE, value_text(script->arena, name, size - 1, 0), 0);
+	for (size_t i = 0; i < call->count; i++)
+		library_add_word(script, call, index, call->arguments[i]);
+	library_flow(script, call->callee, index);
+	return library_result(script, call, index, NULL);
+}
+
+static library_handler handler_of(enum effect_kind kind)
+{
+	if (library_file_handlers[kind])
+		return library_file_handlers[kind];
+	if (library_process_handlers[kind])
+		return library_process_handlers[kind];
+	return library_network_handlers[kind];
+}
+
+static const struct effect *row_of(struct script *script, const struct call *call)
+{
+	const struct effect *row = call->callee->name ? find_row(script, call->callee->name) : NULL;
+	const char *name;
+
+	if (row || !call->method || !call->self)
+		return row;
+	/* A method of the file's own is no method of a library. */
+	if (!call->self->name && script_method(script, call->method))
+		return NULL;
+	name = value_name_join(script->arena, "*", ".", call->method);
+	return name ? find_row(script, name) : NULL;
+}
+
+const struct value *library_call(struct script *script, struct call *call)
+{
+	const struct effect *row = row_of(script, call);
+	const struct value *result;
+	library_handler handler;
+
+	if (!row)
+		return call->callee->name ? call_unknown(script, call) : NULL;
+	handler = handler_of(row->kind);
+	result = handler ? handler(script, call, row) : NULL;
+	if (result && row->kind <= EFFECT_RECEIVE)
+		script_run_callbacks(script, call, value_taint(script->arena, result));
+	return result;
+}
+
+bool library_is_callable(struct script *script, const struct value *value)
+{
+	const struct effect *row = value->name ? find_row(script, value->name) : NULL;
+
+	return row && row->kind != EFFECT_NONE;
+}
+
+/* Only what a module has: methods of results and functions of the language itself would be most of all calls.
+ */
+void library_other_call(struct script *script, const struct call *call)
+{
+	const char *name = call->callee->name;
+	const struct effect *row = find_row(script, name);
+	uint32_t index;
+
+	if ((row && row->kind == EFFECT_NONE) || !strchr(name, '.') || strchr(name, '('))
+		return;
+	for (size_t i = 0; i < script->language->quiet_count; i++)
+		if (str_has_prefix(name, script->language->quiet[i]))
+			return;
+	if (++script->other_calls > OTHER_CALLS_MAX) {
+		if (script->other_calls == OTHER_CALLS_MAX + 1)
+			operations_doubt(script->walk->operations, DOUBT_SIZE,
+					 script_span(script, call->node));
+		return;
+	}
+	index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0), 0);
+	for (size_t i = 0; i < call->count; i++)
+		library_add_word(script, call, index, call->arguments[i]);
+}
+
+/*
+ * A variable that is read is an OP_READ of "$NAME", all of them of "$*": where it goes is then a flow like
+ * that of a file.
+ */
+const struct value *library_environment(struct script *script, const char *name, uint32_t node)
+{
+	struct call call = { .node = node };
+	const struct value *path, *result;
+
+	if (str_equal(name, "HOME") || str_equal(name, "USERPROFILE"))
+		return value_text(script->arena, "~", 1, 0);
+	path = value_concat(script->arena, value_text(script->arena, "$", 1, 0),
+			    value_text(script->arena, name, strlen(name), 0));
+	result = value_with_flags(script->arena, &value_nothing, WORD_FROM_ENVIRONMENT);
+	return value_with_origin(script->arena, result, library_add(script, &call, OP_READ, path, 0));
+}
+
+static bool is_environment(const struct script *script, const struct value *object)
+{
+	return object->name && str_equal(object->name, script->language->environment);
+}
+
+const struct value *library_member(struct script *script, const struct value *object, const char *name,
+				   uint32_t node)
+{
+	if (is_environment(script, object) && script->language->index_is_member)
+		return library_environment(script, name, node);
+	return NULL;
+}
+
+/* sys.argv[n]: the file itself, or what was given to it. */
+static const struct value *argument_of_program(struct script *script, const struct value *object,
+					       const struct value *index)
+{
+	const struct walk *walk = script->walk;
+	const struct word *word;
+
+	if (!object->name || !str_equal(object->name, script->language->arguments) ||
+	    index->kind != VALUE_NUMBER)
+		return NULL;
+	if (index->number == (script->language->index_is_member ? 1 : 0) && !walk->argument_count)
+		return value_named(script->arena, "__file__");
+	if (index->number < 1 || (uint64_t)index->number > walk->argument_count)
+		return NULL;
+	word = &walk->arguments[index->number - 1];
+	return value_text_holes(script->arena, word->text, word->size, word->flags & ~(uint32_t)WORD_EXACT);
+}
+
+const struct value *library_index(struct script *script, const struct value *object,
+				  const struct value *index, const char *key, uint32_t node)
+{
+	const struct value *argument = argument_of_program(script, object, index);
+
+	if (argument)
+		return argument;
+	if (is_environment(script, object))
+		return key ? library_environment(script, key, node)
+			   : value_also_from(script->arena, library_environment(script, "?", node), index);
+	return script->language->index ? script->language->index(script, object, key) : NULL;
+}
+
+const struct value *library_used(struct script *script, const struct value *value, uint32_t node)
+{
+	if (!is_environment(script, value))
+		return value;
+	return value_also_from(script->arena, value, library_environment(script, "*", node));
+}
+
+bool library_assign(struct script *script, const struct value *object, const struct value *key,
+		    const struct value *value, uint32_t node)
+{
+	struct call call = { .node = node };
+	uint32_t index;
+
+	if (!is_environment(script, object))
+		return false;
+	index = library_add(script, &call, OP_ENVIRONMENT, key, 0);
+	library_add_word(script, &call, index, value);
+	return true;
+}
+
+void library_import_all(struct script *script, const char *module)
+{
+	size_t size = strlen(module);
+
+	for (size_t i = 0; i < script->language->effect_count; i++) {
+		const char *name = script->language->effects[i].name;
+
+		if (strncmp(name, module, size) == 0 && name[size] == '.' && !strpbrk(name + size + 1, ".("))
+			script_declare(script, name + size + 1, script_named(script, name));
+	}
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What calls of libraries do: one row a function, and one handler a kind of effect, which makes the
+ * operations. The rows are data (library-python.c, library-javascript.c); the handlers know no language.
+ *
+ * A row's name is the qualified name with imports and aliases resolved. "open().read" is the method of what
+ * open() returned,
+ * "*.unlink" a method of whatever object, where no other row fits.
+ */
+
+#include "verify/script.h"
+
+enum effect_kind {
+	EFFECT_NONE,	   /* of no interest; no OP_CALL for it */
+	EFFECT_SHELL,	   /* target: a text for the shell */
+	EFFECT_PROGRAM,	   /* target: a list of words, or a text (for the shell when shell=True) */
+	EFFECT_SPAWN,	   /* target: a program, second: the list of its arguments, without its name */
+	EFFECT_EXEC,	   /* target: a program, second: the list of its words */
+	EFFECT_EXEC_WORDS, /* target: a program, and from second on its words one by one */
+	EFFECT_SELF_AGAIN, /* target: a file of this language that is run */
+	EFFECT_OPEN,	   /* target: path, second: mode */
+	EFFECT_READ,	   /* target: path */
+	EFFECT_WRITE,	   /* target: path, second: content */
+	EFFECT_REMOVE,	   /* target: path */
+	EFFECT_PERMISSION, /* target: path, second: mode or owner */
+	EFFECT_COPY,	   /* target: from, second: to */
+	EFFECT_MOVE,
+	EFFECT_LINK,	    /* target: where it leads, second: the link */
+	EFFECT_NETWORK,	    /* target: URL, second: body; keywords that carry data: see library-network.c */
+	EFFECT_REQUEST,	    /* a request that is made and sent later; target: URL, second: body */
+	EFFECT_DOWNLOAD,    /* target: URL, second: the file it becomes */
+	EFFECT_UPLOAD,	    /* target: where to, second: the file that is sent */
+	EFFECT_SENDTO,	    /* target: address */
+	EFFECT_CONNECT,	    /* target: (host, port), {host, port}, or port and host */
+	EFFECT_LISTEN,	    /* target: address or port */
+	EFFECT_RECEIVE,	    /* from the last connection */
+	EFFECT_FEED,	    /* arguments go into what the object is: a file, a connection, a program */
+	EFFECT_FEED_LAST,   /* into the last connection */
+	EFFECT_PIPE,	    /* the object goes into target */
+	EFFECT_PIPELINE,    /* each argument goes into the next */
+	EFFECT_WIRE,	    /* the own input or output becomes target */
+	EFFECT_RETURNED,    /* Function("return x")() */
+	EFFECT_EVALUATE,    /* target: code of this language */
+	EFFECT_LOAD,	    /* target: data that may bring code along (pickle) */
+	EFFECT_IMPORT,	    /* target: name of a module */
+	EFFECT_ATTRIBUTE,   /* target: object, second: name */
+	EFFECT_LATER,	    /* target: function, second: its arguments (a list by keyword, or the rest) */
+	EFFECT_THEN,	    /* target: function of what the object becomes */
+	EFFECT_ENVIRONMENT, /* target: name of a variable that is read; none: all of them */
+	EFFECT_SET_ENVIRONMENT, /* target: name, second: value */
+	EFFECT_PROCESS,		/* detail: what; target and second: more words */
+	EFFECT_PRINT,		/* arguments go to the standard output */
+	EFFECT_INPUT,		/* what whoever runs it types */
+	EFFECT_ALLOCATE,	/* target: bytes */
+	EFFECT_APPLY, /* target: function, second: where its arguments begin; detail: they are a list */
+	EFFECT_BIND,  /* the function with what it is given first, and no call yet */
+	EFFECT_SAME,  /* is what its target is */
+	EFFECT_KIND_COUNT,
+};
+
+enum {
+	TARGET_NONE = -1,
+	TARGET_SELF = -2, /* the object of the method: what it was made from, where that is known */
+	TARGET_LAST = -3, /* the last argument */
+};
+
+struct effect {
+	const char *name;
+	enum effect_kind kind;
+	int8_t target;
+	const char *keyword;
+	int8_t second;
+	const char *second_keyword;
+	uint32_t traits; /* TRAIT_* */
+	const char *detail;
+};
+
+typedef const struct value *(*library_handler)(struct script *script, struct call *call,
+					       const struct effect *effect);
+
+/* What the call is worth where a row is found for what it calls, and makes its operations. NULL: no row. */
+const struct value *library_call(struct script *script, struct call *call);
+
+/* Whether calling the value does something. */
+bool library_is_callable(struct script *script, const struct value *value);
+
+/* A call of a library that no row knows: OP_CALL. */
+void library_other_call(struct script *script, const struct call *call);
+
+/* object.name and object[key] that do something, or are something particular; NULL: nothing. key NULL: index
+ * is not known. */
+const struct value *library_member(struct script *script, const struct value *object, const char *name,
+				   uint32_t node);
+const struct value *library_index(struct script *script, const struct value *object,
+				  const struct value *index, const char *key, uint32_t node);
+
+/* object[key] = value, object.key = value; true where that does something. */
+bool library_assign(struct script *script, const struct value *object, const struct value *key,
+		    const struct value *value, uint32_t node);
+
+/* A variable of the environment that is read; "*": all of them. */
+const struct value *library_environment(struct script *script, const char *name, uint32_t node);
+
+/* A value that goes somewhere as a whole: all of the environment is then read. */
+const struct value *library_used(struct script *script, const struct value *value, uint32_t node);
+
+/* For the handlers. */
+
+/* The row's target, and its second; value_nothing where the call has none. */
+const struct value *library_target(const struct call *call, const struct effect *effect);
+const struct value *library_second(const struct call *call, const struct effect *effect);
+
+/* An operation with the value's text as its first word, where the call stands. */
+uint32_t library_add(struct script *script, const struct call *call, enum operation_kind kind,
+		     const struct value *value, uint32_t traits);
+void library_add_word(struct script *script, const struct call *call, uint32_t operation,
+		      const struct value *value);
+void library_flow(struct script *script, const struct value *from, uint32_t operation);
+
+/* What comes back from an operation: unknown, from there, known as "name()", made from subject. */
+const struct value *library_result(struct script *script, const struct call *call, uint32_t operation,
+				   const struct value *subject);
+
+/* Code of a language that is run by the call. */
+const struct value *library_nested(struct script *script, const struct call *call,
+				   enum verify_language language, const struct value *code);
+
+/* library-file.c */
+extern const library_handler library_file_handlers[EFFECT_KIND_COUNT];
+/* library-process.c */
+extern const library_handler library_process_handlers[EFFECT_KIND_COUNT];
+/* library-network.c */
+extern const library_handler library_network_handlers[EFFECT_KIND_COUNT];

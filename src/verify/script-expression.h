@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What each kind of node means to the interpreter (script.h): one handler a kind. It decides nothing about
+ * what a call does; that is library.h's. Only in atoll-verify and tests; pure.
+ */
+
+#include "verify/script.h"
+
+typedef const struct value *(*expression_handler)(struct script *script, uint32_t node);
+
+/* By enum syntax_kind; NULL: expression_other(). */
+extern const expression_handler expression_handlers[NODE_KIND_COUNT];
+
+/* The children in order; unknown, but from where they are from. */
+const struct value *expression_other(struct script *script, uint32_t node);
+
+/* Statements (script-statement.c). */
+const struct value *statement_if(struct script *script, uint32_t node);
+const struct value *statement_branch(struct script *script, uint32_t node);
+const struct value *statement_loop(struct script *script, uint32_t node);
+const struct value *statement_each(struct script *script, uint32_t node);
+const struct value *statement_comprehension(struct script *script, uint32_t node);
+const struct value *statement_return(struct script *script, uint32_t node);
+const struct value *statement_class(struct script *script, uint32_t node);
+const struct value *statement_as(struct script *script, uint32_t node);
+const struct value *statement_global(struct script *script, uint32_t node);
+
+/* Assignments (script-bind.c). */
+const struct value *statement_assign(struct script *script, uint32_t node);
+const struct value *statement_declare(struct script *script, uint32_t node);
+const struct value *statement_augment(struct script *script, uint32_t node);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Functions of the file. A call goes through the body with the arguments that are known, so that a secret
+ * that is read in one function and sent in another is one flow. What nobody calls is gone through at the end,
+ * with nothing known: it may be called from elsewhere.
+ */
+
+#include <string.h>
+
+#include "base/str.h"
+#include "verify/script.h"
+
+enum { RECURSION_LOOK_MAX = 20000 };
+
+/* The name of a parameter, for arguments that are given by name; NULL for a pattern. */
+static const char *parameter_name(struct script *script, uint32_t parameter)
+{
+	const struct syntax *syntax = &script->syntax;
+	uint32_t at = parameter, target = syntax_child(syntax, at, FIELD_TARGET);
+
+	if (target)
+		at = target;
+	else if (syntax->nodes[at].kind == NODE_OTHER && syntax->nodes[at].first)
+		at = syntax->nodes[at].first;
+	return syntax->nodes[at].kind == NODE_NAME ? script_text(script, at) : NULL;
+}
+
+static const struct value *argument_for(const struct call *call, const char *name, size_t *place)
+{
+	for (size_t i = 0; name && i < call->count; i++)
+		if (call->keywords[i] && str_equal(call->keywords[i], name))
+			return call->arguments[i];
+	while (*place < call->count && call->keywords[*place])
+		++*place;
+	return *place < call->count ? call->arguments[(*place)++] : &value_nothing;
+}
+
+static const struct value *rest_of(struct script *script, const struct call *call, size_t place)
+{
+	const struct value *items[CALL_ARGUMENTS_MAX];
+	size_t count = 0;
+
+	for (; place < call->count; place++)
+		if (!call->keywords[place])
+			items[count++] = call->arguments[place];
+	return value_list(script->arena, items, count);
+}
+
+static void bind_parameters(struct script *script, uint32_t function, const struct call *call)
+{
+	const struct syntax *syntax = &script->syntax;
+	uint32_t parameters = syntax_child(syntax, function, FIELD_PARAMETERS), at;
+	size_t place = 0;
+
+	if (!parameters)
+		return;
+	at = syntax->nodes[parameters].kind == NODE_PARAMETERS ? syntax->nodes[parameters].first : parameters;
+	for (; at; at = at == parameters ? 0 : syntax->nodes[at].next) {
+		const char *name = parameter_name(script, at);
+
+		if (str_equal(name, "self") || str_equal(name, "cls"))
+			script_declare(script, name, &value_nothing);
+		else if (syntax->nodes[at].kind == NODE_SPREAD)
+			script_bind(script, syntax->nodes[at].first, rest_of(script, call, place), true);
+		else
+			script_bind(script, at, argument_for(call, name, &place), true);
+	}
+}
+
+static const struct value *run(struct script *script, uint32_t node, uint32_t scope, const struct call *call)
+{
+	uint32_t body = syntax_child(&script->syntax, node, FIELD_BODY);
+	uint32_t outer_scope = script->scope, outer_context = script->context;
+	struct frame frame = { .outer = script->frame, .node = node };
+	const struct value *value = &value_nothing;
+
+	script->scope = script_scope_new(script, scope);
+	script->context |= CONTEXT_FUNCTION;
+	bind_parameters(script, node, call);
+	script->frame = &frame;
+	if (body)
+		value = script_value(script, body);
+	script->frame = frame.outer;
+	script->scope = outer_scope;
+	script->context = outer_context;
+	if (body && script->syntax.nodes[body].kind != NODE_BLOCK)
+		return value;
+	return frame.result ? frame.result : &value_nothing;
+}
+
+static struct script_function_entry *entry_of(struct script *script, uint32_t node)
+{
+	uint32_t note = script->syntax.nodes[node].note;
+
+	return note ? &((struct script_function_entry *)script->functions.items)[note - 1] : NULL;
+}
+
+/* Whether the body calls the function by its name; *ret_multiplies: and makes processes. */
+static bool calls_itself(struct script *script, uint32_t node, const char *name, bool *ret_multiplies)
+{
+	const struct syntax *syntax = &script->syntax;
+	uint32_t end = syntax_behind(syntax, node);
+	bool recurses = false, makes = false;
+
+	if (end > node + RECURSION_LOOK_MAX)
+		end = node + RECURSION_LOOK_MAX;
+	for (uint32_t at = node + 1; at < end; at++) {
+		uint32_t function = syntax->nodes[at].kind == NODE_CALL || syntax->nodes[at].kind == NODE_NEW
+					    ? syntax_child(syntax, at, FIELD_FUNCTION)
+					    : 0;
+		const char *text;
+
+		if (!function)
+			continue;
+		recurses |= script_is(script, function, name);
+		if (syntax->nodes[function].end - syntax->nodes[function].start > VALUE_NAME_MAX)
+			continue;
+		text = script_text(script, function);
+		makes |= str_has_suffix(text, "fork") || str_has_suffix(text, "Process");
+	}
+	*ret_multiplies = recurses && makes;
+	return recurses;
+}
+
+static void note_recursion(struct script *script, uint32_t node, const char *name)
+{
+	bool multiplies;
+	uint32_t index;
+
+	if (script->depth > VALUE_OTHERS_MAX || !calls_itself(script, node, name, &multiplies))
+		return;
+	index = walk_add(script->walk, OP_FUNCTION, script_span(script, node), script->context);
+	operations_add_text(script->walk->operations, index, name);
+	operations_add_traits(script->walk->operations, index,
+			      TRAIT_RECURSES | (multiplies ? TRAIT_MULTIPLIES : 0));
+}
+
+const struct value *script_make_function(struct script *script, uint32_t node)
+{
+	struct value *value = value_new(script->arena, VALUE_FUNCTION);
+	uint32_t name = syntax_child(&script->syntax, node, FIELD_TARGET);
+	struct script_function_entry *entry;
+
+	if (!value)
+		return &value_nothing;
+	value->node = node;
+	value->scope = script->scope;
+	if (script->syntax.nodes[node].note) {
+		entry_of(script, node)->scope = script->scope;
+		return value;
+	}
+	entry = script->functions.count < SCRIPT_FUNCTIONS_MAX
+			? vec_add(script->arena, &script->functions, sizeof *entry)
+			: NULL;
+	if (!entry) {
+		if (!script->was_long)
+			operations_doubt(script->walk->operations, DOUBT_SIZE, script_span(script, node));
+		script->was_long = true;
+		return value;
+	}
+	*entry = (struct script_function_entry){ .node = node, .scope = script->scope };
+	script->syntax.nodes[node].note = (uint32_t)script->functions.count;
+	if (name) {
+		entry->name = script_text(script, name);
+		script_declare_method(script, entry->name, value);
+		note_recursion(script, node, entry->name);
+	}
+	return value;
+}
+
+/* What the function cannot be asked for: something made of all that it was given. */
+static const struct value *made_of(struct script *script, const struct call *call)
+{
+	const struct value *all = &value_nothing;
+
+	for (size_t i = 0; i < call->count; i++)
+		all = value_also_from(script->arena, all, call->arguments[i]);
+	return all;
+}
+
+static bool is_running(const struct script *script, uint32_t node)
+{
+	for (const struct frame *frame = script->frame; frame; frame = frame->outer)
+		if (frame->node == node)
+			return true;
+	return false;
+}
+
+const struct value *script_invoke(struct script *script, const struct value *function,
+				  const struct call *call)
+{
+	struct script_function_entry *entry = entry_of(script, function->node);
+	const struct value *value;
+
+	if (is_running(script, function->node))
+		return made_of(script, call);
+	if (script->calls >= SCRIPT_CALLS_MAX || script->inline_steps > SCRIPT_INLINE_MAX) {
+		if (!script->was_deep)
+			operations_doubt(script->walk->operations, DOUBT_DEPTH,
+					 script_span(script, call->node));
+		script->was_deep = true;
+		return made_of(script, call);
+	}
+	if (entry)
+		entry->was_called = true;
+	script->calls++;
+	value = run(script, function->node, function->scope, call);
+	script->calls--;
+	return value;
+}
+
+const struct value *script_call_back(struct script *script, const struct value *function,
+				     const struct value *argument, uint32_t node)
+{
+	struct call call = { .node = node,
+			     .callee = function,
+			     .count = function->kind == VALUE_FUNCTION ? 4 : 1 };
+
+	/* Whether the error or the result comes first, libraries do not agree on. */
+	for (size_t i = 0; i < call.count; i++)
+		call.arguments[i] = argument;
+	return script_apply(script, &call);
+}
+
+/* What pickle will call with what, when it reads an object of this class. */
+static void apply_reduced(struct script *script, const struct value *reduced, uint32_t node)
+{
+	struct call call = { .node = node };
+
+	if (reduced->kind != VALUE_LIST || reduced->count < 2 || reduced->items[1]->kind != VALUE_LIST)
+		return;
+	call.callee = reduced->items[0];
+	for (uint32_t i = 0; i < reduced->items[1]->count && i < CALL_ARGUMENTS_MAX; i++)
+		call.arguments[call.count++] = reduced->items[1]->items[i];
+	script_apply(script, &call);
+}
+
+void script_run_uncalled(struct script *script)
+{
+	const struct call nothing = { 0 };
+
+	for (size_t i = 0; i < script->functions.count && script_step(script); i++) {
+		struct script_function_entry entry =
+			((struct script_function_entry *)script->functions.items)[i];
+		struct script_place outer;
+		const struct value *value;
+
+		if (entry.was_called)
+			continue;
+		outer = script_enter_branch(script, 0);
+		value = run(script, entry.node, entry.scope, &nothing);
+		if (str_equal(entry.name, "__reduce__"))
+			apply_reduced(script, value, entry.node);
+		script_leave_branch(script, outer);
+	}
+}
