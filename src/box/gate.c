@@ -618,10 +618,12 @@ static int near_ready(void *context, uint32_t events)
 int gate_tell_asking(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
-	bool is_on = gate_asking_is_on(box);
+	bool is_on;
 
+	/* Before anything is asked: this is called at every turn of the loop. */
 	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
 		return 0;
+	is_on = gate_asking_is_on(box);
 	if (is_on == gate->asking.is_on)
 		return 0;
 	gate->asking.is_on = is_on;
