@@ -55,8 +55,9 @@ static int prepare_flags(struct file_job *job, int flags, mode_t mode)
 	/* A link is not followed where a file is to be new. */
 	if (flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 		job->how[0] |= FILE_PATH_NOFOLLOW;
-	if (flags & O_CREAT)
-		job->how[0] |= FILE_PATH_MAKES;
+	/* With a slash behind it, what is there is not asked for: that makes no file. */
+	if (flags & O_CREAT && !is_temporary(flags))
+		job->how[0] |= str_has_suffix(job->text[0], "/") ? FILE_PATH_PARENT : FILE_PATH_MAKES;
 	if (flags & O_DIRECTORY)
 		job->how[0] |= FILE_PATH_DIRECTORY;
 	job->access = is_writing(flags) ? WATCH_FILE_WRITE : WATCH_FILE_READ;
@@ -167,6 +168,8 @@ int file_run_open(struct file_job *job)
 	mode_t old = 0;
 	int r;
 
+	if (job->how[0] & FILE_PATH_PARENT)
+		return EISDIR;
 	if (job->places[0].fd < 0 && !(job->flags & O_CREAT))
 		return ENOENT;
 	if (makes)
