@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one decision about a path costs, in ns, with RULES exact rules, 256 masks by glob and 256 paths to ask about by
- * glob: the most that the compiler takes. Linked with the libraries of the run path. Prints the least of slices: others on the machine take caches too.
+ * glob: the most that the compiler takes. Linked with the libraries of the run path. Prints the least of slices, as
+ * others on the machine take from the caches too.
  *
  *   decide RULES
  */

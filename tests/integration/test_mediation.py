@@ -83,6 +83,54 @@ def test_repeats_are_counted_and_none_is_lost(sandbox):
     assert len(seen) < 50
 
 
+FLOOD = """
+import os
+for worker in range(4):
+    if os.fork() == 0:
+        for i in range(600):
+            name = f"/tmp/{worker}-{i}"
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            os.rename(name, name + ".moved"); os.unlink(name + ".moved")
+            try: os.open(name, os.O_RDONLY)
+            except FileNotFoundError: pass
+        os._exit(0)
+for worker in range(4): assert os.wait()[1] == 0
+"""
+
+
+def test_a_flood_is_held_and_never_the_log(sandbox):
+    """Four processes call as fast as they can: each call that did something has its record, and there is no other."""
+    done = sandbox.run(["python3", "-c", FLOOD], policy=policy_of(sandbox, "all"))
+    assert done.code == 0, done
+    names = sorted(f"/tmp/{worker}-{i}" for worker in range(4) for i in range(600))
+    for kind, key, ending in (("file.write", "subject", ""), ("file.rename", "subject", ""),
+                              ("file.remove", "subject", ".moved")):
+        said = [record[key] for record in records(sandbox, done, kind) if record[key].startswith("/tmp/")]
+        assert sorted(said) == [name + ending for name in names], (kind, len(said))
+
+
+def test_opens_of_directories_and_paths_with_slashes(sandbox):
+    """What is asked for with a slash behind it, through a link, or where nothing is, as without a supervisor."""
+    script = """
+import os
+os.makedirs("d/e"); os.symlink("d", "l"); open("f", "w").close()
+for path in ("d/", "d//", "l/", "l/e/", "f/", "l/nothing", "nothing/", "d/../f", "./d", "/usr/", "/usr/nothing", "f/x"):
+    for flags in (os.O_RDONLY, os.O_RDONLY | os.O_DIRECTORY, os.O_RDONLY | os.O_NOFOLLOW, os.O_WRONLY | os.O_CREAT):
+        try: fd = os.open(path, flags); said = os.readlink(f"/proc/self/fd/{fd}"); os.close(fd)
+        except OSError as why: said = why.strerror
+        print(path, flags, said)
+os.umask(0o27); os.close(os.open("made", os.O_WRONLY | os.O_CREAT, 0o666)); print(oct(os.stat("made").st_mode))
+"""
+    said = {}
+    for depth in ("off", "all"):
+        done = sandbox.run(["python3", "-c", f"import os; os.mkdir('/tmp/here'); os.chdir('/tmp/here')\n{script}"],
+                           policy=policy_of(sandbox, depth))
+        assert done.code == 0, done
+        said[depth] = done.out
+    assert said["all"] == said["off"]
+    assert "0o100640" in said["all"] and "No such file" in said["all"] and "/d/e" in said["all"]
+
+
 def test_refusals_are_told_inside_and_logged(sandbox):
     done = sandbox.run("cat /home/nobody/.ssh/id_rsa; echo x >/usr/x; cat /run/atoll/denials.jsonl",
                        policy=policy_of(sandbox, "all"))
