@@ -206,12 +206,16 @@ static bool is_around_bound(const struct live *live, const char *path)
 	return false;
 }
 
-/* Whether something private stands above it, whose Landlock rights it gets. */
+/*
+ * Whether something private stands above it, whose Landlock rights it gets; or the supervisor makes the calls that write,
+ * which no Landlock domain binds: then the mount, and what the policy says of the path, are what holds.
+ */
 static bool has_rights_to_write(const struct box *box, const char *path)
 {
 	size_t rule;
 
 	return !box->enforcement.landlock_abi ||
+	       file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING ||
 	       policy_classify(box->policy->policy, path, &rule) == FILE_SCRATCH;
 }
 
@@ -233,7 +237,8 @@ int live_may_bind(const struct box *box, const char *host_path, bool is_writable
 			      "revoke that grant first (atoll grants)");
 	if (is_writable && !has_rights_to_write(box, host_path))
 		return refuse(err, EROFS, host_path, "a running sandbox cannot get the right to write there",
-			      "list it under files.write of the policy, and start again");
+			      "list it under files.write of the policy, or have writes mediated (audit: {files: "
+			      "writes}), and start again");
 	return 0;
 }
 

@@ -163,6 +163,30 @@ def test_a_file_alone_and_one_outside_of_the_home(sandbox, session):
         assert refused["verdict"] == "denied" and "files.write" in refused["hint"], refused
 
 
+@pytest.mark.parametrize("depth", ["writes", "all"])
+def test_where_writes_are_mediated_they_can_be_granted_anywhere(sandbox, session, depth):
+    outside = sandbox.base / "elsewhere"
+    for name in ("tree/old", "beside", "read/file"):
+        sandbox.write(outside / name, name)
+    inside = session(LEVEL + f"audit: {{files: {depth}}}\n").start()
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)):
+        # The control: what was not granted for writing is not written, and what was not granted is not there.
+        assert inside.settle(want="file.read", subject=str(outside / "read"))["verdict"] == "allowed"
+        assert inside.do(read(outside / "read/file")) == "read/file"
+        assert inside.do(f"open({str(outside / 'read/file')!r}, 'w')") in ("OSError", "PermissionError")
+        assert inside.settle(want="file.write", subject=str(outside / "tree"))["verdict"] == "allowed"
+        tree = outside / "tree"
+        assert inside.do(f"open({str(tree / 'new')!r}, 'w').write('12')") == 2
+        assert inside.do(f"os.mkdir({str(tree / 'made')!r})") is None
+        assert inside.do(f"os.rename({str(tree / 'old')!r}, {str(tree / 'made/moved')!r})") is None
+        assert inside.do(f"os.truncate({str(tree / 'new')!r}, 1)") is None
+        assert inside.do(f"open({str(outside / 'beside')!r}, 'w')") in ("FileNotFoundError", "PermissionError",
+                                                                     "OSError")
+    assert (tree / "new").read_text() == "1" and (tree / "made/moved").read_text() == "tree/old"
+    assert (tree / "new").stat().st_uid == sandbox.identity.uid
+    assert (outside / "beside").read_text() == "beside" and (outside / "read/file").read_text() == "read/file"
+
+
 @pytest.mark.parametrize("scope", [(ONCE, 0), (USES, 3)])
 def test_what_was_brought_in_for_once_is_listed_and_can_be_taken_back(sandbox, session, scope):
     data = sandbox.home / "data"
