@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -50,6 +50,8 @@ _atoll()
 	run:--record) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--replay) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--token) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--agent) return ;;
+	run:--confidence) return ;;
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
@@ -63,6 +65,9 @@ _atoll()
 	top:--delay|top:-d) return ;;
 	top:--sort|top:-s) return ;;
 	top:--filter|top:-f) return ;;
+	trust:--raise) _atoll_reply -W 'none low medium high full'; return ;;
+	trust:--lower) _atoll_reply -W 'none low medium high full'; return ;;
+	trust:--reason) return ;;
 	undo:--apply|undo:-n) return ;;
 	verify:--fail-on) return ;;
 	verify:--language|verify:-l) return ;;
@@ -151,7 +156,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -180,7 +185,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;
@@ -211,6 +216,12 @@ _atoll()
 	top)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-d --delay -s --sort -r --reverse -f --filter --once --json --help'
+		else
+			:
+		fi ;;
+	trust)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--raise --lower --reset --reason --json --help'
 		else
 			:
 		fi ;;

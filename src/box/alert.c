@@ -216,9 +216,10 @@ int alert_raise(struct box *box, const struct alert *alert)
 	r = record(box, alert);
 	if (r == 0)
 		r = audit_flush(&box->audit);
-	if (r == 0)
-		say(box, text);
-	return r;
+	if (r < 0)
+		return r;
+	say(box, text);
+	return trust_note(box, alert->kind == ALERT_UNUSUAL ? TRUST_ALERT : TRUST_CANARY, text);
 }
 
 /* ---- what is done about it ---- */

@@ -106,6 +106,8 @@ static int run(struct box *box)
 	 */
 	r = events_session_start(box);
 	if (r == 0)
+		r = standing_begin(box);
+	if (r == 0)
 		r = token_grant_first(box, box->err);
 	if (r == 0)
 		r = publish_announce(box);
@@ -161,6 +163,8 @@ static int finish_log(struct box *box, int status)
 	if (r == 0)
 		r = file_gate_flush(box, true);
 	if (r == 0)
+		r = standing_end(box);
+	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
 		r = audit_flush(&box->audit);
@@ -172,7 +176,7 @@ static int finish_log(struct box *box, int status)
 	box->store.record.audit_records = box->audit.next_seq - 1;
 	box->store.record.ended_ns = clock_realtime_ns();
 	box->store.record.exit = status;
-	if (r < 0) {
+	if (r < 0 && box->err->code == ERR_NONE) {
 		err_set(box->err, ERR_STATE, -r, "audit",
 			"the log could not be written (%s), so the sandbox was stopped", err_errno_name(-r));
 		err_hint(box->err, "free some space below %s", box->request->state_dir);
@@ -201,6 +205,7 @@ static int end_jail(struct box *box)
 static void release(struct box *box)
 {
 	control_close(box);
+	standing_done(box);
 	if (box->watch)
 		events_watch_end(box);
 	watch_free(box->watch);
@@ -318,6 +323,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->gate.policy = policy->policy;
 	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
+	box->standing.watch_fd = FD_NONE;
 	box->announce_fd = announce_fd;
 	box->report_fd = FD_NONE;
 	box->stop_ns = UINT64_MAX;

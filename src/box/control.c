@@ -192,7 +192,11 @@ static int freeze_error(struct client *client, int r)
 {
 	struct err err;
 
-	if (r == -EBUSY) {
+	if (r == -EBUSY && freeze_is_held_by(&client->box->freeze, &client->box->standing)) {
+		err_set(&err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
+			trust_level_names[client->box->standing.level]);
+		err_hint(&err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
+	} else if (r == -EBUSY) {
 		err_set(&err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
 		err_hint(&err, "try again when it is done");
 	} else if (r == -ETIMEDOUT) {

@@ -48,6 +48,8 @@ static void start_detail(struct json *json, const void *context)
 	json_string(json, "atoll", ATOLL_VERSION);
 	json_string(json, "policy", box->policy->policy->name);
 	json_string(json, "level", trust_level_names[box->policy->policy->level]);
+	if (request->standing && request->standing->agent)
+		json_string(json, "agent", request->standing->agent);
 	events_put_hash(json, "policy_hash", &box->policy_hash);
 	events_put_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
@@ -200,7 +202,10 @@ static bool note_hit(struct box *box, const char *limit)
 
 int box_limit_hit(struct box *box, const char *limit, uint64_t value)
 {
-	return note_hit(box, limit) ? box_limit_episode(box, limit, value) : 0;
+	for (size_t i = 0; i < box->hit_count; i++)
+		if (str_equal(box->hits[i], limit))
+			return 0;
+	return box_limit_episode(box, limit, value);
 }
 
 int box_limit_episode(struct box *box, const char *limit, uint64_t value)
@@ -216,8 +221,11 @@ int box_limit_episode(struct box *box, const char *limit, uint64_t value)
 		.context = &context,
 	};
 
-	(void)note_hit(box, limit);
-	return audit_write(&box->audit, &event);
+	bool is_new = note_hit(box, limit);
+	int r = audit_write(&box->audit, &event);
+
+	/* Once a kind and session; a pause after refusals is not a limit but a burst, which is counted as such. */
+	return r < 0 || !is_new || str_has_suffix(limit, "cooldown") ? r : trust_note(box, TRUST_LIMIT, limit);
 }
 
 int box_note_hits(struct box *box)

@@ -445,6 +445,14 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 }
 
+static bool is_canary(const struct policy *policy, const char *secret)
+{
+	for (const char *const *name = policy->canaries; secret && name && *name; name++)
+		if (str_equal(*name, secret))
+			return true;
+	return false;
+}
+
 /* A secret where it has no business to be is told beside the request, whatever is logged of the network. */
 static int log_leak(struct box *box, const struct gate_request *request)
 {
@@ -454,11 +462,13 @@ static int log_leak(struct box *box, const struct gate_request *request)
 		.type = AUDIT_ALERT, .pid = (pid_t)open->pid, .subject = open->host, .subject_size = strlen(open->host),
 		.write_detail = write_detail, .context = &detail,
 	};
+	bool has_canary = is_canary(box->policy->policy, request->leak.secret);
+	int r;
 
-	for (const char *const *name = box->policy->policy->canaries; name && *name; name++)
-		if (str_equal(*name, request->leak.secret))
-			alert_react(box, box->policy->policy->monitor.canary);
-	return audit_write(&box->audit, &event);
+	if (has_canary)
+		alert_react(box, box->policy->policy->monitor.canary);
+	r = audit_write(&box->audit, &event);
+	return r < 0 ? r : trust_note(box, has_canary ? TRUST_CANARY : TRUST_ALERT, request->leak.secret);
 }
 
 static struct action action_of(const struct gate_ask *ask)

@@ -111,8 +111,10 @@ int rate_take(struct box *box, enum rate_kind kind)
 int rate_refused(struct box *box)
 {
 	const struct cooldown_rule *rule = &box->policy->policy->cooldown;
-	int r;
+	int r = standing_refused(box);
 
+	if (r < 0)
+		return r;
 	if (!cooldown_count(&box->rates.cooldown, rule, clock_monotonic_ns()))
 		return 0;
 	r = box_limit_episode(box, rate_cooldown_rule, rule->denials);

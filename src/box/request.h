@@ -22,6 +22,8 @@ enum {
 	REQUEST_APPLY = 1 << 6,      /* after exit status 0 atoll-box becomes `atoll apply ID`; else they are kept */
 };
 
+struct run_standing;
+
 /* What becomes of HTTP exchanges. */
 enum tape {
 	TAPE_NONE,
@@ -58,5 +60,6 @@ struct run_request {
 	size_t token_size;
 	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
+	const struct run_standing *standing; /* of an agent (box/standing.h); NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };

@@ -271,6 +271,11 @@ static int on_signal(struct box *box, int signal_number)
 	}
 	if (box->init_is_gone)
 		box->is_interrupted = true;
+	/* Who stands still for a person's decision gets no signal: this is the decision. */
+	if (freeze_is_held_by(&box->freeze, &box->standing)) {
+		box_end(box, ENDED_STOPPED);
+		return freeze_end(box);
+	}
 	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
 		box_end(box, ENDED_STOPPED);
 		return 0;
@@ -548,6 +553,8 @@ int serve(struct box *box)
 			r = alert_check(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = live_check(box, clock_monotonic_ns(), box->err);
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = standing_check(box);
 		if (r == 0)
 			r = file_gate_retry(box);
 		if (r == 0)

@@ -36,6 +36,7 @@
 #include "box/review-log.h"
 #include "box/staged-count.h"
 #include "box/staging.h"
+#include "box/standing.h"
 #include "box/store.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
@@ -108,6 +109,7 @@ struct box {
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
 	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;
+	struct standing standing;	/* of the agent whose record counts; none: nothing is done */
 	uint64_t output_bytes;
 	struct denials denials;
 	struct file_log files;		/* what the file gate counts */

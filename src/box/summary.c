@@ -82,6 +82,23 @@ static void put_denials(const struct box *box, struct buf *out)
 				  "open in another terminal\n");
 }
 
+static void put_standing(const struct box *box, struct buf *out)
+{
+	static const char *const done[TRUST_FALL_COUNT] = {
+		[TRUST_FALL_NOTE] = "nothing was taken from this session",
+		[TRUST_FALL_ASK] = "hosts of higher levels were asked about from then on",
+		[TRUST_FALL_TIGHTEN] = "hosts of higher levels were refused from then on",
+		[TRUST_FALL_FREEZE] = "it was stopped in its tracks",
+	};
+	const struct standing *standing = &box->standing;
+
+	if (!standing->agent || !*standing->cause)
+		return;
+	buf_printf(out, "atoll: %s: agent %s fell to %s (%s); %s\n  why, and what raises it again: atoll trust %s\n",
+		   box->request->session, standing->agent, trust_level_names[standing->fell_to], standing->cause,
+		   done[box->policy->policy->trust.on_fall], standing->agent);
+}
+
 /* "9 modified, 4 added, 1 deleted", without what there is none of. */
 static void put_counts(const struct stage_counts *counts, struct buf *out)
 {
@@ -193,6 +210,7 @@ void summary_print(const struct box *box)
 		notices_put_summary(box, &out);
 		put_denials(box, &out);
 		alerts_put_summary(box, &out);
+		put_standing(box, &out);
 		put_changes(box, &out);
 		put_earlier(box, &out);
 	}

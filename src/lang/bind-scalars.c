@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "lang/bind.h"
 
-/* Sections of single values: resources, time, data, audit, stage; and env. */
+/* Sections of single values: resources, time, data, audit, stage, trust; and env. */
 
 static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
 				       uint64_t value)
@@ -182,6 +182,63 @@ const struct key monitor_keys[] = {
 	CHOICE("canary", SCALAR_MONITOR_CANARY, monitor_reaction_names, MONITOR_REACTION_COUNT),
 };
 const size_t monitor_key_count = ARRAY_SIZE(monitor_keys);
+
+static void bind_agent(struct binder *binder, const struct key *key, const struct node *node)
+{
+	if (trust_agent_is_valid(node->text))
+		set_scalar(binder, key, node, true);
+	else
+		bind_expected(binder, node, "the name of an agent: up to 64 letters, digits, '.', '_' and '-'");
+}
+
+static void bind_half_life(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t ms;
+
+	if (num_parse_duration(node->text, &ms) < 0 || ms < 1000 || ms > TRUST_HALF_LIFE_MAX_MS)
+		bind_expected(binder, node, "a time with its unit, from 1s to 23d");
+	else
+		set_scalar(binder, key, node, ms);
+}
+
+static void bind_sessions(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t count;
+
+	if (num_parse_u64(node->text, &count) < 0 || !count || count > TRUST_SESSIONS_MAX)
+		bind_expected(binder, node, "a number of sessions, 1 to 1000");
+	else
+		set_scalar(binder, key, node, count);
+}
+
+static const struct key probation_keys[] = {
+	{ "sessions", KEY_SCALAR, bind_sessions, .value = SCALAR_TRUST_SESSIONS },
+	CHOICE("at", SCALAR_TRUST_AT, trust_level_names, TRUST_COUNT),
+};
+
+static void bind_probation(struct binder *binder, const struct key *key, const struct node *node)
+{
+	const char *section = binder->section;
+
+	binder->section = "trust.probation";
+	bind_map(binder, probation_keys, ARRAY_SIZE(probation_keys), node);
+	if (!binder->scalars[SCALAR_TRUST_SESSIONS].is_set)
+		diag_add(binder->diags, node->place,
+			 "a probation needs its number of sessions: {sessions: 5, at: low}");
+	binder->section = section;
+}
+
+const struct key trust_keys[] = {
+	{ "agent", KEY_SCALAR, bind_agent, .value = SCALAR_TRUST_AGENT },
+	CHOICE("start", SCALAR_TRUST_START, trust_level_names, TRUST_COUNT),
+	CHOICE("ceiling", SCALAR_TRUST_CEILING, trust_level_names, TRUST_COUNT),
+	CHOICE("floor", SCALAR_TRUST_FLOOR, trust_level_names, TRUST_COUNT),
+	CHOICE("raise", SCALAR_TRUST_RAISE, trust_level_names, TRUST_COUNT),
+	CHOICE("on_fall", SCALAR_TRUST_ON_FALL, trust_on_fall_names, TRUST_FALL_COUNT),
+	{ "half_life", KEY_SCALAR, bind_half_life, .value = SCALAR_TRUST_HALF_LIFE },
+	{ "probation", KEY_FREE, bind_probation },
+};
+const size_t trust_key_count = ARRAY_SIZE(trust_keys);
 
 bool bind_variable_is_valid(const char *text, size_t length)
 {

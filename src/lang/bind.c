@@ -231,6 +231,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "stage", KEY_FREE, bind_section, stage_keys, stage_key_count },
 		{ "ask", KEY_FREE, bind_section, ask_keys, ask_key_count },
 		{ "monitor", KEY_FREE, bind_section, monitor_keys, monitor_key_count },
+		{ "trust", KEY_FREE, bind_section, trust_keys, trust_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

@@ -120,6 +120,8 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_named, &draft->degrade, NULL);
 	DROP_FROM(struct draft_named, &draft->canaries, NULL);
 	DROP_FROM(struct draft_path, &draft->canary_files, rule->pattern);
+	if (!dropped && lang->request.is_lowered)
+		return;
 	if (!dropped)
 		diag_add(&lang->diags, drop->from.place,
 			 "\"%.80s\" drops nothing: no inherited rule has this id, path or name", drop->name);
@@ -196,6 +198,7 @@ static int find_name(struct chain *chain, const char *name, struct place from, s
 
 	if (level >= 0 && !lang->has_level) {
 		lang->has_level = true;
+		lang->natural = (enum trust_level)level;
 		if (lang->request.level)
 			level = names_find(trust_level_names, TRUST_COUNT, lang->request.level);
 		lang->level = (enum trust_level)level;
@@ -381,6 +384,36 @@ static int find_default(struct chain *chain, struct source_text *ret_text)
 	return find_name(chain, "medium", nowhere, ret_text);
 }
 
+/*
+ * What may be missing on this machine the policy accepted with its own level. It stays so at a lower one, which would
+ * else not run where the higher does: trees that the policy has written in place, machines without cgroups.
+ */
+static void keep_degrade(struct lang *lang)
+{
+	struct place nowhere = { "", 0, 0 };
+	struct chain chain = { .lang = lang };
+
+	for (unsigned level = lang->level + 1; level <= lang->natural; level++) {
+		struct draft *draft = arena_alloc(&lang->arena, sizeof *draft);
+		struct source_text text = { 0 };
+		char path[PATH_MAX];
+		int r = str_format(path, sizeof path, "%s/levels/%s.yaml", lang->request.policies_dir,
+				   trust_level_names[level]);
+
+		if (!draft || r < 0 || try_path(&chain, nowhere, &text, path) < 0)
+			return;
+		bind_file_text(lang, &text, draft);
+		free(text.bytes);
+		DRAFT_EACH(struct draft_named, wall, &draft->degrade)
+		{
+			struct draft_named *copy = vec_add(&lang->arena, &lang->draft.degrade, sizeof *copy);
+
+			if (copy)
+				*copy = *wall;
+		}
+	}
+}
+
 void chain_load(struct lang *lang)
 {
 	struct chain chain = { .lang = lang };
@@ -397,6 +430,8 @@ void chain_load(struct lang *lang)
 		return;
 	}
 	lang->name = lang->request.policy ? lang->request.policy : level;
+	if (lang->request.is_lowered && !lang->request.policy)
+		level = NULL; /* it stands in the place of the default's */
 	if (lang->request.policy)
 		r = find_policy(&chain, lang->request.policy, lang->request.cwd, nowhere, &text);
 	else if (level)
@@ -406,6 +441,8 @@ void chain_load(struct lang *lang)
 	if (r == 0)
 		load_file(&chain, &text, nowhere);
 	free(text.bytes);
+	if (lang->request.is_lowered && lang->has_level)
+		keep_degrade(lang);
 	if (level && !lang->has_level && !lang->diags.count)
 		diag_add(&lang->diags, nowhere, "-t %s cannot be set: the policy %s extends no trust level",
 			 level, lang->name);

@@ -18,9 +18,11 @@ struct lang {
 	struct lang_request request;
 	const char *name;
 	enum trust_level level;
+	enum trust_level natural; /* the level that the policy extends, whatever -t says */
 	bool has_level, has_project;
 	const struct policy *policy;
 	struct vec sources; /* struct snapshot_source */
+	struct vec left_out; /* struct place: lines of the project's file that do not count (is_lowered) */
 };
 
 /* Reads the chain into lang->draft; errors go to lang->diags. */
@@ -32,7 +34,7 @@ void chain_load_project(struct lang *lang);
 /* Appends what from says to into; scalars that it sets replace. */
 void draft_merge(struct arena *arena, struct draft *into, const struct draft *from);
 
-/* Says every line of lang->project that base does not already allow. */
+/* Says every line of lang->project that base does not already allow; with is_lowered: leaves it out. */
 void tighten_check(struct lang *lang, const struct policy *base);
 
 /* Merges lang->project, which tighten_check() found to tighten only, into lang->draft. */
@@ -44,6 +46,9 @@ struct policy *finish_policy(struct lang *lang);
 /* What a rule puts in; and what rules with secrets mean together, errors among it. */
 struct inject secrets_inject(const struct draft_inject *from);
 void secrets_finish(struct lang *lang, struct policy *policy);
+
+/* What `trust:` comes to (trust.c). */
+struct trust_settings trust_finish(struct lang *lang);
 
 /* finish.c's second half: policy->file_plan and policy->unenforced. */
 void plan_files(struct lang *lang, struct policy *policy);

@@ -471,6 +471,48 @@ static void compare_monitor(struct differ *differ)
 	compare_depth(differ, "monitor.canary", monitor_reaction_names, a->canary, b->canary);
 }
 
+static void compare_trust(struct differ *differ)
+{
+	const struct trust_settings *a = &differ->a->trust, *b = &differ->b->trust;
+	const struct {
+		const char *key;
+		enum trust_level from, to;
+	} levels[] = {
+		{ "trust.start", a->start, b->start },
+		{ "trust.ceiling", a->ceiling, b->ceiling },
+		{ "trust.floor", a->floor, b->floor },
+		{ "trust.raise", a->raise, b->raise },
+	};
+	char from[64], to[64];
+
+	if (!a->is_given && !b->is_given)
+		return;
+	if (!str_equal(a->agent, b->agent))
+		add_change(differ, "trust", "trust.agent", a->agent ? a->agent : "none", b->agent ? b->agent : "none",
+			   !b->agent);
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (levels[i].from != levels[i].to)
+			add_change(differ, "trust", levels[i].key, trust_level_names[levels[i].from],
+				   trust_level_names[levels[i].to], levels[i].to > levels[i].from);
+	if (a->on_fall != b->on_fall)
+		add_change(differ, "trust", "trust.on_fall", trust_on_fall_names[a->on_fall],
+			   trust_on_fall_names[b->on_fall], b->on_fall < a->on_fall);
+	num_format_duration(a->half_life_ms, from);
+	num_format_duration(b->half_life_ms, to);
+	if (a->half_life_ms != b->half_life_ms)
+		add_change(differ, "trust", "trust.half_life", arena_text(&differ->arena, from),
+			   arena_text(&differ->arena, to), b->half_life_ms < a->half_life_ms);
+	if (a->probation_sessions == b->probation_sessions && a->probation_at == b->probation_at)
+		return;
+	if (str_format(from, sizeof from, "%u at %s", a->probation_sessions, trust_level_names[a->probation_at]) == 0 &&
+	    str_format(to, sizeof to, "%u at %s", b->probation_sessions, trust_level_names[b->probation_at]) == 0)
+		add_change(differ, "trust", "trust.probation",
+			   a->probation_sessions ? arena_text(&differ->arena, from) : "none",
+			   b->probation_sessions ? arena_text(&differ->arena, to) : "none",
+			   b->probation_sessions && (!a->probation_sessions || a->probation_at != b->probation_at ||
+						     b->probation_sessions < a->probation_sessions));
+}
+
 static void compare_rest(struct differ *differ)
 {
 	const struct policy *a = differ->a, *b = differ->b;
@@ -490,6 +532,7 @@ static void compare_rest(struct differ *differ)
 			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
 	compare_ask(differ);
 	compare_monitor(differ);
+	compare_trust(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

@@ -176,6 +176,17 @@ static int compare_files(const void *a, const void *b)
 }
 
 /*
+ * The level that this policy was written for has no such rule, a lower one does. What the policy itself says holds at
+ * each level; of two that atoll ships the tighter one.
+ */
+static struct sorted_file *settle_lowered(struct sorted_file *first, struct sorted_file *second)
+{
+	if (first->from->from.is_shipped != second->from->from.is_shipped)
+		return first->from->from.is_shipped ? second : first;
+	return first->rule.class < second->rule.class ? first : second;
+}
+
+/*
  * Which of two rules about one path stays. A path that two texts name by accident (the project is the
  * home) belongs to the one that is relative to the project; anything else is a contradiction.
  */
@@ -190,6 +201,8 @@ static struct sorted_file *settle(struct lang *lang, struct sorted_file *first, 
 	if (first->from->from.is_relative != second->from->from.is_relative &&
 	    (first->from->from.is_shipped || second->from->from.is_shipped))
 		return first->from->from.is_relative ? first : second;
+	if (lang->request.is_lowered)
+		return settle_lowered(first, second);
 	diag_add(&lang->diags, second->from->from.place,
 		 "\"%.80s\" is %s here and %s in %s:%u; drop one of them", second->from->from.text,
 		 file_class_names[second->rule.class], file_class_names[first->rule.class],
@@ -530,6 +543,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
 	policy->ask = finish_ask(lang);
 	policy->monitor = finish_monitor(lang);
+	policy->trust = trust_finish(lang);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),

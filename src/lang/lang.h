@@ -26,6 +26,11 @@ struct lang_reader {
 
 struct lang_request {
 	const char *level;		 /* -t, or NULL */
+	/*
+	 * level stands in the place of a higher one, for an agent that is trusted less now (trust/rules.h). What the
+	 * policy and the project say of rules that this level does not have is passed over then, never the other way.
+	 */
+	bool is_lowered;
 	const char *policy;		 /* -p: a name or a path, or NULL */
 	const char *project;		 /* absolute, normalised; "" when there is none */
 	const char *home;		 /* "" when there is none */

@@ -257,6 +257,31 @@ static void put_monitor(struct json *json, const struct monitor_settings *monito
 	json_object_end(json);
 }
 
+static void put_trust(struct json *json, const struct trust_settings *trust)
+{
+	if (!trust->is_given) {
+		json_null(json, "trust");
+		return;
+	}
+	json_object_begin(json, "trust");
+	json_string(json, "agent", trust->agent);
+	json_string(json, "start", trust_level_names[trust->start]);
+	json_string(json, "ceiling", trust_level_names[trust->ceiling]);
+	json_string(json, "floor", trust_level_names[trust->floor]);
+	json_string(json, "raise", trust->raise == TRUST_NONE ? NULL : trust_level_names[trust->raise]);
+	if (trust->probation_sessions) {
+		json_object_begin(json, "probation");
+		json_u64(json, "sessions", trust->probation_sessions);
+		json_string(json, "at", trust_level_names[trust->probation_at]);
+		json_object_end(json);
+	} else {
+		json_null(json, "probation");
+	}
+	json_string(json, "on_fall", trust_on_fall_names[trust->on_fall]);
+	json_u64(json, "half_life_ms", trust->half_life_ms);
+	json_object_end(json);
+}
+
 static void put_rest(struct json *json, const struct policy *policy)
 {
 	json_array_begin(json, "devices");
@@ -282,6 +307,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_object_end(json);
 	put_ask(json, &policy->ask);
 	put_monitor(json, &policy->monitor);
+	put_trust(json, &policy->trust);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

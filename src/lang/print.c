@@ -390,6 +390,26 @@ static void put_ask(struct buf *out, const struct ask_settings *ask)
 	buf_put_text(out, "}\n");
 }
 
+static void put_trust(struct buf *out, const struct trust_settings *trust)
+{
+	char half_life[32];
+
+	if (!trust->is_given)
+		return;
+	buf_put_text(out, "trust: {");
+	if (trust->agent)
+		buf_printf(out, "agent: \"%s\", ", trust->agent);
+	buf_printf(out, "start: %s, ceiling: %s, floor: %s, ", trust_level_names[trust->start],
+		   trust_level_names[trust->ceiling], trust_level_names[trust->floor]);
+	if (trust->raise != TRUST_NONE)
+		buf_printf(out, "raise: %s, ", trust_level_names[trust->raise]);
+	if (trust->probation_sessions)
+		buf_printf(out, "probation: {sessions: %u, at: %s}, ", trust->probation_sessions,
+			   trust_level_names[trust->probation_at]);
+	num_format_duration(trust->half_life_ms, half_life);
+	buf_printf(out, "on_fall: %s, half_life: %s}\n", trust_on_fall_names[trust->on_fall], half_life);
+}
+
 void print_policy(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "# The policy that is in force: ");
@@ -425,6 +445,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
 		   policy->monitor.baseline ? "true" : "false", policy->monitor.sessions, policy->monitor.learn,
 		   monitor_reaction_names[policy->monitor.unusual], monitor_reaction_names[policy->monitor.canary]);
+	put_trust(out, &policy->trust);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

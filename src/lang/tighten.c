@@ -12,8 +12,23 @@
  * run. So each of its lines must only take away: it is compared with what the policy without it decides.
  */
 
+/*
+ * Under a lower level than the policy was written for the same line may widen what it tightens there. It goes without
+ * a word: that it tightens the policy itself was seen when that was compiled.
+ */
+static bool leave_out(struct lang *lang, struct place place)
+{
+	struct place *kept = lang->request.is_lowered ? vec_add(&lang->arena, &lang->left_out, sizeof *kept) : NULL;
+
+	if (kept)
+		*kept = place;
+	return lang->request.is_lowered;
+}
+
 static void refuse(struct lang *lang, struct place place, const char *id, const char *text, const char *why)
 {
+	if (leave_out(lang, place))
+		return;
 	diag_add(&lang->diags, place,
 		 "%s \"%.80s\" widens the policy: %s; a project's .atoll.yaml may only tighten it", id, text,
 		 why);
@@ -48,7 +63,7 @@ static void check_files(struct lang *lang, const struct policy *base)
 			continue;
 		}
 		class = policy_classify(base, file->pattern, &rule);
-		if (!class_is_within(file->class, class))
+		if (!class_is_within(file->class, class) && !leave_out(lang, file->from.place))
 			diag_add(&lang->diags, file->from.place,
 				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; a "
 				 "project's .atoll.yaml may only tighten it",
@@ -207,12 +222,35 @@ static void check_ask(struct lang *lang, const struct ask_settings *base)
 		       "whoever has that address would answer");
 }
 
+static void check_trust(struct lang *lang, const struct trust_settings *base)
+{
+	const struct draft_scalar *agent = &lang->project.scalars[SCALAR_TRUST_AGENT],
+				  *sessions = &lang->project.scalars[SCALAR_TRUST_SESSIONS],
+				  *at = &lang->project.scalars[SCALAR_TRUST_AT],
+				  *half_life = &lang->project.scalars[SCALAR_TRUST_HALF_LIFE];
+
+	if (agent->is_set && !str_equal(agent->text, base->agent))
+		refuse(lang, agent->place, agent->id, agent->text, "another agent's record would count");
+	check_weaker(lang, SCALAR_TRUST_START, base->start, "an agent that nobody knows starts lower there");
+	check_weaker(lang, SCALAR_TRUST_CEILING, base->ceiling, "the ceiling is lower there");
+	check_weaker(lang, SCALAR_TRUST_FLOOR, base->floor, "the floor is lower there");
+	check_weaker(lang, SCALAR_TRUST_RAISE, base->raise, "the run is not raised so far there");
+	check_stronger(lang, SCALAR_TRUST_ON_FALL, base->on_fall);
+	if (half_life->is_set && half_life->value < base->half_life_ms)
+		refuse(lang, half_life->place, half_life->id, half_life->text, "it takes longer there");
+	if (sessions->is_set && (!base->probation_sessions || sessions->value < base->probation_sessions))
+		refuse(lang, sessions->place, sessions->id, sessions->text, "it takes more than that there");
+	if (at->is_set && base->probation_sessions && at->value != base->probation_at)
+		refuse(lang, at->place, at->id, at->text, "the probation is at another level there");
+}
+
 static void check_scalars(struct lang *lang, const struct policy *base)
 {
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
 	check_net_limits(lang, base);
 	check_ask(lang, &base->ask);
+	check_trust(lang, &base->trust);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		check_rate(lang, SCALAR_RATES + i, base->rates[i].amount, base->rates[i].period_ms);
 	check_cooldown(lang, SCALAR_TIME_COOLDOWN_DENIALS, &base->cooldown);
@@ -296,6 +334,43 @@ static void check_named(struct lang *lang, const struct policy *base)
 	       "it would take rules away; mask or deny instead");
 }
 
+static bool is_left_out(const struct lang *lang, struct place place)
+{
+	DRAFT_EACH(struct place, left_out, &lang->left_out)
+	if (left_out->line == place.line && left_out->column == place.column)
+		return true;
+	return false;
+}
+
+#define LEAVE_OUT(vec, type)                                                                                           \
+	do {                                                                                                           \
+		type *out = (vec)->items;                                                                              \
+		DRAFT_EACH(type, item, vec)                                                                            \
+		if (!is_left_out(lang, item->from.place))                                                              \
+			*out++ = *item;                                                                                \
+		(vec)->count = (vec)->count ? (size_t)(out - (type *)(vec)->items) : 0;                                \
+	} while (0)
+
+/* All places are of the project's file. */
+static void drop_left_out(struct lang *lang)
+{
+	struct draft *project = &lang->project;
+
+	LEAVE_OUT(&project->files, struct draft_file);
+	LEAVE_OUT(&project->asks, struct draft_path);
+	LEAVE_OUT(&project->network, struct draft_net);
+	LEAVE_OUT(&project->publish, struct draft_publish);
+	LEAVE_OUT(&project->exec, struct draft_exec);
+	LEAVE_OUT(&project->env_pass, struct draft_named);
+	LEAVE_OUT(&project->env_set, struct draft_named);
+	LEAVE_OUT(&project->devices, struct draft_named);
+	LEAVE_OUT(&project->degrade, struct draft_named);
+	LEAVE_OUT(&project->canaries, struct draft_named);
+	LEAVE_OUT(&project->canary_files, struct draft_path);
+	for (size_t i = 0; i < SCALAR_COUNT; i++)
+		project->scalars[i].is_set &= !is_left_out(lang, project->scalars[i].place);
+}
+
 void tighten_check(struct lang *lang, const struct policy *base)
 {
 	check_files(lang, base);
@@ -303,6 +378,8 @@ void tighten_check(struct lang *lang, const struct policy *base)
 	check_exec(lang, base);
 	check_scalars(lang, base);
 	check_named(lang, base);
+	if (lang->left_out.count)
+		drop_left_out(lang);
 }
 
 /* What other rules leave out below the path stays left out: a nearer rule would cover it again. */

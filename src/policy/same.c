@@ -17,6 +17,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_DEGRADE] = "degrade",
 	[POLICY_PART_ASK] = "ask",
 	[POLICY_PART_MONITOR] = "monitor",
+	[POLICY_PART_TRUST] = "trust",
 	[POLICY_PART_PUBLISH] = "network.publish",
 	[POLICY_PART_INJECT] = "network inject",
 };
@@ -159,6 +160,16 @@ static bool same_ask(const struct policy *a, const struct policy *b)
 	       a->ask.webhook_answers == b->ask.webhook_answers;
 }
 
+static bool same_trust(const struct policy *a, const struct policy *b)
+{
+	const struct trust_settings *x = &a->trust, *y = &b->trust;
+
+	return same_text(x->agent, y->agent) && x->start == y->start && x->ceiling == y->ceiling &&
+	       x->floor == y->floor && x->raise == y->raise && x->on_fall == y->on_fall &&
+	       x->probation_sessions == y->probation_sessions && x->probation_at == y->probation_at &&
+	       x->half_life_ms == y->half_life_ms;
+}
+
 static bool same_publish(const struct policy *a, const struct policy *b)
 {
 	if (a->publish_count != b->publish_count)
@@ -223,7 +234,7 @@ uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 		[POLICY_PART_AUDIT] = same_audit,	[POLICY_PART_STAGE] = same_stage,
 		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_ASK] = same_ask,
 		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
-		[POLICY_PART_MONITOR] = same_monitor,
+		[POLICY_PART_MONITOR] = same_monitor,	[POLICY_PART_TRUST] = same_trust,
 	};
 	uint32_t differing = 0;
 

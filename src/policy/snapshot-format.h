@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 10,
+	SNAPSHOT_VERSION = 11,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -83,6 +83,10 @@ struct snapshot_scalars {
 	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
 	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
 	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
+	uint32_t trust_agent;
+	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;
+	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, trust_padding;
+	uint64_t trust_half_life_ms;
 	uint64_t ask_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown;
 };

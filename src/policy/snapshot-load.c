@@ -247,6 +247,24 @@ static void load_monitor(struct loader *loader, const struct snapshot_scalars *i
 				  !normal[1];
 }
 
+static void load_trust(struct loader *loader, const struct snapshot_scalars *in, struct trust_settings *trust)
+{
+	trust->agent = string_or_null(loader, in->trust_agent);
+	trust->start = checked(loader, in->trust_start, TRUST_COUNT);
+	trust->ceiling = checked(loader, in->trust_ceiling, TRUST_COUNT);
+	trust->floor = checked(loader, in->trust_floor, TRUST_COUNT);
+	trust->raise = checked(loader, in->trust_raise, TRUST_COUNT);
+	trust->on_fall = checked(loader, in->trust_on_fall, TRUST_FALL_COUNT);
+	trust->probation_sessions = in->trust_sessions;
+	trust->probation_at = checked(loader, in->trust_at, TRUST_COUNT);
+	trust->half_life_ms = in->trust_half_life_ms;
+	trust->is_given = checked(loader, in->trust_is_given, 2);
+	trust->has_level = checked(loader, in->trust_has_level, 2);
+	loader->is_bad |= (trust->agent && !trust_agent_is_valid(trust->agent)) || trust->floor > trust->start ||
+			  trust->start > trust->ceiling || trust->probation_sessions > TRUST_SESSIONS_MAX ||
+			  (trust->is_given && !trust->half_life_ms) || trust->half_life_ms > TRUST_HALF_LIFE_MAX_MS;
+}
+
 static void load_scalars(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -279,6 +297,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
 	load_ask(loader, in, &policy->ask);
 	load_monitor(loader, in, policy);
+	load_trust(loader, in, &policy->trust);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);

@@ -137,7 +137,7 @@ bool token_allows(const struct token *token, const struct grant_terms *asked)
 	for (size_t i = 0; i < extent.right_count; i++) {
 		struct grant_terms terms = token_right_terms(&extent.rights[i]);
 
-		if (grant_covers(&terms, asked))
+		if (token_right_is_grant(&extent.rights[i]) && grant_covers(&terms, asked))
 			return true;
 	}
 	return false;

@@ -33,7 +33,7 @@ enum { TOKEN_SKEW_S = 60 };
 struct token_place {
 	uint64_t now_s;          /* CLOCK_REALTIME */
 	const char *project;     /* real path; NULL: not asked about */
-	const char *agents[2];   /* names that the agent goes by: policy, session; [0] NULL: not asked about */
+	const char *agents[3];   /* names that the agent goes by: policy, session, agent; [0] NULL: not asked about */
 };
 
 /* What all blocks together leave. Borrows from the token. */

@@ -33,6 +33,7 @@ enum token_kind {
 	TOKEN_EXEC,
 	TOKEN_NET_CONNECT,
 	TOKEN_HTTP_REQUEST,
+	TOKEN_TRUST,                     /* subject: a trust level that a run is raised to */
 	TOKEN_KIND_END,
 };
 

@@ -10,7 +10,7 @@
 
 const char *const token_kind_names[TOKEN_KIND_END] = {
 	[0] = "", [TOKEN_FILE_READ] = "file.read", [TOKEN_FILE_WRITE] = "file.write", [TOKEN_EXEC] = "exec",
-	[TOKEN_NET_CONNECT] = "net.connect", [TOKEN_HTTP_REQUEST] = "http.request",
+	[TOKEN_NET_CONNECT] = "net.connect", [TOKEN_HTTP_REQUEST] = "http.request", [TOKEN_TRUST] = "trust",
 };
 
 const char *const token_limit_names[TOKEN_LIMIT_COUNT] = {
@@ -28,6 +28,18 @@ static const char any_below[] = "/**", any_host[] = "*.", pattern_bytes[] = "*?[
 static bool is_network(enum token_kind kind)
 {
 	return kind == TOKEN_NET_CONNECT || kind == TOKEN_HTTP_REQUEST;
+}
+
+bool token_right_is_grant(const struct token_right *right)
+{
+	return right->kind != TOKEN_TRUST;
+}
+
+enum trust_level token_right_level(const struct token_right *right)
+{
+	int level = right->kind == TOKEN_TRUST ? names_find(trust_level_names, TRUST_COUNT, right->subject) : -1;
+
+	return level < 0 ? TRUST_NONE : (enum trust_level)level;
 }
 
 /* ---- whether it is well formed ---- */
@@ -79,6 +91,9 @@ bool token_right_is_valid(const struct token_right *right)
 		return false;
 	if ((right->method && !is_method(right->method)) || (right->path && !is_request_path(right->path)))
 		return false;
+	/* "none" would be no right. */
+	if (right->kind == TOKEN_TRUST)
+		return !right->is_below && !right->port && token_right_level(right) > TRUST_NONE;
 	if (is_network(right->kind))
 		return !right->is_below && is_host(right->subject);
 	return !right->port && is_path(right->subject);
@@ -120,6 +135,8 @@ static bool contains_words(const struct token_right *outer, const struct token_r
 
 static bool contains_subject(const struct token_right *outer, const struct token_right *inner)
 {
+	if (outer->kind == TOKEN_TRUST)
+		return token_right_level(inner) <= token_right_level(outer);
 	if (is_network(outer->kind))
 		return contains_host(outer->subject, inner->subject);
 	if (outer->is_below)
@@ -238,12 +255,29 @@ static int parse_request(char *text, struct token_right *right)
 	return cut_port(host, &right->port);
 }
 
+static int parse_trust(char *text, struct token_right *right)
+{
+	right->subject = text;
+	return 0;
+}
+
+static const char *forms_of(enum token_kind kind)
+{
+	if (kind == TOKEN_TRUST)
+		return "write a trust level: low, medium, high or full";
+	if (is_network(kind))
+		return "write HOST[:PORT], for requests [METHOD ]HOST[:PORT][/PATH]; host names in lower case, *.NAME "
+		       "for all below a name, /** at the end of a path for all below it";
+	return "write an absolute path without . and .., with /** at its end for all below it";
+}
+
 int token_right_parse(const char *text, struct token_right_room *room, struct token_right *ret_right,
 		      const char **ret_problem)
 {
 	static int (*const parsers[TOKEN_KIND_END])(char *, struct token_right *) = {
 		[TOKEN_FILE_READ] = parse_path, [TOKEN_FILE_WRITE] = parse_path, [TOKEN_EXEC] = parse_exec,
 		[TOKEN_NET_CONNECT] = parse_connect, [TOKEN_HTTP_REQUEST] = parse_request,
+		[TOKEN_TRUST] = parse_trust,
 	};
 	const char *equals = strchr(text, '=');
 	char kind[32] = "";
@@ -253,7 +287,7 @@ int token_right_parse(const char *text, struct token_right_room *room, struct to
 	if (equals)
 		(void)!str_format(kind, sizeof kind, "%.*s", (int)(equals - text), text);
 	found = *kind ? names_find(token_kind_names, TOKEN_KIND_END, kind) : -1;
-	*ret_problem = "it is not KIND=SUBJECT with file.read, file.write, exec, net.connect or http.request";
+	*ret_problem = "it is not KIND=SUBJECT with file.read, file.write, exec, net.connect, http.request or trust";
 	if (found <= 0)
 		return -EINVAL;
 	*ret_problem = "it is too long";
@@ -261,10 +295,7 @@ int token_right_parse(const char *text, struct token_right_room *room, struct to
 	if (str_copy(room->text, sizeof room->text - 1, equals + 1) < 0)
 		return -EINVAL;
 	right.kind = (enum token_kind)found;
-	*ret_problem = is_network(right.kind)
-			       ? "write HOST[:PORT], for requests [METHOD ]HOST[:PORT][/PATH]; host names in lower "
-				 "case, *.NAME for all below a name, /** at the end of a path for all below it"
-			       : "write an absolute path without . and .., with /** at its end for all below it";
+	*ret_problem = forms_of(right.kind);
 	if (parsers[found](room->text, &right) < 0 || !token_right_is_valid(&right))
 		return -EINVAL;
 	*ret_right = right;

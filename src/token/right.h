@@ -18,7 +18,13 @@ bool token_right_is_valid(const struct token_right *right);
 /* Whether everything that inner lets happen is what outer lets happen. Both valid. */
 bool token_right_contains(const struct token_right *outer, const struct token_right *inner);
 
-/* As the box grants it; borrows from the right. */
+/* Whether it is something that the box grants; else it is a trust level. */
+bool token_right_is_grant(const struct token_right *right);
+
+/* The level that a right of TOKEN_TRUST names; TRUST_NONE: it is another one. */
+enum trust_level token_right_level(const struct token_right *right);
+
+/* As the box grants it, which token_right_is_grant() says; borrows from the right. */
 struct grant_terms token_right_terms(const struct token_right *right);
 
 /* The room for the words of one. */

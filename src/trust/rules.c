@@ -9,8 +9,8 @@
 enum { MS_PER_S = 1000, LEVELS_LOST_MAX = TRUST_COUNT - 1 };
 
 /*
- * The weights: a fall needs three bursts of refusals within a day, or two alerts, or one injection and a limit; a
- * canary is nothing that happens by accident.
+ * The weights: a fall needs three bursts of refusals within a day, or two alerts, or an injection and a limit. A canary
+ * is touched by nobody by accident.
  */
 const struct trust_rule trust_rules[TRUST_EVENT_END] = {
 	[0] = { "none", "nothing" },
@@ -53,7 +53,7 @@ uint32_t trust_strain_at(const struct trust_state *state, const struct trust_set
 
 	if (now_s <= state->strain_s)
 		return state->strain;
-	half_s = half_s ? half_s : 1;
+	half_s = half_s ? half_s : TRUST_HALF_LIFE_MS / MS_PER_S;
 	elapsed_s = now_s - state->strain_s;
 	halves = elapsed_s / half_s;
 	if (halves >= 32)

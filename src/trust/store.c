@@ -26,7 +26,7 @@ const char *const trust_fault_texts[TRUST_FAULT_COUNT] = {
 
 static const char records_name[] = "trust", witness_name[] = "trust.seen";
 
-int trust_directory(const struct trust_place *place, char *out, size_t size)
+int trust_directory(const struct trust_home *place, char *out, size_t size)
 {
 	return path_join(out, size, place->state_dir, records_name);
 }
@@ -125,7 +125,7 @@ static int read_seen(const char *base, const char *agent, struct seen *ret_seen)
 	return r;
 }
 
-static int read_book(const struct trust_place *place, struct trust_book *book)
+static int read_book(const struct trust_home *place, struct trust_book *book)
 {
 	cleanup_free char *bytes = NULL;
 	char name[NAME_ROOM];
@@ -156,7 +156,7 @@ static enum trust_fault compare(const struct trust_book *book, const struct seen
 }
 
 /* The witnesses are read first: a book that is written meanwhile is ahead of them, and never behind. */
-static int judge(const struct trust_place *place, struct trust_book *book)
+static int judge(const struct trust_home *place, struct trust_book *book)
 {
 	struct seen kept, recent;
 	int kept_r = read_seen(place->state_dir, book->agent, &kept);
@@ -191,7 +191,7 @@ static const struct trust_settings unknown = {
 	.start = TRUST_LOW, .ceiling = TRUST_FULL, .floor = TRUST_NONE, .half_life_ms = TRUST_HALF_LIFE_MS,
 };
 
-int trust_book_read(const struct trust_place *place, const char *agent, struct trust_book *ret_book)
+int trust_book_read(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
 {
 	*ret_book = (struct trust_book){ .lock_fd = FD_NONE, .settings = unknown };
 	if (!trust_agent_is_valid(agent) || str_copy(ret_book->agent, sizeof ret_book->agent, agent) < 0)
@@ -199,7 +199,7 @@ int trust_book_read(const struct trust_place *place, const char *agent, struct t
 	return judge(place, ret_book);
 }
 
-int trust_book_lock(const struct trust_place *place, const char *agent, struct trust_book *ret_book)
+int trust_book_lock(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
 {
 	cleanup_fd int dir_fd = FD_NONE, lock_fd = FD_NONE;
 	char name[NAME_ROOM];
@@ -412,14 +412,14 @@ static int write_witness(const char *base, const struct trust_book *book, uint64
 	return write_in(base, witness_name, book->agent, &witness, sizeof witness);
 }
 
-static bool has_witness(const struct trust_place *place, const char *agent)
+static bool has_witness(const struct trust_home *place, const char *agent)
 {
 	struct seen seen;
 
 	return read_seen(place->state_dir, agent, &seen) == 0 && seen.is_there;
 }
 
-int trust_book_write(const struct trust_place *place, const struct trust_book *book, bool is_durable)
+int trust_book_write(const struct trust_home *place, const struct trust_book *book, bool is_durable)
 {
 	uint64_t last = book->base_seq + book->count;
 	cleanup_buf struct buf out;
@@ -502,7 +502,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int trust_agents(const struct trust_place *place, char ***ret_names)
+int trust_agents(const struct trust_home *place, char ***ret_names)
 {
 	struct names names = { calloc(1, sizeof *names.items), 0 };
 	int r = names.items ? 0 : -ENOMEM;

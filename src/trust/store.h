@@ -27,7 +27,7 @@ enum {
 };
 
 /* Where the record lies, and where else its end is kept. Borrowed. */
-struct trust_place {
+struct trust_home {
 	const char *state_dir, *runtime_dir;
 };
 
@@ -86,10 +86,10 @@ struct trust_news {
  * Reads the record of an agent (a valid name) without a lock. 0 also where there is none, and where it is not usable:
  * *ret_book says so. -ENOMEM. trust_book_done() in any case.
  */
-int trust_book_read(const struct trust_place *place, const char *agent, struct trust_book *ret_book) MUST_USE;
+int trust_book_read(const struct trust_home *place, const char *agent, struct trust_book *ret_book) MUST_USE;
 
 /* The same, and nobody else changes it until trust_book_done(). -EBUSY, -ENOSPC, …: the lock cannot be had. */
-int trust_book_lock(const struct trust_place *place, const char *agent, struct trust_book *ret_book) MUST_USE;
+int trust_book_lock(const struct trust_home *place, const char *agent, struct trust_book *ret_book) MUST_USE;
 void trust_book_done(struct trust_book *book);
 #define cleanup_trust_book __attribute__((cleanup(trust_book_done)))
 
@@ -107,7 +107,7 @@ void trust_book_reset(struct trust_book *book);
  * part of one. is_durable: on the disk when it
  * returns (levels that fell); else a power cut may lose the end.
  */
-int trust_book_write(const struct trust_place *place, const struct trust_book *book, bool is_durable) MUST_USE;
+int trust_book_write(const struct trust_home *place, const struct trust_book *book, bool is_durable) MUST_USE;
 
 /* The sessions that began and did not end, oldest first. How many. */
 size_t trust_book_open(const struct trust_book *book, char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE]);
@@ -116,7 +116,7 @@ size_t trust_book_open(const struct trust_book *book, char sessions[TRUST_OPEN_M
 int trust_book_head(const struct trust_book *book, uint64_t seq, struct hash *ret_hash) MUST_USE;
 
 /* The agents that something is known of, sorted; *ret_names is for strv_free(). -errno. */
-int trust_agents(const struct trust_place *place, char ***ret_names) MUST_USE;
+int trust_agents(const struct trust_home *place, char ***ret_names) MUST_USE;
 
 /* Where records are: "STATE/trust". */
-int trust_directory(const struct trust_place *place, char *out, size_t size) MUST_USE;
+int trust_directory(const struct trust_home *place, char *out, size_t size) MUST_USE;

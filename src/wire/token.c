@@ -30,6 +30,7 @@ void token_held_put(struct buf *out, const struct token_held *held)
 	frame_put_u64(out, held->expires_s);
 	for (int i = 0; i < TOKEN_HELD_LIMITS; i++)
 		frame_put_u64(out, held->limits[i]);
+	frame_put_u32(out, held->trust);
 	frame_put_u32(out, held->count);
 }
 
@@ -50,6 +51,7 @@ int token_held_get(struct frame *frame, struct token_held *ret_held)
 
 	for (int i = 0; i < TOKEN_HELD_LIMITS; i++)
 		held.limits[i] = frame_get_u64(frame);
+	held.trust = frame_get_u32(frame);
 	held.count = frame_get_u32(frame);
 	if (frame->error || !held.id || held.count > ALLOWANCES_MAX)
 		return -EBADMSG;

@@ -21,6 +21,7 @@ struct token_held {
 	const char *id;                  /* for people and the log */
 	uint64_t expires_s;              /* CLOCK_REALTIME */
 	uint64_t limits[TOKEN_HELD_LIMITS]; /* memory, processes, disk, wall ms, cpu ms, network; UINT64_MAX: none */
+	uint32_t trust;                  /* enum trust_level that it lends the run; 0: none */
 	uint32_t count;                  /* of allowances */
 };
 

@@ -15,6 +15,8 @@
 
 static const struct option options[] = {
 	{ 't', "level", "LEVEL", "trust level: none, low, medium, high, full", OPTION_TEXT, AT(level) },
+	{ 0, "lowered", NULL, "--level stands in the place of a higher one, for an agent that is trusted less",
+	  OPTION_FLAG, AT(is_lowered) },
 	{ 'p', "policy", "POLICY", "a shipped policy, one of your own, or a path", OPTION_TEXT, AT(policy) },
 	{ 0, "project", "DIR", "what relative paths are relative to", OPTION_TEXT, AT(project) },
 	{ 0, "home", "DIR", "what ~ means", OPTION_TEXT, AT(home) },
@@ -154,6 +156,7 @@ struct lang_request given_request(const struct given *given)
 {
 	return (struct lang_request){
 		.level = given->level,
+		.is_lowered = given->is_lowered,
 		.policy = given->policy,
 		.project = given->project_normal,
 		.home = given->home,

@@ -16,7 +16,7 @@
 struct given {
 	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd;
 	struct option_list private_dirs;
-	bool json;
+	bool json, is_lowered;
 	char cwd[PATH_MAX], policies_default[PATH_MAX], config_default[PATH_MAX];
 	char project_normal[PATH_MAX], policies_normal[PATH_MAX];
 	char private_paths[3][PATH_MAX];

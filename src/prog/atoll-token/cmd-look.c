@@ -142,7 +142,12 @@ static int hand_over(struct job *job, const struct token *token)
 	token_id_to_text(&ids[token->count - 1], id);
 	token_extent(token, &extent);
 	held.expires_s = extent.expires_s;
-	held.count = (uint32_t)extent.right_count;
+	for (size_t i = 0; i < extent.right_count; i++) {
+		enum trust_level level = token_right_level(&extent.rights[i]);
+
+		held.count += token_right_is_grant(&extent.rights[i]);
+		held.trust = level > held.trust ? level : held.trust;
+	}
 	memcpy(held.limits, extent.limits, sizeof held.limits);
 	buf_init(&out, FRAME_MESSAGE_MAX);
 	frame_begin(&out, TOKEN_HOLDS);
@@ -150,6 +155,8 @@ static int hand_over(struct job *job, const struct token *token)
 	for (size_t i = 0; i < extent.right_count; i++) {
 		struct grant_terms terms = token_right_terms(&extent.rights[i]);
 
+		if (!token_right_is_grant(&extent.rights[i]))
+			continue;
 		token_allowance_put(&out, &(struct token_allowance){
 			.kind = terms.kind, .flags = terms.flags, .port = terms.port, .subject = terms.subject,
 			.method = terms.method, .path = terms.path, .argv = (char **)terms.argv });

@@ -43,6 +43,10 @@ static const struct option options[] = {
 	  AT(front.replay) },
 	{ 0, "token", "FILE", "let happen what this capability token allows; - reads it from stdin", OPTION_TEXT,
 	  AT(front.token) },
+	{ 0, "agent", "NAME", "the agent that runs, whose record says how far it is trusted (atoll trust)", OPTION_TEXT,
+	  AT(front.agent) },
+	{ 0, "confidence", "C", "no more than you are confident of: low, medium, high, or 0 to 1", OPTION_TEXT,
+	  AT(front.confidence) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,
@@ -93,6 +97,12 @@ static int check_options(const struct run_options *given, bool has_command, stru
 			say_path(shown, given->front.name));
 		err_hint(err,
 			 "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
+		return -EINVAL;
+	}
+	if (given->front.agent && !trust_agent_is_valid(given->front.agent)) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of an agent",
+			say_path(shown, given->front.agent));
+		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}
 	if (given->front.trust && names_find(trust_level_names, TRUST_COUNT, given->front.trust) < 0) {

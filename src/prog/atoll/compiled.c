@@ -51,6 +51,7 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 	const char *texts[] = {
 		ATOLL_VERSION,
 		request->level ? request->level : "",
+		request->is_lowered ? "lowered" : "",
 		request->policy ? request->policy : "",
 		request->project,
 		request->home,
@@ -245,6 +246,8 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 		r = str_format(number, sizeof number, "%d", output_fd);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
+	if (request->is_lowered)
+		argv[argc++] = "--lowered";
 	const char *const pairs[][2] = {
 		{ "--level", request->level },
 		{ "--policy", request->policy },

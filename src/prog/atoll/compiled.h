@@ -13,6 +13,7 @@
 
 struct compiled_request {
 	const char *level;          /* -t, or NULL */
+	bool is_lowered;            /* level stands in the place of a higher one, for an agent that is trusted less */
 	const char *policy;         /* -p: a name, or a path made absolute; or NULL */
 	const char *project;
 	const char *home;           /* "" when there is none */

@@ -16,6 +16,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/secrets.h"
+#include "prog/atoll/standing.h"
 #include "prog/atoll/tape.h"
 #include "prog/atoll/token.h"
 
@@ -68,13 +69,20 @@ static int refuse_replaceable(const struct policy *policy, const struct places *
 	return -EPERM;
 }
 
-/* 1 when atoll-policy has told the user what is wrong. */
-static int find_policy(const struct front_options *given, const struct places *places,
+/* What a fork stands on was staged under that policy: the same trees, and no wall less. */
+static bool has_policy_of_origin(const struct front_options *given)
+{
+	return given->origin && !given->policy && !given->trust;
+}
+
+/* 1 when atoll-policy has told the user what is wrong. lowered: the level that stands for the policy's; NULL: none. */
+static int find_policy(const struct front_options *given, const struct places *places, const char *lowered,
 		       struct compiled *ret_compiled, struct err *err)
 {
 	char policy[PATH_MAX];
 	struct compiled_request request = {
-		.level = given->trust,
+		.level = lowered ? lowered : given->trust,
+		.is_lowered = lowered != NULL,
 		.policy = given->policy,
 		.project = places->project,
 		.home = places->home,
@@ -91,8 +99,10 @@ static int find_policy(const struct front_options *given, const struct places *p
 			return r;
 		request.policy = policy;
 	}
-	/* What a fork stands on was staged under that policy: the same trees, and no wall less. */
-	if (given->origin && !given->policy && !given->trust)
+	/* `-t high` alone is the policy of that name, which another level stands for then. */
+	if (lowered && !given->policy)
+		request.policy = given->trust;
+	if (has_policy_of_origin(given))
 		r = compiled_load(given->origin->policy, ret_compiled, err);
 	else
 		r = compiled_get(&request, ret_compiled, err);
@@ -145,6 +155,10 @@ struct brought {
 	struct compiled compiled;
 	struct secrets secrets;
 	struct buf held;             /* what a token allows */
+	bool has_presented;          /* and it was asked already */
+	struct run_standing standing;
+	char agent[TRUST_AGENT_MAX + 1], lent_by[64];
+	bool has_standing;
 };
 
 static void brought_done(struct brought *brought)
@@ -155,30 +169,109 @@ static void brought_done(struct brought *brought)
 }
 #define cleanup_brought __attribute__((cleanup(brought_done)))
 
+static int narrow_by_token(struct brought *brought, struct err *err)
+{
+	struct policy narrowed = *snapshot_policy(brought->compiled.snapshot);
+	int r = token_narrow_limits(&brought->held, &narrowed);
+
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "the token's limits cannot be read")
+		     : compiled_change(&brought->compiled, &narrowed, err);
+}
+
 /* The last step before the box, so that a run that comes to nothing uses up nothing. 1: atoll-token said why not. */
 static int present_token(const struct front_options *given, const struct places *places, struct brought *brought,
 			 struct err *err)
 {
-	struct policy narrowed = *snapshot_policy(brought->compiled.snapshot);
+	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
 	struct token_presented presented = {
-		.file = given->token, .project = places->project, .policy = narrowed.name, .session = given->name,
-		.programs = places->programs,
+		.file = given->token, .project = places->project, .policy = policy->name, .session = given->name,
+		.agent = given->agent ? given->agent : policy->trust.agent, .programs = places->programs,
 	};
 	int r = token_present(&presented, &brought->held, err);
 
+	brought->has_presented = r == 0;
+	return r != 0 ? r : narrow_by_token(brought, err);
+}
+
+/* ---- how far the agent is trusted ---- */
+
+static int refuse_fork(const struct run_standing *standing, struct err *err)
+{
+	err_set(err, ERR_POLICY, EPERM, "trust", "the session that it goes on from ran at %s, and now %s is the most",
+		trust_level_names[standing->bounds.policy], trust_level_names[standing->level]);
+	err_hint(err, "name the policy (-p), so that it is compiled for that level");
+	return -EPERM;
+}
+
+static void tell(const struct front_options *given, const char *note)
+{
+	if (*note && !(given->flags & REQUEST_QUIET) && fd_write_full(2, note, strlen(note)) < 0)
+		return; /* nobody reads */
+}
+
+/* What outlives the policy that is compiled again. */
+static int keep_names(struct brought *brought)
+{
+	struct run_standing *standing = &brought->standing;
+	int r = 0;
+
+	if (standing->agent)
+		r = str_copy(brought->agent, sizeof brought->agent, standing->agent);
+	if (r == 0 && standing->lent_by && standing->lent_by != brought->lent_by)
+		r = str_format(brought->lent_by, sizeof brought->lent_by, "policy %.50s", standing->lent_by);
+	standing->agent = standing->agent ? brought->agent : NULL;
+	standing->lent_by = standing->lent_by ? brought->lent_by : NULL;
+	return r;
+}
+
+/* Compiles the policy again, for the level that its agent has, where that is lower than the policy's. */
+static int lower_policy(const struct front_options *given, const struct places *places, struct brought *brought,
+			struct err *err)
+{
+	struct standing_request request = { .agent = given->agent, .confidence = given->confidence };
+	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
+	struct compiled lowered = { 0 };
+	char note[STANDING_NOTE_SIZE];
+	int r = standing_find(&request, policy, places, &brought->standing, note, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (brought->standing.level < policy->level && given->token) {
+		r = present_token(given, places, brought, err);
+		if (r == 0)
+			r = token_lends(&brought->held, &request.lent, brought->lent_by, sizeof brought->lent_by);
+		if (r != 0)
+			return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "the token's level cannot be read") : r;
+		policy = snapshot_policy(brought->compiled.snapshot);
+		request.lent_by = request.lent != TRUST_NONE ? brought->lent_by : NULL;
+		r = standing_find(&request, policy, places, &brought->standing, note, err);
+		if (r < 0)
+			return r;
+	}
+	brought->has_standing = true;
+	tell(given, note);
+	r = keep_names(brought);
+	if (r < 0 || brought->standing.level >= policy->level)
+		return r;
+	if (has_policy_of_origin(given))
+		return refuse_fork(&brought->standing, err);
+	r = find_policy(given, places, trust_level_names[brought->standing.level], &lowered, err);
 	if (r != 0)
 		return r;
-	r = token_narrow_limits(&brought->held, &narrowed);
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "the token's limits cannot be read")
-		     : compiled_change(&brought->compiled, &narrowed, err);
+	compiled_done(&brought->compiled);
+	brought->compiled = lowered;
+	return brought->has_presented ? narrow_by_token(brought, err) : 0;
 }
 
 /* 1: the user was told why there is nothing to run. */
 static int bring(const struct front_options *given, const struct places *places, struct brought *brought,
 		 struct run_request *request, struct err *err)
 {
-	int r = find_policy(given, places, &brought->compiled, err);
+	int r = find_policy(given, places, NULL, &brought->compiled, err);
 
+	if (r == 0)
+		r = lower_policy(given, places, brought, err);
+	request->standing = brought->has_standing ? &brought->standing : NULL;
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);
 	if (r == 0)
@@ -191,7 +284,7 @@ static int bring(const struct front_options *given, const struct places *places,
 	request->tape = given->record ? TAPE_RECORD : given->replay ? TAPE_REPLAY : TAPE_NONE;
 	r = tape_file_open(given->record, given->replay, snapshot_policy(brought->compiled.snapshot),
 			   &request->tape_fd, err);
-	if (r == 0 && given->token)
+	if (r == 0 && given->token && !brought->has_presented)
 		r = present_token(given, places, brought, err);
 	request->token = brought->held.bytes;
 	request->token_size = brought->held.size;

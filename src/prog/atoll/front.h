@@ -21,6 +21,7 @@ struct front_options {
 	const char *name, *report;   /* or NULL */
 	const char *record, *replay; /* or NULL; not both */
 	const char *token;           /* --token: FILE or "-"; NULL: none */
+	const char *agent, *confidence; /* or NULL */
 	const char *project, *cwd;   /* as the user named them, or NULL */
 	struct option_list env;      /* -e */
 	struct option_list publish;  /* --publish */

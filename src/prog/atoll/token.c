@@ -51,7 +51,8 @@ static int spawn(const struct token_presented *presented, const struct token_pla
 {
 	const char *argv[] = { "atoll-token", "--keys", places->keys, "--store", places->store, "--project",
 			       presented->project, "--agent", presented->policy, "--agent",
-			       presented->session ? presented->session : presented->policy, "take", "--",
+			       presented->session ? presented->session : presented->policy, "--agent",
+			       presented->agent ? presented->agent : presented->policy, "take", "--",
 			       presented->file, NULL };
 	posix_spawn_file_actions_t actions;
 	char program[PATH_MAX];
@@ -118,6 +119,22 @@ int token_present(const struct token_presented *presented, struct buf *ret_frame
 	if (r == 0)
 		r = receive(near_fd, ret_frame);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "atoll-token gave no answer that can be read") : r;
+}
+
+int token_lends(const struct buf *held_frame, enum trust_level *ret_level, char *by, size_t size)
+{
+	struct token_held held;
+	struct frame frame;
+	int r = frame_open(&frame, held_frame->bytes, held_frame->size);
+
+	if (r == 0)
+		r = token_held_get(&frame, &held);
+	if (r < 0)
+		return r;
+	if (held.trust >= TRUST_COUNT)
+		return -EBADMSG;
+	*ret_level = (enum trust_level)held.trust;
+	return str_format(by, size, "token %.40s", held.id);
 }
 
 int token_narrow_limits(const struct buf *held_frame, struct policy *policy)

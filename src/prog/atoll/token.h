@@ -17,7 +17,7 @@
 struct token_presented {
 	const char *file;            /* --token: FILE, or "-" */
 	const char *project;         /* real path */
-	const char *policy, *session; /* names that the agent goes by; session may be NULL */
+	const char *policy, *session, *agent; /* names that the agent goes by; the last two may be NULL */
 	const char *programs;        /* where atoll-token is */
 };
 
@@ -32,6 +32,9 @@ int token_places(struct token_places *ret_places, struct err *err) MUST_USE;
  * 1 when atoll-token has told the user why it is refused.
  */
 int token_present(const struct token_presented *presented, struct buf *ret_frame, struct err *err) MUST_USE;
+
+/* The trust level that the token of this frame lends a run, TRUST_NONE: none; and "token ID", for the log. */
+int token_lends(const struct buf *held, enum trust_level *ret_level, char *by, size_t size) MUST_USE;
 
 /* The policy with no more than what the token of this frame leaves of its limits. */
 int token_narrow_limits(const struct buf *held, struct policy *policy) MUST_USE;

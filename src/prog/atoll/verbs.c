@@ -46,6 +46,8 @@ static const struct cmd verbs[] = {
 	  "make, narrow and check capability tokens", &cmd_token_options, cmd_token },
 	{ "top", "[-d TIME] [-s COLUMN] [-f TEXT] [--once | --json]",
 	  "watch sandboxes: what they use, change and are denied", &cmd_top_options, cmd_top },
+	{ "trust", "[AGENT] [--raise LEVEL --reason TEXT | --lower LEVEL | --reset] [--json]",
+	  "show how far agents are trusted, and why; change it", &cmd_trust_options, cmd_trust },
 	{ "undo", "[ID] [--list] [PATH…]", "take an apply back", &cmd_undo_options, cmd_undo },
 	{ "verify", "[-l LANGUAGE] [--json | --sarif] FILE|- | --command -- CMD… | --test-rules",
 	  "judge a script or a command without running it", &cmd_verify_options, cmd_verify },

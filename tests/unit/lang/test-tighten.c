@@ -18,7 +18,9 @@ static const char base[] = "atoll: 1\nextends: medium\n"
 			   "exec: {default: ask, allow: [/usr/bin/git]}\n"
 			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
 			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n"
-			   "ask: {bell: false}\n";
+			   "ask: {bell: false}\n"
+			   "trust: {agent: me, ceiling: medium, start: low, on_fall: ask, half_life: 12h, "
+			   "probation: {sessions: 5, at: low}}\n";
 
 static const struct policy *tighten(const char *text)
 {
@@ -86,6 +88,15 @@ static void every_widening_line_is_refused(void **state)
 		"ask: {webhook: \"https://a.org/\"}",
 		"ask: {webhook: {url: \"https://a.org/\"}}",
 		"stage: {backend: fuse}",
+		"trust: {agent: somebody}",
+		"trust: {start: medium}",
+		"trust: {ceiling: high}",
+		"trust: {floor: low}",
+		"trust: {raise: low}",
+		"trust: {on_fall: note}",
+		"trust: {half_life: 1h}",
+		"trust: {probation: {sessions: 4}}",
+		"trust: {probation: {sessions: 9, at: none}}",
 		"degrade: [seccomp]",
 		"extends: full",
 		"drop: [.env]",
@@ -126,6 +137,21 @@ static void an_open_network_has_no_private_addresses(void **state)
 		if ((fixture_compile() != NULL) != rows[i].is_accepted)
 			fail_msg("%s: %s", rows[i].text, fixture_errors());
 	}
+}
+
+static void trust_is_tightened(void **state)
+{
+	const struct policy *policy = tighten("trust: {agent: me, ceiling: medium, on_fall: freeze, half_life: 2d, "
+					      "probation: {sessions: 50, at: low}}");
+
+	assert_non_null(policy);
+	assert_int_equal(policy->trust.ceiling, TRUST_MEDIUM);
+	assert_int_equal(policy->trust.on_fall, TRUST_FALL_FREEZE);
+	assert_int_equal(policy->trust.probation_sessions, 50);
+	/* What lies below a lower ceiling comes down with it. */
+	policy = tighten("trust: {ceiling: none}");
+	assert_non_null(policy);
+	assert_int_equal(policy->trust.start, TRUST_NONE);
 }
 
 static void tightening_takes_effect(void **state)
@@ -179,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_widening_line_is_refused),
 		cmocka_unit_test(an_open_network_has_no_private_addresses),
+		cmocka_unit_test(trust_is_tightened),
 		cmocka_unit_test(tightening_takes_effect),
 		cmocka_unit_test(exceptions_stay),
 		cmocka_unit_test(the_users_policy_may_widen),

@@ -36,7 +36,7 @@ static const char *const words[] = { "git", "push", "*", "-f" };
 
 static struct token_right make_right(void)
 {
-	struct token_right right = { .kind = (enum token_kind)(1 + pick(TOKEN_KIND_END - 1)) };
+	struct token_right right = { .kind = (enum token_kind)(1 + pick(TOKEN_HTTP_REQUEST)) };
 	bool is_network = right.kind == TOKEN_NET_CONNECT || right.kind == TOKEN_HTTP_REQUEST;
 
 	right.subject = is_network ? PICK(hosts) : PICK(paths);
@@ -112,6 +112,23 @@ static void what_is_within_another_allows_no_more(void **state)
 	assert_true(within > PAIRS / 100 && allowed > 200);
 }
 
+/* A level is nothing that a gate grants, and less of it is within more. */
+static void a_level_is_no_grant(void **state)
+{
+	for (int outer = TRUST_LOW; outer < TRUST_COUNT; outer++)
+		for (int inner = TRUST_LOW; inner < TRUST_COUNT; inner++) {
+			struct token_right a = { .kind = TOKEN_TRUST, .subject = trust_level_names[outer] };
+			struct token_right b = { .kind = TOKEN_TRUST, .subject = trust_level_names[inner] };
+			struct token_right file = { .kind = TOKEN_FILE_READ, .subject = "/low" };
+
+			assert_true(token_right_is_valid(&a) && !token_right_is_grant(&a));
+			assert_int_equal(token_right_level(&a), outer);
+			assert_int_equal(token_right_contains(&a, &b), inner <= outer);
+			assert_false(token_right_contains(&a, &file) || token_right_contains(&file, &a));
+			assert_int_equal(token_right_level(&file), TRUST_NONE);
+		}
+}
+
 static void containment_is_transitive(void **state)
 {
 	for (int i = 0; i < 200000; i++) {
@@ -129,12 +146,14 @@ static void text_comes_back(void **state)
 		"exec=/usr/bin/git push origin", "net.connect=example.org", "net.connect=*.example.org:443",
 		"net.connect=[2001:db8::1]:443", "net.connect=10.0.0.1:80", "http.request=example.org/v1/**",
 		"http.request=POST *.example.org:8443/v1/models", "http.request=example.org",
+		"trust=low", "trust=full",
 	};
 	static const char *const wrong[] = {
 		"", "=", "file.read", "file.read=", "file.read=x", "file.read=/a/../b", "file.read=/a/", "env=HOME",
 		"net.connect=", "net.connect=*", "net.connect=Example.org", "net.connect=a:0", "net.connect=a:99999",
 		"net.connect=a:x", "net.connect=a/b", "http.request=get a.org", "http.request=a.org/a*",
 		"http.request=/a", "net.connect=[::1", "net.connect=a b", "exec=git", "file.write=\n",
+		"trust=", "trust=none", "trust=Low", "trust=5", "trust=low/**",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -163,6 +182,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_within_another_allows_no_more),
+		cmocka_unit_test(a_level_is_no_grant),
 		cmocka_unit_test(containment_is_transitive),
 		cmocka_unit_test(text_comes_back),
 	};

@@ -28,7 +28,7 @@
 
 static char directory[] = "/tmp/atolltest-trust-XXXXXX";
 static char state_dir[64], runtime_dir[64];
-static const struct trust_place place = { state_dir, runtime_dir };
+static const struct trust_home place = { state_dir, runtime_dir };
 static const struct trust_settings usual = { .start = TRUST_LOW, .ceiling = TRUST_HIGH, .floor = TRUST_NONE,
 					     .probation_sessions = 2, .probation_at = TRUST_LOW,
 					     .half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true, .has_level = true };

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/standing.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+
+#include "base/str.h"
+#include "box/state.h"
+#include "os/fd.h"
+
+/* Twenty refusals within ten seconds; a policy with `time.cooldown` says itself what a burst is. */
+static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10000, .pause_ms = 60000 };
+
+static struct trust_home place_of(const struct box *box)
+{
+	return (struct trust_home){ box->request->state_dir, box->request->runtime_dir };
+}
+
+enum trust_level trust_level_now(const struct box *box)
+{
+	return box->standing.agent ? box->standing.level : box->policy->policy->level;
+}
+
+static int fail(struct box *box, int r)
+{
+	err_set(box->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
+		box->standing.agent, err_errno_name(-r));
+	err_hint(box->err, "free some space below %s, or run without an agent", box->request->state_dir);
+	return r;
+}
+
+/* ---- the log ---- */
+
+struct change_context {
+	const struct box *box;
+	const char *event, *cause;
+	const struct trust_entry *entry; /* NULL: the record is not usable, or somebody else wrote in it */
+	enum trust_level from, to;   /* what the session has */
+};
+
+static void change_detail(struct json *json, const void *context)
+{
+	const struct change_context *change = context;
+	const struct trust_entry *entry = change->entry;
+
+	json_string(json, "event", change->event);
+	if (change->cause)
+		json_bytes(json, "cause", change->cause, strlen(change->cause));
+	json_string(json, "from", trust_level_names[change->from]);
+	json_string(json, "to", trust_level_names[change->to]);
+	if (change->to < change->from)
+		json_string(json, "on_fall", trust_on_fall_names[change->box->policy->policy->trust.on_fall]);
+	if (!entry)
+		return;
+	json_object_begin(json, "record");
+	json_u64(json, "number", entry->seq);
+	json_string(json, "from", trust_level_names[entry->before]);
+	json_string(json, "to", trust_level_names[entry->after]);
+	json_string(json, "granted", trust_level_names[entry->granted]);
+	json_fixed(json, "strain", entry->strain);
+	json_u64(json, "clean", entry->clean);
+	json_object_end(json);
+}
+
+static int log_change(struct box *box, const struct change_context *change)
+{
+	struct audit_event event = {
+		.type = AUDIT_TRUST_CHANGE,
+		.subject = box->standing.agent,
+		.subject_size = strlen(box->standing.agent),
+		.write_detail = change_detail,
+		.context = change,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+/* ---- the level of the session ---- */
+
+static enum trust_level session_level(const struct box *box, const struct trust_book *book)
+{
+	const struct trust_settings *settings = &box->policy->policy->trust;
+	struct trust_bounds bounds = box->request->standing->bounds;
+	struct trust_state state = trust_book_state(book);
+
+	/* What is not usable is helped by nobody's loan. */
+	if (box->standing.is_lent_over || book->fault != TRUST_FINE)
+		bounds.lent = TRUST_NONE;
+	return trust_effective(settings, trust_level_of(&state, settings), &bounds);
+}
+
+static void set_cause(struct standing *standing, const char *words, const char *cause)
+{
+	struct buf out;
+
+	buf_init_fixed(&out, standing->cause, sizeof standing->cause);
+	buf_put_text(&out, words);
+	if (cause && *cause) {
+		buf_put_text(&out, ": ");
+		buf_put_escaped(&out, cause, strlen(cause), sizeof standing->cause - out.size - 8);
+	}
+	(void)buf_text(&out);
+}
+
+static void move_to(struct box *box, enum trust_level level, const char *words, const char *cause)
+{
+	struct standing *standing = &box->standing;
+
+	if (level < standing->level) {
+		set_cause(standing, words, cause);
+		standing->fell_to = level;
+	}
+	standing->must_react |= level != standing->level;
+	standing->level = level;
+}
+
+/* What the record says by itself: another session, a person, or damage. */
+static int take_over(struct box *box, const struct trust_book *book)
+{
+	struct standing *standing = &box->standing;
+	struct change_context change = { .box = box, .event = "elsewhere", .from = standing->level,
+					 .to = session_level(box, book) };
+	const char *words = "another session of the agent, or a person, lowered it";
+	int r;
+
+	if (book->fault != TRUST_FINE) {
+		change.event = "record-unusable";
+		words = change.cause = trust_fault_texts[book->fault];
+	}
+	if (change.from == change.to && book->fault == standing->fault)
+		return 0;
+	standing->fault = book->fault;
+	r = log_change(box, &change);
+	if (r == 0)
+		move_to(box, change.to, words, NULL);
+	return r;
+}
+
+/* ---- entries ---- */
+
+/* The log first, then the record; both are there when it returns. */
+static int add_entry(struct box *box, struct trust_book *book, const struct trust_news *news)
+{
+	struct standing *standing = &box->standing;
+	const struct trust_rule *rule = &trust_rules[news->event];
+	struct change_context change = { .box = box, .event = rule->name, .cause = news->cause,
+					 .from = standing->level };
+	const struct trust_entry *entry = trust_book_add(book, news);
+
+	if (!entry)
+		return -ENOMEM;
+	change.entry = entry;
+	/* What was lent ends with the first thing that speaks against it. */
+	standing->is_lent_over |= rule->is_bad && !(news->event == TRUST_KILLED);
+	change.to = standing->has_begun ? session_level(box, book) : standing->level;
+	if (news->event == TRUST_CLEAN || news->event == TRUST_ENDED)
+		change.to = change.from; /* it is over: what it earned is for the next one */
+	move_to(box, change.to, rule->words, news->cause);
+	return log_change(box, &change);
+}
+
+static int write_book(struct box *box, const struct trust_book *book, bool is_durable)
+{
+	struct trust_home place = place_of(box);
+	int r = audit_flush(&box->audit);
+
+	if (r < 0)
+		return r;
+	r = trust_book_write(&place, book, is_durable);
+	return r < 0 ? fail(box, r) : 0;
+}
+
+static int lock_book(struct box *box, struct trust_book *book)
+{
+	struct trust_home place = place_of(box);
+	int r = trust_book_lock(&place, box->standing.agent, book);
+
+	if (r < 0)
+		return fail(box, r);
+	if (book->fault == TRUST_FINE)
+		book->settings = box->policy->policy->trust;
+	return 0;
+}
+
+int trust_note(struct box *box, enum trust_event event, const char *cause)
+{
+	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
+	struct standing *standing = &box->standing;
+	enum trust_level before = standing->level;
+	int r;
+
+	if (!standing->agent || !standing->has_begun || !trust_rules[event].is_bad)
+		return 0;
+	standing->was_bad = true;
+	if (standing->fault != TRUST_FINE || standing->events >= STANDING_EVENTS_MAX)
+		return 0;
+	standing->events++;
+	r = lock_book(box, &book);
+	if (r < 0)
+		return r;
+	if (book.fault != TRUST_FINE)
+		return take_over(box, &book);
+	r = add_entry(box, &book, &(struct trust_news){ event, TRUST_NONE, box->request->session, cause,
+							 clock_realtime_ns() });
+	return r < 0 ? r : write_book(box, &book, standing->level < before);
+}
+
+int standing_refused(struct box *box)
+{
+	const struct cooldown_rule *own = &box->policy->policy->cooldown, *rule = own->denials ? own : &usual_burst;
+	char cause[64];
+
+	if (!box->standing.agent || !cooldown_count(&box->standing.burst, rule, clock_monotonic_ns()))
+		return 0;
+	if (str_format(cause, sizeof cause, "%llu refusals within %llu s", (unsigned long long)rule->denials,
+		       (unsigned long long)rule->within_ms / 1000) < 0)
+		cause[0] = 0;
+	return trust_note(box, TRUST_DENIALS, cause);
+}
+
+/* ---- the session's two ends ---- */
+
+static bool is_running(const struct box *box, const char *session)
+{
+	cleanup_session_record struct session_record record = { 0 };
+
+	return str_equal(session, box->request->session) ||
+	       session_load_live(box->request->state_dir, session, &record) != -ENOENT;
+}
+
+/* Sessions whose box was killed could not say so themselves. */
+static int add_killed(struct box *box, struct trust_book *book)
+{
+	char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE];
+	size_t count = trust_book_open(book, sessions);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (!is_running(box, sessions[i]))
+			r = add_entry(box, book, &(struct trust_news){ TRUST_KILLED, TRUST_NONE, sessions[i], NULL,
+								       clock_realtime_ns() });
+	return r;
+}
+
+static int add_begin(struct box *box, struct trust_book *book)
+{
+	const struct run_standing *given = box->request->standing;
+	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, box->request->session, NULL, clock_realtime_ns() };
+	int r = add_killed(box, book);
+
+	if (r == 0 && given->lent_by)
+		r = add_entry(box, book, &(struct trust_news){ TRUST_LENT, given->bounds.lent, box->request->session,
+							       given->lent_by, news.now_ns });
+	if (r < 0)
+		return r;
+	/* Since `atoll run` looked, the record may have moved: down it counts, up it waits for the next run. */
+	box->standing.has_begun = true;
+	return add_entry(box, book, &news);
+}
+
+static int changed(void *context, uint32_t events)
+{
+	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
+	struct box *box = context;
+	struct trust_home place = place_of(box);
+	char buffer[4096] __attribute__((aligned(8)));
+	int r;
+
+	/* Whose record it was is not looked at: ours is read again, and is mostly the same. */
+	while (read(box->standing.watch_fd, buffer, sizeof buffer) > 0)
+		continue;
+	r = trust_book_read(&place, box->standing.agent, &book);
+	if (r < 0)
+		return fail(box, r);
+	return take_over(box, &book);
+}
+
+static int watch_record(struct box *box)
+{
+	struct trust_home place = place_of(box);
+	char path[4096];
+	int r = trust_directory(&place, path, sizeof path);
+
+	if (r < 0)
+		return r;
+	box->standing.watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (box->standing.watch_fd < 0 || inotify_add_watch(box->standing.watch_fd, path, IN_MOVED_TO | IN_DELETE) < 0)
+		return -errno;
+	box->standing.source = (struct loop_source){
+		.fd = box->standing.watch_fd, .events = EPOLLIN, .ready = changed, .context = box,
+	};
+	return loop_add(&box->loop, &box->standing.source);
+}
+
+int standing_begin(struct box *box)
+{
+	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
+	const struct run_standing *given = box->request->standing;
+	struct standing *standing = &box->standing;
+	int r;
+
+	if (!given || !given->agent)
+		return 0;
+	standing->agent = given->agent;
+	standing->level = given->level;
+	r = lock_book(box, &book);
+	if (r < 0)
+		return r;
+	if (book.fault != TRUST_FINE) {
+		standing->has_begun = true;
+		return take_over(box, &book);
+	}
+	r = add_begin(box, &book);
+	/* More than the policy was compiled for is not to be had now. */
+	if (standing->level > given->level) {
+		standing->level = given->level;
+		standing->must_react = false;
+	}
+	if (r == 0)
+		r = write_book(box, &book, false);
+	if (r == 0)
+		r = watch_record(box);
+	return r;
+}
+
+int standing_end(struct box *box)
+{
+	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
+	struct standing *standing = &box->standing;
+	bool is_clean = box->ended == ENDED_EXIT && !standing->was_bad && !box->failure_status;
+	int r;
+
+	if (!standing->agent || !standing->has_begun || standing->fault != TRUST_FINE)
+		return 0;
+	r = lock_book(box, &book);
+	if (r < 0)
+		return r;
+	if (book.fault != TRUST_FINE)
+		return take_over(box, &book);
+	r = add_entry(box, &book,
+		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE, box->request->session,
+					    is_clean ? NULL : ended_names[box->ended], clock_realtime_ns() });
+	return r < 0 ? r : write_book(box, &book, false);
+}
+
+void standing_done(struct box *box)
+{
+	if (!box->standing.agent)
+		return;
+	loop_remove(&box->loop, &box->standing.source);
+	close_fd(&box->standing.watch_fd);
+}
+
+/* ---- what a fall does ---- */
+
+static int thaw(struct box *box)
+{
+	if (!freeze_is_held_by(&box->freeze, &box->standing))
+		return 0;
+	return freeze_end(box);
+}
+
+static int react_to_fall(struct box *box)
+{
+	struct standing *standing = &box->standing;
+	enum trust_on_fall on_fall = box->policy->policy->trust.on_fall;
+	int r = 0;
+
+	if (on_fall == TRUST_FALL_ASK || on_fall == TRUST_FALL_TIGHTEN) {
+		r = standing_narrow(box, standing->level, on_fall == TRUST_FALL_ASK);
+		standing->is_narrowed |= r == 0;
+		standing->must_react = r == -EBUSY || r == -EAGAIN;
+		/* A sandbox that should have less and cannot get it runs no further. */
+		standing->is_frozen |= r < 0 && !standing->must_react;
+		r = 0;
+	}
+	if (on_fall == TRUST_FALL_FREEZE)
+		standing->is_frozen = true;
+	return r;
+}
+
+/* A person has raised it again. */
+static int react_to_rise(struct box *box)
+{
+	struct standing *standing = &box->standing;
+	int r = 0;
+
+	standing->is_frozen = false;
+	if (standing->is_narrowed) {
+		r = standing_widen(box);
+		standing->must_react = r == -EBUSY || r == -EAGAIN;
+		standing->is_narrowed = r < 0;
+	}
+	return thaw(box);
+}
+
+/* Whoever waits for the command must know why it says nothing any more. */
+static void tell_terminal(const struct box *box)
+{
+	const char *agent = box->standing.agent, *session = box->request->session;
+	char memory[512];
+	struct buf out;
+
+	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+		return;
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_printf(&out, "\natoll: %s: agent %s fell to %s (%s), and everything stands still; "
+			 "`atoll trust %s --raise …` lets it go on, `atoll stop %s` ends it\n",
+		   session, agent, trust_level_names[box->standing.level], box->standing.cause, agent, session);
+	if (fd_write_full(2, out.bytes, out.size) < 0)
+		return; /* nobody reads */
+}
+
+static int hold_still(struct box *box)
+{
+	int r;
+
+	if (!box->standing.is_frozen || box->freeze.holder || box->ended != ENDED_NOT || box->stop_ns != UINT64_MAX)
+		return 0;
+	r = freeze_begin(box, &box->standing, "trust");
+	if (r == 0)
+		box->freeze.until_ns = UINT64_MAX;
+	if (r == 0)
+		tell_terminal(box);
+	return r == -EBUSY || r == -ETIMEDOUT || r == -ESHUTDOWN ? 0 : r;
+}
+
+int standing_check(struct box *box)
+{
+	struct standing *standing = &box->standing;
+	int r = 0;
+
+	if (!standing->agent)
+		return 0;
+	if (standing->must_react) {
+		standing->must_react = false;
+		r = standing->level < box->request->standing->level ? react_to_fall(box) : react_to_rise(box);
+	}
+	return r < 0 ? r : hold_still(box);
+}

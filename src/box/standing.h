@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How the agent of this session stands (trust/rules.h), while it runs: what is seen of it goes into its record, the log
+ * first; and when its level falls, by what happens here, in another session of it or by a person, the policy's
+ * `trust.on_fall` is done. Sessions without an agent have none of it and pay nothing. Run by atoll-box.
+ */
+
+#include "base/cleanup.h"
+#include "box/cooldown.h"
+#include "box/loop.h"
+#include "trust/store.h"
+
+struct box;
+
+/* What `atoll run` found and compiled the policy for; in the request. All borrowed. */
+struct run_standing {
+	const char *agent;           /* NULL: nobody's record counts, and only the confidence did something */
+	enum trust_level level;      /* that the policy was compiled for */
+	struct trust_bounds bounds;
+	const char *lent_by;         /* "token 3f2a…", "policy system"; NULL: nothing was lent */
+};
+
+enum { STANDING_EVENTS_MAX = 64, STANDING_CAUSE_SIZE = 160 };
+
+struct standing {
+	const char *agent;           /* NULL: there is none, or the session has not begun */
+	enum trust_level level;      /* that holds now */
+	enum trust_fault fault;
+	bool was_bad, is_lent_over;
+	bool must_react, is_narrowed, is_frozen; /* the policy's answer to a fall: due; done */
+	unsigned events;             /* bad ones that were kept; more change nothing any more */
+	char cause[STANDING_CAUSE_SIZE]; /* of the last fall, escaped; "" */
+	enum trust_level fell_to;
+	struct cooldown burst;
+	int watch_fd;
+	struct loop_source source;   /* of the directory of records */
+	bool has_begun;
+};
+
+/*
+ * The narrow way in for whoever sees something in this session: one of the events of trust/rules.h that are bad, and
+ * what it was, for people (any bytes; cut and escaped). It is in the log and in the record when this returns; what
+ * follows from it is done from the loop. Nothing happens in a session without an agent. Negative: it could not be
+ * written, and the sandbox must end.
+ */
+int trust_note(struct box *box, enum trust_event event, const char *cause) MUST_USE;
+
+/* The level that holds now: the policy's where the session has no agent. For gates that ask more of some. */
+enum trust_level trust_level_now(const struct box *box);
+
+/* The session begins, and is in the record as one that has not ended. Negative with box->err. */
+int standing_begin(struct box *box) MUST_USE;
+
+/* It ends: clean, or not. Negative with box->err. */
+int standing_end(struct box *box) MUST_USE;
+void standing_done(struct box *box);
+
+/* A refusal of what the policy does not allow; many of them are a burst. */
+int standing_refused(struct box *box) MUST_USE;
+
+/* Does what a fall demands; from the loop, when nothing inside is being served. */
+int standing_check(struct box *box) MUST_USE;
+
+/* standing-narrow.c: the network without what levels above this one give. 1: there is nothing to take away. */
+int standing_narrow(struct box *box, enum trust_level level, bool asks) MUST_USE;
+
+/* The network as the session began with it. */
+int standing_widen(struct box *box) MUST_USE;

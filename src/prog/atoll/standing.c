@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/standing.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "box/session.h"
+#include "prog/atoll/say.h"
+
+enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, CAUSE_SHOWN = 60 };
+
+/* The state as the box will find it when it begins the session: what ended unseen has been counted. */
+static struct trust_state state_at_start(const struct trust_book *book, const struct trust_settings *settings,
+					 const struct places *places)
+{
+	char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE];
+	struct trust_state state = trust_book_state(book);
+	uint64_t now_s = clock_realtime_ns() / NS_PER_S;
+	size_t count = book->fault == TRUST_FINE ? trust_book_open(book, sessions) : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		cleanup_session_record struct session_record record = { 0 };
+
+		if (session_load_live(places->state, sessions[i], &record) == -ENOENT)
+			state = trust_step(&state, settings, TRUST_KILLED, TRUST_NONE, now_s);
+	}
+	return book->fault == TRUST_FINE ? trust_step(&state, settings, TRUST_BEGUN, TRUST_NONE, now_s) : state;
+}
+
+/* ---- why it is lower ---- */
+
+/* The last entry that took a level; NULL: none that is remembered. */
+static const struct trust_entry *last_fall(const struct trust_book *book)
+{
+	for (size_t i = book->count; i-- > 0;)
+		if (book->entries[i].after < book->entries[i].before)
+			return &book->entries[i];
+	return NULL;
+}
+
+static void put_fall(struct buf *out, const struct trust_entry *entry)
+{
+	uint64_t now_ns = clock_realtime_ns(), ago_ns = now_ns > entry->time_ns ? now_ns - entry->time_ns : 0;
+	char ago[32];
+
+	num_format_duration_human(ago_ns / NS_PER_MS, ago);
+	buf_printf(out, "%s", trust_rules[entry->event].words);
+	if (*entry->cause) {
+		buf_put_text(out, " (");
+		buf_put_escaped(out, entry->cause, strlen(entry->cause), CAUSE_SHOWN);
+		buf_put_char(out, ')');
+	}
+	buf_printf(out, " %s ago", ago);
+}
+
+static void put_why(struct buf *out, const struct trust_book *book, const struct trust_settings *settings,
+		    const struct trust_state *state)
+{
+	const struct trust_entry *fall = last_fall(book);
+
+	if (settings->probation_sessions && state->granted == settings->probation_at && !state->drop)
+		buf_printf(out, "%u of the %u clean sessions of its probation", state->clean,
+			   settings->probation_sessions);
+	else if (fall)
+		put_fall(out, fall);
+	else
+		buf_put_text(out, book->exists ? "that is what it was granted"
+					       : "that is where an unknown agent starts");
+}
+
+struct finding {
+	const struct policy *policy;
+	const struct trust_book *book;
+	const struct trust_state *state;
+	const struct run_standing *standing;
+};
+
+static void put_note(struct buf *out, const struct finding *found)
+{
+	const struct run_standing *standing = found->standing;
+	const struct trust_settings *settings = &found->policy->trust;
+	enum trust_level level = trust_level_of(found->state, settings);
+
+	buf_printf(out, "atoll: agent %s runs at %s, not %s: ", standing->agent, trust_level_names[standing->level],
+		   trust_level_names[standing->bounds.policy]);
+	if (found->book->fault != TRUST_FINE)
+		buf_printf(out, "its record cannot be used: %s; a person begins it again with "
+				"`atoll trust %s --reset`\n",
+			   trust_fault_texts[found->book->fault], standing->agent);
+	else if (standing->bounds.confidence == standing->level && level > standing->level)
+		buf_put_text(out, "so little confidence was given\n");
+	else if (settings->ceiling == standing->level && level >= standing->level && found->state->granted >= level)
+		buf_put_text(out, "that is the policy's ceiling\n");
+	else {
+		put_why(out, found->book, settings, found->state);
+		buf_printf(out, "; more: atoll trust %s\n", standing->agent);
+	}
+}
+
+/* ---- the level ---- */
+
+static int refuse_levelless(const struct policy *policy, struct err *err)
+{
+	char shown[SAY_PATH_SIZE];
+
+	err_set(err, ERR_POLICY, EINVAL, "trust", "the policy %s extends no trust level, so that none can be lowered",
+		say_path(shown, policy->name));
+	err_hint(err, "let it say `extends: medium`, or leave --agent and --confidence out");
+	return -EINVAL;
+}
+
+static int find_confidence(const char *text, enum trust_level *ret_level, struct err *err)
+{
+	char shown[SAY_PATH_SIZE];
+	uint32_t confidence = 1000;
+
+	*ret_level = TRUST_FULL;
+	if (!text)
+		return 0;
+	if (trust_confidence_parse(text, &confidence) < 0) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no confidence", say_path(shown, text));
+		err_hint(err, "it is low, medium, high, or a number from 0 to 1");
+		return -EINVAL;
+	}
+	*ret_level = trust_confidence_level(confidence);
+	return 0;
+}
+
+static enum trust_level lower(enum trust_level a, enum trust_level b)
+{
+	return a < b ? a : b;
+}
+
+static int judge_agent(const struct policy *policy, const struct places *places, struct run_standing *standing,
+		       struct buf *note, struct err *err)
+{
+	struct trust_home home = { places->state, places->runtime };
+	cleanup_trust_book struct trust_book book;
+	struct trust_bounds bounds = standing->bounds;
+	struct trust_state state;
+	int r = trust_book_read(&home, standing->agent, &book);
+
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "trust", "the record of agent %s cannot be read: %s",
+			       standing->agent, strerror(-r));
+	state = state_at_start(&book, &policy->trust, places);
+	if (book.fault != TRUST_FINE)
+		bounds.lent = TRUST_NONE;
+	standing->level = trust_effective(&policy->trust, trust_level_of(&state, &policy->trust), &bounds);
+	if (standing->level < policy->level || book.fault != TRUST_FINE)
+		put_note(note, &(struct finding){ policy, &book, &state, standing });
+	return 0;
+}
+
+/* A task's policy says so itself; of a token and a task the one that lends more counts. */
+static void lend(const struct standing_request *request, const struct policy *policy, struct run_standing *standing)
+{
+	standing->bounds.lent = request->lent_by ? request->lent : TRUST_NONE;
+	standing->lent_by = request->lent_by;
+	if (policy->trust.raise <= standing->bounds.lent)
+		return;
+	standing->bounds.lent = policy->trust.raise;
+	standing->lent_by = policy->name;
+}
+
+int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err)
+{
+	const char *agent = request->agent ? request->agent : policy->trust.agent;
+	struct run_standing standing = { .agent = agent, .level = policy->level, .bounds.policy = policy->level };
+	struct buf note;
+	int r;
+
+	ret_note[0] = 0;
+	if (!agent && !request->confidence)
+		return 1;
+	r = find_confidence(request->confidence, &standing.bounds.confidence, err);
+	if (r < 0)
+		return r;
+	if (!policy->trust.has_level)
+		return refuse_levelless(policy, err);
+	buf_init_fixed(&note, ret_note, STANDING_NOTE_SIZE);
+	lend(request, policy, &standing);
+	if (agent)
+		r = judge_agent(policy, places, &standing, &note, err);
+	else
+		standing.level = lower(policy->level, standing.bounds.confidence);
+	if (r == 0 && !agent && standing.level < policy->level)
+		buf_printf(&note, "atoll: the run is at %s, not %s: so little confidence was given\n",
+			   trust_level_names[standing.level], trust_level_names[policy->level]);
+	(void)buf_text(&note);
+	*ret_standing = standing;
+	return r;
+}

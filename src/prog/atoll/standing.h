@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which trust level a run may have: what the record of its agent comes to, what a token or a task lends it, and how
+ * confident its caller is. Only the record is read here, as bytes; who writes it is the box. Used by `atoll run`.
+ */
+
+#include "base/err.h"
+#include "box/standing.h"
+#include "policy/policy.h"
+#include "prog/atoll/places.h"
+
+enum { STANDING_NOTE_SIZE = 512 };
+
+struct standing_request {
+	const char *agent;           /* --agent, or NULL */
+	const char *confidence;      /* --confidence, or NULL */
+	enum trust_level lent;       /* by a token */
+	const char *lent_by;         /* for the log; NULL: nothing was lent */
+};
+
+/*
+ * 1: nobody asked for any of it, and *ret_standing is not set. 0: *ret_standing borrows from request and policy; its
+ * level is at most the policy's. ret_note: one line for people where the level is lower than the policy's, or the
+ * record is not usable; else "". Negative with *err: the confidence is none, or the policy has no levels.
+ */
+int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err) MUST_USE;
