@@ -207,8 +207,8 @@ static bool is_around_bound(const struct live *live, const char *path)
 }
 
 /*
- * Whether something private stands above it, whose Landlock rights it gets; or the supervisor makes the calls that write,
- * which no Landlock domain binds: then the mount, and what the policy says of the path, are what holds.
+ * Whether something private stands above it, whose Landlock rights it gets; or the supervisor makes the calls that
+ * write, which no Landlock domain binds: then the mount, and what the policy says of the path, are what holds.
  */
 static bool has_rights_to_write(const struct box *box, const char *path)
 {

@@ -145,3 +145,33 @@ def test_an_unreadable_memory_takes_no_token(sandbox):
     subprocess.run(["truncate", "-s", "30", str(ledger)], check=True)
     done = sandbox.run(["touch", "began"], options=["--token", "-"], stdin=token.encode())
     assert done.code == 125 and "damaged" in done.err and not done.report
+
+
+def test_minted_of_a_policy(sandbox):
+    """What the policy lets happen beyond its level, and nothing that a token cannot say exactly."""
+    sandbox.make_directory(sandbox.home / "data")
+    policy = sandbox.policy(f"""atoll: 1
+extends: medium
+files: {{read: [{sandbox.home}/data], ask: [{sandbox.home}/asked, "{sandbox.home}/**/x.*"]}}
+exec: {{ask: [{{program: /usr/bin/git, argv: [git, push]}}, "**/sudo"]}}
+network:
+  allow: [{{host: api.example, ports: [443, 8443]}}, {{host: pypi.org, ports: [443]}}, {{cidr: 192.0.2.0/24}},
+          {{host: web.example, ports: [443], http: [{{methods: [GET], paths: ["/v1/**", "/a*b"]}}]}}]
+""")
+    done = sandbox.run_atoll("token", "mint", "-p", str(policy), "--allow", "file.read=/more", "--uses", "2")
+    assert done.code == 0 and TEXT.match(done.out), done
+    allows = told(sandbox, done.out)["allows"]
+    assert sorted(allows) == sorted([
+        "file.read=/more", f"file.read={sandbox.home}/data/**", f"file.write={sandbox.home}/asked/**",
+        "exec=/usr/bin/git push", "net.connect=api.example:443", "net.connect=api.example:8443",
+        "http.request=GET web.example:443/v1/**"]), allows
+    left_out = [line for line in done.err.splitlines() if "is left out" in line]
+    assert len(left_out) == 4 and "network.allow[2]" in done.err and "files.ask[1]" in done.err, done.err
+    # Presented under the level it answers what that asks about; the control: without it nobody can be asked.
+    for options, allowed in (([], False), (["--token", "-"], True)):
+        ran = sandbox.run(f"/run/atoll/bin/atoll-request net.connect api.example:443; echo $?",
+                          options=options, stdin=done.out.encode())
+        assert ran.out.splitlines()[-1] == ("0" if allowed else "3"), ran
+    for words in (["mint", "-p", "medium"], ["mint", "-p", "no-such-policy"], ["narrow", "-p", "medium"]):
+        refused_ = sandbox.run_atoll("token", *words, stdin=done.out.encode())
+        assert refused_.code != 0 and not refused_.out, (words, refused_)

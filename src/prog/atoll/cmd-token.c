@@ -7,6 +7,7 @@
 #include "os/path.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/token-policy.h"
 #include "prog/atoll/token.h"
 
 /*
@@ -16,7 +17,7 @@
 
 struct token_options {
 	struct option_list allow, limit, agent;
-	const char *expires, *not_before, *uses, *project;
+	const char *expires, *not_before, *uses, *project, *policy;
 	bool seal, remove, json;
 };
 
@@ -26,6 +27,7 @@ static const struct option options[] = {
 	  AT(allow) },
 	{ 0, "limit", "NAME=AMOUNT", "mint, narrow: leave so much of memory, processes, disk, wall, cpu, network",
 	  OPTION_LIST, AT(limit) },
+	{ 'p', "policy", "POLICY", "mint: let happen what this policy does beyond its level", OPTION_TEXT, AT(policy) },
 	{ 0, "expires", "TIME", "mint, narrow: how long it holds (mint: 1h)", OPTION_TEXT, AT(expires) },
 	{ 0, "not-before", "TIME", "mint, narrow: it holds only after so long", OPTION_TEXT, AT(not_before) },
 	{ 0, "uses", "N", "mint, narrow: how often it can be presented", OPTION_TEXT, AT(uses) },
@@ -71,6 +73,9 @@ static void add_given(struct words *words, const struct token_options *given)
 	for (const struct option *option = options; option < options + ARRAY_SIZE(options); option++) {
 		const void *target = (const char *)given + option->offset;
 
+		/* What it lets happen stands in --allow by now. */
+		if (option->short_name == 'p')
+			continue;
 		if (option->kind == OPTION_FLAG && *(const bool *)target)
 			add_option(words, option, NULL);
 		if (option->kind == OPTION_TEXT && *(const char *const *)target)
@@ -118,6 +123,17 @@ static int become(const struct token_options *given, char **rest, struct err *er
 	return -err->errnum;
 }
 
+/* 1: atoll-policy has told what is wrong with it. */
+static int add_policy(struct token_options *given, const char *verb, struct err *err)
+{
+	if (!verb || !str_equal(verb, "mint")) {
+		err_set(err, ERR_USAGE, EINVAL, "token", "-p is for mint alone");
+		err_hint(err, "narrow a token with --allow");
+		return -EINVAL;
+	}
+	return token_policy_words(given->policy, given->project, &given->allow, err);
+}
+
 int cmd_token(int argc, char **argv, struct err *err)
 {
 	struct token_options given = { 0 };
@@ -126,6 +142,10 @@ int cmd_token(int argc, char **argv, struct err *err)
 
 	if (r == 1)
 		return cmd_show_help("token");
+	if (r == 0 && given.policy)
+		r = add_policy(&given, argv[rest], err);
+	if (r == 1)
+		return 125;
 	if (r == 0)
 		r = find_project(&given, project, err);
 	return r < 0 ? r : become(&given, argv + rest, err);
