@@ -9,6 +9,7 @@
 #include "box/exec-gate.h"
 #include "box/state.h"
 #include "box/token.h"
+#include "box/verify-gate.h"
 #include "os/fd.h"
 
 /*
@@ -217,6 +218,7 @@ static void release(struct box *box)
 	change_done(&box->change);
 	desk_close(box);
 	exec_gate_done(box);
+	verify_gate_done(box);
 	asking_done(box);
 	notices_free(box);
 	file_gate_done(box);

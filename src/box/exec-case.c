@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "watch/watch.h"
 
 struct exec_case *exec_case_new(struct exec_cases *cases, const char *exe)
 {
@@ -43,6 +44,9 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
 		free(exec_case->wants[i].path);
 		strv_free(exec_case->wants[i].argv);
 	}
+	if (exec_case->verified)
+		strv_free(exec_case->verified->argv);
+	free(exec_case->verified);
 	free(exec_case->exe);
 	free(exec_case->script);
 	free(exec_case->called);
@@ -63,6 +67,31 @@ static char **copy_argv(const char *const *argv)
 		}
 	}
 	return copy;
+}
+
+int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec)
+{
+	struct exec_verified *kept = exec_case->verified = calloc(1, sizeof *kept);
+
+	if (!kept)
+		return -ENOMEM;
+	exec_case->id = exec->id;
+	exec_case->pid = exec->pid;
+	kept->dir_fd = exec->dir_fd;
+	kept->is_open_file = exec->is_open_file;
+	kept->argv_left_out = exec->argv_left_out;
+	kept->argv = copy_argv(exec->argv);
+	return kept->argv ? 0 : -ENOMEM;
+}
+
+struct watch_exec exec_case_kept(const struct exec_case *exec_case)
+{
+	const struct exec_verified *kept = exec_case->verified;
+
+	return (struct watch_exec){
+		.id = exec_case->id, .pid = exec_case->pid, .dir_fd = kept->dir_fd, .is_open_file = kept->is_open_file,
+		.exe = exec_case->exe, .argv = (const char *const *)kept->argv, .argv_left_out = kept->argv_left_out,
+	};
 }
 
 int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,

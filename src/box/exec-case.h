@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "box/exec-file.h"
+#include "box/verify-gate.h"
 #include "policy/decide.h"
 
 /* One question: a program with its arguments. */
@@ -22,14 +23,25 @@ struct exec_want {
 	struct decision decision;    /* that asks; borrowed from the policy */
 };
 
+/* An exec that had to wait to be judged, as it was asked for, and what was found. */
+struct exec_verified {
+	int dir_fd;
+	bool is_open_file;
+	char **argv;                 /* owned */
+	size_t argv_left_out;
+	struct verify_outcome outcome;
+};
+
 struct exec_case {
 	struct exec_case *next;
 	uint64_t token;
 	uint64_t id;                 /* of the notification */
 	pid_t pid;
 	bool waits;                  /* for a person */
+	bool is_verifying;           /* it waits for atoll-verify */
+	struct exec_verified *verified; /* owned: what that is about and said; NULL: nothing was found */
 	char *exe;                   /* owned: as the caller gave it */
-	struct exec_want wants[EXEC_FILES_MAX];
+	struct exec_want wants[EXEC_FILES_MAX + 1];
 	size_t want_count, granted_count;
 
 	/* What it is expected to execute, and with which arguments; of an unknown path nothing is. */
@@ -56,6 +68,12 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case);
 /* A person has to be asked about this. Copies. -ENOMEM. */
 int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,
 		   const struct decision *decision) MUST_USE;
+
+/* Keeps what is asked for, for when atoll-verify has answered. -ENOMEM. */
+int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec) MUST_USE;
+
+/* As it was kept; borrowed from the case. */
+struct watch_exec exec_case_kept(const struct exec_case *exec_case);
 
 void exec_hash_argv(const char *const *argv, struct hash *ret_hash);
 

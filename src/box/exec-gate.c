@@ -14,6 +14,7 @@
 #include "box/programs.h"
 #include "box/rate.h"
 #include "box/state.h"
+#include "box/verify-gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide-exec.h"
@@ -34,6 +35,7 @@ enum { REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX 
 struct exec_gate {
 	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
+	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
 	struct programs *programs;   /* NULL: not judged */
 	uint64_t refreshed_ns;
 	struct exec_cases cases;
@@ -61,6 +63,7 @@ static int open_gate(struct box *box, struct exec_gate **ret_gate)
 		return -ENOMEM;
 	gate->judges_programs = policy_judges_programs(box->policy->policy);
 	gate->judges_arguments = policy_judges_arguments(box->policy->policy);
+	gate->verifies = policy_verifies(box->policy->policy);
 	/* The first program has not run yet: what the rules name is what it was. */
 	r = gate->judges_programs ? programs_new(&gate->programs, box->policy->policy, box->init.pid) : 0;
 	if (r < 0) {
@@ -223,6 +226,8 @@ static int expect(const struct exec_gate *gate, struct exec_case *exec_case, con
 {
 	exec_case->is_known = true;
 	exec_case->st = chain->files[chain->count - 1].st;
+	if (exec_case->verified)
+		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
 	if (exec_case->want_count) {
 		char cwd[PATH_MAX];
 
@@ -300,11 +305,12 @@ static struct decision decision_of(const struct asking_outcome *outcome)
 
 static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
 {
-	struct watch_exec_answer answer = { .errnum = errnum, .is_held = !errnum, .token = exec_case->token };
+	bool is_held = !errnum && box->exec_gate->judges_programs;
+	struct watch_exec_answer answer = { .errnum = errnum, .is_held = is_held, .token = exec_case->token };
 	uint64_t id = exec_case->id;
 	pid_t pid = exec_case->pid;
 
-	if (errnum)
+	if (!is_held)
 		exec_case_free(&box->exec_gate->cases, exec_case);
 	return watch_answer_exec(box->watch, id, pid, &answer);
 }
@@ -351,29 +357,63 @@ static int conclude(struct box *box, struct exec_case *exec_case, const struct w
 		return r < 0 ? r : 0;
 	if (decision.verdict == VERDICT_ASK)
 		decision = decision_of(&outcome);
-	ret_answer->is_held = decision.verdict != VERDICT_DENY;
-	if (ret_answer->is_held)
-		return exec_log_start(box, &entry, &decision);
-	ret_answer->errnum = EACCES;
-	exec_case_free(&box->exec_gate->cases, exec_case);
-	return exec_log_refusal(box, &entry, &decision);
+	ret_answer->is_held = decision.verdict != VERDICT_DENY && box->exec_gate->judges_programs;
+	ret_answer->errnum = decision.verdict == VERDICT_DENY ? EACCES : 0;
+	r = ret_answer->errnum ? exec_log_refusal(box, &entry, &decision) : exec_log_start(box, &entry, &decision);
+	if (!ret_answer->is_held)
+		exec_case_free(&box->exec_gate->cases, exec_case);
+	return r;
+}
+
+/* What atoll-verify found, as a decision: its texts are the case's. ALLOW: nothing that matters. */
+static struct decision verified_decision(const struct exec_case *exec_case)
+{
+	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+	struct decision decision = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
+
+	if (!outcome || outcome->action <= VERIFY_NOTE)
+		return decision;
+	return (struct decision){ outcome->action == VERIFY_ASK ? VERDICT_ASK : VERDICT_DENY, { outcome->id, "", 0 },
+				  outcome->reason, outcome->hint, NULL };
+}
+
+/* Where no program is judged by what it is, only what was found counts. Takes the case. */
+static int conclude_verified(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
+			     struct watch_exec_answer *ret_answer)
+{
+	struct decision decision = verified_decision(exec_case);
+	char cwd[PATH_MAX];
+
+	if (decision.verdict == VERDICT_ASK && exec->argv_left_out)
+		decision = refuse_cut();
+	if (decision.verdict == VERDICT_ASK) {
+		int r = exec_case_want(exec_case, exec->exe, exec->argv, &decision);
+
+		if (r < 0)
+			return r;
+		exec_case->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
+	}
+	return conclude(box, exec_case, exec, decision, ret_answer);
 }
 
 /* A path that means something else to us is judged when its program is there. */
-static int judge(struct box *box, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
+static int judge(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
+		 struct watch_exec_answer *ret_answer)
 {
 	struct exec_gate *gate = box->exec_gate;
-	struct exec_case *exec_case = exec_case_new(&gate->cases, exec->exe);
-	struct decision decision;
+	struct decision decision, verified = verified_decision(exec_case);
 	struct chain chain;
 	int r;
 
-	if (!exec_case)
-		return -ENOMEM;
 	chain.count = 0;
 	exec_case->id = exec->id;
 	exec_case->pid = exec->pid;
 	r = judge_chain(box, &chain, exec, exec_case, &decision);
+	if (r == 0 && verified.verdict < decision.verdict)
+		decision = verified;
+	if (r == 0 && decision.verdict != VERDICT_DENY && verified.verdict == VERDICT_ASK)
+		r = chain.words.is_cut ? -E2BIG
+				       : exec_case_want(exec_case, chain.files[0].path, chain.words.list, &verified);
 	if (r == 0 && decision.verdict != VERDICT_DENY)
 		r = expect(gate, exec_case, &chain, exec);
 	chain_done(&chain);
@@ -384,10 +424,56 @@ static int judge(struct box *box, const struct watch_exec *exec, struct watch_ex
 	}
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0)
+	/* What was found holds for a path as well that is judged when it is there; nobody could be asked about it. */
+	if (r < 0 && verified.verdict < VERDICT_ALLOW)
+		decision = verified.verdict == VERDICT_DENY ? verified : refuse_cut();
+	else if (r < 0)
 		decision = (struct decision){ VERDICT_ALLOW, { "builtin.image", "", 0 }, "judged when it is there", "",
 					      NULL };
 	return conclude(box, exec_case, exec, decision, ret_answer);
+}
+
+/* Takes the case, which is new or comes back from atoll-verify. */
+static int judge_case(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
+		      struct watch_exec_answer *ret_answer)
+{
+	return box->exec_gate->judges_programs ? judge(box, exec_case, exec, ret_answer)
+					       : conclude_verified(box, exec_case, exec, ret_answer);
+}
+
+/* What the command would do is looked at first. 0: that is known; 1: it will be; negative: the log failed. */
+static int verify(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec)
+{
+	int r = exec_case_keep(exec_case, exec);
+
+	if (r == 0)
+		r = verify_gate_ask(box, exec, exec_case->token, &exec_case->verified->outcome);
+	exec_case->is_verifying = r == 1;
+	return r;
+}
+
+int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome)
+{
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct watch_exec_answer answer = { 0 };
+	struct watch_exec exec;
+	uint64_t id;
+	pid_t pid;
+	int r;
+
+	if (!exec_case)
+		return 0;
+	exec_case->is_verifying = false;
+	exec_case->verified->outcome = *outcome;
+	if (!watch_is_awaited(box->watch, exec_case->id)) {
+		exec_case_free(&box->exec_gate->cases, exec_case);
+		return 0;
+	}
+	id = exec_case->id;
+	pid = exec_case->pid;
+	exec = exec_case_kept(exec_case);
+	r = judge_case(box, exec_case, &exec, &answer);
+	return r < 0 || answer.is_later ? r : watch_answer_exec(box->watch, id, pid, &answer);
 }
 
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
@@ -395,6 +481,7 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	static const struct decision unjudged = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
 	struct exec_entry entry = entry_of(exec);
 	struct box *box = context;
+	struct exec_case *exec_case;
 	struct exec_gate *gate;
 	int r = rate_take(box, RATE_EXEC);
 
@@ -405,7 +492,14 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	r = open_gate(box, &gate);
 	if (r < 0)
 		return r;
-	return gate->judges_programs ? judge(box, exec, ret_answer) : exec_log_start(box, &entry, &unjudged);
+	if (!gate->judges_programs && !gate->verifies)
+		return exec_log_start(box, &entry, &unjudged);
+	exec_case = exec_case_new(&gate->cases, exec->exe);
+	if (!exec_case)
+		return -ENOMEM;
+	r = gate->verifies ? verify(box, exec_case, exec) : 0;
+	ret_answer->is_later = r == 1;
+	return r ? (r < 0 ? r : 0) : judge_case(box, exec_case, exec, ret_answer);
 }
 
 /* ---- the second judgement ---- */
@@ -482,6 +576,24 @@ static struct decision decide_script(struct box *box, const struct exec_case *ex
 	return policy_decide(box->policy->policy, &action);
 }
 
+/* What was judged by what it would do must be what it does: another thread may have changed the arguments meanwhile. */
+static bool is_as_verified(const struct exec_case *exec_case, const struct words *words)
+{
+	struct hash hash;
+
+	if (!exec_case->verified || !exec_case->is_known || words->is_cut)
+		return true;
+	exec_hash_argv(words->list, &hash);
+	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
+}
+
+static struct decision refuse_changed(void)
+{
+	return (struct decision){ VERDICT_DENY, { "builtin.changed", "", 0 },
+				  "its arguments are not those that were judged",
+					"do not change them while it starts", NULL };
+}
+
 /* 0: *ret_decision; negative: the log failed. */
 static int judge_image(struct box *box, const struct exec_case *exec_case, const struct exec_file *image, pid_t pid,
 		       struct decision *ret_decision)
@@ -489,12 +601,14 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 	struct exec_gate *gate = box->exec_gate;
 	char memory[WATCH_TEXT_MAX];
 	struct words words = { .count = 0 };
-	bool has_words = gate->judges_arguments || exec_case->want_count;
+	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified;
 
 	*ret_decision = refuse_unknown();
 	if (has_words && read_words(pid, memory, &words) < 0)
 		return 0;
 	*ret_decision = decide(box, image, has_words ? &words : NULL, true);
+	if (ret_decision->verdict > VERDICT_ASK && !is_as_verified(exec_case, &words))
+		*ret_decision = refuse_changed();
 	if (ret_decision->verdict > VERDICT_ASK && exec_case->script) {
 		struct decision script = decide_script(box, exec_case, &words);
 
@@ -587,9 +701,12 @@ int exec_gate_release(struct box *box)
 
 	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
 		next = at->next;
-		if (!at->waits)
+		if (!at->waits && !at->is_verifying)
 			continue;
-		asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token = at->token });
+		if (at->waits)
+			asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token =
+				at->token });
+		verify_gate_forget(box, at->token);
 		r = watch_restart_exec(box->watch, at->id);
 		exec_case_free(&box->exec_gate->cases, at);
 	}

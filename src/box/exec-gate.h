@@ -17,6 +17,10 @@ struct exec_gate;
 /* Handlers of the watch (watch/watch.h); context is the box. */
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;
 int exec_gate_image(void *context, uint64_t token, pid_t pid) MUST_USE;
+/* atoll-verify has answered about an exec (box/verify-gate.h). Negative: the log failed. */
+struct verify_outcome;
+int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome) MUST_USE;
+
 void exec_gate_over(void *context, uint64_t token);
 int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum) MUST_USE;
 

@@ -121,6 +121,7 @@ struct box {
 	struct alerts alerts;
 	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
 	struct exec_gate *exec_gate; /* NULL: no program has started yet */
+	struct verify_gate *verify;  /* NULL: no command was judged yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */

@@ -232,6 +232,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "ask", KEY_FREE, bind_section, ask_keys, ask_key_count },
 		{ "monitor", KEY_FREE, bind_section, monitor_keys, monitor_key_count },
 		{ "trust", KEY_FREE, bind_section, trust_keys, trust_key_count },
+		{ "verify", KEY_FREE, bind_section, verify_keys, verify_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

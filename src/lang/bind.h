@@ -87,7 +87,7 @@ void bind_publish(struct binder *binder, const struct key *key, const struct nod
 
 extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],
 	audit_keys[], stage_keys[], env_keys[], ask_keys[], monitor_keys[],
-	trust_keys[];
+	trust_keys[], verify_keys[];
 extern const size_t files_key_count, network_key_count, exec_key_count, resources_key_count, time_key_count,
 	data_key_count, audit_key_count, stage_key_count, env_key_count, ask_key_count, monitor_key_count,
-	trust_key_count;
+	trust_key_count, verify_key_count;

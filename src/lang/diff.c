@@ -455,6 +455,19 @@ static void compare_ask(struct differ *differ)
 	compare_switch(differ, "ask.webhook.may_answer", a->webhook_answers, b->webhook_answers);
 }
 
+static void compare_verify(struct differ *differ)
+{
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++)
+		for (size_t sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++) {
+			const char *what = arena_format(&differ->arena, "verify.%s.%s", verify_row_names[row],
+							verify_sureness_names[sureness]);
+
+			compare_depth(differ, what ? what : "verify", verify_action_names,
+				differ->a->verify.of[row][sureness],
+				      differ->b->verify.of[row][sureness]);
+		}
+}
+
 static void compare_monitor(struct differ *differ)
 {
 	static const char *const words[] = { "false", "true" };
@@ -531,6 +544,7 @@ static void compare_rest(struct differ *differ)
 		add_change(differ, "stage", "stage.backend", stage_backend_names[a->stage_backend],
 			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
 	compare_ask(differ);
+	compare_verify(differ);
 	compare_monitor(differ);
 	compare_trust(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)

@@ -89,6 +89,12 @@ struct draft_named { /* env.pass, env.set, devices, degrade, drop, extends */
 	const char *name, *value;
 };
 
+/* A row of verify's settings as the value of one scalar. */
+static inline enum verify_action verify_unpacked(uint64_t packed, enum verify_sureness sureness)
+{
+	return (enum verify_action)(packed >> 8 * sureness & 0xff);
+}
+
 struct draft_scalar {
 	bool is_set;
 	uint64_t value, value2; /* value2: the period of a rate */
@@ -126,7 +132,8 @@ enum draft_scalar_kind {
 	SCALAR_ASK_WEBHOOK_KEY,
 	SCALAR_ASK_WEBHOOK_KEY_FILE,
 	SCALAR_ASK_WEBHOOK_ANSWERS,
-	SCALAR_MONITOR_BASELINE,
+	SCALAR_VERIFY, /* VERIFY_ROW_COUNT of them, each of verify_packed() */
+	SCALAR_MONITOR_BASELINE = SCALAR_VERIFY + VERIFY_ROW_COUNT,
 	SCALAR_MONITOR_BUDGET,
 	SCALAR_MONITOR_LEARN,
 	SCALAR_MONITOR_UNUSUAL,

@@ -509,6 +509,24 @@ static struct ask_settings finish_ask(const struct lang *lang)
 	};
 }
 
+/* What cannot be judged is asked about unless the policy says otherwise: silence is no yes. */
+static struct verify_settings finish_verify(const struct lang *lang)
+{
+	struct verify_settings verify = { 0 };
+	bool is_on = false;
+
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
+		const struct draft_scalar *given = &lang->draft.scalars[SCALAR_VERIFY + row];
+		uint64_t packed = given->is_set ? given->value : is_on && row == VERIFY_UNKNOWN ?
+			VERIFY_ASK * 0x010101 : 0;
+
+		for (unsigned sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
+			verify.of[row][sureness] = verify_unpacked(packed, sureness);
+		is_on |= packed != 0;
+	}
+	return verify;
+}
+
 static struct monitor_settings finish_monitor(const struct lang *lang)
 {
 	return (struct monitor_settings){
@@ -542,6 +560,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->stage_auto = (enum stage_auto)scalar(lang, SCALAR_STAGE_AUTO, STAGE_AUTO_OFF);
 	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
 	policy->ask = finish_ask(lang);
+	policy->verify = finish_verify(lang);
 	policy->monitor = finish_monitor(lang);
 	policy->trust = trust_finish(lang);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)

@@ -246,6 +246,19 @@ static void put_ask(struct json *json, const struct ask_settings *ask)
 	json_object_end(json);
 }
 
+static void put_verify(struct json *json, const struct verify_settings *verify)
+{
+	json_object_begin(json, "verify");
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
+		json_object_begin(json, verify_row_names[row]);
+		for (size_t sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
+			json_string(json, verify_sureness_names[sureness],
+				verify_action_names[verify->of[row][sureness]]);
+		json_object_end(json);
+	}
+	json_object_end(json);
+}
+
 static void put_monitor(struct json *json, const struct monitor_settings *monitor)
 {
 	json_object_begin(json, "monitor");
@@ -306,6 +319,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
 	json_object_end(json);
 	put_ask(json, &policy->ask);
+	put_verify(json, &policy->verify);
 	put_monitor(json, &policy->monitor);
 	put_trust(json, &policy->trust);
 	json_array_begin(json, "degrade");

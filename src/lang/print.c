@@ -410,6 +410,23 @@ static void put_trust(struct buf *out, const struct trust_settings *trust)
 	buf_printf(out, "on_fall: %s, half_life: %s}\n", trust_on_fall_names[trust->on_fall], half_life);
 }
 
+/* One word where all confidences have the same. */
+static void put_verify(struct buf *out, const struct verify_settings *verify)
+{
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
+		const enum verify_action *of = verify->of[row];
+
+		buf_printf(out, "%s%s: ", row ? ", " : "verify: {", verify_row_names[row]);
+		if (of[VERIFY_POSSIBLE] == of[VERIFY_LIKELY] && of[VERIFY_LIKELY] == of[VERIFY_CERTAIN])
+			buf_put_text(out, verify_action_names[of[VERIFY_CERTAIN]]);
+		else
+			buf_printf(out, "{possible: %s, likely: %s, certain: %s}",
+				verify_action_names[of[VERIFY_POSSIBLE]],
+				   verify_action_names[of[VERIFY_LIKELY]], verify_action_names[of[VERIFY_CERTAIN]]);
+	}
+	buf_put_text(out, "}\n");
+}
+
 void print_policy(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "# The policy that is in force: ");
@@ -442,6 +459,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
 		   stage_backend_names[policy->stage_backend]);
 	put_ask(out, &policy->ask);
+	put_verify(out, &policy->verify);
 	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
 		   policy->monitor.baseline ? "true" : "false", policy->monitor.sessions, policy->monitor.learn,
 		   monitor_reaction_names[policy->monitor.unusual], monitor_reaction_names[policy->monitor.canary]);

@@ -244,6 +244,19 @@ static void check_trust(struct lang *lang, const struct trust_settings *base)
 		refuse(lang, at->place, at->id, at->text, "the probation is at another level there");
 }
 
+static void check_verify(struct lang *lang, const struct verify_settings *base)
+{
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
+		const struct draft_scalar *scalar = &lang->project.scalars[SCALAR_VERIFY + row];
+		bool is_weaker = false;
+
+		for (unsigned sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
+			is_weaker |= verify_unpacked(scalar->value, sureness) < base->of[row][sureness];
+		if (scalar->is_set && is_weaker)
+			refuse(lang, scalar->place, scalar->id, scalar->text, "a finding leads to more there");
+	}
+}
+
 static void check_scalars(struct lang *lang, const struct policy *base)
 {
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
@@ -251,6 +264,7 @@ static void check_scalars(struct lang *lang, const struct policy *base)
 	check_net_limits(lang, base);
 	check_ask(lang, &base->ask);
 	check_trust(lang, &base->trust);
+	check_verify(lang, &base->verify);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		check_rate(lang, SCALAR_RATES + i, base->rates[i].amount, base->rates[i].period_ms);
 	check_cooldown(lang, SCALAR_TIME_COOLDOWN_DENIALS, &base->cooldown);

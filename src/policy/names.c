@@ -48,6 +48,29 @@ const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
 	[STAGE_AUTO_EXEC] = "exec",
 };
 
+const char *const verify_action_names[VERIFY_ACTION_COUNT] = {
+	[VERIFY_OFF] = "off", [VERIFY_NOTE] = "note", [VERIFY_DRY_RUN] = "dry-run", [VERIFY_ASK] = "ask",
+	[VERIFY_DENY] = "deny",
+};
+
+const char *const verify_row_names[VERIFY_ROW_COUNT] = {
+	[VERIFY_LOW] = "low",	      [VERIFY_MEDIUM] = "medium",   [VERIFY_HIGH] = "high",
+	[VERIFY_CRITICAL] = "critical", [VERIFY_UNKNOWN] = "unknown",
+};
+
+const char *const verify_sureness_names[VERIFY_SURENESS_COUNT] = {
+	[VERIFY_POSSIBLE] = "possible", [VERIFY_LIKELY] = "likely", [VERIFY_CERTAIN] = "certain",
+};
+
+bool policy_verifies(const struct policy *policy)
+{
+	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++)
+		for (size_t sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
+			if (policy->verify.of[row][sureness] != VERIFY_OFF)
+				return true;
+	return false;
+}
+
 const char *const monitor_reaction_names[MONITOR_REACTION_COUNT] = {
 	[MONITOR_NOTE] = "note",
 	[MONITOR_TIGHTEN] = "tighten",

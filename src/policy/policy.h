@@ -277,6 +277,25 @@ struct ask_settings {
 	bool webhook_answers;        /* it may answer; else it is told */
 };
 
+/* What a finding of atoll-verify about a command leads to before it runs; each is stricter than the one before. */
+enum verify_action {
+	VERIFY_OFF,         /* not looked at */
+	VERIFY_NOTE,        /* it is written down, and runs */
+	VERIFY_DRY_RUN,
+	VERIFY_ASK,
+	VERIFY_DENY,
+	VERIFY_ACTION_COUNT,
+};
+
+/* By severity, as rules have it; and what could not be judged, for whatever reason. */
+enum verify_row { VERIFY_LOW, VERIFY_MEDIUM, VERIFY_HIGH, VERIFY_CRITICAL, VERIFY_UNKNOWN, VERIFY_ROW_COUNT };
+/* How sure a finding is. */
+enum verify_sureness { VERIFY_POSSIBLE, VERIFY_LIKELY, VERIFY_CERTAIN, VERIFY_SURENESS_COUNT };
+
+struct verify_settings {
+	enum verify_action of[VERIFY_ROW_COUNT][VERIFY_SURENESS_COUNT];
+};
+
 /* What an alert has the box do; each is more than the one before. */
 enum monitor_reaction {
 	MONITOR_NOTE,       /* it is written down and said */
@@ -396,6 +415,7 @@ struct policy {
 	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
 	const char *const *canary_files; /* made up and shown at these absolute paths; NULL-terminated; NULL: none */
 	struct monitor_settings monitor;
+	struct verify_settings verify;
 	enum audit_depth audit_files, audit_exec, audit_network;
 	enum stage_auto stage_auto;
 	enum stage_backend stage_backend;
@@ -418,6 +438,12 @@ extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 extern const char *const monitor_reaction_names[MONITOR_REACTION_COUNT];
+extern const char *const verify_action_names[VERIFY_ACTION_COUNT];
+extern const char *const verify_row_names[VERIFY_ROW_COUNT];           /* "low", …, "unknown" */
+extern const char *const verify_sureness_names[VERIFY_SURENESS_COUNT]; /* "possible", … */
+
+/* Whether commands are judged before they run. */
+bool policy_verifies(const struct policy *policy);
 extern const char *const inject_kind_names[INJECT_KIND_COUNT];
 extern const char *const rate_kind_names[RATE_KIND_COUNT]; /* "exec", "file.read", … */
 extern const char *const net_limit_names[NET_LIMIT_COUNT]; /* "rate", "total", … */

@@ -18,6 +18,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_ASK] = "ask",
 	[POLICY_PART_MONITOR] = "monitor",
 	[POLICY_PART_TRUST] = "trust",
+	[POLICY_PART_VERIFY] = "verify",
 	[POLICY_PART_PUBLISH] = "network.publish",
 	[POLICY_PART_INJECT] = "network inject",
 };
@@ -128,6 +129,11 @@ static bool same_data(const struct policy *a, const struct policy *b)
 	       same_texts(a->canaries, b->canaries) && same_texts(a->canary_files, b->canary_files);
 }
 
+static bool same_verify(const struct policy *a, const struct policy *b)
+{
+	return memcmp(&a->verify, &b->verify, sizeof a->verify) == 0;
+}
+
 static bool same_monitor(const struct policy *a, const struct policy *b)
 {
 	return a->monitor.baseline == b->monitor.baseline && a->monitor.sessions == b->monitor.sessions &&
@@ -235,6 +241,7 @@ uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_ASK] = same_ask,
 		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
 		[POLICY_PART_MONITOR] = same_monitor,	[POLICY_PART_TRUST] = same_trust,
+		[POLICY_PART_VERIFY] = same_verify,
 	};
 	uint32_t differing = 0;
 

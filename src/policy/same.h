@@ -21,6 +21,7 @@ enum policy_part {
 	POLICY_PART_ASK,
 	POLICY_PART_MONITOR,
 	POLICY_PART_TRUST,
+	POLICY_PART_VERIFY,
 	POLICY_PART_PUBLISH,         /* of the network, but made before the sandbox lives */
 	POLICY_PART_INJECT,          /* as POLICY_PART_PUBLISH: the rules that inject, as a whole */
 	POLICY_PART_COUNT,

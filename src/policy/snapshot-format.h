@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 11,
+	SNAPSHOT_VERSION = 12,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -82,6 +82,8 @@ struct snapshot_scalars {
 	uint32_t stage_auto, stage_backend;
 	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
 	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
+	uint32_t verify[VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT];
+	uint32_t verify_reserved; /* 0 */
 	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
 	uint32_t trust_agent;
 	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;

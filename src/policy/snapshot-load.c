@@ -226,6 +226,14 @@ static void load_ask(struct loader *loader, const struct snapshot_scalars *in, s
 			  (!ask->webhook && (ask->webhook_key || ask->webhook_key_file || ask->webhook_answers));
 }
 
+static void load_verify(struct loader *loader, const struct snapshot_scalars *in, struct verify_settings *verify)
+{
+	for (size_t i = 0; i < VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT; i++)
+		verify->of[i / VERIFY_SURENESS_COUNT][i % VERIFY_SURENESS_COUNT] =
+			checked(loader, in->verify[i], VERIFY_ACTION_COUNT);
+	loader->is_bad |= in->verify_reserved != 0;
+}
+
 static void load_monitor(struct loader *loader, const struct snapshot_scalars *in, struct policy *policy)
 {
 	struct monitor_settings *monitor = &policy->monitor;
@@ -296,6 +304,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
 	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
 	load_ask(loader, in, &policy->ask);
+	load_verify(loader, in, &policy->verify);
 	load_monitor(loader, in, policy);
 	load_trust(loader, in, &policy->trust);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);

@@ -118,6 +118,8 @@ static struct snapshot_cooldown cooldown_record(const struct cooldown_rule *rule
 	return (struct snapshot_cooldown){ rule->denials, rule->within_ms, rule->pause_ms };
 }
 
+#define VERIFY_CELLS(settings, row) (settings).of[row][0], (settings).of[row][1], (settings).of[row][2]
+
 static void put_scalars(struct writer *writer, const struct policy *policy)
 {
 	PUT_RECORD(writer, SECTION_POLICY,
@@ -156,6 +158,11 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .ask_webhook_key_file = put_string(writer, policy->ask.webhook_key_file),
 			   .ask_webhook_answers = policy->ask.webhook_answers,
 			   .ask_timeout_ms = policy->ask.timeout_ms,
+			   .verify = { VERIFY_CELLS(policy->verify, VERIFY_LOW),
+				       VERIFY_CELLS(policy->verify, VERIFY_MEDIUM),
+				       VERIFY_CELLS(policy->verify, VERIFY_HIGH),
+				       VERIFY_CELLS(policy->verify, VERIFY_CRITICAL),
+				       VERIFY_CELLS(policy->verify, VERIFY_UNKNOWN) },
 			   .monitor_baseline = policy->monitor.baseline,
 			   .monitor_sessions = policy->monitor.sessions,
 			   .monitor_learn = policy->monitor.learn,

@@ -348,3 +348,14 @@ bool effects_add_network(struct walk *walk, const struct command *command, uint3
 	}
 	return false;
 }
+
+size_t effects_network_programs(const char **names, size_t max)
+{
+	size_t count = 0;
+
+	while (count < ARRAY_SIZE(programs) && count < max) {
+		names[count] = programs[count].name;
+		count++;
+	}
+	return count;
+}

@@ -336,3 +336,18 @@ void effects_add(struct walk *walk, const struct command *command, uint32_t inde
 			add_row(walk, command, index, &effects[i]);
 	}
 }
+
+/* Reading alone is never worth a look: what it leads to is another command. */
+size_t effects_programs(const char **names, size_t max)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(effects) && count < max; i++)
+		if (effects[i].kind != OP_READ && (!count || !str_equal(names[count - 1], effects[i].name)))
+			names[count++] = effects[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(special) && count < max; i++)
+		names[count++] = special[i].name;
+	if (count < max)
+		names[count++] = "mkfs.*";
+	return count;
+}

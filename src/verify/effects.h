@@ -16,6 +16,10 @@ void effects_add(struct walk *walk, const struct command *command, uint32_t inde
 /* The network programs among them; false for another program. */
 bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index);
 
+/* Names of the programs of the two tables, borrowed; at most max. */
+size_t effects_programs(const char **names, size_t max);
+size_t effects_network_programs(const char **names, size_t max);
+
 /* A path as a word: relative ones are below the walk's directory where that is known. */
 struct word effect_path(struct walk *walk, const struct word *word);
 

@@ -150,3 +150,17 @@ enum verify_language language_guess(const char *name, const void *bytes, size_t 
 	}
 	return guess_content(text, size);
 }
+
+size_t language_interpreters(const char **names, size_t max)
+{
+	/* Versions: python3.11. */
+	static const char *const versioned[] = { "python[0-9]*", "pypy[0-9]*", "perl[0-9]*", "ruby[0-9]*", "php[0-9]*",
+						 "lua[0-9]*" };
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(interpreters) && count < max; i++)
+		names[count++] = interpreters[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(versioned) && count < max; i++)
+		names[count++] = versioned[i];
+	return count;
+}

@@ -23,6 +23,9 @@ const struct language *language_get(enum verify_language language);
  */
 enum verify_language language_guess(const char *name, const void *bytes, size_t size);
 
+/* Names of the programs that read code, borrowed; at most max. */
+size_t language_interpreters(const char **names, size_t max);
+
 /*
  * The language that a program of this name reads ("bash", "python3.11", "node"); LANGUAGE_UNKNOWN: none;
  * LANGUAGE_OTHER: perl, ruby, ….

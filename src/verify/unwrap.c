@@ -282,3 +282,17 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 		return wrapped;
 	return (struct wrapped){ row->kind, at, count, row->context, row->takes_input, row->has_assignments };
 }
+
+size_t unwrap_programs(const char **names, size_t max)
+{
+	static const char *const others[] = { "su", "runuser", "flock", "sg", "find", "fd", "fdfind", "docker",
+		"podman",
+					      "nerdctl", "kubectl" };
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrappers) && count < max; i++)
+		names[count++] = wrappers[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(others) && count < max; i++)
+		names[count++] = others[i];
+	return count;
+}

@@ -25,6 +25,9 @@ struct wrapped {
 /* What a command of these words starts. The words need not be exact; what is not counts as an argument. */
 struct wrapped unwrap_command(const struct word *words, size_t count);
 
+/* Names of the programs that start others, borrowed; at most max. */
+size_t unwrap_programs(const char **names, size_t max);
+
 /* The base name of a command's program; "" for none. */
 const char *program_name(const struct word *words, size_t count);
 

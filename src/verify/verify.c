@@ -5,7 +5,10 @@
 
 #include "base/str.h"
 #include "verify/judge.h"
+#include "verify/effects.h"
 #include "verify/language.h"
+#include "verify/rule-compiled.h"
+#include "verify/unwrap.h"
 #include "verify/words.h"
 
 struct verify {
@@ -216,4 +219,36 @@ void verify_result_done(struct verify_result *result)
 	judgement_done(result->judgement);
 	free(result->judgement);
 	*result = (struct verify_result){ .count = 0 };
+}
+
+const char *verify_script_of(const struct verify_result *result, enum verify_language *ret_language)
+{
+	*ret_language = LANGUAGE_UNKNOWN;
+	for (uint32_t i = 0; result->operations && i < operations_count(result->operations); i++) {
+		const struct operation *operation = operations_get(result->operations, i), *parent;
+		const struct word *path = operation_word(operation, 0);
+
+		if (operation->kind != OP_READ || !(operation->traits & TRAIT_STARTS) || !word_is_exact(path) ||
+		    operation->context & (CONTEXT_NESTED | CONTEXT_REMOTE | CONTEXT_CONTAINED))
+			continue;
+		parent = operations_get(result->operations, operation->parent);
+		if (parent && operation_word(parent, 0))
+			*ret_language = language_of_interpreter(operation_word(parent, 0)->text);
+		return path->text;
+	}
+	return NULL;
+}
+
+size_t verify_programs(const struct verify *verify, const char **names, size_t max)
+{
+	const char *const *named = verify->rules->programs.items;
+	size_t count = 0;
+
+	count += language_interpreters(names, max);
+	count += unwrap_programs(names + count, max - count);
+	count += effects_programs(names + count, max - count);
+	count += effects_network_programs(names + count, max - count);
+	for (size_t i = 0; i < verify->rules->programs.count && count < max; i++)
+		names[count++] = named[i];
+	return count;
 }

@@ -60,5 +60,14 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 		 struct err *err) MUST_USE;
 void verify_result_done(struct verify_result *result);
 
+/*
+ * The script that a judged command has its interpreter read, as it is named; NULL: none, or its name is not known.
+ * *ret_language: what the interpreter takes it for. Borrowed from the result.
+ */
+const char *verify_script_of(const struct verify_result *result, enum verify_language *ret_language);
+
+/* Names of programs (globs) whose commands are worth judging, borrowed; at most max. How many. */
+size_t verify_programs(const struct verify *verify, const char **names, size_t max);
+
 const char *language_name(enum verify_language language);
 int language_from_name(const char *text);

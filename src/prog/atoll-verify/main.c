@@ -14,13 +14,14 @@
 #include "confine/confine.h"
 #include "os/fd.h"
 #include "prog/atoll-verify/load.h"
+#include "prog/atoll-verify/serve.h"
 #include "prog/atoll-verify/show.h"
 #include "verify/operation-text.h"
 
 enum { EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 125, OUTPUT_MAX = 64 << 20 };
 
 struct given {
-	bool json, sarif, test_rules, operations, colour, no_own, command;
+	bool json, sarif, test_rules, operations, colour, no_own, command, served;
 	const char *language, *fail_on;
 	struct option_list rules;
 };
@@ -36,6 +37,7 @@ static const struct option options[] = {
 	{ 0, "operations", NULL, "what the text does, as rules see it", OPTION_FLAG, AT(operations) },
 	{ 'r', "rules", "FILE", "these rules as well", OPTION_LIST, AT(rules) },
 	{ 0, "sarif", NULL, "SARIF 2.1.0", OPTION_FLAG, AT(sarif) },
+	{ 0, "served", NULL, "beside a sandbox (for its box)", OPTION_FLAG, AT(served) },
 	{ 0, "test-rules", NULL, "try the examples of all rules", OPTION_FLAG, AT(test_rules) },
 #undef AT
 };
@@ -283,7 +285,7 @@ int main(int argc, char **argv)
 	if (r == 1)
 		return usage();
 	if (r == 0)
-		r = run(&job, argv + rest, argc - rest, &err);
+		r = job.given.served ? serve(&err) : run(&job, argv + rest, argc - rest, &err);
 	if (r >= 0 && (buf_error(&job.out) < 0 || fd_write_full(STDOUT_FILENO, job.out.bytes, job.out.size) < 0))
 		r = err_set(&err, ERR_STATE, EIO, "verify", "the result cannot be written");
 	return r < 0 ? say(&job, &err) : r;

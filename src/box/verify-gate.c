@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/verify-gate.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "base/str.h"
+#include "box/exec-file.h"
+#include "box/exec-gate.h"
+#include "box/state.h"
+#include "box/verify-program.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+/*
+ * The box sends the words of a command, and the script itself where one is executed. Where the command is an
+ * interpreter, atoll-verify says which of the words is a script; the box opens it as its caller would, in the caller's
+ * root, and sends that. Neither side waits for the other: an exec that is judged stands in the table, and the loop
+ * goes on.
+ */
+
+enum { STATE_STARTING, STATE_SERVING, CHECK_MS = 250, NS_PER_MS = 1000000 };
+
+struct verify_wait {
+	uint32_t id;                 /* 0: free */
+	uint64_t token, until_ns;
+	pid_t pid;
+	char *exe, **argv;           /* owned */
+	bool is_cut;
+};
+
+struct verify_gate {
+	int near_fd, timer_fd;       /* owned */
+	struct loop_source near_source, timer_source;
+	struct pidref process;
+	unsigned state, falls;
+	uint32_t last_id;
+	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
+	char **programs;             /* owned, strings in programs_frame */
+	void *programs_frame;
+	struct verify_wait waits[VERIFY_WAITING_MAX];
+	size_t waiting;
+};
+
+/* ---- what findings lead to ---- */
+
+/* It comes from a process that has read hostile bytes: nothing in it may reach a terminal. */
+static void copy_text(char out[VERIFY_TEXT_SIZE], const char *text)
+{
+	size_t size = 0;
+
+	for (; text[size] && size < VERIFY_TEXT_SIZE - 1; size++)
+		out[size] = text[size] >= ' ' && text[size] < 0x7f ? text[size] : '?';
+	out[size] = 0;
+}
+
+static enum verify_action action_of(const struct box *box, const struct verify_told *told)
+{
+	const struct verify_settings *settings = &box->policy->policy->verify;
+	enum verify_row row = told->is_unknown ? VERIFY_UNKNOWN : (enum verify_row)told->severity;
+
+	return settings->of[row][told->confidence];
+}
+
+struct record {
+	const struct box *box;
+	const struct verify_answer *answer;
+};
+
+static void write_findings(struct json *json, const void *context)
+{
+	const struct record *record = context;
+
+	json_array_begin(json, "findings");
+	for (uint32_t i = 0; i < record->answer->count; i++) {
+		const struct verify_told *told = &record->answer->told[i];
+		static const char *const severities[] = { "low", "medium", "high", "critical" };
+
+		json_object_begin(json, NULL);
+		json_string(json, "id", told->id);
+		json_string(json, "severity", severities[told->severity]);
+		json_string(json, "confidence", verify_sureness_names[told->confidence]);
+		if (told->line)
+			json_u64(json, "line", told->line);
+		json_string(json, "reason", told->reason);
+		json_string(json, "action", verify_action_names[action_of(record->box, told)]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	if (record->answer->total > record->answer->count)
+		json_u64(json, "left_out", record->answer->total - record->answer->count);
+	json_u64(json, "time_us", record->answer->time_us);
+}
+
+static const char *verdict_of(enum verify_action action)
+{
+	return verdict_names[action == VERIFY_DENY || action == VERIFY_DRY_RUN ? VERDICT_DENY
+			     : action == VERIFY_ASK ? VERDICT_ASK : VERDICT_ALLOW];
+}
+
+/* The strictest action of all findings; one that is more than nothing is in the log before it leads to anything. */
+static int conclude(struct box *box, pid_t pid, const char *exe, const struct verify_answer *answer,
+		    struct verify_outcome *ret_outcome)
+{
+	struct record record = { box, answer };
+	struct audit_event event = {
+		.type = AUDIT_EXEC_VERIFY, .pid = pid, .subject = exe, .subject_size = strlen(exe),
+		.write_detail = write_findings, .context = &record, .rule = ret_outcome->id,
+	};
+
+	ret_outcome->action = VERIFY_OFF;
+	for (uint32_t i = 0; i < answer->count; i++) {
+		const struct verify_told *told = &answer->told[i];
+		enum verify_action action = action_of(box, told);
+		char id[VERIFY_TEXT_SIZE];
+
+		if (action <= ret_outcome->action)
+			continue;
+		ret_outcome->action = action;
+		if (str_format(id, sizeof id, "verify.%s", told->id) < 0)
+			(void)!str_copy(id, sizeof id, "verify");
+		copy_text(ret_outcome->id, id);
+		copy_text(ret_outcome->reason, told->reason);
+		copy_text(ret_outcome->hint, told->instead);
+	}
+	event.verdict = verdict_of(ret_outcome->action);
+	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(&box->audit, &event);
+}
+
+/* It could not be judged, and the policy says what that means. */
+static int conclude_unknown(struct box *box, pid_t pid, const char *exe, const char *why,
+			    struct verify_outcome *ret_outcome)
+{
+	struct verify_answer answer = {
+		.count = 1, .total = 1,
+		.told[0] = { .severity = 1, .confidence = VERIFY_CERTAIN, .is_unknown = true, .id = "unknown.verifier",
+			     .reason = why, .instead = "" },
+	};
+
+	return conclude(box, pid, exe, &answer, ret_outcome);
+}
+
+/* ---- who waits ---- */
+
+static void free_wait(struct verify_gate *gate, struct verify_wait *wait)
+{
+	free(wait->exe);
+	strv_free(wait->argv);
+	*wait = (struct verify_wait){ .id = 0 };
+	gate->waiting--;
+}
+
+static struct verify_wait *find_wait(struct verify_gate *gate, uint32_t id)
+{
+	for (size_t i = 0; id && i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id == id)
+			return &gate->waits[i];
+	return NULL;
+}
+
+/* Takes it from the table, and tells the exec gate. */
+static int answer_wait(struct box *box, struct verify_wait *wait, const struct verify_answer *answer, const char *why)
+{
+	struct verify_outcome outcome = { .action = VERIFY_OFF };
+	uint64_t token = wait->token;
+	int r = answer ? conclude(box, wait->pid, wait->exe, answer, &outcome)
+		       : conclude_unknown(box, wait->pid, wait->exe, why, &outcome);
+
+	free_wait(box->verify, wait);
+	return r < 0 ? r : exec_gate_verified(box, token, &outcome);
+}
+
+/* The program is gone: whoever waits could not be judged. */
+static int lose(struct box *box, const char *why)
+{
+	struct verify_gate *gate = box->verify;
+	siginfo_t info;
+	int r = 0;
+
+	loop_remove(&box->loop, &gate->near_source);
+	close_fd(&gate->near_fd);
+	if (gate->process.fd >= 0) {
+		(void)!pidref_signal(&gate->process, SIGKILL);
+		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
+		pidref_done(&gate->process);
+		gate->process = PIDREF_NONE;
+	}
+	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id)
+			r = answer_wait(box, &gate->waits[i], NULL, why);
+	return r;
+}
+
+/* ---- what it says ---- */
+
+static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct verify_gate *gate = box->verify;
+	const char *problem = frame_get_string(frame);
+	char **programs = frame_get_strv(frame);
+	size_t count = programs ? strv_count((const char *const *)programs) : 0;
+	char **copy = NULL;
+
+	if (frame_finish(frame) == 0 && programs && count <= VERIFY_PROGRAMS_MAX)
+		copy = calloc(count + 1, sizeof *copy);
+	for (size_t i = 0; copy && i < count; i++) {
+		copy[i] = str_dup(programs[i]);
+		if (!copy[i]) {
+			strv_free(copy);
+			copy = NULL;
+		}
+	}
+	free(programs);
+	if (!copy)
+		return -EBADMSG;
+	strv_free(gate->programs);
+	free(gate->problem);
+	gate->programs = copy;
+	gate->problem = str_dup(problem);
+	gate->state = STATE_SERVING;
+	return 0;
+}
+
+/* The file as its caller would open it; FD_NONE and *ret_errnum where it cannot be looked at. */
+static int open_script(pid_t pid, const char *path, int *ret_errnum)
+{
+	struct watch_exec as = { .pid = pid, .dir_fd = AT_FDCWD, .exe = path };
+	struct exec_file file = EXEC_FILE_NONE;
+	char link[32];
+	int r = exec_file_open(&file, &as), fd = FD_NONE;
+
+	if (r == 0)
+		r = str_format(link, sizeof link, "/proc/self/fd/%d", file.fd);
+	if (r == 0)
+		r = fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
+	exec_file_done(&file);
+	*ret_errnum = r < 0 ? -r : 0;
+	return fd < 0 ? FD_NONE : fd;
+}
+
+static int send_question(struct box *box, const struct verify_wait *wait, const struct verify_question *about, int fd)
+{
+	struct verify_question question = *about;
+	int r;
+
+	question.id = wait->id;
+	question.argv = wait->argv;
+	question.is_cut = wait->is_cut;
+	r = verify_question_put(&box->out, &question);
+	return r < 0 ? r : frame_send(box->verify->near_fd, &box->out, &fd, fd >= 0);
+}
+
+static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct verify_wait *wait = find_wait(box->verify, frame_get_u32(frame));
+	const char *path = frame_get_string(frame);
+	struct verify_question question = { .file = VERIFY_SCRIPT, .path = path };
+	cleanup_fd int fd = FD_NONE;
+	int errnum;
+
+	if (frame_finish(frame) < 0 || !path)
+		return -EBADMSG;
+	/* Its caller may be gone meanwhile. */
+	if (!wait)
+		return 0;
+	fd = open_script(wait->pid, path, &errnum);
+	/* What is not there, its interpreter will not find either. */
+	if (errnum == ENOENT || errnum == ENOTDIR)
+		question.path = "";
+	return send_question(box, wait, &question, fd);
+}
+
+static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct verify_answer answer;
+	struct verify_wait *wait;
+	int r = verify_answer_get(frame, &answer);
+
+	if (r < 0)
+		return r;
+	wait = find_wait(box->verify, answer.id);
+	if (!wait)
+		return 0;
+	r = answer_wait(box, wait, &answer, NULL);
+	/* The log's failure must not look like nonsense that was said. */
+	return r < 0 ? -ENOTRECOVERABLE : 0;
+}
+
+static const struct frame_rule rules[] = {
+	{ VERIFY_READY, 1u << STATE_STARTING, FRAME_MESSAGE_MAX, 0, 0, handle_ready },
+	{ VERIFY_WANTS, 1u << STATE_SERVING, 8192, 0, 0, handle_wants },
+	{ VERIFY_JUDGED, 1u << STATE_SERVING, 64 << 10, 0, 0, handle_judged },
+};
+
+static int speaks(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = frame_dispatch(box->verify->near_fd, &box->scratch, box->verify->state, rules, ARRAY_SIZE(rules), box);
+
+	if (r == -ENOTRECOVERABLE)
+		return r;
+	if (r == 1 || r == -EAGAIN)
+		return 0;
+	box->verify->falls++;
+	return lose(box, "what judges commands has failed");
+}
+
+static int looks_at_time(void *context, uint32_t events)
+{
+	struct box *box = context;
+	struct verify_gate *gate = box->verify;
+	uint64_t expirations, now_ns = clock_monotonic_ns();
+
+	(void)!read(gate->timer_fd, &expirations, sizeof expirations);
+	/* It runs only while somebody waits: an idle sandbox is not woken. */
+	if (!gate->waiting) {
+		loop_remove(&box->loop, &gate->timer_source);
+		close_fd(&gate->timer_fd);
+	}
+	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++) {
+		if (!gate->waits[i].id || now_ns < gate->waits[i].until_ns)
+			continue;
+		/* It hangs, and with it everything that waits. */
+		gate->falls++;
+		return lose(box, "what judges commands took too long");
+	}
+	return 0;
+}
+
+/* ---- its life ---- */
+
+static int set_timer(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+	struct itimerspec every = { .it_interval = { 0, CHECK_MS * NS_PER_MS }, .it_value = { 0,
+		CHECK_MS * NS_PER_MS } };
+
+	gate->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (gate->timer_fd < 0 || timerfd_settime(gate->timer_fd, 0, &every, NULL) < 0)
+		return -errno;
+	gate->timer_source = (struct loop_source){ .fd = gate->timer_fd, .events = EPOLLIN, .ready = looks_at_time,
+						   .context = box };
+	return loop_add(&box->loop, &gate->timer_source);
+}
+
+static int watch_time(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+
+	if (gate->waiting && gate->timer_fd < 0)
+		return set_timer(box);
+	return 0;
+}
+
+static int start(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+	cleanup_fd int rules_fd = FD_NONE;
+	int r = verify_program_rules(box, &rules_fd);
+
+	if (r == 0)
+		r = verify_program_start(box, &gate->process, &gate->near_fd);
+	gate->state = STATE_STARTING;
+	if (r == 0) {
+		frame_begin(&box->out, VERIFY_START);
+		r = frame_end(&box->out);
+	}
+	if (r == 0)
+		r = frame_send(gate->near_fd, &box->out, &rules_fd, 1);
+	if (r == 0)
+		r = fd_set_nonblocking(gate->near_fd, true);
+	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks, .context =
+		box };
+	return r == 0 ? loop_add(&box->loop, &gate->near_source) : r;
+}
+
+static int open_gate(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+
+	if (!gate) {
+		gate = box->verify = calloc(1, sizeof *gate);
+		if (!gate)
+			return -ENOMEM;
+		gate->near_fd = gate->timer_fd = FD_NONE;
+		gate->process = PIDREF_NONE;
+	}
+	if (gate->near_fd >= 0)
+		return 0;
+	if (gate->falls >= VERIFY_FALLS_MAX)
+		return -ESHUTDOWN;
+	return start(box);
+}
+
+/* Before it has said which programs are worth it, all are. */
+static bool is_worth_it(const struct verify_gate *gate, const struct watch_exec *exec)
+{
+	const char *name = path_basename(exec->exe), *zeroth = exec->argv[0] ? path_basename(exec->argv[0]) : "";
+
+	if (gate->state != STATE_SERVING || gate->problem)
+		return true;
+	for (char **program = gate->programs; *program; program++)
+		if (fnmatch(*program, name, 0) == 0 || fnmatch(*program, zeroth, 0) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * What is executed, where it is a script; else *ret_fd is FD_NONE. False: the exec will fail, as those do with which a
+ * shell looks for a program in one directory after the other.
+ */
+static bool open_executed(const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
+{
+	struct exec_file file = EXEC_FILE_NONE;
+	int r = exec_file_open(&file, exec);
+	char link[32];
+
+	*ret_fd = FD_NONE;
+	if (r == 0 && file.line[0] && str_format(link, sizeof link, "/proc/self/fd/%d", file.fd) == 0)
+		*ret_fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
+	(void)!str_copy(path, PATH_MAX, r == 0 ? file.path : "");
+	exec_file_done(&file);
+	return r != -ENOENT && r != -ENOTDIR && r != -EACCES;
+}
+
+static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token)
+{
+	size_t count = strv_count(exec->argv), at = 0;
+	struct verify_wait *wait;
+
+	while (at < VERIFY_WAITING_MAX && gate->waits[at].id)
+		at++;
+	if (at == VERIFY_WAITING_MAX)
+		return NULL;
+	wait = &gate->waits[at];
+	gate->waiting++;
+	if (!++gate->last_id)
+		gate->last_id = 1;
+	*wait = (struct verify_wait){
+		.id = gate->last_id, .token = token, .pid = exec->pid, .exe = str_dup(exec->exe),
+		.argv = calloc(count + 2, sizeof(char *)), .is_cut = exec->argv_left_out > 0,
+		.until_ns = clock_monotonic_ns() + (uint64_t)VERIFY_WAIT_MS * NS_PER_MS,
+	};
+	/* The program is what is executed, whatever it is told that it is called; busybox goes by its name. */
+	for (size_t i = 0; wait->argv && i < count; i++)
+		wait->argv[i] = str_dup(i || str_equal(path_basename(exec->exe), "busybox") ? exec->argv[i] :
+			exec->exe);
+	if (wait->argv && !count)
+		wait->argv[0] = str_dup(exec->exe);
+	if (wait->exe && wait->argv && strv_count((const char *const *)wait->argv) >= (count ? count : 1))
+		return wait;
+	free_wait(gate, wait);
+	return NULL;
+}
+
+int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome)
+{
+	cleanup_fd int fd = FD_NONE;
+	struct verify_question question = { .file = VERIFY_PROGRAM };
+	struct verify_wait *wait;
+	char path[PATH_MAX];
+	int r;
+
+	*ret_outcome = (struct verify_outcome){ .action = VERIFY_OFF };
+	if (!open_executed(exec, path, &fd))
+		return 0;
+	r = open_gate(box);
+	if (r < 0)
+		return conclude_unknown(box, exec->pid, exec->exe,
+					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
+						     : "what judges commands cannot be started", ret_outcome);
+	if (fd < 0 && !is_worth_it(box->verify, exec))
+		return 0;
+	wait = add_wait(box->verify, exec, token);
+	if (!wait)
+		return conclude_unknown(box, exec->pid, exec->exe, "too many commands wait to be judged", ret_outcome);
+	question.path = path;
+	if (fd < 0)
+		question.file = VERIFY_NO_FILE;
+	r = watch_time(box);
+	if (r == 0)
+		r = send_question(box, wait, &question, fd);
+	if (r == 0)
+		return 1;
+	free_wait(box->verify, wait);
+	return conclude_unknown(box, exec->pid, exec->exe, "what judges commands cannot be reached", ret_outcome);
+}
+
+void verify_gate_forget(struct box *box, uint64_t token)
+{
+	for (size_t i = 0; box->verify && i < VERIFY_WAITING_MAX; i++)
+		if (box->verify->waits[i].id && box->verify->waits[i].token == token)
+			free_wait(box->verify, &box->verify->waits[i]);
+}
+
+void verify_gate_done(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+	siginfo_t info;
+
+	if (!gate)
+		return;
+	loop_remove(&box->loop, &gate->near_source);
+	loop_remove(&box->loop, &gate->timer_source);
+	close_fd(&gate->near_fd);
+	close_fd(&gate->timer_fd);
+	if (gate->process.fd >= 0) {
+		(void)!pidref_signal(&gate->process, SIGKILL);
+		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
+		pidref_done(&gate->process);
+	}
+	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id)
+			free_wait(gate, &gate->waits[i]);
+	strv_free(gate->programs);
+	free(gate->problem);
+	free(gate);
+	box->verify = NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Commands are judged by what they would do, before they run: atoll-verify, one beside the sandbox and started by the
+ * first command, is asked, and the policy says what its findings lead to. When it is slow, dies or talks nonsense,
+ * the command could not be judged. A guard rail for honest agents; it decides nothing itself. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "policy/policy.h"
+#include "wire/verify.h"
+
+struct box;
+struct verify_gate;
+struct watch_exec;
+
+enum {
+	VERIFY_WAITING_MAX = 64,     /* commands that are judged at one time; the next one could not be judged */
+	VERIFY_WAIT_MS = 6000,       /* for one of them; atoll-verify itself takes 2 s for a text at most */
+	VERIFY_FALLS_MAX = 8,        /* of the program; then nothing is judged any more */
+};
+
+/* What the findings lead to, and the one that led to it. VERIFY_OFF: nothing was found, or nothing is looked at. */
+struct verify_outcome {
+	enum verify_action action;
+	char id[VERIFY_TEXT_SIZE], reason[VERIFY_TEXT_SIZE], hint[VERIFY_TEXT_SIZE];
+};
+
+/*
+ * 0: *ret_outcome says it; 1: exec_gate_verified(box, token, …) will be called; negative: the log failed. exec is
+ * borrowed during the call; its caller stands still.
+ */
+int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome)
+	MUST_USE;
+
+/* Nobody waits for it any more. */
+void verify_gate_forget(struct box *box, uint64_t token);
+
+void verify_gate_done(struct box *box);

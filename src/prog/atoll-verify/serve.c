@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-verify/serve.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "confine/confine.h"
+#include "verify/verify.h"
+#include "wire/verify.h"
+
+enum { STATE_NEW, STATE_READY, PROBLEM_SIZE = 480 };
+
+struct server {
+	unsigned state;
+	struct verify *verify;         /* NULL: the rules have errors, and everything is unknown */
+	struct buf out;
+	struct verify_result command, file;
+	struct verify_answer answer;
+	struct buf text;               /* of a file */
+};
+
+/* ---- rules ---- */
+
+/* The content of the memfd, which is sealed and not hostile, but read with a bound like everything. */
+static int read_fd(int fd, struct buf *out, size_t max)
+{
+	off_t at = 0;
+
+	while (out->size <= max) {
+		void *room = buf_reserve(out, 64 << 10);
+		ssize_t n = room ? pread(fd, room, 64 << 10, at) : -1;
+
+		if (!room)
+			return -ENOMEM;
+		out->size -= (64 << 10) - (n > 0 ? (size_t)n : 0);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+		at += n;
+	}
+	return 0;
+}
+
+static bool add_files(struct rules *rules, struct diags *diags, void *bytes, size_t size)
+{
+	struct frame frame;
+	uint32_t count;
+
+	if (frame_open(&frame, bytes, size) < 0 || frame.type != VERIFY_RULES)
+		return false;
+	count = frame_get_u32(&frame);
+	for (uint32_t i = 0; i < count && i < VERIFY_RULE_FILES_MAX; i++) {
+		const char *name = frame_get_string(&frame);
+		size_t text_size = 0;
+		const void *text = frame_get_bytes(&frame, &text_size);
+
+		if (!name || !text)
+			return false;
+		(void)!rules_add(rules, diags, name, text, text_size);
+	}
+	return frame_finish(&frame) == 0;
+}
+
+static int put_ready(struct server *server, const char *problem)
+{
+	const char *programs[VERIFY_PROGRAMS_MAX + 1] = { NULL };
+
+	if (server->verify)
+		verify_programs(server->verify, programs, VERIFY_PROGRAMS_MAX);
+	frame_begin(&server->out, VERIFY_READY);
+	frame_put_string(&server->out, problem);
+	frame_put_strv(&server->out, programs);
+	return frame_end(&server->out);
+}
+
+static int send_out(struct server *server, int r)
+{
+	return r < 0 ? r : frame_send(VERIFY_FD, &server->out, NULL, 0);
+}
+
+static int handle_start(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct server *server = context;
+	struct arena arena = { 0 };
+	struct diags *diags = arena_alloc(&arena, sizeof *diags);
+	struct rules *rules = rules_new();
+	cleanup_buf struct buf bytes;
+	char problem[PROBLEM_SIZE] = "";
+	bool is_good = false;
+	int r;
+
+	buf_init(&bytes, VERIFY_RULES_MAX + (1 << 20));
+	if (frame_finish(frame) < 0 || fd_count != 1 || !diags || !rules)
+		return -EBADMSG;
+	diags->arena = &arena;
+	if (read_fd(fds[0], &bytes, VERIFY_RULES_MAX + (1 << 19)) == 0)
+		is_good = add_files(rules, diags, bytes.bytes, bytes.size) && rules_finish(rules, diags);
+	if (!is_good || diags->count) {
+		const struct diag *first = &diags->items[0];
+
+		if (str_format(problem, sizeof problem, "%s:%u: %s", diags->count ? first->place.file : "rules",
+			       diags->count ? first->place.line : 0, diags->count ? first->message : "malformed") < 0)
+			(void)!str_copy(problem, sizeof problem, "the rules have errors");
+		rules_free(rules);
+	} else {
+		server->verify = verify_new(rules);
+	}
+	arena_done(&arena);
+	server->state = STATE_READY;
+	r = put_ready(server, *problem ? problem : NULL);
+	return send_out(server, r);
+}
+
+/* ---- judging ---- */
+
+static void tell(struct server *server, const struct verify_result *result, bool is_script)
+{
+	struct verify_answer *answer = &server->answer;
+
+	for (size_t i = 0; i < result->count; i++) {
+		const struct finding *finding = &result->findings[i];
+		uint32_t at;
+
+		answer->total++;
+		/* The worst first: each result is sorted already. */
+		for (at = answer->count; at > 0 && answer->told[at - 1].severity < (uint32_t)finding->severity; at--)
+			if (at < VERIFY_FINDINGS_MAX)
+				answer->told[at] = answer->told[at - 1];
+		if (at == VERIFY_FINDINGS_MAX)
+			continue;
+		answer->told[at] = (struct verify_told){
+			.severity = finding->severity, .confidence = finding->confidence,
+			.is_unknown = finding->class == CLASS_UNKNOWN && finding->severity > SEVERITY_LOW,
+			.line = is_script ? finding->line : 0, .id = finding->id, .reason = finding->reason,
+			.instead = finding->instead,
+		};
+		answer->count += answer->count < VERIFY_FINDINGS_MAX;
+	}
+	answer->time_us += result->time_us;
+}
+
+static void tell_unknown(struct server *server, const char *id, const char *reason)
+{
+	struct verify_answer *answer = &server->answer;
+	uint32_t at = answer->count < VERIFY_FINDINGS_MAX ? answer->count++ : VERIFY_FINDINGS_MAX - 1;
+
+	answer->total++;
+	answer->told[at] = (struct verify_told){
+		.severity = SEVERITY_MEDIUM, .confidence = CONFIDENCE_CERTAIN, .is_unknown = true, .id = id,
+		.reason = reason, .instead = "",
+	};
+}
+
+/* 0 or 1: something is wanted first (the frame is in out); negative: out of memory. */
+static int judge_command(struct server *server, const struct verify_question *question)
+{
+	struct verify_input input = { .arguments = (const char *const *)question->argv };
+	enum verify_language language;
+	const char *script;
+	struct err err;
+	int r = verify_judge(server->verify, &input, &server->command, &err);
+
+	if (r < 0)
+		return r;
+	script = question->file == VERIFY_NO_FILE ? verify_script_of(&server->command, &language) : NULL;
+	if (!script || !*script || strlen(script) >= 4096) {
+		tell(server, &server->command, false);
+		return 0;
+	}
+	frame_begin(&server->out, VERIFY_WANTS);
+	frame_put_u32(&server->out, question->id);
+	frame_put_string(&server->out, script);
+	r = frame_end(&server->out);
+	return r < 0 ? r : 1;
+}
+
+static int judge_file(struct server *server, const struct verify_question *question, int fd)
+{
+	struct verify_input input = { .name = question->path };
+	enum verify_language language = LANGUAGE_UNKNOWN;
+	struct err err;
+	int r;
+
+	buf_reset(&server->text);
+	if (read_fd(fd, &server->text, VERIFY_TEXT_MAX) < 0) {
+		tell_unknown(server, "unknown.file", "the script cannot be read");
+		return 0;
+	}
+	/* What the interpreter is says more than the text: `python3 x` reads x as Python whatever it looks like. */
+	if (question->file == VERIFY_SCRIPT)
+		(void)!verify_script_of(&server->command, &language);
+	input.language = language;
+	input.bytes = server->text.bytes ? server->text.bytes : (const uint8_t *)"";
+	input.size = server->text.size;
+	r = verify_judge(server->verify, &input, &server->file, &err);
+	if (r == 0)
+		tell(server, &server->file, true);
+	return r;
+}
+
+static int handle_judge(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct server *server = context;
+	struct verify_question question;
+	int r = verify_question_get(frame, &question);
+
+	if (r < 0)
+		return r;
+	server->answer = (struct verify_answer){ .id = question.id };
+	if (!server->verify)
+		tell_unknown(server, "unknown.rules", "the rules have errors, so nothing can be judged");
+	else
+		r = judge_command(server, &question);
+	if (r == 0 && server->verify && fd_count)
+		r = judge_file(server, &question, fds[0]);
+	if (r == 0 && server->verify && question.file == VERIFY_SCRIPT && !fd_count && *question.path)
+		tell_unknown(server, "unknown.file", "the script is no file that can be looked at");
+	if (r == 0 && question.is_cut)
+		tell_unknown(server, "unknown.arguments", "it has more arguments than can be judged");
+	if (r == 0)
+		r = verify_answer_put(&server->out, &server->answer);
+	free(question.argv);
+	r = send_out(server, r);
+	verify_result_done(&server->command);
+	verify_result_done(&server->file);
+	return r;
+}
+
+static const struct frame_rule rules[] = {
+	{ VERIFY_START, 1u << STATE_NEW, FRAME_HEADER_SIZE, 1, 1, handle_start },
+	{ VERIFY_JUDGE, 1u << STATE_READY, FRAME_MESSAGE_MAX, 0, 1, handle_judge },
+};
+
+int serve(struct err *err)
+{
+	static struct server server;
+	struct buf scratch;
+	int r = confine_self(CONFINE_VERIFY, NULL, 0, err);
+
+	if (r < 0)
+		return r;
+	buf_init(&scratch, FRAME_MESSAGE_MAX);
+	buf_init(&server.out, FRAME_MESSAGE_MAX);
+	buf_init(&server.text, VERIFY_TEXT_MAX + (128 << 10));
+	do
+		r = frame_dispatch(VERIFY_FD, &scratch, server.state, rules, ARRAY_SIZE(rules), &server);
+	while (r == 1);
+	buf_done(&scratch);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "verify", "the box sent what makes no sense") : 0;
+}

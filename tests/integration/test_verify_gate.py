@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands are judged before they run: what the policy makes of findings, and what happens when nobody can judge."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from atoll import wait_until
+from person import Person
+
+STRICT = "verify: {low: note, medium: note, high: {possible: note, likely: ask, certain: deny}, critical: deny}"
+DEED = "rm -rf /etc/not-there"   # what rules find, and what does nothing
+
+
+def policy(sandbox, text=STRICT, name="test.yaml"):
+    return sandbox.policy(f"atoll: 1\nextends: medium\nask: {{timeout: 30s}}\n{text}\n", name)
+
+
+def records(sandbox, session, kind="exec.verify"):
+    lines = sandbox.audit_log(session).read_text().splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["type"] == kind]
+
+
+@pytest.mark.parametrize("how", ["inline", "script", "program", "env", "stdin"])
+def test_what_rules_refuse_does_not_run(sandbox, how):
+    script = sandbox.write(sandbox.project / "deed.sh", f"#!/bin/sh\ntouch ran\n{DEED}\n", 0o755)
+    command = {
+        "inline": ["sh", "-c", f"touch ran; {DEED}"], "script": ["sh", "deed.sh"], "program": [str(script)],
+        "env": ["/usr/bin/env", "A=1", "nice", "sh", "-c", f"touch ran; {DEED}"],
+        "stdin": ["sh", "-c", f"touch ran; echo '{DEED}' | sh"],
+    }[how]
+    plain = sandbox.run(command, policy=policy(sandbox, "", "plain.yaml"))
+    assert plain.code == 0 and sandbox.staged("ran", plain.session).exists(), plain
+    done = sandbox.run(command, policy=policy(sandbox))
+    assert done.code == 126 and not sandbox.staged("ran", done.session).exists(), done
+    (denial,) = {(one["rule"], one["reason"], one["hint"]) for one in done.report["denials"]}
+    assert denial[0] == "verify.destructive.remove-system" and "removes" in denial[1] and denial[2]
+    found = records(sandbox, done.session)[0]
+    assert found["verdict"] == "deny" and found["detail"]["findings"][0]["severity"] == "critical", found
+
+
+def test_what_is_harmless_runs_and_says_nothing(sandbox):
+    done = sandbox.run("set -e; echo 'echo hello' >x.sh; sh x.sh; /usr/bin/env sh -c 'ls >/dev/null'; mkdir a; rm -r a",
+                       policy=policy(sandbox))
+    assert done.code == 0 and done.out == "hello\n", done
+    assert not [one for one in records(sandbox, done.session) if one["verdict"] != "allow"]
+    assert not done.report["denials"]
+
+
+def test_noted_findings_run_and_are_in_the_log(sandbox):
+    done = sandbox.run(["sh", "-c", DEED], policy=policy(sandbox, "verify: {critical: note}"))
+    assert done.code == 0, done
+    found = records(sandbox, done.session)
+    assert [one["verdict"] for one in found][:1] == ["allow"], found
+    assert found[0]["rule"] == "verify.destructive.remove-system"
+
+
+def test_what_is_asked_about_waits_for_a_person(sandbox):
+    asks = policy(sandbox, "verify: {critical: ask}")
+    silent = sandbox.run(["sh", "-c", f"touch ran; {DEED}"], policy=asks)
+    assert silent.code == 126 and not sandbox.staged("ran", silent.session).exists(), silent
+    started = sandbox.run_outside(sandbox.command_line([], policy=asks, options=["-d"]))
+    session = started.out.strip()
+    allowed = []
+    with Person(sandbox, session, lambda question: (allowed.pop(), 0, 0)) as person:
+        for answer, code in ((True, 0), (False, 126)):
+            allowed.append(answer)
+            done = sandbox.run_atoll("exec", session, "--", "/bin/rm", "-rf", f"/etc/not-{code}")
+            assert done.code == code, done
+        questions = list(person.seen.values())
+    assert questions[0]["rule"] == "verify.destructive.remove-system" and "removes" in questions[0]["why"], questions
+    assert questions[0]["argv"] == ["/bin/rm", "-rf", "/etc/not-0"]
+    sandbox.run_atoll("stop", session)
+
+
+def verifier(sandbox):
+    """The process that judges for this sandbox's programs."""
+    mine = str(sandbox.programs.atoll.parent) + "/atoll-verify" if hasattr(sandbox.programs.atoll, "parent") else \
+        os.path.join(os.path.dirname(str(sandbox.programs.atoll)), "atoll-verify")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == mine:
+                return int(pid)
+        except OSError:
+            continue
+    return None
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_nobody_can_judge(sandbox, how):
+    """The command could not be judged, which the policy says is refused; the next one finds a new judge."""
+    denies = policy(sandbox, "verify: {critical: deny, unknown: deny}")
+    session = sandbox.run_outside(sandbox.command_line([], policy=denies, options=["-d"])).out.strip()
+    assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo fine").out == "fine\n"
+    judge = verifier(sandbox)
+    assert judge
+    os.kill(judge, signal.SIGSTOP)
+    child = subprocess.Popen([str(sandbox.programs.atoll), "exec", session, "--", "/bin/sh", "-c", "echo unjudged"],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             start_new_session=True, **sandbox.popen_keywords())
+    sandbox.children.append(child)
+    if how == "killed":
+        time.sleep(1)
+        os.kill(judge, signal.SIGKILL)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == 126 and "unjudged" not in out, (out, err)
+    found = [one for one in records(sandbox, session) if one["rule"] == "verify.unknown.verifier"]
+    assert found and found[0]["verdict"] == "deny", found
+    assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo again").out == "again\n"
+    assert verifier(sandbox) != judge
+    sandbox.run_atoll("stop", session)
+    wait_until(lambda: not verifier(sandbox), 10, "the judge outlives the sandbox")
+
+
+def test_rules_with_errors_judge_nothing(sandbox):
+    own = sandbox.base / "config/atoll/verify/own.yaml"
+    sandbox.write(own, "atoll-verify: 1\nrules: [{id: x}]\n")
+    done = sandbox.run(["sh", "-c", "echo ran"], policy=policy(sandbox, "verify: {critical: deny, unknown: deny}"))
+    assert done.code == 126 and done.report["denials"][0]["rule"] == "verify.unknown.rules", done
+    sandbox.write(own, """atoll-verify: 1
+rules: [{id: own.echo, class: evade, severity: critical, match: {program: "true"}, reason: no}]
+""")
+    done = sandbox.run(["/bin/true"], policy=policy(sandbox))
+    assert done.code == 126 and done.report["denials"][0]["rule"] == "verify.own.echo", done
+
+
+def test_a_script_that_is_no_file_is_not_judged_as_harmless(sandbox):
+    script = "mkfifo f; (echo 'echo ran' >f) & sh f"
+    assert sandbox.run(script, policy=policy(sandbox, "", "plain.yaml")).out == "ran\n"
+    done = sandbox.run(script, policy=policy(sandbox, "verify: {critical: deny, unknown: deny}"))
+    assert "ran" not in done.out, done
+    assert "verify.unknown.file" in {one["rule"] for one in done.report["denials"]}, done.report["denials"]
+
+
+def test_beside_rules_about_programs(sandbox):
+    both = policy(sandbox, STRICT + '\nexec: {deny: ["**/nothing", {argv: [git, push, "**"]}]}')
+    done = sandbox.run("echo hello; /usr/bin/env sh -c 'echo there'", policy=both)
+    assert done.code == 0 and done.out == "hello\nthere\n", done
+    done = sandbox.run(["sh", "-c", f"touch ran; {DEED}"], policy=both)
+    assert done.code == 126 and not sandbox.staged("ran", done.session).exists(), done
+
+
+def test_a_project_can_only_tighten_it(sandbox):
+    base = policy(sandbox, "verify: {high: ask, critical: ask}")
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nverify: {critical: deny}\n")
+    assert "critical: deny" in sandbox.run_atoll("policy", "show", "-p", base, cwd=sandbox.project).out
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nverify: {critical: note}\n")
+    done = sandbox.run(["/bin/true"], policy=base)
+    assert done.code == 125 and "verify.critical" in done.err and "tighten" in done.err, done
+
+
+def test_a_dry_run_is_refused_by_name(sandbox):
+    done = sandbox.run(["/bin/true"], policy=policy(sandbox, "verify: {critical: dry-run}"))
+    assert done.code == 125 and "verify: dry-run" in done.err, done
