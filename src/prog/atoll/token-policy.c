@@ -234,8 +234,8 @@ static int list(struct listing *listing, const char *name, struct err *err)
 	}
 	if (listing->allow->count > before)
 		return 0;
-	err_set(err, ERR_USAGE, ENODATA, "token", "%s has no rule that lets something happen beyond its level, %s", name,
-		trust_level_names[listing->policy->level]);
+	err_set(err, ERR_USAGE, ENODATA, "token", "%s has no rule that lets something happen beyond its level, %s",
+		name, trust_level_names[listing->policy->level]);
 	err_hint(err, "`atoll policy show %s` has its rules; name what is needed with --allow", name);
 	return -ENODATA;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * `atoll token mint -p POLICY`: what that policy's own rules let happen, or would ask about, beyond the shipped level that
- * it stands on, as words for --allow. It mints nothing and judges no token.
+ * `atoll token mint -p POLICY`: what that policy's own rules let happen, or would ask about, beyond the shipped level
+ * that it stands on, as words for --allow. It mints nothing and judges no token.
  */
 
 #include "base/cleanup.h"
