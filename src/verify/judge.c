@@ -31,11 +31,14 @@ void judgement_init(struct judgement *judgement, unsigned time_ms)
 void judgement_done(struct judgement *judgement)
 {
 	arena_done(&judgement->arena);
-	/* What the parsers still hold cannot be told from what they lost. */
-	if (parser_memory_is_confused()) {
-		memset(parsers, 0, sizeof parsers);
-		parser_memory_drop();
+	if (!parser_memory_is_confused())
+		return;
+	/* What was lost is in no tree any more, and nothing else may be left. */
+	for (size_t i = 0; i < LANGUAGE_COUNT; i++) {
+		ts_parser_delete(parsers[i]);
+		parsers[i] = NULL;
 	}
+	parser_memory_drop();
 }
 
 /* Whether the cursor went to a child that has an error below it, or is one. */

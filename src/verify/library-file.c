@@ -12,8 +12,12 @@ static uint32_t add_paths(struct script *script, const struct call *call, enum o
 
 	if (path->kind == VALUE_UNKNOWN && path->subject)
 		path = path->subject;
-	for (const struct value *one = path; one; one = one->other)
-		index = library_add(script, call, kind, one, traits);
+	for (const struct value *one = path; one; one = one->other) {
+		for (uint32_t i = 0; one->kind == VALUE_LIST && i < one->count && i < SCRIPT_REPEAT_MAX; i++)
+			index = library_add(script, call, kind, one->items[i], traits);
+		if (one->kind != VALUE_LIST || one->is_cut)
+			index = library_add(script, call, kind, one, traits);
+	}
 	return index;
 }
 
@@ -40,13 +44,86 @@ static const struct value *do_write(struct script *script, struct call *call, co
 	return library_result(script, call, index, path);
 }
 
+/* os.O_WRONLY | os.O_CREAT: numbers that only their names tell. */
+static bool names_what_writes(struct script *script, const struct call *call)
+{
+	static const char *const names[] = { "O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND" };
+	const char *text = script_text(script, call->node);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
+
+/* Names in a directory: not known, but known to be below it. */
+static const struct value *below(struct script *script, const struct value *directory)
+{
+	bool has_slash = directory->kind == VALUE_TEXT && directory->size &&
+			 directory->text[directory->size - 1] == '/';
+	const struct value *slash = value_text(script->arena, "/", has_slash ? 0 : 1, 0);
+
+	return value_concat(script->arena, value_concat(script->arena, directory, slash), &value_nothing);
+}
+
+/* What goes through a directory gives one item, which stands for all. */
+static const struct value *one_item(struct script *script, const struct call *call, const struct value *item)
+{
+	const struct value *list = value_list(script->arena, &item, 1);
+
+	return value_with_name(script->arena, list,
+			       value_name_join(script->arena, call->callee->name, "()", ""));
+}
+
+static const struct value *do_list(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect), *items[3] = { 0 };
+	uint32_t index = add_paths(script, call, OP_READ, path, effect->traits);
+	const struct value *item = below(script, path);
+
+	if (effect->detail && str_equal(effect->detail, "name"))
+		item = value_text_holes(script->arena, (char[]){ WORD_UNKNOWN, 0 }, 1, 0);
+	item = value_with_origin(script->arena, item, index);
+	if (effect->detail && str_equal(effect->detail, "tuple")) {
+		items[0] = item;
+		items[1] = items[2] = one_item(
+			script, call, value_text_holes(script->arena, (char[]){ WORD_UNKNOWN, 0 }, 1, 0));
+		item = value_list(script->arena, items, 3);
+	}
+	return one_item(script, call, item);
+}
+
+static const struct value *do_glob(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *pattern = library_target(call, effect);
+
+	if (effect->target == TARGET_SELF)
+		pattern = value_with_name(script->arena, below(script, pattern), "pathlib.Path()");
+	return one_item(script, call, value_with_flags(script->arena, pattern, WORD_GLOB));
+}
+
+/* A file that becomes part of an archive. */
+static const struct value *do_archive(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t from = add_paths(script, call, OP_READ, library_target(call, effect), TRAIT_RECURSIVE);
+
+	for (uint32_t i = 0; call->self && i < call->self->origins.count; i++) {
+		const struct operation *to =
+			operations_get(script->walk->operations, call->self->origins.at[i]);
+
+		if (to && to->kind == OP_WRITE)
+			operations_add_flow(script->walk->operations, from, call->self->origins.at[i]);
+	}
+	return &value_nothing;
+}
+
 /* "w", "a+", "rb", O_WRONLY: what a mode says. Python's default and that of fs.open() is to read. */
 static const struct value *do_open(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *path = library_target(call, effect), *mode = library_second(call, effect);
 	uint32_t size, traits = 0;
 	const char *text = mode->kind == VALUE_TEXT ? value_chars(script->arena, mode, &size) : "r";
-	bool writes = strpbrk(text, "wax+") != NULL;
+	bool writes = strpbrk(text, "wax+") || names_what_writes(script, call);
 
 	if (!writes)
 		return library_result(script, call, add_paths(script, call, OP_READ, path, 0), path);
@@ -150,4 +227,7 @@ const library_handler library_file_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_COPY] = do_copy,
 	[EFFECT_MOVE] = do_move,
 	[EFFECT_LINK] = do_link,
+	[EFFECT_LIST] = do_list,
+	[EFFECT_GLOB] = do_glob,
+	[EFFECT_ARCHIVE] = do_archive,
 };

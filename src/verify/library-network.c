@@ -88,8 +88,11 @@ static const struct value *do_download(struct script *script, struct call *call,
 static const struct value *do_upload(struct script *script, struct call *call, const struct effect *effect)
 {
 	uint32_t from = library_add(script, call, OP_READ, library_second(call, effect), 0);
-	uint32_t to = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_SENDS);
+	uint32_t to = script->connection;
 
+	if (effect->target != TARGET_NONE || to == OPERATION_NONE)
+		to = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_SENDS);
+	operations_add_traits(script->walk->operations, to, TRAIT_SENDS);
 	operations_add_flow(script->walk->operations, from, to);
 	return &value_nothing;
 }
@@ -184,10 +187,13 @@ static bool takes_data(const struct script *script, uint32_t index)
 /* A socket knows where it is connected only since it was: the last connection is its own. */
 static const struct value *connected(struct script *script, const struct value *value)
 {
-	if (!value)
-		return &value_nothing;
-	if (value->origins.count || !value->name || !strstr(value->name, "ocket"))
-		return value;
+	static const char *const kinds[] = { "ocket", "SSHClient", "SMTP", "Transport" };
+	bool is_one = false;
+
+	for (size_t i = 0; value && value->name && i < ARRAY_SIZE(kinds); i++)
+		is_one |= strstr(value->name, kinds[i]) != NULL;
+	if (!value || value->origins.count || !is_one)
+		return value ? value : &value_nothing;
 	return value_with_origin(script->arena, value, script->connection);
 }
 
@@ -209,6 +215,23 @@ static const struct value *do_feed(struct script *script, struct call *call, con
 		}
 	}
 	return is_fed ? self : NULL;
+}
+
+void library_take_in(struct script *script, const struct call *call)
+{
+	const struct value *self = connected(script, call->self);
+	struct origins origins = { 0 };
+
+	for (size_t i = 0; i < call->count; i++)
+		value_origins(call->arguments[i], &origins);
+	for (uint32_t k = 0; origins.count && k < self->origins.count; k++) {
+		const struct operation *to = operations_get(script->walk->operations, self->origins.at[k]);
+
+		if (to && to->kind == OP_NETWORK && !(to->traits & TRAIT_FETCHES)) {
+			operations_add_flows(script->walk->operations, &origins, self->origins.at[k]);
+			operations_add_traits(script->walk->operations, self->origins.at[k], TRAIT_SENDS);
+		}
+	}
 }
 
 static const struct value *do_feed_last(struct script *script, struct call *call, const struct effect *effect)

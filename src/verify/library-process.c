@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/library.h"
+#include "verify/script-text.h"
 
 #define ALLOCATION_MIN (1ll << 30)
 
@@ -212,6 +213,9 @@ static const struct value *do_evaluate(struct script *script, struct call *call,
 {
 	const struct value *code = library_target(call, effect);
 
+	/* x.constructor("text") of an unknown x may be Function, and most often is not. */
+	if (call->callee->name && str_equal(call->callee->name, "(constructor)") && !value_is_exact(code))
+		return NULL;
 	if (code->kind == VALUE_FUNCTION)
 		return script_call_back(script, code, &value_nothing, call->node);
 	return value_with_subject(script->arena, library_nested(script, call, script->walk->language, code),
@@ -241,6 +245,20 @@ static const struct value *do_load(struct script *script, struct call *call, con
 	return library_result(script, call, OPERATION_NONE, NULL);
 }
 
+/* import("data:text/javascript;base64,…") */
+static const struct value *import_data(struct script *script, const struct call *call, const char *url)
+{
+	const char *code = strchr(url, ',');
+	struct call decode = { .node = call->node, .callee = &value_nothing };
+
+	if (!code)
+		return &value_nothing;
+	decode.arguments[decode.count++] = value_text(script->arena, code + 1, strlen(code + 1), 0);
+	return library_nested(script, call, script->walk->language,
+			      strstr(url, ";base64,") ? text_from_base64(script, &decode)
+						      : text_from_percent(script, &decode));
+}
+
 static const struct value *do_import(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *name = library_target(call, effect);
@@ -251,6 +269,8 @@ static const struct value *do_import(struct script *script, struct call *call, c
 		text = value_chars(script->arena, name, &size);
 		if (str_has_prefix(text, "node:"))
 			text += strlen("node:");
+		if (str_has_prefix(text, "data:"))
+			return import_data(script, call, text);
 		return *text == '.' || *text == '/' ? &value_nothing : script_named(script, text);
 	}
 	if (name->kind == VALUE_TEXT && !name->flags && !name->origins.count)
@@ -258,6 +278,64 @@ static const struct value *do_import(struct script *script, struct call *call, c
 	index = library_add(script, call, OP_EVALUATE, name, 0);
 	library_flow(script, name, index);
 	return library_result(script, call, index, NULL);
+}
+
+/* Methods that say by their name what they do, on objects of which nothing is known:
+ * cursor.execute(statement). */
+static const struct value *do_call(struct script *script, struct call *call, const struct effect *effect)
+{
+	const char *name = effect->detail ? effect->detail : call->method ? call->method : "?";
+	uint32_t index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0),
+				     effect->traits);
+
+	for (size_t i = 0; i < call->count; i++)
+		library_add_word(script, call, index, call->arguments[i]);
+	return library_result(script, call, index, NULL);
+}
+
+static const struct value *do_escape(struct script *script, struct call *call, const struct effect *effect)
+{
+	uint32_t index = library_add(script, call, OP_EVALUATE,
+				     value_text(script->arena, effect->detail, strlen(effect->detail), 0), 0);
+
+	return library_result(script, call, index, NULL);
+}
+
+/* Its arguments are kept as a map, those by place without a key. */
+static const struct value *do_partial(struct script *script, struct call *call, const struct effect *effect)
+{
+	struct value *map = value_new(script->arena, VALUE_MAP);
+	const char **keys = arena_alloc(script->arena, (call->count + 1) * sizeof *keys);
+	const struct value *list = value_list(script->arena, call->arguments, call->count);
+
+	if (!map || !keys || list->kind != VALUE_LIST || !call->count)
+		return &value_nothing;
+	memcpy(keys, call->keywords, call->count * sizeof *keys);
+	map->name = "functools.partial()";
+	map->subject = library_target(call, effect);
+	map->items = list->items + 1;
+	map->keys = keys + 1;
+	map->count = list->count - 1;
+	return map;
+}
+
+static const struct value *do_partial_call(struct script *script, struct call *call,
+					   const struct effect *effect)
+{
+	const struct value *made = call->callee;
+	struct call whole = { .node = call->node, .callee = made->subject };
+
+	if (made->kind != VALUE_MAP || !made->subject)
+		return NULL;
+	for (uint32_t i = 0; i < made->count && whole.count < CALL_ARGUMENTS_MAX; i++) {
+		whole.keywords[whole.count] = made->keys[i];
+		whole.arguments[whole.count++] = made->items[i];
+	}
+	for (size_t i = 0; i < call->count && whole.count < CALL_ARGUMENTS_MAX; i++) {
+		whole.keywords[whole.count] = call->keywords[i];
+		whole.arguments[whole.count++] = call->arguments[i];
+	}
+	return script_apply(script, &whole);
 }
 
 static const struct value *do_attribute(struct script *script, struct call *call, const struct effect *effect)
@@ -436,6 +514,10 @@ const library_handler library_process_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_EVALUATE] = do_evaluate,
 	[EFFECT_LOAD] = do_load,
 	[EFFECT_IMPORT] = do_import,
+	[EFFECT_CALL] = do_call,
+	[EFFECT_ESCAPE] = do_escape,
+	[EFFECT_PARTIAL] = do_partial,
+	[EFFECT_PARTIAL_CALL] = do_partial_call,
 	[EFFECT_ATTRIBUTE] = do_attribute,
 	[EFFECT_LATER] = do_later,
 	[EFFECT_THEN] = do_then,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/library-tables.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -193,6 +194,24 @@ bool library_is_callable(struct script *script, const struct value *value)
 	return row && row->kind != EFFECT_NONE;
 }
 
+/*
+ * A method of what a function returned that a row knows (open(), fetch()) says nothing that the row does not;
+ * nor does one of what the language itself makes.
+ */
+static bool is_of_known_result(const struct script *script, const char *name)
+{
+	size_t size = strcspn(name, "(");
+	char base[VALUE_NAME_MAX + 1];
+
+	if (!name[size] || size >= sizeof base)
+		return name[size] != '\0';
+	memcpy(base, name, size);
+	base[size] = '\0';
+	if (find_row(script, base))
+		return true;
+	return !strchr(base, '.') && (!script->language->index_is_member || !islower((unsigned char)base[0]));
+}
+
 /* Only what a module has: methods of results and functions of the language itself would be most of all calls.
  */
 void library_other_call(struct script *script, const struct call *call)
@@ -201,7 +220,7 @@ void library_other_call(struct script *script, const struct call *call)
 	const struct effect *row = find_row(script, name);
 	uint32_t index;
 
-	if ((row && row->kind == EFFECT_NONE) || !strchr(name, '.') || strchr(name, '('))
+	if ((row && row->kind == EFFECT_NONE) || !strchr(name, '.') || is_of_known_result(script, name))
 		return;
 	for (size_t i = 0; i < script->language->quiet_count; i++)
 		if (str_has_prefix(name, script->language->quiet[i]))
@@ -229,7 +248,7 @@ const struct value *library_environment(struct script *script, const char *name,
 	if (str_equal(name, "HOME") || str_equal(name, "USERPROFILE"))
 		return value_text(script->arena, "~", 1, 0);
 	path = value_concat(script->arena, value_text(script->arena, "$", 1, 0),
-			    value_text(script->arena, name, strlen(name), 0));
+			    *name == '?' ? &value_nothing : value_text(script->arena, name, strlen(name), 0));
 	result = value_with_flags(script->arena, &value_nothing, WORD_FROM_ENVIRONMENT);
 	return value_with_origin(script->arena, result, library_add(script, &call, OP_READ, path, 0));
 }

@@ -27,28 +27,35 @@ enum effect_kind {
 	EFFECT_PERMISSION, /* target: path, second: mode or owner */
 	EFFECT_COPY,	   /* target: from, second: to */
 	EFFECT_MOVE,
-	EFFECT_LINK,	    /* target: where it leads, second: the link */
-	EFFECT_NETWORK,	    /* target: URL, second: body; keywords that carry data: see library-network.c */
-	EFFECT_REQUEST,	    /* a request that is made and sent later; target: URL, second: body */
-	EFFECT_DOWNLOAD,    /* target: URL, second: the file it becomes */
-	EFFECT_UPLOAD,	    /* target: where to, second: the file that is sent */
-	EFFECT_SENDTO,	    /* target: address */
-	EFFECT_CONNECT,	    /* target: (host, port), {host, port}, or port and host */
-	EFFECT_LISTEN,	    /* target: address or port */
-	EFFECT_RECEIVE,	    /* from the last connection */
-	EFFECT_FEED,	    /* arguments go into what the object is: a file, a connection, a program */
-	EFFECT_FEED_LAST,   /* into the last connection */
-	EFFECT_PIPE,	    /* the object goes into target */
-	EFFECT_PIPELINE,    /* each argument goes into the next */
-	EFFECT_WIRE,	    /* the own input or output becomes target */
-	EFFECT_RETURNED,    /* Function("return x")() */
-	EFFECT_EVALUATE,    /* target: code of this language */
-	EFFECT_LOAD,	    /* target: data that may bring code along (pickle) */
-	EFFECT_IMPORT,	    /* target: name of a module */
-	EFFECT_ATTRIBUTE,   /* target: object, second: name */
-	EFFECT_LATER,	    /* target: function, second: its arguments (a list by keyword, or the rest) */
-	EFFECT_THEN,	    /* target: function of what the object becomes */
-	EFFECT_ENVIRONMENT, /* target: name of a variable that is read; none: all of them */
+	EFFECT_LINK,	  /* target: where it leads, second: the link */
+	EFFECT_LIST,	  /* target: directory; detail: what its items are ("name", "tuple", else paths) */
+	EFFECT_GLOB,	  /* target: pattern */
+	EFFECT_ARCHIVE,	  /* target: a file that is put into the object */
+	EFFECT_NETWORK,	  /* target: URL, second: body; keywords that carry data: see library-network.c */
+	EFFECT_REQUEST,	  /* a request that is made and sent later; target: URL, second: body */
+	EFFECT_DOWNLOAD,  /* target: URL, second: the file it becomes */
+	EFFECT_UPLOAD,	  /* target: where to, second: the file that is sent */
+	EFFECT_SENDTO,	  /* target: address */
+	EFFECT_CONNECT,	  /* target: (host, port), {host, port}, or port and host */
+	EFFECT_LISTEN,	  /* target: address or port */
+	EFFECT_RECEIVE,	  /* from the last connection */
+	EFFECT_FEED,	  /* arguments go into what the object is: a file, a connection, a program */
+	EFFECT_FEED_LAST, /* into the last connection */
+	EFFECT_PIPE,	  /* the object goes into target */
+	EFFECT_PIPELINE,  /* each argument goes into the next */
+	EFFECT_WIRE,	  /* the own input or output becomes target */
+	EFFECT_RETURNED,  /* Function("return x")() */
+	EFFECT_EVALUATE,  /* target: code of this language */
+	EFFECT_LOAD,	  /* target: data that may bring code along (pickle) */
+	EFFECT_IMPORT,	  /* target: name of a module */
+	EFFECT_CALL,	  /* OP_CALL of detail, or of the method's name */
+	EFFECT_ESCAPE,	  /* leads to what the text does not name */
+	EFFECT_PARTIAL_CALL,
+	EFFECT_PARTIAL,		/* target: function; what is given now comes before what is given later */
+	EFFECT_ATTRIBUTE,	/* target: object, second: name */
+	EFFECT_LATER,		/* target: function, second: its arguments (a list by keyword, or the rest) */
+	EFFECT_THEN,		/* target: function of what the object becomes */
+	EFFECT_ENVIRONMENT,	/* target: name of a variable that is read; none: all of them */
 	EFFECT_SET_ENVIRONMENT, /* target: name, second: value */
 	EFFECT_PROCESS,		/* detail: what; target and second: more words */
 	EFFECT_PRINT,		/* arguments go to the standard output */
@@ -105,6 +112,9 @@ const struct value *library_environment(struct script *script, const char *name,
 
 /* A value that goes somewhere as a whole: all of the environment is then read. */
 const struct value *library_used(struct script *script, const struct value *value, uint32_t node);
+
+/* A method of an open connection that no row knows: what it is given that is from somewhere is sent. */
+void library_take_in(struct script *script, const struct call *call);
 
 /* For the handlers. */
 

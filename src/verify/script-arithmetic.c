@@ -179,11 +179,25 @@ static const struct value *add_values(struct script *script, const struct value 
 	return value_also_from(script->arena, value_taint(script->arena, a), b);
 }
 
+/* JavaScript reads a number out of a text where it needs one. */
+static const struct value *as_number(struct script *script, const struct value *value)
+{
+	uint32_t size;
+
+	if (!script->language->index_is_member || !value_is_exact(value) || value->other || value->size > 20)
+		return value;
+	return text_number(script, value_chars(script->arena, value, &size));
+}
+
 const struct value *script_binary(struct script *script, const char *operator, const struct value * a,
 				  const struct value *b, uint32_t node)
 {
 	static const char *const choosing[] = { "&&", "??", "and", "or", "||" };
 
+	if (strchr("-/^", *operator) && a->kind + b->kind == VALUE_TEXT + VALUE_NUMBER) {
+		a = as_number(script, a);
+		b = as_number(script, b);
+	}
 	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other)
 		return of_numbers(script, operator, a->number, b->number);
 	if (str_equal(operator, "+"))

@@ -136,7 +136,9 @@ const struct value *script_run_callbacks(struct script *script, const struct cal
 		const struct value *argument = call->arguments[i];
 		struct script_place outer;
 
-		if (argument->kind != VALUE_FUNCTION && !library_is_callable(script, argument))
+		/* What a library is asked to call (map(os.remove, …)) matters with what it is called. */
+		if (argument->kind != VALUE_FUNCTION &&
+		    (!given->origins.count || !library_is_callable(script, argument)))
 			continue;
 		outer = script_enter_branch(script, 0);
 		all = value_also_from(script->arena, all,
@@ -145,6 +147,16 @@ const struct value *script_run_callbacks(struct script *script, const struct cal
 		count++;
 	}
 	return all;
+}
+
+/* The object, which now is also from where its method's arguments are from. */
+static const struct value *taken_in(struct script *script, const struct call *call)
+{
+	const struct value *object = call->self;
+
+	for (size_t i = 0; i < call->count; i++)
+		object = value_also_from(script->arena, object, call->arguments[i]);
+	return object;
 }
 
 /* list.append(x): the variable has one item more. */
@@ -159,8 +171,13 @@ static void grow_variable(struct script *script, const struct call *call)
 
 	if (!object || script->syntax.nodes[object].kind != NODE_NAME || !call->method || !call->count)
 		return;
-	if (names_find(growing, ARRAY_SIZE(growing), call->method) < 0)
+	if (names_find(growing, ARRAY_SIZE(growing), call->method) < 0) {
+		/* message.set_content(x), form.append(x): something of it is in there now. */
+		old = taken_in(script, call);
+		if (old != call->self && old->origins.count > call->self->origins.count)
+			script_assign(script, script_text(script, object), old);
 		return;
+	}
 	if (old->kind == VALUE_LIST && !old->other && old->count + call->count < SCRIPT_REPEAT_MAX) {
 		for (; count < old->count; count++)
 			items[count] = old->items[count];
@@ -177,8 +194,7 @@ static void grow_variable(struct script *script, const struct call *call)
 		}
 		old = value_list(script->arena, items, count);
 	} else {
-		for (size_t i = 0; i < call->count; i++)
-			old = value_also_from(script->arena, old, call->arguments[i]);
+		old = taken_in(script, call);
 	}
 	script_assign(script, script_text(script, object), old);
 }
@@ -194,6 +210,7 @@ static const struct value *unknown_call(struct script *script, struct call *call
 	if (function && function->kind == VALUE_FUNCTION)
 		return script_invoke(script, function, call);
 	grow_variable(script, call);
+	library_take_in(script, call);
 	result = script_run_callbacks(script, call, call_taint(script, call));
 	if (!named->name)
 		return result;

@@ -257,6 +257,8 @@ static const struct value *member(struct script *script, const struct value *obj
 					WORD_FROM_INPUT);
 	if (str_equal(object->name, "sys") && str_equal(name, "executable"))
 		return value_text(script->arena, "python3", strlen("python3"), 0);
+	if (str_equal(name, "__globals__"))
+		return value_named(script->arena, "globals()");
 	if (str_equal(name, "__call__"))
 		return object;
 	/* Parts of a path are texts, but no longer the path. */
