@@ -274,7 +274,8 @@ static int on_signal(struct box *box, int signal_number)
 	/* Who stands still for a person's decision gets no signal: this is the decision. */
 	if (freeze_is_held_by(&box->freeze, &box->standing)) {
 		box_end(box, ENDED_STOPPED);
-		return freeze_end(box);
+		(void)!freeze_end(box); /* what cannot be thawed is dead */
+		return 0;
 	}
 	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
 		box_end(box, ENDED_STOPPED);

@@ -160,6 +160,15 @@ static int add_entry(struct box *box, struct trust_book *book, const struct trus
 	return log_change(box, &change);
 }
 
+/* Forgets that something was written in the directory of records. */
+static void drain(struct box *box)
+{
+	char buffer[4096] __attribute__((aligned(8)));
+
+	while (box->standing.watch_fd >= 0 && read(box->standing.watch_fd, buffer, sizeof buffer) > 0)
+		continue;
+}
+
 static int write_book(struct box *box, const struct trust_book *book, bool is_durable)
 {
 	struct trust_home place = place_of(box);
@@ -168,6 +177,8 @@ static int write_book(struct box *box, const struct trust_book *book, bool is_du
 	if (r < 0)
 		return r;
 	r = trust_book_write(&place, book, is_durable);
+	/* Nobody else could write meanwhile, and what was written before has been read: it is news to nobody here. */
+	drain(box);
 	return r < 0 ? fail(box, r) : 0;
 }
 
@@ -264,12 +275,10 @@ static int changed(void *context, uint32_t events)
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
 	struct box *box = context;
 	struct trust_home place = place_of(box);
-	char buffer[4096] __attribute__((aligned(8)));
 	int r;
 
 	/* Whose record it was is not looked at: ours is read again, and is mostly the same. */
-	while (read(box->standing.watch_fd, buffer, sizeof buffer) > 0)
-		continue;
+	drain(box);
 	r = trust_book_read(&place, box->standing.agent, &book);
 	if (r < 0)
 		return fail(box, r);

@@ -17,14 +17,14 @@ struct file_header {
 	char magic[8];
 	uint32_t version, count;
 	uint64_t base_seq;
-	struct hash base;
+	struct hash base, head;
 	uint64_t half_life_ms;
 	uint32_t probation_sessions;
 	uint8_t start, ceiling, floor, raise, probation_at, on_fall, is_given, has_level;
 	char agent[TRUST_AGENT_MAX + 4];
 };
 
-_Static_assert(sizeof(struct file_header) == 144, "the header has no holes");
+_Static_assert(sizeof(struct file_header) == 176, "the header has no holes");
 
 void trust_chain_begin(struct hash *chain, const char *agent)
 {
@@ -52,6 +52,7 @@ void trust_file_format(const struct trust_book *book, struct buf *out)
 		.count = (uint32_t)book->count,
 		.base_seq = book->base_seq,
 		.base = book->base,
+		.head = book->head,
 		.half_life_ms = settings->half_life_ms,
 		.probation_sessions = settings->probation_sessions,
 		.start = settings->start,
@@ -124,6 +125,7 @@ int trust_file_parse(const char *bytes, size_t size, struct trust_book *book)
 	book->settings = settings;
 	book->base_seq = header.base_seq;
 	book->base = header.base;
+	book->head = header.head;
 	book->entries = calloc(TRUST_ENTRIES_MAX, sizeof *book->entries);
 	if (!book->entries)
 		return -ENOMEM;

@@ -24,6 +24,8 @@ const char *const trust_fault_texts[TRUST_FAULT_COUNT] = {
 	[TRUST_LOST] = "it has gone",
 };
 
+_Static_assert(TRUST_ENTRIES_KEPT + TRUST_OPEN_MAX < TRUST_ENTRIES_MAX, "what goes on is said again in the room left");
+
 static const char records_name[] = "trust", witness_name[] = "trust.seen";
 
 int trust_directory(const struct trust_home *place, char *out, size_t size)
@@ -37,7 +39,7 @@ int trust_directory(const struct trust_home *place, char *out, size_t size)
 static bool is_own(const struct stat *st, mode_t type)
 {
 	return (st->st_mode & S_IFMT) == type && st->st_uid == geteuid() && !(st->st_mode & 077) &&
-	       (type != S_IFREG || st->st_nlink == 1);
+	       (type != S_IFREG || st->st_nlink <= 1); /* 0: it was replaced since it was opened */
 }
 
 /* The directory of records or of witnesses; -ENOENT, -EPERM: somebody else's. */
@@ -294,10 +296,23 @@ int trust_book_head(const struct trust_book *book, uint64_t seq, struct hash *re
 {
 	if (seq < book->base_seq || seq > book->base_seq + book->count)
 		return -ENOENT;
+	if (seq == book->base_seq + book->count) {
+		*ret_hash = book->head;
+		return 0;
+	}
 	*ret_hash = book->base;
 	for (size_t i = 0; i < seq - book->base_seq; i++)
 		trust_chain(ret_hash, &book->entries[i]);
 	return 0;
+}
+
+bool trust_book_is_chained(const struct trust_book *book)
+{
+	struct hash chain = book->base;
+
+	for (size_t i = 0; i < book->count; i++)
+		trust_chain(&chain, &book->entries[i]);
+	return memcmp(&chain, &book->head, sizeof chain) == 0;
 }
 
 /* ---- changing ---- */
@@ -327,6 +342,7 @@ static struct trust_entry *append(struct trust_book *book, const struct trust_ne
 		entry->session[0] = 0;
 	if (news->cause)
 		memcpy(entry->cause, news->cause, strnlen(news->cause, sizeof entry->cause - 1));
+	trust_chain(&book->head, entry);
 	book->count++;
 	return entry;
 }
@@ -363,6 +379,7 @@ const struct trust_entry *trust_book_add(struct trust_book *book, const struct t
 		return NULL;
 	if (!book->exists) {
 		trust_chain_begin(&book->base, book->agent);
+		book->head = book->base;
 		book->exists = true;
 	}
 	if (book->count == TRUST_ENTRIES_MAX)
@@ -379,6 +396,7 @@ void trust_book_reset(struct trust_book *book)
 	book->fault = TRUST_FINE;
 	book->base_seq = book->known_seq;
 	trust_chain_begin(&book->base, book->agent);
+	book->head = book->base;
 }
 
 /* ---- writing ---- */
@@ -392,11 +410,12 @@ static int sync_directory(int dir_fd, const char *name)
 
 static int write_in(const char *base, const char *directory, const char *name, const void *bytes, size_t size)
 {
-	cleanup_fd int dir_fd = FD_NONE;
-	int r = make_directory(base, directory);
+	cleanup_fd int dir_fd = open_directory(base, directory);
+	int r = dir_fd == -ENOENT ? make_directory(base, directory) : 0;
 
-	if (r == 0)
-		r = dir_fd = open_directory(base, directory);
+	if (r == 0 && dir_fd == -ENOENT)
+		dir_fd = open_directory(base, directory);
+	r = r < 0 ? r : dir_fd;
 	return r < 0 ? r : fd_replace_file_at(dir_fd, name, bytes, size, 0600);
 }
 

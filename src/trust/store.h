@@ -19,8 +19,8 @@
 #include "trust/rules.h"
 
 enum {
-	TRUST_ENTRIES_MAX = 256,     /* then the oldest are forgotten, */
-	TRUST_ENTRIES_KEPT = 160,    /* so that these are left */
+	TRUST_ENTRIES_MAX = 160,     /* then the oldest are forgotten, */
+	TRUST_ENTRIES_KEPT = 80,     /* so that these are left */
 	TRUST_OPEN_MAX = 64,         /* sessions of one agent at a time that are remembered */
 	TRUST_CAUSE_SIZE = 88,
 	TRUST_AGENTS_MAX = 4096,     /* that are listed */
@@ -69,6 +69,7 @@ struct trust_book {
 	size_t count;
 	uint64_t base_seq;           /* of the last entry that was forgotten; 0: none was */
 	struct hash base;            /* the chain up to there */
+	struct hash head;            /* the chain up to the last entry */
 	uint64_t known_seq;          /* the highest that any place knows */
 	int lock_fd;                 /* FD_NONE: only looked at */
 };
@@ -111,6 +112,9 @@ int trust_book_write(const struct trust_home *place, const struct trust_book *bo
 
 /* The sessions that began and did not end, oldest first. How many. */
 size_t trust_book_open(const struct trust_book *book, char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE]);
+
+/* Whether the chain leads from its base to its head; reading a book checks only that it is whole. */
+bool trust_book_is_chained(const struct trust_book *book);
 
 /* The chain's hash up to this entry. -ENOENT: it was forgotten, or is not there yet. */
 int trust_book_head(const struct trust_book *book, uint64_t seq, struct hash *ret_hash) MUST_USE;

@@ -126,6 +126,8 @@ static int show(const struct trust_home *home, const char *agent, bool is_json, 
 	struct buf out;
 	int r = read_book(home, agent, &book, err);
 
+	if (r == 0 && book.fault == TRUST_FINE && book.exists && !trust_book_is_chained(&book))
+		book.fault = TRUST_DAMAGED;
 	if (r == 0 && !book.exists && book.fault == TRUST_FINE)
 		return unknown_agent(home, agent, err);
 	if (r < 0)
