@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "policy/decide.h"
+#include "verify/judge.h"
 #include "verify/unwrap.h"
 #include "verify/words.h"
 
@@ -21,7 +22,7 @@ struct matcher {
 	bool is_cut; /* a search of flows was given up */
 };
 
-enum { PATH_SIZE = 1024, HOST_SIZE = 256, SAME_RULE_MAX = 20 };
+enum { MATCH_TIME_MS = 1000, PATH_SIZE = 1024, HOST_SIZE = 256, SAME_RULE_MAX = 20 };
 
 /* Which words a pattern is for: paths know ~, "..", and ** ; anything else is plain text where * is any text. */
 static bool is_path_pattern(const char *pattern)
@@ -458,10 +459,16 @@ size_t rules_match(const struct rules *rules, struct operations *operations, str
 		   bool *ret_is_cut)
 {
 	struct matcher matcher = { .rules = rules, .operations = operations };
+	uint64_t deadline_us = judge_clock_us() + MATCH_TIME_MS * 1000;
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < operations_count(operations); i++)
+	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		match_operation(&matcher, i, findings, max, &count);
+		if (judge_clock_us() > deadline_us) {
+			matcher.is_cut = true;
+			break;
+		}
+	}
 	*ret_is_cut = matcher.is_cut;
 	return count;
 }

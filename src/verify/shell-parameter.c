@@ -74,8 +74,8 @@ static struct word operand(struct shell *shell, TSNode node, const char *from, s
 	struct word_draft draft;
 
 	word_begin(&draft, shell->walk->operations->arena, walk_span(shell->walk, node));
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (!ts_node_is_named(child) || ts_node_start_byte(child) < at || ts_node_end_byte(child) > end)
 			continue;

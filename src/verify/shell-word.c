@@ -51,10 +51,10 @@ static void put_quoted(struct word_draft *draft, const char *text, size_t size)
 static void expand_range(struct shell *shell, TSNode node, uint32_t start, uint32_t end, struct word_draft *draft)
 {
 	const char *text = shell->walk->text;
-	uint32_t count = ts_node_child_count(node), at = start;
+	uint32_t at = start;
 
-	for (uint32_t i = 0; i < count; i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 		uint32_t from = ts_node_start_byte(child), to = ts_node_end_byte(child);
 
 		if (!ts_node_is_named(child) || from < at || to > end || node_is(child, "string_content") ||
@@ -207,8 +207,8 @@ static void expand_parts(struct shell *shell, TSNode node, bool is_quoted, struc
 		expand_word(shell, node, is_quoted, draft);
 		return;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 		uint32_t from = ts_node_start_byte(child);
 
 		if (from > at && !node_is(node, "array"))

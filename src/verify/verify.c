@@ -107,24 +107,26 @@ static char *quote_words(struct judgement *judgement, const struct verify_input 
 	return arena_text_n(&judgement->arena, buf_text(&line), line.size);
 }
 
+/* Counted by memchr(3): a text may be long, and have many findings at its end. */
+static void place_of(const char *text, uint32_t at, uint32_t *ret_line, uint32_t *ret_column)
+{
+	const char *line = text, *newline;
+
+	*ret_line = 1;
+	while ((newline = memchr(line, '\n', (size_t)(text + at - line)))) {
+		line = newline + 1;
+		++*ret_line;
+	}
+	*ret_column = (uint32_t)(text + at - line) + 1;
+}
+
 static void place_finding(const char *text, size_t size, struct finding *finding)
 {
-	uint32_t end = finding->span.end < size ? finding->span.end : (uint32_t)size, line_start = 0;
+	uint32_t end = finding->span.end < size ? finding->span.end : (uint32_t)size;
+	uint32_t start = finding->span.start < end ? finding->span.start : end;
 
-	finding->line = finding->end_line = 1;
-	for (uint32_t i = 0; i < end; i++) {
-		if (i == finding->span.start)
-			finding->line = finding->end_line, finding->column = i - line_start + 1;
-		if (text[i] == '\n') {
-			finding->end_line++;
-			line_start = i + 1;
-		}
-	}
-	if (finding->span.start >= end) {
-		finding->line = finding->end_line;
-		finding->column = end - line_start + 1;
-	}
-	finding->end_column = end - line_start + 1;
+	place_of(text, start, &finding->line, &finding->column);
+	place_of(text, end, &finding->end_line, &finding->end_column);
 }
 
 static int compare_findings(const void *a, const void *b)

@@ -173,7 +173,7 @@ static void assign(struct shell *shell, TSNode node, bool is_exported)
 		word = shell_word(shell, value);
 	/* x+=y; an item of an array joins the others. */
 	(void)walk_text(shell->walk, node, &size);
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
+	for (uint32_t i = 0; i < ts_node_child_count(node) && i < 4; i++) {
 		bool is_item = node_is(node_field(node, "name"), "subscript");
 
 		if (shell_get(shell, text) && (node_is(ts_node_child(node, i), "+=") || (is_item && i == 0))) {
@@ -210,8 +210,8 @@ static void run_command(struct shell *shell, TSNode node, const struct vec *extr
 	size_t variables = shell->variables.count;
 	bool has_name = !ts_node_is_null(node_field(node, "name"));
 
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (node_is(child, "variable_assignment"))
 			assign(shell, child, has_name);
@@ -251,8 +251,8 @@ static void collect_document(struct shell *shell, TSNode node, struct redirectio
 	TSNode body = { 0 };
 	bool is_raw = false;
 
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (node_is(child, "heredoc_start")) {
 			mark = walk_text(shell->walk, child, &size);
@@ -285,8 +285,8 @@ static void collect_document(struct shell *shell, TSNode node, struct redirectio
 
 static void collect_redirections(struct shell *shell, TSNode node, struct redirections *found)
 {
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (node_is(child, "file_redirect") && found->file_count < REDIRECTIONS_MAX) {
 			found->files[found->file_count++] = child;
@@ -308,8 +308,8 @@ static bool redirection_target(struct shell *shell, TSNode node, const char **re
 	TSNode destination = node_field(node, "destination");
 
 	*ret_operator = "";
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (!ts_node_is_named(child))
 			*ret_operator = ts_node_type(child);
@@ -406,10 +406,13 @@ static void run_pipe_from(struct shell *shell, TSNode pipe, struct stream *first
 	uint32_t context = shell->context;
 
 	shell->context |= CONTEXT_PIPE;
-	for (uint32_t i = 0; i < ts_node_named_child_count(pipe); i++) {
-		TSNode child = ts_node_named_child(pipe, i);
-		struct stream next = next_in_pipe(shell, &current, walk_span(shell->walk, child));
+	for (cleanup_each struct each each = each_child(shell->walk, pipe); each_next(&each);) {
+		TSNode child = each.node;
+		struct stream next;
 
+		if (!ts_node_is_named(child))
+			continue;
+		next = next_in_pipe(shell, &current, walk_span(shell->walk, child));
 		shell_statement(shell, child, &next);
 		current = next;
 	}
@@ -452,27 +455,32 @@ static void visit_redirected(struct shell *shell, TSNode node, struct stream *st
 
 static void visit_command(struct shell *shell, TSNode node, struct stream *stream)
 {
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		if (is_redirection(ts_node_child(node, i))) {
-			run_redirected(shell, node, node, stream);
-			return;
-		}
-	}
-	run_command(shell, node, NULL, stream);
+	bool has_redirection = false;
+
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);)
+		has_redirection |= is_redirection(each.node);
+	if (has_redirection)
+		run_redirected(shell, node, node, stream);
+	else
+		run_command(shell, node, NULL, stream);
 }
 
 static void visit_pipeline(struct shell *shell, TSNode node, struct stream *stream)
 {
 	struct stream current = { .input = stream->input, .document = stream->document };
-	uint32_t context = shell->context, count = ts_node_named_child_count(node);
+	uint32_t context = shell->context;
+	bool is_first = true;
 	size_t variables = shell->variables.count;
 
 	shell->context |= CONTEXT_PIPE;
-	for (uint32_t i = 0; i < count; i++) {
-		TSNode child = ts_node_named_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
-		if (i > 0)
+		if (!ts_node_is_named(child))
+			continue;
+		if (!is_first)
 			current = next_in_pipe(shell, &current, walk_span(shell->walk, child));
+		is_first = false;
 		shell_statement(shell, child, &current);
 	}
 	shell->context = context;
@@ -512,10 +520,7 @@ static void visit_case(struct shell *shell, TSNode node, struct stream *stream)
 /* a && b, a || b: the second happens if. */
 static void visit_list(struct shell *shell, TSNode node, struct stream *stream)
 {
-	uint32_t count = ts_node_named_child_count(node);
-
-	for (uint32_t i = 0; i < count; i++)
-		shell_statement(shell, ts_node_named_child(node, i), stream);
+	shell_statements(shell, node, stream);
 }
 
 static bool text_has(struct shell *shell, TSNode node, const char *const *words)
@@ -565,9 +570,11 @@ static void visit_c_for(struct shell *shell, TSNode node, struct stream *stream)
 	TSNode condition = node_field(node, "condition");
 	struct stream ignored = { 0 };
 
-	for (uint32_t i = 0; i < ts_node_named_child_count(node); i++) {
-		TSNode child = ts_node_named_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
+		if (!ts_node_is_named(child))
+			continue;
 		if (!node_is(child, "do_group") && !node_is(child, "compound_statement"))
 			shell_statement(shell, child, &ignored);
 	}
@@ -584,8 +591,8 @@ static void visit_for(struct shell *shell, TSNode node, struct stream *stream)
 	uint32_t context = shell->context;
 	bool is_behind_in = false;
 
-	for (uint32_t i = 0; i < ts_node_child_count(node); i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
 		if (is_behind_in && ts_node_is_named(child) && !ts_node_eq(child, body))
 			shell_words(shell, child, &values);
@@ -628,9 +635,11 @@ static void visit_declaration(struct shell *shell, TSNode node, struct stream *s
 {
 	bool is_exported = node_is(ts_node_child(node, 0), "export");
 
-	for (uint32_t i = 0; i < ts_node_named_child_count(node); i++) {
-		TSNode child = ts_node_named_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 
+		if (!ts_node_is_named(child))
+			continue;
 		if (node_is(child, "variable_assignment")) {
 			assign(shell, child, is_exported);
 		} else if (is_exported && node_is(child, "variable_name")) {
@@ -684,8 +693,8 @@ static void visit_error(struct shell *shell, TSNode node, struct stream *stream)
 		run_words(shell, &command, stream);
 		words = (struct vec){ 0 };
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		TSNode child = ts_node_child(node, i);
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		TSNode child = each.node;
 		bool is_word = node_is(child, "word") || node_is(child, "string") || node_is(child, "raw_string") ||
 			       node_is(child, "concatenation") || node_is(child, "simple_expansion") ||
 			       node_is(child, "expansion") || node_is(child, "command_name") || node_is(child,
@@ -696,7 +705,7 @@ static void visit_error(struct shell *shell, TSNode node, struct stream *stream)
 			shell_words(shell, child, &words);
 		else if (ts_node_is_named(child))
 			shell_statement(shell, child, stream);
-		if (words.count && (!is_word || i + 1 == count)) {
+		if (words.count && (!is_word || each.at + 1 == count)) {
 			command.words = words.items;
 			command.count = words.count;
 			run_words(shell, &command, stream);

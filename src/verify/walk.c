@@ -102,6 +102,31 @@ uint32_t walk_add_word(struct walk *walk, enum operation_kind kind, struct span 
 	return index;
 }
 
+struct each each_child(struct walk *walk, TSNode node)
+{
+	return (struct each){ .walk = walk, .cursor = ts_tree_cursor_new(node) };
+}
+
+bool each_next(struct each *each)
+{
+	bool is_there;
+
+	if (walk_is_over(each->walk))
+		return false;
+	is_there = each->is_begun ? ts_tree_cursor_goto_next_sibling(&each->cursor)
+				  : ts_tree_cursor_goto_first_child(&each->cursor);
+	each->at = each->is_begun ? each->at + 1 : 0;
+	each->is_begun = true;
+	if (is_there)
+		each->node = ts_tree_cursor_current_node(&each->cursor);
+	return is_there;
+}
+
+void each_done(struct each *each)
+{
+	ts_tree_cursor_delete(&each->cursor);
+}
+
 /* Code that is not all known is walked as far as it is: an unknown part stands there as a name. */
 static const char *code_text(struct arena *arena, const struct word *code)
 {

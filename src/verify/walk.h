@@ -66,6 +66,24 @@ const char *walk_copy(const struct walk *walk, TSNode node);
 bool node_is(TSNode node, const char *type);
 TSNode node_field(TSNode node, const char *field);
 
+/*
+ * The children of a node, in order: for (cleanup_each struct each each = each_child(walk, node); each_next(&each);).
+ * Asking for one by its number would cost as much as there are before it, which whoever writes the text chooses. Ends
+ * early where walk_is_over().
+ */
+struct each {
+	struct walk *walk;
+	TSTreeCursor cursor;
+	TSNode node;     /* the child */
+	uint32_t at;     /* its number, from 0 */
+	bool is_begun;
+};
+
+struct each each_child(struct walk *walk, TSNode node);
+bool each_next(struct each *each);
+void each_done(struct each *each);
+#define cleanup_each __attribute__((cleanup(each_done)))
+
 /* operations_add() with the context of the walk, and its parent. */
 uint32_t walk_add(struct walk *walk, enum operation_kind kind, struct span span, uint32_t context);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`atoll verify` from the command line: what it finds, how it says so, and what it makes of rules that are wrong."""
 import json
+import time
 
 import pytest
 
@@ -92,3 +93,16 @@ rules:
 def test_hostile_bytes_reach_no_terminal_and_are_not_harmless(sandbox):
     done = verify(sandbox, b"rm -rf / \x1b]0;owned\x07\xff\x00 x\n", "-l", "shell")
     assert done.code == 1 and "\x1b" not in done.out and "unknown.encoding" in done.out
+
+
+@pytest.mark.parametrize("text", [
+    "if true; then " * 10000, "|".join(["cat"] * 20000), 'echo "$(echo ' * 3000,
+	"a=aaaaaaaaaaaaaaaa\n" + "a=$a$a\n" * 200,
+    "for a in 1 2 3 4 5 6 7 8; do " * 12 + "rm $a; " + "done; " * 12, "(" * 10000 + "ls" + ")" * 10000,
+    "ls\n" * (11 << 20 >> 2), "xargs " * 4000 + "rm", "x='eval \"$x\"'; eval \"$x\"",
+], ids=["ifs", "pipes", "quotes", "doubling", "loops", "parentheses", "long", "wrappers", "eval"])
+def test_what_is_too_much_is_unknown_in_bounded_time(sandbox, text):
+    begun = time.monotonic()
+    done = verify(sandbox, text, "-l", "shell", "--json")
+    assert done.code in (0, 1) and "unknown." in done.out, done
+    assert time.monotonic() - begun < 20
