@@ -63,7 +63,7 @@ static void noise_is_told_from_text_and_programs_at_every_size(void **state)
 
 static void compressed_formats_say_so(void **state)
 {
-	static const char *const starts[] = { "\x1f\x8b", "PK\x03\x04", "\x89PNG", "\xfd" "7zXZ", "\x78\x9c" };
+	static const char *const starts[] = { "\x1f\x8b", "PK\x03\x04", "\x89PNG", ("\xfd" "7zXZ"), "\x78\x9c" };
 	uint8_t noise[NOISE_SAMPLE], text[NOISE_SAMPLE];
 
 	fill_text(text, sizeof text);
