@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mediation costs: one open beside the kernel's own price, real jobs, a flood of events, and one decision."""
+"""What mediation costs: one open beside the kernel's own price, real jobs, a flood of events, questions that wait, and
+one decision."""
 import os
 import shutil
 import subprocess
@@ -168,10 +169,54 @@ def measure_flood(place, report, rounds):
     return {"ns": ns, "calls": count, "records": records}
 
 
+# ---- questions --------------------------------------------------------------------------------------------------
+PENDING = """import os, resource, select, socket, sys, time
+count, names = int(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+kept = []
+for number in range(count):
+    kept.append(socket.create_connection((f"h{number % names}.test", 9), timeout=60))
+time.sleep(0.5)
+assert not select.select(kept, [], [], 0)[0], "some wait no longer"
+os.spawnv(os.P_WAIT, sys.argv[3], sys.argv[3:])
+assert not select.select(kept, [], [], 0)[0], "some wait no longer"
+"""
+PENDING_COUNT, PENDING_NAMES = 1000, 90
+
+
+def measure_pending(place, report, rounds):
+    """Connections that wait for a person, beside a program that opens files and asks nobody. Nothing resolves the names
+    before somebody says yes; a sandbox has 100 questions at once, so that many wait in each."""
+    with open(os.path.join(place.project, "pending.py"), "w", encoding="ascii") as file:
+        file.write(PENDING)
+    text = (f"{IN_PLACE}audit: {{files: all}}\nresources: {{open_files: 8192}}\nask: {{timeout: 10m}}\n"
+            "network: {default: ask, allow: [{cidr: 127.0.0.0/8}]}\n")
+    command = run_atoll(place, "pending", text)
+    file, count = "/usr/include/stdio.h", str(20 * rounds)
+    follower = place.popen([place.atoll, "ask", "--follow", "--json"])
+    medians = {0: [], PENDING_COUNT: []}
+    try:
+        place.settle()
+        for _ in range(5):
+            for waiting, values in medians.items():
+                words = ["python3", "pending.py", str(waiting), str(PENDING_NAMES), "./opens", "time", count, file]
+                values += numbers(place, [*command, *words], timeout=300)
+    finally:
+        follower.terminate()
+        follower.wait()
+    ratio = min(medians[PENDING_COUNT]) / min(medians[0])
+    rows = [[str(waiting), f"{min(values) / 1000:.1f}", f"{median(values) / 1000:.1f}"]
+            for waiting, values in medians.items()]
+    report.table(place, f"One open while connections wait in {PENDING_NAMES} questions (audit.files: all)",
+                 ["waiting", "least µs", "median µs"], rows, f"medians of {count} opens, five times in turn")
+    report.budget(place, "an open while 1,000 wait for a person, against none", ratio, 1.1)
+    return {str(waiting): values for waiting, values in medians.items()}
+
+
 def section_mediation(place, report, rounds):
     compile_programs(place)
     raw = {"open": measure_open(place, report, rounds), "jobs": measure_jobs(place, report, rounds),
-           "flood": measure_flood(place, report, rounds),
+           "flood": measure_flood(place, report, rounds), "pending": measure_pending(place, report, rounds),
            "decision": numbers(place, [place.path("decide"), "10000"])[0]}
     report.budget(place, "a decision with 10,000 rules, 256 masks and 256 questions by glob, in µs",
                   raw["decision"] / 1000, 2)
