@@ -57,6 +57,7 @@ _atoll()
 	stop:--time|stop:-t) return ;;
 	token:--allow) return ;;
 	token:--limit) return ;;
+	token:--policy|token:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	token:--expires) return ;;
 	token:--not-before) return ;;
 	token:--uses) return ;;
@@ -209,7 +210,7 @@ _atoll()
 		fi ;;
 	token)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '--allow --limit --expires --not-before --uses --project --agent --seal --remove --json --help'
+			_atoll_reply -W '--allow --limit -p --policy --expires --not-before --uses --project --agent --seal --remove --json --help'
 		else
 			_atoll_reply -W 'mint narrow show verify list revoke trust key'
 		fi ;;

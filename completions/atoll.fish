@@ -126,6 +126,7 @@ complete -c atoll -n '__fish_seen_subcommand_from stop' -a '(atoll ps -q 2>/dev/
 complete -c atoll -n __fish_use_subcommand -a token -d 'make, narrow and check capability tokens'
 complete -c atoll -n '__fish_seen_subcommand_from token' -l allow -x -d 'mint, narrow: let this happen where a policy would ask'
 complete -c atoll -n '__fish_seen_subcommand_from token' -l limit -x -d 'mint, narrow: leave so much of memory, processes, disk, wall, cpu, network'
+complete -c atoll -n '__fish_seen_subcommand_from token' -l policy -s p -r -F -d 'mint: let happen what this policy does beyond its level'
 complete -c atoll -n '__fish_seen_subcommand_from token' -l expires -x -d 'mint, narrow: how long it holds (mint: 1h)'
 complete -c atoll -n '__fish_seen_subcommand_from token' -l not-before -x -d 'mint, narrow: it holds only after so long'
 complete -c atoll -n '__fish_seen_subcommand_from token' -l uses -x -d 'mint, narrow: how often it can be presented'

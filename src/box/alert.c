@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/close-network.h"
+#include "box/notices.h"
 #include "box/state.h"
 #include "os/clock.h"
 
@@ -219,6 +220,9 @@ int alert_raise(struct box *box, const struct alert *alert)
 	if (r < 0)
 		return r;
 	say(box, text);
+	r = notices_alert(box, alert_kind_names[alert->kind], text);
+	if (r < 0 || alert->kind == ALERT_DAMAGED)
+		return r;
 	return trust_note(box, alert->kind == ALERT_UNUSUAL ? TRUST_ALERT : TRUST_CANARY, text);
 }
 

@@ -192,7 +192,6 @@ static int end_jail(struct box *box)
 	int r;
 
 	prompt_done(box);
-	notices_close(box);
 	box_end(box, ENDED_POLICY);
 	if (box->init.fd >= 0 && !box->init_is_gone &&
 	    pidref_wait(&box->init, WEXITED, &info, &box->rusage) > 0)
@@ -246,6 +245,7 @@ static void conclude_staging(struct box *box)
 
 	staging_count(staging, box->request, box->policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
+	(void)!monitor_check(box);
 	(void)!monitor_look_at_staged(box);
 	drops = box->request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
@@ -273,6 +273,8 @@ static int conclude(struct box *box, int r, int *ret_status)
 	box_stage(box, "run");
 	if (was_alive)
 		conclude_staging(box);
+	/* After the last alert: what was staged is looked at for one. */
+	notices_close(box);
 	if (box->store.dir_fd < 0)
 		return r;
 	box_read_usage(box);

@@ -23,7 +23,7 @@
  * before what is only listed.
  */
 
-enum { DISMISS_MS = 500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
+enum { DISMISS_MS = 500, ALERT_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
        UID_BITS_DESKTOP = 4, UID_BITS_WEBHOOK = 5 };
 
 struct slot {
@@ -45,7 +45,7 @@ struct link {
 	uint64_t told;               /* asking_generation() that it knows */
 	struct slot slots[NOTIFY_OPEN_MAX];
 	unsigned stale, troubles;
-	uint64_t questions, answers;
+	uint64_t questions, answers, alerts;
 	int fatal;                   /* the log failed */
 	char trouble[NOTIFY_TROUBLE_MAX + 1];
 	char address[NOTIFY_ADDRESS_MAX + 1];
@@ -456,6 +456,29 @@ int notices_check(struct box *box)
 	return r;
 }
 
+int notices_alert(struct box *box, const char *kind, const char *what)
+{
+	struct notices *notices = open_notices(box);
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && notices && i < NOTIFY_KIND_COUNT; i++) {
+		struct link *link = &notices->links[i];
+		int sent;
+
+		if (link->is_wanted && link->state == LINK_IDLE)
+			r = start(link);
+		if (r < 0 || !link->is_wanted || link->state != LINK_LIVE)
+			continue;
+		sent = notify_alert_put(&box->out, kind, what);
+		if (sent == 0)
+			sent = frame_send(link->fd, &box->out, NULL, 0);
+		link->alerts += sent == 0;
+		if (sent < 0 && sent != -EAGAIN)
+			r = lose(link, "its program has ended");
+	}
+	return r;
+}
+
 /* ---- the end ---- */
 
 void notices_to_json(const struct box *box, struct json *json)
@@ -464,12 +487,13 @@ void notices_to_json(const struct box *box, struct json *json)
 	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++) {
 		const struct link *link = &box->notices->links[kind];
 
-		if (!link->is_wanted || (!link->questions && !link->trouble[0]))
+		if (!link->is_wanted || (!link->questions && !link->alerts && !link->trouble[0]))
 			continue;
 		json_object_begin(json, NULL);
 		json_string(json, "by", notify_kind_names[kind]);
 		json_u64(json, "questions", link->questions);
 		json_u64(json, "answers", link->answers);
+		json_u64(json, "alerts", link->alerts);
 		json_string(json, "trouble", link->trouble[0] ? link->trouble : NULL);
 		json_object_end(json);
 	}
@@ -500,8 +524,8 @@ static void dismiss(struct link *link)
 		has_shown |= link->slots[i].number != 0;
 	loop_remove(&link->box->loop, &link->source);
 	close_fd(&link->fd);
-	if (has_shown && link->kind == NOTIFY_DESKTOP && polled.fd >= 0)
-		(void)!poll(&polled, 1, DISMISS_MS);
+	if ((has_shown && link->kind == NOTIFY_DESKTOP) || link->alerts)
+		(void)!(polled.fd >= 0 && poll(&polled, 1, link->alerts ? ALERT_MS : DISMISS_MS));
 	companion_end(&link->process);
 	link->state = LINK_GONE;
 	link->is_heard = false;

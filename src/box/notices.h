@@ -22,6 +22,12 @@ bool notices_are_heard(struct box *box);
 /* Hands over what is new, takes back what is over. Negative: the log failed. */
 int notices_check(struct box *box) MUST_USE;
 
+/*
+ * Tells of an alert, where ask.desktop or ask.webhook is wanted: once, and without waiting. what: escaped. Negative:
+ * the log failed.
+ */
+int notices_alert(struct box *box, const char *kind, const char *what) MUST_USE;
+
 /* "asked.notices" of the report: an array. */
 void notices_to_json(const struct box *box, struct json *json);
 

@@ -75,3 +75,8 @@ bool desktop_body_put(struct buf *out, const struct notify_question *question, c
 	buf_put_text(out, "”");
 	return is_whole;
 }
+
+void desktop_alert_put(struct buf *out, const char *what, enum desktop_form form)
+{
+	put(out, what, DESKTOP_WHAT_MAX, form);
+}

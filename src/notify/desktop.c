@@ -314,7 +314,38 @@ static int on_close(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return r;
 }
 
+/* It stays until somebody takes it away: the run may be over by then. */
+static int on_alert(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct desktop *desktop = context;
+	cleanup_buf struct buf body;
+	sd_bus_message *call = NULL;
+	const char *kind, *what;
+	char summary[SUMMARY_SIZE];
+	int r = notify_alert_get(frame, &kind, &what);
+
+	if (r < 0)
+		return r;
+	buf_init(&body, DESKTOP_BODY_MAX);
+	desktop_alert_put(&body, what, desktop->form);
+	if (str_format(summary, sizeof summary, "atoll: alert in %s", desktop->session) < 0 || buf_error(&body))
+		return -EPROTO;
+	r = sd_bus_message_new_method_call(desktop->bus, &call, SERVICE, OBJECT, SERVICE, "Notify");
+	if (r >= 0)
+		r = sd_bus_message_append(call, "susssasa{sv}i", "atoll", 0, "dialog-warning", summary, buf_text(&body),
+					  0, 1, "urgency", "y", URGENCY_CRITICAL, 0);
+	if (r >= 0)
+		r = sd_bus_message_set_expect_reply(call, false);
+	if (r >= 0)
+		r = sd_bus_send(desktop->bus, call, NULL);
+	if (r >= 0)
+		(void)!sd_bus_flush(desktop->bus);
+	sd_bus_message_unref(call);
+	return 0;
+}
+
 static const struct frame_rule rules[] = {
+	{ NOTIFY_ALERT, 1, 4096, 0, 0, on_alert },
 	{ NOTIFY_QUESTION, 1, FRAME_MESSAGE_MAX, 0, 0, on_question },
 	{ NOTIFY_CLOSE, 1, 64, 0, 0, on_close },
 };
@@ -370,10 +401,10 @@ static int become(uint32_t uid)
 
 static int serve(struct desktop *desktop)
 {
-	int r = notify_tell_state(desktop->link, true, NULL);
+	int r = 1;
 
-	if (r == 0)
-		r = 1;
+	/* Where the box has gone already, what it said before is still there to be read: an alert. */
+	(void)!notify_tell_state(desktop->link, true, NULL);
 	while (r > 0)
 		r = step(desktop);
 	if (r == -ENOTCONN)

@@ -60,6 +60,16 @@ void message_put_closed(struct buf *out, const struct message_frame *frame, uint
 	json_object_end(&json);
 }
 
+void message_put_alert(struct buf *out, const struct message_frame *frame, const char *kind, const char *what)
+{
+	struct json json;
+
+	begin(&json, out, frame, "alert");
+	json_string(&json, "alert", kind);
+	json_string(&json, "text", what);
+	json_object_end(&json);
+}
+
 bool message_sign(struct post *post, const struct message_frame *frame, char signature[SIGN_SIZE])
 {
 	uint64_t time_s = (uint64_t)time(NULL);

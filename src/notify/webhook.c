@@ -20,7 +20,10 @@
  */
 
 enum { ITEMS_MAX = 3 * NOTIFY_OPEN_MAX, RUNNING_MAX = 4, ATTEMPTS_MAX = 3, RETRY_MS = 1000, AGAIN_FIRST_MS = 2000,
-       AGAIN_MAX_MS = 10000, NS_PER_MS = 1000000 };
+       AGAIN_MAX_MS = 10000, NS_PER_MS = 1000000, FINISH_MS = 2000, FINISH_LOOK_MS = 50 };
+
+/* Numbers of questions are smaller. */
+static const uint32_t ALERT_NUMBER = UINT32_C(1) << 31;
 
 struct item {
 	uint32_t number;             /* 0: free */
@@ -42,6 +45,7 @@ struct webhook {
 	CURLM *multi;
 	struct item items[ITEMS_MAX];
 	size_t running;
+	uint32_t alerts;             /* so many were told of */
 };
 
 /* ---- items ---- */
@@ -262,7 +266,29 @@ static int on_close(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return 0;
 }
 
+/* An item as one that is over: posted, tried again, and forgotten. */
+static int on_alert(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct webhook *webhook = context;
+	const char *kind, *what;
+	struct item *item;
+	int r = notify_alert_get(frame, &kind, &what);
+
+	if (r < 0)
+		return r;
+	item = make_room(webhook);
+	if (!item)
+		return 0;
+	item->number = ALERT_NUMBER | ++webhook->alerts;
+	item->is_closing = true;
+	buf_init(&item->post.body, MESSAGE_BODY_MAX);
+	message_put_alert(&item->post.body, &webhook->frame, kind, what);
+	renew(item);
+	return 0;
+}
+
 static const struct frame_rule rules[] = {
+	{ NOTIFY_ALERT, 1, 4096, 0, 0, on_alert },
 	{ NOTIFY_QUESTION, 1, FRAME_MESSAGE_MAX, 0, 0, on_question },
 	{ NOTIFY_CLOSE, 1, 64, 0, 0, on_close },
 };
@@ -300,6 +326,34 @@ static int step(struct webhook *webhook)
 	if (r < 0 || !box.revents)
 		return r < 0 ? r : 1;
 	return frame_dispatch(webhook->link->fd, &webhook->link->scratch, 0, rules, ARRAY_SIZE(rules), webhook);
+}
+
+static bool has_alerts(const struct webhook *webhook)
+{
+	for (size_t i = 0; i < ITEMS_MAX; i++)
+		if (webhook->items[i].number & ALERT_NUMBER)
+			return true;
+	return false;
+}
+
+/* The box has gone, and with it every question; an alert is told all the same, if it can be soon. */
+static void finish_alerts(struct webhook *webhook)
+{
+	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)NS_PER_MS;
+	int running;
+
+	for (size_t i = 0; i < ITEMS_MAX; i++)
+		if (webhook->items[i].number && !(webhook->items[i].number & ALERT_NUMBER))
+			drop(webhook, &webhook->items[i]);
+	while (has_alerts(webhook) && clock_monotonic_ns() < until_ns) {
+		(void)!start_due(webhook);
+		if (curl_multi_perform(webhook->multi, &running) != CURLM_OK)
+			return;
+		(void)!collect(webhook);
+		if (has_alerts(webhook) &&
+		    curl_multi_poll(webhook->multi, NULL, 0, FINISH_LOOK_MS, NULL) != CURLM_OK)
+			return;
+	}
 }
 
 /* ---- what it is given ---- */
@@ -384,6 +438,8 @@ int webhook_run(struct notify_link *link, const struct notify_given *given, stru
 		r = 1;
 	while (r > 0)
 		r = step(&webhook);
+	if (r == 0 && webhook.multi)
+		finish_alerts(&webhook);
 	for (size_t i = 0; i < ITEMS_MAX; i++)
 		drop(&webhook, &webhook.items[i]);
 	if (webhook.multi)

@@ -93,6 +93,25 @@ int notify_close_get(struct frame *frame, uint32_t *ret_number, enum notify_end 
 	return 0;
 }
 
+int notify_alert_put(struct buf *out, const char *kind, const char *what)
+{
+	frame_begin(out, NOTIFY_ALERT);
+	frame_put_string(out, kind);
+	frame_put_string(out, what);
+	return frame_end(out);
+}
+
+int notify_alert_get(struct frame *frame, const char **ret_kind, const char **ret_what)
+{
+	const char *kind = frame_get_string(frame), *what = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !kind || !what || strlen(what) > NOTIFY_ALERT_MAX)
+		return -EBADMSG;
+	*ret_kind = kind;
+	*ret_what = what;
+	return 0;
+}
+
 int notify_state_put(struct buf *out, bool is_heard, const char *trouble)
 {
 	frame_begin(out, NOTIFY_STATE);

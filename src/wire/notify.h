@@ -21,6 +21,7 @@ enum {
 	NOTIFY_ADDRESS_MAX = 4096,
 	NOTIFY_TROUBLE_MAX = 200,      /* bytes of a reason */
 	NOTIFY_START_MAX = 8 << 10,
+	NOTIFY_ALERT_MAX = 1024,       /* bytes of what an alert says */
 };
 
 enum notify_kind { NOTIFY_DESKTOP, NOTIFY_WEBHOOK, NOTIFY_KIND_COUNT };
@@ -33,6 +34,7 @@ enum notify_message {
 	NOTIFY_START = 1,        /* struct notify_start, once; fds: the bundle and the key, where its bits say so */
 	NOTIFY_QUESTION,         /* struct notify_question: a new one, or one whose state is another now */
 	NOTIFY_CLOSE,            /* u32 number, u32 enum notify_end */
+	NOTIFY_ALERT,            /* string kind, string what: nobody answers it, and it is told once */
 	/* notify -> box */
 	NOTIFY_STATE = 64,       /* u32 1: a person can hear by it, or 0; string: what is wrong, or NULL */
 	NOTIFY_ANSWER,           /* struct asking_reply */
@@ -71,6 +73,8 @@ int notify_question_put(struct buf *out, const struct notify_question *question)
 int notify_question_get(struct frame *frame, struct notify_question *ret_question) MUST_USE;
 int notify_close_put(struct buf *out, uint32_t number, enum notify_end end) MUST_USE;
 int notify_close_get(struct frame *frame, uint32_t *ret_number, enum notify_end *ret_end) MUST_USE;
+int notify_alert_put(struct buf *out, const char *kind, const char *what) MUST_USE;
+int notify_alert_get(struct frame *frame, const char **ret_kind, const char **ret_what) MUST_USE;
 int notify_state_put(struct buf *out, bool is_heard, const char *trouble) MUST_USE;
 int notify_state_get(struct frame *frame, bool *ret_is_heard, const char **ret_trouble) MUST_USE;
 

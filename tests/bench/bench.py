@@ -4,8 +4,8 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate memory work gate mediation monitor stage stages (none named: all). All contenders
-of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
+Sections: start rules exec exec-gate rate memory work gate mediation monitor stage stages (none named: all). All
+contenders of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
 """
 import argparse
 import atexit

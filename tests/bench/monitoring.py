@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counting and comparing costs: a C build with a baseline and canaries beside the same without, each a whole run."""
+"""What counting and comparing costs: a C build with a baseline and canaries beside the same without."""
 import os
 import statistics
 import subprocess

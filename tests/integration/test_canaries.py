@@ -9,8 +9,10 @@ import time
 import pytest
 
 from atoll import wait_until
+from desktop import Desktop
 from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
 from person import Person
+from webhook import Webhook
 
 AWS = "~/.aws/credentials"
 
@@ -176,3 +178,21 @@ def test_freeze_and_nobody_hears_closes_the_network_and_goes_on(sandbox, server)
 def test_where_none_can_be_planted(sandbox, path, why):
     done = sandbox.run("true", policy=plain(sandbox, (f'"{path}"',)))
     assert done.code == 125 and why in done.err, done
+
+
+def test_a_webhook_and_the_desktop_are_told(sandbox):
+    hook, screen = Webhook(), Desktop(sandbox)
+    try:
+        policy = plain(sandbox, more=f'ask: {{desktop: true, webhook: "{hook.url}"}}\n')
+        done = sandbox.run("cat ~/.aws/credentials >/dev/null", policy=policy, env=screen.environment)
+        assert done.code == 0, done
+        wait_until(lambda: hook.told, 10, "the webhook was not told")
+        (told,) = hook.told
+        assert told["event"] == "alert" and told["alert"] == "canary.touched" and "credentials" in told["text"], told
+        shown = screen.shown()
+        assert "alert" in shown["summary"] and "credentials" in shown["body"] and not shown["actions"], shown
+        quiet = sandbox.run("true", policy=policy, env=screen.environment)
+        assert quiet.code == 0 and len(hook.told) == 1 and len([words for words in screen.said if "show" in words]) == 1
+    finally:
+        hook.close()
+        screen.close()

@@ -100,7 +100,8 @@ def test_a_person_allows_once_on_the_desktop(sandbox, desktop):
     run.end()
     assert run.out.split() == ["done", "refused"], run.err
     assert run.answers() == [("allow", "desktop"), ("deny", "desktop")]
-    assert run.told["asked"]["notices"] == [{"by": "desktop", "questions": 2, "answers": 2, "trouble": None}]
+    assert run.told["asked"]["notices"] == [{"by": "desktop", "questions": 2, "answers": 2, "alerts": 0,
+                                               "trouble": None}]
     screen.closed(first["show"])
     screen.closed(second["show"])
 
