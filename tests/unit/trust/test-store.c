@@ -24,7 +24,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "trust/store.h"
+#include "trust/store-format.h"
 
 static char directory[] = "/tmp/atolltest-trust-XXXXXX";
 static char state_dir[64], runtime_dir[64];
@@ -279,6 +279,26 @@ static void one_agent_is_not_another(void **state)
 	assert_int_equal(fault("bad"), TRUST_DAMAGED);
 }
 
+/* Nothing is keyed: who rewrites a record whole can, but not without the chain telling who looks at all of it. */
+static void a_forged_entry_breaks_the_chain(void **state)
+{
+	cleanup_trust_book struct trust_book book, again;
+	cleanup_buf struct buf out;
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(note("forged", TRUST_LIMIT, NULL), 0);
+	assert_int_equal(trust_book_read(&place, "forged", &book), 0);
+	assert_true(trust_book_is_chained(&book));
+	book.entries[1].event = TRUST_CLEAN;
+	buf_init(&out, TRUST_FILE_MAX);
+	trust_file_format(&book, &out);
+	assert_int_equal(buf_error(&out), 0);
+	assert_int_equal(fd_replace_file_at(AT_FDCWD, path_to("trust/forged.bin"), out.bytes, out.size, 0600), 0);
+	assert_int_equal(trust_book_read(&place, "forged", &again), 0);
+	assert_int_equal(again.fault, TRUST_FINE);
+	assert_false(trust_book_is_chained(&again));
+}
+
 static void a_person_begins_again(void **state)
 {
 	cleanup_trust_book struct trust_book book;
@@ -399,6 +419,7 @@ int main(void)
 		cmocka_unit_test(a_restart_of_the_machine_is_no_fault),
 		cmocka_unit_test(who_else_could_write_it_is_noticed),
 		cmocka_unit_test(one_agent_is_not_another),
+		cmocka_unit_test(a_forged_entry_breaks_the_chain),
 		cmocka_unit_test(a_person_begins_again),
 		cmocka_unit_test(the_oldest_is_forgotten_and_who_runs_is_not),
 		cmocka_unit_test(two_at_once_lose_nothing),
