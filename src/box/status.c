@@ -72,6 +72,7 @@ void status_put(struct box *box, struct json *json)
 	json_u64(json, "cpu_ms", box->usage.cpu_ns / NS_PER_MS);
 	json_u64(json, "output_bytes", box->output_bytes);
 	json_u64(json, "denials", box->denials.total);
+	json_u64(json, "alerts", box->alerts.total);
 	json_u64(json, "questions", asking_count_open(box));
 	json_bool(json, "is_followed", control_is_followed(box));
 	put_changes(box, json);

@@ -196,3 +196,23 @@ def test_a_webhook_and_the_desktop_are_told(sandbox):
     finally:
         hook.close()
         screen.close()
+
+
+def test_who_watches_sees_how_many_there_were(sandbox):
+    started = sandbox.run_outside(sandbox.command_line([], policy=plain(sandbox), options=["-d"]))
+    session = started.out.strip()
+    assert started.code == 0, started
+    (before,) = json.loads(sandbox.run_atoll("top", "--once", "--json").out)
+    sandbox.run_atoll("exec", session, "--", "cat", f"{sandbox.home}/.aws/credentials")
+    (after,) = json.loads(sandbox.run_atoll("top", "--once", "--json").out)
+    assert '"alerts": 0' in json.dumps(before) and '"alerts": 1' in json.dumps(after), after
+    sandbox.run_atoll("stop", session)
+
+
+def test_hostile_names_are_escaped_where_they_are_shown(sandbox):
+    script = (r"n=$(printf '\033]0;x\007\n\033[2Jcat'); "
+              'cp /bin/cat "/tmp/$n"; "/tmp/$n" ~/.aws/credentials >/dev/null')
+    done = sandbox.run(script, policy=plain(sandbox))
+    assert len(alerts(sandbox, done.session)) == 1, done
+    shown = done.error_bytes + sandbox.run_atoll("alerts", done.session).bytes
+    assert b"\x1b" not in shown and b"\x07" not in shown and b"canary" in shown, shown

@@ -268,7 +268,7 @@ enum attention columns_attention(enum column column, const struct row *row)
 
 void columns_totals(const struct rows *rows, struct buf *out)
 {
-	uint64_t millicpus = 0, memory = 0, processes = 0, in = 0, out_rate = 0, denials = 0, questions = 0;
+	uint64_t millicpus = 0, memory = 0, processes = 0, in = 0, out_rate = 0, denials = 0, alerts = 0, questions = 0;
 
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct row *row = rows->items[i];
@@ -279,6 +279,7 @@ void columns_totals(const struct rows *rows, struct buf *out)
 		in += row_rate_in(row);
 		out_rate += row_rate_out(row);
 		denials += row->now.denials;
+		alerts += row->now.alerts;
 		questions += row->now.questions;
 	}
 	buf_printf(out, "%zu %s", rows->count, rows->count == 1 ? "sandbox" : "sandboxes");
@@ -288,8 +289,10 @@ void columns_totals(const struct rows *rows, struct buf *out)
 	put_percent(out, millicpus);
 	buf_put_text(out, "%  memory ");
 	put_size(out, memory);
-	buf_printf(out, "  processes %llu  denied %llu  asked %llu  in ", (unsigned long long)processes,
-		   (unsigned long long)denials, (unsigned long long)questions);
+	buf_printf(out, "  processes %llu  denied %llu", (unsigned long long)processes, (unsigned long long)denials);
+	if (alerts)
+		buf_printf(out, "  alerts %llu", (unsigned long long)alerts);
+	buf_printf(out, "  asked %llu  in ", (unsigned long long)questions);
 	put_size(out, in);
 	buf_put_text(out, "/s  out ");
 	put_size(out, out_rate);

@@ -94,6 +94,7 @@ static struct row_usage read_usage(const json_t *status)
 		.memory_peak = number(status, "memory_peak"),
 		.output_bytes = number(status, "output_bytes"),
 		.denials = number(status, "denials"),
+		.alerts = number(status, "alerts"),
 		.questions = number(status, "questions"),
 		.net_in = number(status, "net_in"),
 		.net_out = number(status, "net_out"),

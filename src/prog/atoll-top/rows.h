@@ -22,7 +22,8 @@ enum { ROW_NAME_SIZE = 96, ROW_TEXT_SIZE = 512 };
 
 /* What a box said last. */
 struct row_usage {
-	uint64_t uptime_ms, cpu_ms, commands, processes, memory_bytes, memory_peak, output_bytes, denials, questions;
+	uint64_t uptime_ms, cpu_ms, commands, processes, memory_bytes, memory_peak, output_bytes;
+	uint64_t denials, alerts, questions;
 	uint64_t net_in, net_out, connections, changes;
 	bool has_changes;        /* something is staged, and could be counted */
 	bool has_more_changes;   /* than changes says */
