@@ -356,6 +356,7 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		     "    /run/atoll/bin/atoll-request net.connect HOST:PORT -r REASON\n"
 		     "    /run/atoll/bin/atoll-request exec PROGRAM -r REASON\n"
 		     "    /run/atoll/bin/atoll-request explain file.read PATH\n"
+		     "    /run/atoll/bin/atoll-request token FILE     (a capability token that you were given)\n"
 		     "                                              (asks nobody: rule, reason, what is near)\n\n"
 		     "It waits for the answer. Exit status: 0 allowed, 1 denied, 3 nobody answered (`--wait SECONDS`,\n"
 		     "`wait NUMBER`). A no is final. The same as lines of JSON: `/run/atoll/ask.sock`,\n"

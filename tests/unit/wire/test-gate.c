@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "wire/gate.h"
+#include "wire/token.h"
 
 static struct buf out;
 
@@ -129,6 +130,9 @@ static void assert_cuts_are_refused(int (*get)(struct frame *frame, void *out_va
 		struct gate_route route;
 		struct gate_refused refused;
 		struct gate_closed closed;
+		struct gate_ask ask;
+		struct gate_answer answer;
+		struct token_refused token;
 	} value;
 
 	for (size_t size = FRAME_HEADER_SIZE; size < out.size; size++) {
@@ -151,6 +155,13 @@ GETTER(lookup)
 GETTER(open)
 GETTER(refused)
 GETTER(closed)
+GETTER(ask)
+GETTER(answer)
+
+static int get_token(struct frame *frame, void *value)
+{
+	return token_refused_get(frame, value);
+}
 
 static void messages_that_are_cut(void **state)
 {
@@ -166,6 +177,49 @@ static void messages_that_are_cut(void **state)
 	assert_cuts_are_refused(get_refused);
 	assert_int_equal(gate_closed_put(&out, &(struct gate_closed){ connection, NULL, 1, 2, 3, NULL }), 0);
 	assert_cuts_are_refused(get_closed);
+	assert_int_equal(gate_ask_put(&out, &(struct gate_ask){ 1, connection, "GET", "/x" }), 0);
+	assert_cuts_are_refused(get_ask);
+	assert_int_equal(gate_answer_put(&out, &(struct gate_answer){ 1, 1, "r", "why", "" }), 0);
+	assert_cuts_are_refused(get_answer);
+	assert_int_equal(token_refused_put(&out, &(struct token_refused){ "forged", NULL, "why" }), 0);
+	assert_cuts_are_refused(get_token);
+}
+
+static void questions_about_requests_come_back(void **state)
+{
+	struct gate_ask ask = { 7, connection, "POST", "/a\x1b b" }, asked;
+	struct gate_answer answer = { 7, 0, "ask.grant[2]", "a person refused this", "ask" }, answered;
+	struct token_refused refused = { "expired", "00ff", "it has expired" }, told;
+	struct frame frame;
+
+	assert_int_equal(gate_ask_put(&out, &ask), 0);
+	frame = reopen();
+	assert_int_equal(gate_ask_get(&frame, &asked), 0);
+	assert_int_equal(asked.id, 7);
+	assert_string_equal(asked.open.host, connection.host);
+	assert_string_equal(asked.path, ask.path);
+	assert_int_equal(gate_answer_put(&out, &answer), 0);
+	frame = reopen();
+	assert_int_equal(gate_answer_get(&frame, &answered), 0);
+	assert_string_equal(answered.reason, answer.reason);
+	assert_int_equal(answered.is_granted, 0);
+	assert_int_equal(token_refused_put(&out, &refused), 0);
+	frame = reopen();
+	assert_int_equal(token_refused_get(&frame, &told), 0);
+	assert_string_equal(told.id, "00ff");
+	/* A number of nothing, an answer that is neither, and no reason. */
+	ask.id = 0;
+	assert_int_equal(gate_ask_put(&out, &ask), 0);
+	frame = reopen();
+	assert_int_equal(gate_ask_get(&frame, &asked), -EBADMSG);
+	answer.is_granted = 2;
+	assert_int_equal(gate_answer_put(&out, &answer), 0);
+	frame = reopen();
+	assert_int_equal(gate_answer_get(&frame, &answered), -EBADMSG);
+	refused.reason = NULL;
+	assert_int_equal(token_refused_put(&out, &refused), 0);
+	frame = reopen();
+	assert_int_equal(token_refused_get(&frame, &told), -EBADMSG);
 }
 
 static void values_that_cannot_be(void **state)
@@ -196,6 +250,7 @@ int main(void)
 		cmocka_unit_test(messages_come_back),
 		cmocka_unit_test(what_is_told_about_limits_and_ports_comes_back),
 		cmocka_unit_test(messages_that_are_cut),
+		cmocka_unit_test(questions_about_requests_come_back),
 		cmocka_unit_test(values_that_cannot_be),
 	};
 
