@@ -12,6 +12,7 @@ struct judgement {
 	struct arena arena;
 	struct operations operations;
 	uint64_t deadline_us;  /* of the monotonic clock */
+	unsigned looks;        /* at the clock: not each time */
 	unsigned nested_count;
 	bool is_over;          /* a bound was hit: nothing more is walked */
 };

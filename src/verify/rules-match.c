@@ -61,23 +61,60 @@ static bool normal_path(const char *text, char out[PATH_SIZE])
 	return !rest || (str_copy(joined, sizeof joined, rest) == 0 && str_format(out, PATH_SIZE, "~%s", joined) == 0);
 }
 
-static bool match_path(const char *pattern, const struct word *word)
+static bool is_meta(char c)
 {
-	char path[PATH_SIZE];
+	return c == '*' || c == '?' || c == '[' || c == '\\';
+}
 
-	if (!normal_path(word->text, path))
+/* Most patterns are told not to match by how they begin. */
+static bool may_match(const char *pattern, const char *text)
+{
+	for (; *pattern && !is_meta(*pattern); pattern++, text++)
+		if (*pattern != *text)
+			return false;
+	return true;
+}
+
+/* A word, and as a path once that is asked for. */
+struct compared {
+	const struct word *word;
+	enum { NOT_YET, IS_PATH, IS_NONE } state;
+	char path[PATH_SIZE];
+};
+
+static bool match_path(const char *pattern, struct compared *compared)
+{
+	const char *path = compared->path;
+
+	if (compared->state == NOT_YET)
+		compared->state = normal_path(compared->word->text, compared->path) ? IS_PATH : IS_NONE;
+	if (compared->state == IS_NONE)
+		return false;
+	/* What stands before a "/" and two stars matches too, so the beginning is compared without them. */
+	if (strncmp(pattern, path, 2) != 0 && !is_meta(pattern[0]) && pattern[1] && !is_meta(pattern[1]) &&
+	    !(compared->word->flags & WORD_GLOB) && strcmp(path, "/") != 0 && strcmp(path, "~") != 0)
 		return false;
 	if (glob_match(pattern, path))
 		return true;
 	/* /etc/sh?dow: a glob of the shell that may become what the pattern names. */
-	return word->flags & WORD_GLOB && !strpbrk(pattern, "*?[") && fnmatch(path, pattern, FNM_PATHNAME) == 0;
+	return compared->word->flags & WORD_GLOB && !strpbrk(pattern, "*?[") && fnmatch(path, pattern,
+		FNM_PATHNAME) == 0;
+}
+
+static bool match_compared(const char *pattern, struct compared *compared)
+{
+	if (is_path_pattern(pattern))
+		return match_path(pattern, compared);
+	return may_match(pattern, compared->word->text) && fnmatch(pattern, compared->word->text, 0) == 0;
 }
 
 static bool match_word(const char *pattern, const struct word *word)
 {
-	if (is_path_pattern(pattern))
-		return match_path(pattern, word);
-	return fnmatch(pattern, word->text, 0) == 0;
+	struct compared compared;
+
+	compared.word = word;
+	compared.state = NOT_YET;
+	return match_compared(pattern, &compared);
 }
 
 static void rest_on(struct matcher *matcher, const struct word *word)
@@ -99,8 +136,12 @@ static const char *const *patterns_of(const struct vec *vec)
 
 static bool match_any(const struct vec *patterns, const struct word *word)
 {
+	struct compared compared;
+
+	compared.word = word;
+	compared.state = NOT_YET;
 	for (size_t i = 0; i < patterns->count; i++) {
-		if (match_word(patterns_of(patterns)[i], word))
+		if (match_compared(patterns_of(patterns)[i], &compared))
 			return true;
 	}
 	return false;
@@ -109,19 +150,21 @@ static bool match_any(const struct vec *patterns, const struct word *word)
 static bool match_program(struct matcher *matcher, const struct vec *programs, const struct operation *operation)
 {
 	const struct word *word = operation_word(operation, 0);
+	bool is_glob, has_slash;
 	const char *name;
 
 	if (!programs->count)
 		return true;
 	if (!word)
 		return false;
+	is_glob = word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
+	has_slash = strchr(word->text, '/') || word->text[0] == '~';
 	name = strrchr(word->text, '/') && operation->kind != OP_CALL ? strrchr(word->text, '/') + 1 : word->text;
 	for (size_t i = 0; i < programs->count; i++) {
 		const char *pattern = patterns_of(programs)[i];
-		bool is_glob = word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
-
-		if (fnmatch(pattern, name, 0) == 0 || (is_glob && fnmatch(name, pattern, 0) == 0) ||
-		    (strchr(pattern, '/') && match_word(pattern, word))) {
+		if ((may_match(pattern, name) && fnmatch(pattern, name, 0) == 0) ||
+		    (is_glob && fnmatch(name, pattern, 0) == 0) ||
+		    (has_slash && strchr(pattern, '/') && match_word(pattern, word))) {
 			rest_on(matcher, word);
 			return true;
 		}

@@ -4,7 +4,7 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate memory work gate mediation monitor stage stages (none named: all). All
+Sections: start rules exec exec-gate rate memory work gate mediation monitor stage stages verify (none named: all). All
 contenders of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
 """
 import argparse
@@ -25,6 +25,7 @@ import gate
 import mediation
 import monitoring
 import staging
+import verifying
 import workloads
 from contenders import TRUE, Place, Unusable
 
@@ -360,7 +361,8 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 3), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),
             "monitor": (monitoring.section_monitor, 25, 7),
-            "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40)}
+            "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40),
+            "verify": (verifying.section_verify, 200, 50)}
 
 
 def make_user():
