@@ -30,4 +30,5 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_FILTER_HIT] = "filter.hit",
 	[AUDIT_TRUST_CHANGE] = "trust.change",
 	[AUDIT_ALERT] = "alert",
+	[AUDIT_VERIFY_EXTERNAL] = "verify.external",
 };

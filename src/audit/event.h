@@ -41,6 +41,7 @@ enum audit_type {
 	AUDIT_FILTER_HIT,
 	AUDIT_TRUST_CHANGE,
 	AUDIT_ALERT,
+	AUDIT_VERIFY_EXTERNAL, /* what the external verifier said */
 	AUDIT_TYPE_COUNT,
 };
 

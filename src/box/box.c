@@ -192,6 +192,7 @@ static int end_jail(struct box *box)
 	int r;
 
 	prompt_done(box);
+	verify_external_close(box);
 	box_end(box, ENDED_POLICY);
 	if (box->init.fd >= 0 && !box->init_is_gone &&
 	    pidref_wait(&box->init, WEXITED, &info, &box->rusage) > 0)
@@ -220,6 +221,7 @@ static void release(struct box *box)
 	verify_gate_done(box);
 	asking_done(box);
 	notices_free(box);
+	verify_external_free(box);
 	file_gate_done(box);
 	live_free(box->live);
 	limit_group_free(box->limits);

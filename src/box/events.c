@@ -56,6 +56,8 @@ static void start_detail(struct json *json, const void *context)
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->argv, 0);
 	put_added(json, (const char *const *)request->env_added);
+	if (request->task)
+		json_bytes(json, "task", request->task, strlen(request->task));
 	if (request->tape)
 		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
 	canaries_to_json(box, json);

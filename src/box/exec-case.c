@@ -48,6 +48,8 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
 		strv_free(exec_case->verified->argv);
 	free(exec_case->verified);
 	free(exec_case->exe);
+	free(exec_case->path);
+	strv_free(exec_case->argv);
 	free(exec_case->script);
 	free(exec_case->called);
 	free(exec_case->cwd);
@@ -92,6 +94,13 @@ struct watch_exec exec_case_kept(const struct exec_case *exec_case)
 		.id = exec_case->id, .pid = exec_case->pid, .dir_fd = kept->dir_fd, .is_open_file = kept->is_open_file,
 		.exe = exec_case->exe, .argv = (const char *const *)kept->argv, .argv_left_out = kept->argv_left_out,
 	};
+}
+
+int exec_case_set(struct exec_case *exec_case, const char *path, const char *const *argv)
+{
+	exec_case->path = str_dup(path);
+	exec_case->argv = copy_argv(argv);
+	return exec_case->path && exec_case->argv ? 0 : -ENOMEM;
 }
 
 int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,

@@ -40,6 +40,11 @@ struct exec_case {
 	bool waits;                  /* for a person */
 	bool is_verifying;           /* it waits for atoll-verify */
 	struct exec_verified *verified; /* owned: what that is about and said; NULL: nothing was found */
+	bool is_judged_on;           /* it waits for the external verifier, */
+	bool has_opinion;            /* which had nothing against it */
+	struct decision judged;      /* by the rules, meanwhile; borrowed from the policy and the case */
+	char *path, **argv;          /* owned: what that is about */
+	char opinion[320];           /* why a person is asked */
 	char *exe;                   /* owned: as the caller gave it */
 	struct exec_want wants[EXEC_FILES_MAX + 1];
 	size_t want_count, granted_count;
@@ -74,6 +79,9 @@ int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec) M
 
 /* As it was kept; borrowed from the case. */
 struct watch_exec exec_case_kept(const struct exec_case *exec_case);
+
+/* What the external verifier is shown. Copies. -ENOMEM. */
+int exec_case_set(struct exec_case *exec_case, const char *path, const char *const *argv) MUST_USE;
 
 void exec_hash_argv(const char *const *argv, struct hash *ret_hash);
 

@@ -30,7 +30,7 @@
  * can be told for sure: it opens the script itself, by a path, as it opens any other file that it is given.
  */
 
-enum { REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };
+enum { FINDINGS_SIZE = 16 << 10, REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };
 
 struct exec_gate {
 	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
@@ -87,6 +87,14 @@ static struct decision refuse_cut(void)
 	return (struct decision){ VERDICT_DENY, { "builtin.arguments", "", 0 },
 				  "it has more arguments than can be judged, or longer ones",
 				  "hand them over in a file, if the program takes one", NULL };
+}
+
+/* Nobody can be waited for when the program is there already. */
+static struct decision refuse_unverified(void)
+{
+	return (struct decision){ VERDICT_DENY, { "builtin.unverified", "", 0 },
+				  "it is not what the external verifier was shown",
+				  "start it by its path, and leave file and arguments alone meanwhile", NULL };
 }
 
 static struct decision decide(struct box *box, const struct exec_file *file, const struct words *words, bool is_held)
@@ -206,7 +214,8 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 		const struct exec_file *file = &chain->files[chain->count - 1];
 		struct decision decision = decide(box, file, &chain->words, false);
 
-		if (decision.verdict == VERDICT_ASK && chain->words.is_cut)
+		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
+					    verify_external_wants(box, decision.verdict)))
 			decision = refuse_cut();
 		if (decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
@@ -221,14 +230,18 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 }
 
 /* What is expected at the second judgement. */
-static int expect(const struct exec_gate *gate, struct exec_case *exec_case, const struct chain *chain,
+static int expect(const struct box *box, struct exec_case *exec_case, const struct chain *chain,
 		  const struct watch_exec *exec)
 {
+	const struct exec_gate *gate = box->exec_gate;
+
 	exec_case->is_known = true;
 	exec_case->st = chain->files[chain->count - 1].st;
 	if (exec_case->verified)
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
-	if (exec_case->want_count) {
+	if (verify_external_wants(box, VERDICT_ASK) && exec_case_set(exec_case, chain->files[0].path, exec->argv) < 0)
+		return -ENOMEM;
+	if (exec_case->want_count || exec_case->path) {
 		char cwd[PATH_MAX];
 
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
@@ -339,9 +352,107 @@ static int answered(void *context, uint64_t token, const struct asking_outcome *
 	return answer_exec(box, exec_case, decision.verdict == VERDICT_ALLOW ? 0 : EACCES);
 }
 
-/* ---- the first judgement, as a whole ---- */
+/* ---- a second opinion ---- */
 
 static const struct asking_outcome nothing_asked = { .verdict = ASKING_ALLOWED };
+
+/* What the rules said, tightened. */
+static int tighten(struct exec_case *exec_case, const struct external_opinion *opinion, struct decision *decision)
+{
+	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, exec_case->opinion, "", NULL };
+
+	exec_case->has_opinion = true;
+	if (str_format(exec_case->opinion, sizeof exec_case->opinion, "the external verifier %s: %s",
+		       opinion->verdict == JUDGE_DENY ? "refused it" : "is not sure", opinion->reason) < 0)
+		memcpy(exec_case->opinion, "the external verifier", sizeof "the external verifier");
+	if (opinion->verdict == JUDGE_DENY)
+		*decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, exec_case->opinion,
+					       "do what the task needs in another way, or ask the person", NULL };
+	if (opinion->verdict != JUDGE_UNCLEAR || decision->verdict == VERDICT_ASK)
+		return 0;
+	*decision = ask;
+	return exec_case_want(exec_case, exec_case->path, (const char *const *)exec_case->argv, &ask);
+}
+
+static int opined(void *context, uint64_t token, const struct external_opinion *opinion)
+{
+	struct box *box = context;
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct asking_outcome outcome = nothing_asked;
+	struct decision decision;
+	struct exec_entry entry;
+	int r;
+
+	if (!exec_case)
+		return 0;
+	decision = exec_case->judged;
+	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv, 0 };
+	exec_case->is_judged_on = false;
+	if (!watch_is_awaited(box->watch, exec_case->id)) {
+		exec_case_free(&box->exec_gate->cases, exec_case);
+		return 0;
+	}
+	r = tighten(exec_case, opinion, &decision);
+	if (r == 0 && decision.verdict != VERDICT_DENY)
+		r = ask_all(box, exec_case, &outcome);
+	if (r)
+		return r < 0 ? r : 0;
+	if (decision.verdict == VERDICT_ASK)
+		decision = decision_of(&outcome);
+	r = decision.verdict != VERDICT_DENY ? exec_log_start(box, &entry, &decision)
+					     : exec_log_refusal(box, &entry, &decision);
+	return r < 0 ? r : answer_exec(box, exec_case, decision.verdict != VERDICT_DENY ? 0 : EACCES);
+}
+
+static struct external_waiter opinion_of(struct box *box, const struct exec_case *exec_case)
+{
+	return (struct external_waiter){ opined, box, exec_case->token };
+}
+
+/* What atoll-verify found, of which the box keeps the worst. */
+static void put_findings(const struct exec_case *exec_case, struct buf *out)
+{
+	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+	struct json json;
+
+	json_init(&json, out);
+	json_array_begin(&json, NULL);
+	if (outcome && outcome->action != VERIFY_OFF) {
+		json_object_begin(&json, NULL);
+		json_string(&json, "id", outcome->id);
+		json_string(&json, "reason", outcome->reason);
+		json_string(&json, "action", verify_action_names[outcome->action]);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+}
+
+/* 1: opined() will be called; 0: *decision is tightened already. */
+static int have_opinion(struct box *box, struct exec_case *exec_case, struct decision *decision)
+{
+	struct external_waiter waiter = opinion_of(box, exec_case);
+	struct external_opinion opinion;
+	char program[PATH_MAX], findings[FINDINGS_SIZE];
+	struct buf found;
+	struct external_request request = {
+		.action = { .kind = ACTION_EXEC, .subject = exec_case->path,
+			    .argv = (const char *const *)exec_case->argv },
+		.verdict = decision->verdict, .rule = decision->rule.id, .pid = exec_case->pid, .cwd = exec_case->cwd,
+		.program = exec_caller_link(exec_case->pid, "exe", program) < 0 ? NULL : program,
+	};
+	int r;
+
+	buf_init_fixed(&found, findings, sizeof findings);
+	put_findings(exec_case, &found);
+	request.findings = buf_error(&found) ? "[{\"id\":\"verify.unknown\"}]" : buf_text(&found);
+	r = verify_external_begin(box, &request, &waiter, &opinion);
+
+	exec_case->judged = *decision;
+	exec_case->is_judged_on = r == 1;
+	return r ? r : tighten(exec_case, &opinion, decision);
+}
+
+/* ---- the first judgement, as a whole ---- */
 
 /* Takes the case. */
 static int conclude(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
@@ -349,8 +460,12 @@ static int conclude(struct box *box, struct exec_case *exec_case, const struct w
 {
 	struct asking_outcome outcome = nothing_asked;
 	struct exec_entry entry = entry_of(exec);
-	int r = decision.verdict == VERDICT_DENY ? 0 : ask_all(box, exec_case, &outcome);
+	int r = 0;
 
+	if (exec_case->path && verify_external_wants(box, decision.verdict))
+		r = have_opinion(box, exec_case, &decision);
+	if (r == 0 && decision.verdict != VERDICT_DENY)
+		r = ask_all(box, exec_case, &outcome);
 	ret_answer->token = exec_case->token;
 	ret_answer->is_later = r == 1;
 	if (r)
@@ -389,6 +504,9 @@ static int conclude_verified(struct box *box, struct exec_case *exec_case, const
 	if (decision.verdict == VERDICT_ASK) {
 		int r = exec_case_want(exec_case, exec->exe, exec->argv, &decision);
 
+		if (r == 0 && verify_external_wants(box, VERDICT_ASK))
+			r = exec_case_set(exec_case, exec->exe, exec->argv);
+
 		if (r < 0)
 			return r;
 		exec_case->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
@@ -415,7 +533,7 @@ static int judge(struct box *box, struct exec_case *exec_case, const struct watc
 		r = chain.words.is_cut ? -E2BIG
 				       : exec_case_want(exec_case, chain.files[0].path, chain.words.list, &verified);
 	if (r == 0 && decision.verdict != VERDICT_DENY)
-		r = expect(gate, exec_case, &chain, exec);
+		r = expect(box, exec_case, &chain, exec);
 	chain_done(&chain);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY) {
 		ret_answer->errnum = -r;
@@ -528,21 +646,28 @@ static int read_words(pid_t pid, char memory[WATCH_TEXT_MAX], struct words *word
 	return 0;
 }
 
-/* Whether a person allowed exactly this. */
-static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
-			  pid_t pid)
+/* Whether it is exactly what was judged at first. */
+static bool is_as_judged(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
+			 pid_t pid)
 {
 	char cwd[PATH_MAX];
 	struct hash hash;
 
-	if (!exec_case->want_count || exec_case->granted_count != exec_case->want_count ||
-	    !exec_case_is_expected(exec_case, &image->st))
+	if (!exec_case_is_expected(exec_case, &image->st))
 		return false;
 	/* Another thread, or who shares the directory (CLONE_FS), may have gone elsewhere meanwhile. */
 	if (!exec_case->cwd || exec_caller_link(pid, "cwd", cwd) < 0 || !str_equal(cwd, exec_case->cwd))
 		return false;
 	exec_hash_argv(words->list, &hash);
 	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
+}
+
+/* Whether a person allowed exactly this. */
+static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
+			  pid_t pid)
+{
+	return exec_case->want_count && exec_case->granted_count == exec_case->want_count &&
+	       is_as_judged(exec_case, image, words, pid);
 }
 
 /* Nobody can be waited for now: what was allowed before is, and the rest is listed for the next time. */
@@ -601,7 +726,8 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 	struct exec_gate *gate = box->exec_gate;
 	char memory[WATCH_TEXT_MAX];
 	struct words words = { .count = 0 };
-	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified;
+	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified ||
+			 verify_external_wants(box, VERDICT_ASK);
 
 	*ret_decision = refuse_unknown();
 	if (has_words && read_words(pid, memory, &words) < 0)
@@ -613,6 +739,11 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 		struct decision script = decide_script(box, exec_case, &words);
 
 		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
+	}
+	if (verify_external_wants(box, ret_decision->verdict) &&
+	    (!exec_case->has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
+		*ret_decision = refuse_unverified();
+		return 0;
 	}
 	if (ret_decision->verdict != VERDICT_ASK || is_as_granted(exec_case, image, &words, pid))
 		return 0;
@@ -700,13 +831,16 @@ int exec_gate_release(struct box *box)
 	int r = 0;
 
 	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
+		struct external_waiter opinion = opinion_of(box, at);
+
 		next = at->next;
-		if (!at->waits && !at->is_verifying)
+		if (!at->waits && !at->is_verifying && !at->is_judged_on)
 			continue;
 		if (at->waits)
 			asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token =
 				at->token });
 		verify_gate_forget(box, at->token);
+		verify_external_forget(box, &opinion);
 		r = watch_restart_exec(box->watch, at->id);
 		exec_case_free(&box->exec_gate->cases, at);
 	}

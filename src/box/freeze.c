@@ -222,5 +222,10 @@ int freeze_check(struct box *box, uint64_t now_ns)
 
 	if (!freeze->holder || (now_ns < freeze->until_ns && freeze->messages < FREEZE_MESSAGES_MAX))
 		return 0;
+	/* Nobody said that it may go on. */
+	if (verify_external_holds(box)) {
+		box_end(box, ENDED_STOPPED);
+		return 0;
+	}
 	return freeze_end(box);
 }

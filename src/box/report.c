@@ -201,6 +201,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	gate_to_json(box, json);
 	put_decisions(box, json);
 	asking_to_json(box, json);
+	verify_external_to_json(box, json);
 	denials_to_json(&box->denials, json);
 	json_array_begin(json, "limits_hit");
 	for (size_t i = 0; i < box->hit_count; i++)

@@ -24,6 +24,8 @@ enum {
 
 struct run_standing;
 
+enum { REQUEST_TASK_MAX = 4096 };
+
 /* What becomes of HTTP exchanges. */
 enum tape {
 	TAPE_NONE,
@@ -59,6 +61,8 @@ struct run_request {
 	void *token;                 /* --token: a frame of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
 	size_t token_size;
 	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
+	const char *task;            /* --task: what the person wants; NULL: not said */
+	int judge_secret_fd;         /* what verify.external.url wants: a socket with a value; FD_NONE */
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
 	const struct run_standing *standing; /* of an agent (box/standing.h); NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */

@@ -434,6 +434,9 @@ static int timeout_ms(const struct box *box)
 	asked = monitor_timeout_ms(box, now_ns);
 	if (asked >= 0 && (timeout < 0 || asked < timeout))
 		timeout = asked;
+	asked = verify_external_timeout_ms(box, now_ns);
+	if (asked >= 0 && (timeout < 0 || asked < timeout))
+		timeout = asked;
 	asked = prompt_timeout_ms(box);
 	if (asked >= 0 && (timeout < 0 || asked < timeout))
 		timeout = asked;
@@ -552,6 +555,8 @@ int serve(struct box *box)
 			r = monitor_check(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = alert_check(box);
+		if (r == 0 && box->ended == ENDED_NOT)
+			r = verify_external_check(box, clock_monotonic_ns());
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = live_check(box, clock_monotonic_ns(), box->err);
 		if (r == 0 && box->ended == ENDED_NOT)

@@ -38,6 +38,7 @@
 #include "box/staging.h"
 #include "box/standing.h"
 #include "box/store.h"
+#include "box/verify-external.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
 #include "watch/watch.h"
@@ -114,6 +115,7 @@ struct box {
 	struct denials denials;
 	struct file_log files;		/* what the file gate counts */
 	struct prompt prompt;  /* of a question, on the terminal */
+	struct external *external; /* who gives a second opinion; NULL: nobody was asked yet */
 	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	struct rates rates;

@@ -29,6 +29,8 @@ enum confine_program {
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */
 	CONFINE_NOTIFY_DESKTOP,  /* moves messages between the session bus and one socket of the box */
 	CONFINE_NOTIFY_WEBHOOK,  /* connects to servers; reads how names are looked up */
+	CONFINE_JUDGE_COMMAND,   /* starts the user's verifier, which reads anywhere and writes nowhere */
+	CONFINE_JUDGE_MODEL,     /* as CONFINE_NOTIFY_WEBHOOK */
 	CONFINE_EGRESS,          /* moves bytes between sockets */
 	CONFINE_VERIFY,          /* reads what is open already, and judges it */
 	CONFINE_PROGRAM_COUNT,

@@ -127,6 +127,11 @@ static const struct confine_call egress_calls[] = {
 #define CALLS(array) { (array), ARRAY_SIZE(array) }
 #define SYSTEM { "/usr", RUN }, { "/lib", RUN }, { "/lib64", RUN }, { "/bin", RUN }, { "/etc", RUN }
 
+#define RESOLVER \
+	{ "/etc/resolv.conf", LANDLOCK_READ_FILE }, { "/etc/hosts", LANDLOCK_READ_FILE }, \
+	{ "/etc/nsswitch.conf", LANDLOCK_READ_FILE }, { "/etc/host.conf", LANDLOCK_READ_FILE }, \
+	{ "/etc/gai.conf", LANDLOCK_READ_FILE }
+
 static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_LOG] = {
 		.name = "atoll-log", .calls = { CALLS(base), CALLS(log_calls) }, .is_alone = true,
@@ -182,14 +187,20 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_NOTIFY_WEBHOOK] = {
 		.name = "atoll-notify", .calls = { CALLS(base), CALLS(webhook_calls) }, .refuses = true,
 		.is_hidden = true, .is_alone = true, .memory_max = 512 * MIB,
-		.paths = { { "/etc/resolv.conf", LANDLOCK_READ_FILE }, { "/etc/hosts", LANDLOCK_READ_FILE },
-			   { "/etc/nsswitch.conf", LANDLOCK_READ_FILE }, { "/etc/host.conf", LANDLOCK_READ_FILE },
-			   { "/etc/gai.conf", LANDLOCK_READ_FILE } },
+		.paths = { RESOLVER },
 	},
 	/* The rules were read before. Its parsers count what they take and stop long before this. */
 	[CONFINE_VERIFY] = {
 		.name = "atoll-verify", .calls = { CALLS(base), CALLS(verify_calls) }, .is_hidden = true,
 		.is_alone = true, .memory_max = (rlim_t)2 * GIB,
+	},
+	[CONFINE_JUDGE_COMMAND] = {
+		.name = "atoll-judge", .memory_max = (rlim_t)4 * GIB, .cpu_seconds_max = 300,
+		.paths = { { "/", RUN }, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+	},
+	[CONFINE_JUDGE_MODEL] = {
+		.name = "atoll-judge", .calls = { CALLS(base), CALLS(webhook_calls) }, .refuses = true,
+		.is_hidden = true, .is_alone = true, .memory_max = 512 * MIB, .paths = { RESOLVER },
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

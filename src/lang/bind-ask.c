@@ -40,19 +40,22 @@ static bool is_on_host(const char *url, const char *beginning)
 	return !*rest || *rest == ':' || *rest == '/';
 }
 
-/* Answers are let in by it: the way there is TLS, or does not leave the machine. */
-static void bind_url(struct binder *binder, const struct key *key, const struct node *node)
+bool bind_url_is_safe(const char *url)
 {
-	const char *url = node->text;
 	bool is_good = (str_has_prefix(url, "https://") && url[strlen("https://")]) ||
 		       is_on_host(url, "http://127.0.0.1") || is_on_host(url, "http://[::1]");
 
 	for (const char *at = url; *at; at++)
 		is_good &= *at > ' ' && *at < 0x7f;
-	if (!is_good || strlen(url) > ASK_WEBHOOK_MAX)
-		bind_expected(binder, node, "an https:// URL, or an http:// URL of this machine (127.0.0.1, [::1])");
+	return is_good && strlen(url) <= ASK_WEBHOOK_MAX;
+}
+
+static void bind_url(struct binder *binder, const struct key *key, const struct node *node)
+{
+	if (!bind_url_is_safe(node->text))
+		bind_expected(binder, node, BIND_URL_EXPECTED);
 	else
-		set(binder, SCALAR_ASK_WEBHOOK, node, url, true);
+		set(binder, SCALAR_ASK_WEBHOOK, node, node->text, true);
 }
 
 static void bind_key(struct binder *binder, const struct key *key, const struct node *node)

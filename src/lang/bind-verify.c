@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/names.h"
 #include "lang/bind.h"
+#include "lang/external.h"
 
 /* What findings lead to: one word for a severity, or one for each confidence; what is not said is noted. */
 
@@ -59,5 +60,6 @@ const struct key verify_keys[] = {
 	{ "high", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_HIGH },
 	{ "critical", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_CRITICAL },
 	{ "unknown", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_UNKNOWN },
+	{ "external", KEY_FREE, bind_external },
 };
 const size_t verify_key_count = ARRAY_SIZE(verify_keys);

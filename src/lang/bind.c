@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lang/bind.h"
+#include "lang/external.h"
 
 #include <string.h>
 

@@ -59,6 +59,10 @@ void bind_expected(struct binder *binder, const struct node *node, const char *w
 /* A new rule at the end of vec with its place and id, or NULL. */
 void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const struct node *node);
 
+/* Answers are let in by it: the way there is TLS, or does not leave the machine. */
+bool bind_url_is_safe(const char *url);
+#define BIND_URL_EXPECTED "an https:// URL, or an http:// URL of this machine (127.0.0.1, [::1])"
+
 /* Whether the first length bytes of text are the name of a variable. */
 bool bind_variable_is_valid(const char *text, size_t length);
 

@@ -62,6 +62,8 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(canaries, struct draft_named)
 	MERGE(canary_files, struct draft_path)
 #undef MERGE
+	if (from->external)
+		into->external = from->external;
 	for (size_t i = 0; i < SCALAR_COUNT; i++)
 		if (from->scalars[i].is_set)
 			into->scalars[i] = from->scalars[i];

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "lang/arena.h"
+#include "lang/external.h"
 #include "lang/print.h"
 #include "policy/compare-net.h"
 #include "policy/decide.h"
@@ -526,6 +527,25 @@ static void compare_trust(struct differ *differ)
 						     b->probation_sessions < a->probation_sessions));
 }
 
+static const char *external_text(struct differ *differ, const struct external_verifier *verifier)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, 1 << 20);
+	external_put(&text, verifier);
+	return text.size ? arena_text(&differ->arena, buf_text(&text)) : "none";
+}
+
+/* One that comes can only refuse more; any other change is another judge. */
+static void compare_external(struct differ *differ)
+{
+	const char *from = external_text(differ, &differ->a->external);
+	const char *to = external_text(differ, &differ->b->external);
+
+	if (from && to && !str_equal(from, to))
+		add_change(differ, "verify", "verify.external", from, to, external_is_given(&differ->a->external));
+}
+
 static void compare_rest(struct differ *differ)
 {
 	const struct policy *a = differ->a, *b = differ->b;
@@ -547,6 +567,7 @@ static void compare_rest(struct differ *differ)
 	compare_verify(differ);
 	compare_monitor(differ);
 	compare_trust(differ);
+	compare_external(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

@@ -164,6 +164,7 @@ struct draft {
 	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
 	struct vec canary_files;				       /* struct draft_path */
 	struct draft_scalar scalars[SCALAR_COUNT];
+	struct draft_external *external; /* lang/external.h; NULL: not given */
 };
 
 /* For every item of a vector: NAME points to it. */

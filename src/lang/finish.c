@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "lang/external.h"
 #include "lang/chain.h"
 #include "policy/order.h"
 
@@ -563,6 +564,7 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 	policy->verify = finish_verify(lang);
 	policy->monitor = finish_monitor(lang);
 	policy->trust = trust_finish(lang);
+	policy->external = external_finish(&lang->arena, lang->draft.external);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] = (struct resource_limit){
 			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),

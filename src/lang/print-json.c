@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "lang/external.h"
 #include "lang/print.h"
 #include "policy/publish.h"
 
@@ -246,8 +247,10 @@ static void put_ask(struct json *json, const struct ask_settings *ask)
 	json_object_end(json);
 }
 
-static void put_verify(struct json *json, const struct verify_settings *verify)
+static void put_verify(struct json *json, const struct policy *policy)
 {
+	const struct verify_settings *verify = &policy->verify;
+
 	json_object_begin(json, "verify");
 	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
 		json_object_begin(json, verify_row_names[row]);
@@ -256,6 +259,7 @@ static void put_verify(struct json *json, const struct verify_settings *verify)
 				verify_action_names[verify->of[row][sureness]]);
 		json_object_end(json);
 	}
+	external_to_json(json, &policy->external);
 	json_object_end(json);
 }
 
@@ -319,7 +323,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
 	json_object_end(json);
 	put_ask(json, &policy->ask);
-	put_verify(json, &policy->verify);
+	put_verify(json, policy);
 	put_monitor(json, &policy->monitor);
 	put_trust(json, &policy->trust);
 	json_array_begin(json, "degrade");

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "lang/external.h"
 #include "policy/describe-text.h"
 #include "policy/glob.h"
 #include "policy/publish.h"
@@ -411,8 +412,10 @@ static void put_trust(struct buf *out, const struct trust_settings *trust)
 }
 
 /* One word where all confidences have the same. */
-static void put_verify(struct buf *out, const struct verify_settings *verify)
+static void put_verify(struct buf *out, const struct policy *policy)
 {
+	const struct verify_settings *verify = &policy->verify;
+
 	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
 		const enum verify_action *of = verify->of[row];
 
@@ -423,6 +426,10 @@ static void put_verify(struct buf *out, const struct verify_settings *verify)
 			buf_printf(out, "{possible: %s, likely: %s, certain: %s}",
 				verify_action_names[of[VERIFY_POSSIBLE]],
 				   verify_action_names[of[VERIFY_LIKELY]], verify_action_names[of[VERIFY_CERTAIN]]);
+	}
+	if (external_is_given(&policy->external)) {
+		buf_put_text(out, ", external: ");
+		external_put(out, &policy->external);
 	}
 	buf_put_text(out, "}\n");
 }
@@ -459,7 +466,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
 		   stage_backend_names[policy->stage_backend]);
 	put_ask(out, &policy->ask);
-	put_verify(out, &policy->verify);
+	put_verify(out, policy);
 	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
 		   policy->monitor.baseline ? "true" : "false", policy->monitor.sessions, policy->monitor.learn,
 		   monitor_reaction_names[policy->monitor.unusual], monitor_reaction_names[policy->monitor.canary]);

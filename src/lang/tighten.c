@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "lang/external.h"
 #include "lang/chain.h"
 #include "policy/decide.h"
 #include "policy/glob.h"
@@ -217,6 +218,9 @@ static void check_ask(struct lang *lang, const struct ask_settings *base)
 	check_weaker(lang, SCALAR_ASK_BELL, base->bell, "the bell is silent there");
 	check_weaker(lang, SCALAR_ASK_PROMPT, base->prompt, "nobody is asked on the terminal there");
 	check_weaker(lang, SCALAR_ASK_DESKTOP, base->desktop, "nobody is asked on the desktop there");
+	if (lang->project.external)
+		refuse(lang, lang->project.external->place, "verify.external", "",
+		       "what it names would be started, or told of what you do");
 	if (webhook->is_set)
 		refuse(lang, webhook->place, webhook->id, webhook->text ? webhook->text : "",
 		       "whoever has that address would answer");

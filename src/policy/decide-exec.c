@@ -189,7 +189,8 @@ bool exec_rule_is_mounted(const struct exec_rule *rule)
 
 bool policy_judges_programs(const struct policy *policy)
 {
-	if (policy->exec_default != VERDICT_ALLOW)
+	if (policy->exec_default != VERDICT_ALLOW ||
+	    (external_is_given(&policy->external) && policy->external.when == VERIFY_ALL))
 		return true;
 	for (size_t i = 0; i < policy->exec_count; i++)
 		if (policy->exec[i].verdict != VERDICT_ALLOW &&

@@ -146,6 +146,10 @@ const char *const inject_kind_names[INJECT_KIND_COUNT] = {
 	[INJECT_BASIC] = "basic",     [INJECT_QUERY] = "query", [INJECT_AWS] = "aws",
 };
 
+const char *const verify_when_names[VERIFY_WHEN_COUNT] = { [VERIFY_ASKED] = "asked", [VERIFY_ALL] = "all" };
+
+const char *const breaker_action_names[BREAKER_ACTION_COUNT] = { [BREAKER_FREEZE] = "freeze", [BREAKER_END] = "end" };
+
 const char *const action_kind_names[ACTION_KIND_COUNT] = {
 	[ACTION_FILE_READ] = "file.read",     [ACTION_FILE_WRITE] = "file.write",
 	[ACTION_FILE_APPLY] = "file.apply",   [ACTION_EXEC] = "exec",

@@ -315,6 +315,26 @@ struct monitor_settings {
 	enum monitor_reaction unusual, canary;
 };
 
+enum verify_when { VERIFY_ASKED, VERIFY_ALL, VERIFY_WHEN_COUNT };
+enum breaker_action { BREAKER_FREEZE, BREAKER_END, BREAKER_ACTION_COUNT };
+enum { VERIFY_TIMEOUT_MS = 20000, VERIFY_TIMEOUT_MAX_MS = 120000 };
+
+/* Who gives a second opinion on the start of programs, a command or a model; it can only tighten. */
+struct external_verifier {
+	const char *const *command;  /* with its arguments; NULL: none */
+	const char *url, *model;     /* instead of it; NULL: none */
+	const char *secret;          /* that the URL wants, or NULL */
+	enum verify_when when;       /* on what the rules ask about, or on all that they do not deny */
+	uint64_t timeout_ms;
+	struct cooldown_rule breaker; /* so many denials within a time, and the agent is stopped; pause_ms is 0 */
+	enum breaker_action breaker_action;
+};
+
+static inline bool external_is_given(const struct external_verifier *verifier)
+{
+	return verifier->command || verifier->url;
+}
+
 enum network_mode {
 	NETWORK_NONE,       /* an empty namespace: the default verdict is deny and nothing is allowed */
 	NETWORK_GATE,       /* rules that need the network gate */
@@ -420,6 +440,7 @@ struct policy {
 	enum stage_auto stage_auto;
 	enum stage_backend stage_backend;
 	struct ask_settings ask;
+	struct external_verifier external; /* verify.external */
 	struct trust_settings trust;
 
 	uint32_t degrade;            /* bit 1u << enum wall */
@@ -433,6 +454,8 @@ extern const char *const trust_level_names[TRUST_COUNT];
 extern const char *const trust_on_fall_names[TRUST_FALL_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
+extern const char *const verify_when_names[VERIFY_WHEN_COUNT];
+extern const char *const breaker_action_names[BREAKER_ACTION_COUNT];
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];
 extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];

@@ -14,6 +14,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_DATA] = "data",
 	[POLICY_PART_AUDIT] = "audit",
 	[POLICY_PART_STAGE] = "stage",
+	[POLICY_PART_EXTERNAL] = "verify.external",
 	[POLICY_PART_DEGRADE] = "degrade",
 	[POLICY_PART_ASK] = "ask",
 	[POLICY_PART_MONITOR] = "monitor",
@@ -176,6 +177,15 @@ static bool same_trust(const struct policy *a, const struct policy *b)
 	       x->half_life_ms == y->half_life_ms;
 }
 
+static bool same_external(const struct policy *left, const struct policy *right)
+{
+	const struct external_verifier *a = &left->external, *b = &right->external;
+
+	return same_texts(a->command, b->command) && same_text(a->url, b->url) && same_text(a->model, b->model) &&
+	       same_text(a->secret, b->secret) && a->when == b->when && a->timeout_ms == b->timeout_ms &&
+	       cooldown_rules_equal(&a->breaker, &b->breaker) && a->breaker_action == b->breaker_action;
+}
+
 static bool same_publish(const struct policy *a, const struct policy *b)
 {
 	if (a->publish_count != b->publish_count)
@@ -242,6 +252,7 @@ uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
 		[POLICY_PART_MONITOR] = same_monitor,	[POLICY_PART_TRUST] = same_trust,
 		[POLICY_PART_VERIFY] = same_verify,
+		[POLICY_PART_EXTERNAL] = same_external,
 	};
 	uint32_t differing = 0;
 

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 12,
+	SNAPSHOT_VERSION = 13,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -88,9 +88,11 @@ struct snapshot_scalars {
 	uint32_t trust_agent;
 	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;
 	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, trust_padding;
+	uint32_t external_command, external_url, external_model, external_secret;
+	uint32_t external_when, breaker_action;
 	uint64_t trust_half_life_ms;
-	uint64_t ask_timeout_ms;
-	struct snapshot_cooldown network_cooldown, cooldown;
+	uint64_t ask_timeout_ms, external_timeout_ms;
+	struct snapshot_cooldown network_cooldown, cooldown, breaker;
 };
 
 struct snapshot_net_limits { /* struct net_limits as it is */

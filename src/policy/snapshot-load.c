@@ -273,6 +273,26 @@ static void load_trust(struct loader *loader, const struct snapshot_scalars *in,
 			  (trust->is_given && !trust->half_life_ms) || trust->half_life_ms > TRUST_HALF_LIFE_MAX_MS;
 }
 
+static void load_external(struct loader *loader, const struct snapshot_scalars *in, struct external_verifier *out)
+{
+	out->command = vector(loader, in->external_command);
+	out->url = string_or_null(loader, in->external_url);
+	out->model = string_or_null(loader, in->external_model);
+	out->secret = string_or_null(loader, in->external_secret);
+	out->when = checked(loader, in->external_when, VERIFY_WHEN_COUNT);
+	out->timeout_ms = in->external_timeout_ms;
+	out->breaker = load_cooldown(loader, &in->breaker);
+	out->breaker_action = checked(loader, in->breaker_action, BREAKER_ACTION_COUNT);
+	if (out->command && !out->command[0])
+		out->command = NULL;
+	if (external_is_given(out))
+		loader->is_bad |= (out->command && (out->url || out->command[0][0] != '/')) ||
+				  !out->url != !out->model ||
+				  (out->url && strlen(out->url) > ASK_WEBHOOK_MAX) ||
+				  (out->secret && !secret_name_is_valid(out->secret)) || !out->timeout_ms ||
+				  out->timeout_ms > VERIFY_TIMEOUT_MAX_MS || !out->breaker.denials;
+}
+
 static void load_scalars(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -307,6 +327,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	load_verify(loader, in, &policy->verify);
 	load_monitor(loader, in, policy);
 	load_trust(loader, in, &policy->trust);
+	load_external(loader, in, &policy->external);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);

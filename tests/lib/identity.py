@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
-PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-learn", "atoll-notify", "atoll-policy",
+PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-judge", "atoll-learn",
+            "atoll-notify", "atoll-policy",
             "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-token", "atoll-top",
             "atoll-verify")
 

@@ -47,6 +47,8 @@ static const struct option options[] = {
 	  AT(front.agent) },
 	{ 0, "confidence", "C", "no more than you are confident of: low, medium, high, or 0 to 1", OPTION_TEXT,
 	  AT(front.confidence) },
+	{ 0, "task", "TEXT", "what the command is for: kept in the log, and told to the external verifier", OPTION_TEXT,
+	  AT(front.task) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,
@@ -82,6 +84,9 @@ static int check_options(const struct run_options *given, bool has_command, stru
 			       "--apply-on-success, --discard and --keep exclude each other");
 	if (given->front.record && given->front.replay)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--record and --replay exclude each other");
+	if (given->front.task && (!*given->front.task || strlen(given->front.task) > REQUEST_TASK_MAX))
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--task needs a text of at most %d bytes",
+			       REQUEST_TASK_MAX);
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--json goes with --detach; --report FILE is for other runs");

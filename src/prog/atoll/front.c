@@ -277,6 +277,9 @@ static int bring(const struct front_options *given, const struct places *places,
 	if (r == 0)
 		r = secrets_bring_key(snapshot_policy(brought->compiled.snapshot), places, &request->notify_key_fd,
 				      err);
+	if (r == 0)
+		r = secrets_bring_verifier(snapshot_policy(brought->compiled.snapshot), places,
+					   &request->judge_secret_fd, err);
 	if (r != 0)
 		return r;
 	request->placeholders = brought->secrets.variables;
@@ -312,6 +315,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.flags = given->flags,
 		.session = session,
 		.notify_key_fd = FD_NONE,
+		.judge_secret_fd = FD_NONE,
+		.task = given->task,
 		.name = given->name,
 		.project = places.project,
 		.cwd = places.cwd,

@@ -20,6 +20,7 @@ struct front_options {
 	const char *policy, *trust;  /* -p, -t; NULL: the default */
 	const char *name, *report;   /* or NULL */
 	const char *record, *replay; /* or NULL; not both */
+	const char *task;            /* --task, or NULL */
 	const char *token;           /* --token: FILE or "-"; NULL: none */
 	const char *agent, *confidence; /* or NULL */
 	const char *project, *cwd;   /* as the user named them, or NULL */

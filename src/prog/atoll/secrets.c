@@ -233,15 +233,13 @@ static int open_key_file(const char *path, int *ret_fd, struct err *err)
 	return 0;
 }
 
-int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+/* NULL: none. */
+static int bring_one(const char *name, const struct places *places, int *ret_fd, struct err *err)
 {
 	struct pair pairs[2] = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } };
-	const char *name = policy->ask.webhook_key;
 	int r;
 
 	*ret_fd = FD_NONE;
-	if (policy->ask.webhook_key_file)
-		return open_key_file(policy->ask.webhook_key_file, ret_fd, err);
 	if (!name)
 		return 0;
 	r = fetch(&name, 1, places, pairs, err);
@@ -250,6 +248,18 @@ int secrets_bring_key(const struct policy *policy, const struct places *places, 
 	close_fd(&pairs[0].near_fd);
 	close_fd(&pairs[1].near_fd);
 	return r;
+}
+
+int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+{
+	*ret_fd = FD_NONE;
+	return policy->ask.webhook_key_file ? open_key_file(policy->ask.webhook_key_file, ret_fd, err)
+					    : bring_one(policy->ask.webhook_key, places, ret_fd, err);
+}
+
+int secrets_bring_verifier(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+{
+	return bring_one(policy->external.secret, places, ret_fd, err);
 }
 
 void secrets_done(struct secrets *secrets)

@@ -27,5 +27,8 @@ int secrets_bring(const struct policy *policy, const struct places *places, stru
  */
 int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
 	MUST_USE;
+/* The same for verify.external. */
+int secrets_bring_verifier(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+	MUST_USE;
 void secrets_done(struct secrets *secrets);
 #define cleanup_secrets __attribute__((cleanup(secrets_done)))

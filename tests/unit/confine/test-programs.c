@@ -156,7 +156,7 @@ static int control_a_file(void)
 
 /* One bit for each program that may. Files are Landlock's to refuse, the rest is the filter's. */
 #define MAY(program) (1u << CONFINE_##program)
-#define STARTERS (MAY(STAGE_DIFFER) | MAY(STAGE_MERGER))
+#define STARTERS (MAY(STAGE_DIFFER) | MAY(STAGE_MERGER) | MAY(JUDGE_COMMAND))
 
 static const struct attempt {
 	const char *name;
@@ -165,17 +165,19 @@ static const struct attempt {
 	bool is_file;
 } attempts[] = {
 	{ "read a file of the place", read_place,
-	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_MERGER), true },
+	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_MERGER) |
+		  MAY(JUDGE_COMMAND), true },
 	{ "write to a file of the place", write_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
 	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
 	{ "remove a file of the place", remove_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
-	{ "read a file elsewhere", read_elsewhere, MAY(POLICY), true },
+	{ "read a file elsewhere", read_elsewhere, MAY(POLICY) | MAY(JUDGE_COMMAND), true },
 	{ "write to a file elsewhere", write_elsewhere, 0, true },
 	{ "make a file elsewhere", make_elsewhere, 0, true },
 	{ "execute", execute, STARTERS, false },
 	{ "start a process", start_process, STARTERS, false },
 	{ "open a unix socket", open_unix_socket, STARTERS, false },
-	{ "open an internet socket", open_inet_socket, STARTERS | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK), false },
+	{ "open an internet socket", open_inet_socket,
+	  STARTERS | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK) | MAY(JUDGE_MODEL), false },
 	{ "listen for others", listen_for_others, STARTERS, false },
 	{ "signal a process outside", signal_parent, 0, false },
 	{ "be traced", be_traced, STARTERS, false },
@@ -341,6 +343,7 @@ static void it_hides_what_is_secret(void **state)
 	static const bool is_hidden[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = true, [CONFINE_TOKEN] = true, [CONFINE_EGRESS] = true,
 		[CONFINE_DESK] = true, [CONFINE_NOTIFY_DESKTOP] = true, [CONFINE_NOTIFY_WEBHOOK] = true,
+		[CONFINE_JUDGE_MODEL] = true,
 	};
 
 	for (unsigned program = 0; program < CONFINE_PROGRAM_COUNT; program++) {

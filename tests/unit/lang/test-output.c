@@ -38,7 +38,9 @@ static const char everything[] =
 	"audit: {files: all}\n"
 	"stage: {auto: exec, backend: auto}\n"
 	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: {url: \"https://w.example/x?y=%20\", "
-	"key_file: ~/key, may_answer: true}}\n";
+	"key_file: ~/key, may_answer: true}}\n"
+	"verify: {external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, timeout: 5s, "
+	"breaker: {denials: 2, within: 1m, action: end}}}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)

@@ -86,6 +86,7 @@ static void every_widening_line_is_refused(void **state)
 		"ask: {bell: true}",
 		"ask: {desktop: true}",
 		"ask: {webhook: \"https://a.org/\"}",
+		"verify: {external: {command: [/bin/true]}}",
 		"ask: {webhook: {url: \"https://a.org/\"}}",
 		"stage: {backend: fuse}",
 		"trust: {agent: somebody}",

@@ -25,6 +25,7 @@ static const struct file_plan_entry plan[] = {
 	{ "/home/u/p", FILE_WRITE, 0, 0 },
 	{ "/usr", FILE_READ, FILE_OPTIONAL, 1 },
 };
+static const char *const verifier[] = { "/bin/v", "-x", NULL };
 static const struct path_rule asks[] = { { "/home/u/p/ask", 0, NULL, { "files.ask[0]", "/p.yaml", 6 } } };
 static const uint16_t ports[] = { 443, 8443 };
 static const char *const methods[] = { "GET", "POST", NULL }, *const paths[] = { "/v1/**", NULL };
@@ -60,6 +61,8 @@ static const struct policy policy = {
 	.name = "test",
 	.ask = { .timeout_ms = 30000, .bell = true, .desktop = true, .webhook = "https://w.example/a",
 		 .webhook_key = "k", .webhook_answers = true },
+	.external = { .command = verifier, .when = VERIFY_ALL, .timeout_ms = 5, .breaker = { 3, 4, 0 },
+		      .breaker_action = BREAKER_END },
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
 	.home = "/home/u",
@@ -200,6 +203,8 @@ static void loads_what_was_stored(void **state)
 	check_rules(p);
 	assert_int_equal(p->network_default, VERDICT_ASK);
 	check_ask(&p->ask);
+	assert_string_equal(p->external.command[1], "-x");
+	assert_true(p->external.when == VERIFY_ALL && p->external.breaker.denials == 3);
 	check_limits(p);
 	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
 	assert_int_equal(p->data_secrets, DATA_MASK);

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/verify-external.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/str.h"
+#include "box/companion.h"
+#include "box/cooldown.h"
+#include "box/state.h"
+#include "box/trust.h"
+#include "os/clock.h"
+#include "os/fd.h"
+
+/*
+ * One program for the session, started with the first case. Each case waits for it, and for no longer than the policy
+ * says and a little: a program that is stopped is an opinion that is not clear. One that falls is started again for the
+ * next case, a few times.
+ */
+
+enum { NS_PER_MS = 1000000, UID_BITS = 6, STARTS_MAX = 4, GRACE_MS = 2000, END_MS = 500, SUBJECT_SIZE = 128 };
+
+struct open_case {
+	uint32_t id;                 /* 0: free */
+	struct external_waiter waiter;
+	uint64_t begun_ns, until_ns;
+	struct external_subject {
+		pid_t pid;
+		char program[PATH_MAX];
+	} subject;
+};
+
+struct external {
+	int fd;                      /* owned; FD_NONE: no program runs */
+	struct pidref process;
+	struct loop_source source;
+	struct open_case cases[JUDGE_OPEN_MAX];
+	uint32_t last_id;
+	unsigned starts;
+	struct cooldown denials;
+	bool is_tripped;             /* everything is frozen, and a person is asked */
+	uint64_t asked, opinions[JUDGE_VERDICT_COUNT], trips;
+	char reason[JUDGE_REASON_MAX];
+	int fatal;
+};
+
+static const struct external_verifier *verifier(const struct box *box)
+{
+	return &box->policy->policy->external;
+}
+
+bool verify_external_wants(const struct box *box, enum verdict verdict)
+{
+	const struct external_verifier *external = verifier(box);
+
+	return external_is_given(external) && verdict != VERDICT_DENY &&
+	       (verdict == VERDICT_ASK || external->when == VERIFY_ALL);
+}
+
+static struct external *open_external(struct box *box)
+{
+	if (box->external)
+		return box->external;
+	box->external = calloc(1, sizeof *box->external);
+	if (box->external) {
+		box->external->fd = FD_NONE;
+		box->external->process = PIDREF_NONE;
+	}
+	return box->external;
+}
+
+/* ---- the log ---- */
+
+struct opinion_context {
+	const struct external_opinion *opinion;
+	uint64_t ms;
+};
+
+static void put_detail(struct json *json, const void *context)
+{
+	const struct opinion_context *opinion = context;
+
+	json_string(json, "opinion", judge_verdict_names[opinion->opinion->verdict]);
+	json_string(json, "reason", opinion->opinion->reason);
+	json_u64(json, "ms", opinion->ms);
+}
+
+static int log_opinion(struct box *box, const struct external_subject *subject, const struct external_opinion *opinion,
+		       uint64_t begun_ns)
+{
+	static const enum verdict verdicts[JUDGE_VERDICT_COUNT] = {
+		[JUDGE_ALLOW] = VERDICT_ALLOW, [JUDGE_DENY] = VERDICT_DENY, [JUDGE_UNCLEAR] = VERDICT_ASK,
+	};
+	struct opinion_context context = { opinion, (clock_monotonic_ns() - begun_ns) / NS_PER_MS };
+	struct audit_event event = {
+		.type = AUDIT_VERIFY_EXTERNAL, .verdict = verdict_names[verdicts[opinion->verdict]],
+		.rule = "verify.external", .pid = subject->pid, .subject = subject->program,
+		.subject_size = strlen(subject->program), .write_detail = put_detail, .context = &context,
+	};
+
+	return audit_write(&box->audit, &event);
+}
+
+/* ---- the breaker ---- */
+
+static int resumed(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+
+	box->external->is_tripped = false;
+	if (outcome->verdict == ASKING_ALLOWED)
+		return freeze_end(box);
+	box_end(box, ENDED_STOPPED);
+	return 0;
+}
+
+static int ask_to_go_on(struct box *box)
+{
+	const struct external_verifier *external = verifier(box);
+	char subject[SUBJECT_SIZE];
+	struct asking_request request = {
+		.action = { .kind = ACTION_ALERT, .subject = subject },
+		.decision = { VERDICT_ASK, { "verify.external.breaker", "", 0 },
+			      "the external verifier refused too much, so everything inside stands still", "", NULL },
+	};
+	struct asking_waiter waiter = { .done = resumed, .context = box };
+	struct asking_outcome outcome;
+	int r;
+
+	if (str_format(subject, sizeof subject, "the external verifier refused %llu commands, stop %llu",
+		       (unsigned long long)external->breaker.denials, (unsigned long long)box->external->trips) < 0)
+		return -EINVAL;
+	r = asking_begin(box, &request, &waiter, &outcome);
+	return r == 0 ? resumed(box, 0, &outcome) : r < 0 ? r : 0;
+}
+
+/* Enough was refused: the agent does not go on by itself. */
+static int trip(struct box *box)
+{
+	const struct external_verifier *external = verifier(box);
+	uint64_t now_ns = clock_monotonic_ns();
+	int r;
+
+	if (box->ended != ENDED_NOT || box->external->is_tripped)
+		return 0;
+	box->external->trips++;
+	r = box_limit_hit(box, "verify.external.breaker", external->breaker.denials);
+	if (r < 0)
+		return r;
+	if (external->breaker_action == BREAKER_END ||
+	    freeze_begin(box, box->external, "verify.external.breaker") < 0) {
+		box_end(box, ENDED_STOPPED);
+		return 0;
+	}
+	box->freeze.until_ns = now_ns + (box->policy->policy->ask.timeout_ms + GRACE_MS) * NS_PER_MS;
+	box->external->is_tripped = true;
+	return ask_to_go_on(box);
+}
+
+bool verify_external_holds(const struct box *box)
+{
+	return box->external && freeze_is_held_by(&box->freeze, box->external);
+}
+
+/* ---- opinions ---- */
+
+static int conclude(struct box *box, struct open_case *open, const struct external_opinion *opinion)
+{
+	struct external *external = box->external;
+	struct open_case was = *open;
+	int r = log_opinion(box, &was.subject, opinion, was.begun_ns);
+
+	*open = (struct open_case){ 0 };
+	external->opinions[opinion->verdict]++;
+	if (r == 0)
+		r = was.waiter.done(was.waiter.context, was.waiter.token, opinion);
+	if (r == 0 && opinion->verdict == JUDGE_DENY &&
+	    cooldown_count(&external->denials, &verifier(box)->breaker, clock_monotonic_ns()))
+		r = trip(box);
+	return r;
+}
+
+static struct open_case *find(struct external *external, uint32_t id)
+{
+	for (size_t i = 0; i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id == id)
+			return &external->cases[i];
+	return NULL;
+}
+
+static int on_verdict(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct external_opinion opinion;
+	struct open_case *open;
+	uint32_t id;
+	int r = judge_verdict_get(frame, &id, &opinion.verdict, &opinion.reason);
+
+	if (r < 0)
+		return r;
+	/* One that was forgotten meanwhile. */
+	open = find(box->external, id);
+	if (!open || str_copy(box->external->reason, sizeof box->external->reason, opinion.reason) < 0)
+		return 0;
+	opinion.reason = box->external->reason;
+	box->external->fatal = conclude(box, open, &opinion);
+	return box->external->fatal;
+}
+
+static const struct frame_rule rules[] = {
+	{ JUDGE_VERDICT, 1, 1024, 0, 0, on_verdict },
+};
+
+/* It is gone, and with it what it was asked. */
+static int lose(struct box *box)
+{
+	static const struct external_opinion gone = { JUDGE_UNCLEAR, "the program that asks the verifier has ended" };
+	struct external *external = box->external;
+	int r = 0;
+
+	loop_remove(&box->loop, &external->source);
+	close_fd(&external->fd);
+	companion_end(&external->process);
+	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id)
+			r = conclude(box, &external->cases[i], &gone);
+	return r;
+}
+
+static int judge_speaks(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = frame_dispatch(box->external->fd, &box->scratch, 0, rules, ARRAY_SIZE(rules), box);
+
+	(void)events;
+	if (box->external->fatal < 0)
+		return box->external->fatal;
+	return r > 0 || r == -EAGAIN ? 0 : lose(box);
+}
+
+/* ---- the program ---- */
+
+/* What a program needs to find others and itself; nothing that loads code into it. */
+static void pick_environment(const struct box *box, char *out[], size_t size)
+{
+	static const char *const names[] = { "PATH=",	"HOME=",	    "USER=", "LANG=",
+					     "LC_ALL=", "XDG_RUNTIME_DIR=", "TMPDIR=" };
+	size_t count = 0;
+
+	for (char **at = box->request->env; at && *at; at++)
+		for (size_t i = 0; i < ARRAY_SIZE(names) && count + 1 < size; i++)
+			if (str_has_prefix(*at, names[i]))
+				out[count++] = *at;
+	out[count] = NULL;
+}
+
+static int send_start(struct box *box)
+{
+	const struct external_verifier *external = verifier(box);
+	const char *bundle = external->url ? trust_bundle_path(box->request->env) : NULL;
+	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
+	char *environment[16];
+	struct judge_start start = {
+		.timeout_ms = external->timeout_ms, .command = (char **)external->command, .environment = environment,
+		.url = external->url, .model = external->model,
+	};
+	int fds[2], r;
+	size_t count = 0;
+
+	pick_environment(box, environment, ARRAY_SIZE(environment));
+	if (bundle_fd >= 0) {
+		start.flags |= JUDGE_HAS_BUNDLE;
+		fds[count++] = bundle_fd;
+	}
+	if (external->secret && box->request->judge_secret_fd >= 0) {
+		start.flags |= JUDGE_HAS_SECRET;
+		fds[count++] = box->request->judge_secret_fd;
+	}
+	r = judge_start_put(&box->out, &start);
+	return r < 0 ? r : frame_send(box->external->fd, &box->out, fds, count);
+}
+
+static int start(struct box *box)
+{
+	struct external *external = box->external;
+	int r;
+
+	/* A secret lies in its socket once. */
+	if (external->starts >= (verifier(box)->secret ? 1 : STARTS_MAX))
+		return -ECHILD;
+	external->starts++;
+	r = companion_start(box, "atoll-judge", companion_uid(box, UID_BITS), &external->fd, &external->process);
+	if (r == 0)
+		r = send_start(box);
+	external->source = (struct loop_source){ .fd = external->fd, .events = EPOLLIN, .ready = judge_speaks,
+						 .context = box };
+	if (r == 0)
+		r = loop_add(&box->loop, &external->source);
+	if (r < 0) {
+		loop_remove(&box->loop, &external->source);
+		close_fd(&external->fd);
+		companion_end(&external->process);
+	}
+	return r;
+}
+
+/* ---- a case ---- */
+
+static void put_bytes(struct json *json, const char *key, const char *text)
+{
+	if (text)
+		json_bytes(json, key, text, strlen(text));
+	else
+		json_null(json, key);
+}
+
+static void put_case(struct box *box, const struct external_request *request, struct buf *out)
+{
+	const struct action *action = &request->action;
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_u64(&json, "v", 1);
+	json_string(&json, "session", box->request->session);
+	put_bytes(&json, "project", box->request->project);
+	put_bytes(&json, "task", box->request->task);
+	json_object_begin(&json, "action");
+	json_string(&json, "kind", action_kind_names[action->kind]);
+	put_bytes(&json, "subject", action->subject);
+	json_array_begin(&json, "argv");
+	for (const char *const *word = action->argv; word && *word; word++)
+		put_bytes(&json, NULL, *word);
+	json_array_end(&json);
+	put_bytes(&json, "cwd", request->cwd);
+	put_bytes(&json, "program", request->program);
+	json_object_end(&json);
+	json_string(&json, "verdict", verdict_names[request->verdict]);
+	json_string(&json, "rule", request->rule);
+	/* Written by the rules' own program. */
+	buf_put_text(out, ",\"findings\":");
+	buf_put_text(out, request->findings ? request->findings : "[]");
+	json_object_end(&json);
+}
+
+static int unclear(struct box *box, const struct external_request *request, const char *reason,
+		   struct external_opinion *ret_opinion)
+{
+	struct external_subject subject = { .pid = request->pid };
+
+	if (str_copy(subject.program, sizeof subject.program, request->action.subject) < 0)
+		subject.program[0] = 0;
+	*ret_opinion = (struct external_opinion){ JUDGE_UNCLEAR, reason };
+	if (box->external)
+		box->external->opinions[JUDGE_UNCLEAR]++;
+	return log_opinion(box, &subject, ret_opinion, clock_monotonic_ns());
+}
+
+int verify_external_begin(struct box *box, const struct external_request *request,
+			  const struct external_waiter *waiter, struct external_opinion *ret_opinion)
+{
+	struct external *external = open_external(box);
+	cleanup_buf struct buf text;
+	struct open_case *open = external ? find(external, 0) : NULL;
+
+	buf_init(&text, JUDGE_CASE_MAX);
+	if (!external)
+		return -ENOMEM;
+	external->asked++;
+	if (!open)
+		return unclear(box, request, "too many programs wait for the verifier", ret_opinion);
+	put_case(box, request, &text);
+	if (buf_error(&text))
+		return unclear(box, request, "it is too long to be judged", ret_opinion);
+	if (external->fd < 0 && start(box) < 0)
+		return unclear(box, request, "the program that asks the verifier cannot be started", ret_opinion);
+	if (judge_case_put(&box->out, ++external->last_id, buf_text(&text)) < 0 ||
+	    frame_send(external->fd, &box->out, NULL, 0) < 0)
+		return unclear(box, request, "the verifier takes nothing now", ret_opinion);
+	*open = (struct open_case){ .id = external->last_id, .waiter = *waiter, .begun_ns = clock_monotonic_ns() };
+	open->until_ns = open->begun_ns + (verifier(box)->timeout_ms + GRACE_MS) * NS_PER_MS;
+	open->subject.pid = request->pid;
+	if (str_copy(open->subject.program, sizeof open->subject.program, request->action.subject) < 0)
+		open->subject.program[0] = 0;
+	return 1;
+}
+
+void verify_external_forget(struct box *box, const struct external_waiter *waiter)
+{
+	struct external *external = box->external;
+
+	for (size_t i = 0; external && i < JUDGE_OPEN_MAX; i++) {
+		struct open_case *open = &external->cases[i];
+
+		if (!open->id || open->waiter.done != waiter->done || open->waiter.context != waiter->context ||
+		    open->waiter.token != waiter->token)
+			continue;
+		if (external->fd >= 0 && judge_forget_put(&box->out, open->id) == 0)
+			(void)!frame_send(external->fd, &box->out, NULL, 0);
+		*open = (struct open_case){ 0 };
+	}
+}
+
+int verify_external_check(struct box *box, uint64_t now_ns)
+{
+	static const struct external_opinion late = { JUDGE_UNCLEAR, "the verifier did not answer in time" };
+	struct external *external = box->external;
+	int r = 0;
+
+	for (size_t i = 0; external && r == 0 && i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id && external->cases[i].until_ns <= now_ns)
+			r = conclude(box, &external->cases[i], &late);
+	return r;
+}
+
+int verify_external_timeout_ms(const struct box *box, uint64_t now_ns)
+{
+	const struct external *external = box->external;
+	uint64_t next_ns = UINT64_MAX;
+
+	for (size_t i = 0; external && i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id && external->cases[i].until_ns < next_ns)
+			next_ns = external->cases[i].until_ns;
+	if (next_ns == UINT64_MAX)
+		return -1;
+	return next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
+}
+
+/* ---- the end ---- */
+
+void verify_external_to_json(const struct box *box, struct json *json)
+{
+	const struct external *external = box->external;
+
+	if (!external) {
+		json_null(json, "external");
+		return;
+	}
+	json_object_begin(json, "external");
+	json_u64(json, "asked", external->asked);
+	for (unsigned i = 0; i < JUDGE_VERDICT_COUNT; i++)
+		json_u64(json, judge_verdict_names[i], external->opinions[i]);
+	json_u64(json, "stops", external->trips);
+	json_object_end(json);
+}
+
+/* At the end of the socket it kills what it has started. */
+void verify_external_close(struct box *box)
+{
+	struct external *external = box->external;
+	struct pollfd polled = { .fd = external ? external->process.fd : FD_NONE, .events = POLLIN };
+
+	if (!external)
+		return;
+	loop_remove(&box->loop, &external->source);
+	close_fd(&external->fd);
+	if (polled.fd >= 0)
+		(void)!poll(&polled, 1, END_MS);
+	companion_end(&external->process);
+	memset(external->cases, 0, sizeof external->cases);
+}
+
+void verify_external_free(struct box *box)
+{
+	free(box->external);
+	box->external = NULL;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/judge.h"
+
+#include <string.h>
+
+const char *const judge_verdict_names[JUDGE_VERDICT_COUNT] = {
+	[JUDGE_ALLOW] = "allow", [JUDGE_DENY] = "deny", [JUDGE_UNCLEAR] = "unclear",
+};
+
+int judge_start_put(struct buf *out, const struct judge_start *start)
+{
+	frame_begin(out, JUDGE_START);
+	frame_put_u32(out, start->flags);
+	frame_put_u64(out, start->timeout_ms);
+	frame_put_strv(out, (const char *const *)start->command);
+	frame_put_strv(out, (const char *const *)start->environment);
+	frame_put_string(out, start->url);
+	frame_put_string(out, start->model);
+	return frame_end(out);
+}
+
+int judge_start_get(struct frame *frame, struct judge_start *ret_start)
+{
+	struct judge_start start = { .flags = frame_get_u32(frame) };
+
+	start.timeout_ms = frame_get_u64(frame);
+	start.command = frame_get_strv(frame);
+	start.environment = frame_get_strv(frame);
+	start.url = frame_get_string(frame);
+	start.model = frame_get_string(frame);
+	if (frame_finish(frame) < 0 || start.flags & ~(uint32_t)JUDGE_FLAGS || !start.timeout_ms || !start.command ||
+	    !start.environment || !start.command[0] == !start.url || !start.url != !start.model) {
+		free(start.command);
+		free(start.environment);
+		return -EBADMSG;
+	}
+	*ret_start = start;
+	return 0;
+}
+
+int judge_case_put(struct buf *out, uint32_t id, const char *json)
+{
+	frame_begin(out, JUDGE_CASE);
+	frame_put_u32(out, id);
+	frame_put_string(out, json);
+	return frame_end(out);
+}
+
+int judge_case_get(struct frame *frame, uint32_t *ret_id, const char **ret_json)
+{
+	uint32_t id = frame_get_u32(frame);
+	const char *json = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !id || !json || strlen(json) > JUDGE_CASE_MAX)
+		return -EBADMSG;
+	*ret_id = id;
+	*ret_json = json;
+	return 0;
+}
+
+int judge_forget_put(struct buf *out, uint32_t id)
+{
+	frame_begin(out, JUDGE_FORGET);
+	frame_put_u32(out, id);
+	return frame_end(out);
+}
+
+int judge_verdict_put(struct buf *out, uint32_t id, enum judge_verdict verdict, const char *reason)
+{
+	char cut[JUDGE_REASON_MAX];
+	size_t size = strnlen(reason, sizeof cut - 1);
+
+	/* Between characters. */
+	while (size && reason[size] && ((unsigned char)reason[size] & 0xc0) == 0x80)
+		size--;
+	memcpy(cut, reason, size);
+	cut[size] = 0;
+	frame_begin(out, JUDGE_VERDICT);
+	frame_put_u32(out, id);
+	frame_put_u32(out, verdict);
+	frame_put_string(out, cut);
+	return frame_end(out);
+}
+
+int judge_verdict_get(struct frame *frame, uint32_t *ret_id, enum judge_verdict *ret_verdict, const char **ret_reason)
+{
+	uint32_t id = frame_get_u32(frame), verdict = frame_get_u32(frame);
+	const char *reason = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !id || verdict >= JUDGE_VERDICT_COUNT || !reason ||
+	    strlen(reason) >= JUDGE_REASON_MAX)
+		return -EBADMSG;
+	*ret_id = id;
+	*ret_verdict = (enum judge_verdict)verdict;
+	*ret_reason = reason;
+	return 0;
+}
