@@ -50,13 +50,16 @@ static void send_value(struct walk *walk, const struct command *command, uint32_
 		at = strstr(value->text, "=<") + 1;
 	operations_add_flows(walk->operations, &value->origins, network);
 	operations_add_traits(walk->operations, network, TRAIT_SENDS);
-	if (at && str_equal(at + 1, "-")) {
+	if (at && at[1] == '-' && (!at[2] || at[2] == ';')) {
 		operations_add_flows(walk->operations, &command->input, network);
 	} else if (at) {
 		struct word path = *value;
 
-		path.text = at + 1;
-		path.size = (uint32_t)strlen(path.text);
+		/* curl -F name=@FILE;type=… */
+		path.size = (uint32_t)strcspn(at + 1, ";");
+		path.text = arena_text_n(walk->operations->arena, at + 1, path.size);
+		if (!path.text)
+			return;
 		operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, &path, 0), network);
 	}
 }
@@ -84,11 +87,11 @@ static const struct transfer_option curl_options[] = {
 	{ "--data-urlencode", SENT }, { "--form", SENT }, { "--json", SENT }, { "--output", WRITTEN },
 	{ "--output-dir", DIRECTORY }, { "--upload-file", SENT_FILE }, { "--url", TARGET }, { "-F", SENT },
 	{ "-T", SENT_FILE }, { "-d", SENT }, { "-o", WRITTEN }, { "--url-query", SENT },
-	{ "--header", SKIPPED }, { "--request", SKIPPED }, { "--user", SKIPPED }, { "--user-agent", SKIPPED },
+	{ "--header", SKIPPED }, { "--request", SKIPPED }, { "--user", SKIPPED }, { "--user-agent", SENT },
 	{ "--max-time", SKIPPED }, { "--connect-timeout", SKIPPED }, { "--retry", SKIPPED }, { "--cacert", SKIPPED },
 	{ "--cert", SKIPPED }, { "--key", SKIPPED }, { "--write-out", SKIPPED }, { "--cookie", SKIPPED },
 	{ "--resolve", SKIPPED }, { "--proxy", SKIPPED }, { "--referer", SKIPPED }, { "--config", SKIPPED },
-	{ "-H", SKIPPED }, { "-X", SKIPPED }, { "-u", SKIPPED }, { "-A", SKIPPED }, { "-m", SKIPPED },
+	{ "-H", SKIPPED }, { "-X", SKIPPED }, { "-u", SKIPPED }, { "-A", SENT }, { "-m", SKIPPED },
 	{ "-w", SKIPPED }, { "-b", SKIPPED }, { "-c", SKIPPED }, { "-e", SKIPPED }, { "-x", SKIPPED },
 	{ "-K", SKIPPED }, { "-E", SKIPPED }, { "-C", SKIPPED }, { "-r", SKIPPED }, { "-D", SKIPPED },
 };

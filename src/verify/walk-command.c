@@ -64,6 +64,12 @@ static struct word found_by(struct walk *walk, const struct command *command)
 	for (size_t i = 1; i < command->count && !str_has_prefix(command->words[i].text, "-exec"); i++) {
 		const char *text = command->words[i].text;
 
+		/* All but some, how deep, files or folders: nearly all of it. */
+		if (str_equal(text, "!") || str_equal(text, "-not") || str_equal(text, "-maxdepth") ||
+		    str_equal(text, "-mindepth") || str_equal(text, "-mount") || str_equal(text, "-prune")) {
+			i += *text == '!' || text[1] == 'n' ? 2 : 0;
+			continue;
+		}
 		if ((str_equal(text, "-name") || str_equal(text, "-path")) && i + 1 < command->count)
 			name = command->words[i + 1].text;
 		is_picky |= text[0] == '-' && strchr("nimapsuercN", text[1]) && !str_has_prefix(text, "-print") &&
@@ -200,6 +206,25 @@ static void run_calls_of_others(struct walk *walk, struct command *command, uint
 	}
 }
 
+/* git -c alias.x='!COMMAND' x, git config alias.x '!COMMAND': what is behind "!" is for a shell. */
+static void run_git_aliases(struct walk *walk, struct command *command, uint32_t index)
+{
+	for (size_t i = 1; i < command->count; i++) {
+		const struct word *word = &command->words[i];
+		const char *mark = str_has_prefix(word->text, "alias.") ? strstr(word->text, "=!") : NULL;
+		struct word code = *word;
+
+		if (mark)
+			code.text = mark + 2;
+		else if (word->text[0] == '!' && str_has_prefix(command->words[i - 1].text, "alias."))
+			code.text = word->text + 1;
+		else
+			continue;
+		code.size = (uint32_t)strlen(code.text);
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
+	}
+}
+
 /* What of an interpreter's options is code; per language. */
 static bool is_code_option(enum verify_language language, const char *program, const char *option)
 {
@@ -288,6 +313,11 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 	}
 	if (language != LANGUAGE_UNKNOWN)
 		run_interpreter(walk, command, index, language);
+	else if (str_equal(name, "ssh") && wrapped.kind == WRAPPED_NONE && command->document)
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL,
+			.code = command->document, .context = CONTEXT_REMOTE });
+	else if (str_equal(name, "git"))
+		run_git_aliases(walk, command, index);
 	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk"))
 		run_calls_of_others(walk, command, index, &command->words[command->count > 1]);
 }
