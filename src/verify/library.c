@@ -225,6 +225,12 @@ void library_other_call(struct script *script, const struct call *call)
 	for (size_t i = 0; i < script->language->quiet_count; i++)
 		if (str_has_prefix(name, script->language->quiet[i]))
 			return;
+	/* The same call again, of which nothing more is known, says nothing more. */
+	if (script->syntax.nodes[call->node].kind == NODE_CALL && call_is_blank(call)) {
+		if (script->syntax.nodes[call->node].note)
+			return;
+		script->syntax.nodes[call->node].note = 1;
+	}
 	if (++script->other_calls > OTHER_CALLS_MAX) {
 		if (script->other_calls == OTHER_CALLS_MAX + 1)
 			operations_doubt(script->walk->operations, DOUBT_SIZE,

@@ -28,6 +28,18 @@ const struct value *call_argument(const struct call *call, int at, const char *k
 	return NULL;
 }
 
+bool call_is_blank(const struct call *call)
+{
+	for (size_t i = 0; i < call->count; i++) {
+		const struct value *value = call->arguments[i];
+
+		if (value->kind != VALUE_UNKNOWN || value->name || value->origins.count || value->flags ||
+		    value->other)
+			return false;
+	}
+	return true;
+}
+
 static void put_argument(struct script *script, struct call *call, const char *keyword,
 			 const struct value *value)
 {
@@ -207,8 +219,10 @@ static const struct value *unknown_call(struct script *script, struct call *call
 					       : NULL;
 	const struct value *result, *named = call->callee;
 
-	if (function && function->kind == VALUE_FUNCTION)
+	if (function && function->kind == VALUE_FUNCTION) {
+		call->is_guess = true;
 		return script_invoke(script, function, call);
+	}
 	grow_variable(script, call);
 	library_take_in(script, call);
 	result = script_run_callbacks(script, call, call_taint(script, call));

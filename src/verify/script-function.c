@@ -11,7 +11,11 @@
 #include "base/str.h"
 #include "verify/script.h"
 
-enum { RECURSION_LOOK_MAX = 20000 };
+enum {
+	RECURSION_LOOK_MAX = 20000,
+	RUNS_MIN = 32, /* calls after which a function that did nothing is taken for one that does nothing */
+	GUESSES_MAX = 2, /* functions in functions that were found by their names alone */
+};
 
 /* The name of a parameter, for arguments that are given by name; NULL for a pattern. */
 static const char *parameter_name(struct script *script, uint32_t parameter)
@@ -187,26 +191,59 @@ static bool is_running(const struct script *script, uint32_t node)
 	return false;
 }
 
+/*
+ * Whether it need not be gone into: it is running, it was gone through with nothing known before, or it never
+ * did anything but return, however often it was called.
+ */
+static bool is_known_already(struct script *script, const struct value *function, const struct call *call,
+			     const struct script_function_entry *entry)
+{
+	if (is_running(script, function->node) || script->guesses > GUESSES_MAX)
+		return true;
+	return entry && ((entry->blank_result && call_is_blank(call)) ||
+			 (entry->runs >= RUNS_MIN && !entry->has_operations));
+}
+
+/* More than is followed. What was found by its name alone may be another function: nothing is missed for
+ * certain. */
+static bool is_too_much(struct script *script, const struct call *call)
+{
+	if (script->calls < SCRIPT_CALLS_MAX && script->inline_steps <= SCRIPT_INLINE_MAX)
+		return false;
+	if (!script->was_deep && !script->guesses && !call_is_blank(call)) {
+		operations_doubt(script->walk->operations, DOUBT_DEPTH, script_span(script, call->node));
+		script->was_deep = true;
+	}
+	return true;
+}
+
 const struct value *script_invoke(struct script *script, const struct value *function,
 				  const struct call *call)
 {
 	struct script_function_entry *entry = entry_of(script, function->node);
+	size_t operations = operations_count(script->walk->operations);
 	const struct value *value;
 
-	if (is_running(script, function->node))
+	if (is_known_already(script, function, call, entry))
+		return entry && entry->blank_result && call_is_blank(call) ? entry->blank_result
+									   : made_of(script, call);
+	if (is_too_much(script, call))
 		return made_of(script, call);
-	if (script->calls >= SCRIPT_CALLS_MAX || script->inline_steps > SCRIPT_INLINE_MAX) {
-		if (!script->was_deep)
-			operations_doubt(script->walk->operations, DOUBT_DEPTH,
-					 script_span(script, call->node));
-		script->was_deep = true;
-		return made_of(script, call);
-	}
 	if (entry)
 		entry->was_called = true;
 	script->calls++;
+	script->guesses += call->is_guess;
 	value = run(script, function->node, function->scope, call);
+	script->guesses -= call->is_guess;
 	script->calls--;
+	/* The table may have moved. */
+	entry = entry_of(script, function->node);
+	if (entry) {
+		entry->runs++;
+		entry->has_operations |= operations_count(script->walk->operations) > operations;
+		if (call_is_blank(call))
+			entry->blank_result = value;
+	}
 	return value;
 }
 

@@ -42,6 +42,7 @@ struct call {
 	const char *keywords[CALL_ARGUMENTS_MAX]; /* NULL for those by place */
 	size_t count;
 	bool is_new;
+	bool is_guess; /* the function was found by its name alone */
 };
 
 /* What a function is worth that only makes a value of values; see script-text.h. NULL: not known by this one.
@@ -98,7 +99,7 @@ struct script {
 	struct arena *arena;
 	struct syntax syntax;
 	uint64_t steps, inline_steps;
-	unsigned depth, depth_max, calls, repeats, other_calls;
+	unsigned depth, depth_max, calls, guesses, repeats, other_calls;
 	bool is_over, was_deep, was_long;
 	uint32_t context; /* CONTEXT_* of where the interpreter is */
 	uint32_t branch;  /* which may-run part it is in; 0: none */
@@ -116,7 +117,9 @@ struct script {
 struct script_function_entry {
 	uint32_t node, scope;
 	const char *name;
-	bool was_called;
+	bool was_called, has_operations;
+	unsigned runs;
+	const struct value *blank_result; /* of a call with nothing known */
 };
 
 /* Walks a whole text. */
@@ -188,6 +191,8 @@ const struct value *script_apply(struct script *script, struct call *call);
  * from. */
 const struct value *script_run_callbacks(struct script *script, const struct call *call,
 					 const struct value *given);
+/* Whether nothing is known of any argument: then every such call is the same. */
+bool call_is_blank(const struct call *call);
 /* The argument at a place, or the one with the keyword (in JavaScript also a key of an argument that is a
  * map). NULL: none. */
 const struct value *call_argument(const struct call *call, int at, const char *keyword);

@@ -55,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	cleanup_free char *text = NULL;
 	cleanup_buf struct buf lines;
 
+	buf_init(&lines, 64 << 20);
 	if (!size)
 		return 0;
 	text = malloc(size);
@@ -62,7 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	memcpy(text, bytes + 1, size - 1);
 	text[size - 1] = '\0';
-	buf_init(&lines, 64 << 20);
 	judgement_init(&judgement, TIME_MS);
 	judge_text(&judgement, languages[bytes[0] % ARRAY_SIZE(languages)], text, size - 1);
 	operations_link_files(&judgement.operations);

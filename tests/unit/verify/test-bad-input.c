@@ -67,7 +67,7 @@ static const struct {
 	{ LANGUAGE_JAVASCRIPT, "new ", "X()", "", true },
 	{ LANGUAGE_JAVASCRIPT, "if(a){b()}else ", "c()", "", false },
 	{ LANGUAGE_JAVASCRIPT, "if(a)", "c()", "", true },
-	{ LANGUAGE_JAVASCRIPT, "!function(){", "", "}()", true },
+	{ LANGUAGE_JAVASCRIPT, "!function(){", "", "}()", false },
 	{ LANGUAGE_JAVASCRIPT, "a?b:", "c", "", true },
 	{ LANGUAGE_JAVASCRIPT, "(", "1", "", true },
 	{ LANGUAGE_SHELL, "$(", "a", ")", true },
@@ -186,10 +186,17 @@ static void small_texts_that_ask_for_much_end(void **state)
 	} greedy[] = {
 		{ LANGUAGE_PYTHON, "s = 'a'\nfor i in range(200):\n    s = s + s\nopen(s)\n", false },
 		{ LANGUAGE_PYTHON,
-		  "def a(): b(); b(); b(); b()\ndef b(): c(); c(); c(); c()\ndef c(): d(); d(); d(); d()\n"
-		  "def d(): e(); e(); e(); e()\ndef e(): f(); f(); f(); f()\ndef f(): g(); g(); g(); g()\n"
-		  "def g(): h(); h(); h(); h()\ndef h(): i(); i(); i(); i()\ndef i(): j(); j(); j(); j()\n"
-		  "def j(): k(); k(); k(); k()\ndef k(): open('/a')\na()\n",
+		  "def a(x): b(x + 1); b(x + 2); b(x + 3); b(x + 4)\n"
+		  "def b(x): c(x + 1); c(x + 2); c(x + 3); c(x + 4)\n"
+		  "def c(x): d(x + 1); d(x + 2); d(x + 3); d(x + 4)\n"
+		  "def d(x): e(x + 1); e(x + 2); e(x + 3); e(x + 4)\n"
+		  "def e(x): f(x + 1); f(x + 2); f(x + 3); f(x + 4)\n"
+		  "def f(x): g(x + 1); g(x + 2); g(x + 3); g(x + 4)\n"
+		  "def g(x): h(x + 1); h(x + 2); h(x + 3); h(x + 4)\n"
+		  "def h(x): i(x + 1); i(x + 2); i(x + 3); i(x + 4)\n"
+		  "def i(x): j(x + 1); j(x + 2); j(x + 3); j(x + 4)\n"
+		  "def j(x): k(x + 1); k(x + 2); k(x + 3); k(x + 4)\n"
+		  "def k(x): open(str(x))\na(1)\n",
 		  true },
 		{ LANGUAGE_PYTHON,
 		  "for a in range(200):\n for b in range(200):\n  for c in range(200):\n   for d in "
