@@ -19,6 +19,7 @@ static const char base[] = "atoll: 1\nextends: medium\n"
 			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
 			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n"
 			   "ask: {bell: false}\n"
+			   "verify: {high: {likely: ask, certain: deny}, critical: ask}\n"
 			   "trust: {agent: me, ceiling: medium, start: low, on_fall: ask, half_life: 12h, "
 			   "probation: {sessions: 5, at: low}}\n";
 
@@ -82,6 +83,9 @@ static void every_widening_line_is_refused(void **state)
 		"data: {secrets: flag}",
 		"audit: {files: off}",
 		"stage: {auto: off}",
+		"verify: {critical: note}",
+		"verify: {high: ask}",
+		"verify: {unknown: off}",
 		"ask: {timeout: 61s}",
 		"ask: {bell: true}",
 		"ask: {desktop: true}",
