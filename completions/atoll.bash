@@ -52,6 +52,7 @@ _atoll()
 	run:--token) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--agent) return ;;
 	run:--confidence) return ;;
+	run:--task) return ;;
 	run:--continue) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
@@ -186,7 +187,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

@@ -41,8 +41,9 @@ struct monitor {
 static char *agent_of(const struct box *box)
 {
 	const char *program = box->request->argv[0] ? path_basename(box->request->argv[0]) : "";
+	const char *agent = box->policy->policy->trust.agent;
 
-	return str_printf("%s %s", box->policy->policy->name, program);
+	return str_printf("%s %s", agent ? agent : box->policy->policy->name, program);
 }
 
 static int tell_damaged(struct box *box)

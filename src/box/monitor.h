@@ -4,8 +4,8 @@
 /*
  * Counts what a session does, compares it with what was usual for this agent in this project (monitor/baseline.h),
  * tells what is not (box/alert.h) the moment that it is not, and learns from the session when it has ended. Who the
- * agent is: the policy's name and the program that was started. Costs nothing where the policy has no baseline. Run by
- * atoll-box.
+ * agent is: the name that the policy gives it (trust.agent), or the policy's own, and the program that was started.
+ * Costs nothing where the policy has no baseline. Run by atoll-box.
  */
 
 #include <stdbool.h>

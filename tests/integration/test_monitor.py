@@ -136,3 +136,13 @@ def test_two_runs_at_once_both_teach(sandbox):
     for child in children:
         child.communicate(timeout=60)
     assert run(sandbox, BUILD, policy=rules).report["monitor"]["sessions"] == 5
+
+
+def test_an_agent_that_has_a_name_is_one_under_every_policy(sandbox):
+    project(sandbox, files=1)
+    named = "trust: {agent: worker}\n"
+    learn(sandbox, policy(sandbox, data=named), count=1)
+    other = sandbox.policy("atoll: 1\nextends: medium\nmonitor: {baseline: true}\n" + named, name="other.yaml")
+    assert run(sandbox, BUILD, policy=other).report["monitor"]["sessions"] == 2
+    (shown,) = json.loads(sandbox.run_atoll("baseline", "--json", cwd=sandbox.project).out)
+    assert shown["agent"] == "worker sh", shown
