@@ -180,7 +180,8 @@ void origins_join(struct origins *origins, const struct origins *other)
 /* A path that a later operation takes up: exact, and not one that everybody writes to. */
 static const char *carried_path(const struct word *word)
 {
-	if (!word || !(word->flags & WORD_EXACT) || !word->size || (strncmp(word->text, "/dev/", 5) == 0 && strncmp(word->text, "/dev/shm/", 9) != 0))
+	if (!word || !(word->flags & WORD_EXACT) || !word->size || (strncmp(word->text, "/dev/", 5) == 0 &&
+		strncmp(word->text, "/dev/shm/", 9) != 0))
 		return NULL;
 	return strncmp(word->text, "./", 2) == 0 ? word->text + 2 : word->text;
 }

@@ -37,10 +37,10 @@ static const char everything[] =
 	"data: {secrets: mask, pii: flag, injection: deny, outgoing: flag, canaries: [s, t]}\n"
 	"audit: {files: all}\n"
 	"stage: {auto: exec, backend: auto}\n"
-	"verify: {low: off, medium: note, high: {likely: ask, certain: deny}, critical: deny, unknown: deny}\n"
 	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: {url: \"https://w.example/x?y=%20\", "
 	"key_file: ~/key, may_answer: true}}\n"
-	"verify: {external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, timeout: 5s, "
+	"verify: {medium: note, high: {likely: ask, certain: deny}, critical: deny, unknown: deny, "
+	"external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, timeout: 5s, "
 	"breaker: {denials: 2, within: 1m, action: end}}}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
