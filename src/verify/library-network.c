@@ -131,19 +131,10 @@ static const struct value *address_of(struct script *script, const struct call *
 static const struct value *do_connect(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *address = address_of(script, call, effect), *result;
-	struct script_place outer;
 
 	for (const struct value *one = address; one; one = one->other)
 		script->connection = library_add(script, call, OP_NETWORK, one, effect->traits);
 	result = library_result(script, call, script->connection, address);
-	/* net.connect(port, host, () => …) */
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->arguments[i]->kind != VALUE_FUNCTION)
-			continue;
-		outer = script_enter_branch(script, 0);
-		script_call_back(script, call->arguments[i], value_taint(script->arena, result), call->node);
-		script_leave_branch(script, outer);
-	}
 	return result;
 }
 

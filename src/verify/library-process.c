@@ -415,6 +415,32 @@ static const struct value *do_then(struct script *script, struct call *call, con
 	return all ? all : self;
 }
 
+/* new Promise((resolve, reject) => …): what resolve() is given, sooner or later, is what it becomes. */
+static const struct value *do_promise(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *function = library_target(call, effect), *outer = script->resolved, *made;
+	const struct value *resolve = value_named(script->arena, "(resolve)");
+	struct call inner = { .node = call->node, .callee = function, .arguments = { resolve }, .count = 1 };
+
+	if (function->kind != VALUE_FUNCTION)
+		return NULL;
+	script->resolved = &value_nothing;
+	script_invoke(script, function, &inner);
+	made = script->resolved;
+	script->resolved = outer;
+	return made;
+}
+
+static const struct value *do_resolve(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *value = library_target(call, effect);
+
+	script->resolved = script->resolved && script->resolved != &value_nothing
+				   ? value_either(script->arena, script->resolved, value)
+				   : value;
+	return &value_nothing;
+}
+
 static const struct value *do_process(struct script *script, struct call *call, const struct effect *effect)
 {
 	uint32_t index = walk_add(script->walk, OP_PROCESS, script_span(script, call->node), script->context);
@@ -521,6 +547,8 @@ const library_handler library_process_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_ATTRIBUTE] = do_attribute,
 	[EFFECT_LATER] = do_later,
 	[EFFECT_THEN] = do_then,
+	[EFFECT_PROMISE] = do_promise,
+	[EFFECT_RESOLVE] = do_resolve,
 	[EFFECT_APPLY] = do_apply,
 	[EFFECT_BIND] = do_bind,
 	[EFFECT_PROCESS] = do_process,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What calls of Python's standard library and of packages that are used everywhere do. Columns: name, effect,
- * target (place, keyword), second (place, keyword), traits, detail. Sorted by name.
+ * What calls of Python's standard library and of packages that are used everywhere do. Columns: name, effect, target
+ * (place, keyword), second (place, keyword), traits, detail. Sorted by name.
  */
 #include "verify/library-tables.h"
 
@@ -57,8 +57,7 @@ const struct effect python_effects[] = {
 	{ "asyncio.start_server", EFFECT_LISTEN, 1, "host", 2, "port" },
 	{ "asyncio.to_thread", EFFECT_LATER, 0, "func", 1 },
 	{ "atexit.register", EFFECT_LATER, 0, "func", 1 },
-	{ "boto3.client().put_object", EFFECT_NETWORK, TARGET_NONE, "Bucket", TARGET_NONE, "Body",
-	  TRAIT_SENDS },
+	{ "boto3.client().put_object", EFFECT_NETWORK, TARGET_NONE, "Bucket", TARGET_NONE, "Body", TRAIT_SENDS },
 	{ "boto3.client().upload_file", EFFECT_UPLOAD, 1, "Bucket", 0, "Filename", TRAIT_SENDS },
 	{ "boto3.client().upload_fileobj", EFFECT_NETWORK, 1, "Bucket", 0, "Fileobj", TRAIT_SENDS },
 	{ "boto3.resource().Bucket().upload_file", EFFECT_UPLOAD, 1, "Key", 0, "Filename", TRAIT_SENDS },
@@ -142,8 +141,7 @@ const struct effect python_effects[] = {
 	{ "marshal.loads", EFFECT_LOAD, 0, NULL, TARGET_NONE },
 	{ "mmap.mmap", EFFECT_ALLOCATE, 1, "length", TARGET_NONE },
 	{ "multiprocessing.Process", EFFECT_LATER, TARGET_NONE, "target", TARGET_NONE, "args", 0, "fork" },
-	{ "multiprocessing.context.Process", EFFECT_LATER, TARGET_NONE, "target", TARGET_NONE, "args", 0,
-	  "fork" },
+	{ "multiprocessing.context.Process", EFFECT_LATER, TARGET_NONE, "target", TARGET_NONE, "args", 0, "fork" },
 	{ "numpy.empty", EFFECT_ALLOCATE, 0, NULL, TARGET_NONE },
 	{ "numpy.load", EFFECT_LOAD, 0, NULL, TARGET_NONE },
 	{ "numpy.ones", EFFECT_ALLOCATE, 0, NULL, TARGET_NONE },
@@ -295,8 +293,7 @@ const struct effect python_effects[] = {
 	{ "resource.setrlimit", EFFECT_PROCESS, 0, NULL, 1, NULL, 0, "rlimit" },
 	{ "runpy.run_path", EFFECT_SELF_AGAIN, 0, "path_name", TARGET_NONE, NULL, 0, "python3" },
 	{ "send2trash.send2trash", EFFECT_REMOVE, 0, NULL, TARGET_NONE },
-	{ "setuptools._distutils.dir_util.remove_tree", EFFECT_REMOVE, 0, NULL, TARGET_NONE, NULL,
-	  TRAIT_RECURSIVE },
+	{ "setuptools._distutils.dir_util.remove_tree", EFFECT_REMOVE, 0, NULL, TARGET_NONE, NULL, TRAIT_RECURSIVE },
 	{ "sh.Command", EFFECT_EXEC_WORDS, 0, NULL, 0 },
 	{ "shelve.open", EFFECT_LOAD, 0, NULL, TARGET_NONE },
 	{ "shutil.chown", EFFECT_PERMISSION, 0, "path", 1, "user", TRAIT_OWNER },

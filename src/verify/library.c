@@ -182,7 +182,8 @@ const struct value *library_call(struct script *script, struct call *call)
 		return call->callee->name ? call_unknown(script, call) : NULL;
 	handler = handler_of(row->kind);
 	result = handler ? handler(script, call, row) : NULL;
-	if (result && row->kind <= EFFECT_RECEIVE)
+	/* Who is told that a connection is there is called when everybody has it: script_run_uncalled(). */
+	if (result && row->kind <= EFFECT_RECEIVE && row->kind != EFFECT_CONNECT)
 		script_run_callbacks(script, call, value_taint(script->arena, result));
 	return result;
 }

@@ -54,6 +54,8 @@ enum effect_kind {
 	EFFECT_PARTIAL,		/* target: function; what is given now comes before what is given later */
 	EFFECT_ATTRIBUTE,	/* target: object, second: name */
 	EFFECT_LATER,		/* target: function, second: its arguments (a list by keyword, or the rest) */
+	EFFECT_PROMISE,		/* target: function of what resolves it */
+	EFFECT_RESOLVE,		/* target: what it becomes */
 	EFFECT_THEN,		/* target: function of what the object becomes */
 	EFFECT_ENVIRONMENT,	/* target: name of a variable that is read; none: all of them */
 	EFFECT_SET_ENVIRONMENT, /* target: name, second: value */

