@@ -14,6 +14,7 @@ struct condition {
 	uint32_t kinds;                /* bits of enum operation_kind; 0: any */
 	/* of const char *: base name of words[0] (OP_CALL: the dotted name), one of them */
 	struct vec programs;
+	uint64_t beginnings[4];        /* bits: the bytes that a name which programs match may begin with */
 	struct vec operands;           /* words that are no options, one after the other from the first on */
 	/* one of the words but the first (of a path or a URL: words[0]) is one of them */
 	struct vec arguments;

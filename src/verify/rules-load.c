@@ -537,6 +537,20 @@ static void resolve(struct rules *rules, struct diags *diags, struct place place
 	*patterns = resolved;
 }
 
+/* What is told by the first byte alone needs no comparison: most conditions are about another program. */
+static void note_beginnings(struct condition *condition)
+{
+	for (size_t i = 0; i < condition->programs.count; i++) {
+		const char *pattern = ((const char **)condition->programs.items)[i];
+		unsigned char first = (unsigned char)*pattern;
+
+		if (strchr("*?[\\", *pattern) || strchr(pattern, '/'))
+			memset(condition->beginnings, 0xff, sizeof condition->beginnings);
+		else
+			condition->beginnings[first / 64] |= (uint64_t)1 << first % 64;
+	}
+}
+
 static void resolve_conditions(struct rules *rules, struct diags *diags, struct place place, struct vec *conditions)
 {
 	struct condition *items = conditions->items;
@@ -552,6 +566,7 @@ static void resolve_conditions(struct rules *rules, struct diags *diags, struct 
 			resolve(rules, diags, place, vecs[at]);
 		for (size_t at = 0; at < condition->programs.count; at++)
 			vec_add_text(&rules->arena, &rules->programs, ((const char **)condition->programs.items)[at]);
+		note_beginnings(condition);
 		resolve_conditions(rules, diags, place, &condition->from);
 		resolve_conditions(rules, diags, place, &condition->without_from);
 		resolve_conditions(rules, diags, place, &condition->within);

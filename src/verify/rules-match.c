@@ -147,9 +147,12 @@ static bool match_any(const struct vec *patterns, const struct word *word)
 	return false;
 }
 
-static bool match_program(struct matcher *matcher, const struct vec *programs, const struct operation *operation)
+static bool match_program(struct matcher *matcher, const struct condition *condition,
+			  const struct operation *operation)
 {
+	const struct vec *programs = &condition->programs;
 	const struct word *word = operation_word(operation, 0);
+	unsigned char first;
 	bool is_glob, has_slash;
 	const char *name;
 
@@ -160,8 +163,12 @@ static bool match_program(struct matcher *matcher, const struct vec *programs, c
 	is_glob = word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
 	has_slash = strchr(word->text, '/') || word->text[0] == '~';
 	name = strrchr(word->text, '/') && operation->kind != OP_CALL ? strrchr(word->text, '/') + 1 : word->text;
+	first = (unsigned char)*name;
+	if (!is_glob && !(condition->beginnings[first / 64] >> first % 64 & 1))
+		return false;
 	for (size_t i = 0; i < programs->count; i++) {
 		const char *pattern = patterns_of(programs)[i];
+
 		if ((may_match(pattern, name) && fnmatch(pattern, name, 0) == 0) ||
 		    (is_glob && fnmatch(name, pattern, 0) == 0) ||
 		    (has_slash && strchr(pattern, '/') && match_word(pattern, word))) {
@@ -353,7 +360,7 @@ static bool match_local(struct matcher *matcher, const struct condition *conditi
 	    (operation->traits & condition->traits) != condition->traits ||
 		operation->traits & condition->without_traits)
 		return false;
-	if (!match_program(matcher, &condition->programs, operation) || !match_flags(condition, operation) ||
+	if (!match_program(matcher, condition, operation) || !match_flags(condition, operation) ||
 	    !match_operands(matcher, &condition->operands, operation) ||
 	    !match_arguments(matcher, &condition->arguments, operation) || !match_word_flags(condition, operation))
 		return false;
