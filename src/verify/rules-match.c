@@ -399,8 +399,11 @@ static bool match_from(struct matcher *matcher, const struct vec *conditions, ui
 {
 	uint32_t waiting[RULE_FLOW_STEPS_MAX], count = 0, done = 0;
 	const struct flow *flows = matcher->operations->flows.items;
-	uint8_t seen[OPERATIONS_MAX / 8 + 1] = { 0 };
+	uint8_t seen[OPERATIONS_MAX / 8 + 1];
 
+	if (!operations_get(matcher->operations, index)->first_flow)
+		return false;
+	memset(seen, 0, operations_count(matcher->operations) / 8 + 1);
 	waiting[count++] = index;
 	seen[index / 8] |= (uint8_t)(1U << index % 8);
 	while (done < count) {
