@@ -221,6 +221,13 @@ static void put_rule_limits(struct buf *out, const struct net_limits *limits)
 		buf_put_char(out, '}');
 }
 
+void print_net_conditions(struct buf *out, const struct net_rule *rule)
+{
+	put_http(out, rule);
+	if (rule->inject.kind != INJECT_NONE)
+		put_inject(out, &rule->inject);
+}
+
 static void put_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
@@ -228,9 +235,7 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 	for (size_t i = 0; i < rule->port_count; i++)
 		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i],
 			   i + 1 == rule->port_count ? "]" : "");
-	put_http(out, rule);
-	if (rule->inject.kind != INJECT_NONE)
-		put_inject(out, &rule->inject);
+	print_net_conditions(out, rule);
 	if (rule->answer)
 		put_answer(out, rule->answer);
 	put_strings(out, "except", rule->except);

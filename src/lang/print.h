@@ -16,6 +16,9 @@ void print_policy(const struct policy *policy, struct buf *out);
 /* The same as one JSON object. */
 void print_policy_json(const struct policy *policy, struct json *json);
 
+/* Of a rule with a host what it says of requests, as members of a map: ", http: […], inject: {…}", or nothing. */
+void print_net_conditions(struct buf *out, const struct net_rule *rule);
+
 /* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
 void print_quoted(struct buf *out, const char *text);
 

@@ -8,34 +8,37 @@
 
 #include "base/buf.h"
 #include "learn/observed.h"
+#include "learn/tally.h"
 
 enum {
 	COMPARE_KEPT_MAX = 4096,       /* different decisions that are kept; more are counted */
 };
 
 struct difference {
-	char *action;                  /* "net.connect example.com:443", escaped; owned */
 	enum verdict before, after;
 	struct rule_origin rule;       /* that decides now; borrowed from the policy */
 	const char *reason;
-	uint64_t record;               /* the first one */
-	uint64_t count;
+};
+
+struct comparison_sides {
+	const struct policy *before, *after;
+	bool is_without_listings;      /* leaves out opened directories: a rule for one is one for all below */
 };
 
 struct comparison {
 	const struct policy *before;   /* that the session ran under; borrowed, as the next */
 	const struct policy *after;
+	bool is_without_listings;
 	struct observed_log log;
 	uint64_t same;                 /* actions about which both say the same */
 	uint64_t different;            /* all others, those that are not kept too */
-	size_t count, left_out;
-	struct difference *kept;       /* in the order of their first records */
-	uint32_t *slots;               /* of kept, by what they are about */
+	uint64_t relative;             /* programs by relative paths, which nobody can decide about */
+	struct tally tally;            /* of the actions, in the order of their first records */
+	struct difference *kept;       /* as many as in the tally, in the same order */
 };
 
 /* Reads the log at the fd (borrowed). Afterwards comparison_done(). -errno, -ENOMEM. */
-int comparison_make(struct comparison *ret_comparison, const struct policy *before, const struct policy *after,
-		    int log_fd) MUST_USE;
+int comparison_make(struct comparison *ret_comparison, const struct comparison_sides *sides, int log_fd) MUST_USE;
 void comparison_done(struct comparison *comparison);
 
 /* Who is compared, for people. */

@@ -65,6 +65,13 @@ static uint64_t number_of(const json_t *object, const char *key, uint64_t otherw
 									: otherwise;
 }
 
+static bool has_flag(struct record *record, const char *flag)
+{
+	const char *flags = json_string_value(json_object_get(record->detail, "flags"));
+
+	return flags && strstr(flags, flag);
+}
+
 static void take_port(struct record *record)
 {
 	uint64_t port = number_of(record->detail, "port", 0);
@@ -151,8 +158,10 @@ static int take_action(struct reading *reading, const struct observed_kind *kind
 	observed->rule = optional_text(record, record->entry, "rule");
 	observed->exe = optional_text(record, record->entry, "exe");
 	observed->count = number_of(record->detail, "count", 1);
+	observed->is_directory = has_flag(record, "O_DIRECTORY");
 	if (kind->take)
 		kind->take(record);
+	observed->is_relative = kind->kind == ACTION_EXEC && *observed->action.subject != '/';
 	r = visit(reading);
 	if (r != 0 || kind->type != renames || !json_object_get(record->detail, "to"))
 		return r;
@@ -179,6 +188,8 @@ static int take_entry(struct reading *reading, const json_t *entry)
 	else if (strcmp(type, changes) == 0 &&
 		 json_object_get(record->detail, "policy_hash"))
 		reading->log->is_policy_changed = true;
+	else if (strcmp(type, "exec.end") == 0 && json_object_get(record->detail, "errno"))
+		reading->log->failed++;
 	else if (strcmp(type, ends) == 0)
 		reading->log->has_end = true;
 	return 0;

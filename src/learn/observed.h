@@ -24,6 +24,8 @@ struct observed {
 	struct action action;
 	const char *verdict, *rule;    /* as recorded; never NULL, may be "" */
 	const char *exe;               /* who did it; "" where the record does not say */
+	bool is_directory;             /* a file call that asks for a directory */
+	bool is_relative;              /* a program by a path that the log does not resolve: no policy can decide */
 	uint64_t record;               /* its number in the log */
 	uint64_t count;                /* how often this one record says that it happened */
 };
@@ -33,6 +35,7 @@ struct observed_log {
 	uint64_t actions;              /* that were visited */
 	uint64_t unreadable;           /* lines, or actions in them, that cannot be decided about */
 	bool is_policy_changed;        /* the network went by another policy later on (`atoll policy set`) */
+	uint64_t failed;               /* commands that could not be started */
 	bool has_end;                  /* a session.end: nothing is missing behind what was read */
 };
 

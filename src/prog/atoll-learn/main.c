@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * atoll-learn: what `atoll policy test` runs. Opens the log of one session and the policy that it ran under, takes
- * another compiled policy from LEARN_POLICY_FD, gives up everything else, and only then looks into them. Exit status:
- * 0; 1 when a decision would differ; 125 when it could not do its work.
+ * atoll-learn: what `atoll policy test` and `learn` run. Opens the log of one session and the policy that it ran
+ * under, takes another compiled policy from LEARN_POLICY_FD, gives up everything else, and only then looks into them.
+ * Exit status: 0; 1 when a decision would differ; 125 when it could not do its work.
  */
 
 #include <fcntl.h>
@@ -17,15 +17,17 @@
 #include "confine/confine.h"
 #include "learn/compare.h"
 #include "learn/learn.h"
+#include "learn/propose.h"
+#include "learn/usage.h"
 #include "os/fd.h"
 #include "policy/snapshot.h"
 
-enum { OUT_MAX = 64 << 20 };
+enum { OUT_MAX = 64 << 20, REPORT_MAX = 16 << 20 };
 
 /* The words that atoll starts it with, in this order. */
 struct given {
-	const char *verb;                /* "test" */
-	const char *form;                /* "text", "json" */
+	const char *verb;                /* "test", "learn" */
+	const char *form;                /* test: "text", "json" or "differences"; learn: the file of its report */
 	const char *log, *before;        /* of the session: its log, and the compiled policy that it ran under */
 	const char *session, *policy;    /* names for people */
 };
@@ -80,6 +82,8 @@ static int open_log(const char *path, struct err *err)
 
 struct inputs {
 	int log_fd;
+	char *report;                    /* learn: its bytes */
+	size_t report_size;
 	struct snapshot *before, *other;
 };
 
@@ -101,6 +105,10 @@ static int take_inputs(const struct given *given, struct inputs *ret_inputs, str
 		free(before);
 		return err_set(err, ERR_INTERNAL, -r, "learn", "no other policy was handed over: %s", strerror(-r));
 	}
+	if (str_equal(given->verb, "learn"))
+		r = fd_read_file_at(AT_FDCWD, given->form, REPORT_MAX, &ret_inputs->report, &ret_inputs->report_size);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "learn", "%s: %s", given->form, strerror(-r));
 	observed_init();
 	r = confine_self(CONFINE_LEARN, NULL, 0, err);
 	if (r == 0)
@@ -118,23 +126,53 @@ static int put_out(const struct buf *out, struct err *err)
 static int test(const struct given *given, const struct inputs *inputs, struct err *err)
 {
 	struct comparison_names names = { given->session, given->policy };
+	/* "differences": silence is good news. */
+	bool is_told = str_equal(given->form, "differences");
+	const struct comparison_sides sides = { snapshot_policy(inputs->before), snapshot_policy(inputs->other),
+						is_told };
 	struct comparison comparison;
 	cleanup_buf struct buf out;
-	int r = comparison_make(&comparison, snapshot_policy(inputs->before), snapshot_policy(inputs->other),
-				inputs->log_fd);
+	int r;
 
+	buf_init(&out, OUT_MAX);
+	r = comparison_make(&comparison, &sides, inputs->log_fd);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r));
-	buf_init(&out, OUT_MAX);
 	if (str_equal(given->form, "json"))
 		comparison_format_json(&comparison, &names, &out);
 	else
 		comparison_format(&comparison, &names, &out);
-	r = put_out(&out, err);
+	r = comparison.different || !is_told ? put_out(&out, err) : 0;
 	if (r == 0 && comparison.different)
 		r = LEARN_DIFFERS;
 	comparison_done(&comparison);
 	return r;
+}
+
+static int learn(const struct given *given, const struct inputs *inputs, struct err *err)
+{
+	struct propose_request request = {
+		.before = snapshot_policy(inputs->before),
+		.base = snapshot_policy(inputs->other),
+		.session = given->session,
+	};
+	cleanup_buf struct buf out;
+	int r = usage_parse(inputs->report, inputs->report_size, &request.usage);
+
+	buf_init(&out, OUT_MAX);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "learn", "the report of session %s cannot be read", given->session);
+	r = propose(&request, inputs->log_fd, &out);
+	if (r == -EOPNOTSUPP) {
+		err_set(err, ERR_USAGE, EOPNOTSUPP, "learn",
+			"the session had the host's network, which is not recorded");
+		err_hint(err, "learn on a base whose network goes through the gate: -t medium");
+		return r;
+	}
+	if (r == -ENODATA)
+		return err_set(err, ERR_STATE, ENODATA, "learn", "nothing was started, and so nothing is learnt");
+	return r < 0 ? err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r))
+		     : put_out(&out, err);
 }
 
 static const struct {
@@ -142,6 +180,7 @@ static const struct {
 	int (*run)(const struct given *given, const struct inputs *inputs, struct err *err);
 } verbs[] = {
 	{ "test", test },
+	{ "learn", learn },
 };
 
 static int run(int argc, char **argv, struct err *err)

@@ -33,7 +33,10 @@ static int wait_for(const struct beside *beside, pid_t pid, struct err *err)
 		if (errno != EINTR)
 			return err_set(err, ERR_INTERNAL, errno, "start", "%s is lost: %s", beside->program,
 				       strerror(errno));
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (WIFSIGNALED(status))
+		return err_set(err, ERR_INTERNAL, EIO, "start", "%s was ended by signal %d", beside->program,
+			       WTERMSIG(status));
+	return WEXITSTATUS(status);
 }
 
 int beside_run(const struct beside *beside, struct err *err)

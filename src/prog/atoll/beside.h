@@ -20,5 +20,5 @@ struct beside {
 	size_t fd_count;
 };
 
-/* Starts it and waits: its exit status (128 + N for signal N), or negative with *err. */
+/* Starts it and waits: its exit status, or negative with *err, also where a signal ended it. */
 int beside_run(const struct beside *beside, struct err *err) MUST_USE;

@@ -7,6 +7,7 @@
 #include "os/path.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/policy-learn.h"
 #include "prog/atoll/policy-set.h"
 #include "prog/atoll/policy-test.h"
 #include "prog/atoll/say.h"
@@ -18,7 +19,7 @@
  */
 
 struct policy_options {
-	const char *policy, *trust, *project;
+	const char *policy, *trust, *project, *output;
 	bool json;
 };
 
@@ -29,6 +30,8 @@ static const struct option options[] = {
 	  offsetof(struct policy_options, trust) },
 	{ 0, "project", "DIR", "the project (default: where you stand)", OPTION_TEXT,
 	  offsetof(struct policy_options, project) },
+	{ 'o', "output", "FILE", "learn: write the proposal to this file, which must not be there yet", OPTION_TEXT,
+	  offsetof(struct policy_options, output) },
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
 };
 
@@ -103,6 +106,17 @@ static const struct {
 	{ "test", "atoll policy test POLICY [ID…]", policy_test },
 };
 
+/* The project is the one that the command would be run in. */
+static int learn(const struct policy_options *given, char **words, struct err *err)
+{
+	struct learn_request request = { .policy = given->policy, .trust = given->trust, .output = given->output,
+					 .command = words };
+
+	if (given->json || given->project)
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "learn knows neither --json nor --project");
+	return policy_learn(&request, err);
+}
+
 static int check_words(const struct policy_options *given, const char *name, const char *form, struct err *err)
 {
 	if (!given->policy && !given->trust && !given->project)
@@ -130,6 +144,10 @@ int cmd_policy(int argc, char **argv, struct err *err)
 		r = check_words(&given, about_sessions[i].name, about_sessions[i].form, err);
 		return r < 0 ? r : about_sessions[i].run(argv + rest + 1, given.json, err);
 	}
+	if (rest < argc && str_equal(argv[rest], "learn"))
+		return learn(&given, argv + rest + 1, err);
+	if (given.output)
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "--output is for learn");
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
 		if (!str_equal(argv[rest], verbs[i]))
 			continue;
@@ -142,6 +160,6 @@ int cmd_policy(int argc, char **argv, struct err *err)
 			say_path(shown, argv[rest]));
 	else
 		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
-	err_hint(err, "check, diff, explain, set, show or test; `atoll help policy` explains them");
+	err_hint(err, "check, diff, explain, learn, set, show or test; `atoll help policy` explains them");
 	return -EINVAL;
 }

@@ -11,11 +11,19 @@
 #include "prog/atoll/client.h"
 #include "prog/atoll/policy-of.h"
 
+int policy_hand_over(const struct compiled *compiled)
+{
+	int fd = fd_memfd_sealed("snapshot", compiled->bytes, compiled->size);
+
+	return fd < 0 ? fd : fd_move_above(fd, LEARN_POLICY_FD + 1);
+}
+
 int policy_try(const struct policy_trial *trial, struct err *err)
 {
 	char log[PATH_MAX], before[PATH_MAX];
-	const char *argv[] = { "atoll-learn", "test", trial->json ? "json" : "text", log, before, trial->record->id,
-			       trial->policy, NULL };
+	const char *argv[] = { "atoll-learn", "test",
+			       trial->json ? "json" : trial->is_told ? "differences" : "text", log, before,
+			       trial->record->id, trial->policy, NULL };
 	struct beside beside = { .program = "atoll-learn", .argv = argv, .fd_count = 1 };
 	cleanup_fd int fd = FD_NONE;
 	int r = session_path(trial->state, trial->record->id, "audit.jsonl", log, sizeof log);
@@ -24,14 +32,15 @@ int policy_try(const struct policy_trial *trial, struct err *err)
 		r = session_path(trial->state, trial->record->id, "policy.bin", before, sizeof before);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "policy", "the session's path is too long");
-	fd = fd_memfd_sealed("snapshot", trial->compiled->bytes, trial->compiled->size);
-	if (fd >= 0)
-		fd = fd_move_above(take_fd(&fd), LEARN_POLICY_FD + 1);
+	fd = policy_hand_over(trial->compiled);
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, -fd, "policy", "the policy cannot be handed over: %s",
 			       strerror(-fd));
 	beside.fds[0].from = fd;
 	beside.fds[0].to = LEARN_POLICY_FD;
+	beside.fds[1].from = STDERR_FILENO;
+	beside.fds[1].to = STDOUT_FILENO;
+	beside.fd_count += trial->is_told;
 	return beside_run(&beside, err);
 }
 

@@ -27,5 +27,9 @@ struct policy_trial {
 	const struct compiled *compiled;
 	const char *policy;      /* its name for people */
 	bool json;
+	bool is_told;            /* on stderr, and only where something would differ */
 };
 int policy_try(const struct policy_trial *trial, struct err *err) MUST_USE;
+
+/* A compiled policy for atoll-learn: a sealed memfd above its place there, owned by the caller; -errno. */
+int policy_hand_over(const struct compiled *compiled) MUST_USE;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What was seen of a session for a proposal, counted by kind: between propose.c, which collects it, and
+ * propose-text.c, which writes it down. Nobody else includes it.
+ */
+
+#include "learn/propose.h"
+#include "learn/tally.h"
+
+struct proposal {
+	const struct propose_request *request;
+	struct observed_log log;
+	struct tally reads;                    /* files; value: how many files a directory stands for, 0: it is a file */
+	struct tally trees[FILE_CLASS_COUNT];  /* FILE_STAGE, _WRITE, _SCRATCH: patterns of its rules */
+	struct tally listed;                   /* directories whose entries were read */
+	struct tally programs, new_programs;
+	struct tally hosts;                    /* "HOST PORT"; value: the rule's index, SIZE_MAX: none */
+	struct tally names;                    /* looked up; value as of hosts */
+	struct tally refused;                  /* as text */
+};
