@@ -12,8 +12,8 @@
 struct proposal {
 	const struct propose_request *request;
 	struct observed_log log;
-	struct tally reads;                    /* files; value: how many files a directory stands for, 0: it is a file */
-	struct tally trees[FILE_CLASS_COUNT];  /* FILE_STAGE, _WRITE, _SCRATCH: patterns of its rules */
+	struct tally reads;                    /* value: how many files a directory stands for; 0: a file */
+	struct tally trees[FILE_CLASS_COUNT];  /* what can be written: patterns of its rules */
 	struct tally listed;                   /* directories whose entries were read */
 	struct tally programs, new_programs;
 	struct tally hosts;                    /* "HOST PORT"; value: the rule's index, SIZE_MAX: none */
