@@ -140,7 +140,7 @@ static void put_words(struct buf *out, const struct alert *alert)
 	}
 	put_part(out, "canary ", alert->canary, SHOWN_PATH);
 	if (alert->kind == ALERT_TOUCHED) {
-		buf_put_text(out, " was opened");
+		buf_put_text(out, alert->is_linked ? " was given another name" : " was opened");
 	} else {
 		put_part(out, ": its token was in ", alert->where, SHOWN_HOST);
 		put_part(out, " to ", alert->host, SHOWN_HOST);

@@ -54,6 +54,7 @@ struct alert {
 	const char *spelling;        /* of the token: "plain"; NULL */
 	const char *host;            /* NULL */
 	uint16_t port;
+	bool is_linked;              /* of a touch: it got another name, and was not opened */
 	bool is_refused;             /* ALERT_SENT: it did not go out by this way */
 	pid_t pid;                   /* 0: not known */
 	const char *program;         /* NULL: not known */

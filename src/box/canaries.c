@@ -40,8 +40,10 @@ void canaries_done(struct box *box)
 
 	loop_remove(&box->loop, &canaries->source);
 	close_fd(&canaries->inotify_fd);
-	for (size_t i = 0; i < canaries->count; i++)
+	for (size_t i = 0; i < canaries->count; i++) {
 		free(canaries->items[i].named_by);
+		close_fd(&canaries->items[i].fd);
+	}
 	free(canaries->items);
 	canaries->items = NULL;
 	canaries->count = 0;
@@ -63,6 +65,7 @@ int canaries_make(struct canaries *canaries, const struct policy *policy, struct
 
 		planted->path = policy->canary_files[canaries->count];
 		planted->watch = -1;
+		planted->fd = FD_NONE;
 		r = random_bytes(random, sizeof random);
 		if (r == 0)
 			r = canary_make(&planted->canary, planted->path, random);
@@ -193,13 +196,20 @@ static pid_t find_holder(struct box *box, const struct planted *planted, char pr
 	return 0;
 }
 
-static int tell_opened(struct box *box, struct planted *planted, pid_t pid, const char *program)
+static int tell_touched(struct box *box, struct planted *planted, const struct alert *how)
 {
-	struct alert alert = { .kind = ALERT_TOUCHED, .canary = planted->path, .where = "the file was opened",
-			       .pid = pid, .program = program };
+	struct alert alert = *how;
 
+	alert.kind = ALERT_TOUCHED;
+	alert.canary = planted->path;
+	alert.where = alert.is_linked ? "the file was given another name" : "the file was opened";
 	planted->is_touched = true;
 	return alert_raise(box, &alert);
+}
+
+static int tell_opened(struct box *box, struct planted *planted, pid_t pid, const char *program)
+{
+	return tell_touched(box, planted, &(struct alert){ .pid = pid, .program = program });
 }
 
 int canaries_opened(struct box *box, const char *path, pid_t pid)
@@ -227,6 +237,33 @@ static int on_opened(struct box *box, struct planted *planted)
 	return tell_opened(box, planted, planted->named_by ? planted->named_pid : 0, planted->named_by);
 }
 
+/* Whether the name that it was planted under still leads to it. */
+static bool is_in_place(const struct box *box, const struct planted *planted)
+{
+	cleanup_fd int root_fd = FD_NONE, fd = FD_NONE;
+	char path[PATH_SIZE];
+
+	if (str_format(path, sizeof path, "/proc/%d/root", box->init.pid) == 0)
+		root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	if (root_fd >= 0)
+		fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+	return fd >= 0 && fd_is_same_file(fd, planted->fd);
+}
+
+/*
+ * Its links or its mode changed. In a staged tree what is opened by a second name is another file to inotify, so that
+ * to have one is the touch.
+ */
+static int on_changed(struct box *box, struct planted *planted)
+{
+	struct stat st;
+
+	if (fstat(planted->fd, &st) < 0 || !st.st_nlink || (st.st_nlink == 1 && is_in_place(box, planted)))
+		return 0;
+	return tell_touched(box, planted, &(struct alert){ .is_linked = true, .program = planted->named_by,
+							   .pid = planted->named_by ? planted->named_pid : 0 });
+}
+
 static int on_events(void *context, uint32_t events)
 {
 	struct box *box = context;
@@ -238,10 +275,16 @@ static int on_events(void *context, uint32_t events)
 	while (r == 0 && at + (ssize_t)sizeof(struct inotify_event) <= size) {
 		const struct inotify_event *event = (const void *)(memory + at);
 
-		for (size_t i = 0; r == 0 && i < canaries->count; i++)
-			if (canaries->items[i].watch == event->wd && !canaries->items[i].is_touched &&
-			    event->mask & IN_OPEN)
-				r = on_opened(box, &canaries->items[i]);
+		for (size_t i = 0; r == 0 && i < canaries->count; i++) {
+			struct planted *planted = &canaries->items[i];
+
+			if (planted->watch != event->wd || planted->is_touched)
+				continue;
+			if (event->mask & IN_OPEN)
+				r = on_opened(box, planted);
+			else if (event->mask & IN_ATTRIB)
+				r = on_changed(box, planted);
+		}
 		at += (ssize_t)(sizeof *event + event->len);
 	}
 	return r;
@@ -249,7 +292,7 @@ static int on_events(void *context, uint32_t events)
 
 static int watch_one(struct canaries *canaries, struct planted *planted, int root_fd)
 {
-	cleanup_fd int fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+	int fd = planted->fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 	char path[PATH_SIZE];
 	struct stat st;
 	int r = fd;
@@ -260,7 +303,7 @@ static int watch_one(struct canaries *canaries, struct planted *planted, int roo
 		return r;
 	planted->device = st.st_dev;
 	planted->inode = st.st_ino;
-	planted->watch = inotify_add_watch(canaries->inotify_fd, path, IN_OPEN);
+	planted->watch = inotify_add_watch(canaries->inotify_fd, path, IN_OPEN | IN_ATTRIB);
 	return planted->watch < 0 ? -errno : 0;
 }
 

@@ -27,6 +27,7 @@ struct planted {
 	bool is_planted;
 	bool is_touched;             /* and it was told */
 	int watch;                   /* of inotify */
+	int fd;                      /* owned: the file itself, O_PATH; FD_NONE: it is not watched */
 	dev_t device;                /* as programs inside see it */
 	ino_t inode;
 	pid_t named_pid;             /* who was started with its path among the arguments */
