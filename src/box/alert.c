@@ -9,6 +9,7 @@
 #include "box/notices.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "os/identity.h"
 
 enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64 };
 
@@ -209,6 +210,8 @@ int alert_raise(struct box *box, const struct alert *alert)
 	const char *text = keep(box, alert);
 	int r;
 
+	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
+	identity_return();
 	if (alert->kind != ALERT_DAMAGED)
 		alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
 	box->alerts.has_canary |= alert->canary != NULL;

@@ -12,6 +12,7 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/identity.h"
 #include "os/path.h"
 
 /*
@@ -295,6 +296,8 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	int r = note(box, &fresh, event);
 
 	box->denied++;
+	/* What follows may write the trust record or start a program: that is nothing for the sandbox's ids. */
+	identity_return();
 	/* To look for credentials where there are none to be seen is looking for them. */
 	if (r == 0 && event->access == WATCH_FILE_READ)
 		r = monitor_file(box, event);

@@ -14,6 +14,7 @@
 #include "monitor/score.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/identity.h"
 
 /*
  * Each number is compared with one limit, which is worked out when the number first reaches what anybody would care
@@ -78,6 +79,8 @@ static int open_monitor(struct box *box, struct monitor **ret_monitor)
 	box->monitor = calloc(1, sizeof *box->monitor);
 	if (!box->monitor)
 		return -ENOMEM;
+	/* What first happens may be a mediated file call, which has the sandbox's ids. */
+	identity_return();
 	box->monitor->budget = (struct score_budget){ settings->sessions, settings->learn };
 	r = load(box, box->monitor);
 	*ret_monitor = box->monitor;

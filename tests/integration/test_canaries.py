@@ -216,3 +216,32 @@ def test_hostile_names_are_escaped_where_they_are_shown(sandbox):
     assert len(alerts(sandbox, done.session)) == 1, done
     shown = done.error_bytes + sandbox.run_atoll("alerts", done.session).bytes
     assert b"\x1b" not in shown and b"\x07" not in shown and b"canary" in shown, shown
+
+
+@pytest.mark.parametrize("script", ["ln .env other; cat other", "ln .env other; rm .env; cat other"])
+def test_a_second_name_is_a_touch(sandbox, script):
+    done = sandbox.run(script, policy=plain(sandbox, ("./.env",)))
+    assert "API_KEY=sk-" in done.out and kinds(sandbox, done.session) == ["canary.touched"], done
+    control = sandbox.run("chmod -R go-r .; rm .env", policy=plain(sandbox, ("./.env",)))
+    assert control.code == 0 and not alerts(sandbox, control.session), control
+
+
+def test_an_alert_from_a_mediated_call_reaches_the_webhook_and_the_record(sandbox):
+    hook = Webhook()
+    more = f'audit: {{files: all}}\nask: {{webhook: "{hook.url}"}}\ntrust: {{agent: someone}}\n'
+    done = sandbox.run("cat ~/.aws/credentials; sleep 1; echo goes on", policy=plain(sandbox, more=more))
+    hook.close()
+    assert done.code == 0 and "goes on" in done.out and "cannot be started" not in done.err, done
+    assert [told["alert"] for told in hook.told] == ["canary.touched"], done
+    lines = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
+    assert "canary" in [entry["detail"]["event"] for entry in lines if entry["type"] == "trust.change"], done
+
+
+def test_refusals_of_mediated_calls_reach_the_record(sandbox):
+    sandbox.write(sandbox.outside / "x", "x")
+    more = "audit: {files: all}\ntrust: {agent: someone}\ntime: {cooldown: {denials: 5, within: 10s, pause: 100ms}}\n"
+    done = sandbox.run("for i in 1 2 3 4 5 6 7 8; do echo > /etc/new-$i; done; echo goes on",
+                       policy=plain(sandbox, more=more))
+    assert done.code == 0 and "goes on" in done.out, done
+    lines = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
+    assert "deny-burst" in [entry["detail"]["event"] for entry in lines if entry["type"] == "trust.change"], done
