@@ -28,7 +28,8 @@ static bool take_argument(struct remote *remote, struct cursor *cursor, uint64_t
 		return false;
 	cursor->text->argv[cursor->count++] = out;
 	cursor->used += (size_t)length + 1;
-	return true;
+	/* One that fills all room has more behind it, for all that anybody knows: it is kept, and not as a whole. */
+	return (size_t)length + 1 < room;
 }
 
 static size_t read_vector(struct remote *remote, uint64_t address, struct cursor *cursor)

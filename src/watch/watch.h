@@ -20,7 +20,7 @@
 #include "base/err.h"
 
 enum {
-	WATCH_ARGV_MAX = 256,        /* arguments kept of one exec; more are counted */
+	WATCH_ARGV_MAX = 256,        /* arguments kept of one exec; more are counted, and one that is cut */
 	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
 	WATCH_DEVICES_MAX = 64,
 	WATCH_WAITING_MAX = 64,      /* connects that wait at one time; the next is EAGAIN */
