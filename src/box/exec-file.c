@@ -44,15 +44,21 @@ static int read_line(struct exec_file *file)
 	cleanup_fd int fd = FD_NONE;
 	char path[32], bytes[EXEC_LINE_SIZE + 1] = { 0 };
 	char *at, *end;
+	ssize_t size;
 
 	file->line[0] = 0;
 	file->argument = NULL;
+	file->is_text = false;
 	if (str_format(path, sizeof path, "/proc/self/fd/%d", file->fd) == 0)
 		fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
 	if (fd == -EAGAIN)
 		return -ETXTBSY;
-	if (fd < 0 || read(fd, bytes, EXEC_LINE_SIZE) < 3 || bytes[0] != '#' || bytes[1] != '!')
+	size = fd < 0 ? 0 : read(fd, bytes, EXEC_LINE_SIZE);
+	if (size < 3 || bytes[0] != '#' || bytes[1] != '!') {
+		/* As shells tell the one from the other: a NUL. */
+		file->is_text = size > 0 && !memchr(bytes, 0, (size_t)size);
 		return 0;
+	}
 	bytes[strcspn(bytes, "\n")] = 0;
 	at = bytes + 2;
 	at += strspn(at, " \t");

@@ -26,6 +26,7 @@ struct exec_file {
 	int fd;                      /* owned, O_PATH */
 	struct stat st;
 	char path[PATH_MAX];         /* real, inside; of an unnamed one what the kernel calls it */
+	bool is_text;                /* no binary, and names no interpreter: a shell may run it all the same */
 	bool is_unnamed;             /* given as an open file, or removed */
 	char line[EXEC_LINE_SIZE + 1]; /* the path in the first line of a script, NUL, its argument; "": no script */
 	const char *argument;        /* in line; NULL: none */

@@ -256,6 +256,17 @@ static int send_question(struct box *box, const struct verify_wait *wait, const 
 	return r < 0 ? r : frame_send(box->verify->near_fd, &box->out, &fd, fd >= 0);
 }
 
+/* Some shells look for a script that is not here where programs are: then nobody can tell which one it will be. */
+static bool looks_elsewhere(const struct verify_wait *wait, const char *path)
+{
+	static const char *const shells[] = { "bash", "rbash", "zsh", "ksh", "ksh93", "mksh" };
+
+	for (size_t i = 0; !strchr(path, '/') && i < ARRAY_SIZE(shells); i++)
+		if (str_equal(path_basename(wait->argv[0]), shells[i]))
+			return true;
+	return false;
+}
+
 static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -272,7 +283,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 		return 0;
 	fd = open_script(wait->pid, path, &errnum);
 	/* What is not there, its interpreter will not find either. */
-	if (errnum == ENOENT || errnum == ENOTDIR)
+	if ((errnum == ENOENT || errnum == ENOTDIR) && !looks_elsewhere(wait, path))
 		question.path = "";
 	return send_question(box, wait, &question, fd);
 }
@@ -400,38 +411,65 @@ static int open_gate(struct box *box)
 	return start(box);
 }
 
-/* Before it has said which programs are worth it, all are. */
-static bool is_worth_it(const struct verify_gate *gate, const struct watch_exec *exec)
+static bool is_all(const char *pattern)
 {
-	const char *name = path_basename(exec->exe), *zeroth = exec->argv[0] ? path_basename(exec->argv[0]) : "";
+	return str_equal(pattern, "*");
+}
 
-	if (gate->state != STATE_SERVING || gate->problem)
-		return true;
+static bool is_program(const struct verify_gate *gate, const char *path)
+{
 	for (char **program = gate->programs; *program; program++)
-		if (fnmatch(*program, name, 0) == 0 || fnmatch(*program, zeroth, 0) == 0)
+		if (!is_all(*program) && fnmatch(*program, path_basename(path), 0) == 0)
+			return true;
+	return false;
+}
+
+/* Rules may be about whatever program it is. */
+static bool has_all(const struct verify_gate *gate)
+{
+	for (char **program = gate->programs; *program; program++)
+		if (is_all(*program))
 			return true;
 	return false;
 }
 
 /*
- * What is executed, where it is a script; else *ret_fd is FD_NONE. False: the exec will fail, as those do with which a
- * shell looks for a program in one directory after the other.
+ * What it is to be judged as: the name that it was called by, or the one that its links lead to. NULL: it is not worth
+ * it. Before atoll-verify has said which programs are, all are.
  */
-static bool open_executed(const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
+static const char *name_to_judge(const struct verify_gate *gate, const struct watch_exec *exec, const char *path)
+{
+	if (gate->state != STATE_SERVING || gate->problem || is_program(gate, exec->exe))
+		return exec->exe;
+	if (*path && is_program(gate, path))
+		return path;
+	return has_all(gate) || (exec->argv[0] && is_program(gate, exec->argv[0])) ? exec->exe : NULL;
+}
+
+/*
+ * What is executed, where it is a script; else *ret_fd is FD_NONE. A text without a first line that names what
+ * interprets it is one as well: the kernel refuses it, and the shell that hears so runs it itself, without an exec.
+ * -ENOENT, -ENOTDIR, -EACCES: the exec will fail, as those do with which a shell looks for a program in one directory
+ * after the other; another error: nobody can tell what it is.
+ */
+static int open_executed(const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
 {
 	struct exec_file file = EXEC_FILE_NONE;
 	int r = exec_file_open(&file, exec);
 	char link[32];
 
 	*ret_fd = FD_NONE;
-	if (r == 0 && file.line[0] && str_format(link, sizeof link, "/proc/self/fd/%d", file.fd) == 0)
-		*ret_fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
-	(void)!str_copy(path, PATH_MAX, r == 0 ? file.path : "");
+	if (r == 0 && (file.line[0] || file.is_text))
+		r = str_format(link, sizeof link, "/proc/self/fd/%d", file.fd);
+	if (r == 0 && (file.line[0] || file.is_text))
+		r = *ret_fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
+	(void)!str_copy(path, PATH_MAX, r >= 0 ? file.path : "");
 	exec_file_done(&file);
-	return r != -ENOENT && r != -ENOTDIR && r != -EACCES;
+	return r < 0 ? r : 0;
 }
 
-static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token)
+static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch_exec *exec, const char *name,
+				    uint64_t token)
 {
 	size_t count = strv_count(exec->argv), at = 0;
 	struct verify_wait *wait;
@@ -451,10 +489,9 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 	};
 	/* The program is what is executed, whatever it is told that it is called; busybox goes by its name. */
 	for (size_t i = 0; wait->argv && i < count; i++)
-		wait->argv[i] = str_dup(i || str_equal(path_basename(exec->exe), "busybox") ? exec->argv[i] :
-			exec->exe);
+		wait->argv[i] = str_dup(i || str_equal(path_basename(name), "busybox") ? exec->argv[i] : name);
 	if (wait->argv && !count)
-		wait->argv[0] = str_dup(exec->exe);
+		wait->argv[0] = str_dup(name);
 	if (wait->exe && wait->argv && strv_count((const char *const *)wait->argv) >= (count ? count : 1))
 		return wait;
 	free_wait(gate, wait);
@@ -467,19 +504,25 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 	struct verify_question question = { .file = VERIFY_PROGRAM };
 	struct verify_wait *wait;
 	char path[PATH_MAX];
+	const char *name;
 	int r;
 
 	*ret_outcome = (struct verify_outcome){ .action = VERIFY_OFF };
-	if (!open_executed(exec, path, &fd))
+	r = open_executed(exec, path, &fd);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
 		return 0;
+	if (r < 0)
+		return conclude_unknown(box, exec->pid, exec->exe,
+					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
 	r = open_gate(box);
 	if (r < 0)
 		return conclude_unknown(box, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
 						     : "what judges commands cannot be started", ret_outcome);
-	if (fd < 0 && !is_worth_it(box->verify, exec))
+	name = name_to_judge(box->verify, exec, path);
+	if (fd < 0 && !name)
 		return 0;
-	wait = add_wait(box->verify, exec, token);
+	wait = add_wait(box->verify, exec, name ? name : exec->exe, token);
 	if (!wait)
 		return conclude_unknown(box, exec->pid, exec->exe, "too many commands wait to be judged", ret_outcome);
 	question.path = path;

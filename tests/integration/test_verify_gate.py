@@ -155,3 +155,70 @@ def test_a_project_can_only_tighten_it(sandbox):
 def test_a_dry_run_is_refused_by_name(sandbox):
     done = sandbox.run(["/bin/true"], policy=policy(sandbox, "verify: {critical: dry-run}"))
     assert done.code == 125 and "verify: dry-run" in done.err, done
+
+
+UNJUDGED = "verify: {low: note, medium: note, high: deny, critical: deny, unknown: deny}"
+BY_NUMBER = """
+import os, sys
+fd = os.open("deed", os.O_RDONLY)
+os.set_inheritable(fd, True)
+os.execv(sys.argv[1] % fd, ["deed"])
+"""
+FAR = """
+import os
+here = os.getcwd()
+text = open("deed").read().replace("touch ran", f"touch {here}/ran")
+for i in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+open("deed", "w").write(text)
+os.chmod("deed", 0o755)
+os.execv("./deed", ["deed"])
+"""
+LEASED = """
+import fcntl, os, shutil, signal, time
+shutil.copy("deed", "/tmp/leased")
+ready, tell = os.pipe()
+if os.fork() == 0:
+    fd = os.open("/tmp/leased", os.O_RDWR)
+    signal.signal(signal.SIGIO, lambda *_: (os.close(fd), os._exit(0)))
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    os.write(tell, b"x")
+    time.sleep(10)
+    os._exit(0)
+os.read(ready, 1)
+os.execv("/tmp/leased", ["leased"])
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "proc", "dev", "far", "leased", "link", "path", "long"])
+def test_what_the_judge_is_not_shown_plainly(sandbox, how):
+    """A script is judged before its first command, however it is named, or counts as what could not be judged."""
+    for name, text in (("deed", f"#!/bin/sh\ntouch ran\n{DEED}\n"), ("plain", f"touch ran\n{DEED}\n"),
+                       ("bin/hidden", f"touch ran\n{DEED}\n"), ("number.py", BY_NUMBER), ("far.py", FAR),
+                       ("leased.py", LEASED)):
+        sandbox.write(sandbox.project / name, text, 0o755)
+    os.symlink("/bin/sh", sandbox.project / "other")
+    command = {
+        "plain": ["bash", "-c", "./plain"], "far": ["python3", "far.py"], "leased": ["python3", "leased.py"],
+        "proc": ["python3", "number.py", "/proc/self/fd/%d"], "dev": ["python3", "number.py", "/dev/fd/%d"],
+        "link": ["sh", "-c", "/usr/bin/env true; ./other plain"],
+        "path": ["env", "PATH=bin:/usr/bin:/bin", "bash", "hidden"],
+        "long": ["sh", "-c", f": {'x' * 120000}; touch ran; {DEED}"],
+    }[how]
+    free = sandbox.run(command, policy=policy(sandbox, "", "plain.yaml"))
+    assert sandbox.staged("ran", free.session).exists(), free
+    done = sandbox.run(command, policy=policy(sandbox, UNJUDGED))
+    assert not sandbox.staged("ran", done.session).exists(), done
+
+
+@pytest.mark.parametrize("many", [1, 40])
+def test_what_is_unknown_is_not_hidden_behind_much_that_is_worse(sandbox, many):
+    sandbox.write(sandbox.base / "config/atoll/verify/own.yaml", """atoll-verify: 1
+rules: [{id: own.high, class: evade, severity: high, match: {program: hightool}, reason: no}]
+""")
+    worse = b"".join(b"hightool %d\n" % i for i in range(many))
+    sandbox.write(sandbox.project / "s", b"touch ran\n" + worse + b"echo \xff\n")
+    done = sandbox.run(["sh", "s"], policy=policy(sandbox, "verify: {critical: deny, unknown: deny}"))
+    assert not sandbox.staged("ran", done.session).exists(), done
+    assert "verify.unknown.encoding" in {one["rule"] for one in done.report["denials"]}, done

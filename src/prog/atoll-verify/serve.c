@@ -115,42 +115,69 @@ static int handle_start(void *context, struct frame *frame, int *fds, size_t fd_
 
 /* ---- judging ---- */
 
-static void tell(struct server *server, const struct verify_result *result, bool is_script)
+/* What the policy may tell apart: never all of one kind, so that none is hidden behind many of another. */
+static bool is_alike(const struct verify_told *a, const struct verify_told *b)
+{
+	return a->confidence == b->confidence && a->is_unknown == b->is_unknown &&
+	       (a->is_unknown || a->severity == b->severity);
+}
+
+/* A place for one more where all are taken: that of the least which is not the only one of its kind. NULL: none. */
+static struct verify_told *find_spare(struct verify_answer *answer, const struct verify_told *fresh)
+{
+	struct verify_told *spare = NULL;
+
+	for (uint32_t i = 0; i < answer->count; i++) {
+		if (is_alike(&answer->told[i], fresh))
+			return NULL;
+		for (uint32_t before = 0; before < i; before++)
+			if (is_alike(&answer->told[before], &answer->told[i]))
+				spare = &answer->told[i];
+	}
+	return spare;
+}
+
+static void tell_one(struct server *server, const struct verify_told *fresh)
 {
 	struct verify_answer *answer = &server->answer;
+	uint32_t at;
 
+	answer->total++;
+	if (answer->count == VERIFY_FINDINGS_MAX) {
+		struct verify_told *spare = find_spare(answer, fresh);
+
+		if (!spare)
+			return;
+		memmove(spare, spare + 1, (size_t)(answer->told + answer->count - (spare + 1)) * sizeof *spare);
+		answer->count--;
+	}
+	/* The worst first: each result is sorted already. */
+	for (at = answer->count++; at > 0 && answer->told[at - 1].severity < fresh->severity; at--)
+		answer->told[at] = answer->told[at - 1];
+	answer->told[at] = *fresh;
+}
+
+static void tell(struct server *server, const struct verify_result *result, bool is_script)
+{
 	for (size_t i = 0; i < result->count; i++) {
 		const struct finding *finding = &result->findings[i];
-		uint32_t at;
 
-		answer->total++;
-		/* The worst first: each result is sorted already. */
-		for (at = answer->count; at > 0 && answer->told[at - 1].severity < (uint32_t)finding->severity; at--)
-			if (at < VERIFY_FINDINGS_MAX)
-				answer->told[at] = answer->told[at - 1];
-		if (at == VERIFY_FINDINGS_MAX)
-			continue;
-		answer->told[at] = (struct verify_told){
+		tell_one(server, &(struct verify_told){
 			.severity = finding->severity, .confidence = finding->confidence,
 			.is_unknown = finding->class == CLASS_UNKNOWN && finding->severity > SEVERITY_LOW,
 			.line = is_script ? finding->line : 0, .id = finding->id, .reason = finding->reason,
 			.instead = finding->instead,
-		};
-		answer->count += answer->count < VERIFY_FINDINGS_MAX;
+		});
 	}
-	answer->time_us += result->time_us;
+	server->answer.time_us += result->time_us;
 }
 
 static void tell_unknown(struct server *server, const char *id, const char *reason)
 {
-	struct verify_answer *answer = &server->answer;
-	uint32_t at = answer->count < VERIFY_FINDINGS_MAX ? answer->count++ : VERIFY_FINDINGS_MAX - 1;
-
-	answer->total++;
-	answer->told[at] = (struct verify_told){
+	tell_one(server, &(struct verify_told){
 		.severity = SEVERITY_MEDIUM, .confidence = CONFIDENCE_CERTAIN, .is_unknown = true, .id = id,
 		.reason = reason, .instead = "",
-	};
+	});
 }
 
 /* 0 or 1: something is wanted first (the frame is in out); negative: out of memory. */
