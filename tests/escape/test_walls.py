@@ -54,7 +54,7 @@ def test_a_policy_may_let_a_wall_go_only_in_words(sandbox, wall):
 
 UNENFORCED = {
     "data": "data: {secrets: mask}",
-    "notices": "ask: {desktop: true}",
+    "trial": "verify: {high: dry-run}",
 }
 
 

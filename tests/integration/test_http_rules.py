@@ -56,7 +56,7 @@ def test_what_is_listed_is_answered_and_the_rest_is_told_why(sandbox, certificat
     assert answer[0] == "hello from /v1/models" and answer[2] == "403", done
     refusal = json.loads(answer[1])
     assert refusal["error"] == "refused by atoll" and refusal["rule"] == "network.default", refusal
-    assert "http" in refusal["hint"], refusal
+    assert "`atoll approve 1` lets the next try through" in refusal["hint"], refusal
     assert [path for _, path in secure.requests] == ["/v1/models"]
     kept = [(entry["verdict"], entry["detail"]["method"], entry["subject"], entry["detail"]["path"],
              entry["detail"]["status"]) for entry in records(sandbox, done)]
