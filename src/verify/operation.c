@@ -72,6 +72,9 @@ void operations_add_word(struct operations *operations, uint32_t index, const st
 		return;
 	}
 	*copy = *word;
+	/* What was cut off may be all that counts: `eval "$long; rm -rf /"`. */
+	if (word->flags & WORD_CUT)
+		operations_doubt(operations, DOUBT_SIZE, word->span);
 	operations_add_flows(operations, &word->origins, index);
 }
 

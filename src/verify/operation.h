@@ -87,6 +87,7 @@ enum word_flag {
 	WORD_FROM_INPUT = 1 << 3,   /* has a part that whoever runs it gives: $1, sys.argv, input(), read */
 	WORD_FROM_ENVIRONMENT = 1 << 4,
 	WORD_OBSCURED = 1 << 5,     /* written so that nobody reads it: r''m, $'\x72m', ${IFS} */
+	WORD_CUT = 1 << 6,          /* there was more than WORD_SIZE_MAX: a doubt as soon as an operation has it */
 };
 
 /* In a word's text: a part that is not known. Never in the source as it is (words_put() replaces it). */

@@ -17,7 +17,7 @@ static void put_raw(struct word_draft *draft, const char *bytes, size_t size)
 
 	if (size > room) {
 		size = room;
-		draft->flags &= ~(uint32_t)WORD_EXACT;
+		draft->flags = (draft->flags | WORD_CUT) & ~(uint32_t)WORD_EXACT;
 	}
 	buf_put(&draft->text, bytes, size);
 }

@@ -415,7 +415,7 @@ def test_paths(sandbox, layered):
     sandbox.make_directory(sandbox.project / "di")
     assert judged(layered, "di") == {}
     slip = sandbox.run_atoll("diff", layered.session, "dri")
-    assert slip.code == 125 and "dri" in slip.err
+    assert slip.code == 127 and "dri" in slip.err
     elsewhere = sandbox.run_atoll("diff", layered.session, "/usr")
     assert elsewhere.code == 125 and "no staged tree" in elsewhere.err
 

@@ -97,7 +97,7 @@ def test_hostile_bytes_reach_no_terminal_and_are_not_harmless(sandbox):
 
 @pytest.mark.parametrize("text", [
     "if true; then " * 10000, "|".join(["cat"] * 20000), 'echo "$(echo ' * 3000,
-	"a=aaaaaaaaaaaaaaaa\n" + "a=$a$a\n" * 200,
+    "a=aaaaaaaaaaaaaaaa\n" + "a=$a$a\n" * 200 + "eval \"$a\"\n",
     "for a in 1 2 3 4 5 6 7 8; do " * 12 + "rm $a; " + "done; " * 12, "(" * 10000 + "ls" + ")" * 10000,
     "ls\n" * (11 << 20 >> 2), "xargs " * 4000 + "rm", "x='eval \"$x\"'; eval \"$x\"",
 ], ids=["ifs", "pipes", "quotes", "doubling", "loops", "parentheses", "long", "wrappers", "eval"])

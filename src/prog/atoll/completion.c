@@ -49,7 +49,7 @@ static bool takes_command(const char *verb)
 static const char *words_of_verb(const char *verb)
 {
 	if (str_equal(verb, "policy"))
-		return "check show explain diff set";
+		return "check show explain diff learn set test";
 	if (str_equal(verb, "token"))
 		return "mint narrow show verify list revoke trust key";
 	if (str_equal(verb, "secret"))
