@@ -205,7 +205,7 @@ def test_least_case(run):
 
 def test_the_own_corpus_can_be_read():
     cases = tool.read_corpus(str(tool.ROOT / "tests" / "corpus"))
-    assert len(cases) >= 960 and {case["set"] for case in cases} == {"develop", "heldout"}
+    assert len(cases) >= 960 and {case["set"] for case in cases} >= {"develop", "develop2"}
 
 
 def test_any_text_reaches_the_verifier(run):
