@@ -39,6 +39,7 @@ struct verify_gate {
 	struct loop_source near_source, timer_source;
 	struct pidref process;
 	unsigned state, falls;
+	uint64_t heard_ns;           /* when it last said something of use */
 	uint32_t last_id;
 	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
 	char **programs;             /* owned, strings in programs_frame */
@@ -114,6 +115,7 @@ static int conclude(struct box *box, pid_t pid, const char *exe, const struct ve
 	};
 
 	ret_outcome->action = VERIFY_OFF;
+	ret_outcome->is_unknown = false;
 	for (uint32_t i = 0; i < answer->count; i++) {
 		const struct verify_told *told = &answer->told[i];
 		enum verify_action action = action_of(box, told);
@@ -122,6 +124,7 @@ static int conclude(struct box *box, pid_t pid, const char *exe, const struct ve
 		if (action <= ret_outcome->action)
 			continue;
 		ret_outcome->action = action;
+		ret_outcome->is_unknown = told->is_unknown;
 		if (str_format(id, sizeof id, "verify.%s", told->id) < 0)
 			(void)!str_copy(id, sizeof id, "verify");
 		copy_text(ret_outcome->id, id);
@@ -197,6 +200,8 @@ static int lose(struct box *box, const char *why)
 }
 
 /* ---- what it says ---- */
+
+static const char too_many[] = "too many commands wait to be judged";
 
 static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
@@ -274,7 +279,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 	const char *path = frame_get_string(frame);
 	struct verify_question question = { .file = VERIFY_SCRIPT, .path = path };
 	cleanup_fd int fd = FD_NONE;
-	int errnum;
+	int errnum, r;
 
 	if (frame_finish(frame) < 0 || !path)
 		return -EBADMSG;
@@ -285,7 +290,12 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 	/* What is not there, its interpreter will not find either. */
 	if ((errnum == ENOENT || errnum == ENOTDIR) && !looks_elsewhere(wait, path))
 		question.path = "";
-	return send_question(box, wait, &question, fd);
+	r = send_question(box, wait, &question, fd);
+	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
+		return r;
+	/* It is busy, and has not failed. */
+	r = answer_wait(box, wait, NULL, too_many);
+	return r < 0 ? -ENOTRECOVERABLE : 0;
 }
 
 static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -318,10 +328,18 @@ static int speaks(void *context, uint32_t events)
 
 	if (r == -ENOTRECOVERABLE)
 		return r;
+	if (r == 1)
+		box->verify->heard_ns = clock_monotonic_ns();
 	if (r == 1 || r == -EAGAIN)
 		return 0;
 	box->verify->falls++;
 	return lose(box, "what judges commands has failed");
+}
+
+/* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
+static bool hangs(const struct verify_gate *gate, uint64_t now_ns)
+{
+	return now_ns - gate->heard_ns >= VERIFY_WAIT_MS * (uint64_t)NS_PER_MS;
 }
 
 static int looks_at_time(void *context, uint32_t events)
@@ -329,6 +347,7 @@ static int looks_at_time(void *context, uint32_t events)
 	struct box *box = context;
 	struct verify_gate *gate = box->verify;
 	uint64_t expirations, now_ns = clock_monotonic_ns();
+	int r = 0;
 
 	(void)!read(gate->timer_fd, &expirations, sizeof expirations);
 	/* It runs only while somebody waits: an idle sandbox is not woken. */
@@ -336,14 +355,16 @@ static int looks_at_time(void *context, uint32_t events)
 		loop_remove(&box->loop, &gate->timer_source);
 		close_fd(&gate->timer_fd);
 	}
-	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++) {
+	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++) {
 		if (!gate->waits[i].id || now_ns < gate->waits[i].until_ns)
 			continue;
-		/* It hangs, and with it everything that waits. */
-		gate->falls++;
-		return lose(box, "what judges commands took too long");
+		if (hangs(gate, now_ns)) {
+			gate->falls++;
+			return lose(box, "what judges commands took too long");
+		}
+		r = answer_wait(box, &gate->waits[i], NULL, too_many);
 	}
-	return 0;
+	return r;
 }
 
 /* ---- its life ---- */
@@ -524,7 +545,7 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 		return 0;
 	wait = add_wait(box->verify, exec, name ? name : exec->exe, token);
 	if (!wait)
-		return conclude_unknown(box, exec->pid, exec->exe, "too many commands wait to be judged", ret_outcome);
+		return conclude_unknown(box, exec->pid, exec->exe, too_many, ret_outcome);
 	question.path = path;
 	if (fd < 0)
 		question.file = VERIFY_NO_FILE;

@@ -27,6 +27,7 @@ enum {
 /* What the findings lead to, and the one that led to it. VERIFY_OFF: nothing was found, or nothing is looked at. */
 struct verify_outcome {
 	enum verify_action action;
+	bool is_unknown;             /* it could not be judged: nothing was found that speaks against who started it */
 	char id[VERIFY_TEXT_SIZE], reason[VERIFY_TEXT_SIZE], hint[VERIFY_TEXT_SIZE];
 };
 

@@ -115,6 +115,24 @@ def test_nobody_can_judge(sandbox, how):
     wait_until(lambda: not verifier(sandbox), 10, "the judge outlives the sandbox")
 
 
+def test_a_judge_with_much_to_do_has_not_failed(sandbox):
+    """What waits too long could not be judged; who works on what came before is neither ended nor counted as a fall."""
+    sandbox.write(sandbox.project / "slow.sh", "exit 0\n" + "a|" * 400000 + "a\n")
+    notes = policy(sandbox, "verify: {critical: deny, unknown: note}")
+    session = sandbox.run_outside(sandbox.command_line([], policy=notes, options=["-d"])).out.strip()
+    assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo fine").out == "fine\n"
+    judge = verifier(sandbox)
+    # Each takes the two seconds that a text may take.
+    script = "for i in 1 2 3 4 5; do sh slow.sh & done; wait; echo all"
+    done = sandbox.run_atoll("exec", session, "--", "bash", "-c", script, timeout=60)
+    assert done.out == "all\n" and verifier(sandbox) == judge, done
+    reasons = [finding["reason"] for entry in records(sandbox, session) for finding in entry["detail"]["findings"]]
+    assert "too many commands wait to be judged" in reasons and "what judges commands took too long" not in reasons
+    denied = sandbox.run_atoll("exec", session, "--", "sh", "-c", DEED)
+    assert denied.code == 126, denied
+    sandbox.run_atoll("stop", session)
+
+
 def test_rules_with_errors_judge_nothing(sandbox):
     own = sandbox.base / "config/atoll/verify/own.yaml"
     sandbox.write(own, "atoll-verify: 1\nrules: [{id: x}]\n")
