@@ -63,6 +63,8 @@ static void lose(struct box *box)
 	close_fd(&desk->near_fd);
 	companion_end(&desk->process);
 	requests_forget(box);
+	/* The number of its request means another one to the next desk. */
+	desk_token_done(box);
 }
 
 /* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
@@ -155,7 +157,6 @@ void desk_close(struct box *box)
 	if (!desk)
 		return;
 	lose(box);
-	desk_token_done(box);
 	loop_remove(&box->loop, &desk->listen_source);
 	close_fd(&desk->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)

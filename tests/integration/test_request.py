@@ -2,10 +2,12 @@
 """What the agent's side of asking does: /run/atoll/ask.sock, atoll-request, and files that come into the view of what
 runs already."""
 import base64
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -446,10 +448,10 @@ def test_the_desk_falls_and_the_box_goes_on(sandbox, session):
     assert inside.exec("true").code == 0
 
 
-def desks(sandbox, session):
+def desks(sandbox, session, name="atoll-desk"):
     entry = next(entry for entry in json.loads(sandbox.run_atoll("ps", "--json").out) if entry["session"] == session)
     children = open(f"/proc/{entry['pid']}/task/{entry['pid']}/children").read().split()
-    return [int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == "atoll-desk"]
+    return [int(pid) for pid in children if open(f"/proc/{pid}/comm").read().strip() == name]
 
 
 @pytest.mark.parametrize("more", ["audit: {files: all}", "exec: {deny: [{program: /usr/bin/who}]}"])
@@ -530,6 +532,31 @@ def test_a_token_is_presented_from_inside(sandbox, session):
     assert len(grants) == 1 and grants[0]["subject"] == str(data)
     assert sandbox.run_atoll("grants", "revoke", grants[0]["grant"]).code == 0
     assert inside.do(read(data / "file")) == "FileNotFoundError"
+
+
+def test_a_token_is_not_looked_at_for_a_desk_that_fell(sandbox, session):
+    """Its number means another request to the next desk; so who looks at it goes with the desk, and counts nothing."""
+    inside = session().start()
+    token = mint(sandbox, "--allow", f"file.read={sandbox.home}/data/**", "--uses", "1")
+    (lock,) = [path for path in sandbox.state.rglob("lock") if path.parent.name.startswith("token")]
+    # Room for another one: this is refused, and looked at no longer.
+    assert present(inside, token[:-40])["verdict"] == "denied"
+    time.sleep(1)
+    with open(lock, "r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        def looks():
+            return desks(sandbox, inside.id, "atoll-token")
+        inside.agent.stdin.write(json.dumps({"token": token}) + "\n")
+        inside.agent.stdin.flush()
+        wait_until(looks, 10, "it is looked at")
+        time.sleep(0.3)
+        assert looks(), "the control: it waits"
+        for child in desks(sandbox, inside.id):
+            os.kill(child, 9)
+        wait_until(lambda: not looks(), 1, "who looks goes with the desk")
+    inside.agent.wait(10)
+    assert present(inside.start(), token)["verdict"] == "allowed"
 
 
 @pytest.mark.needs("openssl")
