@@ -27,7 +27,7 @@
  * with its path among its arguments.
  */
 
-enum { EVENTS_SIZE = 4096, PATH_SIZE = 64, DESCRIPTORS_MAX = 4096 };
+enum { EVENTS_SIZE = 4096, PATH_SIZE = 64, DESCRIPTORS_MAX = 4096, SHOWN_PATH = 200 };
 
 void canaries_init(struct canaries *canaries)
 {
@@ -100,16 +100,19 @@ int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch)
 
 /* ---- where they are shown ---- */
 
-/* The class that the nearest path above gives; FILE_HIDDEN: none does. */
-static enum file_class class_around(const struct policy *policy, const char *path)
+static const char taken[] = "something real is there", linked[] = "a symbolic link leads there",
+		  no_directory[] = "there is no directory for it";
+
+/* The nearest path above that has a class; NULL: none has. */
+static const struct file_plan_entry *entry_around(const struct policy *policy, const char *path)
 {
-	enum file_class class = FILE_HIDDEN;
+	const struct file_plan_entry *entry = NULL;
 
 	/* In order, so that the last one that holds it is the nearest. */
 	for (size_t i = 0; i < policy->file_plan_count; i++)
 		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
-			class = policy->file_plan[i].class;
-	return class;
+			entry = &policy->file_plan[i];
+	return entry;
 }
 
 static bool is_masked(const struct policy *policy, const char *path)
@@ -117,26 +120,38 @@ static bool is_masked(const struct policy *policy, const char *path)
 	return policy_classify(policy, path, &(size_t){ 0 }) == FILE_MASK;
 }
 
-/* In a staged tree there must be a directory for it, which the sandbox sees, and nothing else that it sees. */
-static bool has_place(const struct policy *policy, const char *path)
+/*
+ * In a staged tree there must be a directory for it, which the sandbox sees, and nothing else that it sees. No symbolic
+ * link on the way from the tree's top: a layer that had a directory in its place would hide what it leads to.
+ */
+static const char *why_not_staged(const struct policy *policy, const char *tree, const char *path)
 {
-	char parent[PATH_MAX];
+	cleanup_fd int tree_fd = fd_open_at(AT_FDCWD, tree, O_PATH | O_DIRECTORY, 0), fd = FD_NONE;
+	char parent[PATH_MAX], *below;
 	struct stat st;
 
 	if (lstat(path, &st) == 0 && !is_masked(policy, path))
-		return false;
-	return path_join(parent, sizeof parent, path, "..") == 0 && lstat(parent, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       !is_masked(policy, parent);
+		return taken;
+	if (tree_fd < 0 || path_join(parent, sizeof parent, path, "..") < 0 || is_masked(policy, parent))
+		return no_directory;
+	below = parent + strlen(tree);
+	below += strspn(below, "/");
+	fd = path_open2(tree_fd, *below ? below : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	return fd >= 0 ? NULL : fd == -ELOOP ? linked : no_directory;
 }
 
 static int plan_one(struct planted *planted, const struct policy *policy, struct plan *plan)
 {
 	static const char rule[] = "data.canaries";
 	const struct canary *canary = &planted->canary;
-	enum file_class class = class_around(policy, planted->path);
+	const struct file_plan_entry *entry = entry_around(policy, planted->path);
+	enum file_class class = entry ? entry->class : FILE_HIDDEN;
 
-	planted->is_planted = class == FILE_HIDDEN || class == FILE_SCRATCH ||
-			      (class == FILE_STAGE && has_place(policy, planted->path));
+	if (class == FILE_STAGE)
+		planted->why_not = why_not_staged(policy, entry->path, planted->path);
+	else if (class != FILE_HIDDEN && class != FILE_SCRATCH)
+		planted->why_not = taken;
+	planted->is_planted = !planted->why_not;
 	if (!planted->is_planted)
 		return 0;
 	if (class == FILE_STAGE)
@@ -307,7 +322,8 @@ static int watch_one(struct canaries *canaries, struct planted *planted, int roo
 	return planted->watch < 0 ? -errno : 0;
 }
 
-static int watch_all(struct box *box)
+/* *ret_path: which one it failed at; NULL: all. */
+static int watch_all(struct box *box, const char **ret_path)
 {
 	struct canaries *canaries = &box->canaries;
 	cleanup_fd int root_fd = FD_NONE;
@@ -322,24 +338,35 @@ static int watch_all(struct box *box)
 		return root_fd < 0 ? r : -errno;
 	for (size_t i = 0; i < canaries->count; i++) {
 		r = canaries->items[i].is_planted ? watch_one(canaries, &canaries->items[i], root_fd) : 0;
+		*ret_path = canaries->items[i].path;
 		if (r < 0)
 			return r;
 	}
+	*ret_path = NULL;
 	canaries->source = (struct loop_source){ .fd = canaries->inotify_fd, .events = EPOLLIN, .ready = on_events,
 						 .context = box };
 	return loop_add(&box->loop, &canaries->source);
 }
 
+static const char *hint_for(int r)
+{
+	if (r == -EMFILE || r == -ENOSPC)
+		return "raise fs.inotify.max_user_instances and max_user_watches";
+	if (r == -ELOOP || r == -ENOENT || r == -ENOTDIR)
+		return "something that was staged before is in its way: take it out of data.canaries, or name another";
+	return "take data.canaries out of the policy";
+}
+
 int canaries_watch(struct box *box)
 {
-	int r = box->canaries.count ? watch_all(box) : 0;
+	const char *path = NULL;
+	int r = box->canaries.count ? watch_all(box, &path) : 0;
 
 	if (r == 0)
 		return 0;
-	err_set(box->err, ERR_STATE, -r, "canaries", "the canaries of the policy cannot be watched: %s",
+	err_set(box->err, ERR_STATE, -r, "canaries", "the canary %s cannot be watched: %s", path ? path : "files",
 		err_errno_name(-r));
-	err_hint(box->err, r == -EMFILE || r == -ENOSPC ? "raise fs.inotify.max_user_instances and max_user_watches"
-							 : "take data.canaries out of the policy");
+	err_hint(box->err, "%s", hint_for(r));
 	return r;
 }
 
@@ -431,7 +458,23 @@ void canaries_to_json(const struct box *box, struct json *json)
 		json_object_begin(json, NULL);
 		json_bytes(json, "path", planted->path, strlen(planted->path));
 		json_bool(json, "planted", planted->is_planted);
+		if (planted->why_not)
+			json_string(json, "why", planted->why_not);
 		json_object_end(json);
 	}
 	json_array_end(json);
+}
+
+void canaries_put_summary(const struct box *box, struct buf *out)
+{
+	for (size_t i = 0; i < box->canaries.count; i++) {
+		const struct planted *planted = &box->canaries.items[i];
+
+		/* What is there itself needs no canary. */
+		if (!planted->why_not || planted->why_not == taken)
+			continue;
+		buf_printf(out, "atoll: %s: no canary was planted at ", box->request->session);
+		buf_put_escaped(out, planted->path, strlen(planted->path), SHOWN_PATH);
+		buf_printf(out, ": %s\n", planted->why_not);
+	}
 }

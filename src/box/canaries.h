@@ -25,6 +25,7 @@ struct planted {
 	const char *path;            /* absolute; borrowed from the policy */
 	struct canary canary;
 	bool is_planted;
+	const char *why_not;         /* static: where it is not */
 	bool is_touched;             /* and it was told */
 	int watch;                   /* of inotify */
 	int fd;                      /* owned: the file itself, O_PATH; FD_NONE: it is not watched */
@@ -51,7 +52,7 @@ int canaries_make(struct canaries *canaries, const struct policy *policy, struct
 /* A socket from which the gate reads the tokens (wire/secret.h); FD_NONE: there are none. -errno. */
 int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch) MUST_USE;
 
-/* Plans the files; those in whose place the host shows something are left out. */
+/* Plans the files. Left out, and said so, are those that would change what the sandbox sees of the host's own files. */
 int canaries_plan(struct canaries *canaries, const struct policy *policy, struct plan *plan) MUST_USE;
 
 /* Once the jail stands and nothing has run in it. Fails closed: a canary that nobody watches is none. */
@@ -72,3 +73,6 @@ int canaries_see_request(struct box *box, const struct gate_request *request) MU
 /* "canaries": what was planted, for session.start and the report. */
 struct json;
 void canaries_to_json(const struct box *box, struct json *json);
+
+/* A line for each that is not planted although nothing real is in its place. */
+void canaries_put_summary(const struct box *box, struct buf *out);

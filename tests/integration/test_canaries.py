@@ -102,6 +102,24 @@ def test_it_stands_where_a_mask_hides_the_real_one_and_not_where_it_is_shown(san
     assert not done.report["changes"]["added"] and not done.report["changes"]["modified"], done.report
 
 
+@pytest.mark.parametrize("where", ["link/.env", "link/sub/.env", "away/sub/.env", "none/.env"])
+def test_a_link_above_it_leaves_it_out_and_says_so(sandbox, where):
+    """A directory in the place of a link would hide what the link leads to; and the run does not end for it."""
+    sandbox.write(sandbox.project / "real" / "sub" / "file", "own\n")
+    sandbox.write(sandbox.outside / "sub" / "file", "away\n")
+    (sandbox.project / "link").symlink_to("real")
+    (sandbox.project / "away").symlink_to(sandbox.outside)
+    policy = plain(sandbox, (f"./{where}", "./real/sub/.env"), "files: {read: [%s]}\n" % sandbox.outside)
+    done = sandbox.run("cat link/sub/file away/sub/file; cat link/sub/.env >/dev/null", policy=policy)
+    assert done.code == 0 and done.out == "own\naway\n", done
+    left_out, planted = done.report["canaries"]
+    why = "there is no directory for it" if where.startswith("none") else "a symbolic link leads there"
+    assert (left_out["planted"], left_out["why"], planted["planted"]) == (False, why, True), done.report["canaries"]
+    assert f"no canary was planted at {sandbox.project}/{where}: {why}" in done.err, done
+    # The other one is where it stands, by whatever name it is opened.
+    assert kinds(sandbox, done.session) == ["canary.touched"], done
+
+
 @pytest.mark.needs("curl", "openssl")
 def test_a_token_in_a_request_is_refused_and_proven(sandbox, certificates, server):
     url = f"https://web.test:{server.port}"
