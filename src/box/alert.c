@@ -266,7 +266,7 @@ static int ask(struct box *box)
 static int freeze_and_ask(struct box *box)
 {
 	struct alerts *alerts = &box->alerts;
-	int r = freeze_begin(box, alerts, "alert");
+	int r = freeze_begin_soon(box, alerts, "alert");
 
 	if (r == -EBUSY || r == -ESHUTDOWN)
 		return 0; /* a snapshot is under way: at the next turn */

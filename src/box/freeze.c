@@ -18,7 +18,7 @@
  * sees a child of its own stopped, which it would take for job control. Who was stopped already stays so.
  */
 
-enum { MS_NS = 1000000, SETTLE_MS = 2000, LOOK_US = 500, STOPPED_MAX = 1 << 16, NAME_SHOWN = 56 };
+enum { MS_NS = 1000000, SETTLE_MS = 2000, SOON_MS = 10, LOOK_US = 500, STOPPED_MAX = 1 << 16, NAME_SHOWN = 56 };
 
 static bool is_among(const struct freeze *freeze, pid_t pid)
 {
@@ -79,24 +79,30 @@ static int stop_all(struct box *box)
 	return r < 0 ? r : result;
 }
 
-static int stop_by_signals(struct box *box)
+/*
+ * 1: all stand still, by two looks in a row: who was looked at early may have been woken by one that was looked at
+ * late. It runs until we stop it, so the second look sees it.
+ */
+static int look(struct box *box)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + SETTLE_MS * (uint64_t)MS_NS;
-	int quiet = 0;
+	int r = stop_all(box);
+
+	box->freeze.quiet = r == 1 ? box->freeze.quiet + 1 : 0;
+	return r < 0 ? r : box->freeze.quiet >= 2;
+}
+
+static int stop_by_signals(struct box *box, unsigned patience_ms)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)MS_NS;
 
 	box->freeze.by_signals = true;
 	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
 	if (pidref_signal(&box->init, SIGSTOP) < 0)
 		return -ESHUTDOWN;
 	for (;;) {
-		int r = stop_all(box);
+		int r = look(box);
 
-		/*
-		 * Twice in a row: who was looked at early may have been woken by one that was looked at late. It runs
-		 * until we stop it, so the second look sees it.
-		 */
-		quiet = r == 1 ? quiet + 1 : 0;
-		if (r < 0 || quiet == 2)
+		if (r)
 			return r < 0 ? r : 0;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;
@@ -125,19 +131,20 @@ static int continue_by_signals(struct box *box)
 }
 
 /* Whatever the freezer fails with, signals are left; half a freeze is taken back first. */
-static int stop(struct box *box)
+static int stop(struct box *box, bool is_soon)
 {
 	int r = limit_group_freeze(box->limits, true);
 
 	if (r < 0 && r != -EOPNOTSUPP)
 		r = limit_group_freeze(box->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
-		return stop_by_signals(box);
+		return stop_by_signals(box, is_soon ? SOON_MS : SETTLE_MS);
 	if (r == 0 && box->watch)
 		r = watch_release_waiting(box->watch);
 	if (r == 0)
 		r = exec_gate_release(box);
-	return r < 0 ? r : limit_group_wait_frozen(box->limits);
+	/* The kernel stops those that are left without us. */
+	return r < 0 || is_soon ? r : limit_group_wait_frozen(box->limits);
 }
 
 static int go_on(struct box *box)
@@ -162,7 +169,7 @@ static void set_name(struct freeze *freeze, const char *name)
 	(void)buf_text(&text);
 }
 
-int freeze_begin(struct box *box, const void *holder, const char *name)
+static int begin(struct box *box, const void *holder, const char *name, bool is_soon)
 {
 	struct freeze *freeze = &box->freeze;
 	int r;
@@ -173,8 +180,9 @@ int freeze_begin(struct box *box, const void *holder, const char *name)
 		return -ESHUTDOWN;
 	freeze->since_ns = clock_monotonic_ns();
 	freeze->until_ns = freeze->since_ns + CONTROL_FREEZE_MAX_MS * (uint64_t)MS_NS;
-	r = stop(box);
-	if (r < 0) {
+	r = stop(box, is_soon);
+	freeze->is_settling = is_soon && freeze->by_signals && r == -ETIMEDOUT;
+	if (r < 0 && !freeze->is_settling) {
 		int again = go_on(box);
 
 		reset(freeze);
@@ -185,6 +193,31 @@ int freeze_begin(struct box *box, const void *holder, const char *name)
 	freeze->holder = holder;
 	set_name(freeze, name);
 	return 0;
+}
+
+int freeze_begin(struct box *box, const void *holder, const char *name)
+{
+	return begin(box, holder, name, false);
+}
+
+int freeze_begin_soon(struct box *box, const void *holder, const char *name)
+{
+	return begin(box, holder, name, true);
+}
+
+/* One look at a turn of the loop. Who cannot be looked for is as good as running, unless nobody is left. */
+static void settle(struct box *box)
+{
+	int r = look(box);
+
+	box->freeze.is_settling = r == 0;
+	if (r < 0 && r != -ESRCH)
+		box_end(box, ENDED_POLICY);
+}
+
+int freeze_timeout_ms(const struct box *box)
+{
+	return box->freeze.holder && box->freeze.is_settling ? SOON_MS : -1;
 }
 
 /* The time that nobody could use counts against no limit. */
@@ -220,6 +253,8 @@ int freeze_check(struct box *box, uint64_t now_ns)
 {
 	const struct freeze *freeze = &box->freeze;
 
+	if (freeze->holder && freeze->is_settling)
+		settle(box);
 	if (!freeze->holder || (now_ns < freeze->until_ns && freeze->messages < FREEZE_MESSAGES_MAX))
 		return 0;
 	/* Nobody said that it may go on. */

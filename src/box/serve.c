@@ -405,51 +405,51 @@ static int check_clocks(struct box *box)
 	return check_commands(box, now_ns);
 }
 
+/* Of two times in ms the one that comes first; -1: never. */
+static int earlier(int a, int b)
+{
+	return b >= 0 && (a < 0 || b < a) ? b : a;
+}
+
+static int left_ms(uint64_t until_ns, uint64_t now_ns)
+{
+	uint64_t left = until_ns > now_ns ? (until_ns - now_ns) / MS_NS + 1 : 0;
+
+	return until_ns == UINT64_MAX ? -1 : left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+/* Of what check_clocks() looks at while nothing stands still. */
+static int used_timeout_ms(const struct box *box, uint64_t now_ns)
+{
+	int timeout = clocks_timeout_ms(&box->clocks, now_ns);
+
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		const struct command *command = box->commands[i];
+
+		if (command && !command->has_exited)
+			timeout = earlier(timeout, left_ms(command->deadline_ns, now_ns));
+	}
+	timeout = earlier(timeout, left_ms(box->disk.look_ns, now_ns));
+	return earlier(timeout, limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED ? SUPERVISED_LOOK_MS : -1);
+}
+
 static int timeout_ms(const struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	int timeout = clocks_timeout_ms(&box->clocks, now_ns), asked;
+	int timeout;
 
 	if (box->ended != ENDED_NOT)
 		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
-	if (box->change.is_pending && (timeout < 0 || timeout > CHANGE_LOOK_MS))
-		timeout = CHANGE_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
-	if (box->freeze.holder && box->freeze.until_ns != UINT64_MAX)
-		return box->freeze.until_ns > now_ns ? (int)((box->freeze.until_ns - now_ns) / MS_NS) + 1 : 0;
-	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
-		const struct command *command = box->commands[i];
-		uint64_t left;
-
-		if (!command || command->has_exited || command->deadline_ns == UINT64_MAX)
-			continue;
-		left = command->deadline_ns > now_ns ? (command->deadline_ns - now_ns) / MS_NS + 1 : 0;
-		if (timeout < 0 || left < (uint64_t)timeout)
-			timeout = left > INT32_MAX ? INT32_MAX : (int)left;
-	}
-	asked = asking_timeout_ms(box, now_ns);
-	if (asked >= 0 && (timeout < 0 || asked < timeout))
-		timeout = asked;
-	asked = monitor_timeout_ms(box, now_ns);
-	if (asked >= 0 && (timeout < 0 || asked < timeout))
-		timeout = asked;
-	asked = verify_external_timeout_ms(box, now_ns);
-	if (asked >= 0 && (timeout < 0 || asked < timeout))
-		timeout = asked;
-	asked = prompt_timeout_ms(box);
-	if (asked >= 0 && (timeout < 0 || asked < timeout))
-		timeout = asked;
-	if (box->disk.look_ns != UINT64_MAX) {
-		uint64_t left = box->disk.look_ns > now_ns ? (box->disk.look_ns - now_ns) / MS_NS + 1 : 0;
-
-		if (timeout < 0 || left < (uint64_t)timeout)
-			timeout = (int)left;
-	}
-	if (limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED &&
-	    (timeout < 0 || timeout > SUPERVISED_LOOK_MS))
-		timeout = SUPERVISED_LOOK_MS;
-	return timeout;
+	timeout = box->freeze.holder ? left_ms(box->freeze.until_ns, now_ns) : used_timeout_ms(box, now_ns);
+	timeout = earlier(timeout, box->change.is_pending ? CHANGE_LOOK_MS : -1);
+	timeout = earlier(timeout, freeze_timeout_ms(box));
+	timeout = earlier(timeout, standing_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, monitor_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, verify_external_timeout_ms(box, now_ns));
+	return earlier(timeout, prompt_timeout_ms(box));
 }
 
 /* Forgets commands of `atoll exec` that have ended and whose output was delivered. */

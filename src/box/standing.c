@@ -9,6 +9,13 @@
 #include "box/state.h"
 #include "os/fd.h"
 
+enum {
+	NS_PER_MS = 1000000,
+	NOTE_PATIENCE_MS = 10,       /* for the record, where something inside waits for us; */
+	RETRY_MS = 20,               /* then it is tried again so often, */
+	WAITING_MAX_MS = 5000,       /* and what could not be written for so long ends the sandbox */
+};
+
 /* Twenty refusals within ten seconds; a policy with `time.cooldown` says itself what a burst is. */
 static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10000, .pause_ms = 60000 };
 
@@ -182,16 +189,98 @@ static int write_book(struct box *box, const struct trust_book *book, bool is_du
 	return r < 0 ? fail(box, r) : 0;
 }
 
-static int lock_book(struct box *box, struct trust_book *book)
+/* -EBUSY: somebody else holds it for longer; another error is told. */
+static int lock_book(struct box *box, unsigned patience_ms, struct trust_book *book)
 {
 	struct trust_home place = place_of(box);
-	int r = trust_book_lock(&place, box->standing.agent, book);
+	int r = trust_book_lock(&place, box->standing.agent, patience_ms, book);
 
 	if (r < 0)
-		return fail(box, r);
+		return r == -EBUSY ? r : fail(box, r);
 	if (book->fault == TRUST_FINE)
 		book->settings = box->policy->policy->trust;
 	return 0;
+}
+
+/* For who can wait. */
+static int lock_book_patiently(struct box *box, struct trust_book *book)
+{
+	int r = lock_book(box, TRUST_LOCK_MS, book);
+
+	return r == -EBUSY ? fail(box, r) : r;
+}
+
+/* ---- what was seen ---- */
+
+static int add_news(struct box *box, struct trust_book *book, enum trust_event event, const char *cause)
+{
+	return add_entry(box, book, &(struct trust_news){ event, TRUST_NONE, box->request->session, cause,
+							  clock_realtime_ns() });
+}
+
+static int keep_waiting(struct box *box, enum trust_event event, const char *cause)
+{
+	struct standing *standing = &box->standing;
+	uint64_t now_ns = clock_monotonic_ns();
+	struct standing_news *news;
+
+	if (!standing->waiting)
+		standing->waiting = calloc(STANDING_EVENTS_MAX, sizeof *standing->waiting);
+	if (!standing->waiting)
+		return fail(box, -ENOMEM);
+	if (!standing->waiting_count)
+		standing->waiting_since_ns = now_ns;
+	news = &standing->waiting[standing->waiting_count++];
+	*news = (struct standing_news){ .event = event };
+	memcpy(news->cause, cause, strnlen(cause, sizeof news->cause - 1));
+	standing->retry_ns = now_ns + RETRY_MS * (uint64_t)NS_PER_MS;
+	return 0;
+}
+
+/* In the order in which they were seen. */
+static int add_waiting(struct box *box, struct trust_book *book)
+{
+	struct standing *standing = &box->standing;
+	size_t count = standing->waiting_count;
+	int r = 0;
+
+	standing->waiting_count = 0;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_news(box, book, standing->waiting[i].event, standing->waiting[i].cause);
+	return r;
+}
+
+/* Who holds the record does so for a write: one that is stopped meanwhile is waited for, and not for ever. */
+static int retry(struct box *box, uint64_t now_ns)
+{
+	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
+	struct standing *standing = &box->standing;
+	enum trust_level before = standing->level;
+	int r;
+
+	if (!standing->waiting_count || now_ns < standing->retry_ns)
+		return 0;
+	r = lock_book(box, 0, &book);
+	if (r == -EBUSY && now_ns - standing->waiting_since_ns > WAITING_MAX_MS * (uint64_t)NS_PER_MS)
+		return fail(box, r);
+	standing->retry_ns = now_ns + RETRY_MS * (uint64_t)NS_PER_MS;
+	if (r < 0)
+		return r == -EBUSY ? 0 : r;
+	if (book.fault != TRUST_FINE) {
+		standing->waiting_count = 0;
+		return take_over(box, &book);
+	}
+	r = add_waiting(box, &book);
+	return r < 0 ? r : write_book(box, &book, standing->level < before);
+}
+
+int standing_timeout_ms(const struct box *box, uint64_t now_ns)
+{
+	const struct standing *standing = &box->standing;
+
+	if (!standing->waiting_count)
+		return -1;
+	return standing->retry_ns > now_ns ? (int)((standing->retry_ns - now_ns) / NS_PER_MS) + 1 : 0;
 }
 
 int trust_note(struct box *box, enum trust_event event, const char *cause)
@@ -207,13 +296,15 @@ int trust_note(struct box *box, enum trust_event event, const char *cause)
 	if (standing->fault != TRUST_FINE || standing->events >= STANDING_EVENTS_MAX)
 		return 0;
 	standing->events++;
-	r = lock_book(box, &book);
+	/* Callers inside wait for us: not for somebody else's disk. */
+	r = standing->waiting_count ? -EBUSY : lock_book(box, NOTE_PATIENCE_MS, &book);
+	if (r == -EBUSY)
+		return keep_waiting(box, event, cause ? cause : "");
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE)
 		return take_over(box, &book);
-	r = add_entry(box, &book, &(struct trust_news){ event, TRUST_NONE, box->request->session, cause,
-							 clock_realtime_ns() });
+	r = add_news(box, &book, event, cause);
 	return r < 0 ? r : write_book(box, &book, standing->level < before);
 }
 
@@ -313,7 +404,7 @@ int standing_begin(struct box *box)
 		return 0;
 	standing->agent = given->agent;
 	standing->level = given->level;
-	r = lock_book(box, &book);
+	r = lock_book_patiently(box, &book);
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE) {
@@ -342,11 +433,14 @@ int standing_end(struct box *box)
 
 	if (!standing->agent || !standing->has_begun || standing->fault != TRUST_FINE)
 		return 0;
-	r = lock_book(box, &book);
+	r = lock_book_patiently(box, &book);
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE)
 		return take_over(box, &book);
+	r = add_waiting(box, &book);
+	if (r < 0)
+		return r;
 	r = add_entry(box, &book,
 		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE, box->request->session,
 					    is_clean ? NULL : ended_names[box->ended], clock_realtime_ns() });
@@ -359,6 +453,9 @@ void standing_done(struct box *box)
 		return;
 	loop_remove(&box->loop, &box->standing.source);
 	close_fd(&box->standing.watch_fd);
+	free(box->standing.waiting);
+	box->standing.waiting = NULL;
+	box->standing.waiting_count = 0;
 }
 
 /* ---- what a fall does ---- */
@@ -427,7 +524,7 @@ static int hold_still(struct box *box)
 
 	if (!box->standing.is_frozen || box->freeze.holder || box->ended != ENDED_NOT || box->stop_ns != UINT64_MAX)
 		return 0;
-	r = freeze_begin(box, &box->standing, "trust");
+	r = freeze_begin_soon(box, &box->standing, "trust");
 	if (r == 0)
 		box->freeze.until_ns = UINT64_MAX;
 	if (r == 0)
@@ -438,11 +535,12 @@ static int hold_still(struct box *box)
 int standing_check(struct box *box)
 {
 	struct standing *standing = &box->standing;
-	int r = 0;
+	int r;
 
 	if (!standing->agent)
 		return 0;
-	if (standing->must_react) {
+	r = retry(box, clock_monotonic_ns());
+	if (r == 0 && standing->must_react) {
 		standing->must_react = false;
 		r = standing->level < box->request->standing->level ? react_to_fall(box) : react_to_rise(box);
 	}

@@ -24,6 +24,12 @@ struct run_standing {
 
 enum { STANDING_EVENTS_MAX = 64, STANDING_CAUSE_SIZE = 160 };
 
+/* What was seen while somebody else held the record. */
+struct standing_news {
+	enum trust_event event;
+	char cause[TRUST_CAUSE_SIZE];
+};
+
 struct standing {
 	const char *agent;           /* NULL: there is none, or the session has not begun */
 	enum trust_level level;      /* that holds now */
@@ -31,6 +37,9 @@ struct standing {
 	bool was_bad, is_lent_over;
 	bool must_react, is_narrowed, is_frozen; /* the policy's answer to a fall: due; done */
 	unsigned events;             /* bad ones that were kept; more change nothing any more */
+	struct standing_news *waiting; /* owned; NULL: nothing ever had to wait */
+	size_t waiting_count;
+	uint64_t waiting_since_ns, retry_ns; /* CLOCK_MONOTONIC */
 	char cause[STANDING_CAUSE_SIZE]; /* of the last fall, escaped; "" */
 	enum trust_level fell_to;
 	struct cooldown burst;
@@ -41,9 +50,10 @@ struct standing {
 
 /*
  * The narrow way in for whoever sees something in this session: one of the events of trust/rules.h that are bad, and
- * what it was, for people (any bytes; cut and escaped). It is in the log and in the record when this returns; what
- * follows from it is done from the loop. Nothing happens in a session without an agent. Negative: it could not be
- * written, and the sandbox must end.
+ * what it was, for people (any bytes; cut and escaped). It is in the log and in the record when this returns, unless
+ * another session holds the record: then the loop writes it as soon as it can, and what cannot be written for seconds
+ * ends the sandbox. What follows from it is done from the loop. Nothing happens in a session without an agent.
+ * Negative: it could not be written, and the sandbox must end.
  */
 int trust_note(struct box *box, enum trust_event event, const char *cause) MUST_USE;
 
@@ -60,8 +70,11 @@ void standing_done(struct box *box);
 /* A refusal of what the policy does not allow; many of them are a burst. */
 int standing_refused(struct box *box) MUST_USE;
 
-/* Does what a fall demands; from the loop, when nothing inside is being served. */
+/* Writes what waits for the record, and does what a fall demands; from the loop, while nothing inside is served. */
 int standing_check(struct box *box) MUST_USE;
+
+/* How long until standing_check() has something to do by itself, in ms; -1: nothing waits. */
+int standing_timeout_ms(const struct box *box, uint64_t now_ns);
 
 /* standing-narrow.c: the network without what levels above this one give. 1: there is nothing to take away. */
 int standing_narrow(struct box *box, enum trust_level level, bool asks) MUST_USE;

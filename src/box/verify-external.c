@@ -150,7 +150,7 @@ static int trip(struct box *box)
 	if (r < 0)
 		return r;
 	if (external->breaker_action == BREAKER_END ||
-	    freeze_begin(box, box->external, "verify.external.breaker") < 0) {
+	    freeze_begin_soon(box, box->external, "verify.external.breaker") < 0) {
 		box_end(box, ENDED_STOPPED);
 		return 0;
 	}

@@ -13,7 +13,7 @@
 #include "os/path.h"
 #include "trust/store-format.h"
 
-enum { LOCK_PATIENCE_MS = 2000, NAME_ROOM = TRUST_AGENT_MAX + 8, NS_PER_S = 1000000000 };
+enum { NAME_ROOM = TRUST_AGENT_MAX + 8, NS_PER_S = 1000000000 };
 
 const char *const trust_fault_texts[TRUST_FAULT_COUNT] = {
 	[TRUST_FINE] = "it is whole",
@@ -201,7 +201,8 @@ int trust_book_read(const struct trust_home *place, const char *agent, struct tr
 	return judge(place, ret_book);
 }
 
-int trust_book_lock(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
+int trust_book_lock(const struct trust_home *place, const char *agent, unsigned patience_ms,
+		    struct trust_book *ret_book)
 {
 	cleanup_fd int dir_fd = FD_NONE, lock_fd = FD_NONE;
 	char name[NAME_ROOM];
@@ -217,7 +218,7 @@ int trust_book_lock(const struct trust_home *place, const char *agent, struct tr
 	if (r >= 0)
 		r = lock_fd = fd_open_at(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (r >= 0)
-		r = fd_lock_within(lock_fd, LOCK_EX, LOCK_PATIENCE_MS);
+		r = fd_lock_within(lock_fd, LOCK_EX, patience_ms);
 	if (r >= 0)
 		r = trust_book_read(place, agent, ret_book);
 	if (r == 0)

@@ -24,6 +24,7 @@ enum {
 	TRUST_OPEN_MAX = 64,         /* sessions of one agent at a time that are remembered */
 	TRUST_CAUSE_SIZE = 88,
 	TRUST_AGENTS_MAX = 4096,     /* that are listed */
+	TRUST_LOCK_MS = 2000,        /* for who can wait: the lock is held for a write at a time */
 };
 
 /* Where the record lies, and where else its end is kept. Borrowed. */
@@ -89,8 +90,12 @@ struct trust_news {
  */
 int trust_book_read(const struct trust_home *place, const char *agent, struct trust_book *ret_book) MUST_USE;
 
-/* The same, and nobody else changes it until trust_book_done(). -EBUSY, -ENOSPC, …: the lock cannot be had. */
-int trust_book_lock(const struct trust_home *place, const char *agent, struct trust_book *ret_book) MUST_USE;
+/*
+ * The same, and nobody else changes it until trust_book_done(). patience_ms: how long others are waited for. -EBUSY,
+ * -ENOSPC, …: the lock cannot be had.
+ */
+int trust_book_lock(const struct trust_home *place, const char *agent, unsigned patience_ms,
+		    struct trust_book *ret_book) MUST_USE;
 void trust_book_done(struct trust_book *book);
 #define cleanup_trust_book __attribute__((cleanup(trust_book_done)))
 

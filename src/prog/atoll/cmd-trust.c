@@ -233,7 +233,7 @@ static int change(const struct trust_home *home, const char *agent, const struct
 
 	if (r < 0)
 		return r;
-	r = trust_book_lock(home, agent, &book);
+	r = trust_book_lock(home, agent, TRUST_LOCK_MS, &book);
 	if (r < 0) {
 		err_set(err, ERR_STATE, -r, "trust", "the record of %s cannot be locked: %s", agent, strerror(-r));
 		err_hint(err, r == -EBUSY ? "somebody writes in it; try again" : "is %s yours, and is there space?",

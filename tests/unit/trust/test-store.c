@@ -38,7 +38,7 @@ static uint64_t now_ns = 1000000ULL * 1000000000;
 static int note(const char *agent, enum trust_event event, const char *session)
 {
 	cleanup_trust_book struct trust_book book;
-	int r = trust_book_lock(&place, agent, &book);
+	int r = trust_book_lock(&place, agent, TRUST_LOCK_MS, &book);
 
 	if (r < 0)
 		return r;
@@ -123,7 +123,7 @@ static void names_are_names(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		assert_int_equal(trust_book_read(&place, wrong[i], &book), -EINVAL);
-		assert_int_equal(trust_book_lock(&place, wrong[i], &book), -EINVAL);
+		assert_int_equal(trust_book_lock(&place, wrong[i], TRUST_LOCK_MS, &book), -EINVAL);
 	}
 }
 
@@ -309,7 +309,7 @@ static void a_person_begins_again(void **state)
 	assert_int_equal(note("again", TRUST_CANARY, NULL), 0);
 	flip(path_to("trust/again.bin"), 200, 4);
 	assert_int_equal(fault("again"), TRUST_DAMAGED);
-	assert_int_equal(trust_book_lock(&place, "again", &book), 0);
+	assert_int_equal(trust_book_lock(&place, "again", TRUST_LOCK_MS, &book), 0);
 	trust_book_reset(&book);
 	assert_non_null(trust_book_add(&book, &(struct trust_news){ TRUST_RESET, 0, NULL, "mended", now_ns }));
 	assert_int_equal(trust_book_write(&place, &book, true), 0);
