@@ -42,6 +42,7 @@ struct exec_case {
 	struct exec_verified *verified; /* owned: what that is about and said; NULL: nothing was found */
 	bool is_judged_on;           /* it waits for the external verifier, */
 	bool has_opinion;            /* which had nothing against it */
+	bool is_denied;              /* or which refused it */
 	struct decision judged;      /* by the rules, meanwhile; borrowed from the policy and the case */
 	char *path, **argv;          /* owned: what that is about */
 	char opinion[320];           /* why a person is asked */

@@ -365,13 +365,25 @@ static int tighten(struct exec_case *exec_case, const struct external_opinion *o
 	if (str_format(exec_case->opinion, sizeof exec_case->opinion, "the external verifier %s: %s",
 		       opinion->verdict == JUDGE_DENY ? "refused it" : "is not sure", opinion->reason) < 0)
 		memcpy(exec_case->opinion, "the external verifier", sizeof "the external verifier");
-	if (opinion->verdict == JUDGE_DENY)
+	exec_case->is_denied = opinion->verdict == JUDGE_DENY;
+	if (exec_case->is_denied)
 		*decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, exec_case->opinion,
 					       "do what the task needs in another way, or ask the person", NULL };
 	if (opinion->verdict != JUDGE_UNCLEAR || decision->verdict == VERDICT_ASK)
 		return 0;
 	*decision = ask;
 	return exec_case_want(exec_case, exec_case->path, (const char *const *)exec_case->argv, &ask);
+}
+
+/* Whether a verifier refused it, and not a rule about programs, a person, or that nobody could judge it. */
+static bool is_condemned(const struct exec_case *exec_case, const struct decision *decision)
+{
+	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+
+	if (decision->verdict != VERDICT_DENY)
+		return false;
+	return exec_case->is_denied || (outcome && outcome->action >= VERIFY_DRY_RUN && !outcome->is_unknown &&
+					str_equal(decision->rule.id, outcome->id));
 }
 
 static int opined(void *context, uint64_t token, const struct external_opinion *opinion)
@@ -393,6 +405,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 		return 0;
 	}
 	r = tighten(exec_case, opinion, &decision);
+	entry.is_condemned = is_condemned(exec_case, &decision);
 	if (r == 0 && decision.verdict != VERDICT_DENY)
 		r = ask_all(box, exec_case, &outcome);
 	if (r)
@@ -464,6 +477,7 @@ static int conclude(struct box *box, struct exec_case *exec_case, const struct w
 
 	if (exec_case->path && verify_external_wants(box, decision.verdict))
 		r = have_opinion(box, exec_case, &decision);
+	entry.is_condemned = is_condemned(exec_case, &decision);
 	if (r == 0 && decision.verdict != VERDICT_DENY)
 		r = ask_all(box, exec_case, &outcome);
 	ret_answer->token = exec_case->token;

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/str.h"
+#include "box/exec-case.h"
 #include "box/state.h"
+
+enum { CAUSE_SIZE = 1024 };
 
 static void write_detail(struct json *json, const void *context)
 {
@@ -48,6 +52,26 @@ int exec_log_start(struct box *box, const struct exec_entry *entry, const struct
 	return r < 0 ? r : processes_follow(&box->processes, entry->pid);
 }
 
+/*
+ * Once for what one process starts: a shell tries the same words at each place of PATH, and is refused at each. What it
+ * goes on with is refused as well, and many refusals are a burst.
+ */
+static int hold_against(struct box *box, const struct exec_entry *entry, const struct decision *decision)
+{
+	static const char *const none[] = { NULL };
+	struct condemned *last = &box->condemned;
+	char cause[CAUSE_SIZE];
+	struct hash hash;
+
+	exec_hash_argv(entry->argv ? entry->argv : none, &hash);
+	if (last->pid == entry->pid && memcmp(&last->argv_hash, &hash, sizeof hash) == 0)
+		return 0;
+	*last = (struct condemned){ entry->pid, hash };
+	if (str_format(cause, sizeof cause, "%s: %s", decision->rule.id, decision->reason) < 0)
+		return trust_note(box, TRUST_VERIFIER, decision->rule.id);
+	return trust_note(box, TRUST_VERIFIER, cause);
+}
+
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
 	struct action action = { .kind = ACTION_EXEC, .subject = entry->subject };
@@ -58,5 +82,7 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
 		r = denials_add(&box->denials, &action, decision, 0);
+	if (r == 0 && entry->is_condemned)
+		r = hold_against(box, entry, decision);
 	return r < 0 ? r : rate_refused(box);
 }

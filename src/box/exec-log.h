@@ -6,10 +6,12 @@
  * throughout: the log failed. Run by atoll-box.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "policy/decide.h"
 
 struct box;
@@ -19,6 +21,13 @@ struct exec_entry {
 	const char *subject;
 	const char *const *argv;     /* NULL: not known */
 	size_t argv_left_out;
+	bool is_condemned;           /* refused because a verifier found something: that counts against the agent */
+};
+
+/* What a verifier refused last. */
+struct condemned {
+	pid_t pid;                   /* 0: nothing yet */
+	struct hash argv_hash;
 };
 
 /* It starts. Writes nothing where the policy wants no such records, and follows the process until its end. */

@@ -20,6 +20,7 @@
 #include "box/denials.h"
 #include "box/desk.h"
 #include "box/disk.h"
+#include "box/exec-log.h"
 #include "box/file-gate.h"
 #include "box/freeze.h"
 #include "box/fuse.h"
@@ -123,6 +124,7 @@ struct box {
 	struct alerts alerts;
 	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
 	struct exec_gate *exec_gate; /* NULL: no program has started yet */
+	struct condemned condemned;
 	struct verify_gate *verify;  /* NULL: no command was judged yet */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */

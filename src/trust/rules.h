@@ -24,7 +24,7 @@ enum trust_event {
 	TRUST_ENDED,                 /* it ended in another way, or something was seen: neither good nor bad */
 	TRUST_KILLED,                /* its supervisor was killed */
 	TRUST_DENIALS,               /* a burst of refusals */
-	TRUST_INJECTION,             /* a prompt injection was found in what it read */
+	TRUST_INJECTION,             /* a prompt injection was found in what it read: nothing looks for one yet */
 	TRUST_CANARY,                /* a canary was touched, or was about to leave */
 	TRUST_VERIFIER,              /* a verifier refused what it wanted to run */
 	TRUST_LIMIT,                 /* a limit was hit */
