@@ -14,6 +14,11 @@
 
 enum { MS_NS = 1000000, LOOK_MIN_MS = 20, LOOK_MAX_MS = 1000, COUNT_MS = 15000, COUNT_SHARE = 50 };
 
+/* While it is full; and how many of the small files that are let through then end the run. */
+enum { FULL_LOOK_MS = 100, FULL_SHARE = 10, FULL_FILES = 16 };
+
+enum { FULL_SIZE_MIN = 256 << 10, FULL_SIZE_MAX = 16 << 20, FULL_PART = 32 };
+
 /* Faster than page cache takes them on any machine so far: what can be written until the next look. */
 enum { BYTES_PER_MS = 4 << 20, INODES_PER_MS = 500 };
 
@@ -58,6 +63,7 @@ int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t lim
 		.limit_inodes = limit_inodes,
 		.look_ns = UINT64_MAX,
 		.count_ns = now_ns + COUNT_MS * (uint64_t)MS_NS,
+		.end_bytes = UINT64_MAX,
 	};
 	if (stage_fd < 0 || (limit_bytes == NUM_UNLIMITED && limit_inodes == NUM_UNLIMITED))
 		return 0;
@@ -68,7 +74,7 @@ int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t lim
 }
 
 struct tally {
-	const struct disk_watch *watch;
+	uint64_t bytes_max, inodes_max; /* more need not be counted */
 	uint64_t bytes, inodes;
 };
 
@@ -84,7 +90,7 @@ static int add_entry(void *context, const struct stage_entry *entry)
 	tally->bytes += (uint64_t)entry->staged.st_blocks * 512 /
 			(S_ISREG(entry->staged.st_mode) && entry->staged.st_nlink ? entry->staged.st_nlink : 1);
 	tally->inodes++;
-	return tally->bytes > tally->watch->limit_bytes || tally->inodes > tally->watch->limit_inodes ? ENOUGH : 0;
+	return tally->bytes > tally->bytes_max || tally->inodes > tally->inodes_max ? ENOUGH : 0;
 }
 
 static int count_layers(struct tally *tally, int stage_fd, const struct stage_record *record)
@@ -105,10 +111,44 @@ static int count_layers(struct tally *tally, int stage_fd, const struct stage_re
 	return 0;
 }
 
+/* What the count means where the bytes are within what was counted up to. */
+static int judge_bytes(struct disk_watch *watch, uint64_t bytes)
+{
+	uint64_t limit = watch->limit_bytes;
+
+	if (!watch->is_full)
+		return DISK_FINE;
+	/* Not at the very limit, where the next write would close it again. */
+	if (bytes <= limit - limit / FULL_PART) {
+		watch->is_full = false;
+		watch->end_bytes = UINT64_MAX;
+		return DISK_AGAIN;
+	}
+	/* The first whole count since nothing is to grow: what was written until then is nobody's fault any more. */
+	if (watch->end_bytes == UINT64_MAX)
+		watch->end_bytes = (bytes > limit ? bytes : limit) + disk_full_size(limit) * FULL_FILES;
+	return DISK_FINE;
+}
+
+static int judge(struct disk_watch *watch, const struct tally *tally)
+{
+	if (tally->inodes > watch->limit_inodes)
+		return DISK_INODES;
+	if (tally->bytes <= tally->bytes_max)
+		return judge_bytes(watch, tally->bytes);
+	if (watch->is_full)
+		return DISK_BYTES;
+	watch->is_full = true;
+	return DISK_FULL;
+}
+
 static int count(struct disk_watch *watch, int stage_fd, const struct stage_record *record, pid_t init_pid,
 		 uint64_t now_ns)
 {
-	struct tally tally = { .watch = watch };
+	struct tally tally = {
+		.bytes_max = watch->is_full ? watch->end_bytes : watch->limit_bytes,
+		.inodes_max = watch->limit_inodes,
+	};
 	uint64_t bytes = 0, inodes = 0, took_ns;
 	/* First what is free: what is written while we count is then seen by the next look. */
 	int r = read_free(stage_fd, &bytes, &inodes);
@@ -116,14 +156,10 @@ static int count(struct disk_watch *watch, int stage_fd, const struct stage_reco
 	if (r == 0)
 		r = count_layers(&tally, stage_fd, record);
 	/* A walk that a hostile tree has broken has counted enough to be told from an honest one. */
-	if (r < 0 && r != ENOUGH && r != -E2BIG)
-		return r;
+	if (r < 0 && r != ENOUGH)
+		return r == -E2BIG ? DISK_INODES : r;
 	if (r == 0)
 		tally.bytes += proc_unlinked_bytes(init_pid);
-	if (tally.bytes > watch->limit_bytes)
-		return DISK_BYTES;
-	if (tally.inodes > watch->limit_inodes || r == -E2BIG)
-		return DISK_INODES;
 	watch->free_bytes = bytes;
 	watch->free_inodes = inodes;
 	watch->counted_bytes = tally.bytes;
@@ -131,13 +167,23 @@ static int count(struct disk_watch *watch, int stage_fd, const struct stage_reco
 	took_ns = clock_monotonic_ns() - now_ns;
 	watch->count_ns = now_ns + (took_ns * COUNT_SHARE > COUNT_MS * (uint64_t)MS_NS ? took_ns * COUNT_SHARE :
 										      COUNT_MS * (uint64_t)MS_NS);
-	return DISK_FINE;
+	watch->look_ns = now_ns + (took_ns * FULL_SHARE > FULL_LOOK_MS * (uint64_t)MS_NS ? took_ns * FULL_SHARE :
+										      FULL_LOOK_MS * (uint64_t)MS_NS);
+	return judge(watch, &tally);
+}
+
+uint64_t disk_full_size(uint64_t limit_bytes)
+{
+	uint64_t size = limit_bytes / FULL_PART;
+
+	return size < FULL_SIZE_MIN ? FULL_SIZE_MIN : size > FULL_SIZE_MAX ? FULL_SIZE_MAX : size;
 }
 
 int disk_watch_check(struct disk_watch *watch, int stage_fd, const struct stage_record *record, pid_t init_pid,
 		     uint64_t now_ns)
 {
 	uint64_t bytes = 0, inodes = 0, bytes_left, inodes_left;
+	bool is_again = false;
 	int r;
 
 	if (now_ns < watch->look_ns)
@@ -147,13 +193,14 @@ int disk_watch_check(struct disk_watch *watch, int stage_fd, const struct stage_
 		return r;
 	bytes_left = left_of(watch->limit_bytes, watch->counted_bytes, watch->free_bytes, bytes);
 	inodes_left = left_of(watch->limit_inodes, watch->counted_inodes, watch->free_inodes, inodes);
-	if (!bytes_left || !inodes_left || now_ns >= watch->count_ns) {
+	if (watch->is_full || !bytes_left || !inodes_left || now_ns >= watch->count_ns) {
 		r = count(watch, stage_fd, record, init_pid, now_ns);
-		if (r != DISK_FINE)
+		if (r < 0 || watch->is_full || r > DISK_AGAIN)
 			return r;
+		is_again = r == DISK_AGAIN;
 		bytes_left = left_of(watch->limit_bytes, watch->counted_bytes, 0, 0);
 		inodes_left = left_of(watch->limit_inodes, watch->counted_inodes, 0, 0);
 	}
 	plan_look(watch, bytes_left, inodes_left, now_ns);
-	return DISK_FINE;
+	return is_again ? DISK_AGAIN : DISK_FINE;
 }

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "box/asking.h"
+#include "box/disk-full.h"
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -348,6 +349,9 @@ int file_gate_judge(void *context, const struct watch_file *event)
 
 	if (r)
 		return r < 0 ? r : EAGAIN;
+	/* What it costs to say so is paid by those alone whose calls come by here anyway. */
+	if (disk_refuses(box, event))
+		return ENOSPC;
 	first = judge_path(box, event, event->path);
 	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))
 		second = judge_path(box, event, event->target);

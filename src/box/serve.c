@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
+#include "box/disk-full.h"
 #include "box/state.h"
 #include "os/beside.h"
 #include "os/fd.h"
@@ -355,26 +356,6 @@ static bool must_supervise(const struct box *box, uint64_t now_ns)
 	       now_ns - box->looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
 }
 
-/* Staged changes lie on a disk of the host's: we look how much of it they take. */
-static int check_disk(struct box *box, uint64_t now_ns)
-{
-	static const struct {
-		enum resource resource;
-		const char *key;
-	} hits[] = {
-		[DISK_BYTES] = { RESOURCE_DISK, "resources.disk" },
-		[DISK_INODES] = { RESOURCE_INODES, "resources.inodes" },
-	};
-	int hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
-
-	if (hit < 0)
-		return lost(box, "what it stages cannot be counted any more");
-	if (hit == DISK_FINE)
-		return 0;
-	box_end(box, ENDED_DISK);
-	return box_limit_hit(box, hits[hit].key, box->policy->policy->limits[hits[hit].resource].value);
-}
-
 static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -394,7 +375,7 @@ static int check_clocks(struct box *box)
 		if (r < 0)
 			return r;
 	}
-	r = check_disk(box, now_ns);
+	r = disk_supervise(box, now_ns);
 	if (r < 0 || box->ended != ENDED_NOT)
 		return r;
 	hit = clocks_check(&box->clocks, now_ns);

@@ -209,14 +209,12 @@ static int keep_descendants(struct proc_list *list, pid_t root)
 	return used ? 0 : -ESRCH;
 }
 
-int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list)
+/* Takes proc_fd, which may be the error of opening it. */
+static int list_below(int proc_fd, pid_t init_pid, bool is_inner, struct proc_list *ret_list)
 {
-	struct proc_list list = { .proc_fd = open_inner_proc(init_pid) };
-	bool is_inner = list.proc_fd >= 0;
+	struct proc_list list = { .proc_fd = proc_fd };
 	int r;
 
-	if (!is_inner)
-		list.proc_fd = fd_open_at(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0);
 	if (list.proc_fd < 0)
 		return list.proc_fd;
 	r = list_all(&list);
@@ -230,6 +228,19 @@ int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list)
 	}
 	*ret_list = list;
 	return 0;
+}
+
+int proc_list_descendants(pid_t init_pid, struct proc_list *ret_list)
+{
+	return list_below(fd_open_at(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0), init_pid, false, ret_list);
+}
+
+int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list)
+{
+	int inner_fd = open_inner_proc(init_pid);
+
+	return inner_fd < 0 ? proc_list_descendants(init_pid, ret_list) :
+			      list_below(inner_fd, init_pid, true, ret_list);
 }
 
 /*

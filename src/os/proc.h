@@ -52,6 +52,9 @@ int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;
  */
 int proc_list_namespace(pid_t init_pid, struct proc_list *ret_list) MUST_USE;
 
+/* The same by our own numbers, for calls that take one: looks at every process of this machine. */
+int proc_list_descendants(pid_t init_pid, struct proc_list *ret_list) MUST_USE;
+
 /*
  * Whether a process can run no code of its own now: all of its threads are stopped or dead, or wait in a vfork(2) for a
  * child. 1, 0, -ESRCH or -ENOENT when it is gone. stat: as just read from this proc_fd.

@@ -232,19 +232,73 @@ def test_a_killed_supervisor_loses_nothing_staged(sandbox, project):
     assert session in done.err and "staged" in done.err, done
 
 
+LIFT = """
+import resource
+block = bytes(1 << 20)
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+with open("big", "wb", 0) as file:
+    for _ in range(4000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        try:
+            file.write(block)
+        except OSError:
+            pass
+"""
+
+
 @pytest.mark.parametrize("limit, script", [
-    ("disk: 24MiB", "head -c 400M /dev/zero >big; sleep 20"),
-    ("disk: 24MiB", "for i in $(seq 400); do head -c 1M /dev/zero >f$i; done; sleep 20"),
-    ("disk: 24MiB", "exec 5>big; rm big; head -c 400M /dev/zero >&5; sleep 20"),
+    ("disk: 24MiB", "for i in $(seq 4000); do head -c 1M /dev/zero >f$i; done; sleep 20"),
+    ("disk: 24MiB", f"python3 -c '{LIFT}'; sleep 20"),
     ("inodes: 3k", "mkdir d; cd d; seq 20000 | xargs touch; sleep 20"),
-])
+], ids=["many-files", "a-raised-limit", "inodes"])
 def test_the_disk_limit_holds_for_what_is_staged(sandbox, project, limit, script):
+    """What grows although files cannot, and what is only many, ends the run."""
     policy = sandbox.policy(f"atoll: 1\nextends: medium\nresources: {{{limit}}}\n")
     done = sandbox.run(script, policy=policy, timeout=50)
     key = "resources." + limit.split(":")[0]
     assert done.code == 137 and done.report["ended"] == "disk" and key in done.report["limits_hit"], done
     assert done.report["enforcement"]["limits"]["disk"] == "supervised"
     assert done.report["wall_ms"] < 19000, "it ended by the limit and not by itself"
+
+
+ROOM = "for i in $(seq 100); do sleep 0.1; {write} && break; done"
+
+
+@pytest.mark.parametrize("fill, free", [
+    ("head -c 4G /dev/zero >big", "rm big"),
+    ("exec 5>big; rm big; head -c 4G /dev/zero >&5", "exec 5>&-"),
+], ids=["named", "unlinked"])
+def test_a_full_disk_limit_fails_writes_and_ends_nothing(sandbox, project, fill, free):
+    """As a disk that is full: the program hears of it, what is small goes on, and who clears up can go on."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {disk: 24MiB}\ntime: {wall: 50s}\n")
+    # Positive control: what is too much afterwards is fine before.
+    done = sandbox.run(f"head -c 4M /dev/zero >first && echo fine; {fill} || echo full; "
+                       "head -c 4M /dev/zero >second || echo full; echo note >small; cat small; "
+                       f"{free}; {ROOM.format(write='head -c 4M /dev/zero 2>/dev/null >second')}; "
+                       "stat -c %s second; cat /run/atoll/denials.jsonl", policy=policy)
+    assert done.code == 0 and done.report["ended"] == "exit", done
+    words = done.out.splitlines()
+    assert words[:5] == ["fine", "full", "full", "note", str(4 << 20)], done
+    assert done.err.count("File too large") == 2, done
+    told = json.loads(words[5])
+    assert told["rule"] == "resources.disk" and "24MiB" in told["reason"], told
+    assert done.report["limits_hit"] == ["resources.disk"]
+    assert os.listdir(project) and not (project / "big").exists() and not (project / "first").exists()
+    # What it left can be reviewed like anything else.
+    sandbox.run_atoll("apply", done.session, check=True)
+    assert (project / "second").stat().st_size == 4 << 20 and (project / "small").read_text() == "note\n"
+
+
+def test_a_full_disk_limit_is_no_space_where_calls_are_mediated(sandbox, project):
+    """Where the supervisor makes file calls, nothing new can be made either; and what is not staged can."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {disk: 24MiB}\ntime: {wall: 50s}\n"
+                            "audit: {files: writes}\n")
+    done = sandbox.run("mkdir before; head -c 4G /dev/zero >big; mkdir directory; : >new; ln -s x points; "
+                       ": >/tmp/elsewhere && echo elsewhere; rm big; "
+                       f"{ROOM.format(write='mkdir after 2>/dev/null')}; ls", policy=policy)
+    assert done.code == 0 and done.err.count("No space left on device") == 3, done
+    assert "elsewhere" in done.out and "after" in done.out.split() and "before" in done.out.split(), done
+    assert not {"directory", "new", "points"} & set(done.out.split()), done
 
 
 def test_within_the_limit_nothing_ends(sandbox, project):

@@ -31,19 +31,23 @@ static const struct frame_rule rules[] = {
 	{ INIT_CONTINUE, 1, 64, 0, 0, commands_continue },
 };
 
-/* Commands start from this: every disposition the default, and init itself blocks everything. */
+/*
+ * Commands start from this: every disposition the default, and init itself blocks everything. But SIGXFSZ is ignored,
+ * as Python and Node have it: who writes beyond a limit gets an error then, and does not die because a disk is full
+ * (box/disk.h).
+ */
 static int prepare_signals(struct init *init)
 {
 	/*
 	 * The kernel's own struct, all zero: SIG_DFL. The C library's sigaction() refuses the numbers that it uses
 	 * itself, and callers do hand those down ignored (make does).
 	 */
-	const unsigned long standard[8] = { 0 };
+	const unsigned long standard[8] = { 0 }, ignored[8] = { (unsigned long)SIG_IGN };
 	sigset_t signals;
 
 	for (int number = 1; number <= 64; number++)
 		if (number != SIGKILL && number != SIGSTOP &&
-		    syscall(SYS_rt_sigaction, number, standard, NULL, 8) < 0)
+		    syscall(SYS_rt_sigaction, number, number == SIGXFSZ ? ignored : standard, NULL, 8) < 0)
 			return -errno;
 	sigfillset(&signals);
 	if (sigprocmask(SIG_SETMASK, &signals, NULL) < 0)

@@ -90,9 +90,66 @@ static void bytes_are_counted_once(void **state)
 	assert_int_equal(look(&watch), DISK_FINE);
 	assert_true(watch.counted_bytes >= 600 << 10 && watch.counted_bytes < 700 << 10);
 	fill("live/0/upper/c", 600);
-	assert_int_equal(look(&watch), DISK_BYTES);
+	assert_int_equal(look(&watch), DISK_FULL);
 	assert_int_equal(unlinkat(stage_fd, "live/0/upper/c", 0), 0);
+	assert_int_equal(look(&watch), DISK_AGAIN);
 	assert_int_equal(look(&watch), DISK_FINE);
+}
+
+/* Full is no end: what was too much may go again, and only what grows all the same ends the run. */
+static void what_grows_although_it_is_full_ends_the_run(void **state)
+{
+	struct disk_watch watch = begin(1 << 20, NUM_UNLIMITED);
+	uint64_t small = disk_full_size(1 << 20);
+
+	assert_true(small == 256 << 10 && disk_full_size(1ULL << 40) == 16 << 20);
+	fill("live/0/upper/a", 3000);
+	assert_int_equal(look(&watch), DISK_FULL);
+	assert_true(watch.is_full && watch.end_bytes == UINT64_MAX);
+	/* Written before anybody could be held up: from here on it counts. */
+	fill("live/0/upper/b", 3000);
+	assert_int_equal(look(&watch), DISK_FINE);
+	assert_true(watch.is_full && watch.end_bytes >= (6000 << 10) + 16 * small);
+	fill("live/0/upper/c", 3000);
+	assert_int_equal(look(&watch), DISK_FINE);
+	fill("live/0/upper/d", 3000);
+	assert_int_equal(look(&watch), DISK_BYTES);
+}
+
+/* Room for one more byte is none: it would be full again with the next write. */
+static void there_is_room_again_when_enough_is_gone(void **state)
+{
+	struct disk_watch watch = begin(1 << 20, NUM_UNLIMITED);
+
+	fill("live/0/upper/a", 1000);
+	fill("live/0/upper/b", 100);
+	assert_int_equal(look(&watch), DISK_FULL);
+	fill("live/0/upper/b", 8);
+	assert_int_equal(look(&watch), DISK_FINE);
+	assert_true(watch.is_full);
+	fill("live/0/upper/a", 800);
+	assert_int_equal(look(&watch), DISK_AGAIN);
+	assert_true(!watch.is_full && watch.look_ns > SECOND);
+	/* And it can be full once more, with the same room beyond. */
+	fill("live/0/upper/b", 600);
+	assert_int_equal(look(&watch), DISK_FULL);
+	assert_true(watch.end_bytes == UINT64_MAX);
+}
+
+/* Too many files are an end also while it is full: nothing holds them up. */
+static void too_many_files_end_the_run_while_it_is_full(void **state)
+{
+	struct disk_watch watch = begin(1 << 20, 12);
+
+	fill("live/0/upper/a", 2000);
+	assert_int_equal(look(&watch), DISK_FULL);
+	for (int i = 0; i < 12; i++) {
+		char name[64];
+
+		snprintf(name, sizeof name, "live/0/upper/sub/f%d", i);
+		fill(name, 0);
+	}
+	assert_int_equal(look(&watch), DISK_INODES);
 }
 
 static void inodes_are_counted(void **state)
@@ -117,9 +174,10 @@ static void what_has_no_name_counts(void **state)
 	fill("live/0/upper/a", 2048);
 	fd = fd_open_at(stage_fd, "live/0/upper/a", O_RDONLY, 0);
 	assert_int_equal(unlinkat(stage_fd, "live/0/upper/a", 0), 0);
-	assert_int_equal(look(&watch), DISK_BYTES);
-	close(fd);
+	assert_int_equal(look(&watch), DISK_FULL);
 	assert_int_equal(look(&watch), DISK_FINE);
+	close(fd);
+	assert_int_equal(look(&watch), DISK_AGAIN);
 }
 
 /* Far from the limit nobody is woken often, near it often; never a busy loop. */
@@ -137,6 +195,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nothing_is_watched_without_a_limit, make, clean),
 		cmocka_unit_test_setup_teardown(bytes_are_counted_once, make, clean),
+		cmocka_unit_test_setup_teardown(what_grows_although_it_is_full_ends_the_run, make, clean),
+		cmocka_unit_test_setup_teardown(there_is_room_again_when_enough_is_gone, make, clean),
+		cmocka_unit_test_setup_teardown(too_many_files_end_the_run_while_it_is_full, make, clean),
 		cmocka_unit_test_setup_teardown(inodes_are_counted, make, clean),
 		cmocka_unit_test_setup_teardown(what_has_no_name_counts, make, clean),
 		cmocka_unit_test_setup_teardown(looks_come_closer_together, make, clean),

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/disk-full.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "box/state.h"
+#include "os/file-size.h"
+
+static const struct {
+	enum resource resource;
+	const char *key;
+} limits[] = {
+	[DISK_FULL] = { RESOURCE_DISK, "resources.disk" },
+	[DISK_BYTES] = { RESOURCE_DISK, "resources.disk" },
+	[DISK_INODES] = { RESOURCE_INODES, "resources.inodes" },
+};
+
+static uint64_t limit_of(const struct box *box, enum resource resource)
+{
+	return box->policy->policy->limits[resource].value;
+}
+
+/* One record and one line for the agent each time: it may clear up and come back here often. */
+static int tell(struct box *box)
+{
+	enum { TEXT_SIZE = 160 };
+	struct action action = { .kind = ACTION_FILE_WRITE, .subject = box->staging.record.trees[0].path };
+	struct decision decision = {
+		.verdict = VERDICT_DENY,
+		.rule = { limits[DISK_FULL].key, "", 0 },
+		.hint = "remove what is not needed and try again; the run ends if much more is written",
+	};
+	char reason[TEXT_SIZE], limit[32], size[32];
+	int r;
+
+	num_format_size(limit_of(box, RESOURCE_DISK), limit);
+	num_format_size(disk_full_size(limit_of(box, RESOURCE_DISK)), size);
+	if (str_format(reason, sizeof reason, "%s of changes are staged: files cannot grow beyond %s", limit, size) < 0)
+		reason[0] = 0;
+	decision.reason = reason;
+	r = box_limit_episode(box, limits[DISK_FULL].key, limit_of(box, RESOURCE_DISK));
+	return r < 0 ? r : denials_add(&box->denials, &action, &decision, ++box->disk_episodes);
+}
+
+static int end(struct box *box, enum disk_hit hit)
+{
+	box_end(box, ENDED_DISK);
+	return box_limit_hit(box, limits[hit].key, limit_of(box, limits[hit].resource));
+}
+
+/* Also who was made since, and who has raised its own limit. */
+static int hold(struct box *box)
+{
+	int r = file_size_lower(box->init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)));
+
+	/* Whoever forks faster than we look, or cannot be limited, is not one to clear up. */
+	return r < 0 && r != -ESRCH ? end(box, DISK_BYTES) : 0;
+}
+
+/* As each command started. */
+static uint64_t file_size_before(const struct box *box)
+{
+	uint64_t size = limit_of(box, RESOURCE_FILE_SIZE);
+	struct rlimit own;
+
+	if (size != NUM_UNLIMITED)
+		return size;
+	return getrlimit(RLIMIT_FSIZE, &own) < 0 || own.rlim_cur == RLIM_INFINITY ? UINT64_MAX : own.rlim_cur;
+}
+
+static int let_go(struct box *box)
+{
+	int r = file_size_restore(box->init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)), file_size_before(box));
+
+	/* Who is missed here can write less than it might, and nothing more: that ends no run. */
+	return r == -ENOMEM ? r : 0;
+}
+
+int disk_supervise(struct box *box, uint64_t now_ns)
+{
+	uint64_t before_ns = box->disk.look_ns;
+	bool was_full = box->disk.is_full;
+	int r, hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
+
+	if (hit < 0) {
+		box_end(box, ENDED_POLICY);
+		return err_set(box->err, ERR_INTERNAL, EPROTO, "init",
+			       "the sandbox was ended: what it stages cannot be counted any more");
+	}
+	switch (hit) {
+	case DISK_FULL:
+		r = hold(box);
+		return r < 0 || box->ended != ENDED_NOT ? r : tell(box);
+	case DISK_AGAIN:
+		return let_go(box);
+	case DISK_BYTES:
+	case DISK_INODES:
+		return end(box, (enum disk_hit)hit);
+	default:
+		return was_full && box->disk.look_ns != before_ns ? hold(box) : 0;
+	}
+}
+
+static bool makes(const struct watch_file *event)
+{
+	static const char *const calls[] = { "creat", "mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (str_equal(event->call, calls[i]))
+			return true;
+	return str_has_prefix(event->call, "open") && event->flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY));
+}
+
+bool disk_refuses(const struct box *box, const struct watch_file *event)
+{
+	const struct stage_record *record = &box->staging.record;
+
+	if (!box->disk.is_full || event->access != WATCH_FILE_WRITE || !makes(event))
+		return false;
+	for (size_t i = 0; i < record->tree_count; i++)
+		if (path_is_below(event->path, record->trees[i].path))
+			return true;
+	return false;
+}
