@@ -2,7 +2,6 @@
 #include "box/verify-gate.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +13,7 @@
 #include "box/exec-gate.h"
 #include "box/state.h"
 #include "box/verify-program.h"
+#include "box/verify-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -42,8 +42,8 @@ struct verify_gate {
 	uint64_t heard_ns;           /* when it last said something of use */
 	uint32_t last_id;
 	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
-	char **programs;             /* owned, strings in programs_frame */
-	void *programs_frame;
+	struct verify_rules rules;
+	int made_fd;                 /* owned: where it writes what it makes of the rules; FD_NONE: it loads them */
 	struct verify_wait waits[VERIFY_WAITING_MAX];
 	size_t waiting;
 };
@@ -203,33 +203,28 @@ static int lose(struct box *box, const char *why)
 
 static const char too_many[] = "too many commands wait to be judged";
 
+/* What was loaded says nothing about which commands are worth judging: that stood with it. */
 static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
 	struct verify_gate *gate = box->verify;
 	const char *problem = frame_get_string(frame);
-	char **programs = frame_get_strv(frame);
-	size_t count = programs ? strv_count((const char *const *)programs) : 0;
-	char **copy = NULL;
+	bool is_loaded = gate->made_fd < 0;
+	int r = 0;
 
-	if (frame_finish(frame) == 0 && programs && count <= VERIFY_PROGRAMS_MAX)
-		copy = calloc(count + 1, sizeof *copy);
-	for (size_t i = 0; copy && i < count; i++) {
-		copy[i] = str_dup(programs[i]);
-		if (!copy[i]) {
-			strv_free(copy);
-			copy = NULL;
-		}
-	}
-	free(programs);
-	if (!copy)
+	if (frame->error)
 		return -EBADMSG;
-	strv_free(gate->programs);
 	free(gate->problem);
-	gate->programs = copy;
-	gate->problem = str_dup(problem);
+	gate->problem = problem ? str_dup(problem) : NULL;
+	if (problem && !gate->problem)
+		return -ENOMEM;
+	if (is_loaded && problem)
+		verify_rules_drop(box, &gate->rules);
+	else if (!is_loaded && !problem)
+		r = verify_rules_learn(box, &gate->rules, frame, take_fd(&gate->made_fd));
+	close_fd(&gate->made_fd);
 	gate->state = STATE_SERVING;
-	return 0;
+	return r;
 }
 
 /* The file as its caller would open it; FD_NONE and *ret_errnum where it cannot be looked at. */
@@ -315,7 +310,7 @@ static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd
 	return r < 0 ? -ENOTRECOVERABLE : 0;
 }
 
-static const struct frame_rule rules[] = {
+static const struct frame_rule messages[] = {
 	{ VERIFY_READY, 1u << STATE_STARTING, FRAME_MESSAGE_MAX, 0, 0, handle_ready },
 	{ VERIFY_WANTS, 1u << STATE_SERVING, 8192, 0, 0, handle_wants },
 	{ VERIFY_JUDGED, 1u << STATE_SERVING, 64 << 10, 0, 0, handle_judged },
@@ -324,7 +319,8 @@ static const struct frame_rule rules[] = {
 static int speaks(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = frame_dispatch(box->verify->near_fd, &box->scratch, box->verify->state, rules, ARRAY_SIZE(rules), box);
+	int r = frame_dispatch(box->verify->near_fd, &box->scratch, box->verify->state, messages,
+			       ARRAY_SIZE(messages), box);
 
 	if (r == -ENOTRECOVERABLE)
 		return r;
@@ -392,21 +388,42 @@ static int watch_time(struct box *box)
 	return 0;
 }
 
+/* Its first message: what was made of the rules before, or the files, and a place for what is made of them. */
+static int send_rules(struct box *box, int files_fd)
+{
+	struct verify_gate *gate = box->verify;
+	int fds[] = { files_fd, gate->made_fd };
+	bool is_load = files_fd < 0;
+	int r;
+
+	if (is_load) {
+		frame_begin(&box->out, VERIFY_LOAD);
+		frame_put_u64(&box->out, gate->rules.offset);
+		fds[0] = gate->rules.compiled_fd;
+	} else {
+		frame_begin(&box->out, VERIFY_START);
+	}
+	r = frame_end(&box->out);
+	return r < 0 ? r : frame_send(gate->near_fd, &box->out, fds, is_load ? 1 : 2);
+}
+
 static int start(struct box *box)
 {
 	struct verify_gate *gate = box->verify;
-	cleanup_fd int rules_fd = FD_NONE;
-	int r = verify_program_rules(box, &rules_fd);
+	cleanup_fd int files_fd = FD_NONE;
+	int r = 0;
 
-	if (r == 0)
+	close_fd(&gate->made_fd);
+	if (gate->rules.compiled_fd < 0) {
+		r = verify_rules_gather(box, &gate->rules, &files_fd);
+		if (r == 0)
+			r = gate->made_fd = fd_memfd_new("atoll-compiled");
+	}
+	if (r >= 0)
 		r = verify_program_start(box, &gate->process, &gate->near_fd);
 	gate->state = STATE_STARTING;
-	if (r == 0) {
-		frame_begin(&box->out, VERIFY_START);
-		r = frame_end(&box->out);
-	}
 	if (r == 0)
-		r = frame_send(gate->near_fd, &box->out, &rules_fd, 1);
+		r = send_rules(box, files_fd);
 	if (r == 0)
 		r = fd_set_nonblocking(gate->near_fd, true);
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks, .context =
@@ -418,53 +435,49 @@ static int open_gate(struct box *box)
 {
 	struct verify_gate *gate = box->verify;
 
-	if (!gate) {
-		gate = box->verify = calloc(1, sizeof *gate);
-		if (!gate)
-			return -ENOMEM;
-		gate->near_fd = gate->timer_fd = FD_NONE;
-		gate->process = PIDREF_NONE;
-	}
-	if (gate->near_fd >= 0)
+	if (gate)
 		return 0;
-	if (gate->falls >= VERIFY_FALLS_MAX)
-		return -ESHUTDOWN;
-	return start(box);
+	gate = box->verify = calloc(1, sizeof *gate);
+	if (!gate)
+		return -ENOMEM;
+	gate->near_fd = gate->timer_fd = gate->made_fd = FD_NONE;
+	gate->process = PIDREF_NONE;
+	gate->rules = VERIFY_RULES_NONE;
+	/* Nothing was kept: what judges commands is started by the first one, whatever it is, and parses. */
+	(void)!verify_rules_find(box, &gate->rules);
+	return 0;
 }
 
-static bool is_all(const char *pattern)
+static int start_once(struct box *box)
 {
-	return str_equal(pattern, "*");
+	if (box->verify->near_fd >= 0)
+		return 0;
+	return box->verify->falls >= VERIFY_FALLS_MAX ? -ESHUTDOWN : start(box);
 }
 
-static bool is_program(const struct verify_gate *gate, const char *path)
+static bool is_worth(const struct verify_rules *of, const char *path)
 {
-	for (char **program = gate->programs; *program; program++)
-		if (!is_all(*program) && fnmatch(*program, path_basename(path), 0) == 0)
-			return true;
-	return false;
-}
-
-/* Rules may be about whatever program it is. */
-static bool has_all(const struct verify_gate *gate)
-{
-	for (char **program = gate->programs; *program; program++)
-		if (is_all(*program))
-			return true;
-	return false;
+	return *path && (verify_rules_name(of, path) || verify_rules_word(of, path));
 }
 
 /*
  * What it is to be judged as: the name that it was called by, or the one that its links lead to. NULL: it is not worth
- * it. Before atoll-verify has said which programs are, all are.
+ * it. While nobody has said which commands are, all are.
  */
 static const char *name_to_judge(const struct verify_gate *gate, const struct watch_exec *exec, const char *path)
 {
-	if (gate->state != STATE_SERVING || gate->problem || is_program(gate, exec->exe))
+	const struct verify_rules *of = &gate->rules;
+
+	if (!of->is_known || gate->problem || is_worth(of, exec->exe))
 		return exec->exe;
-	if (*path && is_program(gate, path))
+	if (is_worth(of, path))
 		return path;
-	return has_all(gate) || (exec->argv[0] && is_program(gate, exec->argv[0])) ? exec->exe : NULL;
+	if (exec->argv[0] && verify_rules_name(of, exec->argv[0]))
+		return exec->exe;
+	for (size_t i = 0; exec->argv[i]; i++)
+		if (verify_rules_word(of, exec->argv[i]))
+			return exec->exe;
+	return NULL;
 }
 
 /*
@@ -537,12 +550,15 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
 	r = open_gate(box);
 	if (r < 0)
-		return conclude_unknown(box, exec->pid, exec->exe,
-					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
-						     : "what judges commands cannot be started", ret_outcome);
+		return r;
 	name = name_to_judge(box->verify, exec, path);
 	if (fd < 0 && !name)
 		return 0;
+	r = start_once(box);
+	if (r < 0)
+		return conclude_unknown(box, exec->pid, exec->exe,
+					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
+						     : "what judges commands cannot be started", ret_outcome);
 	wait = add_wait(box->verify, exec, name ? name : exec->exe, token);
 	if (!wait)
 		return conclude_unknown(box, exec->pid, exec->exe, too_many, ret_outcome);
@@ -584,7 +600,8 @@ void verify_gate_done(struct box *box)
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id)
 			free_wait(gate, &gate->waits[i]);
-	strv_free(gate->programs);
+	close_fd(&gate->made_fd);
+	verify_rules_done(&gate->rules);
 	free(gate->problem);
 	free(gate);
 	box->verify = NULL;

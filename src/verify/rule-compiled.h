@@ -2,12 +2,21 @@
 #pragma once
 
 /*
- * Rules as the engine has them: between rules-load.c, which makes them from YAML, and rules-match.c, which reads them.
+ * Rules as the engine has them: between rules-load.c, which makes them from YAML, rules-form.c, which makes
+ * them from what was compiled, and rules-match.c, which reads them.
  * Everything lives in the arena of the rules.
  */
 
 #include "lang/node.h"
 #include "verify/rule.h"
+
+enum {
+	RULE_LISTS_MAX = 200,
+	RULE_PATTERNS_MAX = 4000,      /* of one vector */
+	RULE_DEPTH_MAX = 3,            /* of conditions in conditions */
+	CONDITION_PATTERNS = 11,
+	CONDITION_NESTED = 3,
+};
 
 /* A condition on one operation. What is empty holds. */
 struct condition {
@@ -56,5 +65,13 @@ struct rules {
 	struct vec lists;              /* of struct named_list */
 	struct vec examples;           /* of struct rule_example */
 	struct vec by_kind[OPERATION_KIND_COUNT]; /* of uint32_t: rules that look at this kind */
-	struct vec programs;           /* of const char *: every program that a rule names */
 };
+
+struct named_list *rules_find_list(struct rules *rules, const char *name);
+
+/* A vector of patterns of a condition, one of conditions in it: by number, for what is done with each of them alike. */
+struct vec *condition_patterns(struct condition *condition, size_t at);
+struct vec *condition_nested(struct condition *condition, size_t at);
+
+/* Everything that follows from the rules themselves, once their lists are resolved. Once. */
+void rules_index(struct rules *rules);

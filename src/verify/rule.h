@@ -29,14 +29,23 @@ bool rules_finish(struct rules *rules, struct diags *diags) MUST_USE;
 size_t rules_count(const struct rules *rules);
 
 /*
+ * Finished rules as one frame (doc/format/verify-rules.md), without their examples and places. 0; -ENOMEM, or the
+ * buffer's error where its bound is too small.
+ */
+int rules_store(const struct rules *rules, struct buf *out) MUST_USE;
+
+/*
+ * The same rules again, finished. bytes are borrowed and must stay as they are as long as the rules. NULL where they
+ * are anything but rules of this version, or memory is short.
+ */
+struct rules *rules_restore(void *bytes, size_t size) MUST_USE;
+
+/*
  * All findings in what a text does, at most max, in the order of the operations; texts are the rules' own. Returns
  * how many there are; *ret_is_cut where there were more.
  */
 size_t rules_match(const struct rules *rules, struct operations *operations, struct finding *findings, size_t max,
 		   bool *ret_is_cut);
-
-/* Whether a rule names this program (its base name), so that a command of it is worth judging. */
-bool rules_name_program(const struct rules *rules, const char *program);
 
 /* An example of a rule: a text that it must find, or must not. */
 struct rule_example {

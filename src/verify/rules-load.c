@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "verify/operation-text.h"
 
-enum { KEYS_MAX = 24, LISTS_MAX = 200, PATTERNS_MAX = 4000, CONDITIONS_DEPTH_MAX = 3 };
+enum { KEYS_MAX = 24 };
 
 struct loader {
 	struct rules *rules;
@@ -62,7 +62,7 @@ static void each_text(struct loader *loader, const struct node *node, void *targ
 	}
 }
 
-static struct named_list *find_list(struct rules *rules, const char *name)
+struct named_list *rules_find_list(struct rules *rules, const char *name)
 {
 	struct named_list *lists = rules->lists.items;
 
@@ -80,8 +80,8 @@ static void take_pattern(struct loader *loader, const struct node *item, void *t
 
 	if (!item->text[0])
 		diag_add(loader->diags, item->place, "an empty pattern matches nothing");
-	else if (patterns->count >= PATTERNS_MAX)
-		diag_add(loader->diags, item->place, "more than %d patterns", PATTERNS_MAX);
+	else if (patterns->count >= RULE_PATTERNS_MAX)
+		diag_add(loader->diags, item->place, "more than %d patterns", RULE_PATTERNS_MAX);
 	else
 		vec_add_text(&loader->rules->arena, patterns, copy(loader, item->text));
 }
@@ -237,9 +237,9 @@ static void read_condition(struct loader *loader, const struct node *node, struc
 
 static void read_conditions(struct loader *loader, const struct node *node, struct vec *out)
 {
-	if (loader->depth >= CONDITIONS_DEPTH_MAX) {
+	if (loader->depth >= RULE_DEPTH_MAX) {
 		diag_add(loader->diags, node->place, "conditions in conditions are at most %d deep",
-			CONDITIONS_DEPTH_MAX);
+			RULE_DEPTH_MAX);
 		return;
 	}
 	loader->depth++;
@@ -444,13 +444,13 @@ static void read_lists(struct loader *loader, const struct node *node, void *tar
 	if (!want(loader, node, NODE_MAP, "a mapping of names to lists"))
 		return;
 	for (const struct node *key = node->first; key; key = key->next) {
-		struct named_list *list = find_list(loader->rules, key->text);
+		struct named_list *list = rules_find_list(loader->rules, key->text);
 
 		/* A list of the same name in another file goes on with it. */
-		if (!list && loader->rules->lists.count < LISTS_MAX)
+		if (!list && loader->rules->lists.count < RULE_LISTS_MAX)
 			list = vec_add(&loader->rules->arena, &loader->rules->lists, sizeof *list);
 		if (!list) {
-			diag_add(loader->diags, key->place, "more than %d lists", LISTS_MAX);
+			diag_add(loader->diags, key->place, "more than %d lists", RULE_LISTS_MAX);
 			return;
 		}
 		if (!list->name)
@@ -503,107 +503,6 @@ bool rules_add(struct rules *rules, struct diags *diags, const char *file, const
 	rules->rules.count = kept_rules;
 	rules->examples.count = kept_examples;
 	return false;
-}
-
-/* "@name" becomes what the list has. */
-static void resolve(struct rules *rules, struct diags *diags, struct place place, struct vec *patterns)
-{
-	struct vec resolved = { 0 };
-	const char *const *items = patterns->items;
-	const char *names[LISTS_MAX];
-
-	for (size_t i = 0; i < patterns->count; i++) {
-		const struct named_list *list;
-
-		if (items[i][0] != '@') {
-			vec_add_text(&rules->arena, &resolved, items[i]);
-			continue;
-		}
-		list = find_list(rules, items[i] + 1);
-		if (!list) {
-			const char *nearest;
-
-			for (size_t at = 0; at < rules->lists.count; at++)
-				names[at] = ((struct named_list *)rules->lists.items)[at].name;
-			nearest = names_nearest(names, rules->lists.count, items[i] + 1);
-			diag_add(diags, place, "there is no list %s%s%s%s", items[i], nearest ?
-				"; did you mean \"@" : "",
-				 nearest ? nearest : "", nearest ? "\"?" : "");
-			continue;
-		}
-		for (size_t at = 0; at < list->patterns.count; at++)
-			vec_add_text(&rules->arena, &resolved, ((const char **)list->patterns.items)[at]);
-	}
-	*patterns = resolved;
-}
-
-/* What is told by the first byte alone needs no comparison: most conditions are about another program. */
-static void note_beginnings(struct condition *condition)
-{
-	for (size_t i = 0; i < condition->programs.count; i++) {
-		const char *pattern = ((const char **)condition->programs.items)[i];
-		unsigned char first = (unsigned char)*pattern;
-
-		if (strchr("*?[\\", *pattern) || strchr(pattern, '/'))
-			memset(condition->beginnings, 0xff, sizeof condition->beginnings);
-		else
-			condition->beginnings[first / 64] |= (uint64_t)1 << first % 64;
-	}
-}
-
-static void resolve_conditions(struct rules *rules, struct diags *diags, struct place place, struct vec *conditions)
-{
-	struct condition *items = conditions->items;
-
-	for (size_t i = 0; i < conditions->count; i++) {
-		struct condition *condition = &items[i];
-		struct vec *vecs[] = { &condition->programs, &condition->operands, &condition->arguments,
-				       &condition->without_arguments, &condition->values, &condition->hosts,
-				       &condition->without_hosts, &condition->flags, &condition->without_flags,
-				       &condition->text, &condition->without_text };
-
-		for (size_t at = 0; at < ARRAY_SIZE(vecs); at++)
-			resolve(rules, diags, place, vecs[at]);
-		for (size_t at = 0; at < condition->programs.count; at++)
-			vec_add_text(&rules->arena, &rules->programs, ((const char **)condition->programs.items)[at]);
-		note_beginnings(condition);
-		resolve_conditions(rules, diags, place, &condition->from);
-		resolve_conditions(rules, diags, place, &condition->without_from);
-		resolve_conditions(rules, diags, place, &condition->within);
-	}
-}
-
-static void index_rule(struct rules *rules, uint32_t at, const struct rule *rule)
-{
-	const struct condition *conditions = rule->match.items;
-	uint32_t kinds = 0;
-
-	for (size_t i = 0; i < rule->match.count; i++)
-		kinds |= conditions[i].kinds ? conditions[i].kinds : ~0U;
-	for (unsigned kind = 0; kind < OPERATION_KIND_COUNT; kind++) {
-		uint32_t *entry = kinds & 1U << kind ? vec_add(&rules->arena, &rules->by_kind[kind], sizeof *entry) :
-			NULL;
-
-		if (entry)
-			*entry = at;
-	}
-}
-
-bool rules_finish(struct rules *rules, struct diags *diags)
-{
-	size_t errors = diags->count;
-	struct named_list *lists = rules->lists.items;
-	struct rule *items = rules->rules.items;
-
-	/* Lists in lists, one level: what is named stands in some file. */
-	for (size_t i = 0; i < rules->lists.count; i++)
-		resolve(rules, diags, lists[i].place, &lists[i].patterns);
-	for (size_t i = 0; i < rules->rules.count; i++) {
-		resolve_conditions(rules, diags, items[i].place, &items[i].match);
-		resolve_conditions(rules, diags, items[i].place, &items[i].except);
-		index_rule(rules, (uint32_t)i, &items[i]);
-	}
-	return diags->count == errors && !rules->arena.has_failed;
 }
 
 struct rules *rules_new(void)

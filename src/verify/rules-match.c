@@ -525,14 +525,3 @@ size_t rules_match(const struct rules *rules, struct operations *operations, str
 	*ret_is_cut = matcher.is_cut;
 	return count;
 }
-
-bool rules_name_program(const struct rules *rules, const char *program)
-{
-	const char *name = strrchr(program, '/') ? strrchr(program, '/') + 1 : program;
-
-	for (size_t i = 0; i < rules->programs.count; i++) {
-		if (fnmatch(patterns_of(&rules->programs)[i], name, 0) == 0)
-			return true;
-	}
-	return false;
-}

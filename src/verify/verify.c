@@ -5,10 +5,8 @@
 
 #include "base/str.h"
 #include "verify/judge.h"
-#include "verify/effects.h"
 #include "verify/language.h"
 #include "verify/rule-compiled.h"
-#include "verify/unwrap.h"
 #include "verify/words.h"
 
 struct verify {
@@ -239,18 +237,4 @@ const char *verify_script_of(const struct verify_result *result, enum verify_lan
 		return path->text;
 	}
 	return NULL;
-}
-
-size_t verify_programs(const struct verify *verify, const char **names, size_t max)
-{
-	const char *const *named = verify->rules->programs.items;
-	size_t count = 0;
-
-	count += language_interpreters(names, max);
-	count += unwrap_programs(names + count, max - count);
-	count += effects_programs(names + count, max - count);
-	count += effects_network_programs(names + count, max - count);
-	for (size_t i = 0; i < verify->rules->programs.count && count < max; i++)
-		names[count++] = named[i];
-	return count;
 }

@@ -66,8 +66,5 @@ void verify_result_done(struct verify_result *result);
  */
 const char *verify_script_of(const struct verify_result *result, enum verify_language *ret_language);
 
-/* Names of programs (globs) whose commands are worth judging, borrowed; at most max. How many. */
-size_t verify_programs(const struct verify *verify, const char **names, size_t max);
-
 const char *language_name(enum verify_language language);
 int language_from_name(const char *text);

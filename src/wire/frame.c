@@ -109,6 +109,14 @@ uint16_t frame_peek_type(const uint8_t header[FRAME_HEADER_SIZE])
 	return copy.type;
 }
 
+uint32_t frame_peek_size(const uint8_t header[FRAME_HEADER_SIZE])
+{
+	struct header copy;
+
+	memcpy(&copy, header, sizeof copy);
+	return copy.size;
+}
+
 /* The next size bytes, or NULL with the sticky error. */
 static void *get_raw(struct frame *frame, size_t size)
 {

@@ -40,8 +40,9 @@ struct frame {
 
 /* Checks the header. -EBADMSG for a wrong magic, version or length. */
 int frame_open(struct frame *frame, void *bytes, size_t size) MUST_USE;
-/* The type that a header claims, before the rest was read or checked. */
+/* The type, and the size of the whole, that a header claims, before the rest was read or checked. */
 uint16_t frame_peek_type(const uint8_t header[FRAME_HEADER_SIZE]);
+uint32_t frame_peek_size(const uint8_t header[FRAME_HEADER_SIZE]);
 uint32_t frame_get_u32(struct frame *frame);                          /* 0 after an error */
 uint64_t frame_get_u64(struct frame *frame);
 const char *frame_get_string(struct frame *frame);                    /* borrowed; NULL: NULL was sent, or error */

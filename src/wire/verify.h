@@ -18,18 +18,26 @@ enum { VERIFY_FD = 3 };
 enum {
 	VERIFY_FINDINGS_MAX = 16,    /* told of one command, the worst first; more are counted */
 	VERIFY_TEXT_SIZE = 512,      /* of an id, a reason, an instead; with the NUL */
-	VERIFY_PROGRAMS_MAX = 4096,
+	VERIFY_WORTH_MAX = 4096,     /* globs in one vector of VERIFY_READY */
 	VERIFY_RULES_MAX = 4 << 20,  /* bytes of all rule files */
 	VERIFY_RULE_FILES_MAX = 256,
+	VERIFY_COMPILED_MAX = 16 << 20,
 };
 
 enum verify_message {
 	/* box -> verify */
-	VERIFY_START = 1,        /* fd: a sealed memfd with a frame VERIFY_RULES */
+	/* fds: a sealed memfd with a frame VERIFY_RULES; an empty one for VERIFY_COMPILED, sealed when READY comes */
+	VERIFY_START = 1,
 	VERIFY_RULES,            /* only in that memfd: u32 count, then each a string (its name) and bytes */
 	VERIFY_JUDGE,            /* struct verify_question; fd: a file, or none; -> VERIFY_WANTS or VERIFY_JUDGED */
+	VERIFY_LOAD,             /* instead of VERIFY_START: u64 offset; fd: a file that has VERIFY_COMPILED there */
+	VERIFY_COMPILED,         /* only in that file, and in the memfd: doc/format/verify-rules.md */
+	VERIFY_INDEX,            /* only in a file of the box: what the compiled rules behind it are of */
 	/* verify -> box */
-	/* string: what is wrong with the rules, or NULL; vector: programs worth judging, globs */
+	/*
+	 * string: what is wrong with the rules, or NULL; two vectors of globs, empty after VERIFY_LOAD: programs whose
+	 * commands are worth judging, and words with which those of any program are
+	 */
 	VERIFY_READY = 64,
 	VERIFY_WANTS,            /* u32 id, string: the script that the command names, to be judged with it */
 	VERIFY_JUDGED,           /* struct verify_answer */

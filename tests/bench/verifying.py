@@ -52,12 +52,13 @@ class Judge:
                                         pass_fds=[far.fileno()])
         far.close()
         self.socket = near
-        socket.send_fds(near, [control.frame(START)], [rules])
+        compiled = self.memfd(b"")
+        socket.send_fds(near, [control.frame(START)], [rules, compiled])
         near.recv(1 << 20)
 
     @staticmethod
     def memfd(content):
-        fd = os.memfd_create("bench")
+        fd = os.memfd_create("bench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.write(fd, content)
         return fd
 

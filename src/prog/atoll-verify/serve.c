@@ -6,14 +6,17 @@
 
 #include "base/str.h"
 #include "confine/confine.h"
+#include "os/fd.h"
 #include "verify/verify.h"
+#include "verify/worth.h"
 #include "wire/verify.h"
 
-enum { STATE_NEW, STATE_READY, PROBLEM_SIZE = 480 };
+enum { STATE_NEW, STATE_READY, PROBLEM_SIZE = 480, GLOBS_SIZE_MAX = 48 << 10 };
 
 struct server {
 	unsigned state;
 	struct verify *verify;         /* NULL: the rules have errors, and everything is unknown */
+	struct buf compiled;           /* what rules that were loaded are a view of */
 	struct buf out;
 	struct verify_result command, file;
 	struct verify_answer answer;
@@ -22,11 +25,9 @@ struct server {
 
 /* ---- rules ---- */
 
-/* The content of the memfd, which is sealed and not hostile, but read with a bound like everything. */
-static int read_fd(int fd, struct buf *out, size_t max)
+/* From an offset to the end. What the box gives is not hostile, but read with a bound like everything. */
+static int read_fd_from(int fd, off_t at, struct buf *out, size_t max)
 {
-	off_t at = 0;
-
 	while (out->size <= max) {
 		void *room = buf_reserve(out, 64 << 10);
 		ssize_t n = room ? pread(fd, room, 64 << 10, at) : -1;
@@ -41,6 +42,11 @@ static int read_fd(int fd, struct buf *out, size_t max)
 		at += n;
 	}
 	return 0;
+}
+
+static int read_fd(int fd, struct buf *out, size_t max)
+{
+	return read_fd_from(fd, 0, out, max);
 }
 
 static bool add_files(struct rules *rules, struct diags *diags, void *bytes, size_t size)
@@ -63,16 +69,32 @@ static bool add_files(struct rules *rules, struct diags *diags, void *bytes, siz
 	return frame_finish(&frame) == 0;
 }
 
-static int put_ready(struct server *server, const char *problem)
+/* A vector of globs as the frame takes it. What would be too many for it stands for everything. */
+static void put_globs(struct buf *out, struct arena *arena, const struct vec *globs, const char *instead)
 {
-	const char *programs[VERIFY_PROGRAMS_MAX + 1] = { NULL };
+	const char *const all[] = { instead, NULL };
+	size_t size = 0;
 
-	if (server->verify)
-		verify_programs(server->verify, programs, VERIFY_PROGRAMS_MAX);
+	for (size_t i = 0; i < globs->count; i++)
+		size += strlen(((const char *const *)globs->items)[i]) + 8;
+	if (globs->count > VERIFY_WORTH_MAX || size > GLOBS_SIZE_MAX)
+		frame_put_strv(out, all);
+	else
+		frame_put_strv(out, vec_strings(arena, globs));
+}
+
+static int put_ready(struct server *server, const char *problem, const struct rules *rules)
+{
+	cleanup_arena struct arena arena = { 0 };
+	struct worth worth = { 0 };
+
+	if (rules)
+		worth = worth_of(rules, &arena);
 	frame_begin(&server->out, VERIFY_READY);
 	frame_put_string(&server->out, problem);
-	frame_put_strv(&server->out, programs);
-	return frame_end(&server->out);
+	put_globs(&server->out, &arena, &worth.programs, "*");
+	put_globs(&server->out, &arena, &worth.words, "*");
+	return arena.has_failed ? -ENOMEM : frame_end(&server->out);
 }
 
 static int send_out(struct server *server, int r)
@@ -80,37 +102,87 @@ static int send_out(struct server *server, int r)
 	return r < 0 ? r : frame_send(VERIFY_FD, &server->out, NULL, 0);
 }
 
+/* The rules of a frame VERIFY_RULES, or NULL with what is wrong with them. */
+static struct rules *parse_rules(struct buf *bytes, char problem[PROBLEM_SIZE])
+{
+	cleanup_arena struct arena arena = { 0 };
+	struct diags *diags = arena_alloc(&arena, sizeof *diags);
+	struct rules *rules = rules_new();
+	const struct diag *first;
+
+	(void)!str_copy(problem, PROBLEM_SIZE, "the rules have errors");
+	if (!diags || !rules) {
+		rules_free(rules);
+		return NULL;
+	}
+	diags->arena = &arena;
+	if (add_files(rules, diags, bytes->bytes, bytes->size) && rules_finish(rules, diags) && !diags->count) {
+		*problem = '\0';
+		return rules;
+	}
+	first = &diags->items[0];
+	if (str_format(problem, PROBLEM_SIZE, "%s:%u: %s", diags->count ? first->place.file : "rules",
+		       diags->count ? first->place.line : 0, diags->count ? first->message : "malformed") < 0)
+		(void)!str_copy(problem, PROBLEM_SIZE, "the rules have errors");
+	rules_free(rules);
+	return NULL;
+}
+
+/*
+ * For all who come later, so it is whole and sealed before READY, and nothing that a sandbox chose has been read by
+ * then. Without it they parse as well.
+ */
+static void give_compiled(struct server *server, const struct rules *rules, int fd)
+{
+	buf_reset(&server->compiled);
+	if (rules_store(rules, &server->compiled) < 0 ||
+	    fd_write_full(fd, server->compiled.bytes, server->compiled.size) < 0 || fd_memfd_seal(fd) < 0)
+		return;
+}
+
+static int become_ready(struct server *server, struct rules *rules, const char *problem, bool tells_worth)
+{
+	int r;
+
+	if (rules) {
+		server->verify = verify_new(rules);
+		if (!server->verify)
+			return -ENOMEM;
+	}
+	server->state = STATE_READY;
+	r = put_ready(server, *problem ? problem : NULL, tells_worth ? rules : NULL);
+	return send_out(server, r);
+}
+
 static int handle_start(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct server *server = context;
-	struct arena arena = { 0 };
-	struct diags *diags = arena_alloc(&arena, sizeof *diags);
-	struct rules *rules = rules_new();
-	cleanup_buf struct buf bytes;
-	char problem[PROBLEM_SIZE] = "";
-	bool is_good = false;
-	int r;
+	struct rules *rules = NULL;
+	struct buf bytes;
+	char problem[PROBLEM_SIZE] = "the rules cannot be read";
 
-	buf_init(&bytes, VERIFY_RULES_MAX + (1 << 20));
-	if (frame_finish(frame) < 0 || fd_count != 1 || !diags || !rules)
+	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	diags->arena = &arena;
+	buf_init(&bytes, VERIFY_RULES_MAX + (1 << 20));
 	if (read_fd(fds[0], &bytes, VERIFY_RULES_MAX + (1 << 19)) == 0)
-		is_good = add_files(rules, diags, bytes.bytes, bytes.size) && rules_finish(rules, diags);
-	if (!is_good || diags->count) {
-		const struct diag *first = &diags->items[0];
+		rules = parse_rules(&bytes, problem);
+	buf_done(&bytes);
+	if (rules)
+		give_compiled(server, rules, fds[1]);
+	return become_ready(server, rules, problem, true);
+}
 
-		if (str_format(problem, sizeof problem, "%s:%u: %s", diags->count ? first->place.file : "rules",
-			       diags->count ? first->place.line : 0, diags->count ? first->message : "malformed") < 0)
-			(void)!str_copy(problem, sizeof problem, "the rules have errors");
-		rules_free(rules);
-	} else {
-		server->verify = verify_new(rules);
-	}
-	arena_done(&arena);
-	server->state = STATE_READY;
-	r = put_ready(server, *problem ? problem : NULL);
-	return send_out(server, r);
+static int handle_load(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct server *server = context;
+	uint64_t offset = frame_get_u64(frame);
+	struct rules *rules = NULL;
+
+	if (frame_finish(frame) < 0 || offset > VERIFY_COMPILED_MAX)
+		return -EBADMSG;
+	if (read_fd_from(fds[0], (off_t)offset, &server->compiled, VERIFY_COMPILED_MAX) == 0)
+		rules = rules_restore(server->compiled.bytes, server->compiled.size);
+	return become_ready(server, rules, rules ? "" : "the compiled rules are damaged", false);
 }
 
 /* ---- judging ---- */
@@ -256,7 +328,8 @@ static int handle_judge(void *context, struct frame *frame, int *fds, size_t fd_
 }
 
 static const struct frame_rule rules[] = {
-	{ VERIFY_START, 1u << STATE_NEW, FRAME_HEADER_SIZE, 1, 1, handle_start },
+	{ VERIFY_START, 1u << STATE_NEW, FRAME_HEADER_SIZE, 2, 2, handle_start },
+	{ VERIFY_LOAD, 1u << STATE_NEW, FRAME_HEADER_SIZE + 9, 1, 1, handle_load },
 	{ VERIFY_JUDGE, 1u << STATE_READY, FRAME_MESSAGE_MAX, 0, 1, handle_judge },
 };
 
@@ -270,6 +343,7 @@ int serve(struct err *err)
 		return r;
 	buf_init(&scratch, FRAME_MESSAGE_MAX);
 	buf_init(&server.out, FRAME_MESSAGE_MAX);
+	buf_init(&server.compiled, VERIFY_COMPILED_MAX + (128 << 10));
 	buf_init(&server.text, VERIFY_TEXT_MAX + (128 << 10));
 	do
 		r = frame_dispatch(VERIFY_FD, &scratch, server.state, rules, ARRAY_SIZE(rules), &server);

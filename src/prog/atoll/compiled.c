@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/compiled.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
@@ -15,10 +14,10 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "os/seen.h"
 
 enum {
 	CACHE_ENTRIES_MAX = 512,
-	NS_PER_S = 1000000000,
 };
 
 extern char **environ;
@@ -28,11 +27,6 @@ void compiled_done(struct compiled *compiled)
 	snapshot_free(compiled->snapshot);
 	free(compiled->bytes);
 	*compiled = (struct compiled){ 0 };
-}
-
-static int64_t timespec_ns(struct timespec time)
-{
-	return (int64_t)time.tv_sec * NS_PER_S + time.tv_nsec;
 }
 
 /*
@@ -75,7 +69,7 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 	numbers.device = st.st_dev;
 	numbers.inode = st.st_ino;
 	numbers.size = st.st_size;
-	numbers.mtime_ns = timespec_ns(st.st_mtim);
+	numbers.mtime_ns = seen_time_ns(st.st_mtim);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		pieces[i] = (struct hash_piece){ texts[i], strlen(texts[i]) + 1 };
 	pieces[ARRAY_SIZE(texts)] = (struct hash_piece){ &numbers, sizeof numbers };
@@ -84,20 +78,12 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 	return str_format(out, PATH_MAX, "%s/policy/%s.bin", request->state_dir, hex);
 }
 
-/*
- * A file changed twice within one tick of the file system's clock keeps its ctime: what changed shortly
- * before it was compiled is compiled again (git calls such an entry racily clean). ctime, since utimes(2)
- * cannot set it.
- */
 static bool is_source_fresh(const struct snapshot_source *source, int64_t compiled_ns)
 {
-	struct stat st;
+	struct seen then = { source->exists, source->device, source->inode, source->size, source->mtime_ns,
+			     source->ctime_ns };
 
-	if (stat(source->path, &st) < 0)
-		return !source->exists && (errno == ENOENT || errno == ENOTDIR);
-	return source->exists && source->device == st.st_dev && source->inode == st.st_ino &&
-	       source->size == (uint64_t)st.st_size && source->mtime_ns == timespec_ns(st.st_mtim) &&
-	       source->ctime_ns == timespec_ns(st.st_ctim) && source->ctime_ns < compiled_ns - 2LL * NS_PER_S;
+	return seen_is_fresh(source->path, &then, compiled_ns);
 }
 
 static bool is_fresh(const struct snapshot *snapshot, int64_t compiled_ns)
@@ -130,20 +116,13 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 {
 	cleanup_compiled struct compiled compiled = { 0 };
 	cleanup_free char *bytes = NULL;
-	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	const struct policy *policy;
 	struct stat st;
+	cleanup_fd int fd = seen_open_kept(path, SNAPSHOT_SIZE_MAX, &st);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 07777) != 0600 ||
-	    st.st_nlink != 1)
-		return -EPERM;
-	if (st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
-		return -EFBIG;
 	bytes = malloc((size_t)st.st_size);
 	if (!bytes)
 		return -ENOMEM;
@@ -154,46 +133,17 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 		return r;
 	policy = snapshot_policy(compiled.snapshot);
 	if (!str_equal(policy->project, request->project) ||
-	    !is_fresh(compiled.snapshot, timespec_ns(st.st_mtim)))
+	    !is_fresh(compiled.snapshot, seen_time_ns(st.st_mtim)))
 		return -ESTALE;
 	*ret_compiled = compiled;
 	compiled = (struct compiled){ 0 };
 	return 0;
 }
 
-/* Keeps the cache from growing without end: beyond a number of policies all are compiled anew. */
-static void cache_prune(const char *directory)
-{
-	DIR *dir = opendir(directory);
-	struct dirent *entry;
-	size_t count = 0;
-
-	if (!dir)
-		return;
-	while (readdir(dir))
-		count++;
-	rewinddir(dir);
-	while (count > CACHE_ENTRIES_MAX && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	closedir(dir);
-}
-
 /* A cache that cannot be written costs time and nothing else. */
 static void cache_store(const char *path, const struct compiled *compiled)
 {
-	char directory[PATH_MAX];
-	int r = str_copy(directory, sizeof directory, path);
-
-	if (r < 0)
-		return;
-	*strrchr(directory, '/') = 0;
-	if (path_make_directories(AT_FDCWD, directory, 0700) < 0)
-		return;
-	cache_prune(directory);
-	r = fd_replace_file_at(AT_FDCWD, path, compiled->bytes, compiled->size, 0600);
-	if (r < 0)
-		return;
+	(void)!seen_keep(path, compiled->bytes, compiled->size, CACHE_ENTRIES_MAX);
 }
 
 static int wait_compiler(pid_t pid, struct err *err)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/rule-compiled.h"
+
+#include <string.h>
+
+#include "base/names.h"
+#include "base/str.h"
+
+/* What is made of rules when all of them are there: lists by name, and what can be told before they are matched. */
+
+struct vec *condition_patterns(struct condition *condition, size_t at)
+{
+	struct vec *vecs[CONDITION_PATTERNS] = {
+		&condition->programs, &condition->operands, &condition->arguments, &condition->without_arguments,
+		&condition->text, &condition->without_text, &condition->values, &condition->hosts,
+		&condition->without_hosts, &condition->flags, &condition->without_flags,
+	};
+
+	return vecs[at];
+}
+
+struct vec *condition_nested(struct condition *condition, size_t at)
+{
+	struct vec *vecs[CONDITION_NESTED] = { &condition->from, &condition->without_from, &condition->within };
+
+	return vecs[at];
+}
+
+/* "@name" becomes what the list has. */
+static void resolve(struct rules *rules, struct diags *diags, struct place place, struct vec *patterns)
+{
+	struct vec resolved = { 0 };
+	const char *const *items = patterns->items;
+	const char *names[RULE_LISTS_MAX];
+
+	for (size_t i = 0; i < patterns->count; i++) {
+		const struct named_list *list;
+
+		if (items[i][0] != '@') {
+			vec_add_text(&rules->arena, &resolved, items[i]);
+			continue;
+		}
+		list = rules_find_list(rules, items[i] + 1);
+		if (!list) {
+			const char *nearest;
+
+			for (size_t at = 0; at < rules->lists.count; at++)
+				names[at] = ((struct named_list *)rules->lists.items)[at].name;
+			nearest = names_nearest(names, rules->lists.count, items[i] + 1);
+			diag_add(diags, place, "there is no list %s%s%s%s", items[i], nearest ?
+				"; did you mean \"@" : "",
+				 nearest ? nearest : "", nearest ? "\"?" : "");
+			continue;
+		}
+		for (size_t at = 0; at < list->patterns.count; at++)
+			vec_add_text(&rules->arena, &resolved, ((const char **)list->patterns.items)[at]);
+	}
+	*patterns = resolved;
+}
+
+/* What is told by the first byte alone needs no comparison: most conditions are about another program. */
+static void note_beginnings(struct condition *condition)
+{
+	for (size_t i = 0; i < condition->programs.count; i++) {
+		const char *pattern = ((const char **)condition->programs.items)[i];
+		unsigned char first = (unsigned char)*pattern;
+
+		if (strchr("*?[\\", *pattern) || strchr(pattern, '/'))
+			memset(condition->beginnings, 0xff, sizeof condition->beginnings);
+		else
+			condition->beginnings[first / 64] |= (uint64_t)1 << first % 64;
+	}
+}
+
+static void resolve_conditions(struct rules *rules, struct diags *diags, struct place place, struct vec *conditions)
+{
+	struct condition *items = conditions->items;
+
+	for (size_t i = 0; i < conditions->count; i++) {
+		struct condition *condition = &items[i];
+
+		for (size_t at = 0; at < CONDITION_PATTERNS; at++)
+			resolve(rules, diags, place, condition_patterns(condition, at));
+		for (size_t at = 0; at < CONDITION_NESTED; at++)
+			resolve_conditions(rules, diags, place, condition_nested(condition, at));
+	}
+}
+
+static void note_all_beginnings(struct vec *conditions)
+{
+	struct condition *items = conditions->items;
+
+	for (size_t i = 0; i < conditions->count; i++) {
+		note_beginnings(&items[i]);
+		for (size_t at = 0; at < CONDITION_NESTED; at++)
+			note_all_beginnings(condition_nested(&items[i], at));
+	}
+}
+
+static void index_rule(struct rules *rules, uint32_t at, const struct rule *rule)
+{
+	const struct condition *conditions = rule->match.items;
+	uint32_t kinds = 0;
+
+	for (size_t i = 0; i < rule->match.count; i++)
+		kinds |= conditions[i].kinds ? conditions[i].kinds : ~0U;
+	for (unsigned kind = 0; kind < OPERATION_KIND_COUNT; kind++) {
+		uint32_t *entry = kinds & 1U << kind ? vec_add(&rules->arena, &rules->by_kind[kind], sizeof *entry) :
+			NULL;
+
+		if (entry)
+			*entry = at;
+	}
+}
+
+void rules_index(struct rules *rules)
+{
+	struct rule *items = rules->rules.items;
+
+	for (size_t i = 0; i < rules->rules.count; i++) {
+		note_all_beginnings(&items[i].match);
+		note_all_beginnings(&items[i].except);
+		index_rule(rules, (uint32_t)i, &items[i]);
+	}
+}
+
+bool rules_finish(struct rules *rules, struct diags *diags)
+{
+	size_t errors = diags->count;
+	struct named_list *lists = rules->lists.items;
+	struct rule *items = rules->rules.items;
+
+	/* Lists in lists, one level: what is named stands in some file. */
+	for (size_t i = 0; i < rules->lists.count; i++)
+		resolve(rules, diags, lists[i].place, &lists[i].patterns);
+	for (size_t i = 0; i < rules->rules.count; i++) {
+		resolve_conditions(rules, diags, items[i].place, &items[i].match);
+		resolve_conditions(rules, diags, items[i].place, &items[i].except);
+	}
+	rules_index(rules);
+	return diags->count == errors && !rules->arena.has_failed;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The shipped rules as bytes and back: the same rules, and nothing but them. And which commands are worth judging: what
+ * any rule finds in a command alone must be among them, or a box would never ask.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+#include "verify/verify.h"
+#include "verify/worth.h"
+
+enum { FILE_MAX = 1 << 20, COMPILED_MAX = 8 << 20, WORDS = 64 };
+
+static struct rules *shipped(void)
+{
+	struct rules *rules = rules_new();
+	struct arena arena = { 0 };
+	struct diags diags = { .arena = &arena };
+	const struct dirent *entry;
+	DIR *directory = opendir(RULES_DIR);
+
+	assert_non_null(rules);
+	assert_non_null(directory);
+	while ((entry = readdir(directory))) {
+		char path[512], *bytes;
+		size_t size;
+
+		if (!str_has_suffix(entry->d_name, ".yaml"))
+			continue;
+		assert_int_equal(str_format(path, sizeof path, "%s/%s", RULES_DIR, entry->d_name), 0);
+		assert_int_equal(fd_read_file_at(AT_FDCWD, path, FILE_MAX, &bytes, &size), 0);
+		assert_true(rules_add(rules, &diags, path, bytes, size));
+		free(bytes);
+	}
+	closedir(directory);
+	assert_true(rules_finish(rules, &diags));
+	arena_done(&arena);
+	return rules;
+}
+
+static void store(const struct rules *rules, struct buf *out)
+{
+	buf_init(out, COMPILED_MAX);
+	assert_int_equal(rules_store(rules, out), 0);
+}
+
+static void rules_are_the_same_again(void **state)
+{
+	struct rules *rules = shipped(), *again;
+	struct buf bytes, twice;
+
+	store(rules, &bytes);
+	again = rules_restore(bytes.bytes, bytes.size);
+	assert_non_null(again);
+	assert_int_equal(rules_count(again), rules_count(rules));
+	store(again, &twice);
+	assert_int_equal(twice.size, bytes.size);
+	assert_memory_equal(twice.bytes, bytes.bytes, bytes.size);
+	rules_free(again);
+	rules_free(rules);
+	buf_done(&bytes);
+	buf_done(&twice);
+}
+
+static void assert_same_findings(struct verify *a, struct verify *b, const struct verify_input *input)
+{
+	static struct verify_result left, right;
+
+	assert_int_equal(verify_judge(a, input, &left, NULL), 0);
+	assert_int_equal(verify_judge(b, input, &right, NULL), 0);
+	assert_int_equal(left.count, right.count);
+	for (size_t i = 0; i < left.count; i++) {
+		assert_string_equal(left.findings[i].id, right.findings[i].id);
+		assert_string_equal(left.findings[i].reason, right.findings[i].reason);
+		assert_string_equal(left.findings[i].instead, right.findings[i].instead);
+		assert_int_equal(left.findings[i].class, right.findings[i].class);
+		assert_int_equal(left.findings[i].severity, right.findings[i].severity);
+		assert_int_equal(left.findings[i].confidence, right.findings[i].confidence);
+		assert_int_equal(left.findings[i].span.start, right.findings[i].span.start);
+	}
+	verify_result_done(&left);
+	verify_result_done(&right);
+}
+
+static void they_find_the_same(void **state)
+{
+	struct rules *rules = shipped();
+	struct verify *parsed = verify_new(rules), *loaded;
+	struct buf bytes;
+
+	store(rules, &bytes);
+	loaded = verify_new(rules_restore(bytes.bytes, bytes.size));
+	assert_true(rules_example_count(rules) > 100);
+	for (size_t i = 0; i < rules_example_count(rules); i++) {
+		struct rule_example example = rules_example(rules, i);
+		struct verify_input input = {
+			.language = (enum verify_language)language_from_name(example.language), .bytes = example.text,
+			.size = strlen(example.text),
+		};
+
+		assert_same_findings(parsed, loaded, &input);
+	}
+	verify_free(parsed);
+	verify_free(loaded);
+	buf_done(&bytes);
+}
+
+static void anything_else_is_refused(void **state)
+{
+	struct rules *rules = shipped();
+	struct buf bytes;
+	uint8_t *copy;
+
+	store(rules, &bytes);
+	rules_free(rules);
+	copy = malloc(bytes.size + 1);
+	assert_non_null(copy);
+	assert_null(rules_restore(copy, 0));
+	/* Cut anywhere, with a header that fits; and longer than it says. */
+	for (size_t size = 16; size <= bytes.size + 1; size += size < 1024 ? 1 : 997) {
+		uint32_t claimed = (uint32_t)size;
+
+		if (size == bytes.size)
+			continue;
+		memcpy(copy, bytes.bytes, size < bytes.size ? size : bytes.size);
+		memcpy(copy + 8, &claimed, sizeof claimed);
+		assert_null(rules_restore(copy, size));
+	}
+	/* With any byte wrong: refused, or rules whose every part can be used. */
+	for (size_t at = 0; at < bytes.size; at += at < 1024 ? 1 : 997) {
+		struct rules *damaged;
+
+		memcpy(copy, bytes.bytes, bytes.size);
+		copy[at] ^= 0x81;
+		damaged = rules_restore(copy, bytes.size);
+		if (damaged) {
+			struct verify *verify = verify_new(damaged);
+			struct verify_input input = { .language = LANGUAGE_SHELL, .bytes = "curl x | sh", .size = 11 };
+			struct verify_result result;
+
+			assert_int_equal(verify_judge(verify, &input, &result, NULL), 0);
+			verify_result_done(&result);
+			verify_free(verify);
+		}
+	}
+	free(copy);
+	buf_done(&bytes);
+}
+
+/* ---- what is worth judging ---- */
+
+static bool is_one_of(const struct vec *globs, const char *text, int flags)
+{
+	for (size_t i = 0; i < globs->count; i++)
+		if (fnmatch(((const char *const *)globs->items)[i], text, flags) == 0)
+			return true;
+	return false;
+}
+
+/* As box/verify-gate.c has it. */
+static bool is_worth(const struct worth *worth, char *const *argv)
+{
+	if (is_one_of(&worth->programs, path_basename(argv[0]), 0))
+		return true;
+	for (size_t i = 0; argv[i]; i++)
+		if (is_one_of(&worth->words, argv[i], FNM_CASEFOLD))
+			return true;
+	return false;
+}
+
+/* A text that is one command without anything that a shell does, as words; false for any other. */
+static bool split(char *text, char *argv[WORDS + 1])
+{
+	size_t count = 0;
+	char *rest = NULL;
+
+	if (strpbrk(text, "|&;<>()$`\\\"'*?[]#~=%{}!\n"))
+		return false;
+	for (char *word = strtok_r(text, " ", &rest); word && count < WORDS; word = strtok_r(NULL, " ", &rest))
+		argv[count++] = word;
+	argv[count] = NULL;
+	return count > 0;
+}
+
+static void what_is_found_in_a_command_is_worth_it(void **state)
+{
+	struct rules *rules = shipped();
+	struct verify *verify = verify_new(rules);
+	struct arena arena = { 0 };
+	struct worth worth = worth_of(rules, &arena);
+	unsigned tried = 0, found = 0;
+
+	for (size_t i = 0; i < rules_example_count(rules); i++) {
+		struct rule_example example = rules_example(rules, i);
+		char *text = arena_text(&arena, example.text), *argv[WORDS + 1];
+		struct verify_input input = { .arguments = (const char *const *)argv };
+		static struct verify_result result;
+
+		if (!str_equal(example.language, "shell") || !split(text, argv))
+			continue;
+		tried++;
+		assert_int_equal(verify_judge(verify, &input, &result, NULL), 0);
+		found += result.count > 0;
+		if (result.count && !is_worth(&worth, argv))
+			fail_msg("%s is found by %s, and nobody would ask", example.text, result.findings[0].id);
+		verify_result_done(&result);
+	}
+	assert_true(tried > 100 && found > 50);
+	verify_free(verify);
+	arena_done(&arena);
+}
+
+/* A compiler's command must not wait for anybody. */
+static void what_builds_is_not_worth_it(void **state)
+{
+	static const char *const commands[] = {
+		"/usr/bin/true", "gcc -O2 -c a.c -o a.o", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1 -quiet a.c",
+		"as -o a.o a.s", "make -j4", "ninja", "cmake -B build", "ld a.o", "rustc main.rs", "javac A.java",
+		"cat a.txt", "grep -r x .", "ls -la", "echo hello",
+	};
+	struct rules *rules = shipped();
+	struct arena arena = { 0 };
+	struct worth worth = worth_of(rules, &arena);
+
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		char *argv[WORDS + 1];
+
+		assert_true(split(arena_text(&arena, commands[i]), argv));
+		if (is_worth(&worth, argv))
+			fail_msg("%s would be judged", commands[i]);
+	}
+	arena_done(&arena);
+	rules_free(rules);
+}
+
+/* A rule of the user's own may be about all commands: then all are asked about. */
+static void a_rule_about_everything_asks_about_everything(void **state)
+{
+	static const char *const conditions[] = { "kind: command", "program: \"*\"", "flags: [x]" };
+
+	for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+		struct rules *rules = rules_new();
+		struct arena arena = { 0 };
+		struct diags diags = { .arena = &arena };
+		char *argv[] = { (char *)"anything", NULL };
+		struct worth worth;
+		char text[200];
+
+		assert_int_equal(str_format(text, sizeof text, "atoll-verify: 1\nclass: evade\nrules:\n"
+					    "  - {id: a, severity: low, reason: r, match: {%s}}\n", conditions[i]), 0);
+		assert_true(rules_add(rules, &diags, "own.yaml", text, strlen(text)));
+		assert_true(rules_finish(rules, &diags));
+		worth = worth_of(rules, &arena);
+		assert_true(is_worth(&worth, argv));
+		arena_done(&arena);
+		rules_free(rules);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_are_the_same_again),
+		cmocka_unit_test(they_find_the_same),
+		cmocka_unit_test(anything_else_is_refused),
+		cmocka_unit_test(what_is_found_in_a_command_is_worth_it),
+		cmocka_unit_test(what_builds_is_not_worth_it),
+		cmocka_unit_test(a_rule_about_everything_asks_about_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
