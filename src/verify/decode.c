@@ -370,6 +370,19 @@ static size_t tr_set(const struct word *word, char out[512])
 	return size;
 }
 
+/*
+ * Whether what tr does to a byte hides a text: another letter in its place, or a mark between letters taken away.
+ * Upper case, other separators and no ends of lines are what everybody uses it for.
+ */
+static bool tr_hides(unsigned char from, const char *to)
+{
+	unsigned char other = to ? (unsigned char)*to : 0;
+
+	if (!to)
+		return isalnum(from) || strchr("@_#^%~!*+", from) != NULL;
+	return isalnum(other) && tolower(from) != tolower(other);
+}
+
 static bool tr_output(struct arena *arena, const struct word *words, size_t count, const struct word *document,
 		      struct word *ret_output)
 {
@@ -384,18 +397,20 @@ static bool tr_output(struct arena *arena, const struct word *words, size_t coun
 	to_size = deletes ? 0 : tr_set(&words[2], to);
 	if (!from_size || (!deletes && !to_size))
 		return false;
-	draft = begin_like(arena, document, WORD_FROM_DECODED);
+	draft = begin_like(arena, document, 0);
 	for (uint32_t i = 0; i < document->size; i++) {
 		const char *found = memchr(from, document->text[i], from_size);
+		size_t at = found ? (size_t)(found - from) : 0;
+		const char *becomes = deletes ? NULL : &to[at < to_size ? at : to_size - 1];
 
+		if (found && document->text[i] != WORD_UNKNOWN && tr_hides((unsigned char)*found, becomes))
+			draft.flags |= WORD_FROM_DECODED;
 		if (document->text[i] == WORD_UNKNOWN) {
 			word_put_unknown(&draft, NULL, 0);
 		} else if (!found) {
 			word_put(&draft, &document->text[i], 1);
 		} else if (!deletes) {
-			size_t at = (size_t)(found - from);
-
-			word_put(&draft, &to[at < to_size ? at : to_size - 1], 1);
+			word_put(&draft, becomes, 1);
 		}
 	}
 	*ret_output = word_end(&draft);

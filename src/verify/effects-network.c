@@ -74,8 +74,24 @@ static void send_file(struct walk *walk, const struct command *command, uint32_t
 		operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, path, 0), network);
 }
 
+/*
+ * A header says who asks, so it is no data that is sent; but what it has in it arrives all the same. curl's -H @FILE
+ * reads it.
+ */
+static void send_header(struct walk *walk, uint32_t index, uint32_t network, const struct word *value)
+{
+	struct word path = *value;
+
+	operations_add_flows(walk->operations, &value->origins, network);
+	if (value->text[0] != '@' || !value->text[1])
+		return;
+	path.text++;
+	path.size--;
+	operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, &path, 0), network);
+}
+
 /* What an option of curl, wget or httpie does with its value. */
-enum use { SKIPPED, SENT, SENT_FILE, WRITTEN, DIRECTORY, TARGET };
+enum use { SKIPPED, SENT, SENT_FILE, HEADER, WRITTEN, DIRECTORY, TARGET };
 
 struct transfer_option {
 	const char *name; /* "-d" or "--data" */
@@ -87,20 +103,20 @@ static const struct transfer_option curl_options[] = {
 	{ "--data-urlencode", SENT }, { "--form", SENT }, { "--json", SENT }, { "--output", WRITTEN },
 	{ "--output-dir", DIRECTORY }, { "--upload-file", SENT_FILE }, { "--url", TARGET }, { "-F", SENT },
 	{ "-T", SENT_FILE }, { "-d", SENT }, { "-o", WRITTEN }, { "--url-query", SENT },
-	{ "--header", SKIPPED }, { "--request", SKIPPED }, { "--user", SKIPPED }, { "--user-agent", SENT },
+	{ "--header", HEADER }, { "--request", SKIPPED }, { "--user", HEADER }, { "--user-agent", SENT },
 	{ "--max-time", SKIPPED }, { "--connect-timeout", SKIPPED }, { "--retry", SKIPPED }, { "--cacert", SKIPPED },
-	{ "--cert", SKIPPED }, { "--key", SKIPPED }, { "--write-out", SKIPPED }, { "--cookie", SKIPPED },
-	{ "--resolve", SKIPPED }, { "--proxy", SKIPPED }, { "--referer", SKIPPED }, { "--config", SKIPPED },
-	{ "-H", SKIPPED }, { "-X", SKIPPED }, { "-u", SKIPPED }, { "-A", SENT }, { "-m", SKIPPED },
-	{ "-w", SKIPPED }, { "-b", SKIPPED }, { "-c", SKIPPED }, { "-e", SKIPPED }, { "-x", SKIPPED },
+	{ "--cert", SKIPPED }, { "--key", SKIPPED }, { "--write-out", SKIPPED }, { "--cookie", HEADER },
+	{ "--resolve", SKIPPED }, { "--proxy", SKIPPED }, { "--referer", HEADER }, { "--config", SKIPPED },
+	{ "-H", HEADER }, { "-X", SKIPPED }, { "-u", HEADER }, { "-A", SENT }, { "-m", SKIPPED },
+	{ "-w", SKIPPED }, { "-b", HEADER }, { "-c", SKIPPED }, { "-e", HEADER }, { "-x", SKIPPED },
 	{ "-K", SKIPPED }, { "-E", SKIPPED }, { "-C", SKIPPED }, { "-r", SKIPPED }, { "-D", SKIPPED },
 };
 
 static const struct transfer_option wget_options[] = {
 	{ "--body-data", SENT }, { "--body-file", SENT_FILE }, { "--directory-prefix", DIRECTORY },
 	{ "--output-document", WRITTEN }, { "--post-data", SENT }, { "--post-file", SENT_FILE }, { "-O", WRITTEN },
-	{ "-P", DIRECTORY }, { "--header", SKIPPED }, { "--method", SKIPPED }, { "-o", SKIPPED }, { "-t", SKIPPED },
-	{ "-T", SKIPPED }, { "-U", SKIPPED }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
+	{ "-P", DIRECTORY }, { "--header", HEADER }, { "--method", SKIPPED }, { "-o", SKIPPED }, { "-t", SKIPPED },
+	{ "-T", SKIPPED }, { "-U", HEADER }, { "--user-agent", HEADER }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
 	{ "-D", SKIPPED }, { "-l", SKIPPED }, { "-e", SKIPPED }, { "-a", SKIPPED },
 };
 
@@ -172,6 +188,8 @@ static void add_transfer(struct walk *walk, const struct command *command, uint3
 			send_value(walk, command, index, networks[to], &value);
 		for (size_t to = 0; to < count && option->use == SENT_FILE; to++)
 			send_file(walk, command, index, networks[to], &value);
+		for (size_t to = 0; to < count && option->use == HEADER; to++)
+			send_header(walk, index, networks[to], &value);
 		if (option->use == WRITTEN && !word_is(&value, "-")) {
 			effect_on(walk, index, OP_WRITE, &value, 0);
 			writes = true;
@@ -239,7 +257,8 @@ static bool is_remote_path(const char *text)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
 
-	return strstr(text, "://") || (colon && colon > text && (!slash || colon < slash));
+	/* ":ftp,host=h:/" is a place that rclone is told in the command. */
+	return strstr(text, "://") || (colon && (colon > text || text[1]) && (!slash || colon < slash));
 }
 
 /* scp, rsync, rclone, aws s3 cp, gsutil cp: FROM… TO, either of which is on another machine. */
@@ -301,6 +320,129 @@ static void add_ssh(struct walk *walk, const struct command *command, uint32_t i
 	}
 }
 
+/* openssl s_client -connect HOST:PORT: what comes in goes there. Its other verbs open no connection. */
+static void add_openssl(struct walk *walk, const struct command *command, uint32_t index)
+{
+	uint32_t network;
+
+	if (command->count < 2 || !word_is(&command->words[1], "s_client"))
+		return;
+	for (size_t i = 2; i + 1 < command->count; i++) {
+		if (!word_is(&command->words[i], "-connect") && !word_is(&command->words[i], "-host"))
+			continue;
+		network = add_network(walk, index, &command->words[i + 1],
+				      TRAIT_FETCHES | (command->input.count ? TRAIT_SENDS : 0));
+		operations_add_flows(walk->operations, &command->input, network);
+	}
+}
+
+/* httpie: [METHOD] URL [NAME=VALUE | NAME@FILE | NAME:=@FILE | HEADER:VALUE]…; what comes in is the body. */
+static void add_httpie(struct walk *walk, const struct command *command, uint32_t index)
+{
+	uint32_t network = OPERATION_NONE;
+
+	for (size_t i = 1; i < command->count; i++) {
+		const struct word *word = &command->words[i];
+		const char *mark = strpbrk(word->text, "=@:");
+
+		if (word->text[0] == '-')
+			continue;
+		if (network != OPERATION_NONE && mark) {
+			const char *file = strchr(mark, '@');
+			struct word path = *word;
+
+			if (*mark == ':' && mark[1] != '=') {
+				send_header(walk, index, network, word);
+				continue;
+			}
+			send_value(walk, command, index, network, word);
+			if (!file || file == mark + 1)
+				continue;
+			path.size -= (uint32_t)(file + 1 - path.text);
+			path.text = file + 1;
+			send_file(walk, command, index, network, &path);
+		} else if (strpbrk(word->text, ".:/") || word->text[0] == WORD_UNKNOWN) {
+			network = add_network(walk, index, word, TRAIT_FETCHES);
+		}
+	}
+	if (network == OPERATION_NONE || !command->input.count)
+		return;
+	operations_add_flows(walk->operations, &command->input, network);
+	operations_add_traits(walk->operations, network, TRAIT_SENDS);
+}
+
+/* A program that gives a folder's files to whoever asks; what it serves is an option's value, an operand or here. */
+struct server {
+	const char *name;
+	const char *first;   /* its verb; NULL: none */
+	const char *folder;  /* options with the folder as value: "-d|--directory" */
+	const char *marks;   /* without one of these it is no server: "-S"; NULL: it always is */
+	bool takes_operand;  /* the folder may stand alone */
+};
+
+static const struct server servers[] = {
+	{ "busybox", "httpd", "-h", NULL, false },
+	{ "caddy", "file-server", "--root|-root", NULL, false },
+	{ "darkhttpd", NULL, "", NULL, true },
+	{ "http-server", NULL, "", NULL, true },
+	{ "httpd", NULL, "-h", NULL, false },
+	{ "live-server", NULL, "", NULL, true },
+	{ "php", NULL, "-t", "-S", false },
+	{ "python", NULL, "-d|--directory", "http.server|SimpleHTTPServer|pyftpdlib|uploadserver", false },
+	{ "python3", NULL, "-d|--directory", "http.server|pyftpdlib|uploadserver", false },
+	{ "ruby", NULL, "", "-run", false },
+	{ "serve", NULL, "", NULL, true },
+	{ "twistd", NULL, "--path", "web", false },
+	{ "webfsd", NULL, "-r", NULL, false },
+};
+
+static bool is_one_of(const char *names, const char *text)
+{
+	size_t size = strlen(text);
+
+	for (const char *at = names; size && (at = strstr(at, text)); at++) {
+		if ((at == names || at[-1] == '|') && (at[size] == '|' || !at[size]))
+			return true;
+	}
+	return false;
+}
+
+static void serve(struct walk *walk, const struct command *command, uint32_t index, const struct server *server)
+{
+	const struct word *folder = NULL;
+	bool is_server = !server->marks;
+	struct word here = word_of(walk->operations->arena, command->span, "."), address;
+	uint32_t network;
+
+	for (size_t i = 1; i < command->count; i++) {
+		const struct word *word = &command->words[i];
+
+		is_server |= server->marks && is_one_of(server->marks, word->text);
+		if (is_one_of(server->folder, command->words[i - 1].text))
+			folder = word;
+		else if (server->takes_operand && !folder && word->text[0] != '-' &&
+			 strspn(word->text, "0123456789:.") != word->size)
+			folder = word;
+	}
+	if (!is_server)
+		return;
+	address = word_of(walk->operations->arena, command->span, "0.0.0.0");
+	network = add_network(walk, index, &address, TRAIT_LISTENS);
+	operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, folder ? folder : &here,
+							 TRAIT_RECURSIVE), network);
+}
+
+static void add_server(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const char *name = program_name(command->words, command->count);
+
+	for (size_t i = 0; i < ARRAY_SIZE(servers); i++) {
+		if (str_equal(servers[i].name, name) &&
+		    (!servers[i].first || (command->count > 1 && word_is(&command->words[1], servers[i].first))))
+			serve(walk, command, index, &servers[i]);
+	}
+}
+
 /* Mail: the text comes in, a file with -a, to an address. */
 static void add_mail(struct walk *walk, const struct command *command, uint32_t index)
 {
@@ -330,23 +472,28 @@ static const struct {
 	const char *name;
 	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
 } programs[] = {
-	{ "aria2c", add_wget }, { "aws", add_copy }, { "curl", add_curl }, { "dig", add_lookup }, { "gsutil",
-		add_copy },
-	{ "host", add_lookup }, { "mail", add_mail }, { "mailx", add_mail }, { "mutt", add_mail }, { "nc", add_raw },
-	{ "ncat", add_raw }, { "netcat", add_raw }, { "nslookup", add_lookup }, { "ping", add_lookup },
-	{ "rclone", add_copy }, { "rsync", add_copy }, { "scp", add_copy }, { "sendmail", add_mail }, { "sftp",
-		add_ssh },
-	{ "socat", add_raw }, { "ssh", add_ssh }, { "telnet", add_raw }, { "wget", add_wget },
+	{ "aria2c", add_wget }, { "aws", add_copy }, { "busybox", add_server }, { "caddy", add_server },
+	{ "curl", add_curl }, { "darkhttpd", add_server }, { "dig", add_lookup }, { "drill", add_lookup },
+	{ "gsutil", add_copy }, { "host", add_lookup }, { "http", add_httpie }, { "http-server", add_server },
+	{ "httpd", add_server }, { "https", add_httpie }, { "kdig", add_lookup }, { "live-server", add_server },
+	{ "mail", add_mail }, { "mailx", add_mail }, { "mutt", add_mail }, { "nc", add_raw }, { "ncat", add_raw },
+	{ "netcat", add_raw }, { "nslookup", add_lookup }, { "openssl", add_openssl }, { "php", add_server },
+	{ "ping", add_lookup }, { "ping6", add_lookup }, { "python", add_server }, { "python3", add_server },
+	{ "rclone", add_copy }, { "rsync", add_copy }, { "ruby", add_server }, { "s3cmd", add_copy },
+	{ "scp", add_copy }, { "sendmail", add_mail }, { "serve", add_server }, { "sftp", add_ssh },
+	{ "socat", add_raw }, { "ssh", add_ssh }, { "telnet", add_raw }, { "twistd", add_server },
+	{ "webfsd", add_server }, { "wget", add_wget }, { "xh", add_httpie },
 };
 
 bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index)
 {
 	const char *name = program_name(command->words, command->count);
+	size_t before = operations_count(walk->operations);
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		if (str_equal(programs[i].name, name)) {
 			programs[i].add(walk, command, index);
-			return true;
+			return operations_count(walk->operations) > before;
 		}
 	}
 	return false;

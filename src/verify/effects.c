@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/unwrap.h"
 #include "verify/words.h"
@@ -183,7 +184,7 @@ static bool is_chosen(enum which which, size_t at, size_t count)
 	return false;
 }
 
-enum { OPERANDS_MAX = 512 };
+enum { OPERANDS_MAX = 512, NAMED_FILES_MAX = 8 };
 
 static void add_row(struct walk *walk, const struct command *command, uint32_t index, const struct effect *row)
 {
@@ -204,6 +205,10 @@ static void add_row(struct walk *walk, const struct command *command, uint32_t i
 		uint32_t effect;
 
 		if (!is_chosen(row->which, i, count) || word_is(found[i], "-"))
+			continue;
+		/* mv x x.old: it is there still. */
+		if (row->kind == OP_REMOVE && str_equal(row->name, "mv") &&
+		    str_has_prefix(found[count - 1]->text, found[i]->text))
 			continue;
 		effect = effect_on(walk, index, row->kind, found[i], traits);
 		if (row->kind == OP_PERMISSION || (row->traits & TRAIT_LINK && count > 1))
@@ -314,9 +319,35 @@ static const struct {
 	{ "pkill", add_kill }, { "tar", add_tar },
 };
 
+/* Files of a home or of the system that a program is told which no table knows: it most likely reads them. */
+static void add_named_files(struct walk *walk, const struct command *command, uint32_t index)
+{
+	static const char *const silent[] = { "[", "[[", "alias", "basename", "cd", "dirname", "echo", "exec", "export",
+					      "git", "local", "ls", "printf", "pushd", "readlink", "realpath", "set",
+					      "stat", "test", "trap", "type", "which" };
+	static const char *const places[] = { "~/", "/etc/", "/home/", "/proc/", "/root/", "/run/", "/var/" };
+	const char *name = program_name(command->words, command->count);
+	size_t added = 0;
+
+	if (names_find(silent, ARRAY_SIZE(silent), name) >= 0 || unwrap_command(command->words, command->count).kind)
+		return;
+	for (size_t i = 1; i < command->count && added < NAMED_FILES_MAX; i++) {
+		const char *text = command->words[i].text;
+		bool is_one = text[0] == '.' && isalpha((unsigned char)text[1]);
+
+		for (size_t place = 0; place < ARRAY_SIZE(places); place++)
+			is_one |= str_has_prefix(text, places[place]);
+		if (!is_one || strpbrk(text, ": \n"))
+			continue;
+		effect_on(walk, index, OP_READ, &command->words[i], 0);
+		added++;
+	}
+}
+
 void effects_add(struct walk *walk, const struct command *command, uint32_t index)
 {
 	const char *name = program_name(command->words, command->count);
+	bool is_known = false;
 
 	if (!word_is_exact(&command->words[0]) || effects_add_network(walk, command, index))
 		return;
@@ -331,10 +362,13 @@ void effects_add(struct walk *walk, const struct command *command, uint32_t inde
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
 		const char *needed = effects[i].only_with;
 
+		is_known |= str_equal(effects[i].name, name);
 		if (str_equal(effects[i].name, name) &&
 		    (!needed || option_given(command->words, command->count, *needed, "--in-place")))
 			add_row(walk, command, index, &effects[i]);
 	}
+	if (!is_known)
+		add_named_files(walk, command, index);
 }
 
 /* Reading alone is never worth a look: what it leads to is another command. */

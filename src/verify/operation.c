@@ -189,42 +189,112 @@ static const char *carried_path(const struct word *word)
 	return strncmp(word->text, "./", 2) == 0 ? word->text + 2 : word->text;
 }
 
-enum { LINKS_MAX = 512 };
+enum { LINKS_MAX = 1024, NAMED_MAX = 512, GLOB_PREFIX_MIN = 4 };
 
 /* A file that was written, and by what. */
 struct written {
+	const struct word *word;
 	const char *path;
 	uint32_t operation;
+	bool is_named; /* only named by a command, which may have written it: `scrot x.png`, `gpg -o x y` */
 };
 
-static void link_word(struct operations *operations, const struct written *written, size_t count, uint32_t reader,
-		      const struct word *word)
+struct links {
+	struct written items[LINKS_MAX];
+	size_t count, named;
+};
+
+/* The same that is not known: `f=$(mktemp)` is one name wherever it stands. */
+static bool is_same_unknown(const struct word *one, const struct word *other)
+{
+	return one->size == other->size && memcmp(one->text, other->text, one->size) == 0 && one->origins.count &&
+	       other->origins.count && one->origins.at[0] == other->origins.at[0];
+}
+
+/* Whether who reads a path comes upon the file: by its name, in a folder that is gone through, by a pattern. */
+static bool comes_upon(const struct operation *reader, const struct word *word, const struct written *written)
 {
 	const char *path = carried_path(word);
+	size_t size = strcspn(word->text, "*?[");
 
-	for (size_t i = 0; path && i < count; i++) {
-		if (strcmp(written[i].path, path) == 0)
-			operations_add_flow(operations, written[i].operation, reader);
+	if (word->flags & WORD_GLOB)
+		return written->path && word->text[size] && size >= GLOB_PREFIX_MIN &&
+		       strncmp(written->path, word->text, size) == 0;
+	if (!path || !written->path)
+		return !path && !written->path && is_same_unknown(word, written->word);
+	if (strcmp(path, written->path) == 0)
+		return true;
+	size = strlen(path);
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	return reader->kind == OP_READ && reader->traits & TRAIT_RECURSIVE && strncmp(path, written->path, size) == 0 &&
+	       written->path[size] == '/';
+}
+
+static void link_reader(struct operations *operations, struct links *links, uint32_t index)
+{
+	const struct operation *reader = operations_get(operations, index);
+	const struct word *word = operation_word(reader, 0);
+
+	for (size_t i = 0; word && i < links->count; i++) {
+		struct written *written = &links->items[i];
+
+		if (!comes_upon(reader, word, written) || written->operation == index)
+			continue;
+		if (!written->is_named)
+			operations_add_flow(operations, written->operation, index);
+		else if (reader->kind != OP_READ)
+			continue;
+		else if (reader->parent == written->operation)
+			written->operation = index; /* It reads the file, so it did not make it. */
+		else
+			operations_add_flow(operations, written->operation, index);
+	}
+}
+
+static bool put_link(struct links *links, const struct word *word, uint32_t index, bool is_named)
+{
+	const char *path = word ? carried_path(word) : NULL;
+
+	if (!word || (!path && !word->origins.count) || (is_named && !path))
+		return true;
+	if (links->count == LINKS_MAX)
+		return false;
+	links->items[links->count++] = (struct written){ word, path, index, is_named };
+	links->named += is_named;
+	return true;
+}
+
+/* Words of a command that may be files which it makes; what a table says of it says so better. */
+static void put_named(struct operations *operations, struct links *links, uint32_t index)
+{
+	const struct operation *operation = operations_get(operations, index);
+
+	for (size_t i = 1; i < operation_word_count(operation) && links->named < NAMED_MAX; i++) {
+		const struct word *word = operation_word(operation, i);
+
+		if (word->flags & WORD_EXACT && word->text[0] != '-' && strpbrk(word->text, "/.") &&
+		    !strstr(word->text, "://") && !strpbrk(word->text, " \n"))
+			put_link(links, word, index, true);
 	}
 }
 
 void operations_link_files(struct operations *operations)
 {
-	struct written written[LINKS_MAX];
-	size_t count = 0;
+	struct links links;
 
+	links.count = links.named = 0;
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		const struct operation *operation = operations_get(operations, i);
-		const char *path;
 
 		if (operation->kind == OP_WRITE) {
-			path = carried_path(operation_word(operation, 0));
-			if (path && count < LINKS_MAX)
-				written[count++] = (struct written){ path, i };
-			else if (path)
+			if (!put_link(&links, operation_word(operation, 0), i, false))
 				operations_doubt(operations, DOUBT_SIZE, operation->span);
-		} else if (count && (operation->kind == OP_READ || operation->kind == OP_COMMAND)) {
-			link_word(operations, written, count, i, operation_word(operation, 0));
+			continue;
 		}
+		if (links.count && (operation->kind == OP_READ || operation->kind == OP_COMMAND))
+			link_reader(operations, &links, i);
+		if (operation->kind == OP_COMMAND && !(operation->context & CONTEXT_WRAPPER))
+			put_named(operations, &links, i);
 	}
 }

@@ -182,10 +182,14 @@ static bool match_program(struct matcher *matcher, const struct condition *condi
 static bool match_arguments(struct matcher *matcher, const struct vec *patterns, const struct operation *operation)
 {
 	bool skips_first = operation->kind == OP_COMMAND || operation->kind == OP_CALL;
+	size_t count = operation_word_count(operation);
 
 	if (!patterns->count)
 		return true;
-	for (size_t i = skips_first; i < operation_word_count(operation); i++) {
+	/* Where a link leads is its value: what is written is the link. */
+	if (operation->kind == OP_WRITE && count > 1)
+		count = 1;
+	for (size_t i = skips_first; i < count; i++) {
 		if (match_any(patterns, operation_word(operation, i))) {
 			rest_on(matcher, operation_word(operation, i));
 			return true;

@@ -110,14 +110,32 @@ static bool run_alias(struct shell *shell, struct command *command)
 	return false;
 }
 
+/* mapfile -C CODE: what is called back is code of this shell. */
+static void run_callback(struct shell *shell, const struct command *command)
+{
+	struct walk *walk = shell->walk;
+
+	for (size_t i = 1; i + 1 < command->count; i++) {
+		if (!word_is(&command->words[i], "-C"))
+			continue;
+		walk_nested(walk, &(struct nested){ .language = LANGUAGE_SHELL, .code = &command->words[i + 1],
+						    .parent = OPERATION_NONE, .context = command->context });
+		shell->walk = walk;
+	}
+}
+
 /* read, mapfile: what comes in is not known unless a document is. */
 static bool run_read(struct shell *shell, struct command *command)
 {
 	uint32_t index = walk_command(shell->walk, command);
+	bool is_read = word_is(&command->words[0], "read");
+	const char *valued = is_read ? "a d i n N p t u" : "d n O s u C c";
 
+	if (!is_read)
+		run_callback(shell, command);
 	for (size_t i = 1; i < command->count; i++) {
 		struct word value;
-		size_t size = option_size(command->words, command->count, i, "a d i n N p t u c C O s");
+		size_t size = option_size(command->words, command->count, i, valued);
 
 		if (size && !str_equal(command->words[i].text, "-a")) {
 			i += size - 1;

@@ -235,14 +235,16 @@ static struct word operated(struct shell *shell, TSNode node, const struct param
 	}
 }
 
-static void put(struct word_draft *draft, const struct word *value, bool is_quoted)
+static void put(struct shell *shell, struct word_draft *draft, const struct word *value, bool is_quoted)
 {
+	const struct word *separators = shell_get(shell, "IFS");
+	const char *breaks = separators && word_is_exact(separators) ? separators->text : " \t\n";
 	struct word copy = *value;
 	char *text = arena_text_n(draft->arena, value->text, value->size);
 
 	copy.flags &= is_quoted ? ~(uint32_t)WORD_GLOB : ~0U;
 	for (char *at = text; at && *at && !is_quoted; at++) {
-		if (strchr(" \t\n", *at))
+		if (strchr(breaks, *at))
 			*at = SHELL_SPLIT;
 		if (strchr("*?[", *at))
 			copy.flags |= WORD_GLOB;
@@ -281,5 +283,11 @@ void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct wo
 	else if (is_set)
 		value.flags &= ~(uint32_t)WORD_OBSCURED;
 	value.span = span;
-	put(draft, &value, is_quoted);
+	/* c$@url: nothing, put where nobody reads it as a command. */
+	if (!is_quoted && draft->text.size && !shell->has_arguments && strlen(parameter.name) == 1 &&
+	    strchr("@*", parameter.name[0]) && draft->text.bytes[draft->text.size - 1] != '=') {
+		draft->flags |= WORD_OBSCURED;
+		return;
+	}
+	put(shell, draft, &value, is_quoted);
 }

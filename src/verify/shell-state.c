@@ -61,6 +61,13 @@ static struct word argument_value(struct shell *shell, const char *name, struct 
 	struct word_draft draft;
 	size_t at = (size_t)(name[0] - '0');
 
+	if (!shell->has_arguments && name[0] == '0') {
+		struct word self = word_of(arena, span, "$0");
+
+		/* The script itself, whatever it is called. */
+		self.flags = WORD_FROM_INPUT;
+		return self;
+	}
 	if (!shell->has_arguments)
 		return word_unknown(arena, span, WORD_FROM_INPUT);
 	word_begin(&draft, arena, span);

@@ -161,12 +161,15 @@ static void expand_substitution(struct shell *shell, TSNode node, bool is_quoted
 static void expand_process(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft)
 {
 	struct stream stream = { 0 };
-	uint32_t context = shell->context;
+	uint32_t context = shell->context, size;
+	bool takes_in = walk_text(shell->walk, node, &size)[0] == '>';
 
+	if (takes_in)
+		stream.input = shell->outgoing;
 	shell->context |= CONTEXT_SUBSTITUTION;
 	shell_statements(shell, node, &stream);
 	shell->context = context;
-	word_put_unknown(draft, &stream.output, 0);
+	word_put_unknown(draft, takes_in ? NULL : &stream.output, 0);
 	if (!stream.is_unknown && stream.pieces.count) {
 		struct word content = stream_word(shell, &stream, walk_span(shell->walk, node));
 

@@ -39,6 +39,7 @@ struct shell {
 	bool has_arguments;   /* they are known */
 	unsigned calls, loops, conditions;
 	uint32_t context;     /* beside the walk's: CONTEXT_LOOP, … */
+	struct origins outgoing; /* what >(…) in the words that are looked at takes in */
 };
 
 /* What goes in and comes out of a statement. */

@@ -23,34 +23,46 @@ static const struct wrapper wrappers[] = {
 	{ "bundle", "", 0, WRAPPED_COMMAND, .subcommand = "exec" },
 	{ "busybox", "", 0, WRAPPED_COMMAND },
 	{ "catchsegv", "", 0, WRAPPED_COMMAND },
+	{ "caffeinate", "t w", 0, WRAPPED_COMMAND },
 	{ "chroot", "--userspec --groups", 1, WRAPPED_COMMAND, CONTEXT_CONTAINED },
 	{ "chrt", "T P D", 1, WRAPPED_COMMAND },
 	{ "chpst", "u U e / n d o p f c m", 0, WRAPPED_COMMAND },
 	{ "command", "", 0, WRAPPED_COMMAND },
+	{ "conda", "n p --name --prefix", 0, WRAPPED_COMMAND, .subcommand = "run" },
 	{ "dbus-run-session", "", 0, WRAPPED_COMMAND },
 	{ "doas", "u C", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
+	{ "doppler", "p c --project --config", 0, WRAPPED_COMMAND, .subcommand = "run" },
+	{ "dotenv", "e f", 0, WRAPPED_COMMAND },
+	{ "dotenvx", "f", 0, WRAPPED_COMMAND, .subcommand = "run" },
 	{ "eatmydata", "", 0, WRAPPED_COMMAND },
 	{ "env", "u C S --unset --chdir", 0, WRAPPED_COMMAND, .has_assignments = true },
+	{ "entr", "", 0, WRAPPED_COMMAND },
 	{ "exec", "a", 0, WRAPPED_COMMAND },
 	{ "fakeroot", "", 0, WRAPPED_COMMAND },
+	{ "firejail", "", 0, WRAPPED_COMMAND },
 	{ "gosu", "", 1, WRAPPED_COMMAND },
 	{ "ionice", "c n p", 0, WRAPPED_COMMAND },
 	{ "ltrace", "e o p s u", 0, WRAPPED_COMMAND },
+	{ "mise", "", 0, WRAPPED_COMMAND, .subcommand = "exec" },
 	{ "nice", "n", 0, WRAPPED_COMMAND },
 	{ "nohup", "", 0, WRAPPED_COMMAND },
 	{ "npx", "p c --package --call", 0, WRAPPED_COMMAND },
 	{ "nsenter", "t S G --target", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
+	{ "op", "", 0, WRAPPED_COMMAND, .subcommand = "run" },
 	{ "parallel", "j N I a --jobs --arg-file", 0, WRAPPED_COMMAND, CONTEXT_REPEATED, .takes_input = true },
+	{ "perf", "e o", 0, WRAPPED_COMMAND, .subcommand = "stat" },
 	{ "pipenv", "", 0, WRAPPED_COMMAND, .subcommand = "run" },
 	{ "pkexec", "--user", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
 	{ "poetry", "C P", 0, WRAPPED_COMMAND, .subcommand = "run" },
 	{ "proot", "r b w S R", 0, WRAPPED_COMMAND },
+	{ "screen", "S c e h p s t T", 0, WRAPPED_COMMAND, CONTEXT_BACKGROUND },
 	{ "script", "c I O B T", 0, WRAPPED_NONE },
 	{ "setarch", "", 0, WRAPPED_COMMAND },
 	{ "setpriv", "--reuid --regid --groups --inh-caps --bounding-set", 0, WRAPPED_COMMAND },
 	{ "setsid", "", 0, WRAPPED_COMMAND },
 	{ "setuidgid", "", 1, WRAPPED_COMMAND },
 	{ "ssh", "b B c D E e F I i J L l m O o p Q R S W w", 1, WRAPPED_SHELL, CONTEXT_REMOTE },
+	{ "sshpass", "p f d P", 0, WRAPPED_COMMAND },
 	{ "stdbuf", "i o e", 0, WRAPPED_COMMAND },
 	{ "strace", "a b e E I o O p P s S u U X", 0, WRAPPED_COMMAND },
 	{ "sudo", "C D g h p R r t T U u --user --group", 0, WRAPPED_COMMAND, CONTEXT_ROOT, .has_assignments = true },
@@ -163,6 +175,8 @@ static bool unwrap_code(const struct word *words, size_t count, const char *name
 		{ "su", "c", "--command", CONTEXT_ROOT }, { "runuser", "c", "--command", CONTEXT_ROOT },
 		{ "script", "c", "--command", 0 }, { "env", "S", "--split-string", 0 }, { "npx", "c", "--call", 0 },
 		{ "flock", "c", "--command", 0 }, { "sg", "c", "-c", 0 },
+		{ "nix-shell", "!", "--run", 0 }, { "vagrant", "c", "--command", CONTEXT_REMOTE },
+		{ "xterm", "e", "-e", 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -234,6 +248,29 @@ static bool unwrap_find(const struct word *words, size_t count, const char *name
 	return true;
 }
 
+/* tmux new-session -d CODE, tmux send-keys -t PANE CODE Enter: a shell that stays when this one ends. */
+static bool unwrap_terminal(const struct word *words, size_t count, const char *name, struct wrapped *wrapped)
+{
+	static const char verbs[] = "new new-session neww new-window splitw split-window respawn-pane respawnp run "
+				    "run-shell popup display-popup send send-keys";
+	size_t at = 1, end = count;
+
+	if (!str_equal(name, "tmux"))
+		return false;
+	while (at < count && option_size(words, count, at, "f L S T c"))
+		at += option_size(words, count, at, "f L S T c");
+	if (at >= count || !list_has(verbs, words[at].text, strlen(words[at].text)))
+		return false;
+	for (at++; at < count && option_size(words, count, at, "c e F n s t x y l p T h w");)
+		at += option_size(words, count, at, "c e F n s t x y l p T h w");
+	while (end > at && (word_is(&words[end - 1], "Enter") || word_is(&words[end - 1], "C-m")))
+		end--;
+	if (at >= end)
+		return false;
+	*wrapped = (struct wrapped){ WRAPPED_SHELL, at, end, CONTEXT_BACKGROUND };
+	return true;
+}
+
 static const struct wrapper *find_wrapper(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++) {
@@ -251,7 +288,7 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 	size_t at = 1;
 
 	if (unwrap_code(words, count, name, &wrapped) || unwrap_container(words, count, name, &wrapped) ||
-	    unwrap_find(words, count, name, &wrapped))
+	    unwrap_find(words, count, name, &wrapped) || unwrap_terminal(words, count, name, &wrapped))
 		return wrapped;
 	if (str_equal(name, "flock") && count > 3)
 		return (struct wrapped){ WRAPPED_COMMAND, 2 + option_size(words, count, 1, "w E"), count };
@@ -285,7 +322,7 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 
 size_t unwrap_programs(const char **names, size_t max)
 {
-	static const char *const others[] = { "su", "runuser", "flock", "sg", "find", "fd", "fdfind", "docker",
+	static const char *const others[] = { "su", "runuser", "flock", "sg", "nix-shell", "tmux", "vagrant", "xterm", "find", "fd", "fdfind", "docker",
 		"podman",
 					      "nerdctl", "kubectl" };
 	size_t count = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/decode.h"
 #include "verify/effects.h"
@@ -36,11 +37,26 @@ static void run_code(struct walk *walk, struct command *command, uint32_t index,
 	origins_join(&command->output, &nested.output);
 }
 
-/* The places of `{}` become what find or xargs puts there. */
-static void fill_places(struct walk *walk, struct command *inner, struct word *words, const struct word *filling)
+/* What xargs -I calls the place of a name: "{}" where nothing else is said. */
+static const char *place_of(const struct command *command, size_t end)
 {
-	for (size_t i = 0; i < inner->count; i++) {
-		char *place = strstr(words[i].text, "{}");
+	for (size_t i = 1; i < end; i++) {
+		const char *text = command->words[i].text;
+
+		if (str_has_prefix(text, "-I"))
+			return text[2] ? text + 2 : command->words[i + 1].text;
+		if (str_has_prefix(text, "--replace="))
+			return text + strlen("--replace=");
+	}
+	return "{}";
+}
+
+/* The places of `{}` become what find or xargs puts there. */
+static void fill_places(struct walk *walk, struct command *inner, struct word *words, const struct word *filling,
+			const char *mark)
+{
+	for (size_t i = 0; i < inner->count && *mark; i++) {
+		const char *place = strstr(words[i].text, mark);
 		struct word_draft draft;
 
 		if (!place)
@@ -48,7 +64,7 @@ static void fill_places(struct walk *walk, struct command *inner, struct word *w
 		word_begin(&draft, walk->operations->arena, words[i].span);
 		word_put(&draft, words[i].text, (size_t)(place - words[i].text));
 		word_put_word(&draft, filling);
-		word_put(&draft, place + 2, strlen(place + 2));
+		word_put(&draft, place + strlen(mark), strlen(place + strlen(mark)));
 		words[i] = word_end(&draft);
 	}
 }
@@ -118,6 +134,15 @@ static size_t words_of_input(struct walk *walk, const struct command *command, s
 	return count;
 }
 
+/* xargs -a FILE: the list comes from a file. */
+static void take_list(struct walk *walk, struct command *command, uint32_t index, size_t end)
+{
+	for (size_t i = 1; i + 1 < end; i++) {
+		if (word_is(&command->words[i], "-a") || word_is(&command->words[i], "--arg-file"))
+			origins_add(&command->input, effect_on(walk, index, OP_READ, &command->words[i + 1], 0));
+	}
+}
+
 /* The command behind a wrapper, as a command of its own. */
 static void run_inner(struct walk *walk, struct command *command, uint32_t index, const struct wrapped *wrapped)
 {
@@ -127,8 +152,10 @@ static void run_inner(struct walk *walk, struct command *command, uint32_t index
 	struct word *words;
 	uint32_t parent = walk->parent;
 
-	if (wrapped->takes_input)
+	if (wrapped->takes_input) {
+		take_list(walk, command, index, wrapped->first);
 		extra = words_of_input(walk, command, added, ARRAY_SIZE(added));
+	}
 	words = arena_alloc(walk->operations->arena, (count + extra + 1) * sizeof *words);
 	if (!words)
 		return;
@@ -139,13 +166,13 @@ static void run_inner(struct walk *walk, struct command *command, uint32_t index
 		bool has_places = option_given(command->words, wrapped->first, 'I', "--replace");
 
 		if (has_places && extra)
-			fill_places(walk, &inner, words, &added[0]);
+			fill_places(walk, &inner, words, &added[0], place_of(command, wrapped->first));
 		else
 			memcpy(words + count, added, extra * sizeof *added);
 		inner.count += has_places ? 0 : extra;
 	} else if (wrapped->context & CONTEXT_REPEATED) {
 		found = found_by(walk, command);
-		fill_places(walk, &inner, words, &found);
+		fill_places(walk, &inner, words, &found, "{}");
 	}
 	inner.span = (struct span){ words[0].span.start, command->span.end };
 	inner.context |= wrapped->context;
@@ -225,6 +252,70 @@ static void run_git_aliases(struct walk *walk, struct command *command, uint32_t
 	}
 }
 
+/* git rebase -x CODE, git submodule foreach CODE, git bisect run CODE, git filter-branch --tree-filter CODE. */
+static void run_git_code(struct walk *walk, struct command *command, uint32_t index)
+{
+	static const char *const verbs[] = { "foreach", "run" };
+	static const char *const options[] = { "-x", "--exec", "--tree-filter", "--index-filter", "--msg-filter" };
+
+	for (size_t i = 2; i < command->count; i++) {
+		const char *before = command->words[i - 1].text;
+		bool is_rest = i > 2 && names_find(verbs, ARRAY_SIZE(verbs), before) >= 0;
+		struct word code = command->words[i];
+
+		if (!is_rest && names_find(options, ARRAY_SIZE(options), before) < 0)
+			continue;
+		if (is_rest)
+			code = join_words(walk->operations->arena, command->words + i, command->count - i);
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
+		if (is_rest)
+			return;
+	}
+}
+
+/* sed '1e COMMAND', sed 's/x/COMMAND/e': GNU sed starts a shell. */
+static void run_sed(struct walk *walk, struct command *command, uint32_t index)
+{
+	for (size_t i = 1; i < command->count; i++) {
+		struct word code = command->words[i];
+		size_t address = strspn(code.text, "0123456789,$~+ ");
+
+		if (code.text[address] != 'e' || code.text[address + 1] != ' ')
+			continue;
+		code.text += address + 2;
+		code.size -= (uint32_t)address + 2;
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
+	}
+}
+
+/* A makefile that comes in: its recipes are the shell's, but for "@", "-", $(NAME) and $$. */
+static void run_recipes(struct walk *walk, struct command *command, uint32_t index)
+{
+	struct word_draft draft;
+	struct word code;
+
+	word_begin(&draft, walk->operations->arena, command->document->span);
+	draft.flags |= command->document->flags & WORD_FROM_DECODED;
+	for (const char *at = command->document->text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		const char *end = at + strcspn(at, "\n");
+
+		if (*at != '\t')
+			continue;
+		at += strspn(at, "\t@-+ ");
+		for (bool is_open = false; at < end; at++) {
+			if (at[0] == '$' && at[1] == '$')
+				at++;
+			is_open |= at[0] == '$' && at[1] == '(';
+			word_put(&draft, *at == '(' && at[-1] == '$' ? "{" : *at == ')' && is_open ? "}" : at, 1);
+			is_open &= *at != ')';
+		}
+		word_put(&draft, "\n", 1);
+	}
+	code = word_end(&draft);
+	if (code.size)
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
+}
+
 /* What of an interpreter's options is code; per language. */
 static bool is_code_option(enum verify_language language, const char *program, const char *option)
 {
@@ -284,8 +375,12 @@ static void run_interpreter(struct walk *walk, struct command *command, uint32_t
 		return;
 	}
 	operations_add_traits(walk->operations, index, TRAIT_INTERACTIVE);
+	/* python3 - ARGUMENT… <<END */
 	if (command->document)
-		run_code(walk, command, index, (struct nested){ .language = language, .code = command->document });
+		run_code(walk, command, index, (struct nested){
+			.language = language, .code = command->document,
+			.arguments = at + 1 < command->count ? command->words + at + 1 : NULL,
+			.argument_count = at + 1 < command->count ? command->count - at - 1 : 0 });
 }
 
 static void run(struct walk *walk, struct command *command, uint32_t index)
@@ -317,7 +412,11 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL,
 			.code = command->document, .context = CONTEXT_REMOTE });
 	else if (str_equal(name, "git"))
-		run_git_aliases(walk, command, index);
+		run_git_aliases(walk, command, index), run_git_code(walk, command, index);
+	else if (str_equal(name, "sed") || str_equal(name, "gsed"))
+		run_sed(walk, command, index);
+	else if ((str_equal(name, "make") || str_equal(name, "gmake")) && command->document)
+		run_recipes(walk, command, index);
 	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk"))
 		run_calls_of_others(walk, command, index, &command->words[command->count > 1]);
 }

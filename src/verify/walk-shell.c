@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/shell.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -11,7 +12,7 @@
  * condition happen, and what a loop or an input decides is not known. See shell.h for its parts.
  */
 
-enum { REDIRECTIONS_MAX = 32, LOOP_VALUES_MAX = 64 };
+enum { REDIRECTIONS_MAX = 32, LOOP_VALUES_MAX = 64, VAST_DIGITS = 5 };
 
 static struct arena *arena_of(const struct shell *shell)
 {
@@ -72,8 +73,11 @@ static void call_function(struct shell *shell, struct shell_function *function, 
 	size_t at = (size_t)(function - (struct shell_function *)shell->functions.items);
 
 	if (function->is_active) {
-		uint32_t bomb = CONTEXT_PIPE | CONTEXT_BACKGROUND;
-		uint32_t traits = TRAIT_RECURSES | (command->context & bomb ? TRAIT_MULTIPLIES : 0);
+		/* Into a pipe of its own, and nothing decides whether: what recurses over a tree asks first. */
+		bool multiplies = command->context & CONTEXT_BACKGROUND ||
+				  (command->context & CONTEXT_PIPE &&
+				   !(command->context & (CONTEXT_CONDITION | CONTEXT_LOOP)));
+		uint32_t traits = TRAIT_RECURSES | (multiplies ? TRAIT_MULTIPLIES : 0);
 
 		operations_add_traits(shell->walk->operations, function->operation, traits);
 		return;
@@ -210,6 +214,7 @@ static void run_command(struct shell *shell, TSNode node, const struct vec *extr
 	size_t variables = shell->variables.count;
 	bool has_name = !ts_node_is_null(node_field(node, "name"));
 
+	shell->outgoing = stream->input;
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
 		TSNode child = each.node;
 
@@ -381,6 +386,7 @@ static bool redirect_output(struct shell *shell, const struct redirections *foun
 		struct word target;
 		uint32_t index;
 
+		shell->outgoing = inner->output;
 		is_file = redirection_target(shell, found->files[i], &operator, &target);
 		if (operator[0] == '<')
 			continue;
@@ -446,6 +452,18 @@ static void run_redirected(struct shell *shell, TSNode holder, TSNode body, stru
 		pass_output(shell, stream, &inner);
 	if (found.has_right)
 		shell_statement(shell, found.right, stream);
+}
+
+/* $(<FILE): a redirection without a command puts out what it reads. */
+static void visit_lone_redirection(struct shell *shell, TSNode node, struct stream *stream)
+{
+	struct redirections found = { .files = { node }, .file_count = 1 };
+	struct stream inner = { .is_unknown = true };
+
+	redirect_input(shell, &found, &inner);
+	origins_join(&inner.output, &inner.input);
+	if (!redirect_output(shell, &found, &inner) && inner.output.count)
+		pass_output(shell, stream, &inner);
 }
 
 static void visit_redirected(struct shell *shell, TSNode node, struct stream *stream)
@@ -565,10 +583,31 @@ static void visit_while(struct shell *shell, TSNode node, struct stream *stream)
 	visit_endless(shell, node, is_until ? str_equal(text, "false") : holds, stream);
 }
 
+/* Thousands of rounds, each of which leaves something behind that runs: as good as without an end. */
+static bool is_vast(struct shell *shell, TSNode loop, TSNode body)
+{
+	static const char *const ends[] = { "wait", "break", "exit", "return", NULL };
+	uint32_t size, start = ts_node_start_byte(loop);
+	const char *text = walk_text(shell->walk, body, &size);
+	bool starts_more = false, is_many = false;
+
+	for (uint32_t i = 1; i + 1 < size; i++)
+		starts_more |= text[i] == '&' && text[i - 1] != '&' && text[i + 1] != '&' && text[i - 1] != '>' &&
+			       text[i + 1] != '>';
+	text = shell->walk->text + start;
+	size = ts_node_start_byte(body) - start;
+	for (uint32_t i = 0, digits = 0; i < size; i++) {
+		digits = isdigit((unsigned char)text[i]) ? digits + 1 : 0;
+		is_many |= digits >= VAST_DIGITS;
+	}
+	return starts_more && is_many && !text_has(shell, body, ends);
+}
+
 static void visit_c_for(struct shell *shell, TSNode node, struct stream *stream)
 {
 	TSNode condition = node_field(node, "condition");
 	struct stream ignored = { 0 };
+	uint32_t context = shell->context;
 
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
 		TSNode child = each.node;
@@ -578,7 +617,10 @@ static void visit_c_for(struct shell *shell, TSNode node, struct stream *stream)
 		if (!node_is(child, "do_group") && !node_is(child, "compound_statement"))
 			shell_statement(shell, child, &ignored);
 	}
+	if (is_vast(shell, node, node_field(node, "body")))
+		shell->context |= CONTEXT_ENDLESS;
 	visit_endless(shell, node_field(node, "body"), ts_node_is_null(condition), stream);
+	shell->context = context;
 }
 
 /* Once for each known value, as far as that is worth while. */
@@ -598,7 +640,7 @@ static void visit_for(struct shell *shell, TSNode node, struct stream *stream)
 			shell_words(shell, child, &values);
 		is_behind_in |= node_is(child, "in");
 	}
-	shell->context |= CONTEXT_LOOP;
+	shell->context |= CONTEXT_LOOP | (is_vast(shell, node, body) ? CONTEXT_ENDLESS : 0);
 	shell->loops++;
 	for (size_t i = 0; i < values.count && i < max && !walk_is_over(shell->walk); i++) {
 		shell_set(shell, name, (struct word *)values.items + i);
@@ -631,10 +673,37 @@ static void visit_function(struct shell *shell, TSNode node, struct stream *stre
 	operations_add_text(shell->walk->operations, function->operation, function->name);
 }
 
+/* declare -p, export -p, typeset: without a name they put out everything that is set. */
+static bool list_variables(struct shell *shell, TSNode node, struct stream *stream)
+{
+	struct command command = { .span = walk_span(shell->walk, node), .context = shell->context };
+	struct vec words = { 0 };
+
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		const char *text;
+		struct word *word;
+
+		if (node_is(each.node, "variable_assignment") || node_is(each.node, "variable_name"))
+			return false;
+		word = vec_add(arena_of(shell), &words, sizeof *word);
+		text = walk_copy(shell->walk, each.node);
+		/* declare -f, -x, -a: something else is listed. */
+		if (!word || (text[0] == '-' && !strchr(text, 'p')))
+			return false;
+		*word = word_of(arena_of(shell), walk_span(shell->walk, each.node), text);
+	}
+	command.words = words.items;
+	command.count = words.count;
+	run_words(shell, &command, stream);
+	return true;
+}
+
 static void visit_declaration(struct shell *shell, TSNode node, struct stream *stream)
 {
 	bool is_exported = node_is(ts_node_child(node, 0), "export");
 
+	if (list_variables(shell, node, stream))
+		return;
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
 		TSNode child = each.node;
 
@@ -722,6 +791,7 @@ static const struct {
 	{ "case_statement", visit_case }, { "command", visit_command }, { "comment", NULL },
 	{ "compound_statement", shell_statements }, { "declaration_command", visit_declaration },
 	{ "do_group", shell_statements }, { "elif_clause", shell_statements }, { "else_clause", shell_statements },
+	{ "file_redirect", visit_lone_redirection },
 	{ "for_statement", visit_for }, { "function_definition", visit_function }, { "if_statement", visit_condition },
 	{ "list", visit_list }, { "negated_command", shell_statements }, { "pipeline", visit_pipeline },
 	{ "program", shell_statements }, { "redirected_statement", visit_redirected }, { "subshell", visit_subshell },
