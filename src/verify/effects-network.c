@@ -116,7 +116,8 @@ static const struct transfer_option wget_options[] = {
 	{ "--body-data", SENT }, { "--body-file", SENT_FILE }, { "--directory-prefix", DIRECTORY },
 	{ "--output-document", WRITTEN }, { "--post-data", SENT }, { "--post-file", SENT_FILE }, { "-O", WRITTEN },
 	{ "-P", DIRECTORY }, { "--header", HEADER }, { "--method", SKIPPED }, { "-o", SKIPPED }, { "-t", SKIPPED },
-	{ "-T", SKIPPED }, { "-U", HEADER }, { "--user-agent", HEADER }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
+	{ "-T", SKIPPED }, { "-U", HEADER },
+	{ "--user-agent", HEADER }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
 	{ "-D", SKIPPED }, { "-l", SKIPPED }, { "-e", SKIPPED }, { "-a", SKIPPED },
 };
 

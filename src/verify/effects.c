@@ -206,10 +206,6 @@ static void add_row(struct walk *walk, const struct command *command, uint32_t i
 
 		if (!is_chosen(row->which, i, count) || word_is(found[i], "-"))
 			continue;
-		/* mv x x.old: it is there still. */
-		if (row->kind == OP_REMOVE && str_equal(row->name, "mv") &&
-		    str_has_prefix(found[count - 1]->text, found[i]->text))
-			continue;
 		effect = effect_on(walk, index, row->kind, found[i], traits);
 		if (row->kind == OP_PERMISSION || (row->traits & TRAIT_LINK && count > 1))
 			operations_add_word(walk->operations, effect, found[0]);
@@ -323,8 +319,8 @@ static const struct {
 static void add_named_files(struct walk *walk, const struct command *command, uint32_t index)
 {
 	static const char *const silent[] = { "[", "[[", "alias", "basename", "cd", "dirname", "echo", "exec", "export",
-					      "git", "local", "ls", "printf", "pushd", "readlink", "realpath", "set",
-					      "stat", "test", "trap", "type", "which" };
+					      "git", "local", "ls", "mktemp", "printf", "pushd", "readlink", "realpath",
+					      "set", "stat", "test", "trap", "type", "which" };
 	static const char *const places[] = { "~/", "/etc/", "/home/", "/proc/", "/root/", "/run/", "/var/" };
 	const char *name = program_name(command->words, command->count);
 	size_t added = 0;

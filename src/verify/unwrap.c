@@ -322,7 +322,8 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 
 size_t unwrap_programs(const char **names, size_t max)
 {
-	static const char *const others[] = { "su", "runuser", "flock", "sg", "nix-shell", "tmux", "vagrant", "xterm", "find", "fd", "fdfind", "docker",
+	static const char *const others[] = { "su", "runuser", "flock", "sg", "nix-shell", "tmux", "vagrant", "xterm",
+		"find", "fd", "fdfind", "docker",
 		"podman",
 					      "nerdctl", "kubectl" };
 	size_t count = 0;
