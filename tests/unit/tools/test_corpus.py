@@ -15,7 +15,10 @@ PREFIX = {"shell": "sh", "python": "py", "javascript": "js"}
 LETTER = {"destructive": "d", "exfiltrate": "e", "persist": "p", "privilege": "v", "exhaust": "x", "obfuscate": "o",
           "none": "h"}
 KEYS = ["id", "language", "label", "class", "set", "text", "why"]
-WANTED = {"risky": 480, "harmless": 480}
+# What follows the label in the name of a file -> how many cases of each label such files have at least. Rules are
+# written with the first ones in view; the held-out ones have files of their own.
+WANTED = {"": 480, "-heldout": 420}
+LABELS = ("risky", "harmless")
 WANTED_LONG, LONG_LINES, WANTED_NEAR_MISSES, WANTED_A_CLASS = 60, 10, 120, 40
 
 # Reads [[id, text], …] and prints the ids that are neither a script nor a module. The constructors only parse.
@@ -35,13 +38,18 @@ def files():
     return sorted(CORPUS.glob("*.jsonl"))
 
 
+def part(path):
+    """"-heldout" of shell-risky-heldout, nothing of shell-risky."""
+    return "".join(f"-{name}" for name in path.stem.split("-")[2:])
+
+
 def read(path):
     with open(path, encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
 
 
-def cases():
-    return [case for path in files() for case in read(path)]
+def cases(of_part=None):
+    return [case for path in files() if of_part in (None, part(path)) for case in read(path)]
 
 
 def of(language):
@@ -81,7 +89,8 @@ def broken(rows):
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_form(path):
-    language, label = path.stem.split("-")
+    language, label = path.stem.split("-")[:2]
+    prefix = PREFIX[language] + ("2" if part(path) == "-heldout" else "")
     for number, case in enumerate(read(path), 1):
         where = f"{path.name}:{number}"
         keys = KEYS + ["broken"] if "broken" in case else KEYS
@@ -90,12 +99,13 @@ def test_form(path):
         assert all(isinstance(case[key], str) and case[key].strip() for key in KEYS), where
         assert (case["language"], case["label"]) == (language, label), where
         assert case["class"] in LETTER and (case["class"] == "none") == (label == "harmless"), where
-        assert re.fullmatch(f"{PREFIX[language]}-{LETTER[case['class']]}-[0-9]{{3}}", case["id"]), where
+        assert re.fullmatch(f"{prefix}-{LETTER[case['class']]}-[0-9]{{3}}", case["id"]), where
         assert "\n" not in case["why"], where
 
 
-def test_there_is_one_file_per_language_and_label():
-    assert [path.stem for path in files()] == sorted(f"{p}-{label}" for p in PREFIX for label in WANTED)
+def test_there_is_one_file_per_language_label_and_part():
+    wanted = {f"{p}-{label}{name}" for p in PREFIX for label in LABELS for name in WANTED}
+    assert {path.stem for path in files()} == wanted
 
 
 @pytest.mark.parametrize("key", ["id", "text"])
@@ -106,34 +116,34 @@ def test_nothing_stands_twice(key):
 
 def test_the_half_is_drawn_by_the_id():
     """Of what rules were written with: what is held out has files of its own."""
-    for case in cases():
-        if case["set"] == "heldout":
-            continue
+    assert {case["set"] for case in cases("-heldout")} == {"heldout"}
+    for case in cases(""):
         odd = hashlib.sha256(case["id"].encode()).digest()[0] & 1
         assert case["set"] == ("develop2" if odd else "develop"), case["id"]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
-def test_each_set_has_about_half_of_each_file(path):
+@pytest.mark.parametrize("path", [path for path in files() if not part(path)], ids=lambda path: path.stem)
+def test_each_half_has_about_half_of_each_file(path):
     rows = read(path)
-    rows = [case for case in rows if case["set"] != "heldout"]
-    share = sum(case["set"] == "develop2" for case in rows) / max(1, len(rows))
-    assert not rows or 0.4 < share < 0.6
+    share = sum(case["set"] == "develop2" for case in rows) / len(rows)
+    assert 0.4 < share < 0.6
 
 
-@pytest.mark.parametrize("label", WANTED)
-def test_numbers_of_a_label(label):
-    rows = [case for case in cases() if case["label"] == label]
-    assert len(rows) >= WANTED[label]
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("name", WANTED)
+def test_numbers_of_a_label(name, label):
+    rows = [case for case in cases(name) if case["label"] == label]
+    assert len(rows) >= WANTED[name]
     assert sum(lines(case) > LONG_LINES for case in rows) >= WANTED_LONG
     shares = collections.Counter(case["language"] for case in rows)
-    assert shares["shell"] >= 240 and shares["python"] >= 120 and shares["javascript"] >= 120
+    assert shares["shell"] >= WANTED[name] / 2 and min(shares.values()) >= WANTED[name] / 4
 
 
-def test_numbers_of_classes_and_near_misses():
-    count = collections.Counter(case["class"] for case in cases())
-    assert min(count[name] for name in LETTER) >= WANTED_A_CLASS
-    assert sum(case["why"].startswith("near miss: ") for case in cases()) >= WANTED_NEAR_MISSES
+@pytest.mark.parametrize("name", WANTED)
+def test_numbers_of_classes_and_near_misses(name):
+    count = collections.Counter(case["class"] for case in cases(name))
+    assert min(count[letter] for letter in LETTER) >= WANTED_A_CLASS
+    assert sum(case["why"].startswith("near miss: ") for case in cases(name)) >= WANTED_NEAR_MISSES
 
 
 @pytest.mark.parametrize("language, parses", [("shell", parses_as_shell), ("python", parses_as_python)],

@@ -70,10 +70,22 @@ def test_counts_by_set_and_severity(run):
     assert "Of the 2 that have a class: 1 with a finding of it." in out
 
 
+def test_each_set_stands_by_itself(run):
+    cases = [case("find persist high", set="develop"), case("quiet", set="develop2"),
+             case("find persist high", set="heldout"), case("quiet", set="heldout", id="sh2-p-901")]
+    _, out, _ = run(cases)
+    assert out.split("\n", maxsplit=1)[0].split() == ["develop", "develop2", "heldout", "all"]
+    assert row(out, "persist") == "100.0 % (1/1) 0.0 % (0/1) 50.0 % (1/2) 50.0 % (2/4)"
+    assert run(cases, "--require", "detection=0.5", "--set", "heldout")[0] == 0
+    assert run(cases, "--require", "detection=0.51", "--set", "heldout")[0] == 1
+    assert "sh2-p-901" in run(cases, "--misses", "heldout")[1]
+    assert all("sh2-p-901" not in run(cases, "--misses", which)[1] for which in ("develop", "develop2"))
+
+
 def test_rows_by_language_and_class(run):
     _, out, _ = run([case("find persist high", language="python"), case("quiet", **{"class": "exhaust"}),
                      case("quiet", "harmless", language="javascript")], "--json")
-    rows = {(r["rate"], r["language"], r["class"]): (r["both"]["found"], r["both"]["total"])
+    rows = {(r["rate"], r["language"], r["class"]): (r["all"]["found"], r["all"]["total"])
             for r in json.loads(out)["rows"]}
     assert rows == {
         ("detection", "python", "persist"): (1, 1), ("detection", "python", None): (1, 1),
@@ -122,7 +134,7 @@ def test_misses_show_the_held_out_half_only_when_asked(run):
     assert "missed       sh-p-901  shell persist  seen" in out
     assert "false alarm  sh-h-901  shell  persist.test  an alarm" in out
     assert "sh-p-902" not in out and "sh-p-903" not in out
-    assert "sh-p-902" in run(cases, "--misses", "both")[1]
+    assert "sh-p-902" in run(cases, "--misses", "all")[1]
 
 
 @pytest.mark.parametrize("require, code", [
@@ -205,7 +217,7 @@ def test_least_case(run):
 
 def test_the_own_corpus_can_be_read():
     cases = tool.read_corpus(str(tool.ROOT / "tests" / "corpus"))
-    assert len(cases) >= 960 and {case["set"] for case in cases} >= {"develop", "develop2"}
+    assert len(cases) >= 960 and {case["set"] for case in cases} == {"develop", "develop2", "heldout"}
 
 
 def test_any_text_reaches_the_verifier(run):
