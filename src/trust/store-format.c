@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read as they are in memory");
-_Static_assert(sizeof(struct trust_entry) == 160, "an entry has no holes");
+_Static_assert(sizeof(struct trust_entry) == 160 && offsetof(struct trust_entry, unused) == 156, "no holes");
 
 #define FILE_MAGIC "ATOLLTRU"
 #define WITNESS_MAGIC "ATOLLSEE"
@@ -84,13 +84,29 @@ static bool settings_are_good(const struct trust_settings *settings)
 	       settings->half_life_ms <= TRUST_HALF_LIFE_MAX_MS;
 }
 
+static bool is_name_of(const struct file_header *header, const char *agent)
+{
+	char padded[sizeof header->agent] = { 0 };
+
+	return str_copy(padded, sizeof padded, agent) == 0 && memcmp(header->agent, padded, sizeof padded) == 0;
+}
+
 static bool header_is_good(const struct file_header *header, size_t size, const char *agent)
 {
 	return memcmp(header->magic, FILE_MAGIC, sizeof header->magic) == 0 && header->version == FILE_VERSION &&
-	       header->count && header->count <= TRUST_ENTRIES_MAX && !header->agent[sizeof header->agent - 1] &&
-	       str_equal(header->agent, agent) && header->is_given <= 1 && header->has_level <= 1 &&
+	       header->count && header->count <= TRUST_ENTRIES_MAX && is_name_of(header, agent) &&
+	       header->is_given <= 1 && header->has_level <= 1 &&
 	       header->base_seq < UINT64_MAX - TRUST_ENTRIES_MAX &&
 	       size == sizeof *header + header->count * sizeof(struct trust_entry) + sizeof(struct hash);
+}
+
+/* It becomes part of a path. */
+static bool session_is_good(const char session[SESSION_ID_SIZE])
+{
+	size_t length = strnlen(session, SESSION_ID_SIZE);
+
+	return !length || (length == SESSION_ID_SIZE - 1 &&
+			   strspn(session, "0123456789abcdefghijklmnopqrstuvwxyz") == length);
 }
 
 static bool entry_is_good(const struct trust_entry *entry, uint64_t seq)
@@ -98,7 +114,7 @@ static bool entry_is_good(const struct trust_entry *entry, uint64_t seq)
 	return entry->seq == seq && entry->event && entry->event < TRUST_EVENT_END && entry->granted < TRUST_COUNT &&
 	       entry->before < TRUST_COUNT && entry->after < TRUST_COUNT && entry->level < TRUST_COUNT &&
 	       entry->drop < TRUST_COUNT && entry->strain <= TRUST_STRAIN_MAX && entry->clean <= TRUST_SESSIONS_MAX &&
-	       entry->has_grant <= 1 && !entry->session[SESSION_ID_SIZE - 1] && !entry->cause[TRUST_CAUSE_SIZE - 1];
+	       entry->has_grant <= 1 && session_is_good(entry->session) && !entry->cause[TRUST_CAUSE_SIZE - 1];
 }
 
 int trust_file_parse(const char *bytes, size_t size, struct trust_book *book)

@@ -59,6 +59,7 @@ struct trust_entry {
 	uint8_t reserved[3];         /* 0 */
 	char session[SESSION_ID_SIZE + 3]; /* "" where there was none */
 	char cause[TRUST_CAUSE_SIZE]; /* any bytes, NUL-terminated */
+	uint8_t unused[4];           /* 0; not looked at */
 };
 
 struct trust_book {
