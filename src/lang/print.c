@@ -413,7 +413,8 @@ static void put_trust(struct buf *out, const struct trust_settings *trust)
 		buf_printf(out, "probation: {sessions: %u, at: %s}, ", trust->probation_sessions,
 			   trust_level_names[trust->probation_at]);
 	num_format_duration(trust->half_life_ms, half_life);
-	buf_printf(out, "on_fall: %s, half_life: %s}\n", trust_on_fall_names[trust->on_fall], half_life);
+	buf_printf(out, "on_fall: %s, half_life: %s}  # what it comes to now: atoll policy explain trust [AGENT]\n",
+		   trust_on_fall_names[trust->on_fall], half_life);
 }
 
 /* One word where all confidences have the same. */

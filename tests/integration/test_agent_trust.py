@@ -153,6 +153,44 @@ def test_a_killed_session_is_not_clean(sandbox):
     assert shown["strain"] > 19
 
 
+def explain(sandbox, path, *words):
+    done = sandbox.run_atoll("policy", "-p", path, "explain", "trust", *words)
+    told = sandbox.run_atoll("policy", "-p", path, "--json", "explain", "trust", *words)
+    assert done.code == 0 and told.code == 0, (done, told)
+    return done.out, json.loads(told.out)
+
+
+def test_a_policy_explains_what_trust_comes_to(sandbox):
+    path = policy(sandbox, "agent: new, probation: {sessions: 2, at: low}, floor: none, ceiling: medium")
+    text, told = explain(sandbox, path)
+    assert text.startswith("agent new would run at low, not medium: 0 of the 2 clean sessions"), text
+    assert "none yet, so it comes to low" in text and "2 clean sessions in a row at low give one level more" in text
+    assert told["level"] == "low" and told["runs_at"] == {
+        "none": "none", "low": "low", "medium": "medium", "high": "medium", "full": "medium"}, told
+    # What it says is what a run does, of each record and with each confidence.
+    for level in ("none", "low", "medium", "full"):
+        assert sandbox.run_atoll("trust", "new", "--raise", "full", "--reason", "x").code == 0
+        assert level in ("medium", "full") or sandbox.run_atoll("trust", "new", "--lower", level).code == 0
+        text, told = explain(sandbox, path)
+        done = sandbox.run(["/bin/true"], policy=path)
+        assert told["level"] == told["runs_at"][level] == level_of(sandbox, done), (told, done)
+        assert told["record"]["usable"] and told["record"]["exists"]
+    for name, least in told["confidence"].items():
+        for confidence in (least, least - 0.001):
+            done = sandbox.run(["/bin/true"], policy=policy(sandbox, "agent: any", extends="full", name="full.yaml"),
+                               options=["--confidence", f"{confidence:.3f}"])
+            assert (level_of(sandbox, done) == name) == (confidence == least), (name, confidence, done)
+    # Another agent, nobody, and a record that is no use.
+    assert explain(sandbox, path, "another")[1]["record"]["exists"] is False
+    nobody, told = explain(sandbox, policy(sandbox, "start: low", name="nobody.yaml"))
+    assert nobody.startswith("a run without an agent is at medium") and told["agent"] is None and not told["record"]
+    sandbox.write(sandbox.state / "atoll" / "trust" / "new.bin", "damaged", 0o600)
+    text, told = explain(sandbox, path)
+    assert told["level"] == "none" and not told["record"]["usable"] and "--reset" in text, text
+    shown = sandbox.run_atoll("policy", "-p", path, "show").out
+    assert "probation: {sessions: 2, at: low}" in shown and "atoll policy explain trust [AGENT]" in shown
+
+
 def test_two_at_once_share_one_record(sandbox):
     path = policy(sandbox, "agent: twins, on_fall: tighten")
     children = [sandbox.popen([PYTHON, "-c", BURSTS, "2"], policy=path) for _ in range(2)]
@@ -288,6 +326,8 @@ def test_what_the_policy_adds_stays(sandbox):
     (["trust", "x", "--raise", "low", "--lower", "none"], "exclude each other"),
     (["trust", "nobody"], "nothing is known of an agent nobody"),
     (["trust", "a", "b"], "one agent at most"),
+    (["policy", "explain", "trust", "a", "b"], "one agent at most"),
+    (["policy", "explain", "trust", "../x"], "cannot be the name of an agent"),
     (["run", "--agent", "../x", "--", "true"], "cannot be the name of an agent"),
 ])
 def test_errors_say_what_to_do(sandbox, words, what):

@@ -6,16 +6,18 @@
 #include "box/session.h"
 #include "os/path.h"
 #include "prog/atoll/cmd.h"
+#include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/policy-learn.h"
 #include "prog/atoll/policy-set.h"
 #include "prog/atoll/policy-test.h"
+#include "prog/atoll/policy-trust.h"
 #include "prog/atoll/say.h"
 
 /*
  * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and
  * shipped policies that a run would have. `set` (policy-set.c) changes the policy of a session, `test`
- * (policy-test.c) compares one with what sessions did.
+ * (policy-test.c) compares one with what sessions did, `explain trust` (policy-trust.c) with the record of an agent.
  */
 
 struct policy_options {
@@ -127,6 +129,35 @@ static int check_words(const struct policy_options *given, const char *name, con
 	return -EINVAL;
 }
 
+/* The policy of a run that would be started here. words: behind "explain trust". */
+static int explain_trust(const struct policy_options *given, char **words, struct err *err)
+{
+	cleanup_compiled struct compiled compiled = { 0 };
+	char policy[PATH_MAX], shown[SAY_PATH_SIZE];
+	static struct places places;
+	struct compiled_request request = {
+		.level = given->trust, .policy = given->policy, .project = places.project, .home = places.home,
+		.config_home = places.config_home, .programs_dir = places.programs, .state_dir = places.state,
+		.runtime_dir = places.runtime,
+	};
+	int r;
+
+	if (words[0] && words[1])
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "explain trust takes one agent at most");
+	if (words[0] && !trust_agent_is_valid(words[0]))
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "%s cannot be the name of an agent",
+			       say_path(shown, words[0]));
+	r = places_find(&places, given->project, NULL, err);
+	if (r == 0 && given->policy && strchr(given->policy, '/')) {
+		r = places_absolute(given->policy, "policy", policy, err);
+		request.policy = policy;
+	}
+	if (r == 0)
+		r = compiled_get(&request, &compiled, err);
+	return r != 0 ? r
+		      : policy_explain_trust(snapshot_policy(compiled.snapshot), &places, words[0], given->json, err);
+}
+
 int cmd_policy(int argc, char **argv, struct err *err)
 {
 	static const char *const verbs[] = { "check", "diff", "explain", "show" };
@@ -146,6 +177,8 @@ int cmd_policy(int argc, char **argv, struct err *err)
 	}
 	if (rest < argc && str_equal(argv[rest], "learn"))
 		return learn(&given, argv + rest + 1, err);
+	if (rest + 1 < argc && str_equal(argv[rest], "explain") && str_equal(argv[rest + 1], "trust"))
+		return explain_trust(&given, argv + rest + 2, err);
 	if (given.output)
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "--output is for learn");
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {

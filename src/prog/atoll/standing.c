@@ -70,32 +70,27 @@ static void put_why(struct buf *out, const struct trust_book *book, const struct
 					       : "that is where an unknown agent starts");
 }
 
-struct finding {
-	const struct policy *policy;
-	const struct trust_book *book;
-	const struct trust_state *state;
-	const struct run_standing *standing;
-};
-
-static void put_note(struct buf *out, const struct finding *found)
+/* Why the run has no more than it has. */
+static void put_reason(struct buf *out, const struct standing_view *view, const struct trust_book *book,
+		       const struct policy *policy)
 {
-	const struct run_standing *standing = found->standing;
-	const struct trust_settings *settings = &found->policy->trust;
-	enum trust_level level = trust_level_of(found->state, settings);
+	const struct run_standing *standing = &view->standing;
+	const struct trust_settings *settings = &policy->trust;
 
-	buf_printf(out, "atoll: agent %s runs at %s, not %s: ", standing->agent, trust_level_names[standing->level],
-		   trust_level_names[standing->bounds.policy]);
-	if (found->book->fault != TRUST_FINE)
+	if (view->fault != TRUST_FINE)
 		buf_printf(out, "its record cannot be used: %s; a person begins it again with "
-				"`atoll trust %s --reset`\n",
-			   trust_fault_texts[found->book->fault], standing->agent);
-	else if (standing->bounds.confidence == standing->level && level > standing->level)
-		buf_put_text(out, "so little confidence was given\n");
-	else if (settings->ceiling == standing->level && level >= standing->level && found->state->granted >= level)
-		buf_put_text(out, "that is the policy's ceiling\n");
+				"`atoll trust %s --reset`",
+			   trust_fault_texts[view->fault], standing->agent);
+	else if (standing->level >= policy->level)
+		return;
+	else if (standing->bounds.confidence == standing->level && view->level > standing->level)
+		buf_put_text(out, "so little confidence was given");
+	else if (settings->ceiling == standing->level && view->level >= standing->level &&
+		 view->state.granted >= view->level)
+		buf_put_text(out, "that is the policy's ceiling");
 	else {
-		put_why(out, found->book, settings, found->state);
-		buf_printf(out, "; more: atoll trust %s\n", standing->agent);
+		put_why(out, book, settings, &view->state);
+		buf_printf(out, "; more: atoll trust %s", standing->agent);
 	}
 }
 
@@ -133,24 +128,29 @@ static enum trust_level lower(enum trust_level a, enum trust_level b)
 	return a < b ? a : b;
 }
 
-static int judge_agent(const struct policy *policy, const struct places *places, struct run_standing *standing,
-		       struct buf *note, struct err *err)
+static int judge_agent(const struct policy *policy, const struct places *places, struct standing_view *view,
+		       struct err *err)
 {
 	struct trust_home home = { places->state, places->runtime };
+	struct run_standing *standing = &view->standing;
 	cleanup_trust_book struct trust_book book;
 	struct trust_bounds bounds = standing->bounds;
-	struct trust_state state;
+	struct buf why;
 	int r = trust_book_read(&home, standing->agent, &book);
 
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "trust", "the record of agent %s cannot be read: %s",
 			       standing->agent, strerror(-r));
-	state = state_at_start(&book, &policy->trust, places);
+	view->fault = book.fault;
+	view->exists = book.exists;
+	view->state = state_at_start(&book, &policy->trust, places);
+	view->level = trust_level_of(&view->state, &policy->trust);
 	if (book.fault != TRUST_FINE)
 		bounds.lent = TRUST_NONE;
-	standing->level = trust_effective(&policy->trust, trust_level_of(&state, &policy->trust), &bounds);
-	if (standing->level < policy->level || book.fault != TRUST_FINE)
-		put_note(note, &(struct finding){ policy, &book, &state, standing });
+	standing->level = trust_effective(&policy->trust, view->level, &bounds);
+	buf_init_fixed(&why, view->why, sizeof view->why);
+	put_reason(&why, view, &book, policy);
+	(void)buf_text(&why);
 	return 0;
 }
 
@@ -165,32 +165,55 @@ static void lend(const struct standing_request *request, const struct policy *po
 	standing->lent_by = policy->name;
 }
 
-int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err)
+static int find(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		struct standing_view *view, struct err *err)
 {
 	const char *agent = request->agent ? request->agent : policy->trust.agent;
-	struct run_standing standing = { .agent = agent, .level = policy->level, .bounds.policy = policy->level };
-	struct buf note;
+	struct run_standing *standing = &view->standing;
 	int r;
 
-	ret_note[0] = 0;
+	*view = (struct standing_view){
+		.standing = { .agent = agent, .level = policy->level, .bounds.policy = policy->level },
+	};
 	if (!agent && !request->confidence)
 		return 1;
-	r = find_confidence(request->confidence, &standing.bounds.confidence, err);
+	r = find_confidence(request->confidence, &standing->bounds.confidence, err);
 	if (r < 0)
 		return r;
 	if (!policy->trust.has_level)
 		return refuse_levelless(policy, err);
-	buf_init_fixed(&note, ret_note, STANDING_NOTE_SIZE);
-	lend(request, policy, &standing);
+	lend(request, policy, standing);
 	if (agent)
-		r = judge_agent(policy, places, &standing, &note, err);
-	else
-		standing.level = lower(policy->level, standing.bounds.confidence);
-	if (r == 0 && !agent && standing.level < policy->level)
+		return judge_agent(policy, places, view, err);
+	standing->level = lower(policy->level, standing->bounds.confidence);
+	return 0;
+}
+
+int standing_look(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		  struct standing_view *ret_view, struct err *err)
+{
+	return find(request, policy, places, ret_view, err);
+}
+
+int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err)
+{
+	struct standing_view view;
+	const struct run_standing *standing = &view.standing;
+	int r = find(request, policy, places, &view, err);
+	struct buf note;
+
+	ret_note[0] = 0;
+	if (r != 0)
+		return r;
+	buf_init_fixed(&note, ret_note, STANDING_NOTE_SIZE);
+	if (view.why[0])
+		buf_printf(&note, "atoll: agent %s runs at %s, not %s: %s\n", standing->agent,
+			   trust_level_names[standing->level], trust_level_names[policy->level], view.why);
+	else if (standing->level < policy->level)
 		buf_printf(&note, "atoll: the run is at %s, not %s: so little confidence was given\n",
-			   trust_level_names[standing.level], trust_level_names[policy->level]);
+			   trust_level_names[standing->level], trust_level_names[policy->level]);
 	(void)buf_text(&note);
-	*ret_standing = standing;
-	return r;
+	*ret_standing = *standing;
+	return 0;
 }

@@ -11,7 +11,7 @@
 #include "policy/policy.h"
 #include "prog/atoll/places.h"
 
-enum { STANDING_NOTE_SIZE = 512 };
+enum { STANDING_NOTE_SIZE = 512, STANDING_WHY_SIZE = 320 };
 
 struct standing_request {
 	const char *agent;           /* --agent, or NULL */
@@ -19,6 +19,20 @@ struct standing_request {
 	enum trust_level lent;       /* by a token */
 	const char *lent_by;         /* for the log; NULL: nothing was lent */
 };
+
+/* What was looked at for an answer, for those who explain it. */
+struct standing_view {
+	struct run_standing standing; /* level: of a run that begins now */
+	struct trust_state state;    /* of the record as that run would find it */
+	enum trust_level level;      /* that the record comes to under this policy */
+	enum trust_fault fault;
+	bool exists;
+	char why[STANDING_WHY_SIZE]; /* why the run has no more, for people; "": it has what the policy has */
+};
+
+/* The same as standing_find() for an agent (in request or policy) and no confidence. Borrows likewise. */
+int standing_look(const struct standing_request *request, const struct policy *policy, const struct places *places,
+		  struct standing_view *ret_view, struct err *err) MUST_USE;
 
 /*
  * 1: nobody asked for any of it, and *ret_standing is not set. 0: *ret_standing borrows from request and policy; its
