@@ -21,6 +21,7 @@ struct draft_rule {
 	const char *text;  /* as written: the path, the host, the program */
 	bool is_relative;  /* a path that was written relative to the project */
 	bool is_shipped;   /* from a file that atoll ships */
+	bool only_tightens; /* of a text that may not widen: it holds for the path itself, not for a link's target */
 	struct vec except; /* const char *: resolved patterns */
 };
 

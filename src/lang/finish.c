@@ -76,7 +76,8 @@ static bool real_path(struct lang *lang, const char *path, char out[PATH_MAX])
 
 /*
  * A rule about a symbolic link is also one about what it leads to. Not where the link lies in the project
- * and leads out of it: whoever can write the project could plant a link there that widens the next run.
+ * and leads out of it: whoever can write the project could plant a link there that widens the next run. Nor where the
+ * rule is one that only tightens: that was seen of the path alone.
  */
 static void add_alias(struct lang *lang, struct vec *vec, const struct sorted_file *file)
 {
@@ -86,7 +87,8 @@ static void add_alias(struct lang *lang, struct vec *vec, const struct sorted_fi
 
 	if (!real_path(lang, file->rule.pattern, real) || str_equal(real, file->rule.pattern))
 		return;
-	if (file->rule.class != FILE_MASK && project[0] && path_is_below(file->rule.pattern, project))
+	if (file->rule.class != FILE_MASK && ((file->from && file->from->from.only_tightens) ||
+					      (project[0] && path_is_below(file->rule.pattern, project))))
 		return;
 	alias.rule.pattern = arena_text(&lang->arena, real);
 	alias.is_alias = true;

@@ -423,6 +423,16 @@ static void replace_same_path(struct lang *lang, const char *pattern)
 	lang->draft.files.count = (size_t)(out - (struct draft_file *)lang->draft.files.items);
 }
 
+/* A place where no program may be executed stays one, however little else may be done there. */
+static uint32_t noexec_of(const struct policy *base, size_t rule)
+{
+	const struct file_rule *above = rule == SIZE_MAX ? NULL : &base->files[rule];
+	bool is_barred = above && (above->flags & FILE_NOEXEC ||
+				   (!base->exec_new_binaries && above->class >= FILE_SCRATCH));
+
+	return is_barred ? FILE_NOEXEC : 0;
+}
+
 void tighten_merge(struct lang *lang)
 {
 	struct vec kept = { 0 };
@@ -431,7 +441,7 @@ void tighten_merge(struct lang *lang)
 	{
 		struct draft_file *copy;
 		enum file_class class;
-		size_t rule;
+		size_t rule = SIZE_MAX;
 
 		/* A rule that gives what the policy gives anyway changes nothing, and is not let near it. */
 		class = file->pattern && !(file->flags & FILE_GLOB)
@@ -443,8 +453,10 @@ void tighten_merge(struct lang *lang)
 		if (!copy)
 			return;
 		*copy = *file;
+		copy->from.only_tightens = true;
 		if (copy->class == FILE_MASK)
 			continue;
+		copy->flags |= noexec_of(lang->policy, rule);
 		keep_excepts(lang, copy);
 		replace_same_path(lang, copy->pattern);
 	}

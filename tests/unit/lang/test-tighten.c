@@ -190,6 +190,44 @@ static void exceptions_stay(void **state)
 	assert_int_equal(fixture_class("/data/y"), FILE_READ);
 }
 
+/* Where the policy lets no program run, none runs because the project made the place read-only. */
+static void what_may_not_be_executed_stays_so(void **state)
+{
+	fixture_reset();
+	fixture_file("/t.yaml", "atoll: 1\nextends: medium\nfiles: {write: [{path: /data, exec: false}]}\n");
+	fixture_file("/home/u/p/.atoll.yaml", "atoll: 1\nfiles: {read: [/data, /data/bin]}\n");
+	fixture_request.policy = "/t.yaml";
+	assert_non_null(fixture_compile());
+	assert_int_equal(fixture_class("/data/bin/x"), FILE_READ);
+	assert_true(fixture_plan("/data")->flags & FILE_NOEXEC);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/data/x"), VERDICT_DENY);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/data/bin/x"), VERDICT_DENY);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/usr/bin/x"), VERDICT_ALLOW);
+	/* Level low executes nothing that can be written inside. */
+	fixture_reset();
+	fixture_file("/t.yaml", "atoll: 1\nextends: low\n");
+	fixture_file("/home/u/p/.atoll.yaml", "atoll: 1\nfiles: {read: [.]}\n");
+	fixture_request.policy = "/t.yaml";
+	assert_non_null(fixture_compile());
+	assert_int_equal(fixture_class("/home/u/p/x"), FILE_READ);
+	assert_int_equal(fixture_ask(ACTION_EXEC, "/home/u/p/x"), VERDICT_DENY);
+}
+
+/* Whoever may write where the project's file names a path could plant a link there. */
+static void a_planted_link_gives_nothing(void **state)
+{
+	fixture_reset();
+	fixture_file("/t.yaml", "atoll: 1\nextends: medium\nfiles: {write: [/data]}\n");
+	fixture_file("/home/u/p/.atoll.yaml", "atoll: 1\nfiles: {read: [/data/planted], mask: [/data/other]}\n");
+	fixture_link("/data/planted", "/home/u/letters");
+	fixture_link("/data/other", "/usr/share");
+	fixture_request.policy = "/t.yaml";
+	assert_non_null(fixture_compile());
+	assert_int_equal(fixture_class("/data/planted"), FILE_READ);
+	assert_int_not_equal(fixture_class("/home/u/letters"), FILE_READ);
+	assert_int_equal(fixture_class("/usr/share"), FILE_MASK);
+}
+
 static void the_users_policy_may_widen(void **state)
 {
 	fixture_reset();
@@ -213,6 +251,8 @@ int main(void)
 		cmocka_unit_test(trust_is_tightened),
 		cmocka_unit_test(tightening_takes_effect),
 		cmocka_unit_test(exceptions_stay),
+		cmocka_unit_test(what_may_not_be_executed_stays_so),
+		cmocka_unit_test(a_planted_link_gives_nothing),
 		cmocka_unit_test(the_users_policy_may_widen),
 		cmocka_unit_test(a_broken_project_file_is_not_passed_over),
 	};
