@@ -69,6 +69,16 @@ static void bind_when(struct binder *binder, const struct key *key, const struct
 		external_of(binder)->verifier.when = (enum verify_when)when;
 }
 
+static void bind_narrow(struct binder *binder, const struct key *key, const struct node *node)
+{
+	int mode = names_find(narrow_names, NARROW_COUNT, node->text);
+
+	if (mode < 0)
+		bind_expected(binder, node, "off, ask, auto or try");
+	else
+		external_of(binder)->verifier.narrow = (enum narrow_mode)mode;
+}
+
 static void bind_patience(struct binder *binder, const struct key *key, const struct node *node)
 {
 	uint64_t ms;
@@ -119,7 +129,7 @@ static const struct key external_keys[] = {
 	{ "command", KEY_SCALARS, bind_argument }, { "url", KEY_SCALAR, bind_verifier_url },
 	{ "model", KEY_SCALAR, bind_model },	   { "secret", KEY_SCALAR, bind_secret },
 	{ "when", KEY_SCALAR, bind_when },	   { "timeout", KEY_SCALAR, bind_patience },
-	{ "breaker", KEY_MAP, NULL, breaker_keys, ARRAY_SIZE(breaker_keys) },
+	{ "narrow", KEY_SCALAR, bind_narrow },	   { "breaker", KEY_MAP, NULL, breaker_keys, ARRAY_SIZE(breaker_keys) },
 };
 
 void bind_external(struct binder *binder, const struct key *key, const struct node *node)
@@ -182,8 +192,9 @@ void external_put(struct buf *out, const struct external_verifier *verifier)
 	put_text(out, "secret", verifier->secret);
 	num_format_duration(verifier->timeout_ms, timeout);
 	num_format_duration(verifier->breaker.within_ms, within);
-	buf_printf(out, "when: %s, timeout: %s, breaker: {denials: %llu, within: %s, action: %s}}",
-		   verify_when_names[verifier->when], timeout, (unsigned long long)verifier->breaker.denials, within,
+	buf_printf(out, "when: %s, narrow: %s, timeout: %s, breaker: {denials: %llu, within: %s, action: %s}}",
+		   verify_when_names[verifier->when], narrow_names[verifier->narrow], timeout,
+		   (unsigned long long)verifier->breaker.denials, within,
 		   breaker_action_names[verifier->breaker_action]);
 }
 
@@ -202,6 +213,7 @@ void external_to_json(struct json *json, const struct external_verifier *verifie
 	json_string(json, "model", verifier->model);
 	json_string(json, "secret", verifier->secret);
 	json_string(json, "when", verify_when_names[verifier->when]);
+	json_string(json, "narrow", narrow_names[verifier->narrow]);
 	json_u64(json, "timeout_ms", verifier->timeout_ms);
 	json_object_begin(json, "breaker");
 	json_u64(json, "denials", verifier->breaker.denials);

@@ -148,6 +148,10 @@ const char *const inject_kind_names[INJECT_KIND_COUNT] = {
 
 const char *const verify_when_names[VERIFY_WHEN_COUNT] = { [VERIFY_ASKED] = "asked", [VERIFY_ALL] = "all" };
 
+const char *const narrow_names[NARROW_COUNT] = {
+	[NARROW_OFF] = "off", [NARROW_ASK] = "ask", [NARROW_AUTO] = "auto", [NARROW_TRY] = "try",
+};
+
 const char *const breaker_action_names[BREAKER_ACTION_COUNT] = { [BREAKER_FREEZE] = "freeze", [BREAKER_END] = "end" };
 
 const char *const action_kind_names[ACTION_KIND_COUNT] = {

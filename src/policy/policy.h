@@ -317,6 +317,14 @@ struct monitor_settings {
 
 enum verify_when { VERIFY_ASKED, VERIFY_ALL, VERIFY_WHEN_COUNT };
 enum breaker_action { BREAKER_FREEZE, BREAKER_END, BREAKER_ACTION_COUNT };
+/* Whether a run with a task asks the verifier first what the task does not need, and what follows. */
+enum narrow_mode {
+	NARROW_OFF,
+	NARROW_ASK,         /* a person says yes or no to the proposal */
+	NARROW_AUTO,        /* it is taken */
+	NARROW_TRY,         /* it is taken, and where there is none the run is as wide as the policy */
+	NARROW_COUNT,
+};
 enum { VERIFY_TIMEOUT_MS = 20000, VERIFY_TIMEOUT_MAX_MS = 120000 };
 
 /* Who gives a second opinion on the start of programs, a command or a model; it can only tighten. */
@@ -324,6 +332,7 @@ struct external_verifier {
 	const char *const *command;  /* with its arguments; NULL: none */
 	const char *url, *model;     /* instead of it; NULL: none */
 	const char *secret;          /* that the URL wants, or NULL */
+	enum narrow_mode narrow;
 	enum verify_when when;       /* on what the rules ask about, or on all that they do not deny */
 	uint64_t timeout_ms;
 	struct cooldown_rule breaker; /* so many denials within a time, and the agent is stopped; pause_ms is 0 */
@@ -455,6 +464,7 @@ extern const char *const trust_on_fall_names[TRUST_FALL_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const verify_when_names[VERIFY_WHEN_COUNT];
+extern const char *const narrow_names[NARROW_COUNT];
 extern const char *const breaker_action_names[BREAKER_ACTION_COUNT];
 extern const char *const audit_depth_names[AUDIT_DEPTH_COUNT];
 extern const char *const stage_auto_names[STAGE_AUTO_COUNT];

@@ -182,8 +182,9 @@ static bool same_external(const struct policy *left, const struct policy *right)
 	const struct external_verifier *a = &left->external, *b = &right->external;
 
 	return same_texts(a->command, b->command) && same_text(a->url, b->url) && same_text(a->model, b->model) &&
-	       same_text(a->secret, b->secret) && a->when == b->when && a->timeout_ms == b->timeout_ms &&
-	       cooldown_rules_equal(&a->breaker, &b->breaker) && a->breaker_action == b->breaker_action;
+	       same_text(a->secret, b->secret) && a->when == b->when && a->narrow == b->narrow &&
+	       a->timeout_ms == b->timeout_ms && cooldown_rules_equal(&a->breaker, &b->breaker) &&
+	       a->breaker_action == b->breaker_action;
 }
 
 static bool same_publish(const struct policy *a, const struct policy *b)

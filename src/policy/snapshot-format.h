@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 13,
+	SNAPSHOT_VERSION = 14,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -87,7 +87,7 @@ struct snapshot_scalars {
 	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
 	uint32_t trust_agent;
 	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;
-	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, trust_padding;
+	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, external_narrow;
 	uint32_t external_command, external_url, external_model, external_secret;
 	uint32_t external_when, breaker_action;
 	uint64_t trust_half_life_ms;

@@ -280,6 +280,7 @@ static void load_external(struct loader *loader, const struct snapshot_scalars *
 	out->model = string_or_null(loader, in->external_model);
 	out->secret = string_or_null(loader, in->external_secret);
 	out->when = checked(loader, in->external_when, VERIFY_WHEN_COUNT);
+	out->narrow = checked(loader, in->external_narrow, NARROW_COUNT);
 	out->timeout_ms = in->external_timeout_ms;
 	out->breaker = load_cooldown(loader, &in->breaker);
 	out->breaker_action = checked(loader, in->breaker_action, BREAKER_ACTION_COUNT);

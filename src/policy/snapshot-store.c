@@ -184,6 +184,7 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 			   .external_model = put_string(writer, policy->external.model),
 			   .external_secret = put_string(writer, policy->external.secret),
 			   .external_when = policy->external.when,
+			   .external_narrow = policy->external.narrow,
 			   .external_timeout_ms = policy->external.timeout_ms,
 			   .breaker_action = policy->external.breaker_action,
 			   .breaker = cooldown_record(&policy->external.breaker),

@@ -141,6 +141,7 @@ static const struct {
 	{ "atoll: 1\nverify: {external: {command: [/v], secret: s}}\n", "/t.yaml:2:20:", "goes with a \"url\"" },
 	{ "atoll: 1\nverify: {external: {command: [/v], timeout: 3m}}\n", "/t.yaml:2:45:", "2m at most" },
 	{ "atoll: 1\nverify: {external: {command: [/v], when: now}}\n", "/t.yaml:2:42:", "asked or all" },
+	{ "atoll: 1\nverify: {external: {command: [/v], narrow: yes}}\n", "/t.yaml:2:44:", "off, ask, auto or try" },
 	{ "atoll: 1\nverify: {external: {command: [/v], breaker: {denials: 0}}}\n", "/t.yaml:2:55:", "1 to 256" },
 	{ "atoll: 1\nverify: {external: {command: [/v], breaker: {action: no}}}\n", "/t.yaml:2:54:", "freeze or end" },
 	{ "atoll: 1\nask: {webhook: {key: k}}\n", "/t.yaml:2:16:", "has a \"url\"" },

@@ -40,7 +40,7 @@ static const char everything[] =
 	"ask: {timeout: 90s, bell: false, prompt: false, desktop: true, webhook: {url: \"https://w.example/x?y=%20\", "
 	"key_file: ~/key, may_answer: true}}\n"
 	"verify: {medium: note, high: {likely: ask, certain: deny}, critical: deny, unknown: deny, "
-	"external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, timeout: 5s, "
+	"external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, narrow: auto, timeout: 5s, "
 	"breaker: {denials: 2, within: 1m, action: end}}}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */

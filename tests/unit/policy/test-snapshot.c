@@ -61,7 +61,8 @@ static const struct policy policy = {
 	.name = "test",
 	.ask = { .timeout_ms = 30000, .bell = true, .desktop = true, .webhook = "https://w.example/a",
 		 .webhook_key = "k", .webhook_answers = true },
-	.external = { .command = verifier, .when = VERIFY_ALL, .timeout_ms = 5, .breaker = { 3, 4, 0 },
+	.external = { .command = verifier, .when = VERIFY_ALL, .narrow = NARROW_TRY, .timeout_ms = 5,
+		      .breaker = { 3, 4, 0 },
 		      .breaker_action = BREAKER_END },
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
@@ -205,6 +206,7 @@ static void loads_what_was_stored(void **state)
 	check_ask(&p->ask);
 	assert_string_equal(p->external.command[1], "-x");
 	assert_true(p->external.when == VERIFY_ALL && p->external.breaker.denials == 3);
+	assert_int_equal(p->external.narrow, NARROW_TRY);
 	check_limits(p);
 	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
 	assert_int_equal(p->data_secrets, DATA_MASK);
