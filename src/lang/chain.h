@@ -21,6 +21,9 @@ struct lang {
 	enum trust_level natural; /* the level that the policy extends, whatever -t says */
 	bool has_level, has_project;
 	const struct policy *policy;
+	const struct policy *before; /* without the narrowing; NULL: there is none */
+	const char *tighter; /* whose lines tighten_check() judges: "a narrowing" */
+	bool is_narrowing;
 	struct vec sources; /* struct snapshot_source */
 	struct vec left_out; /* struct place: lines of the project's file that do not count (is_lowered) */
 };
@@ -34,7 +37,10 @@ void chain_load_project(struct lang *lang);
 /* Appends what from says to into; scalars that it sets replace. */
 void draft_merge(struct arena *arena, struct draft *into, const struct draft *from);
 
-/* Says every line of lang->project that base does not already allow; with is_lowered: leaves it out. */
+/*
+ * Says every line of lang->project that base does not already allow; with is_lowered: leaves it out. Of a narrowing
+ * (lang->is_narrowing) none is left out.
+ */
 void tighten_check(struct lang *lang, const struct policy *base);
 
 /* Merges lang->project, which tighten_check() found to tighten only, into lang->draft. */

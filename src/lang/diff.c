@@ -4,9 +4,8 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "lang/arena.h"
+#include "lang/diff.h"
 #include "lang/external.h"
-#include "lang/print.h"
 #include "policy/compare-net.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
@@ -18,19 +17,6 @@
  * device that a rule of one names is put to both. Between two named paths decisions do not change, so this
  * finds every difference; a pattern is put as a sample of what it matches and shown as itself.
  */
-
-struct change {
-	const char *dimension; /* "file.write" */
-	const char *subject;
-	const char *from, *to; /* verdicts, limits */
-	bool allows;
-};
-
-struct differ {
-	struct arena arena;
-	const struct policy *a, *b;
-	struct vec changes; /* struct change */
-};
 
 static void add_change(struct differ *differ, const char *dimension, const char *subject, const char *from,
 		       const char *to, bool allows)
@@ -575,7 +561,7 @@ static void compare_rest(struct differ *differ)
 				   b->degrade >> i & 1 ? "may be missing" : "required", b->degrade >> i & 1);
 }
 
-static void compare_all(struct differ *differ)
+void diff_compare(struct differ *differ)
 {
 	compare_files(differ);
 	compare_network(differ);
@@ -583,62 +569,4 @@ static void compare_all(struct differ *differ)
 	compare_limits(differ);
 	compare_rates(differ);
 	compare_rest(differ);
-}
-
-static void put_change(struct buf *out, const struct change *change)
-{
-	buf_printf(out, "%c %-12s ", change->allows ? '+' : '-', change->dimension);
-	buf_put_escaped(out, change->subject, strlen(change->subject), 0);
-	buf_printf(out, "  (%s -> %s)\n", change->from, change->to);
-}
-
-size_t print_diff(const struct policy *a, const struct policy *b, struct buf *out)
-{
-	struct differ differ = { .a = a, .b = b };
-	size_t count;
-
-	compare_all(&differ);
-	count = differ.changes.count;
-	for (int allows = 1; allows >= 0; allows--)
-		for (size_t i = 0; i < count; i++) {
-			const struct change *change = (const struct change *)differ.changes.items + i;
-
-			if (change->allows == (allows == 1))
-				put_change(out, change);
-		}
-	if (differ.arena.has_failed)
-		out->error = -ENOMEM;
-	arena_done(&differ.arena);
-	return count;
-}
-
-size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json)
-{
-	struct differ differ = { .a = a, .b = b };
-	size_t count;
-
-	compare_all(&differ);
-	count = differ.changes.count;
-	json_object_begin(json, NULL);
-	for (int allows = 1; allows >= 0; allows--) {
-		json_array_begin(json, allows ? "allows" : "denies");
-		for (size_t i = 0; i < count; i++) {
-			const struct change *change = (const struct change *)differ.changes.items + i;
-
-			if (change->allows != (allows == 1))
-				continue;
-			json_object_begin(json, NULL);
-			json_string(json, "dimension", change->dimension);
-			json_bytes(json, "subject", change->subject, strlen(change->subject));
-			json_string(json, "from", change->from);
-			json_string(json, "to", change->to);
-			json_object_end(json);
-		}
-		json_array_end(json);
-	}
-	json_object_end(json);
-	if (differ.arena.has_failed)
-		json->out->error = -ENOMEM;
-	arena_done(&differ.arena);
-	return count;
 }

@@ -29,6 +29,7 @@ struct draft_file {
 	struct draft_rule from;
 	enum file_class class;
 	uint32_t flags;
+	bool stands;         /* of a narrowing: also where the policy gives the same, for what is above gives less */
 	const char *pattern; /* NULL: means nothing here (no home) */
 };
 

@@ -2,6 +2,8 @@
 #include "lang/lang.h"
 
 #include "lang/chain.h"
+#include "lang/narrow.h"
+#include "lang/print.h"
 
 static int finish(struct lang *lang)
 {
@@ -13,7 +15,38 @@ static int finish(struct lang *lang)
 	return lang->policy ? 0 : -ENOMEM;
 }
 
-/* The project's file is judged by the policy without it. */
+/* What is in lang->project is judged by the policy without it. */
+static int tighten(struct lang *lang, const char *tighter)
+{
+	lang->tighter = tighter;
+	tighten_check(lang, lang->policy);
+	if (lang->diags.count)
+		return 1;
+	tighten_merge(lang);
+	return finish(lang);
+}
+
+/* The second look is at decisions and not at lines: whatever the check of these does not know comes to light in it. */
+static int narrow(struct lang *lang)
+{
+	size_t widened;
+	int r;
+
+	lang->before = lang->policy;
+	lang->project = (struct draft){ 0 };
+	lang->left_out.count = 0;
+	lang->is_narrowing = true;
+	narrow_load(lang);
+	r = lang->diags.count ? 1 : tighten(lang, "a narrowing");
+	if (r != 0)
+		return r;
+	widened = print_diff_allows(lang->before, lang->policy);
+	if (widened)
+		diag_add(&lang->diags, (struct place){ NARROW_FILE, 0, 0 },
+			 "it would let happen what the policy does not; a narrowing may only tighten it");
+	return widened ? 1 : 0;
+}
+
 static int compile(struct lang *lang)
 {
 	int r;
@@ -21,13 +54,9 @@ static int compile(struct lang *lang)
 	chain_load(lang);
 	chain_load_project(lang);
 	r = finish(lang);
-	if (r != 0 || !lang->has_project)
-		return r;
-	tighten_check(lang, lang->policy);
-	if (lang->diags.count)
-		return 1;
-	tighten_merge(lang);
-	return finish(lang);
+	if (r == 0 && lang->has_project)
+		r = tighten(lang, "a project's .atoll.yaml");
+	return r == 0 && lang->request.narrowing ? narrow(lang) : r;
 }
 
 int lang_compile(const struct lang_request *request, struct lang **ret_lang)
@@ -47,7 +76,7 @@ int lang_compile(const struct lang_request *request, struct lang **ret_lang)
 		return r;
 	}
 	if (r > 0)
-		lang->policy = NULL;
+		lang->policy = lang->before = NULL;
 	*ret_lang = lang;
 	return r;
 }
@@ -62,6 +91,11 @@ void lang_free(struct lang *lang)
 const struct policy *lang_policy(const struct lang *lang)
 {
 	return lang->policy;
+}
+
+const struct policy *lang_policy_before(const struct lang *lang)
+{
+	return lang->before;
 }
 
 const struct snapshot_source *lang_sources(const struct lang *lang, size_t *ret_count)

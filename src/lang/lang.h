@@ -39,6 +39,8 @@ struct lang_request {
 	const char *cwd;		 /* what a relative -p is relative to */
 	const char *const *private_dirs; /* more directories of atoll's own, NULL-terminated; NULL: none */
 	bool without_project_file;	 /* for diff and show of a policy as such */
+	const char *narrowing;		 /* what is to be taken away for this run, hostile; NULL: nothing */
+	size_t narrowing_size;
 	struct lang_reader reader;
 };
 
@@ -58,6 +60,9 @@ static inline void cleanup_lang_(struct lang **lang)
 
 /* NULL after errors. */
 const struct policy *lang_policy(const struct lang *lang);
+
+/* The same without the narrowing; NULL: there was none, or there are errors. */
+const struct policy *lang_policy_before(const struct lang *lang);
 
 /* Every file that was read, or looked for and missing. */
 const struct snapshot_source *lang_sources(const struct lang *lang, size_t *ret_count);

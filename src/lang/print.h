@@ -28,5 +28,14 @@ void print_quoted(struct buf *out, const char *text);
  */
 size_t print_diff(const struct policy *a, const struct policy *b, struct buf *out);
 
+/*
+ * The same for who has little time: a line for all that changed alike, with the first few of them; and what may still
+ * be changed and reached, where there is less of it.
+ */
+size_t print_diff_brief(const struct policy *a, const struct policy *b, struct buf *out);
+
+/* How many of them b allows: nothing is written. SIZE_MAX: out of memory. */
+size_t print_diff_allows(const struct policy *a, const struct policy *b);
+
 /* The same as an object {"allows": […], "denies": […]}. */
 size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json);

@@ -10,7 +10,8 @@
 
 /*
  * A project's own .atoll.yaml comes from whoever wrote the project, which may be the agent of the last
- * run. So each of its lines must only take away: it is compared with what the policy without it decides.
+ * run; a narrowing from a model that has read names which it chose. So each of their lines must only take away: it is
+ * compared with what the policy without it decides.
  */
 
 /*
@@ -19,11 +20,12 @@
  */
 static bool leave_out(struct lang *lang, struct place place)
 {
-	struct place *kept = lang->request.is_lowered ? vec_add(&lang->arena, &lang->left_out, sizeof *kept) : NULL;
+	bool is_left_out = lang->request.is_lowered && !lang->is_narrowing;
+	struct place *kept = is_left_out ? vec_add(&lang->arena, &lang->left_out, sizeof *kept) : NULL;
 
 	if (kept)
 		*kept = place;
-	return lang->request.is_lowered;
+	return is_left_out;
 }
 
 static void refuse(struct lang *lang, struct place place, const char *id, const char *text, const char *why)
@@ -31,8 +33,7 @@ static void refuse(struct lang *lang, struct place place, const char *id, const 
 	if (leave_out(lang, place))
 		return;
 	diag_add(&lang->diags, place,
-		 "%s \"%.80s\" widens the policy: %s; a project's .atoll.yaml may only tighten it", id, text,
-		 why);
+		 "%s \"%.80s\" widens the policy: %s; %s may only tighten it", id, text, why, lang->tighter);
 }
 
 /* Whether a path of class b may become a: nothing is readable or reaches the host that did not before. */
@@ -66,10 +67,10 @@ static void check_files(struct lang *lang, const struct policy *base)
 		class = policy_classify(base, file->pattern, &rule);
 		if (!class_is_within(file->class, class) && !leave_out(lang, file->from.place))
 			diag_add(&lang->diags, file->from.place,
-				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; a "
-				 "project's .atoll.yaml may only tighten it",
+				 "%s \"%.80s\" widens the policy: the path is %s there and would be %s; %s may only "
+				 "tighten it",
 				 file->from.id, file->from.text, file_class_names[class],
-				 file_class_names[file->class]);
+				 file_class_names[file->class], lang->tighter);
 	}
 	DRAFT_EACH(struct draft_path, ask, &lang->project.asks)
 	{
@@ -447,7 +448,7 @@ void tighten_merge(struct lang *lang)
 		class = file->pattern && !(file->flags & FILE_GLOB)
 				? policy_classify(lang->policy, file->pattern, &rule)
 				: FILE_HIDDEN;
-		if (!file->pattern || (class == file->class && class != FILE_MASK))
+		if (!file->pattern || (class == file->class && class != FILE_MASK && !file->stands))
 			continue;
 		copy = vec_add(&lang->arena, &kept, sizeof *copy);
 		if (!copy)

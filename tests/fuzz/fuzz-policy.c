@@ -2,7 +2,7 @@
 
 /*
  * Policy text: whatever compiles must print as text that compiles to the same, and must survive its
- * snapshot. The input is a user's policy and, behind a line "=====", a project's file.
+ * snapshot. The input is a user's policy and, behind a line "=====", a project's file, and a narrowing behind another.
  */
 
 #include <errno.h>
@@ -83,17 +83,30 @@ static void check_printed(const struct lang_request *request, struct input *inpu
 	input->printed = &printed;
 	second.policy = "/printed.yaml";
 	second.without_project_file = true;
+	second.narrowing = NULL;
 	if (lang_compile(&second, &again) != 0)
 		abort();
 	if (print_diff(lang_policy(lang), lang_policy(again), &differences) && !buf_error(&differences))
 		abort();
 }
 
+static const char separator[] = "\n=====\n";
+
+/* What stands behind the separator, and *size without it; NULL: there is none. */
+static const uint8_t *cut(const uint8_t *bytes, size_t *size, size_t *ret_rest)
+{
+	const uint8_t *at = memmem(bytes, *size, separator, sizeof separator - 1);
+
+	if (!at)
+		return NULL;
+	*ret_rest = *size - (size_t)(at - bytes) - (sizeof separator - 1);
+	*size = (size_t)(at - bytes);
+	return at + sizeof separator - 1;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static const char separator[] = "\n=====\n";
 	struct input input = { .policy = bytes, .policy_size = size };
-	const uint8_t *second = memmem(bytes, size, separator, sizeof separator - 1);
 	struct lang_request request = {
 		.policy = "/t.yaml",
 		.project = "/home/u/p",
@@ -107,11 +120,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	cleanup_buf struct buf errors;
 	int r;
 
-	if (second) {
-		input.policy_size = (size_t)(second - bytes);
-		input.project = second + sizeof separator - 1;
-		input.project_size = size - input.policy_size - (sizeof separator - 1);
-	}
+	input.project = cut(bytes, &input.policy_size, &input.project_size);
+	if (input.project)
+		request.narrowing = (const char *)cut(input.project, &input.project_size, &request.narrowing_size);
 	buf_init(&errors, 1 << 20);
 	r = lang_compile(&request, &lang);
 	if (r < 0)
@@ -121,6 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		abort();
 	if (r != 0)
 		return 0;
+	if ((request.narrowing != NULL) != (lang_policy_before(lang) != NULL))
+		abort();
 	check_snapshot(lang);
 	check_printed(&request, &input, lang);
 	return 0;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "base/str.h"
 #include "lang/node.h"
 #include "os/fd.h"
@@ -204,4 +205,26 @@ int given_compile(const struct given *given, const struct lang_request *request,
 	lang_put_errors(*ret_lang, &out);
 	r = fd_write_full(STDERR_FILENO, out.bytes, out.size);
 	return r < 0 ? r : 1;
+}
+
+int given_write_snapshot(const struct given *given, const struct lang *lang, struct err *err)
+{
+	const struct snapshot_source *sources;
+	cleanup_buf struct buf out;
+	size_t count;
+	uint64_t fd;
+	int r;
+
+	buf_init(&out, SNAPSHOT_SIZE_MAX);
+	if (num_parse_u64(given->output_fd, &fd) < 0 || fd > INT_MAX)
+		return err_set(err, ERR_USAGE, EINVAL, "options", "--output-fd needs the number of a descriptor");
+	sources = lang_sources(lang, &count);
+	r = snapshot_store(&out, lang_policy(lang), sources, count);
+	if (r < 0)
+		return err_set(err, ERR_POLICY, -r, "policy", "the compiled policy is too large (%s)",
+			       strerror(-r));
+	r = fd_write_full((int)fd, out.bytes, out.size);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the snapshot cannot be written: %s",
+			       strerror(-r))
+		     : 0;
 }

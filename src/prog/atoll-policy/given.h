@@ -36,6 +36,9 @@ struct lang_request given_request_for(const struct given *given, const char *pol
 int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang,
 		  struct err *err) MUST_USE;
 
+/* The snapshot of what was compiled to --output-fd. */
+int given_write_snapshot(const struct given *given, const struct lang *lang, struct err *err) MUST_USE;
+
 /* Writes all of buf to stdout. */
 int given_print(struct buf *buf, struct err *err) MUST_USE;
 
@@ -45,4 +48,5 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err);
 int cmd_compile(struct given *given, int argc, char **argv, struct err *err);
 int cmd_diff(struct given *given, int argc, char **argv, struct err *err);
 int cmd_explain(struct given *given, int argc, char **argv, struct err *err);
+int cmd_narrow(struct given *given, int argc, char **argv, struct err *err);
 int cmd_show(struct given *given, int argc, char **argv, struct err *err);

@@ -23,6 +23,8 @@ static const struct {
 	{ "compile", "--output-fd N", "write the snapshot (for atoll)", cmd_compile },
 	{ "diff", "A B", "what B newly allows and newly denies", cmd_diff },
 	{ "explain", "KIND SUBJECT [ARGUMENT…]", "may this happen, by which rule, and why", cmd_explain },
+	{ "narrow", "--output-fd N", "write the snapshot with what stdin takes away, and what that is (for atoll)",
+	  cmd_narrow },
 	{ "show", "", "print the whole policy that is in force", cmd_show },
 };
 
