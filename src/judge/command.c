@@ -22,6 +22,7 @@ enum { RUNNING_MAX = 4, NS_PER_MS = 1000000, STATUS_NONE = -1 };
 
 struct trial {
 	uint32_t id;                 /* 0: free */
+	enum judge_question question;
 	char *json;                  /* owned, until it runs */
 	pid_t pid;                   /* 0: it does not run */
 	int out_fd;
@@ -73,9 +74,9 @@ static void drop(struct bench *bench, struct trial *trial)
 	*trial = (struct trial){ .out_fd = FD_NONE };
 }
 
-static int conclude(struct bench *bench, struct trial *trial, enum judge_verdict verdict, const char *reason)
+static int fail(struct bench *bench, struct trial *trial, const char *why)
 {
-	int r = judge_tell(bench->judge, trial->id, verdict, reason);
+	int r = judge_tell_unclear(bench->judge, trial->id, trial->question, why);
 
 	drop(bench, trial);
 	return r;
@@ -128,7 +129,7 @@ static int begin_waiting(struct bench *bench)
 		struct trial *trial = &bench->trials[i];
 
 		if (trial->id && !trial->pid && begin(bench, trial) < 0)
-			r = conclude(bench, trial, JUDGE_UNCLEAR, "the verifier could not be started");
+			r = fail(bench, trial, "the verifier could not be started");
 	}
 	return r;
 }
@@ -137,9 +138,9 @@ static int begin_waiting(struct bench *bench)
 static int finish(struct bench *bench, struct trial *trial)
 {
 	uint64_t grace_ns = clock_monotonic_ns() + 200 * (uint64_t)NS_PER_MS;
-	struct opinion opinion;
+	struct judge_answer answer;
 	siginfo_t info = { 0 };
-	int status;
+	int status, r;
 
 	/* Who closes it ends, a moment later. */
 	while (waitid(P_PID, (id_t)trial->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid &&
@@ -147,9 +148,11 @@ static int finish(struct bench *bench, struct trial *trial)
 		poll(NULL, 0, 1);
 	status = stop(bench, trial);
 	if (status == STATUS_NONE || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return conclude(bench, trial, JUDGE_UNCLEAR, "the verifier did not end well");
-	opinion_parse(trial->out.bytes, trial->out.size, &opinion);
-	return conclude(bench, trial, opinion.verdict, opinion.reason);
+		return fail(bench, trial, "the verifier did not end well");
+	answer = (struct judge_answer){ trial->out.bytes, trial->out.size, false };
+	r = judge_tell_answer(bench->judge, trial->id, trial->question, &answer);
+	drop(bench, trial);
+	return r;
 }
 
 static int hear(struct bench *bench, struct trial *trial)
@@ -162,14 +165,13 @@ static int hear(struct bench *bench, struct trial *trial)
 	if (n == 0)
 		return finish(bench, trial);
 	buf_put(&trial->out, bytes, (size_t)n);
-	return buf_error(&trial->out) ? conclude(bench, trial, JUDGE_UNCLEAR, "the verifier's answer is too long") : 0;
+	return buf_error(&trial->out) ? fail(bench, trial, "the verifier's answer is too long") : 0;
 }
 
 /* ---- what the box says ---- */
 
-static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count)
+static int take_case(struct bench *bench, struct frame *frame, enum judge_question question)
 {
-	struct bench *bench = context;
 	struct trial *trial = find(bench, 0);
 	const char *json;
 	uint32_t id;
@@ -183,8 +185,19 @@ static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (!trial->json)
 		return -ENOMEM;
 	trial->id = id;
+	trial->question = question;
 	trial->until_ns = clock_monotonic_ns() + bench->judge->start.timeout_ms * NS_PER_MS;
 	return 0;
+}
+
+static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	return take_case(context, frame, QUESTION_ACTION);
+}
+
+static int on_narrow(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	return take_case(context, frame, QUESTION_NARROW);
 }
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -204,6 +217,7 @@ static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_cou
 static const struct frame_rule rules[] = {
 	{ JUDGE_CASE, 1, FRAME_MESSAGE_MAX, 0, 0, on_case },
 	{ JUDGE_FORGET, 1, 64, 0, 0, on_forget },
+	{ JUDGE_NARROW, 1, FRAME_MESSAGE_MAX, 0, 0, on_narrow },
 };
 
 /* ---- the loop ---- */
@@ -227,7 +241,7 @@ static int end_late(struct bench *bench)
 
 	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
 		if (bench->trials[i].id && bench->trials[i].until_ns <= now_ns)
-			r = conclude(bench, &bench->trials[i], JUDGE_UNCLEAR, "the verifier did not answer in time");
+			r = fail(bench, &bench->trials[i], "the verifier did not answer in time");
 	return r;
 }
 

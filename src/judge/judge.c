@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "judge/opinion.h"
+#include "judge/proposal.h"
 #include "os/fd.h"
 
 static int on_start(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -35,11 +36,44 @@ static const struct frame_rule rules[] = {
 	{ JUDGE_START, 1, FRAME_MESSAGE_MAX, 0, 2, on_start },
 };
 
-int judge_tell(struct judge *judge, uint32_t id, enum judge_verdict verdict, const char *reason)
+static int send_out(struct judge *judge, int r)
 {
-	int r = judge_verdict_put(&judge->out, id, verdict, reason);
-
 	return r < 0 ? r : frame_send(judge->box_fd, &judge->out, NULL, 0);
+}
+
+int judge_tell_unclear(struct judge *judge, uint32_t id, enum judge_question question, const char *why)
+{
+	if (question == QUESTION_NARROW)
+		return send_out(judge, judge_proposal_put(&judge->out, id, NULL, why));
+	return send_out(judge, judge_verdict_put(&judge->out, id, JUDGE_UNCLEAR, why));
+}
+
+static int tell_proposal(struct judge *judge, uint32_t id, const struct judge_answer *answer)
+{
+	struct proposal proposal;
+	int r;
+
+	if (answer->is_completion)
+		proposal_parse_completion(answer->bytes, answer->size, &proposal);
+	else
+		proposal_parse(answer->bytes, answer->size, &proposal);
+	r = send_out(judge, judge_proposal_put(&judge->out, id, proposal.text, proposal.reason));
+	proposal_done(&proposal);
+	return r;
+}
+
+int judge_tell_answer(struct judge *judge, uint32_t id, enum judge_question question,
+		      const struct judge_answer *answer)
+{
+	struct opinion opinion;
+
+	if (question == QUESTION_NARROW)
+		return tell_proposal(judge, id, answer);
+	if (answer->is_completion)
+		opinion_parse_completion(answer->bytes, answer->size, &opinion);
+	else
+		opinion_parse(answer->bytes, answer->size, &opinion);
+	return send_out(judge, judge_verdict_put(&judge->out, id, opinion.verdict, opinion.reason));
 }
 
 int judge_run(int box_fd, struct err *err)

@@ -26,8 +26,20 @@ struct judge {
 	void *frame;                 /* owned: what start points into */
 };
 
-/* Negative: the box has gone. */
-int judge_tell(struct judge *judge, uint32_t id, enum judge_verdict verdict, const char *reason) MUST_USE;
+/* What somebody wants to hear about a case. */
+enum judge_question { QUESTION_ACTION, QUESTION_NARROW };
+
+/* An answer as it came, which is read here; of a model (is_completion) it is the content of its one message. */
+struct judge_answer {
+	const void *bytes;
+	size_t size;
+	bool is_completion;
+};
+
+/* Both are negative where the box has gone. Of what failed the reason alone is told. */
+int judge_tell_answer(struct judge *judge, uint32_t id, enum judge_question question,
+		      const struct judge_answer *answer) MUST_USE;
+int judge_tell_unclear(struct judge *judge, uint32_t id, enum judge_question question, const char *why) MUST_USE;
 
 int judge_by_command(struct judge *judge, struct err *err) MUST_USE;
 int judge_by_model(struct judge *judge, struct err *err) MUST_USE;

@@ -6,6 +6,7 @@
 #include "confine/confine.h"
 #include "judge/judge.h"
 #include "judge/opinion.h"
+#include "judge/proposal.h"
 #include "post/post.h"
 #include "wire/secret.h"
 
@@ -15,6 +16,7 @@ enum { RUNNING_MAX = 8, OK = 200, AUTHORIZATION_MAX = 8192 };
 
 struct item {
 	uint32_t id;                 /* 0: free */
+	enum judge_question question;
 	struct post post;
 };
 
@@ -43,9 +45,9 @@ static void drop(struct court *court, struct item *item)
 	*item = (struct item){ 0 };
 }
 
-static int conclude(struct court *court, struct item *item, enum judge_verdict verdict, const char *reason)
+static int fail(struct court *court, struct item *item, const char *why)
 {
-	int r = judge_tell(court->judge, item->id, verdict, reason);
+	int r = judge_tell_unclear(court->judge, item->id, item->question, why);
 
 	drop(court, item);
 	return r;
@@ -54,19 +56,22 @@ static int conclude(struct court *court, struct item *item, enum judge_verdict v
 static int finish(struct court *court, struct item *item, CURLcode result)
 {
 	char reason[JUDGE_REASON_MAX] = "";
-	struct opinion opinion;
+	struct judge_answer answer;
 	const char *why;
 	bool may_retry;
 	unsigned status = post_status(&item->post, result, &why, &may_retry);
+	int r;
 
 	if (status == OK) {
-		opinion_parse_completion(item->post.answer.bytes, item->post.answer.size, &opinion);
-		return conclude(court, item, opinion.verdict, opinion.reason);
+		answer = (struct judge_answer){ item->post.answer.bytes, item->post.answer.size, true };
+		r = judge_tell_answer(court->judge, item->id, item->question, &answer);
+		drop(court, item);
+		return r;
 	}
 	if ((status ? str_format(reason, sizeof reason, "the verifier answered with %u", status)
 		    : str_format(reason, sizeof reason, "the verifier was not reached: %s", why)) < 0)
 		reason[0] = 0;
-	return conclude(court, item, JUDGE_UNCLEAR, reason);
+	return fail(court, item, reason);
 }
 
 static int collect(struct court *court)
@@ -100,14 +105,13 @@ static int begin_waiting(struct court *court)
 		if (post_begin(&item->post, &court->target, court->multi, item) == 0)
 			court->running++;
 		else
-			r = conclude(court, item, JUDGE_UNCLEAR, "the verifier's host cannot be looked up");
+			r = fail(court, item, "the verifier's host cannot be looked up");
 	}
 	return r;
 }
 
-static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count)
+static int take_case(struct court *court, struct frame *frame, enum judge_question question)
 {
-	struct court *court = context;
 	struct item *item = find(court, 0);
 	const char *json;
 	uint32_t id;
@@ -118,9 +122,23 @@ static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (!item || find(court, id))
 		return -EPROTO;
 	item->id = id;
+	item->question = question;
 	buf_init(&item->post.body, 4 * JUDGE_CASE_MAX);
-	opinion_put_request(&item->post.body, court->judge->start.model, json);
-	return buf_error(&item->post.body) ? conclude(court, item, JUDGE_UNCLEAR, "it is too long to be judged") : 0;
+	if (question == QUESTION_NARROW)
+		proposal_put_request(&item->post.body, court->judge->start.model, json);
+	else
+		opinion_put_request(&item->post.body, court->judge->start.model, json);
+	return buf_error(&item->post.body) ? fail(court, item, "it is too long to be judged") : 0;
+}
+
+static int on_case(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	return take_case(context, frame, QUESTION_ACTION);
+}
+
+static int on_narrow(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	return take_case(context, frame, QUESTION_NARROW);
 }
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -140,6 +158,7 @@ static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_cou
 static const struct frame_rule rules[] = {
 	{ JUDGE_CASE, 1, FRAME_MESSAGE_MAX, 0, 0, on_case },
 	{ JUDGE_FORGET, 1, 64, 0, 0, on_forget },
+	{ JUDGE_NARROW, 1, FRAME_MESSAGE_MAX, 0, 0, on_narrow },
 };
 
 /* 1: go on; 0: the box has gone. */

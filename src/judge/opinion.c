@@ -54,16 +54,22 @@ void opinion_parse(const void *bytes, size_t size, struct opinion *ret_opinion)
 	json_decref(root);
 }
 
+const char *opinion_content(const json_t *completion)
+{
+	const json_t *choices = json_object_get(completion, "choices");
+	const json_t *message = json_object_get(json_array_get(choices, 0), "message");
+
+	/* Of several answers none is the one that was asked for. */
+	return json_array_size(choices) == 1 ? json_string_value(json_object_get(message, "content")) : NULL;
+}
+
 void opinion_parse_completion(const void *bytes, size_t size, struct opinion *ret_opinion)
 {
 	json_error_t error;
 	json_t *root = size <= OPINION_MAX ? json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &error) : NULL;
-	const json_t *choices = json_object_get(root, "choices");
-	const json_t *message = json_object_get(json_array_get(choices, 0), "message");
-	const char *content = json_string_value(json_object_get(message, "content"));
+	const char *content = opinion_content(root);
 
-	/* Of several answers none is the one that was asked for. */
-	if (content && json_array_size(choices) == 1)
+	if (content)
 		opinion_parse(content, strlen(content), ret_opinion);
 	else
 		set(ret_opinion, JUDGE_UNCLEAR, "the endpoint did not answer with one message");

@@ -29,3 +29,12 @@ void opinion_parse_completion(const void *bytes, size_t size, struct opinion *re
 
 /* The request to it: instructions, and the case, which is data. */
 void opinion_put_request(struct buf *out, const char *model, const char *json);
+
+/* ---- for proposal.c ---- */
+
+struct json_t;
+
+/* The content of the one message of a completion, borrowed from it; NULL: it is none. */
+const char *opinion_content(const struct json_t *completion);
+
+void opinion_put_completion(struct buf *out, const char *model, const char *instructions, const char *json);

@@ -38,12 +38,22 @@ int judge_start_get(struct frame *frame, struct judge_start *ret_start)
 	return 0;
 }
 
-int judge_case_put(struct buf *out, uint32_t id, const char *json)
+static int put_case(struct buf *out, enum judge_message type, uint32_t id, const char *json)
 {
-	frame_begin(out, JUDGE_CASE);
+	frame_begin(out, type);
 	frame_put_u32(out, id);
 	frame_put_string(out, json);
 	return frame_end(out);
+}
+
+int judge_case_put(struct buf *out, uint32_t id, const char *json)
+{
+	return put_case(out, JUDGE_CASE, id, json);
+}
+
+int judge_narrow_put(struct buf *out, uint32_t id, const char *json)
+{
+	return put_case(out, JUDGE_NARROW, id, json);
 }
 
 int judge_case_get(struct frame *frame, uint32_t *ret_id, const char **ret_json)
@@ -65,20 +75,25 @@ int judge_forget_put(struct buf *out, uint32_t id)
 	return frame_end(out);
 }
 
-int judge_verdict_put(struct buf *out, uint32_t id, enum judge_verdict verdict, const char *reason)
+/* Cut between characters. */
+static void put_reason(struct buf *out, const char *reason)
 {
 	char cut[JUDGE_REASON_MAX];
 	size_t size = strnlen(reason, sizeof cut - 1);
 
-	/* Between characters. */
 	while (size && reason[size] && ((unsigned char)reason[size] & 0xc0) == 0x80)
 		size--;
 	memcpy(cut, reason, size);
 	cut[size] = 0;
+	frame_put_string(out, cut);
+}
+
+int judge_verdict_put(struct buf *out, uint32_t id, enum judge_verdict verdict, const char *reason)
+{
 	frame_begin(out, JUDGE_VERDICT);
 	frame_put_u32(out, id);
 	frame_put_u32(out, verdict);
-	frame_put_string(out, cut);
+	put_reason(out, reason);
 	return frame_end(out);
 }
 
@@ -92,6 +107,29 @@ int judge_verdict_get(struct frame *frame, uint32_t *ret_id, enum judge_verdict 
 		return -EBADMSG;
 	*ret_id = id;
 	*ret_verdict = (enum judge_verdict)verdict;
+	*ret_reason = reason;
+	return 0;
+}
+
+int judge_proposal_put(struct buf *out, uint32_t id, const char *text, const char *reason)
+{
+	frame_begin(out, JUDGE_PROPOSAL);
+	frame_put_u32(out, id);
+	frame_put_string(out, text);
+	put_reason(out, reason);
+	return frame_end(out);
+}
+
+int judge_proposal_get(struct frame *frame, uint32_t *ret_id, const char **ret_text, const char **ret_reason)
+{
+	uint32_t id = frame_get_u32(frame);
+	const char *text = frame_get_string(frame), *reason = frame_get_string(frame);
+
+	if (frame_finish(frame) < 0 || !id || !reason || strlen(reason) >= JUDGE_REASON_MAX ||
+	    (text && strlen(text) > JUDGE_PROPOSAL_MAX))
+		return -EBADMSG;
+	*ret_id = id;
+	*ret_text = text;
 	*ret_reason = reason;
 	return 0;
 }

@@ -90,9 +90,36 @@ static void a_reason_is_cut_between_characters(void **state)
 	assert_int_equal(judge_verdict_get(&frame, &id, &verdict, &reason), -EBADMSG);
 }
 
+static void a_proposal_is_a_text_or_the_reason_why_there_is_none(void **state)
+{
+	static char long_text[JUDGE_PROPOSAL_MAX + 2];
+	const char *text, *reason;
+	struct frame frame;
+	uint32_t id;
+
+	assert_int_equal(judge_proposal_put(&out, 3, "{}", "why"), 0);
+	frame = reopen();
+	assert_int_equal(judge_proposal_get(&frame, &id, &text, &reason), 0);
+	assert_int_equal(id, 3);
+	assert_string_equal(text, "{}");
+	assert_string_equal(reason, "why");
+	assert_int_equal(judge_proposal_put(&out, 3, NULL, ""), 0);
+	frame = reopen();
+	assert_int_equal(judge_proposal_get(&frame, &id, &text, &reason), 0);
+	assert_null(text);
+	assert_int_equal(judge_proposal_put(&out, 0, "{}", ""), 0);
+	frame = reopen();
+	assert_int_equal(judge_proposal_get(&frame, &id, &text, &reason), -EBADMSG);
+	memset(long_text, 'a', sizeof long_text - 1);
+	assert_int_equal(judge_proposal_put(&out, 3, long_text, ""), 0);
+	frame = reopen();
+	assert_int_equal(judge_proposal_get(&frame, &id, &text, &reason), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_proposal_is_a_text_or_the_reason_why_there_is_none),
 		cmocka_unit_test(it_is_a_command_or_a_model),
 		cmocka_unit_test(a_reason_is_cut_between_characters),
 	};
