@@ -39,7 +39,7 @@ static int store(struct parse *parse, const struct option *option, const char *v
 
 	if (option->kind == OPTION_FLAG) {
 		*(bool *)field = true;
-	} else if (option->kind == OPTION_TEXT) {
+	} else if (option->kind == OPTION_TEXT || option->kind == OPTION_MAYBE) {
 		*(const char **)field = value;
 	} else {
 		struct option_list *list = (struct option_list *)field;
@@ -94,8 +94,8 @@ static int parse_long(struct parse *parse, const char *text)
 			continue;
 		if (option->kind == OPTION_FLAG && *equals)
 			return err_set(parse->err, ERR_USAGE, EINVAL, "options", "--%s takes no value", name);
-		if (option->kind == OPTION_FLAG || *equals)
-			return store(parse, option, *equals ? equals + 1 : NULL);
+		if (option->kind == OPTION_FLAG || option->kind == OPTION_MAYBE || *equals)
+			return store(parse, option, *equals ? equals + 1 : "");
 		return store_next(parse, option);
 	}
 	err_set(parse->err, ERR_USAGE, EINVAL, "options", "unknown option --%s", name);
@@ -179,13 +179,17 @@ static void put_synopsis(struct buf *line, const struct option *option)
 		buf_printf(line, "-%c, --%s", option->short_name, option->long_name);
 	else
 		buf_printf(line, "    --%s", option->long_name);
-	if (option->argument)
+	if (option->argument && option->kind == OPTION_MAYBE)
+		buf_printf(line, "[=%s]", option->argument);
+	else if (option->argument)
 		buf_printf(line, " %s", option->argument);
 }
 
 static size_t synopsis_width(const struct option *option)
 {
-	return 6 + strlen(option->long_name) + (option->argument ? 1 + strlen(option->argument) : 0);
+	size_t around = option->kind == OPTION_MAYBE ? strlen("[=]") : strlen(" ");
+
+	return 6 + strlen(option->long_name) + (option->argument ? around + strlen(option->argument) : 0);
 }
 
 int options_print(const struct option *options, size_t count, int fd)

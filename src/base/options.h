@@ -16,6 +16,7 @@
 enum option_kind {
 	OPTION_FLAG,        /* bool */
 	OPTION_TEXT,        /* const char *, borrowed from argv; the last one wins */
+	OPTION_MAYBE,       /* the same, and "" where it stands alone: its value only comes as --long=VALUE */
 	OPTION_LIST,        /* struct option_list: every one of them, in order */
 	OPTION_COUNT_KIND,
 };
@@ -30,7 +31,7 @@ struct option_list {
 struct option {
 	char short_name;         /* 0: none */
 	const char *long_name;
-	const char *argument;    /* "FILE"; NULL for flags */
+	const char *argument;    /* "FILE"; NULL for flags; of OPTION_MAYBE without its brackets */
 	const char *help;        /* one line */
 	enum option_kind kind;
 	size_t offset;           /* into the verb's own struct */

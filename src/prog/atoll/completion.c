@@ -20,6 +20,8 @@ static const char *words_of_argument(const char *argument)
 {
 	if (argument && str_equal(argument, "LEVEL"))
 		return "none low medium high full";
+	if (argument && str_equal(argument, "MODE"))
+		return "ask auto try off";
 	if (argument && str_equal(argument, "SHELL"))
 		return "bash zsh fish";
 	return NULL;
@@ -86,7 +88,7 @@ static void bash_values(struct buf *out, const struct cmd *cmd)
 		const struct option *option = &cmd->options->rows[i];
 		const char *words = words_of_argument(option->argument);
 
-		if (!option->argument)
+		if (!option->argument || option->kind == OPTION_MAYBE)
 			continue;
 		buf_printf(out, "\t%s:--%s", cmd->name, option->long_name);
 		if (option->short_name)
@@ -161,17 +163,19 @@ static void zsh_option(struct buf *out, const struct option *option)
 {
 	const char *words = words_of_argument(option->argument);
 	const char *repeat = option->kind == OPTION_LIST ? "*" : "";
+	bool is_maybe = option->kind == OPTION_MAYBE;
 
 	for (int is_long = !option->short_name; is_long < 2; is_long++) {
 		buf_put_text(out, "\t\t\t\t'");
 		if (is_long)
-			buf_printf(out, "%s--%s%s[", repeat, option->long_name, option->argument ? "=" : "");
+			buf_printf(out, "%s--%s%s[", repeat, option->long_name,
+				   is_maybe ? "=-" : option->argument ? "=" : "");
 		else
 			buf_printf(out, "%s-%c%s[", repeat, option->short_name, option->argument ? "+" : "");
 		put_quoted(out, option->help);
 		buf_put_char(out, ']');
 		if (option->argument) {
-			buf_put_char(out, ':');
+			buf_put_text(out, is_maybe ? "::" : ":");
 			put_quoted(out, option->argument);
 			buf_put_char(out, ':');
 			if (words)
@@ -246,7 +250,7 @@ static void put_fish(struct buf *out)
 			if (option->short_name)
 				buf_printf(out, " -s %c", option->short_name);
 			if (words)
-				buf_printf(out, " -x -a '%s'", words);
+				buf_printf(out, "%s -a '%s'", option->kind == OPTION_MAYBE ? "" : " -x", words);
 			else if (option->argument)
 				buf_put_text(out, is_path_argument(option->argument) ? " -r -F" : " -x");
 			buf_put_text(out, " -d ");

@@ -17,6 +17,7 @@
 struct given {
 	bool quiet, verbose;
 	const char *policy, *report;
+	const char *mode;
 	struct option_list env;
 };
 
@@ -25,6 +26,7 @@ static const struct option options[] = {
 	{ 'v', "verbose", NULL, "say more", OPTION_FLAG, offsetof(struct given, verbose) },
 	{ 'p', "policy", "POLICY", "use it", OPTION_TEXT, offsetof(struct given, policy) },
 	{ 0, "report", "FILE", "write it", OPTION_TEXT, offsetof(struct given, report) },
+	{ 0, "narrow", "MODE", "less of it", OPTION_MAYBE, offsetof(struct given, mode) },
 	{ 'e', "env", "NAME", "pass it", OPTION_LIST, offsetof(struct given, env) },
 };
 
@@ -71,6 +73,21 @@ static void every_spelling_of_a_value_works(void **state)
 	assert_string_equal(line.given.policy, "two");
 	line = PARSE(false, "--policy=a=b");
 	assert_string_equal(line.given.policy, "a=b");
+}
+
+static void a_value_that_may_be_missing_is_never_the_next_word(void **state)
+{
+	struct line line = PARSE(false, "--narrow", "auto");
+
+	assert_int_equal(line.result, 0);
+	assert_string_equal(line.given.mode, "");
+	assert_string_equal(line.argv[line.rest], "auto");
+	line = PARSE(false, "--narrow=auto", "rest");
+	assert_string_equal(line.given.mode, "auto");
+	line = PARSE(false, "--narrow=");
+	assert_string_equal(line.given.mode, "");
+	line = PARSE(false, "-q");
+	assert_null(line.given.mode);
 }
 
 static void flags_cluster_and_end_in_a_value(void **state)
@@ -251,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_spelling_of_a_value_works),
+		cmocka_unit_test(a_value_that_may_be_missing_is_never_the_next_word),
 		cmocka_unit_test(flags_cluster_and_end_in_a_value),
 		cmocka_unit_test(lists_keep_their_order),
 		cmocka_unit_test(lists_are_bounded),
