@@ -188,7 +188,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

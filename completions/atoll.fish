@@ -104,6 +104,7 @@ complete -c atoll -n '__fish_seen_subcommand_from run' -l token -r -F -d 'let ha
 complete -c atoll -n '__fish_seen_subcommand_from run' -l agent -x -d 'the agent that runs, whose record says how far it is trusted (atoll trust)'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l confidence -x -d 'no more than you are confident of: low, medium, high, or 0 to 1'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l task -x -d 'what the command is for: kept in the log, and told to the external verifier'
+complete -c atoll -n '__fish_seen_subcommand_from run' -l narrow -a 'ask auto try off' -d 'run without what --task does not need, as the policy\'s verifier proposes: ask (alone), auto, try, off'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l quiet -s q -d 'no notes and no summary on stderr'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l no-tty -d 'give the command no terminal of its own'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l apply-on-success -d 'apply the staged changes when the command exits with 0'

@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/companion.h"
 #include "box/environment.h"
 #include "box/plan.h"
 #include "box/private.h"
@@ -24,7 +25,7 @@
  * As root the sandbox runs as a user that nobody is: inside uid 1000 ("agent"), on the host one of a range
  * that neither login users nor systemd's own ranges use (systemd.io/UIDS-GIDS).
  */
-enum { AGENT_ID = 1000, RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
+enum { AGENT_ID = 1000 };
 
 enum { LIMITS_TEXT_MAX = 64 << 10 };
 
@@ -136,7 +137,6 @@ static size_t make_rlimits(const struct policy *policy, struct jail_rlimit rlimi
 static int choose_identity(const struct staging *staging, const struct policy *policy,
 			   struct jail_spec *spec)
 {
-	uint32_t random;
 	int r;
 
 	spec->run_as_root = getuid() == 0;
@@ -150,8 +150,8 @@ static int choose_identity(const struct staging *staging, const struct policy *p
 	/* The layers that a fork stands on belong to the uid of those who made them. */
 	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
 		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;
-	r = random_bytes(&random, sizeof random);
-	spec->host_uid = spec->host_gid = RANGE_FIRST + random % RANGE_SIZE;
+	r = companion_uid_choose(&spec->host_uid);
+	spec->host_gid = spec->host_uid;
 	return r;
 }
 

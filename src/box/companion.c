@@ -11,9 +11,10 @@
 
 #include "base/str.h"
 #include "box/state.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
-enum { LINK_FD = 3, ABOVE_STANDARD = LINK_FD + 1 };
+enum { LINK_FD = 3, ABOVE_STANDARD = LINK_FD + 1, RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
 
 static int open_program(const char *init_path, const char *name)
 {
@@ -55,6 +56,15 @@ uid_t companion_uid(const struct box *box, unsigned which)
 	return getuid() == 0 ? box->watch_options.uid ^ which : 0;
 }
 
+int companion_uid_choose(uid_t *ret_uid)
+{
+	uint32_t random;
+	int r = random_bytes(&random, sizeof random);
+
+	*ret_uid = RANGE_FIRST + random % RANGE_SIZE;
+	return r;
+}
+
 static int spawn(const char *name, int program_fd, int link_fd, uid_t uid, struct pidref *ret_process)
 {
 	volatile int failed = 0;
@@ -74,7 +84,13 @@ static int spawn(const char *name, int program_fd, int link_fd, uid_t uid, struc
 
 int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process)
 {
-	cleanup_fd int program_fd = open_program(box->request->init_path, name), near_fd = FD_NONE, far_fd = FD_NONE;
+	return companion_start_beside(box->request->init_path, name, uid, ret_fd, ret_process);
+}
+
+int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
+			   struct pidref *ret_process)
+{
+	cleanup_fd int program_fd = open_program(init_path, name), near_fd = FD_NONE, far_fd = FD_NONE;
 	int ends[2], r;
 
 	*ret_process = PIDREF_NONE;

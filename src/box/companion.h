@@ -4,7 +4,7 @@
 /*
  * Starts a program of ours beside the box, with one socket to it as fd 3 and nothing else: no environment, no
  * arguments, /dev/null as its standard streams, its own session, killed with the box. What a service of the sandbox
- * needs bytes parsed for is done in such a process. Run by atoll-box.
+ * needs bytes parsed for is done in such a process. Run by atoll-box, and by `atoll run` for what is asked before.
  */
 
 #include <stdbool.h>
@@ -20,8 +20,15 @@ struct box;
  */
 int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process) MUST_USE;
 
+/* The same where there is no box yet: the program beside init_path. */
+int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
+			   struct pidref *ret_process) MUST_USE;
+
 /* Kills and reaps it; nothing happens where there is none. */
 void companion_end(struct pidref *process);
 
 /* As root a uid in the range of the sandbox's, which nobody uses: one for each which; else 0. */
 uid_t companion_uid(const struct box *box, unsigned which);
+
+/* A host uid that nobody has, for a sandbox of root's, or for what is started before one; its gid is the same. */
+int companion_uid_choose(uid_t *ret_uid) MUST_USE;

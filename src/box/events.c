@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/exec-gate.h"
+#include "box/narrowing.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
@@ -58,6 +59,7 @@ static void start_detail(struct json *json, const void *context)
 	put_added(json, (const char *const *)request->env_added);
 	if (request->task)
 		json_bytes(json, "task", request->task, strlen(request->task));
+	narrowing_to_json(request->narrowing, json);
 	if (request->tape)
 		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
 	canaries_to_json(box, json);

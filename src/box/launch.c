@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "box/daily.h"
+#include "box/narrowing.h"
 #include "box/session.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -221,5 +222,7 @@ int launch_box(const struct run_request *request, const struct run_policy *polic
 	status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
 	if (err.code != ERR_NONE)
 		print_error(&err);
+	if (err.code != ERR_NONE && narrowing_holds(request->narrowing))
+		say("%s", narrowing_hint);
 	return status < 0 ? 125 : status;
 }

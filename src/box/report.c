@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/narrowing.h"
 #include "box/state.h"
 #include "jail/filter.h"
 #include "os/clock.h"
@@ -202,6 +203,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	put_decisions(box, json);
 	asking_to_json(box, json);
 	verify_external_to_json(box, json);
+	narrowing_to_json(box->request->narrowing, json);
 	denials_to_json(&box->denials, json);
 	json_array_begin(json, "limits_hit");
 	for (size_t i = 0; i < box->hit_count; i++)

@@ -6,9 +6,11 @@
  * value: it owns nothing but secrets_fd.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "policy/policy.h"
 
 enum {
@@ -25,6 +27,25 @@ enum {
 struct run_standing;
 
 enum { REQUEST_TASK_MAX = 4096 };
+
+/* What came of asking the verifier for less (`atoll run --narrow`). */
+enum narrow_outcome {
+	NARROW_TAKEN,                /* what it proposes holds, as a person said or without asking one */
+	NARROW_DECLINED,             /* a person said no: the policy is whole */
+	NARROW_EMPTY,                /* it proposes nothing that the policy does not have already */
+	NARROW_FAILED,               /* there was no proposal that could be used, and narrow: try */
+	NARROW_OUTCOME_COUNT,
+};
+
+extern const char *const narrow_outcome_names[NARROW_OUTCOME_COUNT];
+
+struct run_narrowing {
+	enum narrow_outcome outcome;
+	bool by_person;
+	const char *text;            /* as it was proposed: a JSON object, hostile; NULL: none came */
+	const char *reason;          /* of the verifier, hostile; with NARROW_FAILED: what was wrong */
+	struct hash from_hash;       /* of the policy without it */
+};
 
 /* What becomes of HTTP exchanges. */
 enum tape {
@@ -62,6 +83,7 @@ struct run_request {
 	size_t token_size;
 	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
 	const char *task;            /* --task: what the person wants; NULL: not said */
+	const struct run_narrowing *narrowing; /* NULL: nobody was asked */
 	int judge_secret_fd;         /* what verify.external.url wants: a socket with a value; FD_NONE */
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
 	const struct run_standing *standing; /* of an agent (box/standing.h); NULL: none */

@@ -9,6 +9,7 @@
  *       session.bin           this record (a wire frame) as it was at the start
  *       ended.bin             the same at the end; the one that is read where it is there and whole
  *       policy.bin            the snapshot that was enforced
+ *       narrowing.json        what the verifier proposed to take away from the policy of the run, where it was asked
  *       audit.jsonl           the action log; locked (flock) by the box while it lives
  *       denials.jsonl         what the agent sees of its own denials
  *   RUNTIME/ID.sock           the control socket

@@ -138,6 +138,15 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 	return 0;
 }
 
+/* What the log has the hash of. */
+static int keep_narrowing(struct store *store, const struct run_narrowing *narrowing)
+{
+	cleanup_fd int fd = FD_NONE;
+	int r = narrowing && narrowing->text ? create(store->dir_fd, "narrowing.json", O_WRONLY, 0600, &fd) : 0;
+
+	return r < 0 || fd < 0 ? r : fd_write_full(fd, narrowing->text, strlen(narrowing->text));
+}
+
 int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
 		struct err *err)
 {
@@ -146,6 +155,8 @@ int store_begin(struct store *store, const struct run_request *request, const st
 
 	if (r == 0)
 		r = fd_write_full(policy_fd, policy->bytes, policy->size);
+	if (r == 0)
+		r = keep_narrowing(store, request->narrowing);
 	if (r == 0)
 		r = fill_record(&store->record, request, policy->policy);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "box/narrowing.h"
 #include "box/state.h"
 #include "os/fd.h"
 
@@ -39,6 +40,8 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_put_text(out, ": not found in the sandbox; see what is there with: atoll policy show\n");
 	else
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
+	if (narrowing_holds(box->request->narrowing))
+		buf_put_text(out, narrowing_hint);
 }
 
 static void put_hits(const struct box *box, struct buf *out)

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "box/companion.h"
 #include "box/cooldown.h"
+#include "box/judge-start.h"
 #include "box/state.h"
 #include "box/trust.h"
 #include "os/clock.h"
@@ -242,58 +243,20 @@ static int judge_speaks(void *context, uint32_t events)
 
 /* ---- the program ---- */
 
-/* What a program needs to find others and itself; nothing that loads code into it. */
-static void pick_environment(const struct box *box, char *out[], size_t size)
-{
-	static const char *const names[] = { "PATH=",	"HOME=",	    "USER=", "LANG=",
-					     "LC_ALL=", "XDG_RUNTIME_DIR=", "TMPDIR=" };
-	size_t count = 0;
-
-	for (char **at = box->request->env; at && *at; at++)
-		for (size_t i = 0; i < ARRAY_SIZE(names) && count + 1 < size; i++)
-			if (str_has_prefix(*at, names[i]))
-				out[count++] = *at;
-	out[count] = NULL;
-}
-
-static int send_start(struct box *box)
-{
-	const struct external_verifier *external = verifier(box);
-	const char *bundle = external->url ? trust_bundle_path(box->request->env) : NULL;
-	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
-	char *environment[16];
-	struct judge_start start = {
-		.timeout_ms = external->timeout_ms, .command = (char **)external->command, .environment = environment,
-		.url = external->url, .model = external->model,
-	};
-	int fds[2], r;
-	size_t count = 0;
-
-	pick_environment(box, environment, ARRAY_SIZE(environment));
-	if (bundle_fd >= 0) {
-		start.flags |= JUDGE_HAS_BUNDLE;
-		fds[count++] = bundle_fd;
-	}
-	if (external->secret && box->request->judge_secret_fd >= 0) {
-		start.flags |= JUDGE_HAS_SECRET;
-		fds[count++] = box->request->judge_secret_fd;
-	}
-	r = judge_start_put(&box->out, &start);
-	return r < 0 ? r : frame_send(box->external->fd, &box->out, fds, count);
-}
-
 static int start(struct box *box)
 {
 	struct external *external = box->external;
+	const struct judge_origin origin = {
+		.init_path = box->request->init_path, .uid = companion_uid(box, UID_BITS), .env = box->request->env,
+		.secret_fd = box->request->judge_secret_fd,
+	};
 	int r;
 
 	/* A secret lies in its socket once. */
 	if (external->starts >= (verifier(box)->secret ? 1 : STARTS_MAX))
 		return -ECHILD;
 	external->starts++;
-	r = companion_start(box, "atoll-judge", companion_uid(box, UID_BITS), &external->fd, &external->process);
-	if (r == 0)
-		r = send_start(box);
+	r = judge_start_program(verifier(box), &origin, &box->out, &external->fd, &external->process);
 	external->source = (struct loop_source){ .fd = external->fd, .events = EPOLLIN, .ready = judge_speaks,
 						 .context = box };
 	if (r == 0)

@@ -49,6 +49,8 @@ static const struct option options[] = {
 	  AT(front.confidence) },
 	{ 0, "task", "TEXT", "what the command is for: kept in the log, and told to the external verifier", OPTION_TEXT,
 	  AT(front.task) },
+	{ 0, "narrow", "MODE", "run without what --task does not need, as the policy's verifier proposes: ask (alone), "
+	  "auto, try, off", OPTION_MAYBE, AT(front.narrow) },
 	{ 'q', "quiet", NULL, "no notes and no summary on stderr", OPTION_FLAG, AT(quiet) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG, AT(no_tty) },
 	{ 0, "apply-on-success", NULL, "apply the staged changes when the command exits with 0", OPTION_FLAG,
@@ -87,6 +89,15 @@ static int check_options(const struct run_options *given, bool has_command, stru
 	if (given->front.task && (!*given->front.task || strlen(given->front.task) > REQUEST_TASK_MAX))
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--task needs a text of at most %d bytes",
 			       REQUEST_TASK_MAX);
+	if (given->front.narrow && *given->front.narrow &&
+	    names_find(narrow_names, NARROW_COUNT, given->front.narrow) < 0) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "--narrow=%s is no way to narrow",
+			say_path(shown, given->front.narrow));
+		err_hint(err, "there are ask, auto, try and off");
+		return -EINVAL;
+	}
+	if (given->front.narrow && !given->front.task && !str_equal(given->front.narrow, "off"))
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--narrow needs a --task to narrow the policy for");
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--json goes with --detach; --report FILE is for other runs");

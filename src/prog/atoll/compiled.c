@@ -180,12 +180,35 @@ static char **compiler_environment(char *out[8])
 	return out;
 }
 
-/* Runs atoll-policy with this fd to write to. */
-static int run_compiler(const struct compiled_request *request, int output_fd, struct err *err)
+/* What atoll-policy is to do, and its descriptors, all borrowed: the snapshot's, and its stdin and stdout. */
+struct compiler_job {
+	const char *command;
+	int output_fd;
+	int in_fd, out_fd;           /* FD_NONE: ours */
+};
+
+static int spawn_compiler(const char *program, const struct compiler_job *job, const char *const *argv, pid_t *ret_pid)
+{
+	const int streams[] = { job->in_fd, job->out_fd };
+	posix_spawn_file_actions_t actions;
+	char *environment[8];
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r != 0)
+		return r;
+	for (int i = 0; r == 0 && i < 2; i++)
+		if (streams[i] >= 0)
+			r = posix_spawn_file_actions_adddup2(&actions, streams[i], i);
+	if (r == 0)
+		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)argv, compiler_environment(environment));
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+static int run_compiler(const struct compiled_request *request, const struct compiler_job *job, struct err *err)
 {
 	char program[PATH_MAX], policies[PATH_MAX], number[16];
-	const char *argv[24] = { "atoll-policy", "compile" };
-	char *environment[8];
+	const char *argv[24] = { "atoll-policy", job->command };
 	size_t argc = 2;
 	pid_t pid;
 	int r = path_join(program, sizeof program, request->programs_dir, "atoll-policy");
@@ -193,7 +216,7 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 	if (r == 0)
 		r = path_join(policies, sizeof policies, request->programs_dir, "policies");
 	if (r == 0)
-		r = str_format(number, sizeof number, "%d", output_fd);
+		r = str_format(number, sizeof number, "%d", job->output_fd);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
 	if (request->is_lowered)
@@ -215,7 +238,7 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 		argv[argc++] = pairs[i][0];
 		argv[argc++] = pairs[i][1];
 	}
-	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, compiler_environment(environment));
+	r = spawn_compiler(program, job, argv, &pid);
 	if (r != 0) {
 		err_set(err, ERR_STATE, r, "policy", "%s cannot be started: %s", program, strerror(r));
 		err_hint(err, "atoll's programs belong into one directory; install atoll again");
@@ -224,7 +247,9 @@ static int run_compiler(const struct compiled_request *request, int output_fd, s
 	return wait_compiler(pid, err);
 }
 
-static int compile(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err)
+/* job: but for the output. */
+static int compile(const struct compiled_request *request, struct compiler_job *job, struct compiled *ret_compiled,
+		   struct err *err)
 {
 	cleanup_free char *bytes = NULL;
 	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by the compiler on purpose */
@@ -234,7 +259,8 @@ static int compile(const struct compiled_request *request, struct compiled *ret_
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s",
 			       strerror(errno));
-	r = run_compiler(request, fd, err);
+	job->output_fd = fd;
+	r = run_compiler(request, job, err);
 	if (r != 0)
 		return r;
 	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > SNAPSHOT_SIZE_MAX)
@@ -256,6 +282,7 @@ static int compile(const struct compiled_request *request, struct compiled *ret_
 
 int compiled_get(const struct compiled_request *request, struct compiled *ret_compiled, struct err *err)
 {
+	struct compiler_job job = { .command = "compile", .in_fd = FD_NONE, .out_fd = FD_NONE };
 	char path[PATH_MAX];
 	int r = cache_path(request, path);
 
@@ -267,10 +294,61 @@ int compiled_get(const struct compiled_request *request, struct compiled *ret_co
 	}
 	if (cache_load(path, request, ret_compiled) == 0)
 		return 0;
-	r = compile(request, ret_compiled, err);
+	r = compile(request, &job, ret_compiled, err);
 	if (r == 0)
 		cache_store(path, ret_compiled);
 	return r;
+}
+
+static int read_difference(int fd, struct buf *out)
+{
+	uint8_t bytes[4096];
+	ssize_t n;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = read(fd, bytes, sizeof bytes)) > 0)
+		buf_put(out, bytes, (size_t)n);
+	return n < 0 ? -errno : buf_error(out);
+}
+
+int compiled_narrow(const struct compiled_request *request, const char *narrowing, struct compiled *ret_compiled,
+		    struct buf *difference, struct err *err)
+{
+	cleanup_fd int in_fd = fd_memfd_sealed("narrowing", narrowing, strlen(narrowing));
+	cleanup_fd int out_fd = fd_memfd_new("difference");
+	struct compiler_job job = { .command = "narrow", .in_fd = in_fd, .out_fd = out_fd };
+	int r = in_fd < 0 ? in_fd : out_fd < 0 ? out_fd : lseek(in_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "policy", "no memory file can be made: %s", strerror(-r));
+	r = compile(request, &job, ret_compiled, err);
+	if (r != 0)
+		return r;
+	r = read_difference(out_fd, difference);
+	if (r < 0)
+		compiled_done(ret_compiled);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "what the narrowing takes away cannot be read: %s",
+			       strerror(-r))
+		     : 0;
+}
+
+static bool is_same_source(const struct snapshot_source *a, const struct snapshot_source *b)
+{
+	return str_equal(a->path, b->path) && a->exists == b->exists && a->device == b->device &&
+	       a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+bool compiled_same_sources(const struct compiled *a, const struct compiled *b)
+{
+	size_t count, other_count;
+	const struct snapshot_source *sources = snapshot_sources(a->snapshot, &count);
+	const struct snapshot_source *others = snapshot_sources(b->snapshot, &other_count);
+
+	for (size_t i = 0; i < count && count == other_count; i++)
+		if (!is_same_source(&sources[i], &others[i]))
+			return false;
+	return count == other_count;
 }
 
 int compiled_load(const char *path, struct compiled *ret_compiled, struct err *err)

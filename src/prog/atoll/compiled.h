@@ -7,6 +7,9 @@
  * cached there is enforced later.
  */
 
+#include <stdbool.h>
+
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "policy/snapshot.h"
@@ -31,6 +34,17 @@ struct compiled {
 
 void compiled_done(struct compiled *compiled);
 #define cleanup_compiled __attribute__((cleanup(compiled_done)))
+
+/*
+ * The same without what narrowing takes away: the text of somebody who is not trusted (lang/narrow.h). Never from the
+ * cache, and never put there. difference (initialised by the caller) gets what that is, for people: a few lines, a NUL
+ * and all of it; nothing where it takes nothing. 1: it is no narrowing of the policy, and atoll-policy has said why.
+ */
+int compiled_narrow(const struct compiled_request *request, const char *narrowing, struct compiled *ret_compiled,
+		    struct buf *difference, struct err *err) MUST_USE;
+
+/* Whether both were made of the same files. */
+bool compiled_same_sources(const struct compiled *a, const struct compiled *b);
 
 /* The policy that another session ran under: its policy.bin. */
 int compiled_load(const char *path, struct compiled *ret_compiled, struct err *err) MUST_USE;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "box/launch.h"
 #include "os/clock.h"
@@ -13,6 +14,7 @@
 #include "prog/atoll/additions.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/fork.h"
+#include "prog/atoll/narrow.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/secrets.h"
@@ -75,11 +77,18 @@ static bool has_policy_of_origin(const struct front_options *given)
 	return given->origin && !given->policy && !given->trust;
 }
 
-/* 1 when atoll-policy has told the user what is wrong. lowered: the level that stands for the policy's; NULL: none. */
-static int find_policy(const struct front_options *given, const struct places *places, const char *lowered,
-		       struct compiled *ret_compiled, struct err *err)
+/* A policy may have all of its sections and still be none that this atoll runs under here. */
+static int refuse_policy(const struct policy *policy, const struct places *places, struct err *err)
 {
-	char policy[PATH_MAX];
+	int r = refuse_unenforced(policy, err);
+
+	return r != 0 ? r : refuse_replaceable(policy, places, err);
+}
+
+/* What the policy is made of; lowered as in find_policy(). policy: memory for what *ret_request borrows. */
+static int describe_policy(const struct front_options *given, const struct places *places, const char *lowered,
+			   char policy[PATH_MAX], struct compiled_request *ret_request, struct err *err)
+{
 	struct compiled_request request = {
 		.level = lowered ? lowered : given->trust,
 		.is_lowered = lowered != NULL,
@@ -102,13 +111,23 @@ static int find_policy(const struct front_options *given, const struct places *p
 	/* `-t high` alone is the policy of that name, which another level stands for then. */
 	if (lowered && !given->policy)
 		request.policy = given->trust;
-	if (has_policy_of_origin(given))
+	*ret_request = request;
+	return 0;
+}
+
+/* 1 when atoll-policy has told the user what is wrong. lowered: the level that stands for the policy's; NULL: none. */
+static int find_policy(const struct front_options *given, const struct places *places, const char *lowered,
+		       struct compiled *ret_compiled, struct err *err)
+{
+	struct compiled_request request;
+	char policy[PATH_MAX];
+	int r = describe_policy(given, places, lowered, policy, &request, err);
+
+	if (r == 0 && has_policy_of_origin(given))
 		r = compiled_load(given->origin->policy, ret_compiled, err);
-	else
+	else if (r == 0)
 		r = compiled_get(&request, ret_compiled, err);
-	if (r == 0)
-		r = refuse_unenforced(snapshot_policy(ret_compiled->snapshot), err);
-	return r != 0 ? r : refuse_replaceable(snapshot_policy(ret_compiled->snapshot), places, err);
+	return r != 0 ? r : refuse_policy(snapshot_policy(ret_compiled->snapshot), places, err);
 }
 
 /* Nothing that was inherited by accident reaches the sandbox. */
@@ -159,6 +178,9 @@ struct brought {
 	struct run_standing standing;
 	char agent[TRUST_AGENT_MAX + 1], lent_by[64];
 	bool has_standing;
+	const char *lowered;         /* the level that the policy was compiled for instead of its own; NULL: its own */
+	struct narrowed narrowed;
+	bool was_narrowing;
 };
 
 static void brought_done(struct brought *brought)
@@ -166,6 +188,7 @@ static void brought_done(struct brought *brought)
 	compiled_done(&brought->compiled);
 	secrets_done(&brought->secrets);
 	buf_done(&brought->held);
+	narrowed_done(&brought->narrowed);
 }
 #define cleanup_brought __attribute__((cleanup(brought_done)))
 
@@ -255,12 +278,69 @@ static int lower_policy(const struct front_options *given, const struct places *
 		return r;
 	if (has_policy_of_origin(given))
 		return refuse_fork(&brought->standing, err);
-	r = find_policy(given, places, trust_level_names[brought->standing.level], &lowered, err);
+	brought->lowered = trust_level_names[brought->standing.level];
+	r = find_policy(given, places, brought->lowered, &lowered, err);
 	if (r != 0)
 		return r;
 	compiled_done(&brought->compiled);
 	brought->compiled = lowered;
 	return brought->has_presented ? narrow_by_token(brought, err) : 0;
+}
+
+/* ---- what the task does not need ---- */
+
+static enum narrow_mode narrow_mode(const struct front_options *given, const struct policy *policy)
+{
+	int named = given->narrow ? names_find(narrow_names, NARROW_COUNT, given->narrow) : -1;
+
+	if (given->narrow)
+		return named < 0 ? NARROW_ASK : (enum narrow_mode)named;
+	return given->task ? policy->external.narrow : NARROW_OFF;
+}
+
+static int refuse_narrowing(const struct front_options *given, const struct policy *policy, struct err *err)
+{
+	char shown[SAY_PATH_SIZE];
+
+	if (!external_is_given(&policy->external)) {
+		err_set(err, ERR_POLICY, ENOENT, "narrow", "the policy %s has no verifier that could be asked",
+			say_path(shown, policy->name));
+		err_hint(err, "name one in verify.external, a command or a model");
+		return -ENOENT;
+	}
+	if (!has_policy_of_origin(given))
+		return 0;
+	err_set(err, ERR_POLICY, EINVAL, "narrow", "what goes on from a session has the policy of that, as it was");
+	err_hint(err, "name the policy (-p), so that it is narrowed for this task, or say --narrow=off");
+	return -EINVAL;
+}
+
+/* After the level is known, and before anything is brought for what the policy gives. */
+static int narrow_policy(const struct front_options *given, const struct places *places, struct brought *brought,
+			 const struct run_request *run, struct err *err)
+{
+	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
+	const struct narrow_request request = {
+		.mode = narrow_mode(given, policy), .task = given->task, .session = run->session,
+		.init_path = run->init_path, .argv = run->argv, .places = places,
+		.is_quiet = given->flags & REQUEST_QUIET,
+	};
+	struct compiled_request origin;
+	char memory[PATH_MAX];
+	int r;
+
+	if (request.mode == NARROW_OFF)
+		return 0;
+	r = refuse_narrowing(given, policy, err);
+	if (r == 0)
+		r = describe_policy(given, places, brought->lowered, memory, &origin, err);
+	if (r == 0)
+		r = narrow_run(&request, &origin, &brought->compiled, &brought->narrowed, err);
+	brought->was_narrowing = r == 0;
+	if (r == 0)
+		r = refuse_policy(snapshot_policy(brought->compiled.snapshot), places, err);
+	/* It was compiled anew. */
+	return r == 0 && brought->has_presented ? narrow_by_token(brought, err) : r;
 }
 
 /* 1: the user was told why there is nothing to run. */
@@ -271,6 +351,9 @@ static int bring(const struct front_options *given, const struct places *places,
 
 	if (r == 0)
 		r = lower_policy(given, places, brought, err);
+	if (r == 0)
+		r = narrow_policy(given, places, brought, request, err);
+	request->narrowing = brought->was_narrowing ? &brought->narrowed.told : NULL;
 	request->standing = brought->has_standing ? &brought->standing : NULL;
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);

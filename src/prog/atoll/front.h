@@ -21,6 +21,7 @@ struct front_options {
 	const char *name, *report;   /* or NULL */
 	const char *record, *replay; /* or NULL; not both */
 	const char *task;            /* --task, or NULL */
+	const char *narrow;          /* --narrow: a mode by name, "" for ask; NULL: as the policy says */
 	const char *token;           /* --token: FILE or "-"; NULL: none */
 	const char *agent, *confidence; /* or NULL */
 	const char *project, *cwd;   /* as the user named them, or NULL */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Starts an atoll-judge and tells it whom it asks: the command or the model of verify.external. Run by atoll-box for
+ * what programs are about to do, and by `atoll run` for what a task does not need, before there is a box.
+ */
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "os/pidref.h"
+#include "policy/policy.h"
+
+struct judge_origin {
+	const char *init_path;       /* atoll-init: the programs are beside it */
+	uid_t uid;                   /* whom it becomes; 0: it stays as we are */
+	char **env;                  /* of who started atoll; the command gets a few of them */
+	int secret_fd;               /* borrowed: a socket that has the value for the model's URL; FD_NONE: none */
+};
+
+/*
+ * *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for companion_end(); both are set on success
+ * alone. scratch: a buffer for one frame.
+ */
+int judge_start_program(const struct external_verifier *verifier, const struct judge_origin *origin,
+			struct buf *scratch, int *ret_fd, struct pidref *ret_process) MUST_USE;

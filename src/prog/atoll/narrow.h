@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * `atoll run --narrow`: before the run the verifier of the policy (verify.external) is asked what the task does not
+ * need, and the run has the policy without it. What it proposes is hostile: it can only take away, which atoll-policy
+ * sees to; whatever is no such proposal leaves the person who asked for one without a run, unless they said otherwise.
+ */
+
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "box/request.h"
+#include "prog/atoll/compiled.h"
+#include "prog/atoll/places.h"
+#include "wire/judge.h"
+
+struct narrow_request {
+	enum narrow_mode mode;       /* not NARROW_OFF */
+	const char *task, *session, *init_path;
+	char **argv;                 /* the command; may be empty */
+	const struct places *places;
+	bool is_quiet;
+};
+
+struct narrowed {
+	struct run_narrowing told;   /* borrows from here */
+	char *text;                  /* owned */
+	char reason[JUDGE_REASON_MAX];
+};
+
+void narrowed_done(struct narrowed *narrowed);
+
+/*
+ * compiled is the policy of the run, made by origin, and is the narrowed one afterwards, or as it was: *ret_narrowed
+ * says which, and is for narrowed_done() in any case. 0; 1: the user was told why nothing runs; negative with *err: the
+ * same.
+ */
+int narrow_run(const struct narrow_request *request, const struct compiled_request *origin, struct compiled *compiled,
+	       struct narrowed *ret_narrowed, struct err *err) MUST_USE;
