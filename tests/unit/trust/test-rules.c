@@ -37,7 +37,8 @@ static void make_settings(void)
 					assert_true(settings_count < SETTINGS_MAX);
 					settings[settings_count++] = (struct trust_settings){
 						.floor = floor, .start = start, .ceiling = ceiling,
-						.probation_sessions = at < 0 ? 0 : 3, .probation_at = at < 0 ? 0 : at,
+						.probation_sessions = at < 0 ? 0 : settings_count % 2 ? 1 : 3,
+						.probation_at = at < 0 ? 0 : at,
 						.half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true, .has_level = true,
 					};
 				}
@@ -126,17 +127,6 @@ static bool is_no_better(const struct trust_state *a, const struct trust_state *
 	return a->has_grant && b->has_grant && is_grant && a->strain >= b->strain && a->drop >= b->drop;
 }
 
-/* Every pair is tried, so the grid is thinner: one strain on each side of a threshold. */
-static bool is_thin(const struct trust_state *state)
-{
-	static const uint32_t kept[] = { 0, 19999, 20000, 59999, 60000, 119999, 140000, 300000 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-		if (state->strain == kept[i])
-			return true;
-	return false;
-}
-
 static void check_pair(const struct trust_state *a, const struct trust_state *b, const struct trust_settings *with,
 		       int event, enum trust_level level, uint64_t now_s)
 {
@@ -149,29 +139,72 @@ static void check_pair(const struct trust_state *a, const struct trust_state *b,
 			 a->strain, a->drop, b->granted, b->clean, b->strain, b->drop);
 }
 
-/* By induction this holds for every sequence of events. */
-static void who_stood_better_stands_no_worse(void **state)
-{
-	static const uint64_t when[] = { NOW_S, NOW_S + DAY_S + 7 };
-	size_t compared = 0;
-
-	for (size_t i = 0; i < settings_count; i += 7)
-		for (size_t a = 0; a < state_count; a++)
-			for (size_t b = 0; is_thin(&states[a]) && b < state_count; b++) {
-				if (!is_thin(&states[b]) || !is_no_better(&states[a], &states[b]) || (a + b) % 5)
-					continue;
-				compared++;
-				for (int event = 1; event < TRUST_EVENT_END; event++)
-					check_pair(&states[a], &states[b], &settings[i], event,
-						   (enum trust_level)((a + b + event) % TRUST_COUNT),
-						   when[(a + b) % 2]);
-			}
-	assert_true(compared > 100000);
-}
-
 static int levels_named(int event)
 {
 	return event == TRUST_RAISED || event == TRUST_LOWERED ? TRUST_COUNT : 1;
+}
+
+static void check_neighbours(const struct trust_state *a, const struct trust_state *b,
+			     const struct trust_settings *with)
+{
+	static const uint64_t when[] = { NOW_S, NOW_S + DAY_S + 7 };
+
+	for (int event = 1; event < TRUST_EVENT_END; event++)
+		for (int level = 0; level < levels_named(event); level++)
+			for (size_t t = 0; t < ARRAY_SIZE(when); t++)
+				check_pair(a, b, with, event, (enum trust_level)level, when[t]);
+}
+
+/*
+ * Who stands better does so by steps in what was granted, in clean sessions, in drop and in strain. So it is enough
+ * that of each two neighbours the better one stands no worse after any event: under every policy, with every level.
+ * By induction it holds for every pair, and for every sequence of events.
+ */
+static void who_stood_better_stands_no_worse(void **state)
+{
+	static const size_t last_strain = ARRAY_SIZE(strains) - 1;
+	size_t compared = 0;
+
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = 1; s < state_count; s++, compared++) {
+			const struct trust_state *worse = &states[s];
+			struct trust_state better = *worse;
+
+			better.clean++;
+			check_neighbours(worse, &better, &settings[i]);
+			better = *worse;
+			better.drop -= better.drop > 0;
+			check_neighbours(worse, &better, &settings[i]);
+			better = *worse;
+			for (size_t at = last_strain; at > 0 && better.strain == worse->strain; at--)
+				better.strain = strains[at] == worse->strain ? strains[at - 1] : worse->strain;
+			check_neighbours(worse, &better, &settings[i]);
+			/* A higher grant is better with however few clean sessions. */
+			better = *worse;
+			better.clean = 0;
+			better.granted += better.granted < TRUST_FULL;
+			if (better.granted > worse->granted)
+				check_neighbours(worse, &better, &settings[i]);
+		}
+	assert_int_equal(compared, settings_count * (state_count - 1));
+}
+
+/* The grid of strains leaves none out: each of them against the next one, after every event and at several times. */
+static void each_strain_is_like_the_next(void **state)
+{
+	static const uint64_t when[] = { NOW_S, NOW_S + 1, NOW_S + DAY_S / 3, NOW_S + DAY_S, NOW_S + 3 * DAY_S + 5 };
+	static const struct trust_settings one = { .start = TRUST_LOW, .ceiling = TRUST_FULL, .floor = TRUST_NONE,
+						   .probation_sessions = 3, .probation_at = TRUST_MEDIUM,
+						   .half_life_ms = TRUST_HALF_LIFE_MS };
+	struct trust_state worse = { .has_grant = true, .granted = TRUST_FULL, .strain_s = NOW_S, .clean = 2 }, better;
+
+	for (worse.strain = 1; worse.strain <= TRUST_STRAIN_MAX; worse.strain++) {
+		better = worse;
+		better.strain--;
+		worse.drop = better.drop = worse.strain % TRUST_COUNT;
+		for (int event = 1; event < TRUST_EVENT_END; event++)
+			check_pair(&worse, &better, &one, event, TRUST_MEDIUM, when[worse.strain / 7 % 5]);
+	}
 }
 
 static void every_pair_under_one_policy(void **state)
@@ -225,6 +258,21 @@ static enum trust_level after(struct trust_state *at, int event, uint64_t now_s)
 {
 	*at = trust_step(at, &usual, event, TRUST_MEDIUM, now_s);
 	return trust_level_of(at, &usual);
+}
+
+static void a_raise_lowers_nobody_and_the_other_way_round(void **state)
+{
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = 0; s < state_count; s++)
+			for (int to = 0; to < TRUST_COUNT; to++) {
+				const struct trust_state *at = &states[s];
+				struct trust_state up = trust_step(at, &settings[i], TRUST_RAISED, to, NOW_S);
+				struct trust_state down = trust_step(at, &settings[i], TRUST_LOWERED, to, NOW_S);
+				enum trust_level before = trust_level_of(at, &settings[i]);
+
+				assert_true(trust_level_of(&up, &settings[i]) >= before);
+				assert_true(trust_level_of(&down, &settings[i]) <= before);
+			}
 }
 
 static void probation_takes_clean_sessions_in_a_row(void **state)
@@ -293,13 +341,35 @@ static void what_would_change_it_is_what_changes_it(void **state)
 		}
 }
 
-/* More of anything that trusts is never less in the end; each bound is one. */
+/* One of the three bounds, one level less; false: it is the least already. */
+static bool lower_bound(struct trust_bounds *bounds, size_t which)
+{
+	enum trust_level *const levels[] = { &bounds->policy, &bounds->lent, &bounds->confidence };
+
+	if (*levels[which] == TRUST_NONE)
+		return false;
+	--*levels[which];
+	return true;
+}
+
+static void check_bounds_below(const struct trust_settings *with, enum trust_level level,
+			       const struct trust_bounds *bounds)
+{
+	for (size_t which = 0; which < 3; which++) {
+		struct trust_bounds less = *bounds;
+
+		if (lower_bound(&less, which))
+			assert_true(trust_effective(with, level, &less) <= trust_effective(with, level, bounds));
+	}
+}
+
+/* More of anything that trusts is never less in the end: record, policy, loan and confidence, each against one less. */
 static void bounds_only_bound(void **state)
 {
 	for (size_t i = 0; i < settings_count; i++)
 		for (int level = 0; level < TRUST_COUNT; level++)
 			for (unsigned bits = 0; bits < 125; bits++) {
-				struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 }, less = bounds;
+				const struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 };
 				enum trust_level got = trust_effective(&settings[i], level, &bounds);
 
 				assert_true(got <= bounds.policy && got <= bounds.confidence);
@@ -307,12 +377,57 @@ static void bounds_only_bound(void **state)
 				assert_true(got <= (enum trust_level)level || got <= bounds.lent);
 				if (level)
 					assert_true(trust_effective(&settings[i], level - 1, &bounds) <= got);
-				less.confidence -= bounds.confidence > 0;
-				assert_true(trust_effective(&settings[i], level, &less) <= got);
-				less = bounds;
-				less.lent -= bounds.lent > 0;
-				assert_true(trust_effective(&settings[i], level, &less) <= got);
+				check_bounds_below(&settings[i], level, &bounds);
 			}
+}
+
+/* A policy that trusts more, in floor, start or ceiling, gives no record less. */
+static void a_policy_that_trusts_more_gives_no_less(void **state)
+{
+	static const struct trust_bounds bounds = { TRUST_FULL, TRUST_NONE, TRUST_FULL };
+
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = 0; s < state_count; s++)
+			for (int which = 0; which < 3; which++) {
+				struct trust_settings more = settings[i];
+				enum trust_level less_level = trust_level_of(&states[s], &settings[i]), level;
+
+				more.floor += which == 0 && more.floor < more.start;
+				more.start += which == 1 && more.start < more.ceiling;
+				more.ceiling += which == 2 && more.ceiling < TRUST_FULL;
+				level = trust_level_of(&states[s], &more);
+				assert_true(level >= less_level);
+				assert_true(trust_effective(&more, level, &bounds) >=
+					    trust_effective(&settings[i], less_level, &bounds));
+			}
+}
+
+/*
+ * What a session has after something bad, where what was lent has ended: never more than before, whatever its policy,
+ * its loan and its caller's confidence. Of each level that states come to one state is enough for the bounds, which see
+ * nothing else.
+ */
+static void a_bad_event_raises_no_session(void **state)
+{
+	size_t lowered = 0;
+
+	for (size_t i = 0; i < settings_count; i++)
+		for (size_t s = i % 5; s < state_count; s += 5)
+			for (int event = 0; event < TRUST_EVENT_END; event++)
+				for (unsigned bits = 0; is_bad(event) && bits < 125; bits++) {
+					struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 };
+					struct trust_state next = trust_step(&states[s], &settings[i], event, 0, NOW_S);
+					enum trust_level before = trust_effective(
+						&settings[i], trust_level_of(&states[s], &settings[i]), &bounds);
+					enum trust_level now;
+
+					bounds.lent = TRUST_NONE;
+					now = trust_effective(&settings[i], trust_level_of(&next, &settings[i]),
+							      &bounds);
+					assert_true(now <= before);
+					lowered += now < before;
+				}
+	assert_true(lowered > 100000);
 }
 
 static void confidence_only_tightens(void **state)
@@ -350,14 +465,18 @@ int main(void)
 		cmocka_unit_test(a_bad_event_never_raises),
 		cmocka_unit_test(nothing_but_the_named_events_raises),
 		cmocka_unit_test(who_stood_better_stands_no_worse),
+		cmocka_unit_test(each_strain_is_like_the_next),
 		cmocka_unit_test(every_pair_under_one_policy),
 		cmocka_unit_test(later_is_never_worse),
+		cmocka_unit_test(a_raise_lowers_nobody_and_the_other_way_round),
 		cmocka_unit_test(strain_halves_and_no_time_passes_backwards),
 		cmocka_unit_test(probation_takes_clean_sessions_in_a_row),
 		cmocka_unit_test(a_fall_comes_back_late_and_only_when_a_session_begins),
 		cmocka_unit_test(a_canary_is_forgiven_by_people_alone),
 		cmocka_unit_test(what_would_change_it_is_what_changes_it),
 		cmocka_unit_test(bounds_only_bound),
+		cmocka_unit_test(a_policy_that_trusts_more_gives_no_less),
+		cmocka_unit_test(a_bad_event_raises_no_session),
 		cmocka_unit_test(confidence_only_tightens),
 		cmocka_unit_test(every_event_has_its_row),
 	};
