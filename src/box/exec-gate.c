@@ -259,7 +259,7 @@ static int expect(const struct box *box, struct exec_case *exec_case, const stru
 
 static struct exec_entry entry_of(const struct watch_exec *exec)
 {
-	return (struct exec_entry){ exec->pid, exec->exe, exec->argv, exec->argv_left_out };
+	return (struct exec_entry){ exec->pid, exec->exe, exec->argv, exec, exec->argv_left_out };
 }
 
 static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
@@ -342,7 +342,7 @@ static int answered(void *context, uint64_t token, const struct asking_outcome *
 	r = ask_all(box, exec_case, &outcome);
 	if (r == 1)
 		return 0;
-	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv, 0 };
+	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
 	decision = decision_of(&outcome);
 	if (r == 0)
 		r = decision.verdict == VERDICT_ALLOW ? exec_log_start(box, &entry, &decision)
@@ -398,7 +398,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 	if (!exec_case)
 		return 0;
 	decision = exec_case->judged;
-	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv, 0 };
+	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv };
 	exec_case->is_judged_on = false;
 	if (!watch_is_awaited(box->watch, exec_case->id)) {
 		exec_case_free(&box->exec_gate->cases, exec_case);

@@ -6,13 +6,20 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "box/exec-case.h"
+#include "box/exec-image.h"
 #include "box/state.h"
 
 enum { CAUSE_SIZE = 1024 };
 
+struct detail {
+	const struct exec_entry *entry;
+	const struct exec_image *image; /* NULL: nobody looked */
+};
+
 static void write_detail(struct json *json, const void *context)
 {
-	const struct exec_entry *entry = context;
+	const struct detail *detail = context;
+	const struct exec_entry *entry = detail->entry;
 
 	json_array_begin(json, "argv");
 	for (size_t i = 0; entry->argv && entry->argv[i]; i++)
@@ -20,10 +27,23 @@ static void write_detail(struct json *json, const void *context)
 	json_array_end(json);
 	if (entry->argv_left_out)
 		json_u64(json, "left_out", entry->argv_left_out);
+	if (detail->image)
+		exec_image_to_json(detail->image, entry->subject, json);
+}
+
+/*
+ * A path that depends on where its caller stands says nothing by itself. The others are looked at where every file that
+ * is read is a record: the kernel reads what interprets a script, and no call shows it.
+ */
+static bool must_look(const struct box *box, const struct exec_entry *entry)
+{
+	return entry->exec && (entry->subject[0] != '/' || box->policy->policy->audit_files == AUDIT_ALL);
 }
 
 static int record(struct box *box, const struct exec_entry *entry, const char *verdict, const char *rule)
 {
+	struct exec_image image;
+	struct detail detail = { entry, must_look(box, entry) ? &image : NULL };
 	struct audit_event event = {
 		.type = AUDIT_EXEC_START,
 		.verdict = verdict,
@@ -32,9 +52,11 @@ static int record(struct box *box, const struct exec_entry *entry, const char *v
 		.subject = entry->subject,
 		.subject_size = strlen(entry->subject),
 		.write_detail = write_detail,
-		.context = entry,
+		.context = &detail,
 	};
 
+	if (detail.image)
+		exec_image_find(&image, entry->exec, box->store.record.started_ns);
 	return audit_write(&box->audit, &event);
 }
 

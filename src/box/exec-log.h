@@ -15,11 +15,13 @@
 #include "policy/decide.h"
 
 struct box;
+struct watch_exec;
 
 struct exec_entry {
 	pid_t pid;
 	const char *subject;
 	const char *const *argv;     /* NULL: not known */
+	const struct watch_exec *exec; /* its caller waits, so that what its path leads to can be told; or NULL */
 	size_t argv_left_out;
 	bool is_condemned;           /* refused because a verifier found something: that counts against the agent */
 };

@@ -25,6 +25,9 @@ static int compare(void *context, const struct observed *observed)
 	int r;
 
 	buf_init(&key, ACTION_TEXT_MAX);
+	/* What was not there was started by nobody: no policy has a say in it. */
+	if (observed->is_missing)
+		return 0;
 	comparison->relative += observed->is_relative;
 	if (observed->is_relative || (observed->is_directory && comparison->is_without_listings))
 		return 0;

@@ -12,7 +12,7 @@
 struct record {
 	const json_t *entry, *detail;
 	struct observed observed;
-	const char *argv[OBSERVED_ARGV_MAX + 1];
+	const char *argv[OBSERVED_ARGV_MAX + 1], *names[3];
 	char texts[OBSERVED_TEXT_MAX];
 	size_t used;
 	bool is_bad;
@@ -94,6 +94,37 @@ static void take_argv(struct record *record)
 	record->observed.action.argv = record->argv;
 }
 
+/* Whether an array of the record has this text. */
+static bool has_text(struct record *record, const char *key, const char *text)
+{
+	const json_t *array = json_object_get(record->detail, key);
+
+	for (size_t i = 0; i < json_array_size(array); i++)
+		if (strcmp(text_of(record, json_array_get(array, i)), text) == 0)
+			return true;
+	return false;
+}
+
+/* The program is what its path leads to, where the record says it; by whichever of the two a rule names it. */
+static void take_program(struct record *record)
+{
+	struct observed *observed = &record->observed;
+	const char *path = optional_text(record, record->detail, "path");
+
+	take_argv(record);
+	observed->is_missing = json_object_get(record->detail, "errno");
+	if (*path == '/') {
+		observed->called = observed->action.subject;
+		record->names[0] = path;
+		record->names[1] = *observed->called == '/' ? observed->called : NULL;
+		record->names[2] = NULL;
+		observed->action.names = record->names;
+		observed->action.subject = path;
+	}
+	observed->is_new = has_text(record, "new", observed->action.subject);
+	observed->is_relative = *observed->action.subject != '/';
+}
+
 static void take_request(struct record *record)
 {
 	take_port(record);
@@ -104,7 +135,8 @@ static void take_request(struct record *record)
 		record->is_bad = true;
 }
 
-static const char renames[] = "file.rename", changes[] = "policy.change", ends[] = "session.end";
+static const char programs[] = "exec.start", renames[] = "file.rename", changes[] = "policy.change",
+		  ends[] = "session.end";
 
 /* What a policy decides about, by the type of the record (doc/format/audit.md). */
 static const struct observed_kind {
@@ -112,7 +144,7 @@ static const struct observed_kind {
 	enum action_kind kind;
 	void (*take)(struct record *record);   /* beside the subject; NULL: nothing */
 } kinds[] = {
-	{ "exec.start", ACTION_EXEC, take_argv },
+	{ programs, ACTION_EXEC, take_program },
 	{ "file.open", ACTION_FILE_READ, NULL },
 	{ "file.write", ACTION_FILE_WRITE, NULL },
 	{ "file.remove", ACTION_FILE_WRITE, NULL },
@@ -142,6 +174,26 @@ static int visit(struct reading *reading)
 	return reading->visit(reading->context, &record->observed);
 }
 
+/* What the kernel starts for a script is a program as well; with which words is nowhere. */
+static int visit_interpreters(struct reading *reading)
+{
+	struct record *record = &reading->record;
+	struct observed *observed = &record->observed;
+	const json_t *paths = json_object_get(record->detail, "interpreters");
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < json_array_size(paths); i++) {
+		observed->action.subject = text_of(record, json_array_get(paths, i));
+		observed->action.argv = observed->action.names = NULL;
+		observed->action.is_cut = false;
+		observed->called = NULL;
+		observed->is_new = has_text(record, "new", observed->action.subject);
+		observed->is_relative = *observed->action.subject != '/';
+		r = visit(reading);
+	}
+	return r;
+}
+
 static int take_action(struct reading *reading, const struct observed_kind *kind)
 {
 	struct record *record = &reading->record;
@@ -161,8 +213,9 @@ static int take_action(struct reading *reading, const struct observed_kind *kind
 	observed->is_directory = has_flag(record, "O_DIRECTORY");
 	if (kind->take)
 		kind->take(record);
-	observed->is_relative = kind->kind == ACTION_EXEC && *observed->action.subject != '/';
 	r = visit(reading);
+	if (r == 0 && kind->type == programs)
+		r = visit_interpreters(reading);
 	if (r != 0 || kind->type != renames || !json_object_get(record->detail, "to"))
 		return r;
 	to = optional_text(record, record->detail, "to");

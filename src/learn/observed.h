@@ -26,6 +26,9 @@ struct observed {
 	const char *exe;               /* who did it; "" where the record does not say */
 	bool is_directory;             /* a file call that asks for a directory */
 	bool is_relative;              /* a program by a path that the log does not resolve: no policy can decide */
+	const char *called;            /* a program: the path that was asked for, where it leads elsewhere; else NULL */
+	bool is_new;                   /* a program that was made or changed since the session began */
+	bool is_missing;               /* a program that was not there, or none: nothing was started */
 	uint64_t record;               /* its number in the log */
 	uint64_t count;                /* how often this one record says that it happened */
 };

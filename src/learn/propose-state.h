@@ -15,7 +15,7 @@ struct proposal {
 	struct tally reads;                    /* value: how many files a directory stands for; 0: a file */
 	struct tally trees[FILE_CLASS_COUNT];  /* what can be written: patterns of its rules */
 	struct tally listed;                   /* directories whose entries were read */
-	struct tally programs, new_programs;
+	struct tally programs, new_programs;   /* value of programs: 1 where the session could write */
 	struct tally hosts;                    /* "HOST PORT"; value: the rule's index, SIZE_MAX: none */
 	struct tally names;                    /* looked up; value as of hosts */
 	struct tally refused;                  /* as text */

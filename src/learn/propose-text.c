@@ -183,6 +183,27 @@ static void put_network(struct buf *out, const struct proposal *proposal)
 	}
 }
 
+static bool has_own_programs(const struct proposal *proposal)
+{
+	for (size_t i = 0; i < proposal->programs.count; i++)
+		if (proposal->programs.items[i].value)
+			return true;
+	return false;
+}
+
+/* The value of a program is no number of files. */
+static void put_programs(struct buf *out, const struct proposal *proposal)
+{
+	if (proposal->programs.count)
+		buf_put_text(out, "  allow:\n");
+	for (size_t i = 0; i < proposal->programs.count; i++) {
+		struct tally_item item = proposal->programs.items[i];
+
+		item.value = 0;
+		put_item(out, proposal, &item, false);
+	}
+}
+
 static void put_exec(struct buf *out, const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before;
@@ -192,8 +213,11 @@ static void put_exec(struct buf *out, const struct proposal *proposal)
 	if (before->user_namespaces)
 		buf_put_text(out, "  namespaces: true           # as the session had it; whether one was made is "
 				  "not recorded\n");
+	if (has_own_programs(proposal) && !proposal->new_programs.count && before->exec_new_binaries)
+		buf_put_text(out, "  new_binaries: true         # programs were run where the session can write; those "
+				  "below, as they were\n");
 	if (proposal->new_programs.count && before->exec_new_binaries) {
-		buf_put_text(out, "  new_binaries: true         # programs that the session could have made "
+		buf_put_text(out, "  new_binaries: true         # programs that the session made, or could have, "
 				  "were run:\n");
 		for (size_t i = 0; i < proposal->new_programs.count && i < PROPOSE_REFUSED_SHOWN; i++) {
 			put_comment(out, "  ", proposal->new_programs.items[i].key);
@@ -205,7 +229,7 @@ static void put_exec(struct buf *out, const struct proposal *proposal)
 		return;
 	}
 	buf_put_text(out, "  default: deny\n");
-	put_list(out, proposal, "allow", &proposal->programs, false);
+	put_programs(out, proposal);
 }
 
 /* So many times what was used, rounded up, and no more than the session had. */

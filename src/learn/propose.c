@@ -49,23 +49,53 @@ static int count_file(struct proposal *proposal, const struct observed *observed
 	return count_in(&proposal->trees[class], before->files[rule].pattern, observed, rule);
 }
 
-/* What the sandbox made, or could have (a relative path leads anywhere): no list can name it beforehand. */
-static bool is_new_program(const struct policy *before, const char *program)
+/* Where the sandbox can write: a program there needs more than its name in a list. */
+static bool is_where_written(const struct policy *before, const char *program)
 {
 	size_t rule;
-	enum file_class class = *program == '/' ? policy_classify(before, program, &rule) : FILE_STAGE;
+	enum file_class class = policy_classify(before, program, &rule);
 
 	return class == FILE_STAGE || class == FILE_WRITE || class == FILE_SCRATCH;
 }
 
+/*
+ * What the session made or changed, or may have (a path that nobody resolved leads anywhere, and what is private to it
+ * had nothing before): no list can name it beforehand.
+ */
+static bool is_new_program(const struct policy *before, const struct observed *observed)
+{
+	size_t rule;
+
+	return observed->is_relative || observed->is_new ||
+	       policy_classify(before, observed->action.subject, &rule) == FILE_SCRATCH;
+}
+
+/*
+ * By the path that people know it by, where that stays: /usr/bin/python3 and not the version that it leads to today.
+ * A link where the sandbox can write may lead anywhere the next time.
+ */
+static const char *name_of_program(const struct policy *before, const struct observed *observed)
+{
+	const char *called = observed->called;
+
+	return called && *called == '/' && !is_where_written(before, called) &&
+	       !is_where_written(before, observed->action.subject) ? called : observed->action.subject;
+}
+
 static int count_program(struct proposal *proposal, const struct observed *observed)
 {
+	const struct policy *before = proposal->request->before;
 	struct observed by_itself = *observed;
+	int r;
 
 	by_itself.exe = "";
-	return count_in(is_new_program(proposal->request->before, observed->action.subject) ? &proposal->new_programs
-											    : &proposal->programs,
-			observed->action.subject, &by_itself, 0);
+	if (is_new_program(before, observed))
+		return count_in(&proposal->new_programs, observed->action.subject, &by_itself, 0);
+	if (!is_where_written(before, observed->action.subject))
+		return count_in(&proposal->programs, name_of_program(before, observed), &by_itself, 0);
+	/* Level none has nothing executed where it reads the project. */
+	r = count_file(proposal, observed);
+	return r < 0 ? r : count_in(&proposal->programs, observed->action.subject, &by_itself, 1);
 }
 
 /* The rule that let it through; SIZE_MAX: the default. */
@@ -98,9 +128,12 @@ static int visit(void *context, const struct observed *observed)
 	const struct propose_request *request = proposal->request;
 	struct decision before = policy_decide(request->before, &observed->action);
 	struct decision base = policy_decide(request->base, &observed->action);
+	bool was_refused = str_equal(observed->verdict, verdict_names[VERDICT_DENY]);
 
-	if ((before.verdict == VERDICT_DENY && !observed->is_relative) ||
-	    str_equal(observed->verdict, verdict_names[VERDICT_DENY]))
+	/* A shell looks for a program at each place of PATH. */
+	if (observed->is_missing && !was_refused)
+		return 0;
+	if (was_refused || (before.verdict == VERDICT_DENY && !observed->is_relative))
 		return count_refused(proposal, observed);
 	switch (observed->action.kind) {
 	case ACTION_EXEC:

@@ -8,5 +8,5 @@
 
 #include "learn/propose.h"
 
-/* What the report does not say is 0. -EBADMSG: no report. */
+/* What the report does not say for sure is 0, so that the limit stays as it was. -EBADMSG: no report. */
 int usage_parse(const char *bytes, size_t size, struct propose_usage *ret_usage) MUST_USE;
