@@ -14,7 +14,8 @@ enum { TAIL_MAX = 2 * AUDIT_RECORD_MAX };
 bool audit_type_is_review(enum audit_type type)
 {
 	return type == AUDIT_STAGE_SNAPSHOT || type == AUDIT_STAGE_RESTORE || type == AUDIT_STAGE_APPLY ||
-	       type == AUDIT_STAGE_DISCARD || type == AUDIT_STAGE_UNDO || type == AUDIT_STAGE_FORGET;
+	       type == AUDIT_STAGE_DISCARD || type == AUDIT_STAGE_UNDO || type == AUDIT_STAGE_FORGET ||
+	       type == AUDIT_STAGE_ACCEPT;
 }
 
 /* The last bytes of the log, at most TAIL_MAX, and whether they are all of it. */

@@ -27,6 +27,7 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_STAGE_DISCARD] = "stage.discard",
 	[AUDIT_STAGE_UNDO] = "stage.undo",
 	[AUDIT_STAGE_FORGET] = "stage.forget",
+	[AUDIT_STAGE_ACCEPT] = "stage.accept",
 	[AUDIT_FILTER_HIT] = "filter.hit",
 	[AUDIT_TRUST_CHANGE] = "trust.change",
 	[AUDIT_ALERT] = "alert",

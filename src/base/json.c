@@ -190,6 +190,12 @@ void json_bool(struct json *json, const char *key, bool value)
 	buf_put_text(json->out, value ? "true" : "false");
 }
 
+void json_raw(struct json *json, const char *key, const void *bytes, size_t size)
+{
+	begin_value(json, key);
+	buf_put(json->out, bytes, size);
+}
+
 void json_null(struct json *json, const char *key)
 {
 	begin_value(json, key);

@@ -41,4 +41,6 @@ void json_u64(struct json *json, const char *key, uint64_t value);
 void json_i64(struct json *json, const char *key, int64_t value);
 void json_fixed(struct json *json, const char *key, uint64_t thousandths); /* 2100 -> 2.1 */
 void json_bool(struct json *json, const char *key, bool value);
+/* A value that is JSON already. */
+void json_raw(struct json *json, const char *key, const void *bytes, size_t size);
 void json_null(struct json *json, const char *key);

@@ -200,6 +200,8 @@ static const char *keep(struct box *box, const struct alert *alert)
 
 void alert_react(struct box *box, enum monitor_reaction reaction)
 {
+	if (box->request->flags & REQUEST_TRIAL)
+		reaction = MONITOR_NOTE;
 	if (reaction > box->alerts.wanted)
 		box->alerts.wanted = reaction;
 }

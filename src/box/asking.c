@@ -471,6 +471,8 @@ bool asking_waits_for_path(const struct box *box, const char *path)
 
 bool asking_is_heard(struct box *box)
 {
+	if (box->request->flags & REQUEST_TRIAL)
+		return false;
 	return control_is_followed(box) || prompt_is_possible(box) || notices_are_heard(box) ||
 	       listeners_are_there();
 }

@@ -60,6 +60,8 @@ static void start_detail(struct json *json, const void *context)
 	if (request->task)
 		json_bytes(json, "task", request->task, strlen(request->task));
 	narrowing_to_json(request->narrowing, json);
+	if (request->flags & REQUEST_TRIAL)
+		json_bool(json, "trial", true);
 	if (request->tape)
 		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
 	canaries_to_json(box, json);

@@ -308,7 +308,7 @@ static bool may_learn(const struct box *box)
 {
 	return box->monitor && !box->alerts.has_canary && !box->failure_status && box->ended != ENDED_NOT &&
 	       box->ended != ENDED_POLICY && box->ended != ENDED_MEMORY && box->ended != ENDED_DISK &&
-	       !(box->request->flags & REQUEST_CHECK) && box->request->tape != TAPE_REPLAY;
+	       !(box->request->flags & (REQUEST_CHECK | REQUEST_TRIAL)) && box->request->tape != TAPE_REPLAY;
 }
 
 /* Others may have learnt meanwhile: theirs is taken up first. */

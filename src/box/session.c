@@ -21,7 +21,7 @@ enum {
 };
 
 /* The record's last word. */
-enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1 };
+enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1, IS_TRIAL = 1 << 2, WRITES_HOST = 1 << 3 };
 
 static const char STARTED_FILE[] = "session.bin", ENDED_FILE[] = "ended.bin";
 
@@ -95,7 +95,8 @@ int session_store(int dir_fd, const struct session_record *record)
 	frame_put_u64(&out, record->ended_ns);
 	frame_put_u32(&out, (uint32_t)record->exit);
 	frame_put_u64(&out, record->audit_records);
-	frame_put_u32(&out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0));
+	frame_put_u32(&out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
+				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0));
 	r = frame_end(&out);
 	if (r < 0)
 		return r;
@@ -127,6 +128,8 @@ static int decode(struct frame *frame, struct session_record *record)
 	flags = frame_get_u32(frame);
 	record->is_staged = flags & IS_STAGED;
 	record->is_kept_at_exec = flags & IS_KEPT_AT_EXEC;
+	record->is_trial = flags & IS_TRIAL;
+	record->writes_host = flags & WRITES_HOST;
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 
@@ -319,7 +322,8 @@ static size_t search(const struct list *list, const struct question *question)
 		if (question->live_only && !record->is_live)
 			continue;
 		if (!question->text) {
-			if (!question->project || str_equal(record->project, question->project))
+			if (!record->is_trial &&
+			    (!question->project || str_equal(record->project, question->project)))
 				return i;
 			continue;
 		}

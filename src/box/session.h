@@ -42,6 +42,8 @@ struct session_record {
 	uint64_t audit_records;
 	bool is_staged;          /* may hold staged changes: at first where it stages, at the end where it has some */
 	bool is_kept_at_exec;    /* `stage.auto: exec`: a snapshot before each `atoll exec` */
+	bool is_trial;           /* of `atoll dry-run`, and nobody has accepted it: only its id or name means it */
+	bool writes_host;        /* of a trial: for real it writes straight to the host, too */
 	bool is_live;            /* not stored: whether the lock is held */
 };
 

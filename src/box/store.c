@@ -55,6 +55,8 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->started_ns = clock_realtime_ns();
 	record->exit = -1;
 	record->is_live = true;
+	record->is_trial = request->flags & REQUEST_TRIAL;
+	record->writes_host = request->flags & REQUEST_WRITES_HOST;
 	record->is_kept_at_exec = policy->stage_auto == STAGE_AUTO_EXEC;
 	for (size_t i = 0; i < policy->file_plan_count; i++)
 		record->is_staged |= policy->file_plan[i].class == FILE_STAGE;

@@ -56,6 +56,9 @@ bool verify_external_wants(const struct box *box, enum verdict verdict)
 {
 	const struct external_verifier *external = verifier(box);
 
+	/* What happens in a trial leads nowhere; when it is done for real, it is brought before the verifier. */
+	if (box->request->flags & REQUEST_TRIAL)
+		return false;
 	return external_is_given(external) && verdict != VERDICT_DENY &&
 	       (verdict == VERDICT_ASK || external->when == VERIFY_ALL);
 }

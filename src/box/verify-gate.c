@@ -64,8 +64,12 @@ static enum verify_action action_of(const struct box *box, const struct verify_t
 {
 	const struct verify_settings *settings = &box->policy->policy->verify;
 	enum verify_row row = told->is_unknown ? VERIFY_UNKNOWN : (enum verify_row)told->severity;
+	enum verify_action action = settings->of[row][told->confidence];
 
-	return settings->of[row][told->confidence];
+	/* A trial is what it would take; the findings are shown with what came of it. */
+	if (box->request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
+		return VERIFY_NOTE;
+	return action;
 }
 
 struct record {

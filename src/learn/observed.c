@@ -19,7 +19,7 @@ struct record {
 };
 
 struct reading {
-	observed_visit *visit;
+	const struct observed_visits *visits;
 	void *context;
 	struct observed_log *log;
 	struct record record;
@@ -135,6 +135,34 @@ static void take_request(struct record *record)
 		record->is_bad = true;
 }
 
+static int take_findings(struct reading *reading)
+{
+	struct record *record = &reading->record;
+	const json_t *findings = json_object_get(record->detail, "findings");
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && reading->visits->finding && i < json_array_size(findings); i++) {
+		const json_t *told = json_array_get(findings, i);
+		struct observed_finding finding = {
+			optional_text(record, told, "id"), optional_text(record, told, "severity"),
+			optional_text(record, told, "reason"), optional_text(record, told, "action"),
+		};
+
+		r = reading->visits->finding(reading->context, &finding);
+	}
+	return r;
+}
+
+static int take_question(struct reading *reading)
+{
+	struct record *record = &reading->record;
+	const char *subject = optional_text(record, record->entry, "subject");
+
+	return reading->visits->question
+		       ? reading->visits->question(reading->context, subject, optional_text(record, record->entry, "rule"))
+		       : 0;
+}
+
 static const char programs[] = "exec.start", renames[] = "file.rename", changes[] = "policy.change",
 		  ends[] = "session.end";
 
@@ -171,7 +199,7 @@ static int visit(struct reading *reading)
 		return 0;
 	}
 	reading->log->actions++;
-	return reading->visit(reading->context, &record->observed);
+	return reading->visits->action ? reading->visits->action(reading->context, &record->observed) : 0;
 }
 
 /* What the kernel starts for a script is a program as well; with which words is nowhere. */
@@ -236,6 +264,10 @@ static int take_entry(struct reading *reading, const json_t *entry)
 	record->observed = (struct observed){ .record = number_of(entry, "seq", 0) };
 	if (kind)
 		return take_action(reading, kind);
+	if (type && strcmp(type, "exec.verify") == 0)
+		return take_findings(reading);
+	if (type && strcmp(type, "ask.open") == 0)
+		return take_question(reading);
 	if (!type)
 		reading->log->unreadable++;
 	else if (strcmp(type, changes) == 0 &&
@@ -264,6 +296,11 @@ static int take_line(struct reading *reading, enum audit_line kind, const char *
 
 int observed_read(int log_fd, observed_visit *visit_one, void *context, struct observed_log *ret_log)
 {
+	return observed_read_all(log_fd, &(struct observed_visits){ .action = visit_one }, context, ret_log);
+}
+
+int observed_read_all(int log_fd, const struct observed_visits *visits, void *context, struct observed_log *ret_log)
+{
 	cleanup_audit_reader struct audit_reader reader = { 0 };
 	struct observed_log log = { 0 };
 	struct reading *reading = calloc(1, sizeof *reading);
@@ -273,7 +310,7 @@ int observed_read(int log_fd, observed_visit *visit_one, void *context, struct o
 		free(reading);
 		return r;
 	}
-	reading->visit = visit_one;
+	reading->visits = visits;
 	reading->context = context;
 	reading->log = &log;
 	while (r == 0) {

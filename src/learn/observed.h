@@ -45,8 +45,24 @@ struct observed_log {
 /* Non-zero ends the reading and is what observed_read() returns. */
 typedef int observed_visit(void *context, const struct observed *observed);
 
+/* What verification found about a command, and what became of it ("note", "ask", …). Borrowed as above. */
+struct observed_finding {
+	const char *id, *severity, *reason, *action;
+};
+
+/* What a reader wants to hear about; NULL: nothing of that. */
+struct observed_visits {
+	observed_visit *action;
+	int (*finding)(void *context, const struct observed_finding *finding);
+	int (*question)(void *context, const char *subject, const char *rule); /* a person would have been asked */
+};
+
 /* Before confinement: what jansson would otherwise read from files later. */
 void observed_init(void);
 
 /* Reads a log from the fd's offset (borrowed) to its end. -errno; -ENOMEM. */
+int observed_read_all(int log_fd, const struct observed_visits *visits, void *context,
+		      struct observed_log *ret_log) MUST_USE;
+
+/* The same for actions alone. */
 int observed_read(int log_fd, observed_visit *visit, void *context, struct observed_log *ret_log) MUST_USE;

@@ -369,6 +369,25 @@ struct listing {
 	size_t count;
 };
 
+int stage_snapshot_take_over(const struct stage_hold *hold, const struct stage_chain *chain, const char *name,
+			     const char *message, struct err *err)
+{
+	int r = stage_snapshot_check_name(hold, name, err);
+
+	return r < 0 ? r : store(hold, chain, name, message, err);
+}
+
+int stage_snapshot_is_current(const struct stage_hold *hold, const char *name, struct err *err)
+{
+	struct stage_chain chain;
+	int r = stage_snapshot_load(hold, name, &chain, err);
+
+	if (r < 0 || !is_same_chain(&chain, &hold->chain))
+		return r < 0 ? r : 0;
+	r = stage_live_is_used(hold->stage_fd, &hold->record);
+	return r < 0 ? fail(hold, r, "what was written cannot be looked at", err) : !r;
+}
+
 static int list_one(void *context, const char *name)
 {
 	struct listing *listing = context;

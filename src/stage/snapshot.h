@@ -54,6 +54,16 @@ int stage_snapshot_drop_copy(const struct stage_hold *hold, uint32_t layer) MUST
 int stage_snapshot_restore(struct stage_hold *hold, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE],
 			   struct err *err) MUST_USE;
 
+/*
+ * Gives the chain of another session, one that was forked from this one, a name in this session, so that
+ * stage_snapshot_restore() can make it its state. The caller holds the other one too. -EEXIST, -EINVAL with *err.
+ */
+int stage_snapshot_take_over(const struct stage_hold *hold, const struct stage_chain *chain, const char *name,
+			     const char *message, struct err *err) MUST_USE;
+
+/* Whether the state is exactly what the snapshot holds, nothing written since: 1, 0, -errno with *err. */
+int stage_snapshot_is_current(const struct stage_hold *hold, const char *name, struct err *err) MUST_USE;
+
 /* The chain of a snapshot. -ENOENT with *err. */
 int stage_snapshot_load(const struct stage_hold *hold, const char *name, struct stage_chain *ret_chain,
 			struct err *err) MUST_USE;

@@ -16,18 +16,19 @@
 #include "base/str.h"
 #include "confine/confine.h"
 #include "learn/compare.h"
+#include "learn/effects.h"
 #include "learn/learn.h"
 #include "learn/propose.h"
 #include "learn/usage.h"
 #include "os/fd.h"
 #include "policy/snapshot.h"
 
-enum { OUT_MAX = 64 << 20, REPORT_MAX = 16 << 20 };
+enum { OUT_MAX = 64 << 20, REPORT_MAX = 16 << 20, EFFECTS_LINES = 12 };
 
 /* The words that atoll starts it with, in this order. */
 struct given {
-	const char *verb;                /* "test", "learn" */
-	const char *form;                /* test: "text", "json" or "differences"; learn: the file of its report */
+	const char *verb;                /* "test", "learn", "effects" */
+	const char *form;                /* effects: "text" or "json"; test: "text", "json" or "differences"; learn: the file of its report */
 	const char *log, *before;        /* of the session: its log, and the compiled policy that it ran under */
 	const char *session, *policy;    /* names for people */
 };
@@ -86,6 +87,16 @@ struct inputs {
 	size_t report_size;
 	struct snapshot *before, *other;
 };
+
+/* What a session's log alone says: `effects FORM LOG - SESSION -`. */
+static int take_log(const struct given *given, struct inputs *ret_inputs, struct err *err)
+{
+	ret_inputs->log_fd = open_log(given->log, err);
+	if (ret_inputs->log_fd < 0)
+		return ret_inputs->log_fd;
+	observed_init();
+	return confine_self(CONFINE_LEARN, NULL, 0, err);
+}
 
 /* Everything that is opened; nothing hostile is looked at before the walls are up. */
 static int take_inputs(const struct given *given, struct inputs *ret_inputs, struct err *err)
@@ -175,12 +186,34 @@ static int learn(const struct given *given, const struct inputs *inputs, struct 
 		     : put_out(&out, err);
 }
 
+static int effects(const struct given *given, const struct inputs *inputs, struct err *err)
+{
+	struct effects effects;
+	cleanup_buf struct buf out;
+	int r = effects_read(&effects, inputs->log_fd);
+
+	buf_init(&out, OUT_MAX);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r));
+	if (str_equal(given->form, "json"))
+		effects_format_json(&effects, &out);
+	else
+		effects_format(&effects, EFFECTS_LINES, &out);
+	r = put_out(&out, err);
+	if (r == 0)
+		r = fd_write_full(LEARN_NUMBERS_FD, &effects.numbers, sizeof effects.numbers);
+	effects_done(&effects);
+	return r < 0 && err->code == ERR_NONE ? err_set(err, ERR_INTERNAL, -r, "learn", "no numbers were taken") : r;
+}
+
 static const struct {
 	const char *name;
+	int (*take)(const struct given *given, struct inputs *ret_inputs, struct err *err);
 	int (*run)(const struct given *given, const struct inputs *inputs, struct err *err);
 } verbs[] = {
-	{ "test", test },
-	{ "learn", learn },
+	{ "test", take_inputs, test },
+	{ "learn", take_inputs, learn },
+	{ "effects", take_log, effects },
 };
 
 static int run(int argc, char **argv, struct err *err)
@@ -194,7 +227,7 @@ static int run(int argc, char **argv, struct err *err)
 		if (!str_equal(argv[1], verbs[i].name))
 			continue;
 		given = (struct given){ argv[1], argv[2], argv[3], argv[4], argv[5], argv[6] };
-		r = take_inputs(&given, &inputs, err);
+		r = verbs[i].take(&given, &inputs, err);
 		return r < 0 ? r : verbs[i].run(&given, &inputs, err);
 	}
 	err_set(err, ERR_USAGE, EINVAL, "learn", "atoll-learn is started by atoll");

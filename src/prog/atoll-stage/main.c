@@ -16,6 +16,7 @@
 
 static const struct verb verbs[] = {
 	{ "apply", cmd_apply },
+	{ "compare", cmd_compare },
 	{ "diff", cmd_diff },
 	{ "discard", cmd_discard },
 	{ "flatten", cmd_flatten },

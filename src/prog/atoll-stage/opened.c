@@ -81,6 +81,21 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 	return 0;
 }
 
+int opened_at_snapshot(struct opened *opened, const char *name, struct err *err)
+{
+	char path[sizeof STAGE_DIRECTORY_SNAPSHOTS + 1 + STAGE_SNAPSHOT_NAME_MAX];
+	int r = stage_snapshot_name_is_valid(name) ? 0 : -ENOENT;
+
+	if (r == 0)
+		r = str_format(path, sizeof path, STAGE_DIRECTORY_SNAPSHOTS "/%s", name);
+	if (r == 0)
+		r = stage_chain_load(opened->stage_fd, path, false, &opened->chain);
+	opened->is_snapshot = true;
+	return r < 0 ? err_set(err, ERR_NOT_FOUND, -r, "stage", "snapshot %.64s of session %s cannot be read: %s", name,
+			       opened->record.session, strerror(-r))
+		     : 0;
+}
+
 int opened_stacks(struct opened *opened, struct err *err)
 {
 	opened->stacks = calloc(opened->record.tree_count, sizeof *opened->stacks);
@@ -89,8 +104,8 @@ int opened_stacks(struct opened *opened, struct err *err)
 	for (size_t i = 0; i < opened->record.tree_count; i++)
 		opened->stacks[i] = STAGE_STACK_NONE;
 	for (size_t i = 0; i < opened->record.tree_count; i++) {
-		int r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i, true,
-					 &opened->stacks[i]);
+		int r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i,
+					 !opened->is_snapshot, &opened->stacks[i]);
 
 		if (r < 0)
 			return fail(err, r, "a layer cannot be opened");
@@ -109,23 +124,35 @@ enum {
 		LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SYM | LANDLOCK_REFER,
 };
 
-int opened_confine(const struct opened *opened, enum confine_program program, struct err *err)
+static void add_places(const struct opened *opened, uint64_t rights, struct confine_place *places, size_t *count)
+{
+	places[(*count)++] = (struct confine_place){ opened->stage_fd, rights };
+	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++) {
+		const struct stage_stack *stack = &opened->stacks[i];
+
+		places[(*count)++] = (struct confine_place){ stack->host_fd, rights };
+		for (size_t layer = 0; layer < stack->count; layer++)
+			places[(*count)++] = (struct confine_place){ stack->layers[layer], READ };
+	}
+}
+
+int opened_confine_both(const struct opened *a, const struct opened *b, enum confine_program program, struct err *err)
 {
 	uint64_t rights = program == CONFINE_STAGE_WRITING ? WRITE : READ;
-	cleanup_free struct confine_place *places = calloc(PLACES_MAX, sizeof *places);
+	cleanup_free struct confine_place *places = calloc(2 * PLACES_MAX, sizeof *places);
 	size_t count = 0;
 
 	if (!places)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "confine", "out of memory");
-	places[count++] = (struct confine_place){ opened->stage_fd, rights };
-	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++) {
-		const struct stage_stack *stack = &opened->stacks[i];
-
-		places[count++] = (struct confine_place){ stack->host_fd, rights };
-		for (size_t layer = 0; layer < stack->count; layer++)
-			places[count++] = (struct confine_place){ stack->layers[layer], READ };
-	}
+	add_places(a, rights, places, &count);
+	if (b)
+		add_places(b, rights, places, &count);
 	return confine_self(program, places, count, err);
+}
+
+int opened_confine(const struct opened *opened, enum confine_program program, struct err *err)
+{
+	return opened_confine_both(opened, NULL, program, err);
 }
 
 void opened_done(struct opened *opened)

@@ -38,6 +38,7 @@ struct verb {
 };
 
 int cmd_apply(int argc, char **argv, struct err *err);
+int cmd_compare(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
 int cmd_flatten(int argc, char **argv, struct err *err);

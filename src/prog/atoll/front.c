@@ -3,6 +3,7 @@
 #include "prog/atoll/front.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/names.h"
@@ -11,6 +12,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
+#include "policy/trial.h"
 #include "prog/atoll/additions.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/fork.h"
@@ -343,33 +345,74 @@ static int narrow_policy(const struct front_options *given, const struct places 
 	return r == 0 && brought->has_presented ? narrow_by_token(brought, err) : r;
 }
 
+/* ---- trials ---- */
+
+static bool can_stage(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A fork has the trees of its origin and no others: what that one wrote to the host, its trial can only read. */
+static int make_trial(const struct front_options *given, struct brought *brought, struct run_request *request,
+		      struct err *err)
+{
+	struct policy_trial_plan plan;
+	int r = policy_trial_make(&plan, snapshot_policy(brought->compiled.snapshot),
+				  given->origin ? NULL : can_stage);
+
+	if (r == 0)
+		r = compiled_change(&brought->compiled, &plan.policy, err);
+	else
+		err_set(err, ERR_INTERNAL, -r, "policy", "%s", strerror(-r));
+	if (plan.is_changed)
+		request->flags |= REQUEST_WRITES_HOST;
+	policy_trial_done(&plan);
+	return r;
+}
+
+/* What was recorded, or nothing: a trial has no network. */
+static int open_tape(const struct front_options *given, const struct policy *policy, struct run_request *request,
+		     struct err *err)
+{
+	bool is_trial = given->flags & REQUEST_TRIAL && !given->replay;
+
+	if (is_trial && policy->network_mode != NETWORK_GATE)
+		return 0;
+	request->tape = given->record ? TAPE_RECORD : given->replay || is_trial ? TAPE_REPLAY : TAPE_NONE;
+	return is_trial ? tape_file_blank(&request->tape_fd, err)
+			: tape_file_open(given->record, given->replay, policy, &request->tape_fd, err);
+}
+
 /* 1: the user was told why there is nothing to run. */
 static int bring(const struct front_options *given, const struct places *places, struct brought *brought,
 		 struct run_request *request, struct err *err)
 {
+	bool is_trial = given->flags & REQUEST_TRIAL;
 	int r = find_policy(given, places, NULL, &brought->compiled, err);
 
 	if (r == 0)
 		r = lower_policy(given, places, brought, err);
 	if (r == 0)
-		r = narrow_policy(given, places, brought, request, err);
+		r = is_trial ? make_trial(given, brought, request, err)
+			     : narrow_policy(given, places, brought, request, err);
 	request->narrowing = brought->was_narrowing ? &brought->narrowed.told : NULL;
-	request->standing = brought->has_standing ? &brought->standing : NULL;
+	/* What goes wrong in a trial is held against nobody. */
+	request->standing = brought->has_standing && !is_trial ? &brought->standing : NULL;
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);
 	if (r == 0)
 		r = secrets_bring_key(snapshot_policy(brought->compiled.snapshot), places, &request->notify_key_fd,
 				      err);
-	if (r == 0)
+	if (r == 0 && !is_trial)
 		r = secrets_bring_verifier(snapshot_policy(brought->compiled.snapshot), places,
 					   &request->judge_secret_fd, err);
 	if (r != 0)
 		return r;
 	request->placeholders = brought->secrets.variables;
 	request->secrets_fd = take_fd(&brought->secrets.values_fd);
-	request->tape = given->record ? TAPE_RECORD : given->replay ? TAPE_REPLAY : TAPE_NONE;
-	r = tape_file_open(given->record, given->replay, snapshot_policy(brought->compiled.snapshot),
-			   &request->tape_fd, err);
+	r = open_tape(given, snapshot_policy(brought->compiled.snapshot), request, err);
 	if (r == 0 && given->token && !brought->has_presented)
 		r = present_token(given, places, brought, err);
 	request->token = brought->held.bytes;

@@ -164,7 +164,7 @@ int staged_find_newest(const char *state, struct session_record *ret_record, str
 		return r;
 	client_project(project, sizeof project);
 	for (size_t i = 0; i < count; i++) {
-		if (!is_found && records[i].is_staged && (!*project || str_equal(project, records[i].project))) {
+		if (!is_found && records[i].is_staged && !records[i].is_trial && (!*project || str_equal(project, records[i].project))) {
 			*ret_record = records[i];
 			is_found = true;
 		} else {

@@ -17,3 +17,6 @@
  */
 int tape_file_open(const char *record, const char *replay, const struct policy *policy, int *ret_fd,
 		   struct err *err) MUST_USE;
+
+/* A recording of nothing, for a run that shall reach nobody: every request is refused and written down. */
+int tape_file_blank(int *ret_fd, struct err *err) MUST_USE;

@@ -20,6 +20,8 @@ static const struct cmd verbs[] = {
 	{ "discard", "[ID] [PATH…]", "drop what a session has staged", &cmd_discard_options, cmd_discard },
 	{ "doctor", "[--probe [-p POLICY] [-t LEVEL]] [--json]",
 	  "say what this machine can enforce, and how to get the rest", &cmd_doctor_options, cmd_doctor },
+	{ "dry-run", "[ID] [-p POLICY] [-t LEVEL] [--if-clean] -- CMD… | --accept TRIAL",
+	  "try a command, show what it would do, then do it for real", &cmd_dry_run_options, cmd_dry_run },
 	{ "exec", "[ID] -- CMD…", "run a command in a running sandbox", &cmd_exec_options, cmd_exec },
 	{ "fork", "[ID] [SNAPSHOT] [options of run] -- CMD…", "run a command on what a session has staged",
 	  &cmd_fork_options, cmd_fork },

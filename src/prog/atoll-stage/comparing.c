@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/comparing.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "policy/order.h"
+#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/text.h"
+
+/* One change of one state under its absolute path. */
+struct side {
+	char *path;                          /* owned */
+	const struct stage_change *change;
+	const struct opened *opened;
+};
+
+struct sides {
+	struct side *items;
+	size_t count;
+};
+
+static void sides_done(struct sides *sides)
+{
+	for (size_t i = 0; i < sides->count; i++)
+		free(sides->items[i].path);
+	free(sides->items);
+}
+#define cleanup_sides __attribute__((cleanup(sides_done)))
+
+static int by_path(const void *a, const void *b)
+{
+	const struct side *x = a, *y = b;
+
+	return path_compare(x->path, y->path);
+}
+
+static char *absolute(const char *tree, const char *path)
+{
+	size_t size = strlen(tree) + strlen(path) + 2;
+	char *out = malloc(size);
+
+	if (out && str_format(out, size, "%s%s%s", tree, *path && tree[1] ? "/" : "", path) < 0) {
+		free(out);
+		return NULL;
+	}
+	return out;
+}
+
+/* A directory whose time alone differs has something in it that says so itself; a file's time is no difference. */
+static bool is_worth_it(const struct stage_change *change)
+{
+	return change->kind != STAGE_MODIFIED || change->differs & ~(unsigned)STAGE_DIFFERS_MTIME ||
+	       change->state == STAGE_REFUSED;
+}
+
+static int load_sides(struct compared *state, struct sides *sides, struct err *err)
+{
+	const struct opened *opened = &state->opened;
+	struct judging judging;
+	int r = judging_init(&judging, opened, err);
+
+	if (r < 0)
+		return r;
+	for (size_t tree = 0; r == 0 && tree < opened->record.tree_count; tree++) {
+		struct stage_change_options options = judging_options(&judging, tree);
+
+		options.exact_content = true;
+		r = stage_changes_load(&state->changes, &opened->stacks[tree], &options);
+	}
+	judging_done(&judging);
+	if (r == 0)
+		sides->items = calloc(state->changes.count + 1, sizeof *sides->items);
+	if (r == 0 && !sides->items)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < state->changes.count; i++) {
+		const struct stage_change *change = &state->changes.items[i];
+		struct side *side = &sides->items[sides->count];
+
+		if (!is_worth_it(change))
+			continue;
+		*side = (struct side){ absolute(opened->record.trees[change->tree].path, change->path), change, opened };
+		if (!side->path)
+			r = -ENOMEM;
+		else
+			sides->count++;
+	}
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s",
+			       opened->record.session, strerror(-r));
+	qsort(sides->items, sides->count, sizeof *sides->items, by_path);
+	return 0;
+}
+
+/* ---- whether two changes are the same ---- */
+
+/* 1, 0; what cannot be read is not the same. */
+static int has_same_bytes(int a_fd, int b_fd)
+{
+	enum { CHUNK = 64 << 10 };
+	cleanup_free char *a = malloc(CHUNK), *b = malloc(CHUNK);
+	off_t at = 0;
+
+	if (!a || !b)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = pread(a_fd, a, CHUNK, at), m = pread(b_fd, b, CHUNK, at);
+
+		if (n < 0 || n != m || memcmp(a, b, (size_t)n) != 0)
+			return 0;
+		if (n == 0)
+			return 1;
+		at += n;
+	}
+}
+
+static int is_same_file(const struct side *a, const struct side *b)
+{
+	cleanup_fd int a_fd = FD_NONE, b_fd = FD_NONE;
+
+	if (a->change->staged.st_size != b->change->staged.st_size)
+		return 0;
+	a_fd = stage_change_open(&a->opened->stacks[a->change->tree], a->change);
+	b_fd = stage_change_open(&b->opened->stacks[b->change->tree], b->change);
+	return a_fd < 0 || b_fd < 0 ? 0 : has_same_bytes(a_fd, b_fd);
+}
+
+static int is_same_link(const struct side *a, const struct side *b)
+{
+	struct text texts[2] = { { .kind = TEXT_ABSENT }, { .kind = TEXT_ABSENT } };
+	int r = text_load(a->opened, a->change, SIDE_STAGED, PATH_MAX, &texts[0]);
+
+	if (r == 0)
+		r = text_load(b->opened, b->change, SIDE_STAGED, PATH_MAX, &texts[1]);
+	if (r == 0)
+		r = texts[0].kind == TEXT_LINES && texts[1].kind == TEXT_LINES && texts[0].size == texts[1].size &&
+		    memcmp(texts[0].bytes, texts[1].bytes, texts[0].size) == 0;
+	text_done(&texts[0]);
+	text_done(&texts[1]);
+	return r;
+}
+
+static int is_same(const struct side *a, const struct side *b)
+{
+	const struct stat *x = &a->change->staged, *y = &b->change->staged;
+
+	if (!a->change->staged_exists || !b->change->staged_exists)
+		return a->change->staged_exists == b->change->staged_exists;
+	if (x->st_dev == y->st_dev && x->st_ino == y->st_ino && stage_stat_is_same(x, y))
+		return 1;
+	if (x->st_mode != y->st_mode)
+		return 0;
+	if (S_ISREG(x->st_mode))
+		return is_same_file(a, b);
+	return S_ISLNK(x->st_mode) ? is_same_link(a, b) : 1;
+}
+
+/* ---- the list ---- */
+
+static enum stage_change_kind kind_of(const struct side *before, const struct side *now)
+{
+	/* What the first state did, undone. */
+	static const enum stage_change_kind back[STAGE_CHANGE_KIND_COUNT] = {
+		[STAGE_ADDED] = STAGE_DELETED, [STAGE_MODIFIED] = STAGE_MODIFIED, [STAGE_DELETED] = STAGE_ADDED,
+	};
+
+	if (!before)
+		return now->change->kind;
+	if (!now)
+		return back[before->change->kind];
+	if (!before->change->staged_exists)
+		return STAGE_ADDED;
+	return now->change->staged_exists ? STAGE_MODIFIED : STAGE_DELETED;
+}
+
+static void count(struct stage_difference *numbers, const struct comparing_item *item)
+{
+	uint64_t *const kinds[STAGE_CHANGE_KIND_COUNT] = {
+		[STAGE_ADDED] = &numbers->added, [STAGE_MODIFIED] = &numbers->modified,
+		[STAGE_DELETED] = &numbers->deleted,
+	};
+
+	++*kinds[item->kind];
+	numbers->flagged += item->is_flagged;
+	numbers->hidden += item->is_refused;
+}
+
+static int add(struct comparing *comparing, struct side *before, struct side *now)
+{
+	const struct stage_change *change = now ? now->change : before->change;
+	char **path = now ? &now->path : &before->path;
+	struct comparing_item *item;
+
+	if (comparing->count == comparing->capacity) {
+		size_t capacity = comparing->capacity ? comparing->capacity * 2 : 64;
+		struct comparing_item *grown = realloc(comparing->items, capacity * sizeof *grown);
+
+		if (!grown)
+			return -ENOMEM;
+		comparing->items = grown;
+		comparing->capacity = capacity;
+	}
+	item = &comparing->items[comparing->count++];
+	*item = (struct comparing_item){
+		.path = *path, .kind = kind_of(before, now),
+		.is_flagged = change->is_flagged, .is_refused = change->state == STAGE_REFUSED,
+		.is_directory = change->staged_exists ? S_ISDIR(change->staged.st_mode) : S_ISDIR(change->host.st_mode),
+		.size = now && change->staged_exists && S_ISREG(change->staged.st_mode) ? (uint64_t)change->staged.st_size
+											: 0,
+	};
+	*path = NULL;
+	return 0;
+}
+
+static int join(struct comparing *comparing, struct sides *before, struct sides *now)
+{
+	size_t i = 0, j = 0;
+	int r = 0;
+
+	while (r == 0 && (i < before->count || j < now->count)) {
+		struct side *a = i < before->count ? &before->items[i] : NULL;
+		struct side *b = j < now->count ? &now->items[j] : NULL;
+		int order = !a ? 1 : !b ? -1 : path_compare(a->path, b->path);
+
+		if (order == 0) {
+			r = is_same(a, b);
+			r = r == 0 ? add(comparing, a, b) : r < 0 ? r : 0;
+		} else {
+			r = order < 0 ? add(comparing, a, NULL) : add(comparing, NULL, b);
+		}
+		i += order <= 0;
+		j += order >= 0;
+	}
+	return r;
+}
+
+static void finish(struct comparing *comparing)
+{
+	for (size_t i = 0; i < comparing->count; i++) {
+		struct comparing_item *item = &comparing->items[i];
+
+		item->is_implied = item->is_directory && !item->is_flagged && !item->is_refused &&
+				   i + 1 < comparing->count && path_is_below(comparing->items[i + 1].path, item->path);
+		if (!item->is_implied)
+			count(&comparing->numbers, item);
+	}
+}
+
+int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, struct err *err)
+{
+	cleanup_sides struct sides earlier = { 0 }, later = { 0 };
+	struct comparing comparing = { 0 };
+	int r = before ? load_sides(before, &earlier, err) : 0;
+
+	if (r == 0)
+		r = load_sides(now, &later, err);
+	if (r < 0)
+		return r;
+	r = join(&comparing, &earlier, &later);
+	if (r < 0) {
+		comparing_done(&comparing);
+		return err_set(err, ERR_INTERNAL, -r, "stage", "two states cannot be compared: %s", strerror(-r));
+	}
+	finish(&comparing);
+	*ret_comparing = comparing;
+	return 0;
+}
+
+void comparing_done(struct comparing *comparing)
+{
+	for (size_t i = 0; i < comparing->count; i++)
+		free(comparing->items[i].path);
+	free(comparing->items);
+	*comparing = (struct comparing){ 0 };
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How one staged state differs from another: of the same session, or of one that was forked from it. Both are lists of
+ * changes against the host as it is now; what is the same entry of the same layer is alike without a look, the rest by
+ * kind, mode, bytes and link targets. Times are no difference.
+ */
+
+#include "base/cleanup.h"
+#include "prog/atoll-stage/opened.h"
+#include "stage/difference.h"
+
+/* One state: its session, opened with its stacks, and what it would change. */
+struct compared {
+	struct opened opened;
+	struct stage_changes changes;
+};
+
+struct comparing_item {
+	char *path;                          /* owned; absolute */
+	enum stage_change_kind kind;         /* what the second state does to what the first one has */
+	bool is_flagged, is_refused, is_directory;
+	bool is_implied;                     /* a directory that what is below it tells about */
+	uint64_t size;                       /* of a file in the second state */
+};
+
+struct comparing {
+	struct comparing_item *items;        /* owned; parents before what is in them */
+	size_t count, capacity;
+	struct stage_difference numbers;
+};
+
+/*
+ * before NULL: what the second state has of its own, against the host. The program is confined by now. -ENOMEM, or
+ * what the walk says, with *err.
+ */
+int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, struct err *err)
+	MUST_USE;
+void comparing_done(struct comparing *comparing);

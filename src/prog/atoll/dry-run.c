@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll/dry-run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "prog/atoll/dry-run-show.h"
+#include "prog/atoll/dry-run-state.h"
+#include "prog/atoll/places.h"
+#include "prog/atoll/staged.h"
+
+/* ---- what it begins with ---- */
+
+static int refuse_unstaged(const struct session_record *origin, struct err *err)
+{
+	err_set(err, ERR_STATE, ENOENT, "dry-run", "session %s stages nothing that a trial could stand on", origin->id);
+	err_hint(err, "leave the id out, and name its policy (-p): the trial begins with what the host has");
+	return -ENOENT;
+}
+
+/* The state of now gets a name in the session, which a running one stands still for. */
+static int take_origin(struct dry_run *dry, struct err *err)
+{
+	const struct staged_snapshot wanted = { .prefix = "dry-run-", .message = "before a trial" };
+	const char *session = dry->given->session;
+	int r = session_find(dry->state, NULL, session, false, &dry->origin, err);
+
+	dry->has_origin = r == 0;
+	if (r == 0 && !dry->origin.is_staged)
+		r = refuse_unstaged(&dry->origin, err);
+	if (r == 0)
+		r = staged_snapshot(dry->state, &dry->origin, &wanted, dry->record.snapshot, err);
+	if (r == 0)
+		r = str_copy(dry->record.origin, sizeof dry->record.origin, dry->origin.id);
+	return r;
+}
+
+/* ---- the trial ---- */
+
+/* What is asked for, as it is kept with the trial. */
+static void set_record(struct dry_run *dry)
+{
+	struct dry_run_record *record = &dry->record;
+	const struct front_options *front = &dry->given->front;
+
+	record->policy = front->policy;
+	record->trust = front->trust;
+	record->project = front->project;
+	record->task = front->task;
+	record->agent = front->agent;
+	record->confidence = front->confidence;
+	record->cwd = front->cwd;
+	record->env = front->env;
+	record->command = dry->given->command;
+	record->started_in = dry->started_in;
+}
+
+static int try(struct dry_run *dry, struct err *err)
+{
+	const struct dry_run_go trial = { .flags = REQUEST_TRIAL | REQUEST_QUIET | REQUEST_NO_TTY,
+					  .prefix = "trial-", .is_mute = dry->given->json, .is_trial = true };
+	int r = dry_run_go(dry, &trial, &dry->trial, err);
+
+	if (r < 0)
+		return r;
+	dry->status = r;
+	dry->has_trial = true;
+	dry->record.writes_host = dry->trial.writes_host;
+	return dry_run_record_store(dry->state, dry->trial.id, &dry->record, err);
+}
+
+/* ---- for real ---- */
+
+static int discard(const struct dry_run *dry, const struct session_record *session, struct err *err)
+{
+	struct staged_args args;
+	int r;
+
+	if (!session->is_staged)
+		return 0;
+	staged_args_init(&args, "discard", dry->state, session->id);
+	r = staged_args_add(&args, "--quiet", NULL, err);
+	return r < 0 ? r : staged_run(&args, err);
+}
+
+/* It is what any other session is from now on: reviewed, applied, dropped. */
+static int keep_trial(struct dry_run *dry, struct err *err)
+{
+	cleanup_fd int dir_fd = FD_NONE;
+	char path[PATH_MAX];
+	int r = session_path(dry->state, dry->trial.id, "", path, sizeof path);
+
+	if (r == 0)
+		r = dir_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0) {
+		dry->trial.is_trial = false;
+		r = session_store(dir_fd, &dry->trial);
+	}
+	return r < 0 ? err_set(err, ERR_STATE, -r, "dry-run", "the record of session %s cannot be written: %s",
+			       dry->trial.id, strerror(-r))
+		     : 0;
+}
+
+/* The layers of `from`, which was forked from the origin, become the state of the origin. */
+static int take_over(struct dry_run *dry, const struct session_record *from, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE, other = STAGE_HOLD_NONE;
+	const struct staged_snapshot wanted = { .prefix = "tried-" };
+	char name[STAGE_SNAPSHOT_NAME_SIZE], before[STAGE_SNAPSHOT_NAME_SIZE];
+	struct staged_telling telling;
+	struct stage_chain chain;
+	int r;
+
+	/* It wrote nothing: the origin holds already what it left. */
+	if (!from->is_staged)
+		return 0;
+	r = staged_snapshot(dry->state, from, &wanted, name, err);
+	if (r == 0)
+		r = stage_hold_open(dry->state, from->id, &other, err);
+	if (r == 0)
+		r = stage_snapshot_load(&other, name, &chain, err);
+	if (r == 0 && stage_hold_touch(&other) < 0)
+		r = err_set(err, ERR_STATE, errno, "dry-run", "the layers of session %s cannot be held", from->id);
+	if (r == 0)
+		r = stage_hold_open(dry->state, dry->origin.id, &hold, err);
+	if (r == 0)
+		r = stage_snapshot_next_name(&hold, "done-", name, err);
+	if (r == 0)
+		r = stage_snapshot_is_current(&hold, dry->record.snapshot, err);
+	if (r == 0)
+		return err_set(err, ERR_STATE, EBUSY, "dry-run", "session %s changed meanwhile; nothing was done",
+			       dry->origin.id);
+	if (r > 0)
+		r = stage_snapshot_take_over(&hold, &chain, name, "what a trial had shown", err);
+	if (r == 0)
+		r = staged_tell(&telling, &hold, AUDIT_STAGE_RESTORE, name, err);
+	if (r == 0)
+		r = staged_told(&telling, stage_snapshot_restore(&hold, name, before, err), err);
+	return r == 0 ? staged_mark(dry->state, dry->origin.id, true, err) : r;
+}
+
+/* 1: what was tried can be had as it is; 0: it must be done again. */
+static int can_take_over(const struct dry_run *dry, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	int r;
+
+	if (!dry_run_reached_nobody(&dry->effects) || dry->record.writes_host)
+		return 0;
+	if (!dry->has_origin)
+		return 1;
+	if (dry->origin.is_live)
+		return 0;
+	r = stage_hold_open(dry->state, dry->origin.id, &hold, err);
+	return r < 0 ? r : stage_snapshot_is_current(&hold, dry->record.snapshot, err);
+}
+
+static int adopt(struct dry_run *dry, struct err *err)
+{
+	int r = dry->has_origin ? take_over(dry, &dry->trial, err) : keep_trial(dry, err);
+
+	dry->done = DRY_RUN_TAKEN_OVER;
+	/* Its layers are the origin's now, and stay for that. */
+	return r == 0 && dry->has_origin ? discard(dry, &dry->trial, err) : r;
+}
+
+/* In a session that runs it is one more command; what it left there gets a name to be compared by. */
+static int again_in_live(struct dry_run *dry, struct err *err)
+{
+	const struct staged_snapshot wanted = { .prefix = "done-" };
+	int r = dry_run_exec(dry, err);
+
+	if (r < 0)
+		return r;
+	dry->status = r;
+	r = staged_snapshot(dry->state, &dry->origin, &wanted, dry->real_snapshot, err);
+	if (r == 0)
+		r = dry_run_compare(dry, dry->origin.id, dry->real_snapshot, err);
+	return r;
+}
+
+static int again(struct dry_run *dry, struct err *err)
+{
+	const struct dry_run_go real = { .prefix = "real-", .is_mute = dry->given->json,
+					 .flags = dry->has_origin || dry->given->json ? REQUEST_QUIET : 0 };
+	int r;
+
+	dry->done = DRY_RUN_AGAIN;
+	if (dry->has_origin && dry->origin.is_live)
+		return again_in_live(dry, err);
+	r = dry_run_go(dry, &real, &dry->real, err);
+	if (r < 0)
+		return r;
+	dry->has_real = true;
+	dry->status = r;
+	return dry_run_compare(dry, dry->real.id, NULL, err);
+}
+
+/* What came out otherwise than was shown is asked about again. */
+static int conclude_again(struct dry_run *dry, struct err *err)
+{
+	bool is_kept = !dry->differs || dry_run_ask_again(dry);
+	int r = 0;
+
+	if (!is_kept)
+		dry->done = DRY_RUN_DIFFERS;
+	if (dry->has_origin && dry->has_real && is_kept) {
+		r = take_over(dry, &dry->real, err);
+		if (r == 0)
+			r = discard(dry, &dry->real, err);
+	}
+	return r == 0 && is_kept ? discard(dry, &dry->trial, err) : r;
+}
+
+static int do_for_real(struct dry_run *dry, struct err *err)
+{
+	int r = can_take_over(dry, err), told;
+	bool is_taken_over = r == 1;
+
+	if (r < 0)
+		return r;
+	r = dry_run_log(dry, is_taken_over ? "taken over" : "done again", err);
+	if (r < 0)
+		return r;
+	r = is_taken_over ? adopt(dry, err) : again(dry, err);
+	if (r == 0 && !is_taken_over)
+		r = conclude_again(dry, err);
+	told = dry_run_logged(dry, r, err);
+	return told < 0 ? told : r;
+}
+
+/* ---- the whole ---- */
+
+static bool is_wanted(struct dry_run *dry)
+{
+	if (dry->given->yes || (dry->given->if_clean && dry_run_is_clean(dry)))
+		return true;
+	return dry_run_ask(dry);
+}
+
+static int decide(struct dry_run *dry, struct err *err)
+{
+	int r = 0;
+
+	if (is_wanted(dry))
+		r = do_for_real(dry, err);
+	else if (dry->is_refused)
+		r = discard(dry, &dry->trial, err);
+	if (r != 0)
+		return r;
+	r = dry_run_tell(dry, err);
+	if (r < 0)
+		return r;
+	return dry->done == DRY_RUN_TAKEN_OVER || dry->done == DRY_RUN_AGAIN ? dry->status : DRY_RUN_NOT_DONE;
+}
+
+static int look_and_decide(struct dry_run *dry, struct err *err)
+{
+	int r = dry_run_look(dry, err);
+
+	if (r == 0)
+		r = dry_run_show(dry, err);
+	return r == 0 ? decide(dry, err) : r;
+}
+
+static int find_places(struct dry_run *dry, struct err *err)
+{
+	int r = session_state_dir(dry->state, sizeof dry->state, true, err);
+
+	if (r == 0 && !getcwd(dry->started_in, sizeof dry->started_in))
+		r = err_set(err, ERR_STATE, errno, "dry-run", "the working directory is gone: %s", strerror(errno));
+	return r;
+}
+
+static void dry_run_done(struct dry_run *dry)
+{
+	session_record_done(&dry->origin);
+	session_record_done(&dry->trial);
+	session_record_done(&dry->real);
+	dry_run_record_done(&dry->record);
+	close_fd(&dry->changes_fd);
+	close_fd(&dry->effects_fd);
+	close_fd(&dry->difference_fd);
+	free(dry);
+}
+#define cleanup_dry_run __attribute__((cleanup(dry_run_free)))
+
+static void dry_run_free(struct dry_run **dry)
+{
+	if (*dry)
+		dry_run_done(*dry);
+}
+
+static struct dry_run *new_run(const struct dry_run_options *given, struct err *err)
+{
+	struct dry_run *dry = calloc(1, sizeof *dry);
+
+	if (!dry) {
+		err_set(err, ERR_INTERNAL, ENOMEM, "dry-run", "out of memory");
+		return NULL;
+	}
+	dry->given = given;
+	dry->changes_fd = dry->effects_fd = dry->difference_fd = FD_NONE;
+	return dry;
+}
+
+int dry_run(const struct dry_run_options *given, struct err *err)
+{
+	cleanup_dry_run struct dry_run *dry = new_run(given, err);
+	int r = dry ? find_places(dry, err) : -ENOMEM;
+
+	if (dry)
+		set_record(dry);
+	if (r == 0 && given->session)
+		r = take_origin(dry, err);
+	if (r == 0)
+		r = try(dry, err);
+	return r == 0 ? look_and_decide(dry, err) : r;
+}
+
+/* What was tried is looked at again: it is what it was, and only the answer was missing. */
+static int reopen(struct dry_run *dry, const char *trial, struct err *err)
+{
+	int r = session_find(dry->state, NULL, trial, false, &dry->trial, err);
+
+	if (r == 0)
+		r = dry_run_record_load(dry->state, dry->trial.id, &dry->record, err);
+	if (r < 0)
+		return r;
+	dry->has_trial = true;
+	dry->status = dry->trial.exit;
+	if (dry->trial.is_live || !dry->trial.is_trial) {
+		err_set(err, ERR_STATE, EBUSY, "dry-run", "trial %s %s", dry->trial.id,
+			dry->trial.is_live ? "goes on still" : "was done for real already");
+		return -EBUSY;
+	}
+	if (*dry->record.origin)
+		r = session_find(dry->state, NULL, dry->record.origin, false, &dry->origin, err);
+	dry->has_origin = *dry->record.origin && r == 0;
+	if (r == 0 && chdir(dry->record.started_in) < 0)
+		r = err_set(err, ERR_STATE, errno, "dry-run", "the directory that it was started in cannot be entered: %s",
+			    strerror(errno));
+	return r;
+}
+
+int dry_run_accept(const char *trial, const struct dry_run_options *given, struct err *err)
+{
+	cleanup_dry_run struct dry_run *dry = new_run(given, err);
+	int r = dry ? find_places(dry, err) : -ENOMEM;
+
+	if (r == 0)
+		r = reopen(dry, trial, err);
+	return r == 0 ? look_and_decide(dry, err) : r;
+}
