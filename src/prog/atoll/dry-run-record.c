@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "wire/frame.h"
 
-enum { TRIAL_FRAME = 49, WRITES_HOST = 1 << 0, RECORD_MAX = FRAME_MESSAGE_MAX };
+enum { TRIAL_FRAME = 49, WRITES_HOST = 1 << 0, READS_INPUT = 1 << 1, RECORD_MAX = FRAME_MESSAGE_MAX };
 
 static const char file_name[] = "trial.bin";
 
@@ -53,7 +53,7 @@ int dry_run_record_store(const char *state, const char *session, const struct dr
 	frame_put_string(&out, record->snapshot);
 	for (size_t i = 0; text_at(&copy, i); i++)
 		frame_put_string(&out, *text_at(&copy, i));
-	frame_put_u32(&out, record->writes_host ? WRITES_HOST : 0);
+	frame_put_u32(&out, (record->writes_host ? WRITES_HOST : 0) | (record->reads_input ? READS_INPUT : 0));
 	frame_put_strv(&out, env);
 	frame_put_strv(&out, (const char *const *)record->command);
 	r = frame_end(&out);
@@ -84,6 +84,7 @@ static int decode(struct frame *frame, struct dry_run_record *record)
 				(!*snapshot || stage_snapshot_name_is_valid(snapshot))
 			? 0
 			: -EBADMSG;
+	uint32_t flags;
 
 	if (r == 0)
 		r = str_copy(record->origin, sizeof record->origin, origin);
@@ -91,7 +92,9 @@ static int decode(struct frame *frame, struct dry_run_record *record)
 		r = str_copy(record->snapshot, sizeof record->snapshot, snapshot);
 	for (size_t i = 0; text_at(record, i); i++)
 		*text_at(record, i) = frame_get_string(frame);
-	record->writes_host = frame_get_u32(frame) & WRITES_HOST;
+	flags = frame_get_u32(frame);
+	record->writes_host = flags & WRITES_HOST;
+	record->reads_input = flags & READS_INPUT;
 	if (r == 0)
 		r = take_env(frame, &record->env);
 	record->command = frame_get_strv(frame);

@@ -26,6 +26,7 @@ struct dry_run_record {
 	struct option_list env;
 	char **command;                      /* with argv[0]; NULL-terminated */
 	bool writes_host;                    /* for real it writes straight to the host, what in the trial was staged */
+	bool reads_input;                    /* it read from a stdin that could not be given to the trial */
 	char *bytes;                         /* owned */
 };
 

@@ -85,6 +85,8 @@ int dry_run_show(struct dry_run *dry, struct err *err)
 		buf_put_text(&out, dry->has_origin
 					   ? "  what it writes straight to the host could only be read in the trial\n"
 					   : "  for real it writes straight to the host, what was copied in the trial\n");
+	if (dry->record.reads_input)
+		buf_put_text(&out, "  it reads its standard input, which the trial did not have\n");
 	if (dry->effects.unreadable || !dry->effects.has_end)
 		buf_put_text(&out, "  its log cannot be read to the end: it may have done more than is shown\n");
 	if (r == 0)
@@ -229,6 +231,7 @@ static int put_json(const struct dry_run *dry, struct buf *out)
 		r = put_raw(&json, out, "effects", dry->effects_fd);
 	json_bool(&json, "clean", dry_run_is_clean(dry));
 	json_bool(&json, "writes_host", dry->record.writes_host);
+	json_bool(&json, "reads_input", dry->record.reads_input);
 	json_string(&json, "done", done_names[dry->done]);
 	json_string(&json, "session", dry->done >= DRY_RUN_TAKEN_OVER ? subject(dry) : NULL);
 	if (r == 0)

@@ -26,22 +26,31 @@ static int fail(struct err *err, int r, const char *what)
 
 /* ---- one run ---- */
 
-/* Somebody else's bytes can be had once: what is no file is kept for the time when it is done for real. */
-static int prepare_stdin(bool is_trial)
+/*
+ * Bytes that come through a pipe or a terminal can be had once: they are kept for the time when it is done for real. In
+ * their place the trial has one byte of a file, and whether that was read tells whether it would have read more.
+ */
+static int prepare_stdin(struct dry_run *dry, bool is_trial, int *ret_probe_fd)
 {
+	cleanup_fd int fd = FD_NONE;
 	struct stat st;
-	int fd;
 
-	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
-		return lseek(STDIN_FILENO, 0, SEEK_SET) < 0 ? -errno : 0;
-	if (!is_trial)
+	*ret_probe_fd = FD_NONE;
+	if (fstat(STDIN_FILENO, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) && is_trial)
+		dry->input_offset = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	else if (S_ISREG(st.st_mode))
+		return lseek(STDIN_FILENO, dry->input_offset, SEEK_SET) < 0 ? -errno : 0;
+	if (!is_trial || S_ISREG(st.st_mode))
 		return 0;
-	fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	fd = fd_memfd_new("stdin");
 	if (fd < 0)
 		return fd;
-	if (dup2(fd, STDIN_FILENO) < 0)
+	if (pwrite(fd, "\n", 1, 0) != 1)
 		return -errno;
-	return fd == STDIN_FILENO ? 0 : (close(fd), 0);
+	*ret_probe_fd = take_fd(&fd);
+	return 0;
 }
 
 static int find_fork(const struct dry_run *dry, struct fork_origin *ret_origin, struct err *err)
@@ -50,13 +59,13 @@ static int find_fork(const struct dry_run *dry, struct fork_origin *ret_origin, 
 }
 
 /* The child, which becomes the box of the new session. */
-static void become_run(struct dry_run *dry, const struct dry_run_go *go, const char *name)
+static void become_run(struct dry_run *dry, const struct dry_run_go *go, const char *name, int stdin_fd)
 {
 	static struct fork_origin origin; /* large, and once a process */
 	struct front_options front = dry->given->front;
 	const struct dry_run_record *record = &dry->record;
 	struct err err = { 0 };
-	int r = prepare_stdin(go->is_trial);
+	int r = stdin_fd >= 0 && dup2(stdin_fd, STDIN_FILENO) < 0 ? -errno : 0;
 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
@@ -108,15 +117,18 @@ static int make_name(const char *prefix, char out[32])
 
 int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_record *ret_record, struct err *err)
 {
+	cleanup_fd int probe_fd = FD_NONE;
 	char name[32];
 	int status, r = make_name(go->prefix, name);
 	pid_t pid;
 
+	if (r == 0)
+		r = prepare_stdin(dry, go->is_trial, &probe_fd);
 	if (r < 0)
-		return fail(err, r, "the session cannot be named");
+		return fail(err, r, "the run cannot be prepared");
 	pid = fork();
 	if (pid == 0)
-		become_run(dry, go, name);
+		become_run(dry, go, name, probe_fd);
 	if (pid < 0)
 		return fail(err, -errno, "fork");
 	/* The keyboard's signals are for the command; what came of it is shown all the same. */
@@ -127,6 +139,8 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 	signal(SIGQUIT, SIG_DFL);
 	if (status < 0)
 		return status;
+	if (probe_fd >= 0)
+		dry->record.reads_input = lseek(probe_fd, 0, SEEK_CUR) != 0;
 	r = session_find(dry->state, NULL, name, false, ret_record, err);
 	if (r == -ENOENT)
 		return err_set(err, ERR_STATE, ENOENT, "dry-run", "nothing was run, and so nothing is shown");
@@ -139,7 +153,7 @@ int dry_run_exec(struct dry_run *dry, struct err *err)
 	cleanup_free const char **argv = calloc(WORDS_MAX + 2 * OPTION_LIST_MAX + 8, sizeof *argv);
 	struct beside beside = { .program = "atoll", .argv = argv };
 	size_t count = 0;
-	int r = prepare_stdin(false);
+	int probe_fd, r = prepare_stdin(dry, false, &probe_fd);
 
 	if (!argv || r < 0)
 		return fail(err, argv ? r : -ENOMEM, "the command cannot be prepared");

@@ -31,6 +31,7 @@ struct dry_run {
 	struct session_record origin, trial, real;
 	bool has_origin, has_trial, has_real;
 	char real_snapshot[STAGE_SNAPSHOT_NAME_SIZE]; /* of the origin, where it ran on in that; "" */
+	off_t input_offset;                      /* where stdin, a file, stood at first */
 	int status;                              /* of the command, as it ran last */
 	struct stage_difference difference;      /* what the trial changed */
 	struct effects_numbers effects;
@@ -67,16 +68,18 @@ int dry_run_compare(struct dry_run *dry, const char *session, const char *snapsh
 int dry_run_log(struct dry_run *dry, const char *how, struct err *err) MUST_USE;
 int dry_run_logged(struct dry_run *dry, int r, struct err *err) MUST_USE;
 
-/* Pure: nothing outside would have been reached, so that it would come out the same for real. */
-static inline bool dry_run_reached_nobody(const struct effects_numbers *effects)
+/* Pure: nothing outside was wanted that the trial did not have, so that it would come out the same for real. */
+static inline bool dry_run_reached_nobody(const struct dry_run *dry)
 {
-	return !effects->of[EFFECTS_OUTGOING] && !effects->of[EFFECTS_ASKED] && !effects->unreadable && effects->has_end;
+	const struct effects_numbers *effects = &dry->effects;
+
+	return !dry->record.reads_input && !effects->of[EFFECTS_OUTGOING] && !effects->of[EFFECTS_ASKED] && !effects->unreadable && effects->has_end;
 }
 
 /* Pure: nothing that a person should look at first. */
 static inline bool dry_run_is_clean(const struct dry_run *dry)
 {
-	return dry->status == 0 && dry_run_reached_nobody(&dry->effects) && !dry->effects.of[EFFECTS_REFUSED] &&
+	return dry->status == 0 && dry_run_reached_nobody(dry) && !dry->effects.of[EFFECTS_REFUSED] &&
 	       !dry->effects.of[EFFECTS_FOUND] && !dry->difference.flagged && !dry->difference.hidden &&
 	       !dry->difference.deleted && !dry->record.writes_host;
 }

@@ -151,7 +151,7 @@ static int can_take_over(const struct dry_run *dry, struct err *err)
 	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
 	int r;
 
-	if (!dry_run_reached_nobody(&dry->effects) || dry->record.writes_host)
+	if (!dry_run_reached_nobody(dry) || dry->record.writes_host)
 		return 0;
 	if (!dry->has_origin)
 		return 1;
