@@ -23,11 +23,11 @@ enum {
 	REQUEST_DISCARD = 1 << 5,    /* they are thrown away */
 	REQUEST_APPLY = 1 << 6,      /* after exit status 0 atoll-box becomes `atoll apply ID`; else they are kept */
 	/*
-	 * `atoll dry-run`: under a policy made by policy/trial.h. Nobody is asked, what verification would ask about runs (it
-	 * reaches nothing), and neither an agent's record nor what is usual for it takes notice.
+	 * `atoll dry-run`: under a policy made by policy/trial.h. Nobody is asked, what verification would ask about
+	 * runs (it reaches nothing), and neither an agent's record nor what is usual for it takes notice.
 	 */
 	REQUEST_TRIAL = 1 << 7,
-	REQUEST_WRITES_HOST = 1 << 8, /* of a trial: without being one it would write straight to the host, too */
+	REQUEST_WRITES_HOST = 1 << 8, /* of a trial: without being one it would reach the host straight, too */
 };
 
 struct run_standing;

@@ -18,7 +18,7 @@ enum effects_group {
 	EFFECTS_OUTGOING,   /* the policy lets it out: in the trial nothing went */
 	EFFECTS_ASKED,      /* a person would have been asked; nobody was */
 	EFFECTS_REFUSED,    /* the policy refuses it, then as now */
-	EFFECTS_FOUND,      /* what a command was found to do */
+	EFFECTS_FOUND,      /* what a command was found to do, and what was alarming */
 	EFFECTS_GROUP_COUNT,
 };
 
@@ -32,6 +32,7 @@ struct effects_numbers {
 
 struct effects {
 	struct tally groups[EFFECTS_GROUP_COUNT];
+	struct tally requested;  /* connections that requests say more about */
 	struct effects_numbers numbers;
 };
 

@@ -157,11 +157,31 @@ static int take_question(struct reading *reading)
 {
 	struct record *record = &reading->record;
 	const char *subject = optional_text(record, record->entry, "subject");
+	const char *rule = optional_text(record, record->entry, "rule");
 
-	return reading->visits->question
-		       ? reading->visits->question(reading->context, subject, optional_text(record, record->entry, "rule"))
-		       : 0;
+	return reading->visits->question ? reading->visits->question(reading->context, subject, rule) : 0;
 }
+
+static int take_alert(struct reading *reading)
+{
+	struct record *record = &reading->record;
+	const struct observed_alert alert = {
+		optional_text(record, record->detail, "alert"), optional_text(record, record->entry, "subject"),
+		optional_text(record, record->detail, "host"), optional_text(record, record->entry, "exe"),
+	};
+
+	return reading->visits->alert ? reading->visits->alert(reading->context, &alert) : 0;
+}
+
+/* Records that are about no action. */
+static const struct {
+	const char *type;
+	int (*take)(struct reading *reading);
+} others[] = {
+	{ "exec.verify", take_findings },
+	{ "ask.open", take_question },
+	{ "alert", take_alert },
+};
 
 static const char programs[] = "exec.start", renames[] = "file.rename", changes[] = "policy.change",
 		  ends[] = "session.end";
@@ -264,10 +284,9 @@ static int take_entry(struct reading *reading, const json_t *entry)
 	record->observed = (struct observed){ .record = number_of(entry, "seq", 0) };
 	if (kind)
 		return take_action(reading, kind);
-	if (type && strcmp(type, "exec.verify") == 0)
-		return take_findings(reading);
-	if (type && strcmp(type, "ask.open") == 0)
-		return take_question(reading);
+	for (size_t i = 0; type && i < ARRAY_SIZE(others); i++)
+		if (strcmp(others[i].type, type) == 0)
+			return others[i].take(reading);
 	if (!type)
 		reading->log->unreadable++;
 	else if (strcmp(type, changes) == 0 &&

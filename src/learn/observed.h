@@ -50,11 +50,17 @@ struct observed_finding {
 	const char *id, *severity, *reason, *action;
 };
 
+/* What was alarming (doc/format/audit.md): what about what, where it was to go, and by which program. */
+struct observed_alert {
+	const char *what, *subject, *host, *exe;     /* "" where it is not known */
+};
+
 /* What a reader wants to hear about; NULL: nothing of that. */
 struct observed_visits {
 	observed_visit *action;
 	int (*finding)(void *context, const struct observed_finding *finding);
 	int (*question)(void *context, const char *subject, const char *rule); /* a person would have been asked */
+	int (*alert)(void *context, const struct observed_alert *alert);
 };
 
 /* Before confinement: what jansson would otherwise read from files later. */

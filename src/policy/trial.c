@@ -5,27 +5,97 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void hide_network(struct policy *policy)
+#include "base/str.h"
+
+static void hide_network(struct policy_trial_plan *plan)
 {
+	struct policy *policy = &plan->policy;
+
 	policy->publish_count = 0;
 	if (policy->network_mode != NETWORK_HOST)
 		return;
+	plan->is_changed = true;
 	policy->network_mode = NETWORK_NONE;
 	policy->network_default = VERDICT_DENY;
+	policy->network_default_origin = (struct rule_origin){ POLICY_TRIAL_RULE, "", 0 };
 	policy->network_count = policy->network_exact_count = policy->network_limited_count = 0;
 }
 
+static void hide_devices(struct policy_trial_plan *plan)
+{
+	plan->is_changed |= plan->policy.device_count > 0;
+	plan->policy.device_count = 0;
+}
+
+/* Neither by us nor by a verifier, which would be told what the command is. */
 static void ask_nobody(struct policy *policy)
 {
 	policy->ask.bell = policy->ask.prompt = policy->ask.desktop = policy->ask.webhook_answers = false;
 	policy->ask.webhook = policy->ask.webhook_key = policy->ask.webhook_key_file = NULL;
+	policy->external.command = NULL;
+	policy->external.url = policy->external.model = policy->external.secret = NULL;
 }
 
-/* A rule that no mount stands for has the class of what is around it. */
-static int change_classes(struct policy_trial_plan *plan, bool (*can_stage)(const char *path))
+/* What a trial shows comes out of its log: whoever logs nothing would be shown to have done nothing. */
+static void log_all(struct policy *policy)
+{
+	policy->audit_exec = policy->audit_network = AUDIT_ALL;
+}
+
+static const enum file_class classes[] = {
+	[POLICY_TRIAL_DIRECTORY] = FILE_STAGE,
+	[POLICY_TRIAL_FILE] = FILE_READ,
+	[POLICY_TRIAL_NOTHING] = FILE_READ,
+	[POLICY_TRIAL_DOOR] = FILE_MASK,
+};
+
+/* What repeats the entry above it says nothing, as everywhere in a plan. */
+static bool is_repeated(const struct file_plan_entry *entries, size_t count, const struct file_plan_entry *entry)
+{
+	for (size_t i = count; i > 0; i--)
+		if (path_is_below(entry->path, entries[i - 1].path))
+			return entries[i - 1].class == entry->class && entries[i - 1].flags == entry->flags;
+	return false;
+}
+
+static void change_plan(struct policy_trial_plan *plan, enum policy_trial_place (*place_of)(const char *path))
+{
+	struct policy *policy = &plan->policy;
+	size_t count = 0;
+
+	for (size_t i = 0; i < policy->file_plan_count; i++) {
+		struct file_plan_entry entry = plan->entries[i];
+
+		if (entry.class == FILE_WRITE) {
+			enum policy_trial_place place = place_of(entry.path);
+
+			plan->is_changed |= place != POLICY_TRIAL_NOTHING;
+			entry.class = classes[place];
+			plan->files[entry.rule].class = entry.class;
+			if (entry.class == FILE_STAGE && is_repeated(plan->entries, count, &entry))
+				continue;
+		}
+		plan->entries[count++] = entry;
+	}
+	policy->file_plan_count = count;
+}
+
+/* A rule that no mount stands for repeats the one above it. */
+static void change_rest(struct policy_trial_plan *plan)
 {
 	const struct policy *policy = &plan->policy;
-	enum file_class class = can_stage ? FILE_STAGE : FILE_READ;
+
+	for (size_t i = 0; i < policy->file_count; i++) {
+		bool has_above = i < policy->file_exact_count && policy->file_parents[i] != UINT32_MAX;
+
+		if (plan->files[i].class == FILE_WRITE)
+			plan->files[i].class = has_above ? plan->files[policy->file_parents[i]].class : FILE_READ;
+	}
+}
+
+static int change_classes(struct policy_trial_plan *plan, enum policy_trial_place (*place_of)(const char *path))
+{
+	const struct policy *policy = &plan->policy;
 
 	plan->files = calloc(policy->file_count + 1, sizeof *plan->files);
 	plan->entries = calloc(policy->file_plan_count + 1, sizeof *plan->entries);
@@ -33,36 +103,23 @@ static int change_classes(struct policy_trial_plan *plan, bool (*can_stage)(cons
 		return -ENOMEM;
 	memcpy(plan->files, policy->files, policy->file_count * sizeof *plan->files);
 	memcpy(plan->entries, policy->file_plan, policy->file_plan_count * sizeof *plan->entries);
-	for (size_t i = 0; i < policy->file_count; i++)
-		if (plan->files[i].class == FILE_WRITE)
-			plan->files[i].class = class;
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		struct file_plan_entry *entry = &plan->entries[i];
-
-		if (entry->class != FILE_WRITE)
-			continue;
-		plan->is_changed = true;
-		entry->class = can_stage && can_stage(entry->path) ? FILE_STAGE : FILE_READ;
-		plan->files[entry->rule].class = entry->class;
-	}
+	change_plan(plan, place_of);
+	change_rest(plan);
+	plan->policy.files = plan->files;
+	plan->policy.file_plan = plan->entries;
 	return 0;
 }
 
 int policy_trial_make(struct policy_trial_plan *ret_plan, const struct policy *policy,
-		      bool (*can_stage)(const char *path))
+		      enum policy_trial_place (*place_of)(const char *path))
 {
-	int r;
-
 	*ret_plan = (struct policy_trial_plan){ .policy = *policy };
-	hide_network(&ret_plan->policy);
+	hide_network(ret_plan);
+	hide_devices(ret_plan);
 	ask_nobody(&ret_plan->policy);
+	log_all(&ret_plan->policy);
 	ret_plan->policy.stage_auto = STAGE_AUTO_OFF;
-	r = change_classes(ret_plan, can_stage);
-	if (r == 0) {
-		ret_plan->policy.files = ret_plan->files;
-		ret_plan->policy.file_plan = ret_plan->entries;
-	}
-	return r;
+	return change_classes(ret_plan, place_of);
 }
 
 void policy_trial_done(struct policy_trial_plan *plan)

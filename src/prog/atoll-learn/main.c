@@ -28,7 +28,7 @@ enum { OUT_MAX = 64 << 20, REPORT_MAX = 16 << 20, EFFECTS_LINES = 12 };
 /* The words that atoll starts it with, in this order. */
 struct given {
 	const char *verb;                /* "test", "learn", "effects" */
-	const char *form;                /* effects: "text" or "json"; test: "text", "json" or "differences"; learn: the file of its report */
+	const char *form;                /* "text", "json", "differences" (test); of learn: the file of its report */
 	const char *log, *before;        /* of the session: its log, and the compiled policy that it ran under */
 	const char *session, *policy;    /* names for people */
 };

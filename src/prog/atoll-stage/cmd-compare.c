@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How one staged state differs from another, for `atoll dry-run`: what a trial did, and whether what was done afterwards
- * is what the trial had shown. Paths to stdout for people or as JSON, numbers to STAGE_DIFFERENCE_FD.
+ * How one staged state differs from another, for `atoll dry-run`: what a trial did, and whether what was done
+ * afterwards is what the trial had shown. Paths to stdout for people or as JSON, numbers to STAGE_DIFFERENCE_FD.
  */
 
 #include <string.h>

@@ -81,7 +81,8 @@ static int load_sides(struct compared *state, struct sides *sides, struct err *e
 
 		if (!is_worth_it(change))
 			continue;
-		*side = (struct side){ absolute(opened->record.trees[change->tree].path, change->path), change, opened };
+		*side = (struct side){ .change = change, .opened = opened };
+		side->path = absolute(opened->record.trees[change->tree].path, change->path);
 		if (!side->path)
 			r = -ENOMEM;
 		else
@@ -192,6 +193,7 @@ static int add(struct comparing *comparing, struct side *before, struct side *no
 	const struct stage_change *change = now ? now->change : before->change;
 	char **path = now ? &now->path : &before->path;
 	struct comparing_item *item;
+	bool has_size;
 
 	if (comparing->count == comparing->capacity) {
 		size_t capacity = comparing->capacity ? comparing->capacity * 2 : 64;
@@ -202,13 +204,13 @@ static int add(struct comparing *comparing, struct side *before, struct side *no
 		comparing->items = grown;
 		comparing->capacity = capacity;
 	}
+	has_size = now && change->staged_exists && S_ISREG(change->staged.st_mode);
 	item = &comparing->items[comparing->count++];
 	*item = (struct comparing_item){
 		.path = *path, .kind = kind_of(before, now),
 		.is_flagged = change->is_flagged, .is_refused = change->state == STAGE_REFUSED,
 		.is_directory = change->staged_exists ? S_ISDIR(change->staged.st_mode) : S_ISDIR(change->host.st_mode),
-		.size = now && change->staged_exists && S_ISREG(change->staged.st_mode) ? (uint64_t)change->staged.st_size
-											: 0,
+		.size = has_size ? (uint64_t)change->staged.st_size : 0,
 	};
 	*path = NULL;
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/cmd.h"
+#include "prog/atoll/dry-run-end.h"
 #include "prog/atoll/review.h"
 
 /* `atoll discard`: drops what a session staged, all of it or these paths. */
@@ -28,6 +29,10 @@ int cmd_discard(int argc, char **argv, struct err *err)
 	if (!review)
 		return -err->errnum;
 	rest += used;
+	/* A trial that is dropped is not to be done for real either. */
+	r = rest == argc && review->session.is_trial ? dry_run_drop(review->state, review->session.id, err) : 0;
+	if (r < 0)
+		return r;
 	r = given.quiet ? review_add(review, "--quiet", NULL, err) : 0;
 	if (r == 0)
 		r = review_add_paths(review, argv + rest, argc - rest, err);

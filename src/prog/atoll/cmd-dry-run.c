@@ -50,16 +50,16 @@ static int refuse(struct err *err, const char *what, const char *hint)
 static int check(const struct dry_run_words *words, struct err *err)
 {
 	const struct front_options *front = &words->dry.front;
-	bool has_place = front->policy || front->trust || front->project || front->cwd || front->env.count ||
-			 front->replay || front->task;
+	bool has_more = front->policy || front->trust || front->project || front->cwd || front->env.count ||
+			front->replay || front->task || words->dry.if_clean || words->dry.session;
 
-	if (words->accept && (has_place || words->dry.if_clean || words->dry.session || words->dry.command[0]))
+	if (words->accept && (has_more || words->dry.command[0]))
 		return refuse(err, "--accept stands alone: what was tried is done as it was tried",
 			      "atoll dry-run --accept TRIAL");
 	if (!words->accept && !words->dry.command[0])
 		return refuse(err, "there is no command to try", "say which: atoll dry-run [ID] -- CMD ARG…");
 	if (words->dry.session && (front->policy || front->trust || front->project))
-		return refuse(err, "a session has its policy and its project already", "leave out -p, -t and --project");
+		return refuse(err, "a session has its policy and project already", "leave out -p, -t and --project");
 	if (front->trust && names_find(trust_level_names, TRUST_COUNT, front->trust) < 0)
 		return refuse(err, "there is no such trust level", "the levels are none, low, medium, high and full");
 	if (front->task && (!*front->task || strlen(front->task) > REQUEST_TASK_MAX))
@@ -67,6 +67,12 @@ static int check(const struct dry_run_words *words, struct err *err)
 	if ((front->policy && !*front->policy) || (words->accept && !*words->accept))
 		return refuse(err, "an empty name is none", NULL);
 	return 0;
+}
+
+/* ID -- CMD, behind the options. */
+static bool is_in_front(char **argv, int rest)
+{
+	return !str_equal(argv[rest - 1], "--") && str_equal(argv[rest + 1], "--");
 }
 
 int cmd_dry_run(int argc, char **argv, struct err *err)
@@ -86,6 +92,10 @@ int cmd_dry_run(int argc, char **argv, struct err *err)
 		return cmd_show_help("dry-run");
 	if (r < 0)
 		return r;
+	if (rest + 1 < argc && !words.dry.session && is_in_front(argv, rest)) {
+		words.dry.session = argv[rest];
+		rest += 2;
+	}
 	if (rest < argc && !str_equal(argv[rest - 1], "--"))
 		return refuse(err, "the command stands behind --", "atoll dry-run [ID] [OPTION…] -- CMD ARG…");
 	words.dry.command = argv + rest;

@@ -118,20 +118,6 @@ static int say_taken(const struct session_record *record, const char *name, bool
 	return say_out(&text, err);
 }
 
-static int remove_one(const char *state, const struct session_record *record, const char *name, struct err *err)
-{
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
-	struct staged_telling telling;
-	struct stage_chain chain;
-	int r = stage_hold_open(state, record->id, &hold, err);
-
-	if (r == 0)
-		r = stage_snapshot_load(&hold, name, &chain, err);
-	if (r == 0)
-		r = staged_tell(&telling, &hold, AUDIT_STAGE_FORGET, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&hold, name, err), err);
-}
-
 static int check_usage(const struct snapshot_options *given, const char *name, struct err *err)
 {
 	if (given->list && (name || given->message || given->remove))
@@ -186,7 +172,7 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	if (given.list)
 		return show_list(state, &record, given.json, err);
 	if (given.remove)
-		return remove_one(state, &record, wanted.name, err);
+		return staged_forget(state, record.id, wanted.name, err);
 	wanted.message = given.message;
 	r = staged_snapshot(state, &record, &wanted, name, err);
 	return r != 0 ? r : say_taken(&record, name, given.json, err);

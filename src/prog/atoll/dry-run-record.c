@@ -2,8 +2,10 @@
 #include "prog/atoll/dry-run-record.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "box/session.h"
@@ -12,7 +14,8 @@
 
 enum { TRIAL_FRAME = 49, WRITES_HOST = 1 << 0, READS_INPUT = 1 << 1, RECORD_MAX = FRAME_MESSAGE_MAX };
 
-static const char file_name[] = "trial.bin";
+/* The name that it has until somebody has decided, and afterwards. */
+static const char file_name[] = "trial.bin", decided_name[] = "trial.decided.bin";
 
 /* In the order of the file. */
 static const char **text_at(struct dry_run_record *record, size_t i)
@@ -51,6 +54,7 @@ int dry_run_record_store(const char *state, const char *session, const struct dr
 	frame_begin(&out, TRIAL_FRAME);
 	frame_put_string(&out, record->origin);
 	frame_put_string(&out, record->snapshot);
+	frame_put_string(&out, record->shown);
 	for (size_t i = 0; text_at(&copy, i); i++)
 		frame_put_string(&out, *text_at(&copy, i));
 	frame_put_u32(&out, (record->writes_host ? WRITES_HOST : 0) | (record->reads_input ? READS_INPUT : 0));
@@ -77,19 +81,29 @@ static int take_env(struct frame *frame, struct option_list *ret_env)
 	return r;
 }
 
+static int take_snapshot(struct frame *frame, char out[STAGE_SNAPSHOT_NAME_SIZE])
+{
+	const char *name = frame_get_string(frame);
+
+	return name && (!*name || stage_snapshot_name_is_valid(name)) ? str_copy(out, STAGE_SNAPSHOT_NAME_SIZE, name)
+								      : -EBADMSG;
+}
+
 static int decode(struct frame *frame, struct dry_run_record *record)
 {
-	const char *origin = frame_get_string(frame), *snapshot = frame_get_string(frame);
-	int r = origin && snapshot && (!*origin || session_id_is_valid(origin)) &&
-				(!*snapshot || stage_snapshot_name_is_valid(snapshot))
-			? 0
-			: -EBADMSG;
+	const char *origin = frame_get_string(frame);
+	int r = !origin || (*origin && !session_id_is_valid(origin)) ? -EBADMSG : 0;
 	uint32_t flags;
 
 	if (r == 0)
 		r = str_copy(record->origin, sizeof record->origin, origin);
 	if (r == 0)
-		r = str_copy(record->snapshot, sizeof record->snapshot, snapshot);
+		r = take_snapshot(frame, record->snapshot);
+	if (r == 0)
+		r = take_snapshot(frame, record->shown);
+	/* A trial of a session has the state that it began with, one of the host has none. */
+	if (r == 0 && !*record->origin != !*record->snapshot)
+		r = -EBADMSG;
 	for (size_t i = 0; text_at(record, i); i++)
 		*text_at(record, i) = frame_get_string(frame);
 	flags = frame_get_u32(frame);
@@ -103,6 +117,21 @@ static int decode(struct frame *frame, struct dry_run_record *record)
 	return r == 0 && (!record->command || !record->command[0] || !record->started_in) ? -EBADMSG : r;
 }
 
+static int refuse_unknown(int dir_fd, const char *session, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, decided_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		err_set(err, ERR_STATE, ENOENT, "dry-run",
+			"what session %s tried was done for real, or dropped, already", session);
+		err_hint(err, "`atoll log %s` tells which; `atoll dry-run` tries it again", session);
+	} else {
+		err_set(err, ERR_NOT_FOUND, ENOENT, "dry-run", "session %s is no trial that came to its end", session);
+		err_hint(err, "`atoll ps -a` lists them; `atoll dry-run -- CMD` makes one");
+	}
+	return -ENOENT;
+}
+
 int dry_run_record_load(const char *state, const char *session, struct dry_run_record *ret_record, struct err *err)
 {
 	struct dry_run_record record = { .bytes = NULL };
@@ -111,11 +140,8 @@ int dry_run_record_load(const char *state, const char *session, struct dry_run_r
 	size_t size;
 	int r = dir_fd < 0 ? dir_fd : fd_read_file_at(dir_fd, file_name, RECORD_MAX, &record.bytes, &size);
 
-	if (r == -ENOENT) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "dry-run", "session %s is no trial", session);
-		err_hint(err, "`atoll ps -a` lists them; `atoll dry-run -- CMD` makes one");
-		return r;
-	}
+	if (r == -ENOENT)
+		return refuse_unknown(dir_fd, session, err);
 	if (r == 0)
 		r = frame_open(&frame, record.bytes, size);
 	if (r == 0)
@@ -126,6 +152,28 @@ int dry_run_record_load(const char *state, const char *session, struct dry_run_r
 	}
 	*ret_record = record;
 	return 0;
+}
+
+static int rename_record(const char *state, const char *session, const char *from, const char *to, struct err *err)
+{
+	cleanup_fd int dir_fd = open_session(state, session);
+	int r = dir_fd < 0 ? dir_fd : renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
+
+	if (r == -ENOENT) {
+		err_set(err, ERR_STATE, EALREADY, "dry-run", "somebody else decides about trial %s just now", session);
+		return -EALREADY;
+	}
+	return r < 0 ? fail(err, r, session, "claimed") : 0;
+}
+
+int dry_run_record_claim(const char *state, const char *session, struct err *err)
+{
+	return rename_record(state, session, file_name, decided_name, err);
+}
+
+int dry_run_record_release(const char *state, const char *session, struct err *err)
+{
+	return rename_record(state, session, decided_name, file_name, err);
 }
 
 void dry_run_record_done(struct dry_run_record *record)

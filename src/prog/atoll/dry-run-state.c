@@ -17,7 +17,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
-enum { FDS_ABOVE = 8, WORDS_MAX = 4096 };
+enum { FDS_ABOVE = 8 };
 
 static int fail(struct err *err, int r, const char *what)
 {
@@ -26,36 +26,49 @@ static int fail(struct err *err, int r, const char *what)
 
 /* ---- one run ---- */
 
+/* The same file at the same place, but with a place of its own, and to be read only. -errno. */
+static int open_input_again(void)
+{
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, "/proc/self/fd/0", O_RDONLY | O_NONBLOCK, 0);
+	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+
+	if (fd < 0)
+		return fd;
+	return at < 0 || lseek(fd, at, SEEK_SET) < 0 ? -errno : take_fd(&fd);
+}
+
 /*
- * Bytes that come through a pipe or a terminal can be had once: they are kept for the time when it is done for real. In
- * their place the trial has one byte of a file, and whether that was read tells whether it would have read more.
+ * Bytes that come through a pipe, a socket or a terminal can be had once: they are kept for the time when it is done
+ * for real. In their place the trial has one byte of a file, and whether that was read tells whether it would have read
+ * more. A file is read twice. What else there is (/dev/null) has nothing to read.
  */
-static int prepare_stdin(struct dry_run *dry, bool is_trial, int *ret_probe_fd)
+static int trial_stdin(int *ret_fd, int *ret_probe_fd)
 {
 	cleanup_fd int fd = FD_NONE;
 	struct stat st;
 
-	*ret_probe_fd = FD_NONE;
 	if (fstat(STDIN_FILENO, &st) < 0)
 		return -errno;
-	if (S_ISREG(st.st_mode) && is_trial)
-		dry->input_offset = lseek(STDIN_FILENO, 0, SEEK_CUR);
-	else if (S_ISREG(st.st_mode))
-		return lseek(STDIN_FILENO, dry->input_offset, SEEK_SET) < 0 ? -errno : 0;
-	if (!is_trial || S_ISREG(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !isatty(STDIN_FILENO))
 		return 0;
+	if (S_ISREG(st.st_mode))
+		fd = open_input_again();
+	if (fd >= 0) {
+		*ret_fd = take_fd(&fd);
+		return 0;
+	}
 	fd = fd_memfd_new("stdin");
 	if (fd < 0)
 		return fd;
 	if (pwrite(fd, "\n", 1, 0) != 1)
 		return -errno;
-	*ret_probe_fd = take_fd(&fd);
+	*ret_probe_fd = *ret_fd = take_fd(&fd);
 	return 0;
 }
 
 static int find_fork(const struct dry_run *dry, struct fork_origin *ret_origin, struct err *err)
 {
-	return fork_find(dry->origin.id, dry->record.snapshot, ret_origin, err);
+	return fork_find(dry->origin.id, dry->base, ret_origin, err);
 }
 
 /* The child, which becomes the box of the new session. */
@@ -117,18 +130,18 @@ static int make_name(const char *prefix, char out[32])
 
 int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_record *ret_record, struct err *err)
 {
-	cleanup_fd int probe_fd = FD_NONE;
+	cleanup_fd int stdin_fd = FD_NONE;
 	char name[32];
-	int status, r = make_name(go->prefix, name);
+	int status, probe_fd = FD_NONE, r = make_name(go->prefix, name);
 	pid_t pid;
 
-	if (r == 0)
-		r = prepare_stdin(dry, go->is_trial, &probe_fd);
+	if (r == 0 && go->is_trial)
+		r = trial_stdin(&stdin_fd, &probe_fd);
 	if (r < 0)
 		return fail(err, r, "the run cannot be prepared");
 	pid = fork();
 	if (pid == 0)
-		become_run(dry, go, name, probe_fd);
+		become_run(dry, go, name, stdin_fd);
 	if (pid < 0)
 		return fail(err, -errno, "fork");
 	/* The keyboard's signals are for the command; what came of it is shown all the same. */
@@ -147,16 +160,19 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 	return r < 0 ? r : status;
 }
 
-int dry_run_exec(struct dry_run *dry, struct err *err)
+static size_t count_words(char **words)
 {
-	const struct dry_run_record *record = &dry->record;
-	cleanup_free const char **argv = calloc(WORDS_MAX + 2 * OPTION_LIST_MAX + 8, sizeof *argv);
-	struct beside beside = { .program = "atoll", .argv = argv };
 	size_t count = 0;
-	int probe_fd, r = prepare_stdin(dry, false, &probe_fd);
 
-	if (!argv || r < 0)
-		return fail(err, argv ? r : -ENOMEM, "the command cannot be prepared");
+	while (words[count])
+		count++;
+	return count;
+}
+
+static void put_exec(const struct dry_run_record *record, const char **argv)
+{
+	size_t count = 0;
+
 	argv[count++] = "atoll";
 	argv[count++] = "exec";
 	for (size_t i = 0; i < record->env.count; i++) {
@@ -169,12 +185,39 @@ int dry_run_exec(struct dry_run *dry, struct err *err)
 	}
 	argv[count++] = record->origin;
 	argv[count++] = "--";
-	for (size_t i = 0; record->command[i]; i++) {
-		if (i == WORDS_MAX)
-			return err_set(err, ERR_USAGE, E2BIG, "dry-run", "the command has more than %d words", WORDS_MAX);
+	for (size_t i = 0; record->command[i]; i++)
 		argv[count++] = record->command[i];
-	}
+}
+
+int dry_run_exec(struct dry_run *dry, struct err *err)
+{
+	const struct dry_run_record *record = &dry->record;
+	size_t words = count_words(record->command);
+	cleanup_free const char **argv = calloc(words + 2 * OPTION_LIST_MAX + 8, sizeof *argv);
+	cleanup_fd int output_fd = fd_move_above(fd_duplicate(STDERR_FILENO), FDS_ABOVE);
+	/* With --json stdout is for the object. */
+	struct beside beside = { .program = "atoll", .argv = argv, .fd_count = dry->given->json ? 1 : 0,
+				 .fds = { { output_fd, STDOUT_FILENO } } };
+
+	if (!argv || output_fd < 0)
+		return fail(err, argv ? output_fd : -ENOMEM, "the command cannot be prepared");
+	put_exec(record, argv);
 	return beside_run(&beside, err);
+}
+
+int dry_run_go_back(struct dry_run *dry, struct err *err)
+{
+	const char *stop[] = { "atoll", "stop", dry->origin.id, NULL };
+	const char *restore[] = { "atoll", "restore", "-q", dry->origin.id, dry->base, NULL };
+	struct beside beside = { .program = "atoll", .argv = stop };
+	int r = beside_run(&beside, err);
+
+	if (r == 0) {
+		beside.argv = restore;
+		r = beside_run(&beside, err);
+	}
+	/* It has said why. */
+	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "session %s is not what it was", dry->origin.id) : r;
 }
 
 /* ---- what came of it ---- */
@@ -218,8 +261,8 @@ static int look(const struct look *look, int *ret_text_fd, struct err *err)
 static int look_at_log(struct dry_run *dry, struct err *err)
 {
 	char log[PATH_MAX];
-	const char *argv[] = { "atoll-learn", "effects", dry->given->json ? "json" : "text", log, "-", dry->trial.id, "-",
-			       NULL };
+	const char *form = dry->given->json ? "json" : "text";
+	const char *argv[] = { "atoll-learn", "effects", form, log, "-", dry->trial.id, "-", NULL };
 	const struct look how = { .program = "atoll-learn", .argv = argv, .numbers_to = LEARN_NUMBERS_FD,
 				  .numbers = &dry->effects, .numbers_size = sizeof dry->effects };
 	int r = session_path(dry->state, dry->trial.id, "audit.jsonl", log, sizeof log);
@@ -232,13 +275,15 @@ struct states {
 	const char *before, *before_snapshot;        /* or NULL */
 };
 
-static int compare(struct dry_run *dry, const struct states *states, struct stage_difference *ret_numbers, int *ret_fd,
-		   struct err *err)
+static int compare(struct dry_run *dry, const struct states *states, struct stage_difference *ret_numbers,
+		   int *ret_fd, struct err *err)
 {
 	struct staged_args args;
 	const struct look how = { .program = "atoll-stage", .argv = args.argv, .numbers_to = STAGE_DIFFERENCE_FD,
 				  .numbers = ret_numbers, .numbers_size = sizeof *ret_numbers };
-	const struct { const char *option, *value; } words[] = {
+	const struct {
+		const char *option, *value;
+	} words[] = {
 		{ "--base", dry->trial.project }, { "--snapshot", states->snapshot }, { "--before", states->before },
 		{ "--before-snapshot", states->before_snapshot },
 	};
@@ -256,12 +301,20 @@ static int compare(struct dry_run *dry, const struct states *states, struct stag
 	return r < 0 ? r : look(&how, ret_fd, err);
 }
 
-int dry_run_look(struct dry_run *dry, struct err *err)
+/* What the trial left, against what it began with. */
+static struct states of_trial(const struct dry_run *dry)
 {
-	const struct states states = {
-		.session = dry->trial.id, .before = dry->has_origin ? dry->origin.id : NULL,
+	return (struct states){
+		.session = dry->trial.id,
+		.snapshot = *dry->record.shown ? dry->record.shown : NULL,
+		.before = dry->has_origin ? dry->origin.id : NULL,
 		.before_snapshot = dry->has_origin ? dry->record.snapshot : NULL,
 	};
+}
+
+int dry_run_look(struct dry_run *dry, struct err *err)
+{
+	const struct states states = of_trial(dry);
 	int r = look_at_log(dry, err);
 
 	if (r >= 0 && dry->trial.is_staged)
@@ -272,7 +325,9 @@ int dry_run_look(struct dry_run *dry, struct err *err)
 int dry_run_compare(struct dry_run *dry, const char *session, const char *snapshot, struct err *err)
 {
 	bool has_real = !dry->has_real || dry->real.is_staged;
-	struct states states = { .session = session, .snapshot = snapshot, .before = dry->trial.id };
+	struct states trial = of_trial(dry);
+	struct states states = { .session = session, .snapshot = snapshot, .before = trial.session,
+				 .before_snapshot = trial.snapshot };
 	struct stage_difference difference;
 	int r;
 
@@ -280,13 +335,10 @@ int dry_run_compare(struct dry_run *dry, const char *session, const char *snapsh
 	if (!dry->trial.is_staged && !has_real)
 		return 0;
 	if (!dry->trial.is_staged) {
-		states.before = dry->has_origin ? dry->origin.id : NULL;
-		states.before_snapshot = dry->has_origin ? dry->record.snapshot : NULL;
+		states.before = trial.before;
+		states.before_snapshot = trial.before_snapshot;
 	}
-	if (!has_real)
-		states = (struct states){ .session = dry->trial.id, .before = dry->has_origin ? dry->origin.id : NULL,
-					  .before_snapshot = dry->has_origin ? dry->record.snapshot : NULL };
-	r = compare(dry, &states, &difference, &dry->difference_fd, err);
+	r = compare(dry, has_real ? &states : &trial, &difference, &dry->difference_fd, err);
 	dry->differs = r > 0;
 	return r < 0 ? r : 0;
 }

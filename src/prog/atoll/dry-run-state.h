@@ -21,6 +21,7 @@ enum dry_run_done {
 	DRY_RUN_TAKEN_OVER,          /* what was tried is what is there now */
 	DRY_RUN_AGAIN,               /* it was done again, and came out as it was shown, or was taken all the same */
 	DRY_RUN_DIFFERS,             /* it was done again, came out otherwise, and waits for a person */
+	DRY_RUN_BACK,                /* so it was in a session that ran, which was stopped and is what it was before */
 	DRY_RUN_DONE_COUNT,
 };
 
@@ -30,8 +31,8 @@ struct dry_run {
 	struct dry_run_record record;
 	struct session_record origin, trial, real;
 	bool has_origin, has_trial, has_real;
+	char base[STAGE_SNAPSHOT_NAME_SIZE];     /* of the origin: what it is done again upon */
 	char real_snapshot[STAGE_SNAPSHOT_NAME_SIZE]; /* of the origin, where it ran on in that; "" */
-	off_t input_offset;                      /* where stdin, a file, stood at first */
 	int status;                              /* of the command, as it ran last */
 	struct stage_difference difference;      /* what the trial changed */
 	struct effects_numbers effects;
@@ -51,12 +52,17 @@ struct dry_run_go {
 	bool is_trial;               /* it gets nothing from a stdin that could not be read again */
 };
 
-/* Runs it in a session of its own and waits: the exit status, and its record. -ENOENT with *err where none came of it. */
+/*
+ * Runs it in a session of its own and waits: the exit status, and its record. -ENOENT with *err where none came of it.
+ */
 int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_record *ret_record,
 	       struct err *err) MUST_USE;
 
 /* Runs it in the origin, which lives: the exit status. */
 int dry_run_exec(struct dry_run *dry, struct err *err) MUST_USE;
+
+/* Stops the origin, and makes what it was before (base) its state. */
+int dry_run_go_back(struct dry_run *dry, struct err *err) MUST_USE;
 
 /* Fills difference, effects and the texts of both. */
 int dry_run_look(struct dry_run *dry, struct err *err) MUST_USE;
@@ -73,7 +79,8 @@ static inline bool dry_run_reached_nobody(const struct dry_run *dry)
 {
 	const struct effects_numbers *effects = &dry->effects;
 
-	return !dry->record.reads_input && !effects->of[EFFECTS_OUTGOING] && !effects->of[EFFECTS_ASKED] && !effects->unreadable && effects->has_end;
+	return !dry->record.reads_input && !effects->of[EFFECTS_OUTGOING] && !effects->of[EFFECTS_ASKED] &&
+	       !effects->unreadable && effects->has_end;
 }
 
 /* Pure: nothing that a person should look at first. */

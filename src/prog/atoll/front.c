@@ -347,11 +347,21 @@ static int narrow_policy(const struct front_options *given, const struct places 
 
 /* ---- trials ---- */
 
-static bool can_stage(const char *path)
+static enum policy_trial_place place_to_read(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (stat(path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? POLICY_TRIAL_NOTHING : POLICY_TRIAL_FILE;
+	return S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) ? POLICY_TRIAL_FILE : POLICY_TRIAL_DOOR;
+}
+
+static enum policy_trial_place place_to_stage(const char *path)
+{
+	struct stat st;
+	bool is_root = str_equal(path, "/");
+
+	return !is_root && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? POLICY_TRIAL_DIRECTORY : place_to_read(path);
 }
 
 /* A fork has the trees of its origin and no others: what that one wrote to the host, its trial can only read. */
@@ -360,7 +370,7 @@ static int make_trial(const struct front_options *given, struct brought *brought
 {
 	struct policy_trial_plan plan;
 	int r = policy_trial_make(&plan, snapshot_policy(brought->compiled.snapshot),
-				  given->origin ? NULL : can_stage);
+				  given->origin ? place_to_read : place_to_stage);
 
 	if (r == 0)
 		r = compiled_change(&brought->compiled, &plan.policy, err);
@@ -420,13 +430,22 @@ static int bring(const struct front_options *given, const struct places *places,
 	return r;
 }
 
-/* For tokens that are presented from inside; where there are none, none is taken. */
-static void find_token_places(struct token_places *ret_dirs)
+/* For tokens that are presented from inside; where there are none, none is taken. A trial would use them up. */
+static void find_token_places(struct token_places *ret_dirs, struct run_request *request)
 {
 	struct err unheard;
 
-	if (token_places(ret_dirs, &unheard) < 0)
+	if (request->flags & REQUEST_TRIAL || token_places(ret_dirs, &unheard) < 0)
 		ret_dirs->keys[0] = ret_dirs->store[0] = 0;
+	request->token_keys = ret_dirs->keys;
+	request->token_store = ret_dirs->store;
+}
+
+static int launch(struct run_request *request, const struct compiled *compiled)
+{
+	return launch_box(request, &(struct run_policy){ .bytes = compiled->bytes, .size = compiled->size,
+							 .snapshot = compiled->snapshot,
+							 .policy = snapshot_policy(compiled->snapshot) });
 }
 
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
@@ -464,11 +483,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	char init[PATH_MAX];
 	int r = secure_fds(err);
 
-	find_token_places(&token_dirs);
-	request.token_keys = token_dirs.keys;
-	request.token_store = token_dirs.store;
+	find_token_places(&token_dirs, &request);
 	buf_init(&brought.held, TOKEN_HELD_MAX);
-
 	if (r == 0)
 		r = places_find(&places, given->project, given->cwd, err);
 	if (r == 0)
@@ -490,8 +506,5 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	r = bring(given, &places, &brought, &request, err);
 	if (r != 0)
 		return r == 1 ? 125 : r;
-	return launch_box(&request, &(struct run_policy){ .bytes = brought.compiled.bytes,
-							   .size = brought.compiled.size,
-							   .snapshot = brought.compiled.snapshot,
-							   .policy = snapshot_policy(brought.compiled.snapshot) });
+	return launch(&request, &brought.compiled);
 }

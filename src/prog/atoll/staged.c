@@ -164,7 +164,9 @@ int staged_find_newest(const char *state, struct session_record *ret_record, str
 		return r;
 	client_project(project, sizeof project);
 	for (size_t i = 0; i < count; i++) {
-		if (!is_found && records[i].is_staged && !records[i].is_trial && (!*project || str_equal(project, records[i].project))) {
+		bool is_here = !*project || str_equal(project, records[i].project);
+
+		if (!is_found && is_here && records[i].is_staged && !records[i].is_trial) {
 			*ret_record = records[i];
 			is_found = true;
 		} else {
@@ -348,4 +350,18 @@ int staged_snapshot(const char *state, const struct session_record *record, cons
 		return r < 0 ? r : seal(state, &hold, wanted, ret_name, err);
 	}
 	return copy_running(state, record, wanted, ret_name, err);
+}
+
+int staged_forget(const char *state, const char *session, const char *name, struct err *err)
+{
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	struct staged_telling telling;
+	struct stage_chain chain;
+	int r = stage_hold_open(state, session, &hold, err);
+
+	if (r == 0)
+		r = stage_snapshot_load(&hold, name, &chain, err);
+	if (r == 0)
+		r = staged_tell(&telling, &hold, AUDIT_STAGE_FORGET, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&hold, name, err), err);
 }

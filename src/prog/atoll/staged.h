@@ -78,3 +78,6 @@ struct staged_snapshot {
 };
 int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 		    char *ret_name, struct err *err) MUST_USE;
+
+/* Forgets a snapshot of the session, told to its log. -ENOENT with *err. */
+int staged_forget(const char *state, const char *session, const char *name, struct err *err) MUST_USE;
