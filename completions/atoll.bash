@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -25,6 +25,14 @@ _atoll()
 	approve:--for) return ;;
 	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
+	dry-run:--policy|dry-run:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	dry-run:--trust|dry-run:-t) _atoll_reply -W 'none low medium high full'; return ;;
+	dry-run:--env|dry-run:-e) return ;;
+	dry-run:--cwd|dry-run:-C) compopt -o filenames; _atoll_reply -f; return ;;
+	dry-run:--project) compopt -o filenames; _atoll_reply -f; return ;;
+	dry-run:--replay) compopt -o filenames; _atoll_reply -f; return ;;
+	dry-run:--task) return ;;
+	dry-run:--accept) return ;;
 	exec:--env|exec:-e) return ;;
 	exec:--cwd|exec:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	exec:--token) compopt -o filenames; _atoll_reply -f; return ;;
@@ -131,6 +139,12 @@ _atoll()
 		else
 			:
 		fi ;;
+	dry-run)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-p --policy -t --trust -e --env -C --cwd --project --replay --task -y --yes --if-clean --accept -q --quiet --json --help'
+		else
+			:
+		fi ;;
 	exec)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-e --env -C --cwd --token --no-tty --help'
@@ -159,7 +173,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

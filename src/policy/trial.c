@@ -27,9 +27,12 @@ static void hide_devices(struct policy_trial_plan *plan)
 	plan->policy.device_count = 0;
 }
 
-/* Neither by us nor by a verifier, which would be told what the command is. */
-static void ask_nobody(struct policy *policy)
+/* Neither people nor a verifier, which would be told what the command is: for real it looks at it. */
+static void ask_nobody(struct policy_trial_plan *plan)
 {
+	struct policy *policy = &plan->policy;
+
+	plan->is_changed |= external_is_given(&policy->external);
 	policy->ask.bell = policy->ask.prompt = policy->ask.desktop = policy->ask.webhook_answers = false;
 	policy->ask.webhook = policy->ask.webhook_key = policy->ask.webhook_key_file = NULL;
 	policy->external.command = NULL;
@@ -116,7 +119,7 @@ int policy_trial_make(struct policy_trial_plan *ret_plan, const struct policy *p
 	*ret_plan = (struct policy_trial_plan){ .policy = *policy };
 	hide_network(ret_plan);
 	hide_devices(ret_plan);
-	ask_nobody(&ret_plan->policy);
+	ask_nobody(ret_plan);
 	log_all(&ret_plan->policy);
 	ret_plan->policy.stage_auto = STAGE_AUTO_OFF;
 	return change_classes(ret_plan, place_of);

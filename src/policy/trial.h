@@ -26,7 +26,7 @@ struct policy_trial_plan {
 	struct policy policy;            /* borrows from what it was made of, and from the two below */
 	struct file_rule *files;         /* owned; NULL: those of the policy */
 	struct file_plan_entry *entries; /* owned; as above */
-	bool is_changed;                 /* something would have reached the host past the stage and the gate */
+	bool is_changed;                 /* something would have reached the host, or a verifier */
 };
 
 /* 0, or -ENOMEM. ret_plan is to be given to policy_trial_done() in both cases. */

@@ -74,8 +74,8 @@ static void put_changes(const struct dry_run *dry, struct buf *out)
 static void put_doubts(const struct dry_run *dry, struct buf *out)
 {
 	if (dry->record.writes_host)
-		buf_put_text(out, "  for real it may reach files, devices or the network of the host straight; "
-				  "the trial could not\n");
+		buf_put_text(out, "  for real it may reach files, devices or the network of the host straight, or a "
+				  "verifier; the trial could not\n");
 	if (dry->record.reads_input)
 		buf_put_text(out, "  it reads its standard input, which the trial did not have\n");
 	if (dry->effects.unreadable || !dry->effects.has_end)
