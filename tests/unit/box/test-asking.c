@@ -25,6 +25,7 @@ struct fixture {
 	struct box box;
 	struct policy policy;
 	struct run_policy compiled;
+	struct run_request request;
 	struct client follower;
 	struct asking_outcome told[TOLD_MAX]; /* the texts are gone */
 	char hint[96];                        /* of the last */
@@ -45,6 +46,7 @@ static struct fixture *begin(bool is_heard)
 	fixture->policy.ask.timeout_ms = ASK_TIMEOUT_MS;
 	fixture->compiled.policy = &fixture->policy;
 	fixture->box.policy = &fixture->compiled;
+	fixture->box.request = &fixture->request;
 	fixture->follower.is_follower = is_heard;
 	fixture->box.clients[0] = &fixture->follower;
 	return fixture;
@@ -154,6 +156,20 @@ static void nobody_hears_so_it_is_refused_and_listed(void **state)
 	assert_int_equal(ask(fixture, connect_to("a.example"), 4, &outcome), 0);
 	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
 	assert_int_equal(fixture->told_count, 0);
+	end(fixture);
+}
+
+static void in_a_trial_nobody_hears(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+
+	/* The control: somebody follows, and so it waits. */
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	fixture->request.flags = REQUEST_TRIAL;
+	assert_int_equal(ask(fixture, connect_to("b.example"), 2, &outcome), 0);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	assert_int_equal(count_in_log(fixture, "\"ask.open\""), 2);
 	end(fixture);
 }
 
@@ -575,6 +591,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_hears_so_it_is_refused_and_listed),
+		cmocka_unit_test(in_a_trial_nobody_hears),
 		cmocka_unit_test(once_lets_through_those_that_were_shown_and_no_more),
 		cmocka_unit_test(the_first_answer_counts),
 		cmocka_unit_test(an_answer_holds_for_what_it_was_shown),
