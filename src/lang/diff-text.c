@@ -110,12 +110,30 @@ static void few_end(struct few *few)
 	buf_put_text(few->out, few->count ? "\n" : " nothing\n");
 }
 
+/* Where nothing may be applied any more, protected paths need no line of their own. */
+static bool goes_without_saying(const struct vec *changes, const struct change *change)
+{
+	const struct change apply = { action_kind_names[ACTION_FILE_APPLY], "", verdict_names[VERDICT_ALLOW],
+				      verdict_names[VERDICT_DENY], false };
+	const struct change *all = changes->items;
+
+	if (!str_equal(change->dimension, apply.dimension) || !str_equal(change->from, verdict_names[VERDICT_ASK]) ||
+	    !str_equal(change->to, apply.to))
+		return false;
+	for (size_t i = 0; i < changes->count; i++)
+		if (is_alike(&all[i], &apply))
+			return true;
+	return false;
+}
+
 /* One line for all that changed from the same to the same, where the first of them stands. */
 static void put_alike(struct buf *out, const struct vec *changes, size_t first)
 {
 	const struct change *change = (const struct change *)changes->items + first;
 	struct few few = { .out = out };
 
+	if (goes_without_saying(changes, change))
+		return;
 	for (size_t i = 0; i < first; i++)
 		if (is_alike(change - first + i, change))
 			return;
@@ -147,6 +165,19 @@ static void put_changeable(const struct policy *policy, struct buf *out)
 	few_end(&few);
 }
 
+/* A rule about the same hosts that denies wins, but for what it leaves out. NULL: there is none. */
+static const struct net_rule *find_denial(const struct policy *policy, const struct net_rule *rule)
+{
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *other = &policy->network[i];
+
+		if (other->verdict == VERDICT_DENY && !other->port_count &&
+		    (rule->host ? str_equal(rule->host, other->host) : str_equal(rule->cidr, other->cidr)))
+			return other;
+	}
+	return NULL;
+}
+
 static void put_reachable(const struct policy *policy, struct buf *out)
 {
 	struct few few = { .out = out };
@@ -156,18 +187,14 @@ static void put_reachable(const struct policy *policy, struct buf *out)
 		few_add(&few, "hosts that no rule lists");
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
-		bool is_denied = rule->verdict == VERDICT_DENY;
+		const struct net_rule *denial = find_denial(policy, rule);
 
-		/* A rule about the same that denies wins. */
-		for (size_t j = 0; !is_denied && j < policy->network_count; j++) {
-			const struct net_rule *other = &policy->network[j];
-
-			is_denied = other->verdict == VERDICT_DENY && !other->except && !other->port_count &&
-				    (rule->host ? str_equal(rule->host, other->host)
-						: str_equal(rule->cidr, other->cidr));
-		}
-		if (!is_denied)
+		if (rule->verdict == VERDICT_DENY)
+			continue;
+		if (!denial)
 			few_add(&few, rule->host ? rule->host : rule->cidr);
+		for (const char *const *left = denial ? denial->except : NULL; left && *left; left++)
+			few_add(&few, *left);
 	}
 	few_end(&few);
 }

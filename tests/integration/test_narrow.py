@@ -80,6 +80,8 @@ def test_what_the_task_does_not_need_is_taken_away(sandbox):
     enforced = (directory(sandbox, done.session) / "policy.bin").read_bytes()
     assert told["policy_hash"] == "sha256:" + hashlib.sha256(enforced).hexdigest() != told["narrowing"]["from_hash"]
     assert done.report["narrowing"] == told["narrowing"]
+    assert "(narrowing taken)" in sandbox.run_atoll("log", done.session).out
+    assert "(narrowing" not in sandbox.run_atoll("log", whole.session).out
     assert "atoll" not in sandbox.run("true", policy=policy, options=[*AUTO, "-q"]).err
 
 
@@ -176,6 +178,7 @@ def test_nothing_less_is_an_answer(sandbox, narrow):
 @pytest.mark.parametrize("narrow, words", [
     ({"files": {"mask": ["."]}}, "hides the directory"), ({"files": {"mask": ["**"]}}, "hides the directory"),
     ({"exec": {"deny": ["**/bash"]}}, "denies the command itself"),
+    ({"files": {"change": ["doc", "src/a.c"]}}, "has one file"),
     ({"files": {"mask": ["/usr"]}}, "denies the command itself")])
 def test_a_proposal_that_leaves_no_run_is_told(sandbox, narrow, words):
     project(sandbox)

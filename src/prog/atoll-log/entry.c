@@ -280,6 +280,18 @@ static void put_alert(struct buf *out, const json_t *detail)
 		put_evidence(out, json_array_get(evidence, i));
 }
 
+/* A session that has less than its policy, or asked for less and has all of it. */
+static void put_narrowing(struct buf *out, const json_t *detail)
+{
+	const char *outcome = text_of(json_object_get(detail, "narrowing"), "outcome");
+
+	if (!*outcome)
+		return;
+	buf_put_text(out, " (narrowing ");
+	buf_put_escaped(out, outcome, strlen(outcome), 20);
+	buf_put_char(out, ')');
+}
+
 static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
@@ -300,6 +312,7 @@ static void put_subject(struct buf *out, const json_t *entry)
 		put_connection(out, detail);
 	if (type_matches(text_of(entry, "type"), "alert"))
 		put_alert(out, detail);
+	put_narrowing(out, detail);
 	/* Of a request the status stands before the bytes. */
 	if (!json_object_get(detail, "path"))
 		put_outcome(out, start, detail);

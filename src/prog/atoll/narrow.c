@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "box/companion.h"
@@ -182,15 +183,33 @@ static bool is_seen(const struct policy *policy, const char *path)
 	return policy_classify(policy, path, &rule) > FILE_MASK;
 }
 
+/* A file in files.change, which no overlay can stage. NULL: there is none. */
+static const char *find_single_file(const struct policy *after)
+{
+	for (size_t i = 0; i < after->file_plan_count; i++) {
+		const struct file_plan_entry *entry = &after->file_plan[i];
+		struct stat st;
+
+		if (entry->class == FILE_STAGE && str_equal(after->files[entry->rule].origin.file, "narrowing") &&
+		    lstat(entry->path, &st) == 0 && !S_ISDIR(st.st_mode))
+			return entry->path;
+	}
+	return NULL;
+}
+
 /* A proposal that leaves no run is none. NULL: it leaves one, as far as can be seen from here. */
 static const char *find_fault(const struct narrow_request *request, const struct policy *before,
 			      const struct policy *after, char out[NAME_MAX])
 {
 	char path[PATH_MAX], shown[SAY_PATH_SIZE];
 	const char *program = request->argv[0] ? find_program(request->argv[0], request->places->cwd, path) : NULL;
+	const char *file = find_single_file(after);
 	struct action action = { .kind = ACTION_EXEC, .subject = program,
 				 .argv = (const char *const *)request->argv };
 
+	if (file && str_format(out, NAME_MAX, "files.change of its proposal has one file, %.150s, and only directories "
+			       "can be staged", say_path(shown, file)) == 0)
+		return out;
 	if (is_seen(before, request->places->cwd) && !is_seen(after, request->places->cwd))
 		return "its proposal hides the directory that the command would start in";
 	if (!program || policy_decide(before, &action).verdict == VERDICT_DENY ||

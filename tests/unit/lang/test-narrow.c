@@ -248,6 +248,32 @@ static void a_project_file_and_a_narrowing_add_up(void **state)
 	assert_int_equal(fixture_class("/home/u/p/src"), FILE_READ);
 }
 
+static void what_is_taken_is_told_in_few_lines(void **state)
+{
+	cleanup_buf struct buf brief, whole;
+
+	assert_non_null(narrow("{\"files\": {\"change\": [\"src\"]}, "
+			       "\"network\": {\"reach\": [\"a.org\", \"x.c.org\"]}, \"time\": {\"wall\": \"10m\"}}"));
+	buf_init(&brief, 1 << 20);
+	buf_init(&whole, 1 << 20);
+	assert_true(print_diff_brief(lang_policy_before(fixture_lang()), lang_policy(fixture_lang()), &brief) > 20);
+	assert_true(print_diff(lang_policy_before(fixture_lang()), lang_policy(fixture_lang()), &whole) > 20);
+	assert_true(brief.size < 1500 && brief.size < whole.size / 2);
+	assert_non_null(strstr(buf_text(&brief), "- file.write   stage -> deny: /home/u/p\n"));
+	assert_non_null(strstr(buf_text(&brief), "- limit        1h -> 10m: wall\n"));
+	assert_non_null(strstr(buf_text(&brief), "= file.write   still: "));
+	assert_non_null(strstr(buf_text(&brief), "= net.connect  still: x.c.org, a.org\n"));
+	assert_non_null(strstr(buf_text(&brief), " more\n"));
+	assert_null(strstr(buf_text(&brief), "Makefile"));
+	assert_non_null(strstr(buf_text(&whole), "Makefile"));
+	/* Nothing is said of nothing. */
+	assert_non_null(narrow("{}"));
+	buf_done(&brief);
+	buf_init(&brief, 1 << 20);
+	assert_int_equal(print_diff_brief(lang_policy_before(fixture_lang()), lang_policy(fixture_lang()), &brief), 0);
+	assert_int_equal(brief.size, 0);
+}
+
 /* ---- many of them ---- */
 
 static const char *const bases[] = {
@@ -408,6 +434,7 @@ int main(void)
 		cmocka_unit_test(of_the_hosts_only_what_is_listed_may_be_reached),
 		cmocka_unit_test(the_rest_is_taken_away_too),
 		cmocka_unit_test(a_project_file_and_a_narrowing_add_up),
+		cmocka_unit_test(what_is_taken_is_told_in_few_lines),
 		cmocka_unit_test(no_narrowing_that_is_accepted_allows_more),
 	};
 
