@@ -243,6 +243,22 @@ def test_it_narrows_what_an_agent_has_left(sandbox):
     assert start_of(sandbox, done.session)["level"] == "low"
 
 
+@pytest.mark.parametrize("options", [[], ["--confidence", "low"]], ids=["whole", "lowered"])
+def test_a_token_takes_its_share_too(sandbox, options):
+    """Of its limits and those of the narrowing the smaller ones hold, in whichever order they came."""
+    project(sandbox)
+    minted = sandbox.run_atoll("token", "mint", "--allow", "file.read=/data/**", "--limit", "processes=77", "--limit",
+                               "memory=900MiB")
+    token = sandbox.write(sandbox.base / "token", minted.out, 0o600)
+    policy = policy_of(sandbox, say({**CHANGE_SRC, "resources": {"memory": "300MiB", "processes": 200}}))
+    shown = "grep -i -e memory -e processes /run/atoll/limits.md; " + WRITES
+    done = sandbox.run(shown, policy=policy, options=[*AUTO, *options])
+    assert "300MiB" in done.out and "200" in done.out and done.out.split()[-2:] == ["src", "old"], done
+    done = sandbox.run(shown, policy=policy, options=[*AUTO, *options, "--token", token])
+    assert "300MiB" in done.out and "77" in done.out and "200" not in done.out, done
+    assert done.out.split()[-2:] == ["src", "old"], done
+
+
 def test_mistakes_are_told(sandbox):
     project(sandbox)
     policy = policy_of(sandbox, say(CHANGE_SRC))

@@ -313,7 +313,7 @@ static int refuse_narrowing(const struct front_options *given, const struct poli
 	if (!has_policy_of_origin(given))
 		return 0;
 	err_set(err, ERR_POLICY, EINVAL, "narrow", "what goes on from a session has the policy of that, as it was");
-	err_hint(err, "name the policy (-p), so that it is narrowed for this task, or say --narrow=off");
+	err_hint(err, "name the policy (-p), so that it is narrowed for this task; or say --narrow=off, or no --task");
 	return -EINVAL;
 }
 
