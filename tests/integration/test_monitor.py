@@ -146,3 +146,14 @@ def test_an_agent_that_has_a_name_is_one_under_every_policy(sandbox):
     assert run(sandbox, BUILD, policy=other).report["monitor"]["sessions"] == 2
     (shown,) = json.loads(sandbox.run_atoll("baseline", "--json", cwd=sandbox.project).out)
     assert shown["agent"] == "worker sh", shown
+
+
+def test_it_is_on_for_shipped_agents_and_in_no_level(sandbox):
+    for agent in ("aider", "claude", "codex", "gemini", "opencode"):
+        shown = json.loads(sandbox.run_atoll("policy", "-p", agent, "--json", "show").out)
+        assert shown["monitor"]["baseline"] is True and shown["monitor"]["unusual"] == "note", (agent, shown["monitor"])
+    for level in ("none", "low", "medium", "high", "full"):
+        shown = json.loads(sandbox.run_atoll("policy", "-t", level, "--json", "show").out)
+        assert not (shown.get("monitor") or {}).get("baseline"), (level, shown["monitor"])
+    done = sandbox.run("true", policy="claude")
+    assert done.code == 0 and done.report["monitor"]["learning"] and not done.report["alerts"]["total"], done
