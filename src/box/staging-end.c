@@ -132,7 +132,8 @@ static void note_project(struct staging *staging, const struct run_request *requ
 		    is_unreviewed(request, text))
 			memcpy(staging->earlier, text, SESSION_ID_SIZE);
 	}
-	if (fd < 0 || !staging->has_changes)
+	/* A trial waits for an answer of its own, and must not stand before what nobody has looked at. */
+	if (fd < 0 || !staging->has_changes || request->flags & REQUEST_TRIAL)
 		return;
 	unlinkat(fd, name, 0);
 	if (symlinkat(request->session, fd, name) < 0)

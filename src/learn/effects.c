@@ -98,8 +98,6 @@ static int take_finding(void *context, const struct observed_finding *finding)
 {
 	struct effects *effects = context;
 	cleanup_buf struct buf line;
-	uint64_t before = effects->groups[EFFECTS_FOUND].count;
-	int r;
 
 	buf_init(&line, LINE_MAX);
 	if (!*finding->action || strcmp(finding->action, "off") == 0)
@@ -109,11 +107,7 @@ static int take_finding(void *context, const struct observed_finding *finding)
 	buf_put_escaped(&line, finding->id, strlen(finding->id), SHOWN_MAX);
 	buf_put_text(&line, ": ");
 	buf_put_escaped(&line, finding->reason, strlen(finding->reason), SHOWN_MAX);
-	r = put(effects, EFFECTS_FOUND, &line, 1, 0);
-	if (r == 0 && effects->groups[EFFECTS_FOUND].count > before)
-		effects->numbers.grave += strcmp(finding->severity, "high") == 0 ||
-					  strcmp(finding->severity, "critical") == 0;
-	return r;
+	return put(effects, EFFECTS_FOUND, &line, 1, 0);
 }
 
 static int take_question(void *context, const char *subject, const char *rule)
@@ -143,7 +137,6 @@ static int take_alert(void *context, const struct observed_alert *alert)
 		buf_put_text(&line, parts[i].before);
 		buf_put_escaped(&line, parts[i].text, strlen(parts[i].text), SHOWN_MAX);
 	}
-	effects->numbers.grave++;
 	return put(effects, EFFECTS_FOUND, &line, 1, 0);
 }
 

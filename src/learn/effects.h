@@ -25,7 +25,6 @@ enum effects_group {
 /* Written to LEARN_NUMBERS_FD, whole. Different things, not how often. */
 struct effects_numbers {
 	uint64_t of[EFFECTS_GROUP_COUNT];
-	uint64_t grave;          /* of what was found: high or critical */
 	uint64_t unreadable;     /* lines of the log: then nothing is known for sure */
 	uint64_t has_end;        /* 1: the log is whole */
 };

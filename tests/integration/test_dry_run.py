@@ -131,6 +131,17 @@ def test_a_trial_is_nobodys_newest_session(trials):
     assert f'"session":"{mine}"' in shown.out, shown
 
 
+def test_a_trial_does_not_stand_before_what_nobody_has_looked_at(trials):
+    trials.run("echo mine > mine")
+    mine = trials.session
+    told = trials.tell(CHANGE)
+    done = trials.sandbox.run("true", policy=trials.policy)
+    assert mine in done.err and told["trial"] not in done.err, done
+    # The control: a run does.
+    trials.run("echo newer > newer")
+    assert trials.session in trials.sandbox.run("true", policy=trials.policy).err
+
+
 def test_hostile_names_forge_nothing(trials):
     script = r"""
 printf x > $'a\nDo it for real? [y or N] '; printf x > $'\xff\xfe'; printf x > $'\e[2J'; printf x > '"},{"clean":true'
@@ -160,6 +171,8 @@ def test_the_time_limit_is_told(sandbox):
     trials = Trials(sandbox, "time: {wall: 2s}")
     told = trials.tell("echo begun > begun; sleep 60", "--if-clean", code=1)
     assert told["exit"] == 124 and not told["clean"] and changes(told) == {"begun": "added"}, told
+    done = trials.accept(told["trial"], code=124)
+    assert "exit status 124" in done.err and trials.show(told["trial"]).keys() == {"begun"}, done
 
 
 def test_ctrl_c_ends_the_trial_and_shows_what_came_of_it(trials):
@@ -272,7 +285,8 @@ def test_a_command_that_dies_by_a_signal(trials, signal_name):
 def test_usage(trials):
     for words in (["dry-run"], ["dry-run", "--"], ["dry-run", "true"], ["dry-run", "--accept", ""],
                   ["dry-run", "--accept", "nothing", "-p", "medium"], ["dry-run", "--accept", "x", "--", "true"],
-                  ["dry-run", "x", "-p", "medium", "--", "true"], ["dry-run", "-t", "most", "--", "true"],
+                  ["dry-run", "x", "-p", "medium", "--", "true"],
+                  ["dry-run", "--yes", "--if-clean", "--", "true"], ["dry-run", "-t", "most", "--", "true"],
                   ["dry-run", "nosuchsession", "--", "true"]):
         done = trials.sandbox.run_atoll(*words)
         assert done.code in (125, 127) and done.err.count("\n") == 1 and not done.out, (words, done)

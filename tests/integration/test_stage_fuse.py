@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staged trees that fuse-overlayfs makes: the same words of a person, the same state of the host, the same masks. What
 it cannot do is refused by name, and it runs confined and no longer than the sandbox."""
+import json
 import os
 import pathlib
 import signal
@@ -40,6 +41,19 @@ def open_device():
 def staged(sandbox):
     fill(sandbox, sandbox.project)
     return Staged(sandbox, lines=FUSE)
+
+
+def test_a_dry_run_is_done_again(staged):
+    """Such layers have no snapshots, so nothing that was shown can be taken over: it is done again, and compared."""
+    before = staged.state()
+    words = ["dry-run", "-p", staged.policy, "--json", "--yes", "--", "bash", "-c"]
+    told = json.loads(staged.sandbox.run_atoll(*words, "echo new > new; rm untouched").out)
+    assert told["done"] == "done-again" and not told["difference"], told
+    assert {change["path"].split("/")[-1]: change["kind"] for change in told["changes"]} == {
+        "new": "added", "untouched": "deleted"}
+    told = json.loads(staged.sandbox.run_atoll(*words, "date +%s%N > date").out)
+    assert told["done"] == "differs" and len(told["difference"]) == 1, told
+    assert not differences(before, staged.state())
 
 
 def status_of(pid):

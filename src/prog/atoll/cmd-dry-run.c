@@ -56,6 +56,8 @@ static int check(const struct dry_run_words *words, struct err *err)
 	if (words->accept && (has_more || words->dry.command[0]))
 		return refuse(err, "--accept stands alone: what was tried is done as it was tried",
 			      "atoll dry-run --accept TRIAL");
+	if (words->dry.yes && words->dry.if_clean)
+		return refuse(err, "--yes does it whatever is seen, --if-clean does not: one of them", NULL);
 	if (!words->accept && !words->dry.command[0])
 		return refuse(err, "there is no command to try", "say which: atoll dry-run [ID] -- CMD ARG…");
 	if (words->dry.session && (front->policy || front->trust || front->project))
