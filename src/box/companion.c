@@ -16,7 +16,7 @@
 
 enum { LINK_FD = 3, ABOVE_STANDARD = LINK_FD + 1, RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
 
-static int open_program(const char *init_path, const char *name)
+int companion_open(const char *init_path, const char *name, int above)
 {
 	char path[PATH_MAX];
 	int fd, r = str_format(path, sizeof path, "%.*s%s", (int)(path_basename(init_path) - init_path), init_path,
@@ -25,7 +25,7 @@ static int open_program(const char *init_path, const char *name)
 	if (r < 0)
 		return r;
 	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+	return fd < 0 ? fd : fd_move_above(fd, above);
 }
 
 /* In the child made by vfork(): raw calls only, as for the network gate. */
@@ -90,7 +90,8 @@ int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, s
 int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
 			   struct pidref *ret_process)
 {
-	cleanup_fd int program_fd = open_program(init_path, name), near_fd = FD_NONE, far_fd = FD_NONE;
+	cleanup_fd int program_fd = companion_open(init_path, name, ABOVE_STANDARD);
+	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
 	int ends[2], r;
 
 	*ret_process = PIDREF_NONE;

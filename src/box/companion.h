@@ -24,6 +24,12 @@ int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, s
 int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
 			   struct pidref *ret_process) MUST_USE;
 
+/*
+ * A program of ours for an exec, O_PATH: the one of this name beside atoll-init. Its number is at least above, so that
+ * what the exec puts at fixed numbers does not replace it. -errno.
+ */
+int companion_open(const char *init_path, const char *name, int above) MUST_USE;
+
 /* Kills and reaps it; nothing happens where there is none. */
 void companion_end(struct pidref *process);
 

@@ -11,13 +11,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "box/companion.h"
 #include "box/desk-state.h"
 #include "box/state.h"
 #include "box/token.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/path.h"
 
 /*
  * atoll-token gets the text as its standard input, a memory file, so that it stands in no argument and in no file; and
@@ -60,18 +59,6 @@ static void become_token(int program_fd, char **argv, int text_fd, int link_fd)
 	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
 }
 
-static int open_program(const char *init_path)
-{
-	char path[PATH_MAX];
-	int fd, r = str_format(path, sizeof path, "%.*satoll-token", (int)(path_basename(init_path) - init_path),
-			       init_path);
-
-	if (r < 0)
-		return r;
-	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
-}
-
 static int spawn(struct box *box, int text_fd, int link_fd)
 {
 	const struct run_request *request = box->request;
@@ -81,7 +68,7 @@ static int spawn(struct box *box, int text_fd, int link_fd)
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
 			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
 			 NULL };
-	cleanup_fd int program_fd = open_program(request->init_path);
+	cleanup_fd int program_fd = companion_open(request->init_path, "atoll-token", ABOVE_STANDARD);
 	volatile int failed = 0;
 	pid_t pid;
 	int r;

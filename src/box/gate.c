@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/str.h"
+#include "box/companion.h"
 #include "box/gate-log.h"
 #include "box/state.h"
 #include "os/clock.h"
@@ -48,18 +49,6 @@ static int fail_prepare(struct box *box, int r, const char *what)
 	err_set(box->err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
 	err_hint(box->err, "atoll-egress belongs beside atoll; install again");
 	return r;
-}
-
-static int open_program(const char *init_path)
-{
-	char path[PATH_MAX];
-	int fd, r = str_format(path, sizeof path, "%.*satoll-egress", (int)(path_basename(init_path) - init_path),
-			       init_path);
-
-	if (r < 0)
-		return r;
-	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
 }
 
 static void gate_forget_sockets(struct box *box)
@@ -272,7 +261,7 @@ int gate_prepare(struct box *box, uid_t host_uid)
 	gate->is_used = true;
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
 	gate->uid = host_uid ^ 1;
-	gate->program_fd = open_program(box->request->init_path);
+	gate->program_fd = companion_open(box->request->init_path, "atoll-egress", ABOVE_STANDARD);
 	if (gate->program_fd < 0)
 		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)

@@ -9,23 +9,12 @@
 #include <sys/syscall.h>
 
 #include "base/str.h"
+#include "box/companion.h"
 #include "box/state.h"
 #include "os/fd.h"
 #include "wire/verify.h"
 
 enum { ABOVE_STANDARD = VERIFY_FD + 1, UID_BITS = 3 };
-
-static int open_program(const char *init_path)
-{
-	char path[PATH_MAX];
-	int fd, r = str_format(path, sizeof path, "%.*satoll-verify", (int)(path_basename(init_path) - init_path),
-			       init_path);
-
-	if (r < 0)
-		return r;
-	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
-}
 
 /* In the child made by vfork(): raw calls only, as for the desk. */
 static void become_verify(int program_fd, int link_fd, uid_t uid)
@@ -52,9 +41,9 @@ static void become_verify(int program_fd, int link_fd, uid_t uid)
 
 static int spawn(const struct box *box, int link_fd, struct pidref *process)
 {
-	cleanup_fd int program_fd = open_program(box->request->init_path);
+	cleanup_fd int program_fd = companion_open(box->request->init_path, "atoll-verify", ABOVE_STANDARD);
 	/* As root a uid in the range of the sandbox's that nobody else has: not the gate's, and not the desk's. */
-	uid_t uid = getuid() == 0 ? box->watch_options.uid ^ UID_BITS : 0;
+	uid_t uid = companion_uid(box, UID_BITS);
 	volatile int failed = 0;
 	pid_t pid;
 	int r;
