@@ -327,14 +327,12 @@ static int present_token(const char *file, const struct session_record *record, 
 		.file = file, .project = record->project, .policy = record->policy,
 		.session = *record->name ? record->name : NULL,
 	};
-	char programs[PATH_MAX];
 	cleanup_buf struct buf held;
-	int r = file ? places_programs(programs, err) : 0;
+	int r;
 
 	buf_init(&held, TOKEN_HELD_MAX);
-	presented.programs = programs;
-	if (r < 0 || !file)
-		return r;
+	if (!file)
+		return 0;
 	r = token_present(&presented, &held, err);
 	return r != 0 ? r : send_held(&held, socket_fd, err);
 }

@@ -210,7 +210,7 @@ static int present_token(const struct front_options *given, const struct places 
 	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
 	struct token_presented presented = {
 		.file = given->token, .project = places->project, .policy = policy->name, .session = given->name,
-		.agent = given->agent ? given->agent : policy->trust.agent, .programs = places->programs,
+		.agent = given->agent ? given->agent : policy->trust.agent,
 	};
 	int r = token_present(&presented, &brought->held, err);
 

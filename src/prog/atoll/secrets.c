@@ -2,18 +2,15 @@
 #include "prog/atoll/secrets.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll/beside.h"
 #include "prog/atoll/say.h"
 #include "wire/secret.h"
-
-extern char **environ;
 
 _Static_assert((int)POLICY_SECRETS_MAX <= (int)SECRET_GIVE_MAX, "whatever a policy names can be given at once");
 
@@ -113,44 +110,22 @@ static int receive(int fd, const struct policy *policy, struct secrets *secrets,
 }
 
 /* What atoll-secret says goes to stderr; whatever ends it there ends the run here. */
-static int wait_for(pid_t pid)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
-}
-
 static int run(const char *const *names, size_t count, const struct places *places, const struct pair pairs[2],
 	       struct err *err)
 {
-	char program[PATH_MAX], vault[PATH_MAX];
+	char vault[PATH_MAX];
 	const char *argv[POLICY_SECRETS_MAX + 8] = { "atoll-secret", "--directory", vault, "give" };
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int r = path_join(program, sizeof program, places->programs, "atoll-secret");
+	const struct beside beside = {
+		.program = "atoll-secret", .argv = argv, .fd_count = 2,
+		.fds = { { pairs[0].far_fd, SECRET_FD }, { pairs[1].far_fd, SECRET_PLACEHOLDER_FD } },
+	};
+	int r = path_join(vault, sizeof vault, places->config_home, "atoll/vault");
 
-	if (r == 0)
-		r = path_join(vault, sizeof vault, places->config_home, "atoll/vault");
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long");
 	memcpy(argv + 4, names, count * sizeof *names);
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return err_set(err, ERR_INTERNAL, r, "secret", "out of memory");
-	r = posix_spawn_file_actions_adddup2(&actions, pairs[0].far_fd, SECRET_FD);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, pairs[1].far_fd, SECRET_PLACEHOLDER_FD);
-	if (r == 0)
-		r = posix_spawn(&pid, program, &actions, NULL, (char **)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r == 0)
-		return wait_for(pid);
-	err_set(err, ERR_STATE, r, "secret", "%s cannot be started: %s", program, strerror(r));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -r;
+	r = beside_run(&beside, err);
+	return r > 0 ? 1 : r;
 }
 
 /* Out of the way of the descriptors that atoll-secret gets. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/token.h"
 
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/str.h"
 #include "box/session.h"
 #include "box/token.h"
 #include "os/fd.h"
+#include "prog/atoll/beside.h"
 #include "prog/atoll/places.h"
-
-extern char **environ;
 
 int token_places(struct token_places *ret_places, struct err *err)
 {
@@ -36,38 +33,22 @@ int token_places(struct token_places *ret_places, struct err *err)
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "token", "a directory's path is too long") : 0;
 }
 
-/* What atoll-token says goes to stderr. */
-static int wait_for(pid_t pid)
+/* What atoll-token says goes to stderr. 1: it does not hold. */
+static int take(const struct token_presented *presented, int far_fd, struct err *err)
 {
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
-}
-
-static int spawn(const struct token_presented *presented, const struct token_places *places, int far_fd, pid_t *ret_pid)
-{
-	const char *argv[] = { "atoll-token", "--keys", places->keys, "--store", places->store, "--project",
+	struct token_places places;
+	const char *argv[] = { "atoll-token", "--keys", places.keys, "--store", places.store, "--project",
 			       presented->project, "--agent", presented->policy, "--agent",
 			       presented->session ? presented->session : presented->policy, "--agent",
 			       presented->agent ? presented->agent : presented->policy, "take", "--",
 			       presented->file, NULL };
-	posix_spawn_file_actions_t actions;
-	char program[PATH_MAX];
-	int r = path_join(program, sizeof program, presented->programs, "atoll-token");
+	const struct beside beside = { .program = "atoll-token", .argv = argv, .fds = { { far_fd, TOKEN_FD } },
+				       .fd_count = 1 };
+	int r = token_places(&places, err);
 
-	if (r < 0)
-		return r;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_adddup2(&actions, far_fd, TOKEN_FD);
 	if (r == 0)
-		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+		r = beside_run(&beside, err);
+	return r > 0 ? 1 : r;
 }
 
 /* Everything lies in the socket already: atoll-token has ended. */
@@ -97,27 +78,22 @@ static int receive(int fd, struct buf *ret_frame)
 int token_present(const struct token_presented *presented, struct buf *ret_frame, struct err *err)
 {
 	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
-	struct token_places places;
-	int ends[2], r = token_places(&places, err);
-	pid_t pid;
+	int ends[2], r;
 
-	if (r < 0)
-		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "token", "no socket: %s", strerror(errno));
 	/* Out of the way of the descriptor that atoll-token gets. */
 	near_fd = fd_move_above(ends[0], TOKEN_FD + 1);
 	far_fd = fd_move_above(ends[1], TOKEN_FD + 1);
-	r = near_fd < 0 ? near_fd : far_fd < 0 ? far_fd : spawn(presented, &places, far_fd, &pid);
+	if (near_fd < 0 || far_fd < 0)
+		return err_set(err, ERR_INTERNAL, near_fd < 0 ? -near_fd : -far_fd, "token", "no socket: %s",
+			       strerror(near_fd < 0 ? -near_fd : -far_fd));
+	r = take(presented, far_fd, err);
+	/* Without our end of it a reader sees the end. */
 	close_fd(&far_fd);
-	if (r < 0) {
-		err_set(err, ERR_STATE, -r, "token", "atoll-token cannot be started: %s", strerror(-r));
-		err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	if (r != 0)
 		return r;
-	}
-	r = wait_for(pid);
-	if (r == 0)
-		r = receive(near_fd, ret_frame);
+	r = receive(near_fd, ret_frame);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "atoll-token gave no answer that can be read") : r;
 }
 

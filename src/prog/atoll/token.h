@@ -18,7 +18,6 @@ struct token_presented {
 	const char *file;            /* --token: FILE, or "-" */
 	const char *project;         /* real path */
 	const char *policy, *session, *agent; /* names that the agent goes by; the last two may be NULL */
-	const char *programs;        /* where atoll-token is */
 };
 
 /* Where keys and memory of tokens are. */
