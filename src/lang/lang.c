@@ -26,7 +26,10 @@ static int tighten(struct lang *lang, const char *tighter)
 	return finish(lang);
 }
 
-/* The second look is at decisions and not at lines: whatever the check of these does not know comes to light in it. */
+/*
+ * The second look is at decisions and not at lines, by samples: what the check of lines should not know has another
+ * chance to come to light.
+ */
 static int narrow(struct lang *lang)
 {
 	size_t widened;

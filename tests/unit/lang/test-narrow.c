@@ -274,6 +274,33 @@ static void what_is_taken_is_told_in_few_lines(void **state)
 	assert_int_equal(brief.size, 0);
 }
 
+/* What has the last word on a narrowing counts what policy diff shows with a plus. */
+static void what_is_allowed_more_is_counted(void **state)
+{
+	static const char *const wider[] = {
+		"files: {read: [/letters]}\n", "files: {write: [src]}\n", "network: {allow: [new.org]}\n",
+		"network: {default: allow}\n", "exec: {default: allow}\n", "resources: {memory: 2GiB}\n",
+		"time: {wall: unlimited}\n", "env: {pass: [NEW]}\n", "degrade: [landlock]\n", "ask: {timeout: 2m}\n",
+	};
+	static const char before[] = "atoll: 1\nextends: low\nexec: {default: deny}\nresources: {memory: 1GiB}\n"
+				     "time: {wall: 1h}\nask: {timeout: 1m}\n";
+
+	for (size_t i = 0; i < ARRAY_SIZE(wider); i++) {
+		cleanup_lang struct lang *a = NULL, *b = NULL;
+		char text[300];
+
+		assert_non_null(fixture_text(before));
+		assert_int_equal(lang_compile(&fixture_request, &a), 0);
+		snprintf(text, sizeof text, "atoll: 1\nextends: /t.yaml\n%s", wider[i]);
+		fixture_file("/wider.yaml", text);
+		fixture_request.policy = "/wider.yaml";
+		assert_int_equal(lang_compile(&fixture_request, &b), 0);
+		if (!print_diff_allows(lang_policy(a), lang_policy(b)))
+			fail_msg("not seen: %s", wider[i]);
+		assert_int_equal(print_diff_allows(lang_policy(a), lang_policy(a)), 0);
+	}
+}
+
 /* ---- many of them ---- */
 
 static const char *const bases[] = {
@@ -435,6 +462,7 @@ int main(void)
 		cmocka_unit_test(the_rest_is_taken_away_too),
 		cmocka_unit_test(a_project_file_and_a_narrowing_add_up),
 		cmocka_unit_test(what_is_taken_is_told_in_few_lines),
+		cmocka_unit_test(what_is_allowed_more_is_counted),
 		cmocka_unit_test(no_narrowing_that_is_accepted_allows_more),
 	};
 
