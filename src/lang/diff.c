@@ -150,6 +150,16 @@ struct covered {
 	int from, to;
 };
 
+/* Who can read no program there can start none: that is said by the reading. */
+static bool is_of_reading(const struct differ *differ, const struct action *action)
+{
+	const struct action read = { .kind = ACTION_FILE_READ, .subject = action->subject };
+
+	return action->kind == ACTION_EXEC &&
+	       worth(ACTION_FILE_READ, policy_decide(differ->a, &read).verdict) !=
+		       worth(ACTION_FILE_READ, policy_decide(differ->b, &read).verdict);
+}
+
 static void compare_paths(struct differ *differ, const struct vec *probes, enum action_kind kind)
 {
 	const struct probe *probe = probes->items;
@@ -161,7 +171,7 @@ static void compare_paths(struct differ *differ, const struct vec *probes, enum 
 		struct covered now = { probe->subject, worth(kind, policy_decide(differ->a, &action).verdict),
 				       worth(kind, policy_decide(differ->b, &action).verdict) };
 
-		if (i && str_equal(probe->subject, probe[-1].subject))
+		if ((i && str_equal(probe->subject, probe[-1].subject)) || is_of_reading(differ, &action))
 			continue;
 		while (depth && !path_is_below(probe->subject, stack[depth - 1].path))
 			depth--;
@@ -175,7 +185,8 @@ static void compare_paths(struct differ *differ, const struct vec *probes, enum 
 
 static void compare_files(struct differ *differ)
 {
-	static const enum action_kind kinds[] = { ACTION_FILE_READ, ACTION_FILE_WRITE, ACTION_FILE_APPLY };
+	static const enum action_kind kinds[] = { ACTION_FILE_READ, ACTION_FILE_WRITE, ACTION_FILE_APPLY,
+						  ACTION_EXEC };
 	struct vec probes = { 0 };
 
 	gather_files(differ, differ->a, &probes);

@@ -109,6 +109,13 @@ static void differences_are_about_meaning(void **state)
 	assert_non_null(strstr(compare("atoll: 1\nfiles: {write: [/usr]}\n",
 				       "atoll: 1\nfiles: {write: [/usr], mask: [\"**/.env\"]}\n"),
 			       "- file.read    /**/.env"));
+	/* Whether what lies there may be executed; of what cannot be read it goes without saying. */
+	assert_string_equal(compare("atoll: 1\nfiles: {read: [{path: /out, exec: false}]}\n",
+				    "atoll: 1\nfiles: {read: [/out]}\n"),
+			    "+ exec         /out  (deny -> allow)\n");
+	assert_string_equal(compare("atoll: 1\nfiles: {read: [{path: /out, exec: false}]}\n",
+				    "atoll: 1\nfiles: {mask: [/out]}\n"),
+			    "- file.read    /out  (allow -> deny)\n");
 	assert_non_null(strstr(compare("atoll: 1\nnetwork: {allow: [a.org]}\n",
 				       "atoll: 1\nnetwork: {allow: [{host: a.org, ports: [443]}]}\n"),
 			       "- net.connect  a.org:80  (allow -> deny)"));
