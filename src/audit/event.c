@@ -7,6 +7,7 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_EXEC_START] = "exec.start",
 	[AUDIT_EXEC_END] = "exec.end",
 	[AUDIT_EXEC_VERIFY] = "exec.verify",
+	[AUDIT_EXEC_TRIAL] = "exec.trial",
 	[AUDIT_FILE_OPEN] = "file.open",
 	[AUDIT_FILE_WRITE] = "file.write",
 	[AUDIT_FILE_REMOVE] = "file.remove",

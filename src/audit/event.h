@@ -18,6 +18,7 @@ enum audit_type {
 	AUDIT_EXEC_START,
 	AUDIT_EXEC_END,
 	AUDIT_EXEC_VERIFY,     /* what a command would do was looked at, before it runs */
+	AUDIT_EXEC_TRIAL,      /* it was tried first, and what came of it */
 	AUDIT_FILE_OPEN,
 	AUDIT_FILE_WRITE,
 	AUDIT_FILE_REMOVE,

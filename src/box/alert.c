@@ -17,6 +17,7 @@ const char *const alert_kind_names[ALERT_KIND_COUNT] = {
 	[ALERT_TOUCHED] = "canary.touched",
 	[ALERT_SENT] = "canary.sent",
 	[ALERT_UNUSUAL] = "unusual",
+	[ALERT_OTHERWISE] = "trial.otherwise",
 	[ALERT_DAMAGED] = "baseline.damaged",
 };
 
@@ -68,11 +69,12 @@ static void write_detail(struct json *json, const void *context)
 
 static int record(struct box *box, const struct alert *alert)
 {
-	const char *subject = alert->canary ? alert->canary
+	bool is_otherwise = alert->kind == ALERT_OTHERWISE;
+	const char *subject = alert->canary ? alert->canary : is_otherwise ? alert->program
 			      : alert->evidence_count ? alert->evidence[0].name : "baseline";
 	struct audit_event event = {
 		.type = AUDIT_ALERT,
-		.rule = alert->canary ? "data.canaries" : "monitor.baseline",
+		.rule = alert->canary ? "data.canaries" : is_otherwise ? "verify.dry-run" : "monitor.baseline",
 		.pid = alert->pid,
 		.exe = alert->program,
 		.subject = subject,
@@ -137,6 +139,11 @@ static void put_words(struct buf *out, const struct alert *alert)
 	}
 	if (alert->kind == ALERT_DAMAGED) {
 		buf_put_text(out, "what was learnt of this project is damaged, and begins anew");
+		return;
+	}
+	if (alert->kind == ALERT_OTHERWISE) {
+		put_part(out, "", alert->program, SHOWN_PATH);
+		put_part(out, " did otherwise than its trial had shown: ", alert->where, SHOWN_PATH);
 		return;
 	}
 	put_part(out, "canary ", alert->canary, SHOWN_PATH);
@@ -214,7 +221,10 @@ int alert_raise(struct box *box, const struct alert *alert)
 
 	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
 	identity_return();
-	if (alert->kind != ALERT_DAMAGED)
+	/* What was shown is what is done, or it is asked again. */
+	if (alert->kind == ALERT_OTHERWISE)
+		alert_react(box, MONITOR_FREEZE);
+	else if (alert->kind != ALERT_DAMAGED)
 		alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
 	box->alerts.has_canary |= alert->canary != NULL;
 	if (!text)
@@ -228,7 +238,8 @@ int alert_raise(struct box *box, const struct alert *alert)
 	r = notices_alert(box, alert_kind_names[alert->kind], text);
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
-	return trust_note(box, alert->kind == ALERT_UNUSUAL ? TRUST_ALERT : TRUST_CANARY, text);
+	return trust_note(box, alert->kind == ALERT_UNUSUAL || alert->kind == ALERT_OTHERWISE ? TRUST_ALERT
+												: TRUST_CANARY, text);
 }
 
 /* ---- what is done about it ---- */

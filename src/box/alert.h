@@ -30,6 +30,7 @@ enum alert_kind {
 	ALERT_TOUCHED,               /* a canary was opened */
 	ALERT_SENT,                  /* its token was about to leave, or left */
 	ALERT_UNUSUAL,               /* by the baseline */
+	ALERT_OTHERWISE,             /* a program did for real what its trial had not shown; `where` says what */
 	ALERT_DAMAGED,               /* the baseline is no file of ours, or not whole: it begins anew */
 	ALERT_KIND_COUNT,
 };

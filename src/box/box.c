@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "box/exec-gate.h"
+#include "box/exec-trial.h"
 #include "box/state.h"
 #include "box/token.h"
 #include "box/verify-gate.h"
@@ -219,6 +220,7 @@ static void release(struct box *box)
 	change_done(&box->change);
 	desk_close(box);
 	exec_gate_done(box);
+	exec_trial_done(box);
 	verify_gate_done(box);
 	asking_done(box);
 	notices_free(box);

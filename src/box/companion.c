@@ -29,9 +29,10 @@ int companion_open(const char *init_path, const char *name, int above)
 }
 
 /* In the child made by vfork(): raw calls only, as for the network gate. */
-static void become(const char *name, int program_fd, int link_fd, uid_t uid)
+static void become(const struct companion_spec *spec, int program_fd, int link_fd)
 {
-	char *argv[] = { (char *)name, NULL }, *environment[] = { NULL };
+	char *argv[] = { (char *)(spec->name ? spec->name : spec->program), NULL }, *none_set[] = { NULL };
+	uid_t uid = spec->uid;
 	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	sigset_t none;
 
@@ -46,9 +47,10 @@ static void become(const char *name, int program_fd, int link_fd, uid_t uid)
 		    syscall(SYS_setresuid, uid, uid, uid) < 0))
 		return;
 	/* After the change of ids, which clears it. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+	if ((!spec->outlives && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return;
-	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
+	syscall(SYS_execveat, program_fd, "", argv, spec->environment ? spec->environment : none_set,
+		AT_EMPTY_PATH);
 }
 
 uid_t companion_uid(const struct box *box, unsigned which)
@@ -65,14 +67,14 @@ int companion_uid_choose(uid_t *ret_uid)
 	return r;
 }
 
-static int spawn(const char *name, int program_fd, int link_fd, uid_t uid, struct pidref *ret_process)
+static int spawn(const struct companion_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
 {
 	volatile int failed = 0;
 	pid_t pid = vfork();
 	int r;
 
 	if (pid == 0) {
-		become(name, program_fd, link_fd, uid);
+		become(spec, program_fd, link_fd);
 		failed = errno;
 		_exit(125);
 	}
@@ -84,13 +86,15 @@ static int spawn(const char *name, int program_fd, int link_fd, uid_t uid, struc
 
 int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process)
 {
-	return companion_start_beside(box->request->init_path, name, uid, ret_fd, ret_process);
+	const struct companion_spec spec = { .program = name, .uid = uid };
+
+	return companion_start_as(box->request->init_path, &spec, ret_fd, ret_process);
 }
 
-int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
-			   struct pidref *ret_process)
+int companion_start_as(const char *init_path, const struct companion_spec *spec, int *ret_fd,
+		       struct pidref *ret_process)
 {
-	cleanup_fd int program_fd = companion_open(init_path, name, ABOVE_STANDARD);
+	cleanup_fd int program_fd = companion_open(init_path, spec->program, ABOVE_STANDARD);
 	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
 	int ends[2], r;
 
@@ -104,7 +108,7 @@ int companion_start_beside(const char *init_path, const char *name, uid_t uid, i
 	if (r >= 0)
 		r = fd_set_nonblocking(near_fd, true);
 	if (r >= 0)
-		r = spawn(name, program_fd, far_fd, uid, ret_process);
+		r = spawn(spec, program_fd, far_fd, ret_process);
 	if (r < 0) {
 		companion_end(ret_process);
 		return r;

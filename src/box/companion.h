@@ -20,9 +20,16 @@ struct box;
  */
 int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process) MUST_USE;
 
-/* The same where there is no box yet: the program beside init_path. */
-int companion_start_beside(const char *init_path, const char *name, uid_t uid, int *ret_fd,
-			   struct pidref *ret_process) MUST_USE;
+/* The same with more to say, also where there is no box yet. */
+struct companion_spec {
+	const char *program;         /* beside atoll-init */
+	const char *name;            /* its argv[0]; NULL: as the program */
+	char **environment;          /* NULL: none */
+	uid_t uid;                   /* as above */
+	bool outlives;               /* it is not killed with the box: it ends with its socket */
+};
+int companion_start_as(const char *init_path, const struct companion_spec *spec, int *ret_fd,
+		       struct pidref *ret_process) MUST_USE;
 
 /*
  * A program of ours for an exec, O_PATH: the one of this name beside atoll-init. Its number is at least above, so that

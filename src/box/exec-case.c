@@ -82,6 +82,7 @@ int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec)
 	kept->dir_fd = exec->dir_fd;
 	kept->is_open_file = exec->is_open_file;
 	kept->argv_left_out = exec->argv_left_out;
+	kept->environment = exec->environment;
 	kept->argv = copy_argv(exec->argv);
 	return kept->argv ? 0 : -ENOMEM;
 }
@@ -93,6 +94,7 @@ struct watch_exec exec_case_kept(const struct exec_case *exec_case)
 	return (struct watch_exec){
 		.id = exec_case->id, .pid = exec_case->pid, .dir_fd = kept->dir_fd, .is_open_file = kept->is_open_file,
 		.exe = exec_case->exe, .argv = (const char *const *)kept->argv, .argv_left_out = kept->argv_left_out,
+		.environment = kept->environment,
 	};
 }
 

@@ -29,6 +29,7 @@ struct exec_verified {
 	bool is_open_file;
 	char **argv;                 /* owned */
 	size_t argv_left_out;
+	uint64_t environment;        /* in its caller's memory */
 	struct verify_outcome outcome;
 };
 
@@ -40,6 +41,8 @@ struct exec_case {
 	bool waits;                  /* for a person */
 	bool is_verifying;           /* it waits for atoll-verify */
 	struct exec_verified *verified; /* owned: what that is about and said; NULL: nothing was found */
+	bool is_tried;               /* it waits for its trial */
+	uint32_t trial;              /* what was tried before (exec-trial.h); 0: nothing */
 	bool is_judged_on;           /* it waits for the external verifier, */
 	bool has_opinion;            /* which had nothing against it */
 	bool is_denied;              /* or which refused it */

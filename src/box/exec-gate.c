@@ -11,6 +11,7 @@
 #include "box/exec-case.h"
 #include "box/exec-file.h"
 #include "box/exec-log.h"
+#include "box/exec-trial.h"
 #include "box/programs.h"
 #include "box/rate.h"
 #include "box/state.h"
@@ -255,6 +256,23 @@ static int expect(const struct box *box, struct exec_case *exec_case, const stru
 	return exec_case->script && exec_case->called ? 0 : -ENOMEM;
 }
 
+/* ---- the end of a case ---- */
+
+static void drop_case(struct box *box, struct exec_case *exec_case)
+{
+	exec_trial_forget(box, exec_case->token);
+	exec_case_free(&box->exec_gate->cases, exec_case);
+}
+
+static int log_decision(struct box *box, struct exec_case *exec_case, const struct exec_entry *entry,
+			const struct decision *decision)
+{
+	bool is_allowed = decision->verdict != VERDICT_DENY;
+
+	exec_trial_decided(box, exec_case->trial, exec_case->pid, is_allowed);
+	return is_allowed ? exec_log_start(box, entry, decision) : exec_log_refusal(box, entry, decision);
+}
+
 /* ---- asking ---- */
 
 static struct exec_entry entry_of(const struct watch_exec *exec)
@@ -272,7 +290,7 @@ static bool is_gone(void *context, uint64_t token)
 
 	if (watch_is_awaited(box->watch, exec_case->id))
 		return false;
-	exec_case_free(&box->exec_gate->cases, exec_case);
+	drop_case(box, exec_case);
 	return true;
 }
 
@@ -324,7 +342,7 @@ static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
 	pid_t pid = exec_case->pid;
 
 	if (!is_held)
-		exec_case_free(&box->exec_gate->cases, exec_case);
+		drop_case(box, exec_case);
 	return watch_answer_exec(box->watch, id, pid, &answer);
 }
 
@@ -345,8 +363,7 @@ static int answered(void *context, uint64_t token, const struct asking_outcome *
 	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
 	decision = decision_of(&outcome);
 	if (r == 0)
-		r = decision.verdict == VERDICT_ALLOW ? exec_log_start(box, &entry, &decision)
-						      : exec_log_refusal(box, &entry, &decision);
+		r = log_decision(box, exec_case, &entry, &decision);
 	if (r < 0)
 		return r;
 	return answer_exec(box, exec_case, decision.verdict == VERDICT_ALLOW ? 0 : EACCES);
@@ -401,7 +418,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv };
 	exec_case->is_judged_on = false;
 	if (!watch_is_awaited(box->watch, exec_case->id)) {
-		exec_case_free(&box->exec_gate->cases, exec_case);
+		drop_case(box, exec_case);
 		return 0;
 	}
 	r = tighten(exec_case, opinion, &decision);
@@ -412,8 +429,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 		return r < 0 ? r : 0;
 	if (decision.verdict == VERDICT_ASK)
 		decision = decision_of(&outcome);
-	r = decision.verdict != VERDICT_DENY ? exec_log_start(box, &entry, &decision)
-					     : exec_log_refusal(box, &entry, &decision);
+	r = log_decision(box, exec_case, &entry, &decision);
 	return r < 0 ? r : answer_exec(box, exec_case, decision.verdict != VERDICT_DENY ? 0 : EACCES);
 }
 
@@ -488,9 +504,9 @@ static int conclude(struct box *box, struct exec_case *exec_case, const struct w
 		decision = decision_of(&outcome);
 	ret_answer->is_held = decision.verdict != VERDICT_DENY && box->exec_gate->judges_programs;
 	ret_answer->errnum = decision.verdict == VERDICT_DENY ? EACCES : 0;
-	r = ret_answer->errnum ? exec_log_refusal(box, &entry, &decision) : exec_log_start(box, &entry, &decision);
+	r = log_decision(box, exec_case, &entry, &decision);
 	if (!ret_answer->is_held)
-		exec_case_free(&box->exec_gate->cases, exec_case);
+		drop_case(box, exec_case);
 	return r;
 }
 
@@ -532,7 +548,6 @@ static int conclude_verified(struct box *box, struct exec_case *exec_case, const
 static int judge(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
 		 struct watch_exec_answer *ret_answer)
 {
-	struct exec_gate *gate = box->exec_gate;
 	struct decision decision, verified = verified_decision(exec_case);
 	struct chain chain;
 	int r;
@@ -551,7 +566,7 @@ static int judge(struct box *box, struct exec_case *exec_case, const struct watc
 	chain_done(&chain);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY) {
 		ret_answer->errnum = -r;
-		exec_case_free(&gate->cases, exec_case);
+		drop_case(box, exec_case);
 		return 0;
 	}
 	if (r == -ENOMEM)
@@ -569,6 +584,15 @@ static int judge(struct box *box, struct exec_case *exec_case, const struct watc
 static int judge_case(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
 		      struct watch_exec_answer *ret_answer)
 {
+	struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+
+	if (outcome && outcome->action == VERIFY_DRY_RUN) {
+		int r = exec_trial_ask(box, exec, exec_case->token, outcome, &exec_case->trial);
+
+		exec_case->is_tried = ret_answer->is_later = r == 1;
+		if (r)
+			return r < 0 ? r : 0;
+	}
 	return box->exec_gate->judges_programs ? judge(box, exec_case, exec, ret_answer)
 					       : conclude_verified(box, exec_case, exec, ret_answer);
 }
@@ -584,28 +608,43 @@ static int verify(struct box *box, struct exec_case *exec_case, const struct wat
 	return r;
 }
 
+/* What was waited for is known, and stands in the case. */
+static int go_on(struct box *box, struct exec_case *exec_case)
+{
+	struct watch_exec_answer answer = { 0 };
+	uint64_t id = exec_case->id;
+	pid_t pid = exec_case->pid;
+	struct watch_exec exec;
+	int r;
+
+	if (!watch_is_awaited(box->watch, id)) {
+		drop_case(box, exec_case);
+		return 0;
+	}
+	exec = exec_case_kept(exec_case);
+	r = judge_case(box, exec_case, &exec, &answer);
+	return r < 0 || answer.is_later ? r : watch_answer_exec(box->watch, id, pid, &answer);
+}
+
 int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome)
 {
 	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct watch_exec_answer answer = { 0 };
-	struct watch_exec exec;
-	uint64_t id;
-	pid_t pid;
-	int r;
 
 	if (!exec_case)
 		return 0;
 	exec_case->is_verifying = false;
 	exec_case->verified->outcome = *outcome;
-	if (!watch_is_awaited(box->watch, exec_case->id)) {
-		exec_case_free(&box->exec_gate->cases, exec_case);
+	return go_on(box, exec_case);
+}
+
+int exec_gate_tried(struct box *box, uint64_t token)
+{
+	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+
+	if (!exec_case || !exec_trial_find(box, token, &exec_case->verified->outcome, &exec_case->trial))
 		return 0;
-	}
-	id = exec_case->id;
-	pid = exec_case->pid;
-	exec = exec_case_kept(exec_case);
-	r = judge_case(box, exec_case, &exec, &answer);
-	return r < 0 || answer.is_later ? r : watch_answer_exec(box->watch, id, pid, &answer);
+	exec_case->is_tried = false;
+	return go_on(box, exec_case);
 }
 
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
@@ -781,7 +820,7 @@ static int conclude_image(struct box *box, struct exec_case *exec_case, const st
 	struct decision decision = refuse_unknown();
 	int r = image->fd >= 0 ? judge_image(box, exec_case, image, pid, &decision) : 0;
 
-	exec_case_free(&box->exec_gate->cases, exec_case);
+	drop_case(box, exec_case);
 	if (r < 0)
 		return r;
 	if (decision.verdict == VERDICT_DENY) {
@@ -812,7 +851,7 @@ void exec_gate_over(void *context, uint64_t token)
 	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
 
 	if (exec_case)
-		exec_case_free(&box->exec_gate->cases, exec_case);
+		drop_case(box, exec_case);
 }
 
 int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
@@ -836,7 +875,7 @@ int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
 
 	if (errnum != ESRCH)
 		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : errnum == ETIMEDOUT ? &late : &traced);
-	exec_case_free(&box->exec_gate->cases, exec_case);
+	drop_case(box, exec_case);
 	return r;
 }
 
@@ -851,7 +890,7 @@ int exec_gate_release(struct box *box)
 		struct external_waiter opinion = opinion_of(box, at);
 
 		next = at->next;
-		if (!at->waits && !at->is_verifying && !at->is_judged_on)
+		if (!at->waits && !at->is_verifying && !at->is_judged_on && !at->is_tried)
 			continue;
 		if (at->waits)
 			asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token =
@@ -859,7 +898,7 @@ int exec_gate_release(struct box *box)
 		verify_gate_forget(box, at->token);
 		verify_external_forget(box, &opinion);
 		r = watch_restart_exec(box->watch, at->id);
-		exec_case_free(&box->exec_gate->cases, at);
+		drop_case(box, at);
 	}
 	return r;
 }

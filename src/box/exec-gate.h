@@ -21,6 +21,9 @@ int exec_gate_image(void *context, uint64_t token, pid_t pid) MUST_USE;
 struct verify_outcome;
 int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome) MUST_USE;
 
+/* A trial has shown what it shows (box/exec-trial.h). As above. */
+int exec_gate_tried(struct box *box, uint64_t token) MUST_USE;
+
 void exec_gate_over(void *context, uint64_t token);
 int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum) MUST_USE;
 

@@ -54,7 +54,8 @@ int judge_start_program(const struct external_verifier *verifier, const struct j
 {
 	struct pidref process = PIDREF_NONE;
 	cleanup_fd int fd = FD_NONE;
-	int r = companion_start_beside(origin->init_path, "atoll-judge", origin->uid, &fd, &process);
+	const struct companion_spec spec = { .program = "atoll-judge", .uid = origin->uid };
+	int r = companion_start_as(origin->init_path, &spec, &fd, &process);
 
 	if (r == 0)
 		r = send_start(verifier, origin, fd, scratch);

@@ -126,6 +126,9 @@ static void note_project(struct staging *staging, const struct run_request *requ
 	cleanup_fd int fd = open_projects(request, name);
 	ssize_t size = fd < 0 ? fd : readlinkat(fd, name, text, sizeof text);
 
+	/* A trial that nobody accepted is nobody's work. */
+	if (request->flags & REQUEST_TRIAL)
+		return;
 	if (size == SESSION_ID_SIZE - 1) {
 		text[size] = 0;
 		if (session_id_is_valid(text) && !str_equal(text, staging->record.origin) &&

@@ -104,8 +104,12 @@ static void write_findings(struct json *json, const void *context)
 
 static const char *verdict_of(enum verify_action action)
 {
-	return verdict_names[action == VERIFY_DENY || action == VERIFY_DRY_RUN ? VERDICT_DENY
-			     : action == VERIFY_ASK ? VERDICT_ASK : VERDICT_ALLOW];
+	static const enum verdict verdicts[VERIFY_ACTION_COUNT] = {
+		[VERIFY_OFF] = VERDICT_ALLOW, [VERIFY_NOTE] = VERDICT_ALLOW, [VERIFY_DRY_RUN] = VERDICT_SIMULATE,
+		[VERIFY_ASK] = VERDICT_ASK, [VERIFY_DENY] = VERDICT_DENY,
+	};
+
+	return verdict_names[verdicts[action]];
 }
 
 /* The strictest action of all findings; one that is more than nothing is in the log before it leads to anything. */

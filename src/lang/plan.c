@@ -252,22 +252,6 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 		add(lang, vec, "network.publish with host: true", &policy->publish[0].origin);
 }
 
-/* What would be tried first has nobody who tries it yet. */
-static void add_verify(struct lang *lang, const struct policy *policy, struct vec *vec)
-{
-	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
-		const struct draft_scalar *scalar = &lang->draft.scalars[SCALAR_VERIFY + row];
-		struct rule_origin origin = { scalar->id ? scalar->id : "verify", scalar->place.file,
-			scalar->place.line };
-
-		for (size_t sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
-			if (policy->verify.of[row][sureness] == VERIFY_DRY_RUN) {
-				add(lang, vec, "verify: dry-run", &origin);
-				return;
-			}
-	}
-}
-
 void plan_unenforced(struct lang *lang, struct policy *policy)
 {
 	static const struct {
@@ -283,7 +267,6 @@ void plan_unenforced(struct lang *lang, struct policy *policy)
 	mark_gated(lang, policy);
 	add_files(lang, policy, &vec);
 	add_network(lang, policy, &vec);
-	add_verify(lang, policy, &vec);
 	for (size_t i = 0; i < ARRAY_SIZE(scalars); i++) {
 		const struct draft_scalar *scalar = &lang->draft.scalars[scalars[i].kind];
 		struct rule_origin origin = { scalars[i].what, scalar->place.file, scalar->place.line };

@@ -93,4 +93,42 @@ void exec_read(struct remote *remote, const struct seccomp_notif *request, struc
 		.argv = text->argv,
 	};
 	ret_event->argv_left_out = read_vector(remote, request->data.args[is_at ? 2 : 1], &cursor);
+	ret_event->environment = request->data.args[is_at ? 3 : 2];
+}
+
+/* Two passes over one vector would see two vectors: the strings are taken as they come. */
+int watch_exec_environment(const struct watch_exec *exec, char ***ret_env)
+{
+	enum { VARIABLES_MAX = 4096, VARIABLE_MAX = 64 << 10 };
+	char **env = calloc(VARIABLES_MAX + 1, sizeof *env), *text = malloc(VARIABLE_MAX);
+	struct remote *remote = malloc(sizeof *remote);
+	size_t total = 0, count = 0;
+	int r = env && text && remote ? 0 : -ENOMEM;
+
+	if (r == 0)
+		remote_begin(remote, exec->pid);
+	while (r == 0 && exec->environment) {
+		uint64_t at;
+		ssize_t size;
+
+		r = remote_read(remote, exec->environment + count * sizeof at, &at, sizeof at);
+		if (r < 0 || !at)
+			break;
+		size = count == VARIABLES_MAX ? -E2BIG : remote_read_string(remote, at, text, VARIABLE_MAX);
+		total += size < 0 ? 0 : (size_t)size + 1;
+		if (size < 0 || size >= VARIABLE_MAX - 1 || total > WATCH_ENV_BYTES_MAX)
+			r = size < 0 ? (int)size : -E2BIG;
+		else if (!(env[count++] = str_dup(text)))
+			r = -ENOMEM;
+	}
+	if (remote)
+		remote_end(remote);
+	free(remote);
+	free(text);
+	if (r < 0) {
+		strv_free(env);
+		return r;
+	}
+	*ret_env = env;
+	return 0;
 }

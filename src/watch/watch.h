@@ -35,6 +35,7 @@ struct watch_exec {
 	const char *exe;             /* what it asked to run, as given; may be cut; "": could not be read */
 	const char *const *argv;     /* NULL-terminated, bounded */
 	size_t argv_left_out;
+	uint64_t environment;        /* its variables, in the caller's memory: for watch_exec_environment() */
 };
 
 struct watch_refusal {
@@ -198,6 +199,13 @@ int watch_serve(struct watch *watch, unsigned max) MUST_USE;
  * over; negative: a handler's.
  */
 int watch_answer_exec(struct watch *watch, uint64_t id, pid_t pid, const struct watch_exec_answer *answer) MUST_USE;
+
+/*
+ * The variables that an exec which still waits gives to its program: *ret_env is NAME=VALUE…, NULL-terminated, owned
+ * (strv_free()). -E2BIG beyond WATCH_ENV_BYTES_MAX; -EFAULT, -ESRCH … as the caller's memory has it.
+ */
+enum { WATCH_ENV_BYTES_MAX = 96 << 10 };
+int watch_exec_environment(const struct watch_exec *exec, char ***ret_env) MUST_USE;
 
 /* Whether the caller of a notification still waits for its answer. */
 bool watch_is_awaited(const struct watch *watch, uint64_t id);

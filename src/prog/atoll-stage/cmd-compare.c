@@ -20,7 +20,7 @@ enum { LINES_DEFAULT = 20, FLUSH_AT = 64 << 10, BUFFER_MAX = 1 << 20, PATH_SHOWN
 struct compare_options {
 	struct verb_session session;
 	const char *snapshot, *before, *before_snapshot, *lines;
-	bool json, numbers;
+	bool json, numbers, rough;
 };
 
 static const struct option options[] = {
@@ -34,6 +34,8 @@ static const struct option options[] = {
 	{ 0, "lines", "N", "for people: at most so many paths (20)", OPTION_TEXT,
 	  offsetof(struct compare_options, lines) },
 	{ 0, "json", NULL, "one JSON array, with exact names", OPTION_FLAG, offsetof(struct compare_options, json) },
+	{ 0, "rough", NULL, "while others were at work: only kinds of changes count, and what is gone", OPTION_FLAG,
+	  offsetof(struct compare_options, rough) },
 	{ 0, "numbers", NULL, "write the numbers to descriptor 3", OPTION_FLAG,
 	  offsetof(struct compare_options, numbers) },
 };
@@ -171,7 +173,7 @@ static int compare(const struct compare_options *given, uint64_t lines, struct e
 	if (r == 0)
 		r = opened_confine_both(&now.opened, other.id ? &before.opened : NULL, CONFINE_STAGE_READING, err);
 	if (r == 0)
-		r = comparing_make(&comparing, other.id ? &before : NULL, &now, err);
+		r = comparing_make(&comparing, other.id ? &before : NULL, &now, given->rough, err);
 	if (r < 0)
 		return r;
 	r = tell(given, lines, &comparing, err);

@@ -102,7 +102,8 @@ static int load_candidate(struct gc *gc, const char *id, struct candidate *candi
 	if (session_load(dir_fd, &record) == 0) {
 		candidate->ended_ns = record.ended_ns ? record.ended_ns : record.started_ns;
 		candidate->is_live = record.is_live;
-		candidate->is_staged = record.is_staged;
+		/* What was only tried waits for nobody. */
+		candidate->is_staged = record.is_staged && !record.is_trial;
 		return 0;
 	}
 	/* A start that never came to its first record, or is coming to it now; or damage: the layers are asked. */

@@ -216,7 +216,18 @@ static int add(struct comparing *comparing, struct side *before, struct side *no
 	return 0;
 }
 
-static int join(struct comparing *comparing, struct sides *before, struct sides *now)
+/* Whether they count as one change for who was shown the first. */
+static bool is_alike(const struct side *before, const struct side *now)
+{
+	const struct stage_change *b = now->change;
+
+	if (!before)
+		return b->kind != STAGE_DELETED && !b->is_flagged && b->state != STAGE_REFUSED;
+	return before->change->staged_exists && b->staged_exists &&
+	       (before->change->staged.st_mode & S_IFMT) == (b->staged.st_mode & S_IFMT);
+}
+
+static int join(struct comparing *comparing, struct sides *before, struct sides *now, bool is_rough)
 {
 	size_t i = 0, j = 0;
 	int r = 0;
@@ -227,10 +238,13 @@ static int join(struct comparing *comparing, struct sides *before, struct sides 
 		int order = !a ? 1 : !b ? -1 : path_compare(a->path, b->path);
 
 		if (order == 0) {
-			r = is_same(a, b);
+			r = is_rough && is_alike(a, b) ? 1 : is_same(a, b);
 			r = r == 0 ? add(comparing, a, b) : r < 0 ? r : 0;
 		} else {
-			r = order < 0 ? add(comparing, a, NULL) : add(comparing, NULL, b);
+			if (order < 0)
+				r = add(comparing, a, NULL);
+			else if (!is_rough || !is_alike(NULL, b))
+				r = add(comparing, NULL, b);
 		}
 		i += order <= 0;
 		j += order >= 0;
@@ -250,7 +264,8 @@ static void finish(struct comparing *comparing)
 	}
 }
 
-int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, struct err *err)
+int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, bool is_rough,
+		   struct err *err)
 {
 	cleanup_sides struct sides earlier = { 0 }, later = { 0 };
 	struct comparing comparing = { 0 };
@@ -260,7 +275,7 @@ int comparing_make(struct comparing *ret_comparing, struct compared *before, str
 		r = load_sides(now, &later, err);
 	if (r < 0)
 		return r;
-	r = join(&comparing, &earlier, &later);
+	r = join(&comparing, &earlier, &later, is_rough);
 	if (r < 0) {
 		comparing_done(&comparing);
 		return err_set(err, ERR_INTERNAL, -r, "stage", "two states cannot be compared: %s", strerror(-r));

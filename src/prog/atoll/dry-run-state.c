@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,9 @@ static void become_run(struct dry_run *dry, const struct dry_run_go *go, const c
 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
+	/* Nobody would show what came of it. */
+	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+		r = -errno;
 	if (r == 0 && go->is_mute && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		r = -errno;
 	if (r < 0)
@@ -94,6 +98,7 @@ static void become_run(struct dry_run *dry, const struct dry_run_go *go, const c
 	front.confidence = record->confidence;
 	front.cwd = record->cwd;
 	front.env = record->env;
+	front.exact_env = dry->exact_env;
 	front.name = name;
 	front.flags = go->flags;
 	front.replay = go->is_trial ? front.replay : NULL;
@@ -273,6 +278,7 @@ static int look_at_log(struct dry_run *dry, struct err *err)
 struct states {
 	const char *session, *snapshot;              /* now */
 	const char *before, *before_snapshot;        /* or NULL */
+	bool is_rough;
 };
 
 static int compare(struct dry_run *dry, const struct states *states, struct stage_difference *ret_numbers,
@@ -295,6 +301,8 @@ static int compare(struct dry_run *dry, const struct states *states, struct stag
 			r = staged_args_add(&args, words[i].option, words[i].value, err);
 	if (r == 0)
 		r = staged_args_add(&args, "--numbers", NULL, err);
+	if (r == 0 && states->is_rough)
+		r = staged_args_add(&args, "--rough", NULL, err);
 	if (r == 0 && dry->given->json)
 		r = staged_args_add(&args, "--json", NULL, err);
 	args.argv[args.count] = NULL;
@@ -326,9 +334,9 @@ int dry_run_compare(struct dry_run *dry, const char *session, const char *snapsh
 {
 	bool has_real = !dry->has_real || dry->real.is_staged;
 	struct states trial = of_trial(dry);
+	/* In the box's place others are at work in the session meanwhile. */
 	struct states states = { .session = session, .snapshot = snapshot, .before = trial.session,
-				 .before_snapshot = trial.snapshot };
-	struct stage_difference difference;
+				 .before_snapshot = trial.snapshot, .is_rough = dry->exact_env != NULL };
 	int r;
 
 	/* Who staged nothing left everything as it was: against that the trial's changes are the difference. */
@@ -338,7 +346,7 @@ int dry_run_compare(struct dry_run *dry, const char *session, const char *snapsh
 		states.before = trial.before;
 		states.before_snapshot = trial.before_snapshot;
 	}
-	r = compare(dry, has_real ? &states : &trial, &difference, &dry->difference_fd, err);
+	r = compare(dry, has_real ? &states : &trial, &dry->real_difference, &dry->difference_fd, err);
 	dry->differs = r > 0;
 	return r < 0 ? r : 0;
 }

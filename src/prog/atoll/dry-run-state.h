@@ -29,12 +29,14 @@ struct dry_run {
 	const struct dry_run_options *given;
 	char state[PATH_MAX], started_in[PATH_MAX];
 	struct dry_run_record record;
+	char **exact_env;                        /* borrowed: all variables of the command; NULL: as `atoll run` has it */
 	struct session_record origin, trial, real;
 	bool has_origin, has_trial, has_real;
 	char base[STAGE_SNAPSHOT_NAME_SIZE];     /* of the origin: what it is done again upon */
 	char real_snapshot[STAGE_SNAPSHOT_NAME_SIZE]; /* of the origin, where it ran on in that; "" */
 	int status;                              /* of the command, as it ran last */
 	struct stage_difference difference;      /* what the trial changed */
+	struct stage_difference real_difference; /* where it came out otherwise */
 	struct effects_numbers effects;
 	int changes_fd, effects_fd;              /* owned: that for people, or as JSON */
 	bool differs;                            /* done again, it came out otherwise */
@@ -43,6 +45,17 @@ struct dry_run {
 	enum dry_run_done done;
 	struct staged_telling telling;
 };
+
+/* Nothing done yet; given is borrowed. NULL with *err. Ended by dry_run_free(). */
+struct dry_run *dry_run_new(const struct dry_run_options *given, struct err *err);
+void dry_run_free(struct dry_run **dry);
+
+/* For the box: tries what stands still, and looks at what came of it. */
+struct trial_begin;
+int dry_run_try(struct dry_run *dry, const struct trial_begin *begin, struct err *err) MUST_USE;
+
+/* The trial is dropped. */
+int dry_run_discard(const struct dry_run *dry, struct err *err) MUST_USE;
 
 /* One run of the command. */
 struct dry_run_go {

@@ -15,6 +15,7 @@
 #include "prog/atoll/dry-run-state.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/staged.h"
+#include "wire/trial.h"
 
 /* ---- what it begins with ---- */
 
@@ -428,13 +429,13 @@ static void dry_run_done(struct dry_run *dry)
 }
 #define cleanup_dry_run __attribute__((cleanup(dry_run_free)))
 
-static void dry_run_free(struct dry_run **dry)
+void dry_run_free(struct dry_run **dry)
 {
 	if (*dry)
 		dry_run_done(*dry);
 }
 
-static struct dry_run *new_run(const struct dry_run_options *given, struct err *err)
+struct dry_run *dry_run_new(const struct dry_run_options *given, struct err *err)
 {
 	struct dry_run *dry = calloc(1, sizeof *dry);
 
@@ -449,7 +450,7 @@ static struct dry_run *new_run(const struct dry_run_options *given, struct err *
 
 int dry_run(const struct dry_run_options *given, struct err *err)
 {
-	cleanup_dry_run struct dry_run *dry = new_run(given, err);
+	cleanup_dry_run struct dry_run *dry = dry_run_new(given, err);
 	int r = dry ? find_places(dry, err) : -ENOMEM;
 
 	if (dry)
@@ -489,10 +490,34 @@ static int reopen(struct dry_run *dry, const char *trial, struct err *err)
 
 int dry_run_accept(const char *trial, const struct dry_run_options *given, struct err *err)
 {
-	cleanup_dry_run struct dry_run *dry = new_run(given, err);
+	cleanup_dry_run struct dry_run *dry = dry_run_new(given, err);
 	int r = dry ? find_places(dry, err) : -ENOMEM;
 
 	if (r == 0)
 		r = reopen(dry, trial, err);
 	return r == 0 ? look_and_decide(dry, err) : r;
+}
+
+int dry_run_discard(const struct dry_run *dry, struct err *err)
+{
+	return discard(dry, &dry->trial, err);
+}
+
+int dry_run_try(struct dry_run *dry, const struct trial_begin *begin, struct err *err)
+{
+	struct dry_run_options *given = (struct dry_run_options *)dry->given;
+	int r = session_state_dir(dry->state, sizeof dry->state, false, err);
+
+	given->session = begin->session;
+	given->command = begin->argv;
+	given->front.cwd = begin->cwd;
+	set_record(dry);
+	dry->record.started_in = begin->cwd;
+	dry->exact_env = begin->env;
+	if (r == 0)
+		r = take_origin(dry, err);
+	if (r == 0)
+		r = try(dry, err);
+	return r == 0 ? dry_run_look(dry, err) : r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run",
+								 "what it holds cannot be kept") : r;
 }

@@ -26,6 +26,7 @@ struct front_options {
 	const char *agent, *confidence; /* or NULL */
 	const char *project, *cwd;   /* as the user named them, or NULL */
 	struct option_list env;      /* -e */
+	char **exact_env;            /* all variables of the command, whatever else is said; NULL: the usual ones */
 	struct option_list publish;  /* --publish */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */
 };

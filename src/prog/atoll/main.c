@@ -3,9 +3,11 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "box/exec-trial.h"
 #include "box/guardian.h"
 #include "os/fd.h"
 #include "prog/atoll/cmd.h"
+#include "prog/atoll/dry-run.h"
 #include "prog/atoll/say.h"
 
 static int run_verb(int argc, char **argv, struct err *err)
@@ -47,6 +49,8 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && str_equal(argv[0], guardian_name))
 		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
+	if (argc > 0 && str_equal(argv[0], EXEC_TRIAL_NAME))
+		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
 	if (argc < 2) {
 		status = run_verb(1, help, &err);
 	} else {

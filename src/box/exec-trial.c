@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/exec-trial.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "box/alert.h"
+#include "box/companion.h"
+#include "box/exec-gate.h"
+#include "box/exec-file.h"
+#include "box/state.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "wire/trial.h"
+
+/*
+ * A trial goes through these states in their order. Its fork needs everything inside to stand still for a moment, for
+ * which callers that wait are told to make their call again (exec_gate_release()): so a trial is found by what it is
+ * about, and not by who waits.
+ */
+enum job_state { JOB_FREE, JOB_TRYING, JOB_SHOWN, JOB_REAL, JOB_COMPARING, JOB_LEAVING };
+
+enum { LEAVING_MS = 10000 };
+
+struct job {
+	enum job_state state;
+	struct box *box;
+	uint32_t id;
+	struct hash key;             /* of program, arguments, variables and directory */
+	uint64_t token;              /* who waits; 0: nobody */
+	char *exe;                   /* owned: for the log */
+	int near_fd, timer_fd;       /* owned */
+	struct loop_source near_source, timer_source, real_source;
+	struct pidref process, real; /* who tries; and who does it for real */
+	enum trial_result result;
+	char trial[SESSION_ID_SIZE], text[TRIAL_TEXT_SIZE];
+};
+
+struct exec_trials {
+	struct job jobs[EXEC_TRIALS_MAX];
+	uint32_t last_id;
+};
+
+/* ---- the log ---- */
+
+struct told {
+	const struct job *job;
+	const char *phase;
+};
+
+static void write_told(struct json *json, const void *context)
+{
+	static const char *const results[TRIAL_RESULT_COUNT] = {
+		[TRIAL_CLEAN] = "clean", [TRIAL_TOLD] = "told", [TRIAL_FAILED] = "failed",
+	};
+	const struct told *told = context;
+
+	json_string(json, "phase", told->phase);
+	json_string(json, "trial", told->job->trial);
+	json_string(json, "result", results[told->job->result]);
+	json_string(json, "text", told->job->text);
+}
+
+static int log_job(struct job *job, const char *phase, enum verdict verdict)
+{
+	struct told told = { job, phase };
+	struct audit_event event = {
+		.type = AUDIT_EXEC_TRIAL, .verdict = verdict_names[verdict], .subject = job->exe,
+		.subject_size = strlen(job->exe), .write_detail = write_told, .context = &told,
+	};
+
+	return audit_write(&job->box->audit, &event);
+}
+
+/* ---- its life ---- */
+
+static int set_timer(struct job *job, uint64_t ms)
+{
+	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ms / 1000) } };
+
+	return timerfd_settime(job->timer_fd, 0, &at, NULL) < 0 ? -errno : 0;
+}
+
+static void free_job(struct job *job)
+{
+	struct loop *loop = &job->box->loop;
+
+	loop_remove(loop, &job->near_source);
+	loop_remove(loop, &job->timer_source);
+	loop_remove(loop, &job->real_source);
+	close_fd(&job->near_fd);
+	close_fd(&job->timer_fd);
+	companion_end(&job->process);
+	pidref_done(&job->real);
+	free(job->exe);
+	*job = (struct job){ .state = JOB_FREE };
+}
+
+static int left(void *context, uint32_t events)
+{
+	(void)events;
+	free_job(context);
+	return 0;
+}
+
+/* Its socket ends, and it takes the trial along before it goes. */
+static void end_job(struct job *job)
+{
+	struct loop *loop = &job->box->loop;
+
+	loop_remove(loop, &job->near_source);
+	loop_remove(loop, &job->real_source);
+	close_fd(&job->near_fd);
+	job->state = JOB_LEAVING;
+	job->token = 0;
+	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = left, .context = job };
+	if (job->process.fd < 0 || set_timer(job, LEAVING_MS) < 0 || loop_add(loop, &job->real_source) < 0)
+		free_job(job);
+}
+
+static struct job *find_job(struct box *box, uint32_t id)
+{
+	for (size_t i = 0; box->trials && id && i < EXEC_TRIALS_MAX; i++)
+		if (box->trials->jobs[i].state != JOB_FREE && box->trials->jobs[i].id == id)
+			return &box->trials->jobs[i];
+	return NULL;
+}
+
+/* What the trial leads to; the texts are the outcome's own. */
+static void set_outcome(const struct job *job, struct verify_outcome *outcome)
+{
+	char reason[VERIFY_TEXT_SIZE];
+
+	outcome->action = job->result == TRIAL_CLEAN ? VERIFY_NOTE : VERIFY_ASK;
+	if (str_format(reason, sizeof reason, "%.200s; %s%s: %s", outcome->reason,
+		       job->result == TRIAL_FAILED ? "it could not be tried" : "tried as ", job->trial, job->text) == 0)
+		memcpy(outcome->reason, reason, sizeof reason);
+	if (job->result == TRIAL_TOLD &&
+	    str_format(reason, sizeof reason, "`atoll diff %s` shows what it would change", job->trial) == 0)
+		memcpy(outcome->hint, reason, sizeof reason);
+}
+
+static void fail_job(struct job *job, const char *why)
+{
+	job->result = TRIAL_FAILED;
+	job->trial[0] = 0;
+	(void)!str_copy(job->text, sizeof job->text, why);
+}
+
+/* It is known what came of it: who waits hears of it, who was sent away finds it when it comes back. */
+static int show(struct job *job)
+{
+	struct box *box = job->box;
+	uint64_t token = job->token;
+	int r = log_job(job, "tried", job->result == TRIAL_CLEAN ? VERDICT_ALLOW : VERDICT_ASK);
+
+	job->state = JOB_SHOWN;
+	if (r == 0)
+		r = set_timer(job, token ? 0 : EXEC_TRIAL_KEPT_MS);
+	return r < 0 || !token ? r : exec_gate_tried(box, token);
+}
+
+/* The process is gone, or talks nonsense, or is late. */
+static int lose(struct job *job, const char *why)
+{
+	enum job_state state = job->state;
+
+	loop_remove(&job->box->loop, &job->near_source);
+	companion_end(&job->process);
+	if (state == JOB_TRYING) {
+		fail_job(job, why);
+		return show(job);
+	}
+	/* A person is asked about it still; what it showed stands in the question. */
+	close_fd(&job->near_fd);
+	if (state != JOB_SHOWN || !job->token)
+		free_job(job);
+	return 0;
+}
+
+static int compared(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct job *job = context;
+	const char *text;
+	bool differs;
+	int r = trial_compared_get(frame, &differs, &text);
+
+	(void)fds, (void)fd_count;
+	if (r < 0)
+		return -EBADMSG;
+	(void)!str_copy(job->text, sizeof job->text, text);
+	r = log_job(job, differs ? "differs" : "same", differs ? VERDICT_ASK : VERDICT_ALLOW);
+	if (r == 0 && differs)
+		r = alert_raise(job->box, &(struct alert){ .kind = ALERT_OTHERWISE, .where = job->text,
+							   .program = job->exe });
+	end_job(job);
+	return r < 0 ? -ENOTRECOVERABLE : 0;
+}
+
+static int shown(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct job *job = context;
+	struct trial_shown shown;
+	int r = trial_shown_get(frame, &shown);
+
+	(void)fds, (void)fd_count;
+	if (r < 0 || (*shown.trial && !session_id_is_valid(shown.trial)))
+		return -EBADMSG;
+	job->result = (enum trial_result)shown.result;
+	if (str_copy(job->trial, sizeof job->trial, shown.trial) < 0 ||
+	    str_copy(job->text, sizeof job->text, shown.text) < 0)
+		return -EBADMSG;
+	/* It comes from a process of ours, and still: nothing in it may reach a terminal. */
+	for (char *at = job->text; *at; at++)
+		*at = *at >= ' ' && *at < 0x7f ? *at : '?';
+	r = show(job);
+	return r < 0 ? -ENOTRECOVERABLE : 0;
+}
+
+static const struct frame_rule rules[] = {
+	{ TRIAL_SHOWN, 1u << JOB_TRYING, 4096, 0, 0, shown },
+	{ TRIAL_COMPARED, 1u << JOB_COMPARING, 4096, 0, 0, compared },
+};
+
+static int hear(void *context, uint32_t events)
+{
+	struct job *job = context;
+	int r = frame_dispatch(job->near_fd, &job->box->scratch, job->state, rules, ARRAY_SIZE(rules), job);
+
+	(void)events;
+	if (r == 1 || r == -EAGAIN)
+		return 0;
+	return r == -ENOTRECOVERABLE ? r : lose(job, "who tries it failed");
+}
+
+static int late(void *context, uint32_t events)
+{
+	struct job *job = context;
+	uint64_t expirations;
+
+	(void)events;
+	(void)!read(job->timer_fd, &expirations, sizeof expirations);
+	if (job->state == JOB_LEAVING) {
+		free_job(job);
+		return 0;
+	}
+	if (job->state == JOB_SHOWN) {
+		if (!job->token)
+			end_job(job);
+		return 0;
+	}
+	return lose(job, "it took longer than a trial may");
+}
+
+/* ---- the beginning ---- */
+
+static int spawn(struct job *job)
+{
+	const struct companion_spec spec = { .program = "atoll", .name = (char *)EXEC_TRIAL_NAME,
+					     .environment = job->box->request->env, .outlives = true };
+	int r = companion_start_as(job->box->request->init_path, &spec, &job->near_fd, &job->process);
+
+	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r == 0 && job->timer_fd < 0)
+		r = -errno;
+	job->near_source = (struct loop_source){ .fd = job->near_fd, .events = EPOLLIN, .ready = hear, .context = job };
+	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late, .context = job };
+	if (r == 0)
+		r = loop_add(&job->box->loop, &job->near_source);
+	if (r == 0)
+		r = loop_add(&job->box->loop, &job->timer_source);
+	return r == 0 ? set_timer(job, EXEC_TRIAL_MS) : r;
+}
+
+/* What the trial runs: nothing that it cannot run as its caller would. NULL with the reason. */
+static const char *program_of(const struct watch_exec *exec, char out[PATH_MAX], const char **ret_why)
+{
+	*ret_why = "it is started by a descriptor, or has too many arguments";
+	if (exec->is_open_file || !*exec->exe || exec->argv_left_out ||
+	    (exec->dir_fd != AT_FDCWD && *exec->exe != '/') || !exec->argv[0])
+		return NULL;
+	*ret_why = "it is started under a name that is not its own";
+	if (!str_equal(path_basename(exec->argv[0]), path_basename(exec->exe)))
+		return NULL;
+	if (strchr(exec->exe, '/'))
+		return exec->exe;
+	return str_format(out, PATH_MAX, "./%s", exec->exe) < 0 ? NULL : out;
+}
+
+struct asked {
+	char program[PATH_MAX], cwd[PATH_MAX];
+	char **argv, **env;          /* owned: argv, env; argv's strings are borrowed */
+	const char *path;
+};
+
+static void asked_done(struct asked *asked)
+{
+	free(asked->argv);
+	strv_free(asked->env);
+}
+#define cleanup_asked __attribute__((cleanup(asked_done)))
+
+/* Why it cannot be tried; NULL: it can. */
+static const char *take_asked(struct box *box, const struct watch_exec *exec, struct asked *asked)
+{
+	const char *why;
+	size_t count = strv_count(exec->argv);
+
+	if (!box->staging.record.tree_count)
+		return "this session stages nothing";
+	asked->path = program_of(exec, asked->program, &why);
+	if (!asked->path)
+		return why;
+	if (exec_caller_link(exec->pid, "cwd", asked->cwd) < 0)
+		return "its directory is not known";
+	if (watch_exec_environment(exec, &asked->env) < 0)
+		return "its variables are too many, or cannot be read";
+	asked->argv = calloc(count + 1, sizeof *asked->argv);
+	for (size_t i = 0; asked->argv && i < count; i++)
+		asked->argv[i] = (char *)exec->argv[i];
+	if (!asked->argv)
+		return "memory is short";
+	asked->argv[0] = (char *)asked->path;
+	return NULL;
+}
+
+static void hash_asked(const struct asked *asked, struct hash *ret_key)
+{
+	struct hash_stream stream;
+
+	hash_stream_begin(&stream);
+	hash_stream_add(&stream, asked->cwd, strlen(asked->cwd) + 1);
+	for (size_t i = 0; asked->argv[i]; i++)
+		hash_stream_add(&stream, asked->argv[i], strlen(asked->argv[i]) + 1);
+	hash_stream_add(&stream, "", 1);
+	for (size_t i = 0; asked->env[i]; i++)
+		hash_stream_add(&stream, asked->env[i], strlen(asked->env[i]) + 1);
+	hash_stream_end(&stream, ret_key);
+}
+
+static int begin(struct job *job, const struct asked *asked)
+{
+	struct box *box = job->box;
+	struct trial_begin begin = { box->request->session, asked->cwd, asked->argv, asked->env };
+	int r = trial_begin_put(&box->out, &begin);
+
+	if (r == 0)
+		r = spawn(job);
+	return r == 0 ? frame_send(job->near_fd, &box->out, NULL, 0) : r;
+}
+
+static struct job *new_job(struct box *box, const char *exe)
+{
+	struct exec_trials *trials = box->trials;
+
+	if (!trials)
+		trials = box->trials = calloc(1, sizeof *trials);
+	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &trials->jobs[i];
+
+		if (job->state != JOB_FREE)
+			continue;
+		*job = (struct job){ .state = JOB_TRYING, .box = box, .id = ++trials->last_id, .near_fd = FD_NONE,
+				     .timer_fd = FD_NONE, .process = PIDREF_NONE, .real = PIDREF_NONE,
+				     .exe = str_dup(exe) };
+		return job->exe ? job : NULL;
+	}
+	return NULL;
+}
+
+/* Untried, it is for a person to decide. */
+static int ask_untried(struct box *box, const struct watch_exec *exec, const char *why, struct verify_outcome *outcome)
+{
+	struct job job = { .box = box, .exe = (char *)exec->exe };
+
+	fail_job(&job, why);
+	set_outcome(&job, outcome);
+	return log_job(&job, "tried", VERDICT_ASK);
+}
+
+/* The same call that was sent away for the freeze, or another one like it, which has a trial of its own. */
+static struct job *find_waiting(struct box *box, const struct hash *key)
+{
+	for (size_t i = 0; box->trials && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &box->trials->jobs[i];
+
+		if ((job->state == JOB_TRYING || job->state == JOB_SHOWN) && !job->token &&
+		    memcmp(&job->key, key, sizeof *key) == 0)
+			return job;
+	}
+	return NULL;
+}
+
+int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *outcome,
+		   uint32_t *ret_trial)
+{
+	cleanup_asked struct asked asked = { .path = NULL };
+	const char *why = take_asked(box, exec, &asked);
+	struct hash key;
+	struct job *job;
+
+	*ret_trial = 0;
+	if (why)
+		return ask_untried(box, exec, why, outcome);
+	hash_asked(&asked, &key);
+	job = find_waiting(box, &key);
+	if (!job) {
+		job = new_job(box, exec->exe);
+		if (!job)
+			return ask_untried(box, exec, "too much is tried at one time", outcome);
+		job->key = key;
+		if (begin(job, &asked) < 0) {
+			free_job(job);
+			return ask_untried(box, exec, "the trial cannot be started", outcome);
+		}
+	}
+	job->token = token;
+	*ret_trial = job->id;
+	if (job->state == JOB_TRYING)
+		return 1;
+	set_outcome(job, outcome);
+	return set_timer(job, 0);
+}
+
+void exec_trial_forget(struct box *box, uint64_t token)
+{
+	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &box->trials->jobs[i];
+
+		if (job->state == JOB_FREE || job->token != token)
+			continue;
+		job->token = 0;
+		if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_TRIAL_KEPT_MS) < 0))
+			end_job(job);
+	}
+}
+
+bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial)
+{
+	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &box->trials->jobs[i];
+
+		if (job->state != JOB_SHOWN || job->token != token)
+			continue;
+		set_outcome(job, outcome);
+		*ret_trial = job->id;
+		return true;
+	}
+	return false;
+}
+
+/* ---- for real ---- */
+
+static int ended(void *context, uint32_t events)
+{
+	struct job *job = context;
+	struct box *box = job->box;
+
+	(void)events;
+	loop_remove(&box->loop, &job->real_source);
+	frame_begin(&box->out, TRIAL_ENDED);
+	if (frame_end(&box->out) < 0 || frame_send(job->near_fd, &box->out, NULL, 0) < 0 ||
+	    set_timer(job, EXEC_TRIAL_MS) < 0)
+		return lose(job, "");
+	job->state = JOB_COMPARING;
+	return 0;
+}
+
+void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allowed)
+{
+	struct job *job = find_job(box, trial);
+
+	if (!job)
+		return;
+	job->token = 0;
+	/* What could not be tried showed nothing that it could be held against. */
+	if (!is_allowed || job->result == TRIAL_FAILED || job->near_fd < 0 || pidref_open(&job->real, pid) < 0) {
+		end_job(job);
+		return;
+	}
+	job->state = JOB_REAL;
+	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended, .context = job };
+	if (set_timer(job, 0) < 0 || loop_add(&box->loop, &job->real_source) < 0)
+		end_job(job);
+}
+
+void exec_trial_done(struct box *box)
+{
+	for (size_t i = 0; box->trials && i < EXEC_TRIALS_MAX; i++)
+		if (box->trials->jobs[i].state != JOB_FREE) {
+			/* It goes by itself when its socket ends, and takes the trial along. */
+			pidref_done(&box->trials->jobs[i].process);
+			box->trials->jobs[i].process = PIDREF_NONE;
+			free_job(&box->trials->jobs[i]);
+		}
+	free(box->trials);
+	box->trials = NULL;
+}

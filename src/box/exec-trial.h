@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Programs that the policy wants tried before they start (`verify:`, the action dry-run): while the caller stands still
+ * at its exec, the same command runs in a trial, a fork of this session as it is at that moment, in which nothing goes
+ * out. What came of it is written down; a clean one lets the program start, anything else is a question to a person.
+ * When what was let through ends, it is compared with what was shown. The work is done by an `atoll dry-run --held`
+ * beside the box (wire/trial.h). Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "box/verify-gate.h"
+
+/* What the program beside the box is called, by which its main() knows what it is to do. */
+#define EXEC_TRIAL_NAME "atoll-trial"
+
+struct box;
+struct exec_trials;
+struct watch_exec;
+
+enum {
+	EXEC_TRIALS_MAX = 4,         /* at one time; what comes beyond is asked about untried */
+	EXEC_TRIAL_MS = 120000,      /* for a trial; beyond it is asked about */
+	EXEC_TRIAL_KEPT_MS = 10000,  /* for a caller that makes its call again after a freeze */
+};
+
+/*
+ * outcome says dry-run when this is called. 0: it says now what the trial leads to (VERIFY_NOTE, or VERIFY_ASK with the
+ * reason), and *ret_trial is for the two below, 0: none was made; 1: exec_gate_tried(box, token, …) will be called;
+ * negative: the log failed. exec is borrowed during the call; its caller stands still.
+ */
+int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *outcome,
+		   uint32_t *ret_trial) MUST_USE;
+
+/* For exec_gate_tried(): what the trial that is waited for under this token leads to. False: there is none. */
+bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial) MUST_USE;
+
+/* Nobody waits under this token any more; the same call may come again. */
+void exec_trial_forget(struct box *box, uint64_t token);
+
+/* What became of the program: it starts in this process, or it does not. */
+void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allowed);
+
+void exec_trial_done(struct box *box);
