@@ -897,7 +897,7 @@ int exec_gate_release(struct box *box)
 				at->token });
 		verify_gate_forget(box, at->token);
 		verify_external_forget(box, &opinion);
-		r = watch_restart_exec(box->watch, at->id);
+		r = watch_restart_exec(box->watch, at->id, at->pid);
 		drop_case(box, at);
 	}
 	return r;

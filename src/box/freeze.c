@@ -51,7 +51,8 @@ static int remember(struct freeze *freeze, pid_t pid)
  */
 static int stop_one(struct freeze *freeze, const struct proc_list *list, const struct proc_stat *stat)
 {
-	int r = proc_is_still(list->proc_fd, stat);
+	/* Init lets nobody look into it; it is ours, and where it waits so is in vfork(2) for a command that starts. */
+	int r = stat->pid == 1 && stat->state == 'D' ? 1 : proc_is_still(list->proc_fd, stat);
 
 	if (r != 0)
 		return r == -ESRCH || r == -ENOENT ? 1 : r;
@@ -91,6 +92,18 @@ static int look(struct box *box)
 	return r < 0 ? r : box->freeze.quiet >= 2;
 }
 
+/* Callers that wait for our answer do not stop: they make their call again when they go on. */
+static int release_waiting(struct box *box)
+{
+	int r = 0;
+
+	if (box->watch) {
+		watch_set_signalled(box->watch, box->freeze.by_signals);
+		r = watch_release_waiting(box->watch);
+	}
+	return r < 0 ? r : exec_gate_release(box);
+}
+
 static int stop_by_signals(struct box *box, unsigned patience_ms)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)MS_NS;
@@ -104,6 +117,9 @@ static int stop_by_signals(struct box *box, unsigned patience_ms)
 
 		if (r)
 			return r < 0 ? r : 0;
+		r = release_waiting(box);
+		if (r < 0)
+			return r;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_US * 1000L }, NULL);
@@ -139,10 +155,8 @@ static int stop(struct box *box, bool is_soon)
 		r = limit_group_freeze(box->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
 		return stop_by_signals(box, is_soon ? SOON_MS : SETTLE_MS);
-	if (r == 0 && box->watch)
-		r = watch_release_waiting(box->watch);
 	if (r == 0)
-		r = exec_gate_release(box);
+		r = release_waiting(box);
 	/* The kernel stops those that are left without us. */
 	return r < 0 || is_soon ? r : limit_group_wait_frozen(box->limits);
 }

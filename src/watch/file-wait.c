@@ -15,7 +15,7 @@
 #include "watch/file-path.h"
 #include "watch/waiting.h"
 
-enum { LOOK_MS = 50, RESTART_CALL = 512 /* ERESTARTSYS, which no header for programs has */ };
+enum { LOOK_MS = 50 };
 
 int file_wait_init(struct file_wait *wait, int epoll_fd, const struct reply *reply,
 		   const struct watch_handlers *handlers)
@@ -190,7 +190,7 @@ int file_wait_release(struct file_wait *wait)
 		int r;
 
 		end_child(waiting);
-		r = reply_error(wait->reply, waiting->id, RESTART_CALL);
+		r = reply_restart(wait->reply, waiting->id, waiting->pid);
 		result = r < 0 ? r : result;
 		abandon(wait, wait->count - 1);
 	}

@@ -2,7 +2,11 @@
 #include "watch/reply.h"
 
 #include <fcntl.h>
+#include <errno.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static int send_response(const struct reply *reply, struct seccomp_notif_resp response)
 {
@@ -20,6 +24,17 @@ int reply_error(const struct reply *reply, uint64_t id, int errnum)
 int reply_value(const struct reply *reply, uint64_t id, int64_t value)
 {
 	return send_response(reply, (struct seccomp_notif_resp){ .id = id, .val = value });
+}
+
+int reply_restart(const struct reply *reply, uint64_t id, pid_t pid)
+{
+	enum { RESTART_CALL = 512 };
+
+	/* One to the process may be waiting for another thread to take it. While the call waits, its number is its own. */
+	if (reply->is_signalled && reply_is_awaited(reply, id) == 1 && syscall(SYS_tkill, pid, SIGSTOP) < 0 &&
+	    errno != ESRCH)
+		return -errno;
+	return reply_error(reply, id, RESTART_CALL);
 }
 
 int reply_continue(const struct reply *reply, uint64_t id)

@@ -366,16 +366,20 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 }
 
 /* ERESTARTSYS, which no header for programs has. */
-enum { RESTART_CALL = 512 };
 
 bool watch_is_awaited(const struct watch *watch, uint64_t id)
 {
 	return reply_is_awaited(&watch->reply, id) != 0;
 }
 
-int watch_restart_exec(struct watch *watch, uint64_t id)
+int watch_restart_exec(struct watch *watch, uint64_t id, pid_t pid)
 {
-	return reply_error(&watch->reply, id, RESTART_CALL);
+	return reply_restart(&watch->reply, id, pid);
+}
+
+void watch_set_signalled(struct watch *watch, bool is_signalled)
+{
+	watch->reply.is_signalled = is_signalled;
 }
 
 int watch_release_waiting(struct watch *watch)
@@ -384,7 +388,8 @@ int watch_release_waiting(struct watch *watch)
 
 	while (watch->waiting.count) {
 		size_t first = 0;
-		int r = reply_error(&watch->reply, watch->waiting.calls[first].call.id, RESTART_CALL);
+		const struct connect_call *call = &watch->waiting.calls[first].call;
+		int r = reply_restart(&watch->reply, call->id, call->pid);
 
 		if (r < 0)
 			result = r;

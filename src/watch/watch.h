@@ -186,6 +186,9 @@ int watch_file_retry(struct watch *watch, uint64_t id) MUST_USE;
  */
 int watch_release_waiting(struct watch *watch) MUST_USE;
 
+/* Whether they are told so by SIGSTOP, and not by a freezer. */
+void watch_set_signalled(struct watch *watch, bool is_signalled);
+
 /*
  * Serves at most max notifications without blocking (but see watch_attend()). 0; 1: nobody lives under the filter any
  * more (take the fd out of epoll, it stays readable); or the negative value a handler returned (that call was refused),
@@ -211,4 +214,4 @@ int watch_exec_environment(const struct watch_exec *exec, char ***ret_env) MUST_
 bool watch_is_awaited(const struct watch *watch, uint64_t id);
 
 /* Sends it back to make its call again; only as in watch_release_waiting(). */
-int watch_restart_exec(struct watch *watch, uint64_t id) MUST_USE;
+int watch_restart_exec(struct watch *watch, uint64_t id, pid_t pid) MUST_USE;

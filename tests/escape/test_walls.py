@@ -54,7 +54,6 @@ def test_a_policy_may_let_a_wall_go_only_in_words(sandbox, wall):
 
 UNENFORCED = {
     "data": "data: {secrets: mask}",
-    "trial": "verify: {high: dry-run}",
 }
 
 

@@ -170,11 +170,6 @@ def test_a_project_can_only_tighten_it(sandbox):
     assert done.code == 125 and "verify.critical" in done.err and "tighten" in done.err, done
 
 
-def test_a_dry_run_is_refused_by_name(sandbox):
-    done = sandbox.run(["/bin/true"], policy=policy(sandbox, "verify: {critical: dry-run}"))
-    assert done.code == 125 and "verify: dry-run" in done.err, done
-
-
 UNJUDGED = "verify: {low: note, medium: note, high: deny, critical: deny, unknown: deny}"
 BY_NUMBER = """
 import os, sys
