@@ -120,7 +120,8 @@ static void end_job(struct job *job)
 	close_fd(&job->near_fd);
 	job->state = JOB_LEAVING;
 	job->token = 0;
-	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = left, .context = job };
+	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = left,
+						 .context = job };
 	if (job->process.fd < 0 || set_timer(job, LEAVING_MS) < 0 || loop_add(loop, &job->real_source) < 0)
 		free_job(job);
 }
@@ -271,7 +272,8 @@ static int spawn(struct job *job)
 	if (r == 0 && job->timer_fd < 0)
 		r = -errno;
 	job->near_source = (struct loop_source){ .fd = job->near_fd, .events = EPOLLIN, .ready = hear, .context = job };
-	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late, .context = job };
+	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late,
+						 .context = job };
 	if (r == 0)
 		r = loop_add(&job->box->loop, &job->near_source);
 	if (r == 0)
@@ -486,7 +488,8 @@ void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allo
 		return;
 	}
 	job->state = JOB_REAL;
-	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended, .context = job };
+	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended,
+						 .context = job };
 	if (set_timer(job, 0) < 0 || loop_add(&box->loop, &job->real_source) < 0)
 		end_job(job);
 }

@@ -30,7 +30,7 @@ int reply_restart(const struct reply *reply, uint64_t id, pid_t pid)
 {
 	enum { RESTART_CALL = 512 };
 
-	/* One to the process may be waiting for another thread to take it. While the call waits, its number is its own. */
+	/* One to the process may be waiting for another thread. While the call waits, its number is its own. */
 	if (reply->is_signalled && reply_is_awaited(reply, id) == 1 && syscall(SYS_tkill, pid, SIGSTOP) < 0 &&
 	    errno != ESRCH)
 		return -errno;

@@ -23,9 +23,9 @@ int reply_error(const struct reply *reply, uint64_t id, int errnum) MUST_USE;
 int reply_value(const struct reply *reply, uint64_t id, int64_t value) MUST_USE;
 
 /*
- * The caller makes its call again once it goes on (ERESTARTSYS, which no header for programs has). Only for one that was
- * told to freeze: the kernel starts a call again only on the way through that, and a program would see the number 512
- * otherwise. pid: the calling thread, which SIGSTOP is sent to itself where that is how it is frozen.
+ * The caller makes its call again once it goes on (ERESTARTSYS, which no header for programs has). Only for one that
+ * was told to freeze: the kernel starts a call again only on the way through that, and a program would see the number
+ * 512 otherwise. pid: the calling thread, which SIGSTOP is sent to itself where that is how it is frozen.
  */
 int reply_restart(const struct reply *reply, uint64_t id, pid_t pid) MUST_USE;
 

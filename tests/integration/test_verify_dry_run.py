@@ -48,7 +48,8 @@ def test_a_clean_trial_lets_it_start_and_is_what_is_done(sandbox, session):
     assert phases(sandbox, session) == [("tried", "clean", "allow"), ("same", "clean", "allow")]
     assert records(sandbox, session)[0]["detail"]["text"] == "1 added"
     # Nothing is left of the trial: its layers, the name of the state before.
-    wait_until(lambda: not json.loads(sandbox.run_atoll("snapshot", "--list", "--json", session).out), 30, "it is tidied")
+    names = ["snapshot", "--list", "--json", session]
+    wait_until(lambda: not json.loads(sandbox.run_atoll(*names).out), 30, "it is tidied")
     assert not records(sandbox, session, "alert")
 
 

@@ -34,8 +34,8 @@ struct comparing {
 /*
  * before NULL: what the second state has of its own, against the host. is_rough: the first state is what somebody was
  * shown, the second one what came of it while others were at work: of files that both have changed the bytes are not
- * compared, and what is new or modified in the second alone is left out where it is not protected. The program is confined by now. -ENOMEM, or
- * what the walk says, with *err.
+ * compared, and what is new or modified in the second alone is left out where it is not protected. The program is
+ * confined by now. -ENOMEM, or what the walk says, with *err.
  */
 int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, bool is_rough,
 		   struct err *err) MUST_USE;

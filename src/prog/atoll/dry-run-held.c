@@ -13,9 +13,9 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll/dry-run-end.h"
 #include "prog/atoll/dry-run-state.h"
 #include "prog/atoll/staged.h"
-#include "stage/snapshot.h"
 #include "wire/trial.h"
 
 struct held {
@@ -123,17 +123,13 @@ static int compare(struct held *held, struct err *err)
 }
 
 /* The names that were made for the comparison; the way back stays where it may be wanted. */
-static void forget(const struct dry_run *dry)
+static int forget(const struct dry_run *dry, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
-	struct err err = { 0 };
+	int r = *dry->real_snapshot ? staged_forget(dry->state, dry->origin.id, dry->real_snapshot, err) : 0;
 
-	if (stage_hold_open(dry->state, dry->origin.id, &hold, &err) < 0)
-		return;
-	if (*dry->real_snapshot)
-		(void)!stage_snapshot_remove(&hold, dry->real_snapshot, &err);
-	if (!dry->differs)
-		(void)!stage_snapshot_remove(&hold, dry->record.snapshot, &err);
+	if (r == 0 && !dry->differs)
+		r = dry_run_forget_origin(dry->state, &dry->record, err);
+	return r == 0 && dry->has_trial ? dry_run_forget_shown(dry->state, dry->trial.id, &dry->record, err) : r;
 }
 
 static int serve(struct held *held, struct trial_begin *begin)
@@ -150,9 +146,8 @@ static int serve(struct held *held, struct trial_begin *begin)
 		if (r == 0 && frame.type == TRIAL_ENDED)
 			r = compare(held, &err);
 	}
-	if (dry->has_origin && *dry->record.snapshot)
-		forget(dry);
-	return dry->has_trial ? dry_run_discard(dry, &err) : 0;
+	r = forget(dry, &err);
+	return r == 0 && dry->has_trial ? dry_run_discard(dry, &err) : r;
 }
 
 int dry_run_held_main(void)

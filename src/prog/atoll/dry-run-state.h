@@ -29,7 +29,7 @@ struct dry_run {
 	const struct dry_run_options *given;
 	char state[PATH_MAX], started_in[PATH_MAX];
 	struct dry_run_record record;
-	char **exact_env;                        /* borrowed: all variables of the command; NULL: as `atoll run` has it */
+	char **exact_env;            /* borrowed: all variables of the command; NULL: as `atoll run` has it */
 	struct session_record origin, trial, real;
 	bool has_origin, has_trial, has_real;
 	char base[STAGE_SNAPSHOT_NAME_SIZE];     /* of the origin: what it is done again upon */
