@@ -300,6 +300,7 @@ struct asked {
 	char program[PATH_MAX], cwd[PATH_MAX];
 	char **argv, **env;          /* owned: argv, env; argv's strings are borrowed */
 	const char *path;
+	bool has_no_input;
 };
 
 static void asked_done(struct asked *asked)
@@ -312,8 +313,9 @@ static void asked_done(struct asked *asked)
 /* Why it cannot be tried; NULL: it can. */
 static const char *take_asked(struct box *box, const struct watch_exec *exec, struct asked *asked)
 {
-	const char *why;
 	size_t count = strv_count(exec->argv);
+	char input[PATH_MAX];
+	const char *why;
 
 	if (!box->staging.record.tree_count)
 		return "this session stages nothing";
@@ -322,6 +324,8 @@ static const char *take_asked(struct box *box, const struct watch_exec *exec, st
 		return why;
 	if (exec_caller_link(exec->pid, "cwd", asked->cwd) < 0)
 		return "its directory is not known";
+	/* The device inside is the host's: nothing there can be mounted upon it. */
+	asked->has_no_input = exec_caller_link(exec->pid, "fd/0", input) == 0 && str_equal(input, "/dev/null");
 	if (watch_exec_environment(exec, &asked->env) < 0)
 		return "its variables are too many, or cannot be read";
 	asked->argv = calloc(count + 1, sizeof *asked->argv);
@@ -350,7 +354,8 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 static int begin(struct job *job, const struct asked *asked)
 {
 	struct box *box = job->box;
-	struct trial_begin begin = { box->request->session, asked->cwd, asked->argv, asked->env };
+	struct trial_begin begin = { box->request->session, asked->cwd, asked->has_no_input, asked->argv,
+				     asked->env };
 	int r = trial_begin_put(&box->out, &begin);
 
 	if (r == 0)

@@ -11,6 +11,7 @@ int trial_begin_put(struct buf *out, const struct trial_begin *begin)
 	frame_begin(out, TRIAL_BEGIN);
 	frame_put_string(out, begin->session);
 	frame_put_string(out, begin->cwd);
+	frame_put_u32(out, begin->has_no_input);
 	frame_put_strv(out, (const char *const *)begin->argv);
 	frame_put_strv(out, (const char *const *)begin->env);
 	return frame_end(out);
@@ -18,8 +19,10 @@ int trial_begin_put(struct buf *out, const struct trial_begin *begin)
 
 int trial_begin_get(struct frame *frame, struct trial_begin *ret_begin)
 {
-	struct trial_begin begin = { frame_get_string(frame), frame_get_string(frame), NULL, NULL };
+	struct trial_begin begin = { .session = frame_get_string(frame) };
 
+	begin.cwd = frame_get_string(frame);
+	begin.has_no_input = frame_get_u32(frame);
 	begin.argv = frame_get_strv(frame);
 	begin.env = frame_get_strv(frame);
 	if (frame_finish(frame) == 0 && begin.session && begin.cwd && begin.argv && begin.argv[0] && begin.env) {

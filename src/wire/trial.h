@@ -30,6 +30,7 @@ enum trial_message {
 
 struct trial_begin {
 	const char *session, *cwd;
+	uint32_t has_no_input;   /* its standard input is /dev/null: nothing that the trial could lack */
 	char **argv, **env;      /* env: NAME=VALUE, all of them; when received, the arrays are owned */
 };
 

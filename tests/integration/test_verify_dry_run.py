@@ -120,11 +120,13 @@ def test_what_comes_out_otherwise_stops_everything_and_can_be_taken_back(sandbox
 
 def test_a_killed_trial_is_a_question(sandbox, session):
     seen = []
+    (box,) = [one["pid"] for one in json.loads(sandbox.run_atoll("ps", "--json").out) if one["session"] == session]
 
     def kill():
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0] == b"atoll-trial":
+                if open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0] == b"atoll-trial" and \
+                        int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1]) == box:
                     os.kill(int(pid), 9)
                     seen.append(pid)
             except OSError:

@@ -5,6 +5,7 @@
  * came of it, and once it was done for real whether that was the same (wire/trial.h). The trial ends with the socket.
  */
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,18 @@ static int forget(const struct dry_run *dry, struct err *err)
 	return r == 0 && dry->has_trial ? dry_run_forget_shown(dry->state, dry->trial.id, &dry->record, err) : r;
 }
 
+/* In the place of a stdin that can be read once: the trial notices when somebody reads from such a one. */
+static int lack_input(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0 || dup2(ends[0], STDIN_FILENO) < 0)
+		return -errno;
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
 static int serve(struct held *held, struct trial_begin *begin)
 {
 	struct dry_run *dry = held->dry;
@@ -166,5 +179,7 @@ int dry_run_held_main(void)
 	r = held.in && held.dry ? receive(held.in, FRAME_MESSAGE_MAX, &frame) : -ENOMEM;
 	if (r == 0)
 		r = frame.type == TRIAL_BEGIN ? trial_begin_get(&frame, &begin) : -EBADMSG;
+	if (r == 0 && !begin.has_no_input)
+		r = lack_input();
 	return r == 0 && serve(&held, &begin) == 0 ? 0 : 125;
 }
