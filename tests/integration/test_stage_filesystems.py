@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staging on the file systems that people have: project and state on each, on two different ones, several trees, nested
 mounts, submodules, worktrees. Loop images, so root makes them; the runs are of both identities."""
+import errno
 import os
 import pathlib
 import re
@@ -427,6 +428,32 @@ def test_budgets_of_the_upper_hold(sandbox, limit, script):
     held = done.code == 137 or "No space" in done.err or "quota" in done.err.lower() or "too large" in done.err
     assert held, done
     assert differences(before, staged.state()) == []
+
+
+@pytest.mark.needs("xfs_io")
+@pytest.mark.parametrize("place", ["state", "project", "both"])
+def test_directories_of_projects(sandbox, place):
+    """A directory of a project takes no file of another one by rename: what is applied is made beside its place."""
+    need("xfs")
+    with Loop("xfs", sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        sandbox.state = sandbox.make_directory(disk / "state")
+        for number, directory in ((1000, sandbox.state), (2000, sandbox.project)):
+            if place in (directory.name, "both"):
+                subprocess.run(["xfs_io", "-c", f"chproj {number}", "-c", "chattr +P", directory], check=True)
+        fill(sandbox, sandbox.project)
+        # Positive control: such a rename is refused here.
+        sandbox.write(sandbox.state / "probe", "x")
+        with pytest.raises(OSError) as refused:
+            os.rename(sandbox.state / "probe", sandbox.project / "probe")
+            os.rename(sandbox.project / "changed", sandbox.state / "changed")
+        assert refused.value.errno == errno.EXDEV
+        (sandbox.project / "probe").unlink(missing_ok=True)
+        staged = Staged(sandbox)
+        before = staged.state()
+        assert staged.run(WORK).code == 0
+        check_work(staged, sandbox.project, before)
+        assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
 
 
 def test_a_state_directory_with_a_size_is_a_hard_limit(sandbox):
