@@ -109,6 +109,7 @@ struct box {
 	struct clocks clocks;
 	struct disk_watch disk;		/* of what is staged */
 	uint32_t disk_episodes;		/* how often it was full */
+	bool quota_is_up[2];		/* of bytes, of inodes: that was told */
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
 	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;

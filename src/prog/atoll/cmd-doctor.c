@@ -11,6 +11,7 @@
 #include "prog/atoll/doctor.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/posture.h"
+#include "prog/atoll/quotas.h"
 #include "prog/atoll/say.h"
 
 struct doctor_options {
@@ -122,6 +123,7 @@ static int examine(const struct doctor_options *given, struct err *err)
 	doctor_namespaces(findings, programs);
 	doctor_kernel(findings);
 	doctor_limits(findings);
+	doctor_disk(findings);
 	is_enforceable = check_boundary(findings, given);
 	buf_init(&text, DOCTOR_TEXT_MAX);
 	if (given->json)
