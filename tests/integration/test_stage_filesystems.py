@@ -430,6 +430,32 @@ def test_budgets_of_the_upper_hold(sandbox, limit, script):
     assert differences(before, staged.state()) == []
 
 
+LARGE = 3 << 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_budget_on_a_larger_file_system(sandbox, kind):
+    """Below it all works; beyond it writes fail long before the disk is full, and what was staged can be reviewed."""
+    need(kind)
+    with Loop(kind, sandbox.base / "disk", sandbox.identity, size=LARGE) as disk:
+        sandbox.state = sandbox.make_directory(disk / "state")
+        sandbox.write(sandbox.project / "f", "old\n")
+        staged = Staged(sandbox, lines="resources: {disk: 32MiB}\n")
+        staged.policy.write_text(staged.policy.read_text().replace(", disk]", "]"))
+        before = staged.state()
+        done = staged.run("head -c 20000000 /dev/zero >below && echo fine; head -c 3G /dev/zero >beyond; echo $?; "
+                          "echo new >f; stat -c %s beyond", timeout=60)
+        words = done.out.split()
+        assert done.code == 0 and words[:2] == ["fine", "1"] and "File too large" in done.err, done
+        assert int(words[2]) < 1 << 30, "what a second's writing is, at most"
+        assert done.report["limits_hit"] == ["resources.disk"]
+        assert done.report["enforcement"]["limits"]["disk"] == "supervised"
+        assert differences(before, staged.state()) == []
+        assert sorted(staged.diff()) == ["below", "beyond", "f"]
+        staged.apply(str(sandbox.project / "f"))
+        assert (sandbox.project / "f").read_text() == "new\n"
+
+
 @pytest.mark.needs("xfs_io")
 @pytest.mark.parametrize("place", ["state", "project", "both"])
 def test_directories_of_projects(sandbox, place):
