@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
 #include "os/file-size.h"
 
-enum { REASON_SIZE = 160, QUOTA_LOOK_NS = 1000000000, WRITE_SIZE = 64 << 10, ROOM_PART = 32 };
+enum { REASON_SIZE = 160, QUOTA_LOOK_NS = 1000000000, WRITE_SIZE = 64 << 10, ROOM_PART = 32, MEMORY_PART = 64 };
 
 static const struct {
 	enum resource resource;
@@ -90,6 +91,17 @@ static int look_at_quota(struct box *box)
 	return r;
 }
 
+/*
+ * A file system in user space gets what programs wrote when the kernel writes back, which holds at most a hundredth of
+ * the memory for it (its max_ratio; Documentation/ABI/testing/sysfs-class-bdi).
+ */
+static uint64_t late_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / MEMORY_PART : 0;
+}
+
 int disk_begin(struct box *box, uint64_t now_ns)
 {
 	bool has_quota = box->staging.quota_project;
@@ -97,6 +109,7 @@ int disk_begin(struct box *box, uint64_t now_ns)
 				has_quota ? NUM_UNLIMITED : limit_of(box, RESOURCE_INODES), box->staging.stage_fd,
 				now_ns);
 
+	box->disk.late_bytes = box->staging.record.form == STAGE_FORM_FUSE ? late_bytes() : 0;
 	if (has_quota)
 		box->disk.look_ns = now_ns + QUOTA_LOOK_NS;
 	return r;

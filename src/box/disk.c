@@ -149,7 +149,8 @@ static int judge_bytes(struct disk_watch *watch, uint64_t bytes)
 	}
 	/* The first whole count since nothing is to grow: what was written until then is nobody's fault any more. */
 	if (watch->end_bytes == UINT64_MAX)
-		watch->end_bytes = (bytes > limit ? bytes : limit) + disk_full_size(limit) * FULL_FILES;
+		watch->end_bytes = (bytes > limit ? bytes : limit) + watch->late_bytes +
+				   disk_full_size(limit) * FULL_FILES;
 	return DISK_FINE;
 }
 
