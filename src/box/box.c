@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "box/disk-full.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
 #include "box/state.h"
@@ -99,7 +98,8 @@ static int run(struct box *box)
 		return r;
 	summary_print_missing(box);
 	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
-	r = disk_begin(box, box->looked_ns);
+	r = disk_watch_init(&box->disk, box->policy->policy->limits[RESOURCE_DISK].value,
+			    box->policy->policy->limits[RESOURCE_INODES].value, box->staging.stage_fd, box->looked_ns);
 	if (r < 0)
 		return err_set(box->err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
 			       box->request->state_dir, err_errno_name(-r));
@@ -276,7 +276,6 @@ static int conclude(struct box *box, int r, int *ret_status)
 	else
 		(void)!fuse_finish(&box->servers, &(struct err){ 0 });
 	box_stage(box, "run");
-	disk_end(box);
 	if (was_alive)
 		conclude_staging(box);
 	/* After the last alert: what was staged is looked at for one. */

@@ -383,13 +383,6 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 	return r;
 }
 
-static uint64_t quota_of(const struct box *box, enum resource resource)
-{
-	uint64_t limit = box->policy->policy->limits[resource].value;
-
-	return limit == NUM_UNLIMITED ? 0 : limit;
-}
-
 /* While the child mounts what is the host's: the session's directory, and what is staged. */
 static int build_late(void *context, struct err *err)
 {
@@ -402,7 +395,6 @@ static int build_late(void *context, struct err *err)
 		.by_fuse = building->by_fuse,
 		.host_uid = building->spec.host_uid,
 		.host_gid = building->spec.host_gid,
-		.limit = { quota_of(box, RESOURCE_DISK), quota_of(box, RESOURCE_INODES) },
 	};
 	uint64_t start_ns = clock_monotonic_ns();
 	int r = store_open(&box->store, box->request, err);

@@ -4,14 +4,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
 #include "os/file-size.h"
-
-enum { REASON_SIZE = 160, QUOTA_LOOK_NS = 1000000000, WRITE_SIZE = 64 << 10, ROOM_PART = 32, MEMORY_PART = 64 };
 
 static const struct {
 	enum resource resource;
@@ -28,101 +25,25 @@ static uint64_t limit_of(const struct box *box, enum resource resource)
 }
 
 /* One record and one line for the agent each time: it may clear up and come back here often. */
-static int tell(struct box *box, enum disk_hit hit, const char *reason, const char *hint)
+static int tell(struct box *box)
 {
+	enum { TEXT_SIZE = 160 };
 	struct action action = { .kind = ACTION_FILE_WRITE, .subject = box->staging.record.trees[0].path };
-	struct decision decision = { VERDICT_DENY, { limits[hit].key, "", 0 }, reason, hint, NULL, false };
-	int r = box_limit_episode(box, limits[hit].key, limit_of(box, limits[hit].resource));
-
-	return r < 0 ? r : denials_add(&box->denials, &action, &decision, ++box->disk_episodes);
-}
-
-static int tell_full(struct box *box)
-{
-	char reason[REASON_SIZE], limit[32], size[32];
+	struct decision decision = {
+		.verdict = VERDICT_DENY,
+		.rule = { limits[DISK_FULL].key, "", 0 },
+		.hint = "remove what is not needed and try again; the run ends if much more is written",
+	};
+	char reason[TEXT_SIZE], limit[32], size[32];
+	int r;
 
 	num_format_size(limit_of(box, RESOURCE_DISK), limit);
 	num_format_size(disk_full_size(limit_of(box, RESOURCE_DISK)), size);
 	if (str_format(reason, sizeof reason, "%s of changes are staged: files cannot grow beyond %s", limit, size) < 0)
 		reason[0] = 0;
-	return tell(box, DISK_FULL, reason,
-		    "remove what is not needed and try again; the run ends if much more is written");
-}
-
-/* ---- a quota: the kernel refuses, we only tell ---- */
-
-/* Of bytes less than one write is left, of inodes none. What was told is told again once there was room. */
-static bool is_up(uint64_t limit, uint64_t used, uint64_t margin, bool was_up)
-{
-	if (!limit)
-		return false;
-	return used + margin >= limit - (was_up ? limit / ROOM_PART : 0);
-}
-
-static int tell_quota(struct box *box, enum disk_hit hit)
-{
-	char reason[REASON_SIZE], limit[32];
-
-	if (hit == DISK_BYTES)
-		num_format_size(limit_of(box, RESOURCE_DISK), limit);
-	else
-		num_format_count(limit_of(box, RESOURCE_INODES), limit);
-	if (str_format(reason, sizeof reason, "%s %s staged: no more fits", limit,
-		       hit == DISK_BYTES ? "of changes are" : "files and directories are") < 0)
-		reason[0] = 0;
-	return tell(box, hit, reason, "remove what is not needed and try again");
-}
-
-static int look_at_quota(struct box *box)
-{
-	struct quota_state state;
-	bool was_up[2] = { box->quota_is_up[0], box->quota_is_up[1] };
-	int r = quota_read(box->staging.stage_fd, box->staging.quota_project, &state);
-
-	/* It holds whether it can be read or not. */
-	if (r < 0)
-		return 0;
-	box->quota_is_up[0] = is_up(state.limit.bytes, state.used.bytes, WRITE_SIZE, was_up[0]);
-	box->quota_is_up[1] = is_up(state.limit.inodes, state.used.inodes, 0, was_up[1]);
-	if (box->quota_is_up[0] && !was_up[0])
-		r = tell_quota(box, DISK_BYTES);
-	if (r == 0 && box->quota_is_up[1] && !was_up[1])
-		r = tell_quota(box, DISK_INODES);
-	return r;
-}
-
-/*
- * A file system in user space gets what programs wrote when the kernel writes back, which holds at most a hundredth of
- * the memory for it (its max_ratio; Documentation/ABI/testing/sysfs-class-bdi).
- */
-static uint64_t late_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / MEMORY_PART : 0;
-}
-
-int disk_begin(struct box *box, uint64_t now_ns)
-{
-	bool has_quota = box->staging.quota_project;
-	int r = disk_watch_init(&box->disk, has_quota ? NUM_UNLIMITED : limit_of(box, RESOURCE_DISK),
-				has_quota ? NUM_UNLIMITED : limit_of(box, RESOURCE_INODES), box->staging.stage_fd,
-				now_ns);
-
-	box->disk.late_bytes = box->staging.record.form == STAGE_FORM_FUSE ? late_bytes() : 0;
-	if (has_quota)
-		box->disk.look_ns = now_ns + QUOTA_LOOK_NS;
-	return r;
-}
-
-void disk_end(struct box *box)
-{
-	if (!box->staging.quota_project)
-		return;
-	/* A log that fails here fails again at the end of the session, which says so. */
-	if (box->audit.fd >= 0)
-		(void)!look_at_quota(box);
-	staging_unlimit(&box->staging);
+	decision.reason = reason;
+	r = box_limit_episode(box, limits[DISK_FULL].key, limit_of(box, RESOURCE_DISK));
+	return r < 0 ? r : denials_add(&box->denials, &action, &decision, ++box->disk_episodes);
 }
 
 static int end(struct box *box, enum disk_hit hit)
@@ -163,15 +84,8 @@ int disk_supervise(struct box *box, uint64_t now_ns)
 {
 	uint64_t before_ns = box->disk.look_ns;
 	bool was_full = box->disk.is_full;
-	int r, hit;
+	int r, hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
 
-	if (box->staging.quota_project) {
-		if (now_ns < before_ns)
-			return 0;
-		box->disk.look_ns = now_ns + QUOTA_LOOK_NS;
-		return look_at_quota(box);
-	}
-	hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
 	if (hit < 0) {
 		box_end(box, ENDED_POLICY);
 		return err_set(box->err, ERR_INTERNAL, EPROTO, "init",
@@ -180,7 +94,7 @@ int disk_supervise(struct box *box, uint64_t now_ns)
 	switch (hit) {
 	case DISK_FULL:
 		r = hold(box);
-		return r < 0 || box->ended != ENDED_NOT ? r : tell_full(box);
+		return r < 0 || box->ended != ENDED_NOT ? r : tell(box);
 	case DISK_AGAIN:
 		return let_go(box);
 	case DISK_BYTES:

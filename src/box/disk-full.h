@@ -3,8 +3,7 @@
 
 /*
  * What follows when the disk limit of staged changes is reached: nothing inside may grow until there is room again, and
- * where that does not help the run ends. disk.h counts and decides; this does it. Where the file system holds the limit
- * itself (stage/quota.h) nothing has to be done, but the log and the agent are told. Runs in atoll-box.
+ * where that does not help the run ends. disk.h counts and decides; this does it. Runs in atoll-box.
  */
 
 #include <stdbool.h>
@@ -14,12 +13,6 @@
 
 struct box;
 struct watch_file;
-
-/* From now on looks are due, where a limit is set. 0 or -errno. */
-int disk_begin(struct box *box, uint64_t now_ns) MUST_USE;
-
-/* Nothing runs any more: a last look, and the end of the file system's own limit. */
-void disk_end(struct box *box);
 
 /* Looks, where it is time to. 0, also where the run was ended; negative: the log failed, or nothing can be counted. */
 int disk_supervise(struct box *box, uint64_t now_ns) MUST_USE;

@@ -2,9 +2,7 @@
 #include "box/disk.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 
 #include "base/num.h"
@@ -55,26 +53,6 @@ static void plan_look(struct disk_watch *watch, uint64_t bytes_left, uint64_t in
 	watch->look_ns = now_ns + ms * MS_NS;
 }
 
-/*
- * btrfs takes space off what is free when it writes back, up to half a minute after a program wrote; only the files
- * themselves tell at once. There every look counts, as long as that is cheap.
- */
-static uint64_t rest_of(int stage_fd)
-{
-	struct statfs fs;
-	bool lags = fstatfs(stage_fd, &fs) == 0 && (unsigned long)fs.f_type == BTRFS_SUPER_MAGIC;
-
-	return (lags ? LOOK_MIN_MS : COUNT_MS) * (uint64_t)MS_NS;
-}
-
-/* A fiftieth of the time at most, so that many files cost no more than few. */
-static void plan_count(struct disk_watch *watch, uint64_t now_ns, uint64_t took_ns)
-{
-	uint64_t rest_ns = took_ns * COUNT_SHARE > watch->rest_ns ? took_ns * COUNT_SHARE : watch->rest_ns;
-
-	watch->count_ns = now_ns + rest_ns;
-}
-
 int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t limit_inodes, int stage_fd,
 		    uint64_t now_ns)
 {
@@ -84,12 +62,11 @@ int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t lim
 		.limit_bytes = limit_bytes,
 		.limit_inodes = limit_inodes,
 		.look_ns = UINT64_MAX,
+		.count_ns = now_ns + COUNT_MS * (uint64_t)MS_NS,
 		.end_bytes = UINT64_MAX,
 	};
 	if (stage_fd < 0 || (limit_bytes == NUM_UNLIMITED && limit_inodes == NUM_UNLIMITED))
 		return 0;
-	watch->rest_ns = rest_of(stage_fd);
-	plan_count(watch, now_ns, 0);
 	r = read_free(stage_fd, &watch->free_bytes, &watch->free_inodes);
 	if (r == 0)
 		plan_look(watch, limit_bytes, limit_inodes, now_ns);
@@ -149,8 +126,7 @@ static int judge_bytes(struct disk_watch *watch, uint64_t bytes)
 	}
 	/* The first whole count since nothing is to grow: what was written until then is nobody's fault any more. */
 	if (watch->end_bytes == UINT64_MAX)
-		watch->end_bytes = (bytes > limit ? bytes : limit) + watch->late_bytes +
-				   disk_full_size(limit) * FULL_FILES;
+		watch->end_bytes = (bytes > limit ? bytes : limit) + disk_full_size(limit) * FULL_FILES;
 	return DISK_FINE;
 }
 
@@ -189,7 +165,8 @@ static int count(struct disk_watch *watch, int stage_fd, const struct stage_reco
 	watch->counted_bytes = tally.bytes;
 	watch->counted_inodes = tally.inodes;
 	took_ns = clock_monotonic_ns() - now_ns;
-	plan_count(watch, now_ns, took_ns);
+	watch->count_ns = now_ns + (took_ns * COUNT_SHARE > COUNT_MS * (uint64_t)MS_NS ? took_ns * COUNT_SHARE :
+										      COUNT_MS * (uint64_t)MS_NS);
 	watch->look_ns = now_ns + (took_ns * FULL_SHARE > FULL_LOOK_MS * (uint64_t)MS_NS ? took_ns * FULL_SHARE :
 										      FULL_LOOK_MS * (uint64_t)MS_NS);
 	return judge(watch, &tally);

@@ -23,9 +23,7 @@ struct disk_watch {
 	uint64_t counted_bytes, counted_inodes; /* in the layers then */
 	uint64_t look_ns;                      /* when to look again; UINT64_MAX: never */
 	uint64_t count_ns;                     /* when to count at the latest, whatever the look says */
-	uint64_t rest_ns;                      /* between two counts, if they are cheap */
 	bool is_full;                          /* the bytes are used up, and nothing is to grow */
-	uint64_t late_bytes;                   /* written before and not in the layers yet, at most */
 	uint64_t end_bytes;                    /* then: beyond this the run ends; UINT64_MAX: not known yet */
 };
 

@@ -19,8 +19,6 @@
 #include "box/session.h"
 #include "limit/limit.h"
 #include "os/fd.h"
-#include "stage/quota.h"
-#include "stage/record.h"
 
 const char guardian_name[] = "atoll-guardian";
 
@@ -87,18 +85,6 @@ static bool record_loss(const struct guardian_task *task, const char *session)
 	return true;
 }
 
-/* Of root's sessions: a limit whose session is gone would keep its number for ever. */
-static void remove_quota(const struct guardian_task *task, const char *session)
-{
-	cleanup_fd int fd = FD_NONE;
-	char path[PATH_MAX];
-
-	if (geteuid() == 0 && session_path(task->state_dir, session, STAGE_DIRECTORY, path, sizeof path) == 0)
-		fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (fd >= 0)
-		(void)!stage_quota_end(&stage_quota_kernel, fd); /* gc tries again */
-}
-
 static void remove_socket(const struct guardian_task *task, const char *session)
 {
 	char path[PATH_MAX];
@@ -141,10 +127,8 @@ static void tidy_orphans(const struct guardian_task *task)
 		if (!record_loss(task, session) && !is_stillborn(task, dirfd(dir), session))
 			continue;
 		/* Dead for a while, so one look is enough. */
-		if (limit_sweep(NULL, is_other_session, session) < 0)
-			continue;
-		remove_quota(task, session);
-		remove_socket(task, session);
+		if (limit_sweep(NULL, is_other_session, session) >= 0)
+			remove_socket(task, session);
 	}
 	if (dir)
 		closedir(dir);
@@ -164,7 +148,6 @@ int guardian_work(int argc, char **argv)
 	if (str_equal(argv[ARG_WHY], WHY_KILLED)) {
 		(void)record_loss(&task, task.session);
 		remove_cgroups(task.session);
-		remove_quota(&task, task.session);
 		remove_socket(&task, task.session);
 	}
 	tidy_orphans(&task);

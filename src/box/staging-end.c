@@ -215,14 +215,6 @@ static int let_go(struct staging *staging, bool is_dropped, int session_fd)
 	return r;
 }
 
-void staging_unlimit(struct staging *staging)
-{
-	if (staging->stage_fd < 0 || !staging->quota_project)
-		return;
-	/* Where that fails the number keeps a limit that holds nobody, until gc. */
-	(void)!stage_quota_end(&stage_quota_kernel, staging->stage_fd);
-}
-
 void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy)
 {
 	const struct stage_counts *counts = &staging->counts;

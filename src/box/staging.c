@@ -236,17 +236,6 @@ int staging_choose_backend(const struct run_request *request, const struct polic
 	return -EINVAL;
 }
 
-/* The best there is, and no more than that: what cannot be limited so is supervised. */
-static void limit_by_quota(struct staging *staging, const struct staging_input *input)
-{
-	uint32_t project;
-
-	if (input->run_as_root && (input->limit.bytes || input->limit.inodes) &&
-	    stage_quota_begin(&stage_quota_kernel, staging->stage_fd, staging->record.tree_count, &input->limit,
-			      &project) > 0)
-		staging->quota_project = project;
-}
-
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
 {
 	size_t count;
@@ -273,7 +262,6 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 		if (r < 0)
 			return r;
 	}
-	limit_by_quota(staging, input);
 	r = stage_record_create(staging->stage_fd, &staging->record);
 	if (r == 0 && staging->chain.count)
 		r = stage_chain_store(staging->stage_fd, STAGE_FILE_CHAIN, &staging->chain);

@@ -12,7 +12,6 @@
 #include "box/plan.h"
 #include "stage/chain.h"
 #include "stage/change.h"
-#include "stage/quota.h"
 #include "stage/record.h"
 
 struct staging {
@@ -26,7 +25,6 @@ struct staging {
 	bool is_as_origin;          /* a fork that wrote nothing: it has the changes that it stands on, uncounted */
 	bool is_in_use;             /* it should have gone, but a command was at work on it */
 	bool is_kept;               /* it has changes, or something that was applied or named while it ran */
-	uint32_t quota_project;     /* the file system holds the limit, by this number; 0: it does not */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };
@@ -48,7 +46,6 @@ struct staging_input {
 	bool by_fuse;               /* fuse-overlayfs makes the trees */
 	uid_t host_uid;             /* whose the layers will be */
 	gid_t host_gid;
-	struct quota_limit limit;   /* of what may be staged; 0 is none */
 };
 
 /*
@@ -67,9 +64,6 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
  * *err is left alone otherwise.
  */
 void staging_explain(const struct plan *plan, bool run_as_root, struct err *err);
-
-/* Takes the file system's limit away, where there is one. Nothing runs any more. */
-void staging_unlimit(struct staging *staging);
 
 /* When nothing runs any more: what changed. */
 void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy);

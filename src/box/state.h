@@ -66,6 +66,7 @@ enum {
 	BOX_STAGES_MAX = 24,
 	BOX_HITS_MAX = 16,
 	BOX_HIT_SIZE = 64,
+	BOX_NOTED_SIZE = 96,
 };
 
 struct box_stage {
@@ -109,7 +110,6 @@ struct box {
 	struct clocks clocks;
 	struct disk_watch disk;		/* of what is staged */
 	uint32_t disk_episodes;		/* how often it was full */
-	bool quota_is_up[2];		/* of bytes, of inodes: that was told */
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
 	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;
@@ -129,6 +129,8 @@ struct box {
 	struct condemned condemned;
 	struct exec_trials *trials;  /* NULL: nothing was tried yet */
 	struct verify_gate *verify;  /* NULL: no command was judged yet */
+	uint64_t noted;		/* commands that ran though something bad was found in them */
+	char noted_first[BOX_NOTED_SIZE]; /* the rule of the first one */
 	uint64_t allowed, denied;	/* decisions that were made */
 	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */

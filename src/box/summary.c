@@ -85,6 +85,15 @@ static void put_denials(const struct box *box, struct buf *out)
 				  "open in another terminal\n");
 }
 
+static void put_noted(const struct box *box, struct buf *out)
+{
+	if (!box->noted)
+		return;
+	buf_printf(out, "atoll: %s: %llu command%s ran that the rules warn of (%s%s): atoll log -t exec.verify %s\n",
+		   box->request->session, (unsigned long long)box->noted, box->noted == 1 ? "" : "s", box->noted_first,
+		   box->noted == 1 ? "" : ", …", box->request->session);
+}
+
 static void put_standing(const struct box *box, struct buf *out)
 {
 	static const char *const done[TRUST_FALL_COUNT] = {
@@ -212,6 +221,7 @@ void summary_print(const struct box *box)
 		put_network(box, &out);
 		notices_put_summary(box, &out);
 		put_denials(box, &out);
+		put_noted(box, &out);
 		alerts_put_summary(box, &out);
 		canaries_put_summary(box, &out);
 		put_standing(box, &out);

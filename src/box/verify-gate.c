@@ -12,6 +12,7 @@
 #include "box/exec-file.h"
 #include "box/exec-gate.h"
 #include "box/state.h"
+#include "box/verify-outcome.h"
 #include "box/verify-program.h"
 #include "box/verify-rules.h"
 #include "os/clock.h"
@@ -48,114 +49,6 @@ struct verify_gate {
 	size_t waiting;
 };
 
-/* ---- what findings lead to ---- */
-
-/* It comes from a process that has read hostile bytes: nothing in it may reach a terminal. */
-static void copy_text(char out[VERIFY_TEXT_SIZE], const char *text)
-{
-	size_t size = 0;
-
-	for (; text[size] && size < VERIFY_TEXT_SIZE - 1; size++)
-		out[size] = text[size] >= ' ' && text[size] < 0x7f ? text[size] : '?';
-	out[size] = 0;
-}
-
-static enum verify_action action_of(const struct box *box, const struct verify_told *told)
-{
-	const struct verify_settings *settings = &box->policy->policy->verify;
-	enum verify_row row = told->is_unknown ? VERIFY_UNKNOWN : (enum verify_row)told->severity;
-	enum verify_action action = settings->of[row][told->confidence];
-
-	/* A trial is what it would take; the findings are shown with what came of it. */
-	if (box->request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
-		return VERIFY_NOTE;
-	return action;
-}
-
-struct record {
-	const struct box *box;
-	const struct verify_answer *answer;
-};
-
-static void write_findings(struct json *json, const void *context)
-{
-	const struct record *record = context;
-
-	json_array_begin(json, "findings");
-	for (uint32_t i = 0; i < record->answer->count; i++) {
-		const struct verify_told *told = &record->answer->told[i];
-		static const char *const severities[] = { "low", "medium", "high", "critical" };
-
-		json_object_begin(json, NULL);
-		json_string(json, "id", told->id);
-		json_string(json, "severity", severities[told->severity]);
-		json_string(json, "confidence", verify_sureness_names[told->confidence]);
-		if (told->line)
-			json_u64(json, "line", told->line);
-		json_string(json, "reason", told->reason);
-		json_string(json, "action", verify_action_names[action_of(record->box, told)]);
-		json_object_end(json);
-	}
-	json_array_end(json);
-	if (record->answer->total > record->answer->count)
-		json_u64(json, "left_out", record->answer->total - record->answer->count);
-	json_u64(json, "time_us", record->answer->time_us);
-}
-
-static const char *verdict_of(enum verify_action action)
-{
-	static const enum verdict verdicts[VERIFY_ACTION_COUNT] = {
-		[VERIFY_OFF] = VERDICT_ALLOW, [VERIFY_NOTE] = VERDICT_ALLOW, [VERIFY_DRY_RUN] = VERDICT_SIMULATE,
-		[VERIFY_ASK] = VERDICT_ASK, [VERIFY_DENY] = VERDICT_DENY,
-	};
-
-	return verdict_names[verdicts[action]];
-}
-
-/* The strictest action of all findings; one that is more than nothing is in the log before it leads to anything. */
-static int conclude(struct box *box, pid_t pid, const char *exe, const struct verify_answer *answer,
-		    struct verify_outcome *ret_outcome)
-{
-	struct record record = { box, answer };
-	struct audit_event event = {
-		.type = AUDIT_EXEC_VERIFY, .pid = pid, .subject = exe, .subject_size = strlen(exe),
-		.write_detail = write_findings, .context = &record, .rule = ret_outcome->id,
-	};
-
-	ret_outcome->action = VERIFY_OFF;
-	ret_outcome->is_unknown = false;
-	for (uint32_t i = 0; i < answer->count; i++) {
-		const struct verify_told *told = &answer->told[i];
-		enum verify_action action = action_of(box, told);
-		char id[VERIFY_TEXT_SIZE];
-
-		if (action <= ret_outcome->action)
-			continue;
-		ret_outcome->action = action;
-		ret_outcome->is_unknown = told->is_unknown;
-		if (str_format(id, sizeof id, "verify.%s", told->id) < 0)
-			(void)!str_copy(id, sizeof id, "verify");
-		copy_text(ret_outcome->id, id);
-		copy_text(ret_outcome->reason, told->reason);
-		copy_text(ret_outcome->hint, told->instead);
-	}
-	event.verdict = verdict_of(ret_outcome->action);
-	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(&box->audit, &event);
-}
-
-/* It could not be judged, and the policy says what that means. */
-static int conclude_unknown(struct box *box, pid_t pid, const char *exe, const char *why,
-			    struct verify_outcome *ret_outcome)
-{
-	struct verify_answer answer = {
-		.count = 1, .total = 1,
-		.told[0] = { .severity = 1, .confidence = VERIFY_CERTAIN, .is_unknown = true, .id = "unknown.verifier",
-			     .reason = why, .instead = "" },
-	};
-
-	return conclude(box, pid, exe, &answer, ret_outcome);
-}
-
 /* ---- who waits ---- */
 
 static void free_wait(struct verify_gate *gate, struct verify_wait *wait)
@@ -179,8 +72,8 @@ static int answer_wait(struct box *box, struct verify_wait *wait, const struct v
 {
 	struct verify_outcome outcome = { .action = VERIFY_OFF };
 	uint64_t token = wait->token;
-	int r = answer ? conclude(box, wait->pid, wait->exe, answer, &outcome)
-		       : conclude_unknown(box, wait->pid, wait->exe, why, &outcome);
+	int r = answer ? verify_conclude(box, wait->pid, wait->exe, answer, &outcome)
+		       : verify_conclude_unknown(box, wait->pid, wait->exe, why, &outcome);
 
 	free_wait(box->verify, wait);
 	return r < 0 ? r : exec_gate_verified(box, token, &outcome);
@@ -554,7 +447,7 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
 		return 0;
 	if (r < 0)
-		return conclude_unknown(box, exec->pid, exec->exe,
+		return verify_conclude_unknown(box, exec->pid, exec->exe,
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
 	r = open_gate(box);
 	if (r < 0)
@@ -564,12 +457,12 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 		return 0;
 	r = start_once(box);
 	if (r < 0)
-		return conclude_unknown(box, exec->pid, exec->exe,
+		return verify_conclude_unknown(box, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
 						     : "what judges commands cannot be started", ret_outcome);
 	wait = add_wait(box->verify, exec, name ? name : exec->exe, token);
 	if (!wait)
-		return conclude_unknown(box, exec->pid, exec->exe, too_many, ret_outcome);
+		return verify_conclude_unknown(box, exec->pid, exec->exe, too_many, ret_outcome);
 	question.path = path;
 	if (fd < 0)
 		question.file = VERIFY_NO_FILE;
@@ -579,7 +472,8 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 	if (r == 0)
 		return 1;
 	free_wait(box->verify, wait);
-	return conclude_unknown(box, exec->pid, exec->exe, "what judges commands cannot be reached", ret_outcome);
+	return verify_conclude_unknown(box, exec->pid, exec->exe, "what judges commands cannot be reached",
+				       ret_outcome);
 }
 
 void verify_gate_forget(struct box *box, uint64_t token)

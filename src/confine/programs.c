@@ -82,14 +82,14 @@ static const struct confine_call reading_calls[] = {
 /* What stdio asks of its streams is answered with "no terminal". */
 static const struct confine_call no_terminal[] = { CALL_FAILS(ioctl, ENOTTY) };
 
-/* Of ioctl(2) clones of files, the questions for a project and for a terminal: TIOCSTI would type into one's shell. */
+/* Of ioctl(2) clones of files and the question for a terminal: TIOCSTI would type into the user's shell. */
 static const struct confine_call writing_calls[] = {
 	CALL(renameat2), CALL(renameat), CALL(linkat), CALL(symlinkat), CALL(unlinkat), CALL(mkdirat),
 	CALL(mknodat), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
 	CALL(fsetxattr), CALL(lsetxattr), CALL(fremovexattr), CALL(lremovexattr), CALL(removexattr), CALL(fsync),
 	CALL(fdatasync), CALL(syncfs), CALL(fallocate), CALL(copy_file_range), CALL(pwrite64), CALL(flock),
 	CALL(chmod), CALL(sendfile), CALL(umask), CALL(nanosleep), CALL(clock_nanosleep), CALL(statfs),
-	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS), CALL_IF(ioctl, 1, FS_IOC_FSGETXATTR),
+	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
 static const struct confine_call verify_calls[] = {

@@ -37,7 +37,7 @@ static bool bind_each(struct binder *binder, const struct node *node, uint64_t *
 static void bind_row(struct binder *binder, const struct key *key, const struct node *node)
 {
 	static const char *const ids[VERIFY_ROW_COUNT] = { "verify.low", "verify.medium", "verify.high",
-							   "verify.critical", "verify.unknown" };
+							   "verify.critical", "verify.unknown", "verify.contained" };
 	uint64_t packed = VERIFY_NOTE * 0x010101;
 	bool is_good = node->kind != NODE_LIST;
 
@@ -60,6 +60,7 @@ const struct key verify_keys[] = {
 	{ "high", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_HIGH },
 	{ "critical", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_CRITICAL },
 	{ "unknown", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_UNKNOWN },
+	{ "contained", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_CONTAINED },
 	{ "external", KEY_FREE, bind_external },
 };
 const size_t verify_key_count = ARRAY_SIZE(verify_keys);

@@ -40,6 +40,17 @@ struct source_text {
 
 static void load_file(struct chain *chain, struct source_text *text, struct place from);
 
+/*
+ * Who says anew what findings lead to means it: a bound from below, for what that policy said, does not weaken it
+ * unseen.
+ */
+static void forget_bound(struct draft *into, const struct draft *from)
+{
+	for (size_t row = 0; row < VERIFY_UNKNOWN; row++)
+		if (from->scalars[SCALAR_VERIFY + row].is_set)
+			into->scalars[SCALAR_VERIFY + VERIFY_CONTAINED].is_set = false;
+}
+
 void draft_merge(struct arena *arena, struct draft *into, const struct draft *from)
 {
 #define MERGE(field, type)                                                                                   \
@@ -64,6 +75,7 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 #undef MERGE
 	if (from->external)
 		into->external = from->external;
+	forget_bound(into, from);
 	for (size_t i = 0; i < SCALAR_COUNT; i++)
 		if (from->scalars[i].is_set)
 			into->scalars[i] = from->scalars[i];

@@ -520,8 +520,9 @@ static struct verify_settings finish_verify(const struct lang *lang)
 
 	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
 		const struct draft_scalar *given = &lang->draft.scalars[SCALAR_VERIFY + row];
-		uint64_t packed = given->is_set ? given->value : is_on && row == VERIFY_UNKNOWN ?
-			VERIFY_ASK * 0x010101 : 0;
+		uint64_t unsaid = row == VERIFY_CONTAINED ? VERIFY_DENY : is_on && row == VERIFY_UNKNOWN ? VERIFY_ASK
+													 : VERIFY_OFF;
+		uint64_t packed = given->is_set ? given->value : unsaid * 0x010101;
 
 		for (unsigned sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
 			verify.of[row][sureness] = verify_unpacked(packed, sureness);

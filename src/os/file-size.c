@@ -32,7 +32,6 @@ static int change_one(const struct proc_list *list, const struct proc_stat *seen
 	cleanup_pidref struct pidref ref = PIDREF_NONE;
 	struct proc_stat stat;
 	struct rlimit now;
-	rlim_t wanted;
 	int r;
 
 	if (prlimit(seen->pid, RLIMIT_FSIZE, NULL, &now) < 0)
@@ -47,10 +46,7 @@ static int change_one(const struct proc_list *list, const struct proc_stat *seen
 	/* Another process, or one whose parent ended: the next pass knows. */
 	if (stat.parent != seen->parent)
 		return 1;
-	wanted = change->wanted < now.rlim_max ? change->wanted : now.rlim_max;
-	if (wanted == now.rlim_cur)
-		return 0;
-	now.rlim_cur = wanted;
+	now.rlim_cur = change->wanted < now.rlim_max ? change->wanted : now.rlim_max;
 	if (prlimit(seen->pid, RLIMIT_FSIZE, &now, NULL) < 0)
 		return errno == ESRCH ? 0 : -errno;
 	return 1;

@@ -55,7 +55,7 @@ const char *const verify_action_names[VERIFY_ACTION_COUNT] = {
 
 const char *const verify_row_names[VERIFY_ROW_COUNT] = {
 	[VERIFY_LOW] = "low",	      [VERIFY_MEDIUM] = "medium",   [VERIFY_HIGH] = "high",
-	[VERIFY_CRITICAL] = "critical", [VERIFY_UNKNOWN] = "unknown",
+	[VERIFY_CRITICAL] = "critical", [VERIFY_UNKNOWN] = "unknown", [VERIFY_CONTAINED] = "contained",
 };
 
 const char *const verify_sureness_names[VERIFY_SURENESS_COUNT] = {
@@ -64,7 +64,7 @@ const char *const verify_sureness_names[VERIFY_SURENESS_COUNT] = {
 
 bool policy_verifies(const struct policy *policy)
 {
-	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++)
+	for (size_t row = 0; row < VERIFY_CONTAINED; row++)
 		for (size_t sureness = 0; sureness < VERIFY_SURENESS_COUNT; sureness++)
 			if (policy->verify.of[row][sureness] != VERIFY_OFF)
 				return true;

@@ -287,8 +287,13 @@ enum verify_action {
 	VERIFY_ACTION_COUNT,
 };
 
-/* By severity, as rules have it; and what could not be judged, for whatever reason. */
-enum verify_row { VERIFY_LOW, VERIFY_MEDIUM, VERIFY_HIGH, VERIFY_CRITICAL, VERIFY_UNKNOWN, VERIFY_ROW_COUNT };
+/*
+ * By severity, as rules have it; what could not be judged, for whatever reason; and what findings lead to at most whose
+ * deed the sandbox itself holds (box/verify-gate.c), which is DENY, no bound, where the policy does not say it.
+ */
+enum verify_row {
+	VERIFY_LOW, VERIFY_MEDIUM, VERIFY_HIGH, VERIFY_CRITICAL, VERIFY_UNKNOWN, VERIFY_CONTAINED, VERIFY_ROW_COUNT,
+};
 /* How sure a finding is. */
 enum verify_sureness { VERIFY_POSSIBLE, VERIFY_LIKELY, VERIFY_CERTAIN, VERIFY_SURENESS_COUNT };
 
@@ -472,7 +477,7 @@ extern const char *const stage_backend_names[STAGE_BACKEND_COUNT];
 extern const char *const data_action_names[DATA_ACTION_COUNT];
 extern const char *const monitor_reaction_names[MONITOR_REACTION_COUNT];
 extern const char *const verify_action_names[VERIFY_ACTION_COUNT];
-extern const char *const verify_row_names[VERIFY_ROW_COUNT];           /* "low", …, "unknown" */
+extern const char *const verify_row_names[VERIFY_ROW_COUNT];           /* "low", …, "contained" */
 extern const char *const verify_sureness_names[VERIFY_SURENESS_COUNT]; /* "possible", … */
 
 /* Whether commands are judged before they run. */

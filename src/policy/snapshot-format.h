@@ -6,6 +6,7 @@
  * little-endian records. Private to snapshot-load.c and snapshot-store.c.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "policy/policy.h"
@@ -15,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 14,
+	SNAPSHOT_VERSION = 15,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -83,17 +84,21 @@ struct snapshot_scalars {
 	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
 	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
 	uint32_t verify[VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT];
-	uint32_t verify_reserved; /* 0 */
 	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
 	uint32_t trust_agent;
 	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;
 	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, external_narrow;
 	uint32_t external_command, external_url, external_model, external_secret;
 	uint32_t external_when, breaker_action;
+	uint32_t reserved; /* 0 */
 	uint64_t trust_half_life_ms;
 	uint64_t ask_timeout_ms, external_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown, breaker;
 };
+
+/* A hole would be written as whatever lay there: the same policy would have another hash each time. */
+_Static_assert(offsetof(struct snapshot_scalars, trust_half_life_ms) ==
+	       offsetof(struct snapshot_scalars, reserved) + sizeof(uint32_t), "no hole before the 64-bit numbers");
 
 struct snapshot_net_limits { /* struct net_limits as it is */
 	struct {

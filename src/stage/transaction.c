@@ -24,7 +24,6 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "os/quota.h"
 #include "stage/layer.h"
 
 #ifndef RENAME_EXCHANGE
@@ -94,13 +93,6 @@ int transaction_parent(struct transaction *transaction, uint32_t tree, const cha
 
 /* Beginning. */
 
-static uint32_t project_of(int fd)
-{
-	uint32_t project;
-
-	return quota_project_of(fd, &project) < 0 ? 0 : project;
-}
-
 /*
  * Whether a rename can go from one directory to the other. Two mounts of one file system are told apart before the
  * name is looked up, so a name that does not exist tells without touching anything.
@@ -110,9 +102,6 @@ static bool is_same_mount(int slots_fd, int tree_fd)
 	struct stat a, b;
 
 	if (fstat(slots_fd, &a) < 0 || fstat(tree_fd, &b) < 0 || a.st_dev != b.st_dev)
-		return false;
-	/* A directory of a project takes nothing of another one. */
-	if (project_of(slots_fd) != project_of(tree_fd))
 		return false;
 	return syscall(SYS_renameat2, slots_fd, "probe", tree_fd, ".atoll-probe", 0) < 0 && errno == ENOENT;
 }

@@ -47,6 +47,7 @@ int verify_answer_put(struct buf *out, const struct verify_answer *answer)
 		frame_put_u32(out, told->severity);
 		frame_put_u32(out, told->confidence);
 		frame_put_u32(out, told->is_unknown);
+		frame_put_u32(out, told->held);
 		frame_put_u32(out, told->line);
 		frame_put_string(out, told->id);
 		frame_put_string(out, told->reason);
@@ -62,7 +63,8 @@ static bool told_is_sound(const struct verify_told *told)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (!texts[i] || strlen(texts[i]) >= VERIFY_TEXT_SIZE)
 			return false;
-	return told->severity < SEVERITIES && told->confidence < CONFIDENCES && told->is_unknown <= 1;
+	return told->severity < SEVERITIES && told->confidence < CONFIDENCES && told->is_unknown <= 1 &&
+	       told->held < VERIFY_HELD_COUNT;
 }
 
 int verify_answer_get(struct frame *frame, struct verify_answer *ret_answer)
@@ -81,6 +83,7 @@ int verify_answer_get(struct frame *frame, struct verify_answer *ret_answer)
 		told->severity = frame_get_u32(frame);
 		told->confidence = frame_get_u32(frame);
 		told->is_unknown = frame_get_u32(frame);
+		told->held = frame_get_u32(frame);
 		told->line = frame_get_u32(frame);
 		told->id = frame_get_string(frame);
 		told->reason = frame_get_string(frame);

@@ -16,7 +16,7 @@
 enum { VERIFY_FD = 3 };
 
 enum {
-	VERIFY_FINDINGS_MAX = 16,    /* told of one command, the worst first; more are counted */
+	VERIFY_FINDINGS_MAX = 52,    /* told of one command, the worst first, of each kind one at least */
 	VERIFY_TEXT_SIZE = 512,      /* of an id, a reason, an instead; with the NUL */
 	VERIFY_WORTH_MAX = 4096,     /* globs in one vector of VERIFY_READY */
 	VERIFY_RULES_MAX = 4 << 20,  /* bytes of all rule files */
@@ -57,10 +57,20 @@ struct verify_question {
 	const char *path;        /* of the file; "" */
 };
 
+/* What of a sandbox may hold the deed that a finding is about. */
+enum verify_held {
+	VERIFY_HELD_NOT,         /* something leaves, comes in, or nobody knows */
+	VERIFY_HELD_FILES,       /* files: removed, overwritten, left to be run later */
+	VERIFY_HELD_RIGHTS,      /* rights that nobody inside has */
+	VERIFY_HELD_LIMITS,      /* memory, processes, disk */
+	VERIFY_HELD_COUNT,
+};
+
 struct verify_told {
 	uint32_t severity;       /* enum severity */
 	uint32_t confidence;     /* enum confidence */
 	uint32_t is_unknown;     /* it could not be judged */
+	uint32_t held;           /* enum verify_held */
 	uint32_t line;           /* 0: of the command itself; else of the script */
 	const char *id, *reason, *instead; /* never NULL when received */
 };

@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
@@ -25,7 +26,9 @@ echo "built $name" | tee -a build/log
 tar czf "dist/$name.tar.gz" -C "build/$name" .
 """
 SCRIPT = "".join(PART.format(i=i) for i in range(10))
-JUDGED_POLICY = "atoll: 1\nextends: medium\nverify: {low: note, medium: note, high: note, critical: ask}\n"
+# The level as it is, and as it would be if nothing were judged.
+PLAIN_POLICY = "atoll: 1\nextends: medium\nverify: {medium: off, high: off, critical: off, unknown: off}\n"
+JUDGED_POLICY = "atoll: 1\nextends: medium\n"
 LOOP = ("import subprocess, time\nfor i in range(%d):\n    begun = time.perf_counter_ns()\n    subprocess.run(%r)\n"
         "    print(time.perf_counter_ns() - begun)\n")
 
@@ -95,27 +98,56 @@ def run_execs(place, policy, command, rounds):
     return [int(line) for line in done.stdout.split()]
 
 
-def measure_exec(place, report, rounds):
-    path = os.path.join(place.home, "judged.yaml")
+def write_policy(place, name, text):
+    path = os.path.join(place.home, name)
     with open(path, "w", encoding="ascii") as file:
-        file.write(JUDGED_POLICY)
+        file.write(text)
     os.chmod(path, 0o644)
+    return path
+
+
+def measure_exec(place, report, rounds):
+    unjudged = write_policy(place, "plain.yaml", PLAIN_POLICY)
+    judging = write_policy(place, "judged.yaml", JUDGED_POLICY)
     rows, worst, raw = [], 0, {}
     for name, command in (("sh -c :", ["/bin/sh", "-c", ":"]), ("rm -f nothing", ["/bin/rm", "-f", "nothing"]),
                           ("true (not looked at)", ["/bin/true"])):
         plain, judged = [], []
         for _ in range(3):
-            plain += run_execs(place, "medium", command, rounds)
-            judged += run_execs(place, path, command, rounds)
+            plain += run_execs(place, unjudged, command, rounds)
+            judged += run_execs(place, judging, command, rounds)
         added = (median(judged) - median(plain)) / 1e6
         worst = max(worst, added)
         raw[name] = {"plain": plain, "judged": judged}
         rows.append([name, f"{median(plain) / 1e6:.2f}", f"{median(judged) / 1e6:.2f}", f"{added:+.2f}"])
-    report.table(place, "an exec inside, level medium, and the same judged before", ["command", "plain ms", "judged ms",
-                                                                                     "added ms"], rows)
+    report.table(place, "an exec inside, level medium without judging, and as it is",
+                 ["command", "plain ms", "judged ms", "added ms"], rows)
     report.budget(place, "what being judged adds to an exec, in ms", worst, 3)
     return raw
 
 
+def measure_first(place, report, rounds):
+    """A whole run: what its first judgement costs, and what a run that has none pays for being able to judge."""
+    policies = {"plain": write_policy(place, "plain.yaml", PLAIN_POLICY),
+                "judged": write_policy(place, "judged.yaml", JUDGED_POLICY)}
+    rows, raw = [], {}
+    for name, command in (("sh -c :", ["/bin/sh", "-c", ":"]), ("true (not looked at)", ["/bin/true"])):
+        took = {"plain": [], "judged": []}
+        for _ in range(rounds):
+            for which, policy in policies.items():
+                begun = time.perf_counter_ns()
+                place.run([place.atoll, "run", "-q", "-p", policy, "--", *command], timeout=60)
+                took[which].append(time.perf_counter_ns() - begun)
+        # The first runs compile the policy, and the rules.
+        raw[name] = {which: values[3:] for which, values in took.items()}
+        plain, judged = (median(raw[name][which]) / 1e6 for which in ("plain", "judged"))
+        rows.append([name, f"{plain:.2f}", f"{judged:.2f}", f"{judged - plain:+.2f}"])
+    report.table(place, "a run of level medium without judging, and as it is", ["command", "plain ms", "judged ms",
+                                                                               "added ms"], rows)
+    report.budget(place, "what its first judgement adds to a run, in ms", float(rows[0][3]), 5)
+    return raw
+
+
 def section_verify(place, report, rounds):
-    return {"script_us": measure_script(place, report, rounds), "exec": measure_exec(place, report, rounds)}
+    return {"script_us": measure_script(place, report, rounds), "exec": measure_exec(place, report, rounds),
+            "first": measure_first(place, report, max(rounds // 4, 13))}

@@ -213,7 +213,9 @@ def test_a_staged_home_keeps_what_a_login_runs(sandbox):
     for name in (".config/gh", ".local/share/keyrings", ".config/autostart", ".local/bin"):
         sandbox.make_directory(sandbox.home / name)
     before = tree_state(sandbox.home)
-    policy = sandbox.policy("atoll: 1\nextends: none\ndrop: [., \"~\"]\nfiles: {stage: [\"~\", .]}\n"
+    policy = sandbox.policy("atoll: 1\nextends: none\n"
+                            "verify: {low: off, medium: off, high: off, critical: off, unknown: off}\n"
+                            "drop: [., \"~\"]\nfiles: {stage: [\"~\", .]}\n"
                             "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n")
     staged = Staged(sandbox, policy)
     script = "\n".join(f"mkdir -p $(dirname ~/{name}); echo hostile >>~/{name}" for name in HOME_FILES)

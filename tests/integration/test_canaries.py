@@ -41,12 +41,15 @@ def kinds(sandbox, session):
 
 
 def plain(sandbox, paths=(AWS,), more=""):
-    return sandbox.policy(f"atoll: 1\nextends: medium\ndata: {{canaries: [{', '.join(paths)}]}}\n{more}")
+    return sandbox.policy(f"atoll: 1\nextends: medium\ndata: {{canaries: [{', '.join(paths)}]}}\n"
+                          # Else sending credentials off is refused before it is tried.
+                          f"verify: {{critical: note}}\n{more}")
 
 
 def web(sandbox, server, more=""):
     rule = f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET, POST]}}]}}"
-    return sandbox.policy(policy_text([rule, *LOOPBACK], f"data: {{canaries: [{AWS}]}}\n{more}"))
+    more = f"data: {{canaries: [{AWS}]}}\nverify: {{critical: note}}\n{more}"
+    return sandbox.policy(policy_text([rule, *LOOPBACK], more))
 
 
 def outside(certificates):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staging on the file systems that people have: project and state on each, on two different ones, several trees, nested
 mounts, submodules, worktrees. Loop images, so root makes them; the runs are of both identities."""
-import errno
 import os
 import pathlib
 import re
@@ -428,58 +427,6 @@ def test_budgets_of_the_upper_hold(sandbox, limit, script):
     held = done.code == 137 or "No space" in done.err or "quota" in done.err.lower() or "too large" in done.err
     assert held, done
     assert differences(before, staged.state()) == []
-
-
-LARGE = 3 << 30
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_budget_on_a_larger_file_system(sandbox, kind):
-    """Below it all works; beyond it writes fail long before the disk is full, and what was staged can be reviewed."""
-    need(kind)
-    with Loop(kind, sandbox.base / "disk", sandbox.identity, size=LARGE) as disk:
-        sandbox.state = sandbox.make_directory(disk / "state")
-        sandbox.write(sandbox.project / "f", "old\n")
-        staged = Staged(sandbox, lines="resources: {disk: 32MiB}\n")
-        staged.policy.write_text(staged.policy.read_text().replace(", disk]", "]"))
-        before = staged.state()
-        done = staged.run("head -c 20000000 /dev/zero >below && echo fine; head -c 3G /dev/zero >beyond; echo $?; "
-                          "echo new >f; stat -c %s beyond", timeout=60)
-        words = done.out.split()
-        assert done.code == 0 and words[:2] == ["fine", "1"] and "File too large" in done.err, done
-        assert int(words[2]) < 1 << 30, "what a second's writing is, at most"
-        assert done.report["limits_hit"] == ["resources.disk"]
-        assert done.report["enforcement"]["limits"]["disk"] == "supervised"
-        assert differences(before, staged.state()) == []
-        assert sorted(staged.diff()) == ["below", "beyond", "f"]
-        staged.apply(str(sandbox.project / "f"))
-        assert (sandbox.project / "f").read_text() == "new\n"
-
-
-@pytest.mark.needs("xfs_io")
-@pytest.mark.parametrize("place", ["state", "project", "both"])
-def test_directories_of_projects(sandbox, place):
-    """A directory of a project takes no file of another one by rename: what is applied is made beside its place."""
-    need("xfs")
-    with Loop("xfs", sandbox.base / "disk", sandbox.identity) as disk:
-        sandbox.project = sandbox.make_directory(disk / "project")
-        sandbox.state = sandbox.make_directory(disk / "state")
-        for number, directory in ((1000, sandbox.state), (2000, sandbox.project)):
-            if place in (directory.name, "both"):
-                subprocess.run(["xfs_io", "-c", f"chproj {number}", "-c", "chattr +P", directory], check=True)
-        fill(sandbox, sandbox.project)
-        # Positive control: such a rename is refused here.
-        sandbox.write(sandbox.state / "probe", "x")
-        with pytest.raises(OSError) as refused:
-            os.rename(sandbox.state / "probe", sandbox.project / "probe")
-            os.rename(sandbox.project / "changed", sandbox.state / "changed")
-        assert refused.value.errno == errno.EXDEV
-        (sandbox.project / "probe").unlink(missing_ok=True)
-        staged = Staged(sandbox)
-        before = staged.state()
-        assert staged.run(WORK).code == 0
-        check_work(staged, sandbox.project, before)
-        assert not [name for name in os.listdir(sandbox.project) if name.startswith(".atoll")]
 
 
 def test_a_state_directory_with_a_size_is_a_hard_limit(sandbox):

@@ -122,7 +122,8 @@ def test_a_canary_in_a_request_reaches_the_record(sandbox):
     server = Web(certificates.context())
     try:
         rule = f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET, POST]}}]}}"
-        more = f"trust: {{agent: one}}\ndata: {{canaries: [{AWS}]}}\n"
+        # Else sending credentials off is refused before it is tried.
+        more = f"trust: {{agent: one}}\ndata: {{canaries: [{AWS}]}}\nverify: {{critical: note}}\n"
         policy = sandbox.policy(policy_text([rule, *LOOPBACK], more))
         env = {**test_hosts("127.0.0.1", ("web.test",)), "SSL_CERT_FILE": str(certificates.ca)}
         url = f"https://web.test:{server.port}"

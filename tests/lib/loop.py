@@ -24,25 +24,24 @@ def unmount(place, seconds=4):
 
 
 class Loop:
-    """A context: `place` is a directory of its owner on a file system of this kind, of so many bytes (0: a few)."""
+    """A context: `place` is a directory of its owner on a file system of this kind."""
 
-    def __init__(self, kind, place, owner, options=(), size=0):
+    def __init__(self, kind, place, owner, options=()):
         self.kind, self.place, self.owner, self.options = kind, place, owner, list(options)
-        self.size = size or KINDS[kind][0] << 20
         self.image = place.with_name(place.name + ".img")
 
     def __enter__(self):
-        make = KINDS[self.kind][1]
+        size, make = KINDS[self.kind]
         if make and not os.path.exists("/dev/loop-control"):
             pytest.skip("there are no loop devices here (/dev/loop-control)")
         self.place.mkdir(parents=True, exist_ok=True)
         if make:
             with open(self.image, "wb") as file:
-                file.truncate(self.size)
+                file.truncate(size << 20)
             self.call([*make, *self.options, self.image])
             self.call(["mount", "-o", "loop", self.image, self.place])
         else:
-            self.call(["mount", "-t", "tmpfs", "-o", f"size={self.size},mode=755", "atolltest", self.place])
+            self.call(["mount", "-t", "tmpfs", "-o", f"size={size}m,mode=755", "atolltest", self.place])
         os.chown(self.place, self.owner.uid, self.owner.gid)
         return self.place
 

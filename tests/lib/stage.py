@@ -10,6 +10,7 @@ from tree_state import tree_state
 
 POLICY = """atoll: 1
 extends: none
+verify: {{low: off, medium: off, high: off, critical: off, unknown: off}}
 drop: [.]
 files: {{stage: [.{more}]}}
 exec: {{new_binaries: true}}
@@ -18,7 +19,8 @@ degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]
 
 
 def staging_policy(sandbox, stage=(), lines="", name="stage.yaml"):
-    """Level none with the project staged. stage: more staged paths; lines: more of the policy."""
+    """Level none with the project staged, and no command judged: what the walls hold is seen alone. stage: more staged
+    paths; lines: more of the policy."""
     more = "".join(f", '{path}'" for path in stage)
     return sandbox.policy(POLICY.format(more=more, lines=lines), name)
 

@@ -190,7 +190,7 @@ static int handle_load(void *context, struct frame *frame, int *fds, size_t fd_c
 /* What the policy may tell apart: never all of one kind, so that none is hidden behind many of another. */
 static bool is_alike(const struct verify_told *a, const struct verify_told *b)
 {
-	return a->confidence == b->confidence && a->is_unknown == b->is_unknown &&
+	return a->confidence == b->confidence && a->is_unknown == b->is_unknown && a->held == b->held &&
 	       (a->is_unknown || a->severity == b->severity);
 }
 
@@ -229,6 +229,12 @@ static void tell_one(struct server *server, const struct verify_told *fresh)
 	answer->told[at] = *fresh;
 }
 
+/* Hidden code, and what comes from elsewhere, may do anything. */
+static const enum verify_held held_of[CLASS_COUNT] = {
+	[CLASS_DESTRUCTIVE] = VERIFY_HELD_FILES, [CLASS_PERSIST] = VERIFY_HELD_FILES, [CLASS_EVADE] = VERIFY_HELD_FILES,
+	[CLASS_PRIVILEGE] = VERIFY_HELD_RIGHTS, [CLASS_EXHAUST] = VERIFY_HELD_LIMITS,
+};
+
 static void tell(struct server *server, const struct verify_result *result, bool is_script)
 {
 	for (size_t i = 0; i < result->count; i++) {
@@ -237,7 +243,8 @@ static void tell(struct server *server, const struct verify_result *result, bool
 		tell_one(server, &(struct verify_told){
 			.severity = finding->severity, .confidence = finding->confidence,
 			.is_unknown = finding->class == CLASS_UNKNOWN && finding->severity > SEVERITY_LOW,
-			.line = is_script ? finding->line : 0, .id = finding->id, .reason = finding->reason,
+			.held = held_of[finding->class], .line = is_script ? finding->line : 0, .id = finding->id,
+			.reason = finding->reason,
 			.instead = finding->instead,
 		});
 	}

@@ -11,7 +11,6 @@
 #include "prog/atoll/doctor.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/posture.h"
-#include "prog/atoll/quotas.h"
 #include "prog/atoll/say.h"
 
 struct doctor_options {
@@ -123,7 +122,6 @@ static int examine(const struct doctor_options *given, struct err *err)
 	doctor_namespaces(findings, programs);
 	doctor_kernel(findings);
 	doctor_limits(findings);
-	doctor_disk(findings);
 	is_enforceable = check_boundary(findings, given);
 	buf_init(&text, DOCTOR_TEXT_MAX);
 	if (given->json)

@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/quotas.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
 
@@ -89,8 +88,5 @@ int cmd_gc(int argc, char **argv, struct err *err)
 		return r;
 	staged_args_init(&args, "gc", state, NULL);
 	r = add_all(&args, &given, err);
-	/* atoll-stage, which removes, could not: it has confined itself before it reads what lies there. */
-	if (r == 0 && !given.dry_run)
-		quotas_collect(state);
 	return r < 0 ? r : staged_become(&args, err);
 }

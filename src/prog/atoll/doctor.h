@@ -26,7 +26,7 @@ struct finding {
 	const char *what;          /* static */
 	char detail[256];
 	char consequence[384];     /* "" unless weak or missing */
-	char fix[512];             /* commands; "" when there is none. A note may have one, too */
+	char fix[512];             /* commands; "" when there is none */
 };
 
 enum { FINDINGS_MAX = 48 };

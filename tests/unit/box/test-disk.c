@@ -116,21 +116,6 @@ static void what_grows_although_it_is_full_ends_the_run(void **state)
 	assert_int_equal(look(&watch), DISK_BYTES);
 }
 
-/* What a file system in user space still gets was written before anybody could be held up. */
-static void what_arrives_late_ends_nothing(void **state)
-{
-	struct disk_watch watch = begin(1 << 20, NUM_UNLIMITED);
-
-	watch.late_bytes = 8 << 20;
-	fill("live/0/upper/a", 3000);
-	assert_int_equal(look(&watch), DISK_FULL);
-	assert_int_equal(look(&watch), DISK_FINE);
-	fill("live/0/upper/b", 8000);
-	assert_int_equal(look(&watch), DISK_FINE);
-	fill("live/0/upper/c", 6000);
-	assert_int_equal(look(&watch), DISK_BYTES);
-}
-
 /* Room for one more byte is none: it would be full again with the next write. */
 static void there_is_room_again_when_enough_is_gone(void **state)
 {
@@ -211,7 +196,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_watched_without_a_limit, make, clean),
 		cmocka_unit_test_setup_teardown(bytes_are_counted_once, make, clean),
 		cmocka_unit_test_setup_teardown(what_grows_although_it_is_full_ends_the_run, make, clean),
-		cmocka_unit_test_setup_teardown(what_arrives_late_ends_nothing, make, clean),
 		cmocka_unit_test_setup_teardown(there_is_room_again_when_enough_is_gone, make, clean),
 		cmocka_unit_test_setup_teardown(too_many_files_end_the_run_while_it_is_full, make, clean),
 		cmocka_unit_test_setup_teardown(inodes_are_counted, make, clean),
