@@ -53,6 +53,12 @@ struct rule {
 	struct place place;
 };
 
+/* A rule as operations of one kind find it. */
+struct rule_entry {
+	uint64_t beginnings[4];        /* of what it matches of this kind, together; all where no program is named */
+	uint32_t rule;
+};
+
 struct named_list {
 	const char *name;
 	struct vec patterns;           /* of const char * */
@@ -64,7 +70,7 @@ struct rules {
 	struct vec rules;              /* of struct rule */
 	struct vec lists;              /* of struct named_list */
 	struct vec examples;           /* of struct rule_example */
-	struct vec by_kind[OPERATION_KIND_COUNT]; /* of uint32_t: rules that look at this kind */
+	struct vec by_kind[OPERATION_KIND_COUNT]; /* of struct rule_entry: rules that look at this kind */
 };
 
 struct named_list *rules_find_list(struct rules *rules, const char *name);

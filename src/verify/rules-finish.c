@@ -97,19 +97,29 @@ static void note_all_beginnings(struct vec *conditions)
 	}
 }
 
+static void join_beginnings(struct rule_entry *entry, const struct condition *condition)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(entry->beginnings); i++)
+		entry->beginnings[i] |= condition->programs.count ? condition->beginnings[i] : UINT64_MAX;
+}
+
 static void index_rule(struct rules *rules, uint32_t at, const struct rule *rule)
 {
 	const struct condition *conditions = rule->match.items;
-	uint32_t kinds = 0;
 
-	for (size_t i = 0; i < rule->match.count; i++)
-		kinds |= conditions[i].kinds ? conditions[i].kinds : ~0U;
 	for (unsigned kind = 0; kind < OPERATION_KIND_COUNT; kind++) {
-		uint32_t *entry = kinds & 1U << kind ? vec_add(&rules->arena, &rules->by_kind[kind], sizeof *entry) :
-			NULL;
+		struct rule_entry entry = { .rule = at }, *kept;
+		bool has_kind = false;
 
-		if (entry)
-			*entry = at;
+		for (size_t i = 0; i < rule->match.count; i++) {
+			if (conditions[i].kinds && !(conditions[i].kinds & 1U << kind))
+				continue;
+			has_kind = true;
+			join_beginnings(&entry, &conditions[i]);
+		}
+		kept = has_kind ? vec_add(&rules->arena, &rules->by_kind[kind], sizeof *kept) : NULL;
+		if (kept)
+			*kept = entry;
 	}
 }
 

@@ -147,25 +147,55 @@ static bool match_any(const struct vec *patterns, const struct word *word)
 	return false;
 }
 
+/* What patterns of programs are compared with: the base name of a command's program, all of a call's. */
+static const char *name_of(const struct operation *operation, const struct word *word)
+{
+	const char *slash = operation->kind == OP_CALL ? NULL : strrchr(word->text, '/');
+
+	return slash ? slash + 1 : word->text;
+}
+
+/* A glob of the shell may become any name. */
+static bool is_glob_name(const struct operation *operation, const struct word *word)
+{
+	return word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
+}
+
+enum { ANY_BEGINNING = 256 };
+
+/*
+ * The byte that its name begins with, or ANY_BEGINNING. Without a word only conditions without programs hold, and those
+ * take all of them.
+ */
+static unsigned beginning_of(const struct operation *operation)
+{
+	const struct word *word = operation_word(operation, 0);
+
+	if (!word)
+		return 0;
+	return is_glob_name(operation, word) ? ANY_BEGINNING : (unsigned char)*name_of(operation, word);
+}
+
+static bool may_begin(const uint64_t beginnings[4], unsigned beginning)
+{
+	return beginning == ANY_BEGINNING || beginnings[beginning / 64] >> beginning % 64 & 1;
+}
+
 static bool match_program(struct matcher *matcher, const struct condition *condition,
 			  const struct operation *operation)
 {
 	const struct vec *programs = &condition->programs;
 	const struct word *word = operation_word(operation, 0);
-	unsigned char first;
 	bool is_glob, has_slash;
 	const char *name;
 
 	if (!programs->count)
 		return true;
-	if (!word)
+	if (!word || !may_begin(condition->beginnings, beginning_of(operation)))
 		return false;
-	is_glob = word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
+	is_glob = is_glob_name(operation, word);
 	has_slash = strchr(word->text, '/') || word->text[0] == '~';
-	name = strrchr(word->text, '/') && operation->kind != OP_CALL ? strrchr(word->text, '/') + 1 : word->text;
-	first = (unsigned char)*name;
-	if (!is_glob && !(condition->beginnings[first / 64] >> first % 64 & 1))
-		return false;
+	name = name_of(operation, word);
 	for (size_t i = 0; i < programs->count; i++) {
 		const char *pattern = patterns_of(programs)[i];
 
@@ -488,12 +518,16 @@ static void match_operation(struct matcher *matcher, uint32_t index, struct find
 	const struct operation *operation = operations_get(matcher->operations, index);
 	const struct vec *chosen = &matcher->rules->by_kind[operation->kind];
 	const struct rule *rules = matcher->rules->rules.items;
+	unsigned beginning = beginning_of(operation);
 	struct span span = operation->span;
 
 	for (size_t i = 0; i < chosen->count; i++) {
-		const struct rule *rule = &rules[((const uint32_t *)chosen->items)[i]];
+		const struct rule_entry *entry = &((const struct rule_entry *)chosen->items)[i];
+		const struct rule *rule = &rules[entry->rule];
 		enum confidence confidence;
 
+		if (!may_begin(entry->beginnings, beginning))
+			continue;
 		matcher->confidence = CONFIDENCE_CERTAIN;
 		if (is_elsewhere(rule, operation) || !match_one_of(matcher, &rule->match, index))
 			continue;
