@@ -114,3 +114,25 @@ int attributes_has(int fd, bool (*is_wanted)(const char *name))
 			return 1;
 	return size < 0 ? (int)size : 0;
 }
+
+static bool has_same_value(int a, int b, const char *name)
+{
+	ssize_t size = fgetxattr(a, name, wanted, sizeof wanted), other = fgetxattr(b, name, found, sizeof found);
+
+	return size >= 0 && size == other && memcmp(wanted, found, (size_t)size) == 0;
+}
+
+int attributes_are_same(int a, int b, bool (*is_wanted)(const char *name))
+{
+	ssize_t size = list(a, source_names), other = list(b, target_names);
+
+	if (size < 0 || other < 0)
+		return size < 0 ? (int)size : (int)other;
+	for (const char *name = source_names; name < source_names + size; name += strlen(name) + 1)
+		if (is_wanted(name) && (!has_name(target_names, other, name) || !has_same_value(a, b, name)))
+			return 0;
+	for (const char *name = target_names; name < target_names + other; name += strlen(name) + 1)
+		if (is_wanted(name) && !has_name(source_names, size, name))
+			return 0;
+	return 1;
+}

@@ -30,5 +30,8 @@ bool attributes_is_label(const char *name);
  */
 int attributes_match(int from, int to, bool (*is_wanted)(const char *name)) MUST_USE;
 
+/* Whether both files or directories, not O_PATH, have the same ones for which is_wanted() holds. 1, 0, -errno. */
+int attributes_are_same(int a, int b, bool (*is_wanted)(const char *name)) MUST_USE;
+
 /* Whether a file or directory, not O_PATH, has any for which is_wanted() holds. 1, 0, -errno. */
 int attributes_has(int fd, bool (*is_wanted)(const char *name)) MUST_USE;

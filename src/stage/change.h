@@ -138,6 +138,9 @@ int stage_change_open(const struct stage_stack *stack, const struct stage_change
 /* The same for the host's side. */
 int stage_change_open_host(const struct stage_stack *stack, const struct stage_change *change) MUST_USE;
 
+/* Whether two that were opened so have the same attributes, of those that an apply brings: 1, 0, -errno. */
+int stage_change_has_same_attributes(int a_fd, int b_fd) MUST_USE;
+
 /* The target of a symbolic link of either side, in out[size]; its length, or -errno (-ESTALE, -ENAMETOOLONG). */
 int stage_change_read_link(int dir_fd, const char *name, char *out, size_t size) MUST_USE;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "os/path.h"
+#include "stage/attributes.h"
 #include "stage/change.h"
 
 /* Changes as a list: the paths lie in blocks, because they may be long and many. */
@@ -108,6 +109,11 @@ int stage_change_open(const struct stage_stack *stack, const struct stage_change
 int stage_change_open_host(const struct stage_stack *stack, const struct stage_change *change)
 {
 	return change->host_exists ? open_checked(stack->host_fd, change->path, &change->host) : -EINVAL;
+}
+
+int stage_change_has_same_attributes(int a_fd, int b_fd)
+{
+	return attributes_are_same(a_fd, b_fd, attributes_is_content);
 }
 
 int stage_change_read_link(int dir_fd, const char *name, char *out, size_t size)

@@ -208,7 +208,7 @@ def test_killed_during_the_trial(trials):
     """The box goes on to its end by itself; the host is as it was, and the session can be looked at."""
     before = trials.host()
     words = [str(word) for word in [trials.sandbox.programs.atoll, *trials.words(
-        "echo new > new; echo ready; sleep 1")]]
+        "echo new > new; echo ready; sleep 4")]]
     child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                              start_new_session=True, **trials.sandbox.popen_keywords())
     trials.sandbox.children.append(child)
@@ -220,7 +220,7 @@ def test_killed_during_the_trial(trials):
     wait_until(lambda: "session.end" in trials.sandbox.audit_log(session).read_text(), seconds=15)
     wait_until(lambda: trials.sandbox.run_atoll("diff", "--json", session).code in (0, 1), seconds=5)
     assert trials.host() == before and "new" in trials.show(session)
-    assert "goes on still" in alive.err or "no trial" in alive.err, alive
+    assert "goes on still" in alive.err, alive
     assert "came to its end" in trials.accept(session, code=127).err
     trials.atoll("discard", session)
 

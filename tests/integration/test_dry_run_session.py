@@ -173,3 +173,43 @@ def test_killed_during_a_trial_of_a_session(trials, ended):
     assert trials.show(ended) == before
     told = trials.tell("echo b > b", "--yes", session=ended, code=0)
     assert told["done"] == "taken-over" and trials.show(ended).keys() == {"a", "b"}
+
+
+# What the trial does, what is done for real, and what of it is told; {} is the same outcome.
+OUTCOMES = [
+    ("echo a > x", "echo a > x", {}),
+    ("echo a > x", "echo b > x", {"x": "modified"}),
+    ("echo a > x", "true", {"x": "deleted"}),
+    ("true", "echo a > x", {"x": "added"}),
+    ("echo a > x; chmod 600 x", "echo a > x; chmod 644 x", {"x": "modified"}),
+    ("ln -s a x", "ln -s b x", {"x": "modified"}),
+    ("ln -s a x", "ln -s a x", {}),
+    ("mkdir x", "echo > x", {"x": "modified"}),
+    ("rm host", "true", {"host": "added"}),
+    ("true", "rm host", {"host": "deleted"}),
+    ("rm host", "rm host", {}),
+    ("echo a > x; touch -d 2001-01-01 x", "echo a > x", {}),
+    ("touch -d 2001-01-01 host", "true", {}),
+    ("rm -r directory; mkdir directory", "rm directory/file", {}),
+    ("rm -r directory", "rm directory/file", {"directory": "added"}),
+    ("mv host x", "cp host x; rm host", {}),
+    ("setfattr -n user.a -v 1 host", "setfattr -n user.a -v 1 host", {}),
+    ("setfattr -n user.a -v 1 host", "setfattr -n user.a -v 2 host", {"host": "modified"}),
+    ("true", "setfattr -n user.a -v 2 host; touch host", {"host": "modified"}),
+    ("mkdir x; setfattr -n user.a -v 1 x", "mkdir x", {"x": "modified"}),
+]
+
+
+@pytest.mark.needs("setfattr")
+def test_each_difference_is_told(trials):
+    """Inside, the session is the origin for real, and another one in the trial: so each of them does its own."""
+    for trial, real, expected in OUTCOMES:
+        session = trials.detach()
+        try:
+            told = trials.tell(f'if [ "$ATOLL_SESSION" = {session} ]; then {real}; else {trial}; fi', "--yes",
+                               session=session)
+            differs = {change["path"].split("/project/")[-1]: change["kind"] for change in told["difference"] or []}
+            assert differs == expected and told["exit"] == 0, (trial, real, told)
+            assert told["done"] == ("differs" if expected else "done-again"), (trial, real, told)
+        finally:
+            trials.sandbox.run_atoll("stop", "-t", "0s", session)

@@ -49,11 +49,23 @@ static char *absolute(const char *tree, const char *path)
 	return out;
 }
 
-/* A directory whose time alone differs has something in it that says so itself; a file's time is no difference. */
-static bool is_worth_it(const struct stage_change *change)
+static bool has_host_attributes(const struct stage_stack *stack, const struct stage_change *change)
 {
-	return change->kind != STAGE_MODIFIED || change->differs & ~(unsigned)STAGE_DIFFERS_MTIME ||
-	       change->state == STAGE_REFUSED;
+	cleanup_fd int staged_fd = stage_change_open(stack, change), host_fd = stage_change_open_host(stack, change);
+
+	return staged_fd >= 0 && host_fd >= 0 && stage_change_has_same_attributes(staged_fd, host_fd) == 1;
+}
+
+/*
+ * A directory whose time alone differs has something in it that says so itself; a file's time is no difference, but
+ * nobody has looked at its attributes then.
+ */
+static bool is_worth_it(const struct opened *opened, const struct stage_change *change)
+{
+	if (change->kind != STAGE_MODIFIED || change->state == STAGE_REFUSED ||
+	    change->differs & ~(unsigned)STAGE_DIFFERS_MTIME)
+		return true;
+	return S_ISREG(change->staged.st_mode) && !has_host_attributes(&opened->stacks[change->tree], change);
 }
 
 static int load_sides(struct compared *state, struct sides *sides, struct err *err)
@@ -79,7 +91,7 @@ static int load_sides(struct compared *state, struct sides *sides, struct err *e
 		const struct stage_change *change = &state->changes.items[i];
 		struct side *side = &sides->items[sides->count];
 
-		if (!is_worth_it(change))
+		if (!is_worth_it(opened, change))
 			continue;
 		*side = (struct side){ .change = change, .opened = opened };
 		side->path = absolute(opened->record.trees[change->tree].path, change->path);
@@ -117,15 +129,14 @@ static int has_same_bytes(int a_fd, int b_fd)
 	}
 }
 
-static int is_same_file(const struct side *a, const struct side *b)
+static int is_same_opened(const struct side *a, const struct side *b)
 {
-	cleanup_fd int a_fd = FD_NONE, b_fd = FD_NONE;
+	cleanup_fd int a_fd = stage_change_open(&a->opened->stacks[a->change->tree], a->change);
+	cleanup_fd int b_fd = stage_change_open(&b->opened->stacks[b->change->tree], b->change);
 
-	if (a->change->staged.st_size != b->change->staged.st_size)
+	if (a_fd < 0 || b_fd < 0 || stage_change_has_same_attributes(a_fd, b_fd) != 1)
 		return 0;
-	a_fd = stage_change_open(&a->opened->stacks[a->change->tree], a->change);
-	b_fd = stage_change_open(&b->opened->stacks[b->change->tree], b->change);
-	return a_fd < 0 || b_fd < 0 ? 0 : has_same_bytes(a_fd, b_fd);
+	return S_ISREG(a->change->staged.st_mode) ? has_same_bytes(a_fd, b_fd) : 1;
 }
 
 static int is_same_link(const struct side *a, const struct side *b)
@@ -153,8 +164,10 @@ static int is_same(const struct side *a, const struct side *b)
 		return 1;
 	if (x->st_mode != y->st_mode)
 		return 0;
-	if (S_ISREG(x->st_mode))
-		return is_same_file(a, b);
+	if (S_ISREG(x->st_mode) && x->st_size != y->st_size)
+		return 0;
+	if (S_ISREG(x->st_mode) || S_ISDIR(x->st_mode))
+		return is_same_opened(a, b);
 	return S_ISLNK(x->st_mode) ? is_same_link(a, b) : 1;
 }
 

@@ -4,7 +4,7 @@
 /*
  * How one staged state differs from another: of the same session, or of one that was forked from it. Both are lists of
  * changes against the host as it is now; what is the same entry of the same layer is alike without a look, the rest by
- * kind, mode, bytes and link targets. Times are no difference.
+ * kind, mode, bytes, attributes and link targets. Times are no difference.
  */
 
 #include "base/cleanup.h"
