@@ -29,6 +29,8 @@ const struct policy *session_policy(enum session_side side, const char *text)
 
 	if (!policy)
 		fail_msg("%s", fixture_errors());
+	snapshot_free(sides[side].snapshot);
+	buf_done(&sides[side].bytes);
 	buf_init(&sides[side].bytes, SNAPSHOT_SIZE_MAX);
 	assert_int_equal(snapshot_store(&sides[side].bytes, policy, NULL, 0), 0);
 	assert_int_equal(snapshot_load(&sides[side].snapshot, sides[side].bytes.bytes, sides[side].bytes.size), 0);

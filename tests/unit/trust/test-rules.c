@@ -37,7 +37,7 @@ static void make_settings(void)
 					assert_true(settings_count < SETTINGS_MAX);
 					settings[settings_count++] = (struct trust_settings){
 						.floor = floor, .start = start, .ceiling = ceiling,
-						.probation_sessions = at < 0 ? 0 : settings_count % 2 ? 1 : 3,
+						.probation_sessions = at < 0 ? 0 : at % 2 ? 1 : 3,
 						.probation_at = at < 0 ? 0 : at,
 						.half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true, .has_level = true,
 					};
@@ -147,12 +147,10 @@ static int levels_named(int event)
 static void check_neighbours(const struct trust_state *a, const struct trust_state *b,
 			     const struct trust_settings *with)
 {
-	static const uint64_t when[] = { NOW_S, NOW_S + DAY_S + 7 };
-
+	/* Time has its own test (each_strain_is_like_the_next). */
 	for (int event = 1; event < TRUST_EVENT_END; event++)
 		for (int level = 0; level < levels_named(event); level++)
-			for (size_t t = 0; t < ARRAY_SIZE(when); t++)
-				check_pair(a, b, with, event, (enum trust_level)level, when[t]);
+			check_pair(a, b, with, event, (enum trust_level)level, NOW_S + (event % 2) * (DAY_S + 7));
 }
 
 /*
@@ -412,7 +410,7 @@ static void a_bad_event_raises_no_session(void **state)
 	size_t lowered = 0;
 
 	for (size_t i = 0; i < settings_count; i++)
-		for (size_t s = i % 5; s < state_count; s += 5)
+		for (size_t s = i % 25; s < state_count; s += 25)
 			for (int event = 0; event < TRUST_EVENT_END; event++)
 				for (unsigned bits = 0; is_bad(event) && bits < 125; bits++) {
 					struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 };
@@ -427,7 +425,7 @@ static void a_bad_event_raises_no_session(void **state)
 					assert_true(now <= before);
 					lowered += now < before;
 				}
-	assert_true(lowered > 100000);
+	assert_true(lowered > 10000);
 }
 
 static void confidence_only_tightens(void **state)
