@@ -34,8 +34,6 @@ static void make_settings(void)
 		for (int start = floor; start < TRUST_COUNT; start++)
 			for (int ceiling = start; ceiling < TRUST_COUNT; ceiling++)
 				for (int at = -1; at < ceiling; at++) {
-					uint32_t sessions = settings_count % 2 ? 3 : 1;
-
 					assert_true(settings_count < SETTINGS_MAX);
 					settings[settings_count++] = (struct trust_settings){
 						.floor = floor, .start = start, .ceiling = ceiling,
