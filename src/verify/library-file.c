@@ -28,9 +28,12 @@ static bool is_true(const struct value *value)
 
 static const struct value *do_read(struct script *script, struct call *call, const struct effect *effect)
 {
-	const struct value *path = library_target(call, effect);
+	const struct value *path = call->count || !effect->detail
+					   ? library_target(call, effect)
+					   : value_text(script->arena, effect->detail, strlen(effect->detail), 0);
+	enum operation_kind kind = is_true(call_argument(call, TARGET_NONE, "inplace")) ? OP_WRITE : OP_READ;
 
-	return library_result(script, call, add_paths(script, call, OP_READ, path, effect->traits), path);
+	return library_result(script, call, add_paths(script, call, kind, path, effect->traits), path);
 }
 
 static const struct value *do_write(struct script *script, struct call *call, const struct effect *effect)
@@ -41,6 +44,7 @@ static const struct value *do_write(struct script *script, struct call *call, co
 	for (size_t i = 0; i < call->count; i++)
 		if (call->arguments[i] != path)
 			library_flow(script, call->arguments[i], index);
+	library_keep_content(script, library_second(call, effect), index);
 	return library_result(script, call, index, path);
 }
 
@@ -188,8 +192,15 @@ static const struct value *do_copy(struct script *script, struct call *call, con
 {
 	uint32_t from = add_paths(script, call, OP_READ, library_target(call, effect),
 				  effect->traits & TRAIT_RECURSIVE);
-	uint32_t to = add_paths(script, call, OP_WRITE, library_second(call, effect), TRAIT_TRUNCATES);
+	const struct value *path = library_second(call, effect);
+	uint32_t to;
 
+	/* shutil.make_archive(NAME, FORMAT, ROOT) writes NAME.FORMAT. */
+	if (effect->detail)
+		path = value_concat(script->arena,
+				    value_concat(script->arena, path, value_text(script->arena, ".", 1, 0)),
+				    call_argument(call, 1, "format"));
+	to = add_paths(script, call, OP_WRITE, path, TRAIT_TRUNCATES);
 	operations_add_flow(script->walk->operations, from, to);
 	return &value_nothing;
 }
@@ -202,6 +213,7 @@ static const struct value *do_move(struct script *script, struct call *call, con
 	uint32_t to = add_paths(script, call, OP_WRITE, path, TRAIT_TRUNCATES);
 
 	operations_add_flow(script->walk->operations, from, to);
+	add_paths(script, call, OP_REMOVE, library_target(call, effect), 0);
 	if (path->kind == VALUE_TEXT && path->size == strlen("/dev/null") &&
 	    memcmp(path->text, "/dev/null", path->size) == 0)
 		add_paths(script, call, OP_REMOVE, library_target(call, effect), TRAIT_RECURSIVE);
@@ -218,6 +230,32 @@ static const struct value *do_link(struct script *script, struct call *call, con
 	return &value_nothing;
 }
 
+/* os.chdir("/"), process.chdir(os.homedir()) */
+static const struct value *do_enter(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *path = library_target(call, effect);
+	struct word *directory;
+
+	if (!value_is_exact(path) || !path->size || !strchr("/~", path->text[0]))
+		return &value_nothing;
+	directory = arena_alloc(script->arena, sizeof *directory);
+	if (directory) {
+		*directory = value_word(script->arena, path, script_span(script, call->node));
+		script->walk->directory = directory;
+	}
+	return &value_nothing;
+}
+
+/* require.resolve("npm/x") */
+static const struct value *do_module(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *name = library_target(call, effect);
+
+	if (!value_is_exact(name) || !name->size || strchr("./", name->text[0]))
+		return NULL;
+	return library_module_file(script, effect->detail, name);
+}
+
 const library_handler library_file_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_READ] = do_read,
 	[EFFECT_WRITE] = do_write,
@@ -229,5 +267,7 @@ const library_handler library_file_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_LINK] = do_link,
 	[EFFECT_LIST] = do_list,
 	[EFFECT_GLOB] = do_glob,
+	[EFFECT_ENTER] = do_enter,
+	[EFFECT_MODULE] = do_module,
 	[EFFECT_ARCHIVE] = do_archive,
 };

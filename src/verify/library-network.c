@@ -27,14 +27,14 @@ static bool is_method_of_sending(struct script *script, const struct value *meth
 /* {hostname: h, path: p}, as http.request() takes them. */
 static const struct value *url_of(struct script *script, const struct value *target)
 {
-	static const char *const names[] = { "url", "uri", "href", "baseURL", "hostname", "host" };
+	static const char *const names[] = { "socketPath", "url", "uri", "href", "baseURL", "hostname", "host" };
 	const struct value *host = NULL, *path = value_item(target, "path");
 
 	for (size_t i = 0; i < ARRAY_SIZE(names) && !host; i++)
 		host = value_item(target, names[i]);
 	if (!host)
 		return target->kind == VALUE_UNKNOWN && target->subject ? target->subject : target;
-	return path ? value_concat(script->arena, host, path) : host;
+	return path && host != value_item(target, "socketPath") ? value_concat(script->arena, host, path) : host;
 }
 
 static const struct value *do_network(struct script *script, struct call *call, const struct effect *effect)
@@ -54,6 +54,12 @@ static const struct value *do_network(struct script *script, struct call *call, 
 		index = library_add(script, call, OP_NETWORK, one, traits);
 		for (size_t i = 0; i < call->count; i++)
 			library_flow(script, call->arguments[i], index);
+		if (call->self)
+			library_flow(script, call->self, index);
+		if (effect->detail)
+			operations_add_text(script->walk->operations, index, effect->detail);
+		else if (method && value_is_exact(method))
+			library_add_word(script, call, index, method);
 	}
 	return library_result(script, call, index, url);
 }
@@ -138,6 +144,20 @@ static const struct value *do_connect(struct script *script, struct call *call, 
 	return result;
 }
 
+/* SimpleHTTPRequestHandler gives away the folder that it is in, or is told. */
+static void serve_folder(struct script *script, const struct call *call, const struct value *handler)
+{
+	const struct value *made = handler->kind == VALUE_MAP && handler->subject ? handler->subject : handler;
+	const struct value *folder = value_item(handler, "directory");
+	uint32_t read;
+
+	if (!made->name || !strstr(made->name, "SimpleHTTPRequestHandler"))
+		return;
+	read = library_add(script, call, OP_READ, folder ? folder : value_text(script->arena, ".", 1, 0),
+			   TRAIT_RECURSIVE);
+	operations_add_flow(script->walk->operations, read, script->connection);
+}
+
 static const struct value *do_listen(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *address = address_of(script, call, effect),
@@ -146,6 +166,8 @@ static const struct value *do_listen(struct script *script, struct call *call, c
 	if (target->kind == VALUE_NUMBER)
 		address = value_concat(script->arena, value_text(script->arena, ":", 1, 0), target);
 	script->connection = library_add(script, call, OP_NETWORK, address, TRAIT_LISTENS);
+	for (size_t i = 0; i < call->count; i++)
+		serve_folder(script, call, call->arguments[i]);
 	return value_with_origin(script->arena, value_taint(script->arena, call->self), script->connection);
 }
 
@@ -163,6 +185,9 @@ static void feed(struct script *script, const struct value *data, uint32_t index
 	if (!operation)
 		return;
 	library_flow(script, data, index);
+	if (operation->kind == OP_WRITE)
+		library_keep_content(script, data, index);
+	operation = operations_get(script->walk->operations, index);
 	if (operation->kind == OP_NETWORK && is_given(data))
 		operations_add_traits(script->walk->operations, index, TRAIT_SENDS);
 }
@@ -183,7 +208,12 @@ static const struct value *connected(struct script *script, const struct value *
 
 	for (size_t i = 0; value && value->name && i < ARRAY_SIZE(kinds); i++)
 		is_one |= strstr(value->name, kinds[i]) != NULL;
-	if (!value || value->origins.count || !is_one)
+	for (uint32_t i = 0; value && i < value->origins.count; i++) {
+		const struct operation *from = operations_get(script->walk->operations, value->origins.at[i]);
+
+		is_one &= !from || from->kind == OP_CALL;
+	}
+	if (!value || !is_one)
 		return value ? value : &value_nothing;
 	return value_with_origin(script->arena, value, script->connection);
 }
@@ -202,6 +232,8 @@ static const struct value *do_feed(struct script *script, struct call *call, con
 			if (!takes_data(script, self->origins.at[k]))
 				continue;
 			feed(script, call->arguments[i], self->origins.at[k]);
+			if (call->arguments[i]->kind == VALUE_MAP)
+				library_named_files(script, call, self->origins.at[k]);
 			is_fed = true;
 		}
 	}

@@ -7,6 +7,7 @@
 #include "verify/script-text.h"
 
 #define ALLOCATION_MIN (1ll << 30)
+enum { INTERVAL_MIN_MS = 50 };
 
 /* argv as it is put together. */
 struct words {
@@ -81,7 +82,8 @@ static const struct value *run_words(struct script *script, struct call *call, c
 	struct value *result = value_new(script->arena, VALUE_UNKNOWN);
 
 	/* Itself again, and again. */
-	if (words->has_self && script->context & CONTEXT_LOOP) {
+	script->self_starts += words->has_self;
+	if (words->has_self && (script->context & CONTEXT_LOOP || script->self_starts > 1)) {
 		uint32_t index = walk_add(script->walk, OP_PROCESS, command.span, script->context);
 
 		operations_add_text(script->walk->operations, index, "fork");
@@ -100,6 +102,19 @@ static const struct value *run_words(struct script *script, struct call *call, c
 static const struct value *do_shell(struct script *script, struct call *call, const struct effect *effect)
 {
 	return library_nested(script, call, LANGUAGE_SHELL, library_target(call, effect));
+}
+
+/* client.exec_command(TEXT): what it does happens there, and what is in it goes there. */
+static const struct value *do_remote(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *code = library_target(call, effect), *result;
+	uint32_t context = script->context;
+
+	script->context |= CONTEXT_REMOTE;
+	result = library_nested(script, call, LANGUAGE_SHELL, code);
+	script->context = context;
+	library_network_handlers[EFFECT_FEED](script, call, effect);
+	return result;
 }
 
 /* shell=True, {shell: true} or the name of one. */
@@ -266,6 +281,7 @@ static const struct value *do_import(struct script *script, struct call *call, c
 	const char *text;
 
 	if (value_is_exact(name)) {
+		library_hidden_name(script, name, call->node);
 		text = value_chars(script->arena, name, &size);
 		if (str_has_prefix(text, "node:"))
 			text += strlen("node:");
@@ -290,6 +306,8 @@ static const struct value *do_call(struct script *script, struct call *call, con
 
 	for (size_t i = 0; i < call->count; i++)
 		library_add_word(script, call, index, call->arguments[i]);
+	if (call->self)
+		library_flow(script, call->self, index);
 	return library_result(script, call, index, NULL);
 }
 
@@ -343,8 +361,11 @@ static const struct value *do_attribute(struct script *script, struct call *call
 	const struct value *object = library_target(call, effect), *name = library_second(call, effect);
 	uint32_t size;
 
-	if (value_is_exact(name))
+	if (value_is_exact(name)) {
+		if (object->name)
+			library_hidden_name(script, name, call->node);
 		return script_member(script, object, value_chars(script->arena, name, &size), call->node);
+	}
 	if (!object->name)
 		return value_taint(script->arena, object);
 	return value_also_from(script->arena,
@@ -374,6 +395,18 @@ static const struct value *do_later(struct script *script, struct call *call, co
 			walk_add(script->walk, OP_PROCESS, script_span(script, call->node), script->context);
 
 		operations_add_text(script->walk->operations, index, effect->detail);
+	}
+	/* setInterval(f, 10): again before it is over. */
+	if (str_equal(effect->name, "setInterval")) {
+		const struct value *delay = call_argument(call, 1, NULL), *result;
+		uint32_t context = script->context;
+
+		script->context |= CONTEXT_LOOP;
+		if (!delay || (delay->kind == VALUE_NUMBER && delay->number < INTERVAL_MIN_MS))
+			script->context |= CONTEXT_ENDLESS;
+		result = script_apply(script, &later);
+		script->context = context;
+		return result;
 	}
 	return script_apply(script, &later);
 }
@@ -441,6 +474,54 @@ static const struct value *do_resolve(struct script *script, struct call *call, 
 	return &value_nothing;
 }
 
+/* sh.git.push("-f"): a program, the verbs and what they are given. */
+static const struct value *do_tool(struct script *script, struct call *call, const struct effect *effect)
+{
+	struct words words = words_new(script, CALL_ARGUMENTS_MAX + 8);
+	size_t prefix = str_has_prefix(call->callee->name, "sh.") ? strlen("sh.") : strlen("plumbum.cmd.");
+	const char *name = call->callee->name + prefix;
+
+	for (unsigned i = 0; *name && i < 6; i++) {
+		size_t size = strcspn(name, ".");
+
+		put_word(script, call, &words, value_text(script->arena, name, size, 0));
+		name += size + (name[size] == '.');
+	}
+	for (size_t i = 0; i < call->count; i++)
+		put_word(script, call, &words, call->arguments[i]);
+	return run_words(script, call, &words);
+}
+
+/* {a: x, b: y}.values() */
+static const struct value *do_values(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *map = library_target(call, effect);
+
+	return map->kind == VALUE_MAP && !map->other ? value_list(script->arena, map->items, map->count) : NULL;
+}
+
+static const struct value *do_json(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *data = library_target(call, effect);
+
+	if (data->kind != VALUE_MAP && data->kind != VALUE_LIST)
+		return NULL;
+	data = library_flatten(script, data);
+	return value_also_from(script->arena, value_concat(script->arena, data, &value_nothing), data);
+}
+
+/* json.dump(data, file) */
+static const struct value *do_dump(struct script *script, struct call *call, const struct effect *effect)
+{
+	const struct value *to = library_second(call, effect), *data = library_target(call, effect);
+
+	for (uint32_t i = 0; i < to->origins.count; i++) {
+		library_flow(script, data, to->origins.at[i]);
+		library_keep_content(script, data, to->origins.at[i]);
+	}
+	return &value_nothing;
+}
+
 static const struct value *do_process(struct script *script, struct call *call, const struct effect *effect)
 {
 	uint32_t index = walk_add(script->walk, OP_PROCESS, script_span(script, call->node), script->context);
@@ -449,6 +530,8 @@ static const struct value *do_process(struct script *script, struct call *call, 
 	operations_add_traits(script->walk->operations, index, effect->traits);
 	if (effect->target != TARGET_NONE)
 		library_add_word(script, call, index, library_target(call, effect));
+	if (str_equal(effect->detail, "load"))
+		library_add(script, call, OP_READ, library_target(call, effect), TRAIT_STARTS);
 	if (effect->second >= 0)
 		library_add_word(script, call, index, library_second(call, effect));
 	return &value_nothing;
@@ -492,6 +575,16 @@ static const struct value *do_allocate(struct script *script, struct call *call,
 {
 	const struct value *size = library_target(call, effect);
 
+	/* A shape: (rows, columns). */
+	if (size->kind == VALUE_LIST && size->count && !size->other) {
+		int64_t all = 1;
+
+		for (uint32_t i = 0; i < size->count && all < ALLOCATION_MIN * ALLOCATION_MIN / 4; i++)
+			if (size->items[i]->kind == VALUE_NUMBER && size->items[i]->number > 0 &&
+			    __builtin_mul_overflow(all, size->items[i]->number, &all))
+				all = INT64_MAX;
+		size = value_number(script->arena, all);
+	}
 	if (size->kind == VALUE_NUMBER && size->number >= ALLOCATION_MIN)
 		library_add(script, call, OP_ALLOCATE, size, 0);
 	return library_result(script, call, OPERATION_NONE, NULL);
@@ -532,6 +625,11 @@ static const struct value *do_nothing(struct script *script, struct call *call, 
 const library_handler library_process_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_NONE] = do_nothing,
 	[EFFECT_SHELL] = do_shell,
+	[EFFECT_REMOTE] = do_remote,
+	[EFFECT_TOOL] = do_tool,
+	[EFFECT_VALUES] = do_values,
+	[EFFECT_JSON] = do_json,
+	[EFFECT_DUMP] = do_dump,
 	[EFFECT_PROGRAM] = do_program,
 	[EFFECT_SPAWN] = do_spawn,
 	[EFFECT_EXEC] = do_exec,

@@ -4,9 +4,17 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
+#include "verify/effects.h"
 
-enum { OTHER_CALLS_MAX = 5000 };
+enum {
+	OTHER_CALLS_MAX = 5000,
+	NAMED_FILES_MAX = 4,
+	FLATTENED_MAX = 64,
+	FLATTENED_SIZE_MAX = 8192,
+	FLATTENED_DEPTH = 5,
+};
 
 static const struct effect *find_row(const struct script *script, const char *name)
 {
@@ -66,7 +74,14 @@ uint32_t library_add(struct script *script, const struct call *call, enum operat
 {
 	uint32_t index = walk_add(script->walk, kind, script_span(script, call->node), script->context);
 
-	library_add_word(script, call, index, value);
+	if (kind == OP_READ || kind == OP_WRITE || kind == OP_REMOVE || kind == OP_PERMISSION) {
+		struct word word = value_word(script->arena, value, script_span(script, call->node));
+
+		word = effect_path(script->walk, &word);
+		operations_add_word(script->walk->operations, index, &word);
+	} else {
+		library_add_word(script, call, index, value);
+	}
 	operations_add_traits(script->walk->operations, index, traits);
 	return index;
 }
@@ -91,6 +106,51 @@ const struct value *library_result(struct script *script, const struct call *cal
 		result = value_with_name(script->arena, result,
 					 value_name_join(script->arena, call->callee->name, "()", ""));
 	return subject ? value_with_subject(script->arena, result, subject) : result;
+}
+
+static const struct value *flatten(struct script *script, const struct value *all, const struct value *value,
+				   unsigned depth)
+{
+	struct arena *arena = script->arena;
+
+	if (value->kind != VALUE_LIST && value->kind != VALUE_MAP)
+		return value_concat(arena, all, value_alone(arena, value));
+	for (uint32_t i = 0; depth && i < value->count && i < FLATTENED_MAX && all->size < FLATTENED_SIZE_MAX; i++) {
+		const char *key = value->kind == VALUE_MAP ? value->keys[i] : NULL;
+
+		if (key)
+			all = value_concat(arena, all, value_text(arena, key, strlen(key), 0));
+		all = value_concat(arena, all, value_text(arena, key ? ":" : "", key ? 1 : 0, 0));
+		all = flatten(script, all, value->items[i], depth - 1);
+		all = value_concat(arena, all, value_text(arena, ",", 1, 0));
+	}
+	return all;
+}
+
+const struct value *library_flatten(struct script *script, const struct value *value)
+{
+	const struct value *text;
+
+	if ((value->kind != VALUE_LIST && value->kind != VALUE_MAP) || value->other || !value->count)
+		return value;
+	text = flatten(script, value_text(script->arena, "", 0, 0), value, FLATTENED_DEPTH);
+	return value_also_from(script->arena, text, value);
+}
+
+void library_keep_content(struct script *script, const struct value *content, uint32_t operation)
+{
+	struct operation *to = operations_get(script->walk->operations, operation);
+	struct word *kept;
+
+	content = library_flatten(script, content);
+	to = operations_get(script->walk->operations, operation);
+	if (!to || to->document || content->kind != VALUE_TEXT)
+		return;
+	kept = arena_alloc(script->arena, sizeof *kept);
+	if (!kept)
+		return;
+	*kept = value_word(script->arena, content, to->span);
+	to->document = kept;
 }
 
 const struct value *library_nested(struct script *script, const struct call *call,
@@ -163,8 +223,15 @@ static const struct effect *row_of(struct script *script, const struct call *cal
 	const struct effect *row = call->callee->name ? find_row(script, call->callee->name) : NULL;
 	const char *name;
 
+	if (!row && call->callee->name &&
+	    (str_has_prefix(call->callee->name, "sh.") || str_has_prefix(call->callee->name, "plumbum.cmd.")))
+		return find_row(script, "sh.*");
 	if (row || !call->method || !call->self)
 		return row;
+	/* A file system of memory. */
+	if (call->self->name &&
+	    (str_has_prefix(call->self->name, "memfs") || str_has_prefix(call->self->name, "mock-fs")))
+		return NULL;
 	/* A method of the file's own is no method of a library. */
 	if (!call->self->name && script_method(script, call->method))
 		return NULL;
@@ -213,34 +280,59 @@ static bool is_of_known_result(const struct script *script, const char *name)
 	return !strchr(base, '.') && (!script->language->index_is_member || !islower((unsigned char)base[0]));
 }
 
+/* Files of the machine that a library is told of which nothing is known: it most likely reads them. */
+static void add_named_file(struct script *script, const struct call *call, const struct value *path, uint32_t index,
+			   unsigned depth)
+{
+	uint32_t read;
+
+	for (uint32_t i = 0; path->kind != VALUE_TEXT && i < path->count && i < NAMED_FILES_MAX && depth; i++)
+		add_named_file(script, call, path->items[i], index, depth - 1);
+	if (!value_is_exact(path) || path->size < 2 || memchr(path->text, ' ', path->size) ||
+	    !(path->text[0] == '/' || memcmp(path->text, "~/", 2) == 0 || memcmp(path->text, ".e", 2) == 0))
+		return;
+	read = library_add(script, call, OP_READ, path, 0);
+	operations_add_flow(script->walk->operations, read, index);
+}
+
+void library_named_files(struct script *script, const struct call *call, uint32_t index)
+{
+	for (size_t i = 0; i < call->count && i < NAMED_FILES_MAX; i++)
+		add_named_file(script, call, call->arguments[i], index, 3);
+}
+
 /* Only what a module has: methods of results and functions of the language itself would be most of all calls.
  */
-void library_other_call(struct script *script, const struct call *call)
+uint32_t library_other_call(struct script *script, const struct call *call)
 {
 	const char *name = call->callee->name;
 	const struct effect *row = find_row(script, name);
 	uint32_t index;
 
 	if ((row && row->kind == EFFECT_NONE) || !strchr(name, '.') || is_of_known_result(script, name))
-		return;
+		return OPERATION_NONE;
 	for (size_t i = 0; i < script->language->quiet_count; i++)
 		if (str_has_prefix(name, script->language->quiet[i]))
-			return;
+			return OPERATION_NONE;
 	/* The same call again, of which nothing more is known, says nothing more. */
 	if (script->syntax.nodes[call->node].kind == NODE_CALL && call_is_blank(call)) {
 		if (script->syntax.nodes[call->node].note)
-			return;
+			return OPERATION_NONE;
 		script->syntax.nodes[call->node].note = 1;
 	}
 	if (++script->other_calls > OTHER_CALLS_MAX) {
 		if (script->other_calls == OTHER_CALLS_MAX + 1)
 			operations_doubt(script->walk->operations, DOUBT_SIZE,
 					 script_span(script, call->node));
-		return;
+		return OPERATION_NONE;
 	}
 	index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0), 0);
 	for (size_t i = 0; i < call->count; i++)
-		library_add_word(script, call, index, call->arguments[i]);
+		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
+	if (call->self)
+		library_flow(script, call->self, index);
+	library_named_files(script, call, index);
+	return index;
 }
 
 /*
@@ -265,11 +357,28 @@ static bool is_environment(const struct script *script, const struct value *obje
 	return object->name && str_equal(object->name, script->language->environment);
 }
 
+const struct value *library_module_file(struct script *script, const char *folder, const struct value *name)
+{
+	const struct value *path = value_text(script->arena, folder, strlen(folder), 0);
+
+	return value_concat(script->arena, value_concat(script->arena, path, name), &value_nothing);
+}
+
 const struct value *library_member(struct script *script, const struct value *object, const char *name,
 				   uint32_t node)
 {
+	bool is_spec = object->name && str_has_suffix(object->name, "find_spec()");
+
 	if (is_environment(script, object) && script->language->index_is_member)
 		return library_environment(script, name, node);
+	if (object->name && str_equal(object->name, "document") && str_equal(name, "cookie"))
+		return library_environment(script, "COOKIE", node);
+	/* requests.__file__: where installed modules are. */
+	if (object->name && !script->language->index_is_member &&
+	    (str_equal(name, "__file__") || (is_spec && str_equal(name, "origin"))))
+		return library_module_file(script, "/usr/lib/python3/dist-packages/",
+					   is_spec ? object->subject : value_text(script->arena, object->name,
+										  strlen(object->name), 0));
 	return NULL;
 }
 
@@ -298,6 +407,8 @@ const struct value *library_index(struct script *script, const struct value *obj
 
 	if (argument)
 		return argument;
+	if (key && object->name)
+		library_hidden_name(script, index, node);
 	if (is_environment(script, object))
 		return key ? library_environment(script, key, node)
 			   : value_also_from(script->arena, library_environment(script, "?", node), index);
@@ -306,17 +417,66 @@ const struct value *library_index(struct script *script, const struct value *obj
 
 const struct value *library_used(struct script *script, const struct value *value, uint32_t node)
 {
+	bool is_storage = value->name &&
+			  (str_equal(value->name, "localStorage") || str_equal(value->name, "sessionStorage"));
+
+	if (is_storage)
+		return value_also_from(script->arena, value, library_environment(script, "COOKIE", node));
 	if (!is_environment(script, value))
 		return value;
 	return value_also_from(script->arena, value, library_environment(script, "*", node));
+}
+
+void library_hidden_name(struct script *script, const struct value *name, uint32_t node)
+{
+	struct call call = { .node = node };
+
+	if (value_is_exact(name) && name->flags & (WORD_OBSCURED | WORD_FROM_DECODED))
+		library_add(script, &call, OP_EVALUATE, name, 0);
+}
+
+void library_lifecycle(struct script *script, const char *how, const char *name, const struct value *value,
+		       uint32_t node)
+{
+	static const char *const names[] = { "install", "postinstall", "preinstall", "prepare", "prepublish" };
+	struct call call = { .node = node };
+	uint32_t index;
+
+	if (value->kind != VALUE_TEXT || names_find(names, ARRAY_SIZE(names), name) < 0)
+		return;
+	index = library_add(script, &call, OP_CALL, value_text(script->arena, how, strlen(how), 0), 0);
+	library_add_word(script, &call, index, value_text(script->arena, name, strlen(name), 0));
+	library_add_word(script, &call, index, value);
+}
+
+/* new Image().src = URL, location.href = URL: the page asks for it. */
+static bool assign_address(struct script *script, const struct call *call, const struct value *object,
+			   const struct value *key, const struct value *value)
+{
+	static const char *const objects[] = { "Image()", "location", "document.location", "window.location" };
+	static const char *const keys[] = { "href", "src" };
+	struct origins origins = { 0 };
+	uint32_t size, index;
+
+	if (!object->name || names_find(objects, ARRAY_SIZE(objects), object->name) < 0 || !value_is_exact(key) ||
+	    names_find(keys, ARRAY_SIZE(keys), value_chars(script->arena, key, &size)) < 0)
+		return false;
+	value_origins(value, &origins);
+	index = library_add(script, call, OP_NETWORK, value, origins.count ? TRAIT_SENDS : 0);
+	library_flow(script, value, index);
+	return true;
 }
 
 bool library_assign(struct script *script, const struct value *object, const struct value *key,
 		    const struct value *value, uint32_t node)
 {
 	struct call call = { .node = node };
-	uint32_t index;
+	uint32_t index, size;
 
+	if (value_is_exact(key))
+		library_lifecycle(script, "(assign)", value_chars(script->arena, key, &size), value, node);
+	if (assign_address(script, &call, object, key, value))
+		return true;
 	if (!is_environment(script, object))
 		return false;
 	index = library_add(script, &call, OP_ENVIRONMENT, key, 0);

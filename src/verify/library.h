@@ -66,6 +66,13 @@ enum effect_kind {
 	EFFECT_APPLY, /* target: function, second: where its arguments begin; detail: they are a list */
 	EFFECT_BIND,  /* the function with what it is given first, and no call yet */
 	EFFECT_SAME,  /* is what its target is */
+	EFFECT_REMOTE,	/* target: a text for the shell of another machine */
+	EFFECT_ENTER,	/* target: the directory that relative paths are below from now on */
+	EFFECT_TOOL,	/* sh.git.push(x): the name is that of a program */
+	EFFECT_VALUES,	/* the values of a map: target */
+	EFFECT_JSON,	/* target as text */
+	EFFECT_DUMP,	/* target as text into second */
+	EFFECT_MODULE,	/* target: the name of a module; its file */
 	EFFECT_KIND_COUNT,
 };
 
@@ -95,8 +102,8 @@ const struct value *library_call(struct script *script, struct call *call);
 /* Whether calling the value does something. */
 bool library_is_callable(struct script *script, const struct value *value);
 
-/* A call of a library that no row knows: OP_CALL. */
-void library_other_call(struct script *script, const struct call *call);
+/* A call of a library that no row knows: OP_CALL, or OPERATION_NONE where it is of no interest. */
+uint32_t library_other_call(struct script *script, const struct call *call);
 
 /* object.name and object[key] that do something, or are something particular; NULL: nothing. key NULL: index
  * is not known. */
@@ -118,6 +125,19 @@ const struct value *library_used(struct script *script, const struct value *valu
 /* A method of an open connection that no row knows: what it is given that is from somewhere is sent. */
 void library_take_in(struct script *script, const struct call *call);
 
+/* scripts.postinstall = …, { postinstall: … }: OP_CALL of `how` with name and value, where packages run such. */
+void library_lifecycle(struct script *script, const char *how, const char *name, const struct value *value,
+		       uint32_t node);
+
+/* A module, an attribute or an item is asked for by a name that was put together so that nobody finds it. */
+void library_hidden_name(struct script *script, const struct value *name, uint32_t node);
+
+/* The file of an installed module: below the folder, not known any further. */
+const struct value *library_module_file(struct script *script, const char *folder, const struct value *name);
+
+/* Paths among the arguments, which the operation reads. */
+void library_named_files(struct script *script, const struct call *call, uint32_t operation);
+
 /* For the handlers. */
 
 /* The row's target, and its second; value_nothing where the call has none. */
@@ -138,6 +158,12 @@ const struct value *library_result(struct script *script, const struct call *cal
 /* Code of a language that is run by the call. */
 const struct value *library_nested(struct script *script, const struct call *call,
 				   enum verify_language language, const struct value *code);
+
+/* A list or a map as a text that rules can look at: keys and values one after the other, unknown ones as such. */
+const struct value *library_flatten(struct script *script, const struct value *value);
+
+/* What is written into a file, for rules that look at texts. */
+void library_keep_content(struct script *script, const struct value *content, uint32_t operation);
 
 /* library-file.c */
 extern const library_handler library_file_handlers[EFFECT_KIND_COUNT];

@@ -5,6 +5,8 @@
 #include "verify/library.h"
 #include "verify/script-text.h"
 
+enum { PIECE_MAX = 8 };
+
 enum { REPEATED_MAX = 4096, SHIFT_MAX = 62 };
 
 #define ALLOCATION_MIN (1ll << 30)
@@ -189,6 +191,22 @@ static const struct value *as_number(struct script *script, const struct value *
 	return text_number(script, value_chars(script->arena, value, &size));
 }
 
+static bool is_piece(const struct value *value)
+{
+	return value_is_exact(value) && !value->name && value->size && value->size <= PIECE_MAX &&
+	       strspn(value->text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") >= value->size;
+}
+
+/* "sys" + "tem": who cuts a name into pieces does not want it to be found. It tells where such a name is used. */
+static const struct value *mark_assembled(struct script *script, const struct value *a, const struct value *b,
+					  const struct value *sum)
+{
+	bool is_one = is_piece(a) && is_piece(b);
+
+	is_one |= value_is_exact(a) && a->flags & WORD_OBSCURED && is_piece(b);
+	return is_one ? value_with_flags(script->arena, sum, WORD_OBSCURED) : sum;
+}
+
 const struct value *script_binary(struct script *script, const char *operator, const struct value * a,
 				  const struct value *b, uint32_t node)
 {
@@ -201,7 +219,7 @@ const struct value *script_binary(struct script *script, const char *operator, c
 	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other)
 		return of_numbers(script, operator, a->number, b->number);
 	if (str_equal(operator, "+"))
-		return add_values(script, a, b);
+		return mark_assembled(script, a, b, add_values(script, a, b));
 	for (size_t i = 0; i < ARRAY_SIZE(choosing); i++)
 		if (str_equal(choosing[i], operator))
 			return value_either(script->arena, a, b);

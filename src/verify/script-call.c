@@ -225,10 +225,12 @@ static const struct value *unknown_call(struct script *script, struct call *call
 	}
 	grow_variable(script, call);
 	library_take_in(script, call);
-	result = script_run_callbacks(script, call, call_taint(script, call));
+	result = call_taint(script, call);
+	if (named->name)
+		result = value_with_origin(script->arena, result, library_other_call(script, call));
+	result = script_run_callbacks(script, call, result);
 	if (!named->name)
 		return result;
-	library_other_call(script, call);
 	result =
 		value_with_name(script->arena, result, value_name_join(script->arena, named->name, "()", ""));
 	return call->count ? value_with_subject(script->arena, result, call->arguments[0]) : result;

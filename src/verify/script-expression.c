@@ -58,7 +58,7 @@ static const struct value *expression_texts(struct script *script, uint32_t node
 	     child = script->syntax.nodes[child].next) {
 		const struct value *one = script_value(script, child);
 
-		all = all ? value_concat(script->arena, all, one) : one;
+		all = all ? script_binary(script, "+", all, one, child) : one;
 	}
 	return all;
 }
@@ -175,6 +175,8 @@ static void put_pair(struct script *script, struct items *items, uint32_t child)
 		const char *key = pair_key(script, child);
 
 		value = value_node ? script_value(script, value_node) : &value_nothing;
+		if (key)
+			library_lifecycle(script, "(pair)", key, value, child);
 		put_item(items, key, library_used(script, value, child));
 	} else if (at->kind == NODE_SHORT) {
 		put_item(items, script_text(script, child), expression_name(script, child));
@@ -347,7 +349,10 @@ static const struct value *index_of_one(struct script *script, const struct valu
 	if (object->name && !key && index->kind != VALUE_NUMBER)
 		return value_also_from(
 			script->arena,
-			script_named(script, value_name_join(script->arena, object->name, ".", "?")), index);
+			value_also_from(script->arena,
+					script_named(script, value_name_join(script->arena, object->name, ".", "?")),
+					object),
+			index);
 	return value_taint(script->arena, object);
 }
 

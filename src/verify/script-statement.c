@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/script-expression.h"
 
@@ -165,6 +166,14 @@ static const struct value *some_item(struct script *script, const struct value *
 	return script_index(script, list, &value_nothing, 0);
 }
 
+/* for i in itertools.count(): */
+static bool is_without_end(const struct value *list)
+{
+	static const char *const names[] = { "itertools.count()", "itertools.cycle()" };
+
+	return list->name && names_find(names, ARRAY_SIZE(names), list->name) >= 0;
+}
+
 const struct value *statement_each(struct script *script, uint32_t node)
 {
 	const struct syntax *syntax = &script->syntax;
@@ -177,6 +186,10 @@ const struct value *statement_each(struct script *script, uint32_t node)
 	struct script_place outer;
 
 	script->context |= CONTEXT_LOOP;
+	if (is_without_end(list) && !has_way_out(syntax, node)) {
+		script->context |= CONTEXT_ENDLESS;
+		walk_add(script->walk, OP_LOOP, script_span(script, node), script->context);
+	}
 	for (uint32_t i = 0; i < count && target && body && script_step(script); i++) {
 		script_bind(script, target, repeat_item(script, list, i), true);
 		script_value(script, body);

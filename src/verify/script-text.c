@@ -71,6 +71,15 @@ static const struct value *to_number(struct script *script, const struct call *c
 	return end != text ? value_number(script->arena, number) : &value_nothing;
 }
 
+/* ["e", "x", "e", "c"] */
+static bool is_cut_up(const struct value *list)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (!value_is_exact(list->items[i]) || list->items[i]->size > 2)
+			return false;
+	return list->count > 2;
+}
+
 static const struct value *join(struct script *script, const struct call *call)
 {
 	bool is_python = call->self->kind == VALUE_TEXT;
@@ -91,6 +100,8 @@ static const struct value *join(struct script *script, const struct call *call)
 	}
 	if (all && list->is_cut)
 		all = value_concat(script->arena, all, &value_nothing);
+	if (all && is_cut_up(list))
+		all = value_with_flags(script->arena, all, WORD_OBSCURED);
 	return all ? all : plain_text(script, "");
 }
 

@@ -143,6 +143,7 @@ void walk_nested(struct walk *walk, struct nested *nested)
 {
 	struct judgement *judgement = walk->judgement;
 	const struct word *code = nested->code;
+	uint32_t hidden;
 	struct walk inner = {
 		.judgement = judgement, .operations = walk->operations, .language = nested->language,
 		.size = code->size, .outer = code->span, .is_verbatim = nested->is_verbatim && walk->is_verbatim,
@@ -154,7 +155,9 @@ void walk_nested(struct walk *walk, struct nested *nested)
 
 	if (code->flags & WORD_FROM_DECODED)
 		inner.context |= CONTEXT_DECODED;
-	if (!word_is_exact(code)) {
+	/* Hidden code is hidden, whatever it does. */
+	hidden = nested->language == LANGUAGE_SHELL ? WORD_FROM_DECODED : WORD_FROM_DECODED | WORD_OBSCURED;
+	if (!word_is_exact(code) || code->flags & hidden) {
 		uint32_t index = walk_add_word(walk, OP_EVALUATE, code->span, code);
 
 		operations_add_flows(walk->operations, &code->origins, index);
