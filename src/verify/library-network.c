@@ -247,10 +247,13 @@ void library_take_in(struct script *script, const struct call *call)
 
 	for (size_t i = 0; i < call->count; i++)
 		value_origins(call->arguments[i], &origins);
-	for (uint32_t k = 0; origins.count && k < self->origins.count; k++) {
+	for (uint32_t k = 0; k < self->origins.count; k++) {
 		const struct operation *to = operations_get(script->walk->operations, self->origins.at[k]);
 
-		if (to && to->kind == OP_NETWORK && !(to->traits & TRAIT_FETCHES)) {
+		if (to && to->kind == OP_NETWORK && to->traits & TRAIT_SENDS)
+			library_named_files(script, call, self->origins.at[k]);
+		to = operations_get(script->walk->operations, self->origins.at[k]);
+		if (to && to->kind == OP_NETWORK && origins.count && !(to->traits & TRAIT_FETCHES)) {
 			operations_add_flows(script->walk->operations, &origins, self->origins.at[k]);
 			operations_add_traits(script->walk->operations, self->origins.at[k], TRAIT_SENDS);
 		}

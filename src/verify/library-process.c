@@ -274,6 +274,16 @@ static const struct value *import_data(struct script *script, const struct call 
 						      : text_from_percent(script, &decode));
 }
 
+/* import("https://host/x.js") */
+static const struct value *import_address(struct script *script, const struct call *call, const struct value *url)
+{
+	uint32_t from = library_add(script, call, OP_NETWORK, url, TRAIT_FETCHES);
+	uint32_t code = library_add(script, call, OP_EVALUATE, &value_nothing, TRAIT_STARTS);
+
+	operations_add_flow(script->walk->operations, from, code);
+	return library_result(script, call, code, NULL);
+}
+
 static const struct value *do_import(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *name = library_target(call, effect);
@@ -287,6 +297,8 @@ static const struct value *do_import(struct script *script, struct call *call, c
 			text += strlen("node:");
 		if (str_has_prefix(text, "data:"))
 			return import_data(script, call, text);
+		if (str_has_prefix(text, "http://") || str_has_prefix(text, "https://"))
+			return import_address(script, call, name);
 		return *text == '.' || *text == '/' ? &value_nothing : script_named(script, text);
 	}
 	if (name->kind == VALUE_TEXT && !name->flags && !name->origins.count)
@@ -305,10 +317,10 @@ static const struct value *do_call(struct script *script, struct call *call, con
 				     effect->traits);
 
 	for (size_t i = 0; i < call->count; i++)
-		library_add_word(script, call, index, call->arguments[i]);
+		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
 	if (call->self)
 		library_flow(script, call->self, index);
-	return library_result(script, call, index, NULL);
+	return script_run_callbacks(script, call, library_result(script, call, index, NULL));
 }
 
 static const struct value *do_escape(struct script *script, struct call *call, const struct effect *effect)

@@ -81,7 +81,6 @@ const struct effect python_effects[] = {
 	{ "commands.getstatusoutput", EFFECT_SHELL, 0, NULL, TARGET_NONE },
 	{ "compile", EFFECT_SAME, 0, "source", TARGET_NONE },
 	{ "concurrent.futures.ThreadPoolExecutor().map", EFFECT_LATER, 0, NULL, 1 },
-	{ "configparser.ConfigParser().read", EFFECT_READ, 0, NULL, TARGET_NONE },
 	{ "ctypes.CDLL().remove", EFFECT_REMOVE, 0, NULL, TARGET_NONE },
 	{ "ctypes.CDLL().rmdir", EFFECT_REMOVE, 0, NULL, TARGET_NONE },
 	{ "ctypes.CDLL().system", EFFECT_SHELL, 0, NULL, TARGET_NONE },

@@ -131,6 +131,8 @@ const struct value *library_flatten(struct script *script, const struct value *v
 {
 	const struct value *text;
 
+	if (value->kind == VALUE_MAP && !value->count && !value->is_cut)
+		return value_text(script->arena, "{}", 2, 0);
 	if ((value->kind != VALUE_LIST && value->kind != VALUE_MAP) || value->other || !value->count)
 		return value;
 	text = flatten(script, value_text(script->arena, "", 0, 0), value, FLATTENED_DEPTH);
@@ -309,7 +311,7 @@ uint32_t library_other_call(struct script *script, const struct call *call)
 	const struct effect *row = find_row(script, name);
 	uint32_t index;
 
-	if ((row && row->kind == EFFECT_NONE) || !strchr(name, '.') || is_of_known_result(script, name))
+	if ((row && row->kind == EFFECT_NONE) || !strpbrk(name, ".-/") || is_of_known_result(script, name))
 		return OPERATION_NONE;
 	for (size_t i = 0; i < script->language->quiet_count; i++)
 		if (str_has_prefix(name, script->language->quiet[i]))
@@ -453,8 +455,9 @@ void library_lifecycle(struct script *script, const char *how, const char *name,
 static bool assign_address(struct script *script, const struct call *call, const struct value *object,
 			   const struct value *key, const struct value *value)
 {
-	static const char *const objects[] = { "Image()", "location", "document.location", "window.location" };
-	static const char *const keys[] = { "href", "src" };
+	static const char *const objects[] = { "Image()", "document", "document.createElement()", "document.location",
+					       "location", "window", "window.location" };
+	static const char *const keys[] = { "href", "location", "src" };
 	struct origins origins = { 0 };
 	uint32_t size, index;
 

@@ -211,6 +211,20 @@ static void grow_variable(struct script *script, const struct call *call)
 	script_assign(script, script_text(script, object), old);
 }
 
+/* A library's call. An object that is told of a file (archive.add("/x")) has something of it from then on. */
+static uint32_t run_other(struct script *script, const struct call *call)
+{
+	uint32_t index = library_other_call(script, call);
+	uint32_t function = syntax_child(&script->syntax, call->node, FIELD_FUNCTION);
+	uint32_t object = function ? syntax_child(&script->syntax, function, FIELD_VALUE) : 0;
+
+	if (index != OPERATION_NONE && index + 1 < operations_count(script->walk->operations) && object &&
+	    script->syntax.nodes[object].kind == NODE_NAME && call->method && call->self)
+		script_assign(script, script_text(script, object),
+			      value_with_origin(script->arena, call->self, index));
+	return index;
+}
+
 /* What nothing is known of: what comes out is made of what went in. */
 static const struct value *unknown_call(struct script *script, struct call *call)
 {
@@ -227,7 +241,7 @@ static const struct value *unknown_call(struct script *script, struct call *call
 	library_take_in(script, call);
 	result = call_taint(script, call);
 	if (named->name)
-		result = value_with_origin(script->arena, result, library_other_call(script, call));
+		result = value_with_origin(script->arena, result, run_other(script, call));
 	result = script_run_callbacks(script, call, result);
 	if (!named->name)
 		return result;

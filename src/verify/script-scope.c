@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "verify/script.h"
 
+enum { HIDDEN_NAMES_MIN = 3 };
+
 enum { TABLE_BITS = 12, BINDINGS_MAX = VALUE_OTHERS_MAX };
 
 /* Where methods are kept by name alone. */
@@ -164,9 +166,23 @@ static struct variable *resolve(struct script *script, const char *name, uint32_
 	return NULL;
 }
 
+/* _0x3f2a: what programs that hide other programs call their variables. */
+static void tell_hidden_name(struct script *script, const char *name)
+{
+	uint32_t index;
+
+	if (!str_has_prefix(name, "_0x") || ++script->hidden_names != HIDDEN_NAMES_MIN)
+		return;
+	index = walk_add(script->walk, OP_EVALUATE, script_span(script, 0), script->context);
+	operations_add_word(script->walk->operations, index,
+			    &(struct word){ .text = name, .size = (uint32_t)strlen(name), .flags = WORD_OBSCURED });
+}
+
 void script_declare(struct script *script, const char *name, const struct value *value)
 {
 	struct variable *own = find(script, name, script->scope);
+
+	tell_hidden_name(script, name);
 
 	if (own && own->is_shared)
 		script_assign(script, name, value);

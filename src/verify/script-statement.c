@@ -47,7 +47,24 @@ const struct value *statement_branch(struct script *script, uint32_t node)
 	return &value_nothing;
 }
 
-/* Whether something in the loop's body leaves it. */
+/* Whether the call waits: time.sleep(1), queue.get(), server.accept(). */
+static bool is_waiting(const struct syntax *syntax, const struct syntax_node *call)
+{
+	static const char *const names[] = { "accept", "poll", "recv", "select", "sleep", "wait" };
+	const char *text = syntax->text + call->start;
+	size_t size = call->end < syntax->size ? call->end - call->start : 0;
+	const char *open = size ? memchr(text, '(', size) : NULL;
+
+	for (size_t i = 0; open && i < ARRAY_SIZE(names); i++) {
+		size_t length = strlen(names[i]);
+
+		if ((size_t)(open - text) >= length && memcmp(open - length, names[i], length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether something in the loop's body leaves it, or waits in it. */
 static bool has_way_out(const struct syntax *syntax, uint32_t loop)
 {
 	uint32_t end = syntax_behind(syntax, loop), node = loop + 1;
@@ -56,6 +73,8 @@ static bool has_way_out(const struct syntax *syntax, uint32_t loop)
 		const struct syntax_node *at = &syntax->nodes[node];
 
 		if (at->kind == NODE_RETURN || at->kind == NODE_LEAVE)
+			return true;
+		if (at->kind == NODE_CALL && is_waiting(syntax, at))
 			return true;
 		if (at->kind == NODE_FUNCTION || at->kind == NODE_CLASS)
 			node = syntax_behind(syntax, node);

@@ -100,6 +100,7 @@ struct script {
 	struct syntax syntax;
 	uint64_t steps, inline_steps;
 	unsigned depth, depth_max, calls, guesses, repeats, other_calls;
+	unsigned hidden_names; /* variables called _0x… */
 	unsigned self_starts; /* how often the file starts itself */
 	bool is_over, was_deep, was_long;
 	uint32_t context; /* CONTEXT_* of where the interpreter is */

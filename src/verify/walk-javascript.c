@@ -105,6 +105,7 @@ const size_t javascript_kind_count = ARRAY_SIZE(javascript_kinds);
 
 /* One name that means another. */
 const struct name_alias javascript_aliases[] = {
+	{ "Function.prototype.constructor", "Function" },
 	{ "JSZip", "jszip" },
 	{ "buffer.Buffer", "Buffer" },
 	{ "crossSpawn", "cross-spawn" },

