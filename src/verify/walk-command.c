@@ -288,6 +288,44 @@ static void run_sed(struct walk *walk, struct command *command, uint32_t index)
 	}
 }
 
+/* An option, or what an operand begins with, behind which code of the shell stands. */
+static const struct {
+	const char *program, *option, *begins;
+} code_options[] = {
+	{ "gdb", "-ex", "!" }, { "gdb", "-ex", "shell " }, { "man", "-P", "" }, { "nvim", "-c", ":!" },
+	{ "rsync", "--rsh", "" }, { "rsync", "-e", "" }, { "sqlite3", NULL, ".shell " },
+	{ "sqlite3", NULL, ".system " },
+	{ "ssh", "-o", "LocalCommand=" }, { "ssh", "-o", "ProxyCommand=" }, { "tar", "--to-command", "" },
+	{ "tar", "-I", "" }, { "vi", "-c", ":!" }, { "vim", "-c", "!" }, { "vim", "-c", ":!" }, { "zip", "-TT", "" },
+};
+
+static void run_code_options(struct walk *walk, struct command *command, uint32_t index)
+{
+	const char *name = program_name(command->words, command->count);
+
+	for (size_t i = 1; i < command->count; i++) {
+		for (size_t row = 0; row < ARRAY_SIZE(code_options); row++) {
+			const char *option = code_options[row].option;
+			const char *given = command->words[i - 1].text;
+			struct word code = command->words[i];
+			size_t size = option ? strlen(option) : 0;
+
+			if (!str_equal(code_options[row].program, name))
+				continue;
+			/* --to-command=CODE */
+			if (option && str_has_prefix(code.text, option) && code.text[size] == '=')
+				code.text += size + 1;
+			else if ((option && !str_equal(given, option)) ||
+				 !str_has_prefix(code.text, code_options[row].begins))
+				continue;
+			else
+				code.text += strlen(code_options[row].begins);
+			code.size = (uint32_t)strlen(code.text);
+			run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
+		}
+	}
+}
+
 /* A makefile that comes in: its recipes are the shell's, but for "@", "-", $(NAME) and $$. */
 static void run_recipes(struct walk *walk, struct command *command, uint32_t index)
 {
@@ -390,6 +428,8 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 	struct operation *operation = operations_get(walk->operations, index);
 	const char *name = program_name(command->words, command->count);
 
+	run_code_options(walk, command, index);
+	operation = operations_get(walk->operations, index);
 	if (wrapped.kind != WRAPPED_NONE) {
 		operation->context |= CONTEXT_WRAPPER;
 		if (wrapped.has_assignments)
@@ -446,6 +486,9 @@ uint32_t walk_command(struct walk *walk, struct command *command)
 		operations_add_flows(walk->operations, &command->document->origins, index);
 		keep_document(walk, index, command->document);
 	}
+	/* r''m, \r\m, $(echo r)m: the name of a program is written so that nobody finds it. */
+	if (command->words[0].flags & WORD_OBSCURED && word_is_exact(&command->words[0]))
+		walk_add_word(walk, OP_EVALUATE, command->span, &command->words[0]);
 	origins_add(&command->output, index);
 	effects_add(walk, command, index);
 	if (command->wrappers >= WRAPPERS_MAX)

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/language.h"
 
@@ -161,6 +162,20 @@ static void run_process_script(struct shell *shell, const struct command *comman
 							   .parent = OPERATION_NONE, .context = command->context });
 }
 
+/* PROMPT_COMMAND='…': programs take the value for code of the shell. */
+static void run_variable(struct shell *shell, const char *name, const struct word *value)
+{
+	static const char *const names[] = { "GIT_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH_COMMAND",
+					     "LESSOPEN", "PROMPT_COMMAND" };
+	struct walk *walk = shell->walk;
+
+	if (names_find(names, ARRAY_SIZE(names), name) < 0 || !word_is_exact(value) || !strchr(value->text, ' '))
+		return;
+	walk_nested(walk, &(struct nested){ .language = LANGUAGE_SHELL, .code = value, .parent = OPERATION_NONE,
+					    .context = shell->context });
+	shell->walk = walk;
+}
+
 static void assign(struct shell *shell, TSNode node, bool is_exported)
 {
 	TSNode name = node_field(node, "name"), value = node_field(node, "value");
@@ -193,6 +208,7 @@ static void assign(struct shell *shell, TSNode node, bool is_exported)
 		}
 	}
 	shell_set(shell, text, &word);
+	run_variable(shell, text, &word);
 	if (!is_exported)
 		return;
 	index = walk_add(shell->walk, OP_ENVIRONMENT, walk_span(shell->walk, node), shell->context);
@@ -204,6 +220,24 @@ static bool is_redirection(TSNode node)
 {
 	return node_is(node, "file_redirect") || node_is(node, "heredoc_redirect") || node_is(node,
 		"herestring_redirect");
+}
+
+/* $a$b, $(echo c)$(echo url), ${PATH:0:1}bin: a name of a program that is put together from pieces. */
+static bool is_assembled(struct shell *shell, TSNode name)
+{
+	const char *text = walk_copy(shell->walk, name);
+	unsigned depth = 0, pieces = 0;
+
+	if (strstr(text, ":0:1}"))
+		return true;
+	for (; *text; text++) {
+		depth += *text == '(' || *text == '{';
+		depth -= depth && (*text == ')' || *text == '}');
+		pieces += !depth && *text == '$' && text[1] != '@' && text[1] != '*';
+		if (!depth && strchr("/\\\"' .-", *text))
+			return false;
+	}
+	return pieces > 1;
 }
 
 /* A command's own words; extra: what stands behind a here-document's mark. */
@@ -227,6 +261,8 @@ static void run_command(struct shell *shell, TSNode node, const struct vec *extr
 	}
 	for (size_t i = 0; extra && i < extra->count; i++)
 		shell_words(shell, ((TSNode *)extra->items)[i], &words);
+	if (has_name && words.count && is_assembled(shell, node_field(node, "name")))
+		((struct word *)words.items)->flags |= WORD_OBSCURED;
 	command.words = words.items;
 	command.count = words.count;
 	run_words(shell, &command, stream);
@@ -724,6 +760,23 @@ static void visit_declaration(struct shell *shell, TSNode node, struct stream *s
 	}
 }
 
+static void visit_unset(struct shell *shell, TSNode node, struct stream *stream)
+{
+	struct command command = { .span = walk_span(shell->walk, node), .context = shell->context };
+	struct vec words = { 0 };
+
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		struct word *word = vec_add(arena_of(shell), &words, sizeof *word);
+
+		if (word)
+			*word = word_of(arena_of(shell), walk_span(shell->walk, each.node),
+					walk_copy(shell->walk, each.node));
+	}
+	command.words = words.items;
+	command.count = words.count;
+	walk_command(shell->walk, &command);
+}
+
 static void visit_assignment(struct shell *shell, TSNode node, struct stream *stream)
 {
 	assign(shell, node, false);
@@ -795,7 +848,7 @@ static const struct {
 	{ "for_statement", visit_for }, { "function_definition", visit_function }, { "if_statement", visit_condition },
 	{ "list", visit_list }, { "negated_command", shell_statements }, { "pipeline", visit_pipeline },
 	{ "program", shell_statements }, { "redirected_statement", visit_redirected }, { "subshell", visit_subshell },
-	{ "unset_command", NULL }, { "variable_assignment", visit_assignment },
+	{ "unset_command", visit_unset }, { "variable_assignment", visit_assignment },
 	{ "variable_assignments", shell_statements }, { "while_statement", visit_while },
 };
 
