@@ -486,9 +486,6 @@ uint32_t walk_command(struct walk *walk, struct command *command)
 		operations_add_flows(walk->operations, &command->document->origins, index);
 		keep_document(walk, index, command->document);
 	}
-	/* r''m, \r\m, $(echo r)m: the name of a program is written so that nobody finds it. */
-	if (command->words[0].flags & WORD_OBSCURED && word_is_exact(&command->words[0]))
-		walk_add_word(walk, OP_EVALUATE, command->span, &command->words[0]);
 	origins_add(&command->output, index);
 	effects_add(walk, command, index);
 	if (command->wrappers >= WRAPPERS_MAX)

@@ -222,24 +222,6 @@ static bool is_redirection(TSNode node)
 		"herestring_redirect");
 }
 
-/* $a$b, $(echo c)$(echo url), ${PATH:0:1}bin: a name of a program that is put together from pieces. */
-static bool is_assembled(struct shell *shell, TSNode name)
-{
-	const char *text = walk_copy(shell->walk, name);
-	unsigned depth = 0, pieces = 0;
-
-	if (strstr(text, ":0:1}"))
-		return true;
-	for (; *text; text++) {
-		depth += *text == '(' || *text == '{';
-		depth -= depth && (*text == ')' || *text == '}');
-		pieces += !depth && *text == '$' && text[1] != '@' && text[1] != '*';
-		if (!depth && strchr("/\\\"' .-", *text))
-			return false;
-	}
-	return pieces > 1;
-}
-
 /* A command's own words; extra: what stands behind a here-document's mark. */
 static void run_command(struct shell *shell, TSNode node, const struct vec *extra, struct stream *stream)
 {
@@ -261,8 +243,6 @@ static void run_command(struct shell *shell, TSNode node, const struct vec *extr
 	}
 	for (size_t i = 0; extra && i < extra->count; i++)
 		shell_words(shell, ((TSNode *)extra->items)[i], &words);
-	if (has_name && words.count && is_assembled(shell, node_field(node, "name")))
-		((struct word *)words.items)->flags |= WORD_OBSCURED;
 	command.words = words.items;
 	command.count = words.count;
 	run_words(shell, &command, stream);
