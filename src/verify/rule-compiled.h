@@ -20,7 +20,10 @@ enum {
 
 /* A condition on one operation. What is empty holds. */
 struct condition {
+	/* What tells most operations that it is not about them stands together: it is looked at for each of them. */
 	uint32_t kinds;                /* bits of enum operation_kind; 0: any */
+	uint32_t context, without_context;
+	uint32_t traits, without_traits;
 	/* of const char *: base name of words[0] (OP_CALL: the dotted name), one of them */
 	struct vec programs;
 	uint64_t beginnings[4];        /* bits: the bytes that a name which programs match may begin with */
@@ -35,8 +38,6 @@ struct condition {
 	struct vec without_hosts;
 	struct vec flags;              /* "r|R|--recursive": each of them is given in one of its spellings */
 	struct vec without_flags;      /* none of them is */
-	uint32_t context, without_context;
-	uint32_t traits, without_traits;
 	uint32_t words, without_words; /* WORD_*: of a word (without: of all words) */
 	bool is_unknown;               /* a word is not exact */
 	struct vec from;               /* of struct condition: something that flows into it meets one of them */

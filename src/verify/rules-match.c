@@ -19,6 +19,7 @@ struct matcher {
 	const struct rules *rules;
 	struct operations *operations;
 	enum confidence confidence;
+	const uint16_t *beginnings; /* of each operation: beginning_of() */
 	bool is_cut; /* a search of flows was given up */
 };
 
@@ -182,7 +183,7 @@ static bool may_begin(const uint64_t beginnings[4], unsigned beginning)
 }
 
 static bool match_program(struct matcher *matcher, const struct condition *condition,
-			  const struct operation *operation)
+			  const struct operation *operation, unsigned beginning)
 {
 	const struct vec *programs = &condition->programs;
 	const struct word *word = operation_word(operation, 0);
@@ -191,7 +192,7 @@ static bool match_program(struct matcher *matcher, const struct condition *condi
 
 	if (!programs->count)
 		return true;
-	if (!word || !may_begin(condition->beginnings, beginning_of(operation)))
+	if (!word || !may_begin(condition->beginnings, beginning))
 		return false;
 	is_glob = is_glob_name(operation, word);
 	has_slash = strchr(word->text, '/') || word->text[0] == '~';
@@ -383,7 +384,8 @@ static bool match_word_flags(const struct condition *condition, const struct ope
 	return found && found_unknown;
 }
 
-static bool match_local(struct matcher *matcher, const struct condition *condition, const struct operation *operation)
+static bool match_local(struct matcher *matcher, const struct condition *condition, const struct operation *operation,
+			unsigned beginning)
 {
 	const struct word *value = operation_word(operation, 1);
 
@@ -394,7 +396,7 @@ static bool match_local(struct matcher *matcher, const struct condition *conditi
 	    (operation->traits & condition->traits) != condition->traits ||
 		operation->traits & condition->without_traits)
 		return false;
-	if (!match_program(matcher, condition, operation) || !match_flags(condition, operation) ||
+	if (!match_program(matcher, condition, operation, beginning) || !match_flags(condition, operation) ||
 	    !match_operands(matcher, &condition->operands, operation) ||
 	    !match_arguments(matcher, &condition->arguments, operation) || !match_word_flags(condition, operation))
 		return false;
@@ -478,7 +480,7 @@ static bool match_condition(struct matcher *matcher, const struct condition *con
 	const struct operation *operation = operations_get(matcher->operations, index);
 	enum confidence before = matcher->confidence;
 
-	if (operation && match_local(matcher, condition, operation) &&
+	if (operation && match_local(matcher, condition, operation, matcher->beginnings[index]) &&
 	    (!condition->from.count || match_from(matcher, &condition->from, index)) &&
 	    (!condition->within.count || match_within(matcher, &condition->within, index)) &&
 	    (!condition->without_from.count || !match_from(matcher, &condition->without_from, index)))
@@ -518,7 +520,7 @@ static void match_operation(struct matcher *matcher, uint32_t index, struct find
 	const struct operation *operation = operations_get(matcher->operations, index);
 	const struct vec *chosen = &matcher->rules->by_kind[operation->kind];
 	const struct rule *rules = matcher->rules->rules.items;
-	unsigned beginning = beginning_of(operation);
+	unsigned beginning = matcher->beginnings[index];
 	struct span span = operation->span;
 
 	for (size_t i = 0; i < chosen->count; i++) {
@@ -549,10 +551,17 @@ static void match_operation(struct matcher *matcher, uint32_t index, struct find
 size_t rules_match(const struct rules *rules, struct operations *operations, struct finding *findings, size_t max,
 		   bool *ret_is_cut)
 {
-	struct matcher matcher = { .rules = rules, .operations = operations };
+	cleanup_free uint16_t *beginnings = calloc(operations_count(operations) + 1, sizeof *beginnings);
+	struct matcher matcher = { .rules = rules, .operations = operations, .beginnings = beginnings };
 	uint64_t deadline_us = judge_clock_us() + MATCH_TIME_MS * 1000;
 	size_t count = 0;
 
+	/* What could not be looked at is not harmless. */
+	*ret_is_cut = !beginnings;
+	if (!beginnings)
+		return 0;
+	for (uint32_t i = 0; i < operations_count(operations); i++)
+		beginnings[i] = (uint16_t)beginning_of(operations_get(operations, i));
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		match_operation(&matcher, i, findings, max, &count);
 		if (judge_clock_us() > deadline_us) {
