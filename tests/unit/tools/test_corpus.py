@@ -15,11 +15,14 @@ PREFIX = {"shell": "sh", "python": "py", "javascript": "js"}
 LETTER = {"destructive": "d", "exfiltrate": "e", "persist": "p", "privilege": "v", "exhaust": "x", "obfuscate": "o",
           "none": "h"}
 KEYS = ["id", "language", "label", "class", "set", "text", "why"]
-# What follows the label in the name of a file -> how many cases of each label such files have at least. Rules are
-# written with the first ones in view; the held-out ones have files of their own.
-WANTED = {"": 480, "-heldout": 420}
+# What follows the label in the name of a file -> how many cases of each label such files have at least. The last two
+# are the odd and the even numbers of what was written without the rules.
+WANTED = {"": 480, "-develop3": 210, "-heldout": 210}
+HALVES = {"-develop3": 1, "-heldout": 0}
 LABELS = ("risky", "harmless")
-WANTED_LONG, LONG_LINES, WANTED_NEAR_MISSES, WANTED_A_CLASS = 60, 10, 120, 40
+LONG_LINES = 10
+# Of any files: how many cases of each label are long, how many only look risky, how many are of each class.
+WANTED_LONG, WANTED_NEAR_MISSES, WANTED_A_CLASS = 25, 60, 20
 
 # Reads [[id, text], …] and prints the ids that are neither a script nor a module. The constructors only parse.
 PARSE_JAVASCRIPT = """
@@ -90,7 +93,7 @@ def broken(rows):
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_form(path):
     language, label = path.stem.split("-")[:2]
-    prefix = PREFIX[language] + ("2" if part(path) == "-heldout" else "")
+    prefix = PREFIX[language] + ("2" if part(path) in HALVES else "")
     for number, case in enumerate(read(path), 1):
         where = f"{path.name}:{number}"
         keys = KEYS + ["broken"] if "broken" in case else KEYS
@@ -115,11 +118,17 @@ def test_nothing_stands_twice(key):
 
 
 def test_the_half_is_drawn_by_the_id():
-    """Of what rules were written with: what is held out has files of its own."""
-    assert {case["set"] for case in cases("-heldout")} == {"heldout"}
+    """Of what rules were written with. What is held out has files of its own."""
     for case in cases(""):
         odd = hashlib.sha256(case["id"].encode()).digest()[0] & 1
         assert case["set"] == ("develop2" if odd else "develop"), case["id"]
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_the_half_that_is_held_out_is_drawn_by_the_number(name):
+    for case in cases(name):
+        assert case["set"] == name[1:]
+        assert int(case["id"].rsplit("-", 1)[1]) % 2 == HALVES[name], case["id"]
 
 
 @pytest.mark.parametrize("path", [path for path in files() if not part(path)], ids=lambda path: path.stem)
