@@ -214,13 +214,14 @@ static char **command_environment(struct box *box)
 {
 	char session[32], home[PATH_MAX + 8];
 	const char *forced[] = { session, home, NULL };
+	char **caller = box->request->env_exact ? box->request->env_exact : box->request->env;
 
 	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0 ||
 	    str_format(home, sizeof home, "HOME=%s", box->request->home[0] ? box->request->home : "/") < 0)
 		return NULL;
 	return environment_make(
 		&(struct environment_input){ .policy = box->policy->policy,
-					     .caller = (const char *const *)box->request->env,
+					     .caller = (const char *const *)caller,
 					     .added = (const char *const *)box->request->env_added,
 					     .placeholders = (const char *const *)box->request->placeholders,
 					     .trusts_gate = gate_reads_requests(box),

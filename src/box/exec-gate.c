@@ -269,7 +269,7 @@ static int log_decision(struct box *box, struct exec_case *exec_case, const stru
 {
 	bool is_allowed = decision->verdict != VERDICT_DENY;
 
-	exec_trial_decided(box, exec_case->trial, exec_case->pid, is_allowed);
+	exec_trial_decided(box, exec_case->trial, is_allowed);
 	return is_allowed ? exec_log_start(box, entry, decision) : exec_log_refusal(box, entry, decision);
 }
 
@@ -898,6 +898,7 @@ int exec_gate_release(struct box *box)
 		verify_gate_forget(box, at->token);
 		verify_external_forget(box, &opinion);
 		r = watch_restart_exec(box->watch, at->id, at->pid);
+		exec_trial_release(box, at->token);
 		drop_case(box, at);
 	}
 	return r;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/exec-trial.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -22,23 +25,26 @@
 
 /*
  * A trial goes through these states in their order. Its fork needs everything inside to stand still for a moment, for
- * which callers that wait are told to make their call again (exec_gate_release()): so a trial is found by what it is
- * about, and not by who waits.
+ * which callers that wait are told to make their call again (exec_gate_release()): so a trial is found by whose it is
+ * and what it is about, and not by the call. Nobody else gets it, and nobody who went away for another reason.
  */
 enum job_state { JOB_FREE, JOB_TRYING, JOB_SHOWN, JOB_REAL, JOB_COMPARING, JOB_LEAVING };
 
-enum { LEAVING_MS = 10000 };
+enum {
+	LEAVING_MS = 120000,         /* for what a trial left to be removed: nobody else would */
+	DESCRIPTORS_MAX = 256,       /* that are looked at */
+};
 
 struct job {
 	enum job_state state;
 	struct box *box;
 	uint32_t id;
-	struct hash key;             /* of program, arguments, variables and directory */
+	struct hash key;             /* of program, arguments, variables, directory, and whether there is input */
 	uint64_t token;              /* who waits; 0: nobody */
 	char *exe;                   /* owned: for the log */
 	int near_fd, timer_fd;       /* owned */
 	struct loop_source near_source, timer_source, real_source;
-	struct pidref process, real; /* who tries; and who does it for real */
+	struct pidref process, real; /* who tries; and who waits, and then does it for real */
 	enum trial_result result;
 	char trial[SESSION_ID_SIZE], text[TRIAL_TEXT_SIZE];
 };
@@ -296,6 +302,61 @@ static const char *program_of(const struct watch_exec *exec, char out[PATH_MAX],
 	return str_format(out, PATH_MAX, "./%s", exec->exe) < 0 ? NULL : out;
 }
 
+/* Asked of the file itself: in a root of one's own, a FIFO can have any name. */
+static bool has_no_input(pid_t pid)
+{
+	char path[48];
+	struct stat st;
+
+	return str_format(path, sizeof path, "/proc/%d/fd/0", pid) == 0 && stat(path, &st) == 0 &&
+	       S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+static bool is_kept(pid_t pid, const char *number)
+{
+	static const char word[] = "\nflags:\t";
+	cleanup_free char *text = NULL;
+	char path[64];
+	const char *at;
+	size_t size;
+
+	if (strlen(number) == 1 && *number <= '2')
+		return false;
+	if (str_format(path, sizeof path, "/proc/%d/fdinfo/%.16s", pid, number) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, 4096, &text, &size) < 0)
+		return true;
+	at = strstr(text, word);
+	return !at || !(strtoul(at + sizeof word - 1, NULL, 8) & O_CLOEXEC);
+}
+
+/* Init before an exec for a command: it lets nobody look into it, and gives its program three streams. */
+static bool is_init(const struct box *box, pid_t pid)
+{
+	char path[48], of_init[48];
+	struct stat st, init;
+
+	return str_format(path, sizeof path, "/proc/%d/exe", pid) == 0 && stat(path, &st) == 0 &&
+	       str_format(of_init, sizeof of_init, "/proc/%d/exe", box->init.pid) == 0 && stat(of_init, &init) == 0 &&
+	       st.st_dev == init.st_dev && st.st_ino == init.st_ino;
+}
+
+/* What the program gets besides its three streams (a pipe with names, a socket) the trial does not have. */
+static bool keeps_descriptors(const struct box *box, pid_t pid)
+{
+	unsigned count = 0;
+	bool is_any_kept;
+	char path[48];
+	DIR *dir = str_format(path, sizeof path, "/proc/%d/fd", pid) == 0 ? opendir(path) : NULL;
+
+	is_any_kept = !dir && !is_init(box, pid);
+	for (struct dirent *entry; dir && !is_any_kept && (entry = readdir(dir)); )
+		if (entry->d_name[0] != '.')
+			is_any_kept = ++count > DESCRIPTORS_MAX || is_kept(pid, entry->d_name);
+	if (dir)
+		closedir(dir);
+	return is_any_kept;
+}
+
 struct asked {
 	char program[PATH_MAX], cwd[PATH_MAX];
 	char **argv, **env;          /* owned: argv, env; argv's strings are borrowed */
@@ -314,7 +375,6 @@ static void asked_done(struct asked *asked)
 static const char *take_asked(struct box *box, const struct watch_exec *exec, struct asked *asked)
 {
 	size_t count = strv_count(exec->argv);
-	char input[PATH_MAX];
 	const char *why;
 
 	if (!box->staging.record.tree_count)
@@ -324,8 +384,9 @@ static const char *take_asked(struct box *box, const struct watch_exec *exec, st
 		return why;
 	if (exec_caller_link(exec->pid, "cwd", asked->cwd) < 0)
 		return "its directory is not known";
-	/* The device inside is the host's: nothing there can be mounted upon it. */
-	asked->has_no_input = exec_caller_link(exec->pid, "fd/0", input) == 0 && str_equal(input, "/dev/null");
+	if (keeps_descriptors(box, exec->pid))
+		return "it has descriptors besides its three streams";
+	asked->has_no_input = has_no_input(exec->pid);
 	if (watch_exec_environment(exec, &asked->env) < 0)
 		return "its variables are too many, or cannot be read";
 	asked->argv = calloc(count + 1, sizeof *asked->argv);
@@ -348,6 +409,7 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 	hash_stream_add(&stream, "", 1);
 	for (size_t i = 0; asked->env[i]; i++)
 		hash_stream_add(&stream, asked->env[i], strlen(asked->env[i]) + 1);
+	hash_stream_add(&stream, asked->has_no_input ? "" : "-", 1);
 	hash_stream_end(&stream, ret_key);
 }
 
@@ -392,14 +454,15 @@ static int ask_untried(struct box *box, const struct watch_exec *exec, const cha
 	return log_job(&job, "tried", VERDICT_ASK);
 }
 
-/* The same call that was sent away for the freeze, or another one like it, which has a trial of its own. */
-static struct job *find_waiting(struct box *box, const struct hash *key)
+/* The same call by the same process, which was sent away for a freeze. */
+static struct job *find_waiting(struct box *box, pid_t pid, const struct hash *key)
 {
 	for (size_t i = 0; box->trials && i < EXEC_TRIALS_MAX; i++) {
 		struct job *job = &box->trials->jobs[i];
 
 		if ((job->state == JOB_TRYING || job->state == JOB_SHOWN) && !job->token &&
-		    memcmp(&job->key, key, sizeof *key) == 0)
+		    job->real.pid == pid && memcmp(&job->key, key, sizeof *key) == 0 &&
+		    pidref_signal(&job->real, 0) != -ESRCH)
 			return job;
 	}
 	return NULL;
@@ -417,12 +480,17 @@ int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t toke
 	if (why)
 		return ask_untried(box, exec, why, outcome);
 	hash_asked(&asked, &key);
-	job = find_waiting(box, &key);
+	job = find_waiting(box, exec->pid, &key);
 	if (!job) {
 		job = new_job(box, exec->exe);
 		if (!job)
 			return ask_untried(box, exec, "too much is tried at one time", outcome);
 		job->key = key;
+		/* The number of a thread is that of no process, once it has started the program. */
+		if (pidref_open(&job->real, exec->pid) < 0) {
+			free_job(job);
+			return ask_untried(box, exec, "a thread starts it", outcome);
+		}
 		if (begin(job, &asked) < 0) {
 			free_job(job);
 			return ask_untried(box, exec, "the trial cannot be started", outcome);
@@ -436,17 +504,31 @@ int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t toke
 	return set_timer(job, 0);
 }
 
+static struct job *find_awaited(struct box *box, uint64_t token)
+{
+	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++)
+		if (box->trials->jobs[i].state != JOB_FREE && box->trials->jobs[i].token == token)
+			return &box->trials->jobs[i];
+	return NULL;
+}
+
+void exec_trial_release(struct box *box, uint64_t token)
+{
+	struct job *job = find_awaited(box, token);
+
+	if (!job)
+		return;
+	job->token = 0;
+	if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_TRIAL_KEPT_MS) < 0))
+		end_job(job);
+}
+
 void exec_trial_forget(struct box *box, uint64_t token)
 {
-	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++) {
-		struct job *job = &box->trials->jobs[i];
+	struct job *job = find_awaited(box, token);
 
-		if (job->state == JOB_FREE || job->token != token)
-			continue;
-		job->token = 0;
-		if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_TRIAL_KEPT_MS) < 0))
-			end_job(job);
-	}
+	if (job)
+		end_job(job);
 }
 
 bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial)
@@ -480,7 +562,7 @@ static int ended(void *context, uint32_t events)
 	return 0;
 }
 
-void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allowed)
+void exec_trial_decided(struct box *box, uint32_t trial, bool is_allowed)
 {
 	struct job *job = find_job(box, trial);
 
@@ -488,7 +570,7 @@ void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allo
 		return;
 	job->token = 0;
 	/* What could not be tried showed nothing that it could be held against. */
-	if (!is_allowed || job->result == TRIAL_FAILED || job->near_fd < 0 || pidref_open(&job->real, pid) < 0) {
+	if (!is_allowed || job->result == TRIAL_FAILED || job->near_fd < 0) {
 		end_job(job);
 		return;
 	}

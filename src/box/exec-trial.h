@@ -39,10 +39,13 @@ int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t toke
 /* For exec_gate_tried(): what the trial that is waited for under this token leads to. False: there is none. */
 bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial) MUST_USE;
 
-/* Nobody waits under this token any more; the same call may come again. */
+/* Who waits under this token was sent away for a freeze, and makes the same call again. */
+void exec_trial_release(struct box *box, uint64_t token);
+
+/* Nobody waits under this token any more: what was tried for it is dropped. */
 void exec_trial_forget(struct box *box, uint64_t token);
 
-/* What became of the program: it starts in this process, or it does not. */
-void exec_trial_decided(struct box *box, uint32_t trial, pid_t pid, bool is_allowed);
+/* What became of the program: it starts in the process that waited, or it does not. */
+void exec_trial_decided(struct box *box, uint32_t trial, bool is_allowed);
 
 void exec_trial_done(struct box *box);

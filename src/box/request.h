@@ -79,6 +79,11 @@ struct run_request {
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */
+	/*
+	 * What the command of a trial asked for inside, in the place of env, for it alone: no program of ours, no file
+	 * and no address goes by it. NULL: there is none.
+	 */
+	char **env_exact;
 	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
 	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; empty: none */
 	const struct publish_rule *publish; /* --publish */

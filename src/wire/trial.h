@@ -14,6 +14,9 @@
 
 enum { TRIAL_FD = 3 };
 
+/* The command of a trial is ended after this: what it left is removed by who tries it, and not left behind. */
+enum { TRIAL_COMMAND_MS = 100000 };
+
 enum {
 	TRIAL_TEXT_SIZE = 256,   /* of what came of it, with the NUL; longer ones are cut */
 	TRIAL_ENV_MAX = 4096,    /* variables */

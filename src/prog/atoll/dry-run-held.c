@@ -94,6 +94,8 @@ static int show(struct held *held, int r, const struct err *err)
 	char memory[TRIAL_TEXT_SIZE];
 	struct buf text;
 
+	if (r == 0 && held->dry->is_cut)
+		return tell(held, TRIAL_FAILED, "it took longer than a trial may");
 	if (r < 0)
 		return tell(held, TRIAL_FAILED, err->message[0] ? err->message : "the trial failed");
 	buf_init_fixed(&text, memory, sizeof memory - 1);

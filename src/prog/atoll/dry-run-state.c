@@ -2,6 +2,7 @@
 #include "prog/atoll/dry-run-state.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,16 @@
 
 #include "base/str.h"
 #include "learn/learn.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "os/pidref.h"
 #include "prog/atoll/beside.h"
 #include "prog/atoll/fork.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "wire/trial.h"
 
-enum { FDS_ABOVE = 8 };
+enum { FDS_ABOVE = 8, NS_PER_MS = 1000000 };
 
 static int fail(struct err *err, int r, const char *what)
 {
@@ -125,6 +129,27 @@ static int wait_for(pid_t pid, struct err *err)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* What the box has tried ends when that is gone, or no longer waits, or has waited long enough. True: it was ended. */
+static bool cut_off(pid_t pid)
+{
+	uint64_t until_ns = clock_monotonic_ns() + TRIAL_COMMAND_MS * (uint64_t)NS_PER_MS, now_ns;
+	cleanup_pidref struct pidref trial = PIDREF_NONE;
+
+	if (pidref_open(&trial, pid) < 0)
+		return true;
+	while ((now_ns = clock_monotonic_ns()) < until_ns) {
+		struct pollfd polled[] = { { .fd = trial.fd, .events = POLLIN }, { .fd = TRIAL_FD } };
+		int n = poll(polled, ARRAY_SIZE(polled), (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+
+		if (n > 0 && polled[0].revents)
+			return false;
+		if (n > 0 || (n < 0 && errno != EINTR))
+			break;
+	}
+	(void)!pidref_signal(&trial, SIGTERM);
+	return true;
+}
+
 static int make_name(const char *prefix, char out[32])
 {
 	char id[SESSION_ID_SIZE];
@@ -152,6 +177,8 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 	/* The keyboard's signals are for the command; what came of it is shown all the same. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
+	if (go->is_trial && dry->exact_env)
+		dry->is_cut = cut_off(pid);
 	status = wait_for(pid, err);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);

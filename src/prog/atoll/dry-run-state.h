@@ -42,6 +42,7 @@ struct dry_run {
 	bool differs;                            /* done again, it came out otherwise */
 	int difference_fd;                       /* owned: how */
 	bool is_refused;                         /* somebody said no */
+	bool is_cut;                             /* the trial was ended from outside, and shows nothing */
 	enum dry_run_done done;
 	struct staged_telling telling;
 };
