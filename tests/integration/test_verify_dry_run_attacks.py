@@ -23,6 +23,11 @@ def trials(sandbox):
     return [one["session"] for one in told if str(one.get("name") or "").startswith("trial-")]
 
 
+def tried(sandbox, session):
+    details = [one["detail"] for one in records(sandbox, session)]
+    return [detail for detail in details if detail["phase"] == "tried"]
+
+
 def written(sandbox):
     """What trials wrote, and is still there."""
     roots = [sandbox.state / "atoll" / "sessions" / trial / "stage" for trial in trials(sandbox)]
@@ -42,7 +47,8 @@ def test_its_variables_reach_no_program_outside(sandbox, session):
     sandbox.write(day, "", 0o600)
     os.utime(day, (1, 1))
     done = sandbox.run_atoll("exec", *variables, session, "--", "/bin/sh", "-c", f"echo 1 >made; {DEED}")
-    assert ("tried", "clean", "allow") in phases(sandbox, session), done
+    assert done.code == 0, done
+    wait_until(lambda: ("tried", "clean", "allow") in phases(sandbox, session), 30, "it was tried")
     wait_until(lambda: day.stat().st_mtime > 1, 30, "it was tidied up")
     wait_until(lambda: not written(sandbox), 30, "the trial is gone")
     assert not os.listdir(here)
@@ -60,12 +66,14 @@ import os, subprocess, sys
 read_fd, write_fd = os.pipe()
 os.write(write_fd, b"touch ran\\n")
 os.close(write_fd)
-command = ["/bin/sh", "-c", '. /dev/fd/%d 2>/dev/null; {DEED}' % read_fd]
+command = ["/bin/sh", "-c", 'test -e /dev/fd/%d && . /dev/fd/%d; {DEED}' % (read_fd, read_fd)]
 sys.exit(subprocess.run(command, pass_fds=[read_fd] if {kept} else [], stdin=subprocess.DEVNULL).returncode)
 """)
-    results = [one["detail"]["result"] for one in records(sandbox, session) if one["detail"]["phase"] == "tried"]
-    assert ("failed" in results) == kept, (done, records(sandbox, session))
-    assert any("descriptors" in one["detail"]["text"] for one in records(sandbox, session)) == kept
+    # The script was tried as well, and could start.
+    wait_until(lambda: len(tried(sandbox, session)) == 2, 30, "both were tried")
+    outer, inner = tried(sandbox, session)
+    assert outer["result"] == "clean" and (inner["result"] == "failed") == kept, (done, outer, inner)
+    assert ("descriptors" in inner["text"]) == kept, inner
     assert not sandbox.staged("ran", session).exists()
 
 
@@ -94,9 +102,8 @@ if child == 0:
         os._exit(error.errno)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """)
-    told = records(sandbox, session)
-    assert done.code == 13 and not sandbox.staged("ran", session).exists(), (done, told)
-    assert any("reads its input" in one["detail"]["text"] for one in told), told
+    assert done.code == 13 and not sandbox.staged("ran", session).exists(), (done, tried(sandbox, session))
+    wait_until(lambda: any("reads its input" in one["text"] for one in tried(sandbox, session)), 30, "it is told")
 
 
 def test_a_thread_that_starts_it_is_asked_about(sandbox, session):
@@ -108,8 +115,7 @@ starting = threading.Thread(target=os.execv, args=("/bin/sh", ["/bin/sh", "-c", 
 starting.start()
 starting.join()
 """)
-    texts = [one["detail"]["text"] for one in records(sandbox, session)]
-    assert any("a thread starts it" in text for text in texts), texts
+    wait_until(lambda: any("a thread starts it" in one["text"] for one in tried(sandbox, session)), 30, "it is told")
 
 
 def test_nothing_is_left_of_a_trial_for_which_nobody_waits(sandbox, session):
