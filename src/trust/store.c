@@ -193,12 +193,23 @@ static const struct trust_settings unknown = {
 	.start = TRUST_LOW, .ceiling = TRUST_FULL, .floor = TRUST_NONE, .half_life_ms = TRUST_HALF_LIFE_MS,
 };
 
-int trust_book_read(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
+static int read_whole(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
 {
 	*ret_book = (struct trust_book){ .lock_fd = FD_NONE, .settings = unknown };
 	if (!trust_agent_is_valid(agent) || str_copy(ret_book->agent, sizeof ret_book->agent, agent) < 0)
 		return -EINVAL;
 	return judge(place, ret_book);
+}
+
+int trust_book_read(const struct trust_home *place, const char *agent, struct trust_book *ret_book)
+{
+	int r = read_whole(place, agent, ret_book);
+
+	/* The first record of all may have been written between the look for its witness and for itself. */
+	if (r < 0 || ret_book->fault != TRUST_ROLLED_BACK)
+		return r;
+	trust_book_done(ret_book);
+	return read_whole(place, agent, ret_book);
 }
 
 int trust_book_lock(const struct trust_home *place, const char *agent, unsigned patience_ms,
