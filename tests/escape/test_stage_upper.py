@@ -367,6 +367,9 @@ def test_a_directory_swapped_for_a_link_while_it_is_applied(sandbox, hidden, ver
     try:
         for _ in range(4):
             done = staged.verb(verb, staged.session, code=None, timeout=20)
+            # Between two exchanges all of it may be taken back, and then there is nothing more to be.
+            if verb == "undo" and done.code == 127 and "nothing is applied" in done.err:
+                break
             assert done.code in (0, 1, 125), done
     finally:
         child.kill()
