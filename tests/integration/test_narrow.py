@@ -2,18 +2,17 @@
 """`atoll run --narrow`: the verifier proposes what a task does not need, and the run has the policy without it. It can
 never widen, and a run that was asked to be narrower is not silently as wide as before."""
 import hashlib
-import http.server
 import json
 import os
 import signal
 import subprocess
-import threading
 import time
 
 import pexpect
 import pytest
 
 from atoll import wait_until
+from verifier import model  # noqa: F401, a fixture
 
 TASK = ["--task", "fix the parser"]
 AUTO = [*TASK, "--narrow=auto"]
@@ -316,37 +315,6 @@ def test_a_person_sees_it_and_says(sandbox, answer):
 
 
 # ---- a model ----
-
-
-class Model(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.heard.append((self.headers.get("Authorization"), body))
-        self.server.answer(self, json.loads(body["messages"][1]["content"]))
-
-    def send(self, code, body):
-        body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def say(self, content):
-        self.send(200, {"choices": [{"message": {"role": "assistant", "content": content}}]})
-
-
-@pytest.fixture
-def model():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    server.daemon_threads, server.heard = True, []
-    server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def policy_of_model(box, model, more=""):

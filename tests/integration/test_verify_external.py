@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`verify.external`: a command, or a model, has a second opinion on what rules let happen. It can only tighten."""
-import http.server
 import json
 import os
 import pathlib
 import subprocess
-import threading
 import time
 
 import pytest
 
 from atoll import wait_until
+from verifier import model  # noqa: F401, a fixture
 
 WHO, ID = "/usr/bin/who", "/usr/bin/id"
 ASK_WHO = "exec: {ask: [{program: /usr/bin/who}]}\n"
@@ -180,37 +179,6 @@ def test_the_breaker_freezes_and_asks(sandbox, answer):
 
 
 # ---- a model ----
-
-
-class Model(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.heard.append((self.headers.get("Authorization"), body))
-        self.server.answer(self, json.loads(body["messages"][1]["content"]))
-
-    def send(self, code, body):
-        body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def say(self, content):
-        self.send(200, {"choices": [{"message": {"role": "assistant", "content": content}}]})
-
-
-@pytest.fixture
-def model():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    server.daemon_threads, server.heard = True, []
-    server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def deny_id(handler, case):
