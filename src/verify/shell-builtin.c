@@ -6,11 +6,6 @@
 #include "base/str.h"
 #include "verify/unwrap.h"
 
-static struct arena *arena_of(const struct shell *shell)
-{
-	return shell->walk->operations->arena;
-}
-
 /* eval: its words joined are code of this very shell. */
 static bool run_eval(struct shell *shell, struct command *command)
 {

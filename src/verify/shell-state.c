@@ -165,3 +165,27 @@ struct word stream_word(struct shell *shell, const struct stream *stream, struct
 	origins_join(&draft.origins, &stream->output);
 	return word_end(&draft);
 }
+
+/* A stream's output goes on to where another's goes. */
+void stream_pass(struct shell *shell, struct stream *to, const struct stream *from)
+{
+	const struct word *pieces = from->pieces.items;
+
+	origins_join(&to->output, &from->output);
+	to->is_unknown |= from->is_unknown;
+	for (size_t i = 0; i < from->pieces.count; i++)
+		stream_put(shell, to, &pieces[i]);
+}
+
+/* What comes out of one becomes what goes into the next. document is where a known text is kept. */
+struct stream stream_next(struct shell *shell, const struct stream *before, struct span span)
+{
+	struct stream next = { .input = before->output };
+	struct word *document = arena_alloc(arena_of(shell), sizeof *document);
+
+	if (document && !before->is_unknown && before->pieces.count) {
+		*document = stream_word(shell, before, span);
+		next.document = document;
+	}
+	return next;
+}

@@ -8,11 +8,6 @@
 #include "base/str.h"
 #include "verify/decode.h"
 
-static struct arena *arena_of(const struct shell *shell)
-{
-	return shell->walk->operations->arena;
-}
-
 /* Bytes of the source outside of quotes: a backslash takes the meaning of what follows. */
 static void put_bare(struct word_draft *draft, const char *text, size_t size)
 {

@@ -42,6 +42,12 @@ struct shell {
 	struct origins outgoing; /* what >(…) in the words that are looked at takes in */
 };
 
+/* The memory of all that the walk keeps. */
+static inline struct arena *arena_of(const struct shell *shell)
+{
+	return shell->walk->operations->arena;
+}
+
 /* What goes in and comes out of a statement. */
 struct stream {
 	struct origins input;
@@ -60,6 +66,10 @@ const struct word *shell_alias(const struct shell *shell, const char *name);
 void stream_put(struct shell *shell, struct stream *stream, const struct word *piece);
 /* What came out as one word: known as far as the pieces are. */
 struct word stream_word(struct shell *shell, const struct stream *stream, struct span span);
+/* A stream's output goes on to where another's goes. */
+void stream_pass(struct shell *shell, struct stream *to, const struct stream *from);
+/* What comes out of one becomes what goes into the next; span is where a text that is known stands. */
+struct stream stream_next(struct shell *shell, const struct stream *before, struct span span);
 
 /* shell-word.c */
 void shell_expand(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft);
@@ -76,6 +86,30 @@ void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct wo
 
 /* shell-builtin.c: what changes the state of the shell. True: it is no command beside that. */
 bool shell_builtin(struct shell *shell, struct command *command);
+
+/* shell-command.c: a command with its assignments; extra (of TSNode, or NULL): words behind a here-document's mark */
+void shell_command(struct shell *shell, TSNode node, const struct vec *extra, struct stream *stream);
+/* Words that are a command: a function, an alias, a builtin, or a program. */
+void shell_run(struct shell *shell, struct command *command, struct stream *stream);
+void shell_call(struct shell *shell, struct shell_function *function, const struct command *command,
+		struct stream *stream);
+void shell_assign(struct shell *shell, TSNode node, bool is_exported);
+
+/* shell-declare.c */
+void shell_declaration(struct shell *shell, TSNode node, struct stream *stream);
+void shell_unset(struct shell *shell, TSNode node, struct stream *stream);
+
+/* shell-redirect.c */
+bool shell_is_redirection(TSNode node);
+/* holder has the redirections; body is what they are for: a child of it, or itself (a command that begins with one). */
+void shell_redirected(struct shell *shell, TSNode holder, TSNode body, struct stream *stream);
+/* $(<FILE): a redirection without a command puts out what it reads. */
+void shell_lone_redirection(struct shell *shell, TSNode node, struct stream *stream);
+
+/* shell-loop.c */
+void shell_while(struct shell *shell, TSNode node, struct stream *stream);
+void shell_for(struct shell *shell, TSNode node, struct stream *stream);
+void shell_c_for(struct shell *shell, TSNode node, struct stream *stream);
 
 /* walk-shell.c */
 void shell_statement(struct shell *shell, TSNode node, struct stream *stream);
