@@ -80,7 +80,16 @@ def test_each_set_stands_by_itself(run):
     assert run(cases, "--require", "detection=0.5", "--set", "heldout")[0] == 0
     assert run(cases, "--require", "detection=0.51", "--set", "heldout")[0] == 1
     assert "sh2-p-901" in run(cases, "--misses", "heldout")[1]
+    assert "Held out:" not in out
     assert all("sh2-p-901" not in run(cases, "--misses", which)[1] for which in ("develop", "develop2", "develop3"))
+
+
+def test_the_set_that_is_held_out_is_named(run):
+    cases = [case("quiet", set="heldout", id="sh2-p-901"), case("quiet", set="blind", id="sh3-p-901")]
+    _, out, _ = run(cases, "--misses", "heldout")
+    assert "Held out: blind. The other sets were learnt from.\n" in out
+    assert "sh2-p-901" in out and "sh3-p-901" not in out
+    assert "sh3-p-901" in run(cases, "--misses", "blind")[1]
 
 
 def test_rows_by_language_and_class(run):
