@@ -15,10 +15,14 @@ PREFIX = {"shell": "sh", "python": "py", "javascript": "js"}
 LETTER = {"destructive": "d", "exfiltrate": "e", "persist": "p", "privilege": "v", "exhaust": "x", "obfuscate": "o",
           "none": "h"}
 KEYS = ["id", "language", "label", "class", "set", "text", "why"]
-# What follows the label in the name of a file -> how many cases of each label such files have at least. The last two
-# are the odd and the even numbers of what was written without the rules.
-WANTED = {"": 480, "-develop3": 210, "-heldout": 210}
+# What follows the label in the name of a file -> how many cases of each label such files have at least. Two are the
+# odd and the even numbers of what was written without the rules; the last was written so later, and is held out whole.
+WANTED = {"": 480, "-develop3": 210, "-heldout": 210, "-blind": 180}
 HALVES = {"-develop3": 1, "-heldout": 0}
+# What follows the language in the ids of such files, where it is not nothing.
+GENERATION = {"-develop3": "2", "-heldout": "2", "-blind": "3"}
+# Those with as many cases of each language; in the others half is shell.
+EVEN = ("-blind",)
 LABELS = ("risky", "harmless")
 LONG_LINES = 10
 # Of any files: how many cases of each label are long, how many only look risky, how many are of each class.
@@ -93,7 +97,7 @@ def broken(rows):
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_form(path):
     language, label = path.stem.split("-")[:2]
-    prefix = PREFIX[language] + ("2" if part(path) in HALVES else "")
+    prefix = PREFIX[language] + GENERATION.get(part(path), "")
     for number, case in enumerate(read(path), 1):
         where = f"{path.name}:{number}"
         keys = KEYS + ["broken"] if "broken" in case else KEYS
@@ -131,6 +135,11 @@ def test_the_half_that_is_held_out_is_drawn_by_the_number(name):
         assert int(case["id"].rsplit("-", 1)[1]) % 2 == HALVES[name], case["id"]
 
 
+def test_what_is_blind_is_of_no_other_set():
+    assert {case["set"] for case in cases("-blind")} == {"blind"}
+    assert not [case["id"] for name in WANTED if name != "-blind" for case in cases(name) if case["set"] == "blind"]
+
+
 @pytest.mark.parametrize("path", [path for path in files() if not part(path)], ids=lambda path: path.stem)
 def test_each_half_has_about_half_of_each_file(path):
     rows = read(path)
@@ -145,7 +154,8 @@ def test_numbers_of_a_label(name, label):
     assert len(rows) >= WANTED[name]
     assert sum(lines(case) > LONG_LINES for case in rows) >= WANTED_LONG
     shares = collections.Counter(case["language"] for case in rows)
-    assert shares["shell"] >= WANTED[name] / 2 and min(shares.values()) >= WANTED[name] / 4
+    shell, least = (3, 3) if name in EVEN else (2, 4)
+    assert shares["shell"] >= WANTED[name] / shell and min(shares.values()) >= WANTED[name] / least
 
 
 @pytest.mark.parametrize("name", WANTED)
