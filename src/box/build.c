@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "box/companion.h"
 #include "box/environment.h"
+#include "box/exec-gate.h"
 #include "box/plan.h"
 #include "box/private.h"
 #include "box/report.h"
@@ -438,6 +439,10 @@ static int build_meanwhile(void *context, struct err *err)
 	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
+	r = exec_gate_prepare(box);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
+			       err_errno_name(-r));
 	r = start_main_command(box, err);
 	snapshot_hash(box->policy->snapshot, &box->policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);

@@ -34,6 +34,7 @@
 enum { FINDINGS_SIZE = 16 << 10, REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };
 
 struct exec_gate {
+	bool is_open;                /* all that the rules name was looked up */
 	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
 	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
@@ -51,28 +52,38 @@ struct words {
 
 /* ---- one program ---- */
 
+int exec_gate_prepare(struct box *box)
+{
+	const struct policy *policy = box->policy->policy;
+	struct exec_gate *gate = calloc(1, sizeof *gate);
+	int r;
+
+	if (!gate)
+		return -ENOMEM;
+	gate->judges_programs = policy_judges_programs(policy);
+	gate->judges_arguments = policy_judges_arguments(policy);
+	gate->verifies = policy_verifies(policy);
+	r = gate->judges_programs ? programs_new(&gate->programs, policy) : 0;
+	if (r < 0) {
+		free(gate);
+		return r;
+	}
+	box->exec_gate = gate;
+	return 0;
+}
+
 static int open_gate(struct box *box, struct exec_gate **ret_gate)
 {
 	struct exec_gate *gate = box->exec_gate;
 	int r;
 
 	*ret_gate = gate;
-	if (gate)
+	if (gate->is_open)
 		return 0;
-	gate = calloc(1, sizeof *gate);
-	if (!gate)
-		return -ENOMEM;
-	gate->judges_programs = policy_judges_programs(box->policy->policy);
-	gate->judges_arguments = policy_judges_arguments(box->policy->policy);
-	gate->verifies = policy_verifies(box->policy->policy);
 	/* The first program has not run yet: what the rules name is what it was. */
-	r = gate->judges_programs ? programs_new(&gate->programs, box->policy->policy, box->init.pid) : 0;
-	if (r < 0) {
-		free(gate);
-		return r;
-	}
-	*ret_gate = box->exec_gate = gate;
-	return 0;
+	r = gate->programs ? programs_enter(gate->programs, box->policy->policy, box->init.pid) : 0;
+	gate->is_open = r == 0;
+	return r;
 }
 
 static struct decision refuse_unknown(void)

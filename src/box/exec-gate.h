@@ -14,6 +14,9 @@
 struct box;
 struct exec_gate;
 
+/* Before anything starts inside: looks up what need not wait for the sandbox. -ENOMEM or -E2BIG. */
+int exec_gate_prepare(struct box *box) MUST_USE;
+
 /* Handlers of the watch (watch/watch.h); context is the box. */
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;
 int exec_gate_image(void *context, uint64_t token, pid_t pid) MUST_USE;

@@ -227,6 +227,17 @@ static int add_patterns(struct programs *programs, const struct policy *policy)
 	return r;
 }
 
+/* What the mounts take away inside is known by its name outside. */
+static int add_mounted(struct programs *programs, const struct policy *policy)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < policy->exec_count; i++)
+		if (exec_rule_is_mounted(&policy->exec[i]))
+			r = add_named(programs, policy, policy->exec[i].program, true);
+	return r;
+}
+
 static int add_rules(struct programs *programs, const struct policy *policy)
 {
 	int r = 0;
@@ -234,8 +245,8 @@ static int add_rules(struct programs *programs, const struct policy *policy)
 	for (size_t i = 0; r == 0 && i < policy->exec_count; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
 
-		if (rule->program && !(rule->program_flags & FILE_GLOB))
-			r = add_named(programs, policy, rule->program, exec_rule_is_mounted(rule));
+		if (rule->program && !(rule->program_flags & FILE_GLOB) && !exec_rule_is_mounted(rule))
+			r = add_named(programs, policy, rule->program, false);
 		for (const char *const *except = rule->except; r == 0 && except && *except; except++)
 			if (!glob_is_pattern(*except))
 				r = add_named(programs, policy, *except, false);
@@ -258,27 +269,34 @@ static void sort(struct programs *programs)
 		qsort(programs->list, programs->count, sizeof *programs->list, compare_sizes);
 }
 
-int programs_new(struct programs **ret_programs, const struct policy *policy, pid_t init_pid)
+int programs_new(struct programs **ret_programs, const struct policy *policy)
 {
 	struct programs *programs = calloc(1, sizeof *programs);
-	char path[32];
 	int r;
 
 	if (!programs)
 		return -ENOMEM;
 	programs->root_fd = FD_NONE;
-	r = str_format(path, sizeof path, "/proc/%d/root", init_pid);
-	if (r == 0) {
-		programs->root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
-		r = programs->root_fd < 0 ? programs->root_fd : add_rules(programs, policy);
-	}
+	r = add_mounted(programs, policy);
 	if (r < 0) {
 		programs_free(programs);
 		return r;
 	}
-	sort(programs);
 	*ret_programs = programs;
 	return 0;
+}
+
+int programs_enter(struct programs *programs, const struct policy *policy, pid_t init_pid)
+{
+	char path[32];
+	int r = str_format(path, sizeof path, "/proc/%d/root", init_pid);
+
+	if (r < 0)
+		return r;
+	programs->root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	r = programs->root_fd < 0 ? programs->root_fd : add_rules(programs, policy);
+	sort(programs);
+	return r;
 }
 
 void programs_free(struct programs *programs)

@@ -24,10 +24,15 @@ enum {
 struct programs;
 
 /*
- * Looks up what the rules name, as the sandbox of init_pid sees it; patterns are looked for where programs are.
- * policy is borrowed. -ENOMEM, -E2BIG, or why the sandbox's root cannot be opened.
+ * Looks up by their names on the host what the mounts take away inside: a start need not wait for it. -ENOMEM, -E2BIG.
+ * policy is borrowed by each of these.
  */
-int programs_new(struct programs **ret_programs, const struct policy *policy, pid_t init_pid) MUST_USE;
+int programs_new(struct programs **ret_programs, const struct policy *policy) MUST_USE;
+/*
+ * Once, before anything is identified: looks up the rest of what the rules name, as the sandbox of init_pid sees it;
+ * patterns are looked for where programs are. As above, or why the sandbox's root cannot be opened.
+ */
+int programs_enter(struct programs *programs, const struct policy *policy, pid_t init_pid) MUST_USE;
 /* Looks those up again that nothing inside can write: whoever changed one of them may (an upgrade of the system). */
 void programs_refresh(struct programs *programs);
 void programs_free(struct programs *programs);

@@ -125,7 +125,7 @@ struct box {
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
 	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
-	struct exec_gate *exec_gate; /* NULL: no program has started yet */
+	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct condemned condemned;
 	struct exec_trials *trials;  /* NULL: nothing was tried yet */
 	struct verify_gate *verify;  /* NULL: no command was judged yet */

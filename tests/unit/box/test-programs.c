@@ -54,7 +54,8 @@ static void begin(struct fixture *fixture)
 	fixture->rules[1] = (struct exec_rule){ .verdict = VERDICT_ASK, .program = missing };
 	fixture->policy.exec = fixture->rules;
 	fixture->policy.exec_count = fixture->policy.exec_exact_count = 2;
-	assert_int_equal(programs_new(&fixture->programs, &fixture->policy, getpid()), 0);
+	assert_int_equal(programs_new(&fixture->programs, &fixture->policy), 0);
+	assert_int_equal(programs_enter(fixture->programs, &fixture->policy, getpid()), 0);
 }
 
 static void end(struct fixture *fixture)
