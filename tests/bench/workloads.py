@@ -19,6 +19,7 @@ class Work:
     name = ""
     weight = 1           # rounds are divided by it
     options = ()         # of `atoll run`
+    beside = ()          # nanoseconds of the last measure() with a prefix
 
     def argv(self, place):
         raise NotImplementedError
@@ -32,8 +33,11 @@ class Work:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def measure(self, place, rounds):
-        """(inside, outside, whole) nanoseconds. inside: by the stopwatch within a sandbox that is up."""
+    def measure(self, place, rounds, prefix=None):
+        """
+        (inside, outside, whole) nanoseconds. inside: by the stopwatch within a sandbox that is up. With a prefix, a
+        command that runs the rest of its words, `beside` gets what the stopwatch says there, in the same rounds.
+        """
         self.prepare(place)
         if place.uid != os.getuid():
             subprocess.run(["chown", "-R", f"{place.uid}:{place.gid}", place.project], check=True)
@@ -47,10 +51,12 @@ class Work:
         with open(plan, "w", encoding="utf-8") as file:
             file.write("\x1f".join(argv) + "\n")
         os.chmod(plan, 0o644)
-        inside, outside, whole = [], [], []
+        inside, outside, whole, self.beside = [], [], [], []
         once = [stopwatch, "lat", plan, "2"]   # the first start warms the second
         for _ in range(max(3, rounds // self.weight)):
             outside.append(self.second(place, once))
+            if prefix:
+                self.beside.append(self.second(place, [*prefix, *once]))
             inside.append(self.second(place, [place.atoll, "run", *self.options, "--", *once]))
             whole += place.latency_of([place.atoll, "run", *self.options, "--", *argv])
         return inside, outside, whole
