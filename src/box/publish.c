@@ -2,6 +2,7 @@
 #include "box/publish.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -37,6 +38,8 @@ static int bind_port(struct publish_rule *rule)
 						  .sin_port = htons(rule->host_port) };
 	/* A port of a run that has just ended is free again. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0 ||
+	    /* Accepted sockets inherit it: what comes in small pieces is handed on in small pieces. */
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)) < 0 ||
 	    bind(fd, &name.any, size) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &name.any, &size) < 0)
 		return -errno;
 	rule->host_port = ntohs(rule->is_inet6 ? name.inet6.sin6_port : name.inet.sin_port);
@@ -164,10 +167,26 @@ int publish_hand_over(struct box *box)
 	return r;
 }
 
+/* One for each connection; the child that makes them is dearer than all else of it, so it makes some. */
+static int take_inside(struct box *box)
+{
+	struct publish *publish = &box->publish;
+	int r = 0;
+
+	if (!publish->spare_count) {
+		r = netns_sockets(&box->init, AF_INET6, publish->spares, PUBLISH_SPARES_MAX);
+		/* A family that the kernel runs without is no reason to refuse what the other one can do. */
+		if (r == -EAFNOSUPPORT)
+			r = netns_sockets(&box->init, AF_INET, publish->spares, PUBLISH_SPARES_MAX);
+		publish->spare_count = r == 0 ? PUBLISH_SPARES_MAX : 0;
+	}
+	return r < 0 ? r : take_fd(&publish->spares[--publish->spare_count]);
+}
+
 int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_fd)
 {
 	struct published *published;
-	int r, fd;
+	int r;
 
 	if (arrived->index >= box->publish.count || !(arrived->id & ARRIVAL_ID))
 		return -EBADMSG;
@@ -176,12 +195,8 @@ int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_
 	if (r < 0)
 		return r;
 	published->connections++;
-	/* A family that the kernel runs without is no reason to refuse what the other one can do. */
-	fd = netns_socket(&box->init, AF_INET6);
-	if (fd == -EAFNOSUPPORT)
-		fd = netns_socket(&box->init, AF_INET);
-	*ret_fd = fd;
-	return fd >= 0;
+	*ret_fd = take_inside(box);
+	return *ret_fd >= 0;
 }
 
 void publish_to_json(const struct publish *publish, struct json *json)
@@ -206,4 +221,6 @@ void publish_close(struct box *box)
 		loop_remove(&box->loop, &box->publish.ports[i].source);
 		close_fd(&box->publish.ports[i].fd);
 	}
+	while (box->publish.spare_count)
+		close_fd(&box->publish.spares[--box->publish.spare_count]);
 }

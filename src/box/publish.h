@@ -26,9 +26,13 @@ struct published {
 	uint64_t connections;
 };
 
+enum { PUBLISH_SPARES_MAX = 8 };
+
 struct publish {
 	struct published ports[NET_PUBLISH_MAX];
 	size_t count;
+	int spares[PUBLISH_SPARES_MAX];    /* sockets of the inside for who comes next; owned */
+	size_t spare_count;
 };
 
 /* Binds what policy and request ask for, so that a run whose port is taken fails before it begins. */

@@ -38,7 +38,7 @@ static void tell_closed(struct visit *visit, const char *why)
 		.why = why,
 	};
 
-	gate_send(visit->gate, gate_closed_put(&visit->gate->out, &closed));
+	gate_queued(visit->gate, gate_closed_put(gate_queue(visit->gate), &closed));
 }
 
 /* Ends it; why (NULL: both sides did) also makes it a reset, so that nobody takes a refusal for an answer. */
@@ -92,7 +92,7 @@ static void start_relay(struct visit *visit)
 
 /*
  * ::1 of the inside first, then 127.0.0.1: a server may listen on either. In this order, since a socket that was used
- * for a mapped address is none of IPv6 any more (tcp_v6_connect()). 0: under way, or there.
+ * for a mapped address is none of IPv6 any more (tcp_v6_connect()). 1: there; 0: under way.
  */
 static int connect_inside(struct visit *visit)
 {
@@ -115,20 +115,27 @@ static int connect_inside(struct visit *visit)
 		if (connect(visit->inside_fd, &none, sizeof none) < 0)
 			return -errno;
 	}
-	if (connect(visit->inside_fd, name, is_inet6 ? sizeof inet6 : sizeof inet) < 0 && errno != EINPROGRESS)
+	size = is_inet6 ? sizeof inet6 : sizeof inet;
+	if (connect(visit->inside_fd, name, size) < 0 && errno != EINPROGRESS)
+		return -errno;
+	/* Over loopback it stands, or is refused, as soon as the call has returned: no turn of the loop for that. */
+	if (connect(visit->inside_fd, name, size) == 0 || errno == EISCONN)
+		return 1;
+	if (errno != EALREADY)
 		return -errno;
 	return event_add(&visit->writable, &(struct timeval){ .tv_sec = CONNECT_SECONDS }) < 0 ? -ENOMEM : 0;
 }
 
-static void try_next(struct visit *visit, int errnum)
+/* By what the attempt so far came to: as connect_inside(). */
+static void proceed(struct visit *visit, int r)
 {
-	int r = -errnum;
-
-	if (!visit->is_second && (errnum == ECONNREFUSED || errnum == EADDRNOTAVAIL || errnum == ENETUNREACH)) {
+	if (!visit->is_second && (r == -ECONNREFUSED || r == -EADDRNOTAVAIL || r == -ENETUNREACH)) {
 		visit->is_second = true;
 		r = connect_inside(visit);
 	}
-	if (r < 0)
+	if (r > 0)
+		start_relay(visit);
+	else if (r < 0)
 		end_visit(visit, err_errno_name(-r));
 }
 
@@ -140,10 +147,7 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 	if (!(what & EV_TIMEOUT) && getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size) < 0)
 		errnum = errno;
-	if (errnum)
-		try_next(visit, errnum);
-	else
-		start_relay(visit);
+	proceed(visit, errnum ? -errnum : 1);
 }
 
 void publishing_go(struct gate *gate, uint32_t id, int inside_fd)
@@ -166,8 +170,7 @@ void publishing_go(struct gate *gate, uint32_t id, int inside_fd)
 	visit->state = VISIT_CONNECTING;
 	r = event_assign(&visit->writable, gate->base, inside_fd, EV_WRITE, on_writable, visit) < 0
 		    ? -ENOMEM : connect_inside(visit);
-	if (r < 0)
-		try_next(visit, -r);
+	proceed(visit, r);
 }
 
 static void read_source(const struct sockaddr_storage *from, struct gate_address *out)

@@ -10,8 +10,10 @@
 #include "os/pidref.h"
 
 /*
- * A non-blocking TCP socket (not bound, not connected) in the namespaces of process, made by a child that enters its
- * user and network namespace and ends: the caller stays where it is. family: AF_INET or AF_INET6. For whoever made
- * that user namespace, or root. The fd (owned), or -errno: -ESRCH: the process has ended.
+ * Non-blocking TCP sockets (not bound, not connected, TCP_NODELAY) in the namespaces of process, made by a child that
+ * enters its user and network namespace and ends: the caller stays where it is. That child is what they cost, so that
+ * whoever needs one after the other asks for several. family: AF_INET or AF_INET6. For whoever made that user
+ * namespace, or root. count is at most FD_PASS_MAX. 0 and all of them in fds (owned), or none and -errno: -ESRCH: the
+ * process has ended.
  */
-int netns_socket(const struct pidref *process, int family) MUST_USE;
+int netns_sockets(const struct pidref *process, int family, int *fds, size_t count) MUST_USE;

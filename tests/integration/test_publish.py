@@ -82,6 +82,15 @@ def test_a_server_inside_is_reached_from_outside(sandbox, address):
         ask(port)
 
 
+def test_more_visitors_than_sockets_are_made_at_a_time(sandbox):
+    """The box keeps some in stock: each is used once, and new ones are made when they are gone."""
+    port, count = free_port(), 20
+    child = serve(sandbox, ["--publish", f"{port}:8080"], count=count)
+    assert [ask(port, b"%d" % number) for number in range(count)] == [b"echo %d" % number for number in range(count)]
+    code, _, _, report = finish(sandbox, child)
+    assert code == 0 and report["network"]["published"][0]["connections"] == count, report
+
+
 def test_a_policy_publishes_and_ps_says_where(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\nnetwork: {publish: [{port: 8080, host: \"[::1]:0\"}, 81]}\n")
     done = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-d"]))
