@@ -15,7 +15,7 @@
  * same question: one for a burst, and none for a loop.
  */
 
-enum { NS_PER_MS = 1000000, WAITING_FIRST = 4 };
+enum { NS_PER_MS = 1000000, WAITING_FIRST = 4, LISTENERS_MS = 20 };
 
 static const char nobody_reason[] = "a person has to allow this, and nobody can be asked now";
 static const char silent_reason[] = "a person was asked to allow this, and did not answer in time";
@@ -469,12 +469,31 @@ bool asking_waits_for_path(const struct box *box, const char *path)
 	return false;
 }
 
+static bool is_heard_here(struct box *box)
+{
+	return control_is_followed(box) || prompt_is_possible(box) || notices_are_heard(box);
+}
+
 bool asking_is_heard(struct box *box)
 {
 	if (box->request->flags & REQUEST_TRIAL)
 		return false;
-	return control_is_followed(box) || prompt_is_possible(box) || notices_are_heard(box) ||
-	       listeners_are_there();
+	return is_heard_here(box) || listeners_are_there();
+}
+
+bool asking_was_heard(struct box *box)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (box->request->flags & REQUEST_TRIAL)
+		return false;
+	if (is_heard_here(box))
+		return true;
+	if (now_ns >= box->listeners_until_ns) {
+		box->has_listeners = listeners_are_there();
+		box->listeners_until_ns = now_ns + LISTENERS_MS * NS_PER_MS;
+	}
+	return box->has_listeners;
 }
 
 void asking_done(struct box *box)

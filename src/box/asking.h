@@ -117,6 +117,12 @@ bool asking_has_network_grants(const struct box *box);
 /* Whether anybody would hear of a question now. */
 bool asking_is_heard(struct box *box);
 
+/*
+ * The same for who asks at every turn of the loop: who follows all sandboxes (listeners.h), for whom a look costs as
+ * much as all else of a connection, is looked for every now and then.
+ */
+bool asking_was_heard(struct box *box);
+
 /* Nobody can hear any more: what waits is refused now, and stays listed. Negative: the log failed. */
 int asking_hush(struct box *box) MUST_USE;
 

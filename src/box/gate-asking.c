@@ -253,7 +253,7 @@ void gate_asking_forget(struct box *box, uint32_t id)
 
 bool gate_asking_is_on(struct box *box)
 {
-	return asking_is_heard(box) || asking_has_network_grants(box);
+	return asking_was_heard(box) || asking_has_network_grants(box);
 }
 
 void gate_asking_done(struct box *box)

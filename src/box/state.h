@@ -121,6 +121,8 @@ struct box {
 	struct external *external; /* who gives a second opinion; NULL: nobody was asked yet */
 	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
+	uint64_t listeners_until_ns; /* has_listeners is believed */
+	bool has_listeners;
 	struct rates rates;
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
