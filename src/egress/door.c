@@ -13,9 +13,13 @@
  * caller wanted to go; note and connection come by different roads, so that either may be first. A note that is wrong
  * or late only ever leads to another place that the policy allows: it is judged like every other. A connection without
  * a note was made around the box (TCP fast open), and goes nowhere.
+ *
+ * A note is sent when its connection stands. So while notes come the door is not watched: each of them takes its
+ * connection out of the queue, where the door would have woken us once more for it, and too early. What nobody sent a
+ * note for is taken out when none has come for a moment.
  */
 
-enum { ACCEPT_BATCH = 32, STRAY_MS = 3000, MS_NS = 1000000 };
+enum { ACCEPT_BATCH = 32, STRAY_MS = 3000, MS_NS = 1000000, QUIET_MS = 20 };
 
 static void read_sockaddr(const struct sockaddr_storage *from, struct gate_address *out)
 {
@@ -107,45 +111,40 @@ static void add_stray(struct gate *gate, int fd, const struct gate_address *sour
 	set_stray_timer(gate);
 }
 
-void door_route(struct gate *gate, struct gate_route *route)
+/* Of those that wait at this door; FD_NONE: none. */
+static int accept_one(int door_fd, struct gate_address *ret_source)
 {
-	check_granted(gate, route);
-	for (size_t i = 0; i < gate->stray_count; i++)
-		if (is_same(&gate->strays[i].source, &route->source)) {
-			int fd = take_fd(&gate->strays[i].fd);
+	struct sockaddr_storage from;
+	socklen_t size = sizeof from;
+	int accepted = accept4(door_fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-			drop_stray(gate, i);
-			flow_start(gate, fd, route);
-			return;
-		}
-	(void)take_route(gate, &route->source);
-	gate->notes[gate->next_note++ % GATE_ROUTES_MAX] = (struct note){
-		.route = *route,
-		.until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
-		.reused = names_count_reused(gate->names),
-	};
+	if (accepted < 0)
+		return FD_NONE;
+	read_sockaddr(&from, ret_source);
+	return accepted;
+}
+
+/* Takes fd. */
+static void admit(struct gate *gate, int fd, const struct gate_address *source)
+{
+	struct gate_route *route = take_route(gate, source);
+
+	if (route)
+		flow_start(gate, fd, route);
+	else
+		add_stray(gate, fd, source);
 }
 
 static void on_door(evutil_socket_t fd, short what, void *context)
 {
-	struct gate *gate = context;
-
 	(void)what;
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
-		struct sockaddr_storage from;
-		socklen_t size = sizeof from;
-		int accepted = accept4(fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct gate_address source;
-		struct gate_route *route;
+		int accepted = accept_one(fd, &source);
 
 		if (accepted < 0)
 			return;
-		read_sockaddr(&from, &source);
-		route = take_route(gate, &source);
-		if (route)
-			flow_start(gate, accepted, route);
-		else
-			add_stray(gate, accepted, &source);
+		admit(context, accepted, &source);
 	}
 }
 
@@ -158,9 +157,90 @@ void door_accept(struct gate *gate)
 			on_door(gate->sockets[doors[i]], EV_READ, gate);
 }
 
+static void watch_door(struct gate *gate, bool watches)
+{
+	if (gate->is_door_watched == watches)
+		return;
+	gate->is_door_watched = watches;
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
+		struct event *event = &gate->socket_events[doors[i]];
+
+		if (gate->sockets[doors[i]] >= 0 && (watches ? event_add(event, NULL) : event_del(event)) < 0)
+			event_base_loopbreak(gate->base);
+	}
+}
+
+/* Whether notes still come is looked at now and then, instead of the timer being set anew for each. */
+static void on_quiet(evutil_socket_t fd, short what, void *context)
+{
+	struct gate *gate = context;
+
+	(void)fd;
+	(void)what;
+	if (gate->has_routed)
+		event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
+	else
+		watch_door(gate, true);
+	gate->has_routed = false;
+}
+
+static void expect_more(struct gate *gate)
+{
+	gate->has_routed = true;
+	if (!gate->is_door_watched)
+		return; /* or not open yet */
+	watch_door(gate, false);
+	event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
+}
+
+/* The connection with this source, which mostly is the first in the queue. FD_NONE: not there. */
+static int find_connection(struct gate *gate, const struct gate_address *source)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	bool is_mapped = memcmp(source->bytes, mapped, sizeof mapped) == 0;
+	int door_fd = gate->sockets[is_mapped ? GATE_DOOR4 : GATE_DOOR6];
+
+	for (size_t i = 0; i < gate->stray_count; i++)
+		if (is_same(&gate->strays[i].source, source)) {
+			int fd = take_fd(&gate->strays[i].fd);
+
+			drop_stray(gate, i);
+			return fd;
+		}
+	for (int i = 0; gate->is_door_open && i < ACCEPT_BATCH; i++) {
+		struct gate_address found;
+		int fd = accept_one(door_fd, &found);
+
+		if (fd < 0 || is_same(&found, source))
+			return fd;
+		admit(gate, fd, &found);
+	}
+	return FD_NONE;
+}
+
+void door_route(struct gate *gate, struct gate_route *route)
+{
+	int fd;
+
+	check_granted(gate, route);
+	expect_more(gate);
+	fd = find_connection(gate, &route->source);
+	if (fd >= 0) {
+		flow_start(gate, fd, route);
+		return;
+	}
+	(void)take_route(gate, &route->source);
+	gate->notes[gate->next_note++ % GATE_ROUTES_MAX] = (struct note){
+		.route = *route,
+		.until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
+		.reused = names_count_reused(gate->names),
+	};
+}
+
 int door_start(struct gate *gate)
 {
-	if (evtimer_assign(&gate->stray_timer, gate->base, on_stray_timer, gate) < 0)
+	if (evtimer_assign(&gate->stray_timer, gate->base, on_stray_timer, gate) < 0 ||
+	    evtimer_assign(&gate->quiet_timer, gate->base, on_quiet, gate) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
 		struct event *event = &gate->socket_events[doors[i]];
@@ -169,10 +249,11 @@ int door_start(struct gate *gate)
 			continue;
 		/* Accepted sockets inherit it: what comes in small pieces is handed on in small pieces. */
 		setsockopt(gate->sockets[doors[i]], IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
-		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0 ||
-		    event_add(event, NULL) < 0)
+		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0)
 			return -EINVAL;
 	}
+	gate->is_door_open = true;
+	watch_door(gate, true);
 	return 0;
 }
 

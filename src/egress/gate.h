@@ -83,7 +83,9 @@ struct gate {
 	size_t next_note;
 	struct stray strays[GATE_STRAYS_MAX];
 	size_t stray_count;
-	struct event stray_timer;
+	struct event stray_timer, quiet_timer;
+	bool is_door_open, is_door_watched;
+	bool has_routed;               /* a note came since quiet_timer was set */
 
 	struct flow *flows[GATE_FLOWS_MAX];
 	size_t flow_count, flows_max;
