@@ -376,6 +376,7 @@ static enum exchange_state begin_request(struct exchange *exchange, struct buf *
 	memcpy(exchange->method, head->method, sizeof exchange->method);
 	exchange->phase = PHASE_ASKED;
 	exchange->heads++;
+	exchange->requests++;
 	exchange->request_is_over = false;
 	record->started_ns = clock_monotonic_ns();
 	if (!target_host_is(http1_find(head, "host"), &exchange->server))
@@ -529,6 +530,34 @@ enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_
 	if (exchange->phase == PHASE_ASKED)
 		return refuse(exchange, 504, "the answer takes too long", to_client);
 	return end(exchange, "it takes too long");
+}
+
+const char exchange_slow_request[] = "the body of the request comes too slowly";
+const char exchange_slow_answer[] = "the body of the answer comes too slowly";
+
+const char *exchange_look(struct exchange *exchange, bool out_is_held_up, bool in_is_held_up)
+{
+	const struct http1 *request = &exchange->request, *response = &exchange->response;
+	bool asks = exchange->phase == PHASE_ASKED || exchange->phase == PHASE_ANSWERED ||
+		    exchange->phase == PHASE_LATE || exchange->phase == PHASE_KEPT;
+	/* The end of an empty one is not always asked for before the answer comes. */
+	bool sends = asks && !exchange->request_is_over && request->head.framing == HTTP1_LENGTH &&
+		     request->body_bytes < request->head.length;
+	bool answers = exchange->phase == PHASE_ANSWERED && response->head.framing == HTTP1_LENGTH;
+
+	if (progress_is_too_slow(&exchange->sent, sends && !out_is_held_up, exchange->requests, request->body_bytes))
+		return exchange_slow_request;
+	if (progress_is_too_slow(&exchange->received, answers && !in_is_held_up, exchange->requests,
+				 response->body_bytes))
+		return exchange_slow_answer;
+	return NULL;
+}
+
+enum exchange_state exchange_give_up(struct exchange *exchange, const char *why, struct buf *to_client)
+{
+	if (exchange->phase == PHASE_ASKED || exchange->phase == PHASE_KEPT)
+		return refuse(exchange, 408, why, to_client);
+	return end(exchange, why);
 }
 
 bool exchange_is_idle(const struct exchange *exchange)

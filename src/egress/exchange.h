@@ -10,6 +10,7 @@
 
 #include "egress/answer.h"
 #include "egress/http1.h"
+#include "egress/progress.h"
 #include "egress/tape.h"
 #include "egress/target.h"
 
@@ -99,6 +100,8 @@ struct exchange {
 	int phase;
 	bool request_is_over, is_closing;
 	uint64_t heads;          /* that were whole, from 1 */
+	uint64_t requests;       /* of them */
+	struct progress sent, received; /* of the bodies of the last one */
 	const char *unreachable; /* static; set: the server is not to be had, and every request is told why */
 };
 
@@ -113,6 +116,9 @@ extern const char exchange_server_left[];
 
 /* Of a request that outgoing() refused for now: what it is told to do. */
 extern const char exchange_wait_hint[];
+
+/* Why a request is given up whose body, or whose answer's, comes too slowly (progress.h). */
+extern const char exchange_slow_request[], exchange_slow_answer[];
 
 /* The JSON that a refused request is answered with. rule and hint may be NULL. */
 void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out);
@@ -157,6 +163,14 @@ enum exchange_state exchange_from_server(struct exchange *exchange, const uint8_
  */
 uint64_t exchange_head_on_its_way(const struct exchange *exchange);
 enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_client);
+
+/*
+ * Once in a while (progress.h); is_held_up: bytes on their way to the server, to the client wait for it to read. NULL,
+ * or why the exchange is to be given up: a static text for exchange_give_up(), which tells the client where it still
+ * can be told.
+ */
+const char *exchange_look(struct exchange *exchange, bool out_is_held_up, bool in_is_held_up);
+enum exchange_state exchange_give_up(struct exchange *exchange, const char *why, struct buf *to_client);
 
 /* Whether nothing is asked for, nor begun to be; whether the connection is another protocol's by now. */
 bool exchange_is_idle(const struct exchange *exchange);

@@ -162,6 +162,7 @@ int http2_request_begin(struct http2_stream *stream)
 	const char *problem = NULL;
 
 	memcpy(stream->method, head->method, sizeof stream->method);
+	stream->announces[HTTP2_OUTSIDE] = http1_find(head, "content-length");
 	record->started_ns = clock_monotonic_ns();
 	stream->problem = check_request(stream);
 	if (!stream->problem && target_parse(head->method, stream->path, &http2->server, &stream->target, &problem) < 0)
@@ -193,6 +194,7 @@ int http2_answer_begin(struct http2_stream *stream)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (stream->head.status >= 200) {
 		stream->is_answered = true;
+		stream->announces[HTTP2_INSIDE] = http1_find(&stream->head, "content-length");
 		stream->record.status = stream->head.status;
 	}
 	stream->head.reason = "";

@@ -10,6 +10,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "egress/http2.h"
+#include "egress/progress.h"
 
 struct http2_stream {
 	struct http2 *http2;
@@ -24,6 +25,8 @@ struct http2_stream {
 	struct buf held;                        /* of the body, while a person is asked; not looked at yet */
 	size_t early;                           /* bytes to the outside that the connection's window has back already */
 	size_t withheld[HTTP2_SIDE_COUNT];      /* bytes of bodies that a hook keeps back on their way to that side */
+	bool announces[HTTP2_SIDE_COUNT];       /* how long the body to that side will be */
+	struct progress progress[HTTP2_SIDE_COUNT];
 	bool is_stopped;                        /* nothing more of the request goes out */
 	bool is_https, is_answered, has_trailers, is_told;   /* told: the end of the answer was sent */
 	const char *problem;                    /* static */

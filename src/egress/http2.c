@@ -118,14 +118,11 @@ static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8
 	return true;
 }
 
-/* What was passed on of it stays unfinished on the other side. */
-static int stop(struct http2_stream *stream, enum http2_side from)
+/* The request goes no further; the client is told, unless an answer has begun. decision may be NULL. */
+static int stop_request(struct http2_stream *stream, unsigned status, const char *reason,
+			const struct decision *decision)
 {
-	const struct decision *decision = &stream->record.decision;
-
-	http2_stream_drop(stream, http2_other(from));
-	if (from == HTTP2_OUTSIDE)
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	http2_stream_drop(stream, HTTP2_OUTSIDE);
 	http2_request_forget(stream);
 	stream->is_stopped = true;
 	stream->is_whole[HTTP2_OUTSIDE] = false;
@@ -133,10 +130,21 @@ static int stop(struct http2_stream *stream, enum http2_side from)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE,
 					  stream->ids[HTTP2_OUTSIDE], NGHTTP2_CANCEL);
 	if (!stream->is_answered)
-		return http2_stream_refuse(stream, 403, decision->reason, decision);
+		return http2_stream_refuse(stream, status, reason, decision);
 	nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE],
 				  NGHTTP2_CANCEL);
 	return 0;
+}
+
+/* What was passed on of it stays unfinished on the other side. */
+static int stop(struct http2_stream *stream, enum http2_side from)
+{
+	const struct decision *decision = &stream->record.decision;
+
+	if (from == HTTP2_INSIDE)
+		return stop_request(stream, 403, decision->reason, decision);
+	http2_stream_drop(stream, HTTP2_INSIDE);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 /* Nobody is asked about it any more. */
@@ -483,6 +491,45 @@ enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct
 		http2->is_broken = http2->is_broken || buf_error(out) < 0;
 	}
 	return state_of(http2, side);
+}
+
+/* Whether more of the body to that side is to come, whose length was told, and its sender alone holds it up. */
+static bool expects(const struct http2_stream *stream, enum http2_side to)
+{
+	bool is_open = to == HTTP2_INSIDE ? stream->is_answered && stream->ids[HTTP2_INSIDE]
+					  : !stream->is_stopped && !stream->record.is_waiting &&
+						    (stream->is_kept || stream->ids[HTTP2_OUTSIDE]);
+
+	return is_open && stream->announces[to] && !stream->is_whole[to] && !stream->pending[to].size;
+}
+
+static int look_at(struct http2_stream *stream)
+{
+	const struct exchange_record *record = &stream->record;
+	struct progress *progress = stream->progress;
+
+	if (progress_is_too_slow(&progress[HTTP2_OUTSIDE], expects(stream, HTTP2_OUTSIDE), 0, record->bytes_out)) {
+		stream->problem = exchange_slow_request;
+		stream->is_kept = false;
+		return stop_request(stream, 408, stream->problem, NULL);
+	}
+	if (progress_is_too_slow(&progress[HTTP2_INSIDE], expects(stream, HTTP2_INSIDE), 0, record->bytes_in)) {
+		stream->problem = exchange_slow_answer;
+		/* Closes the other side as well. */
+		return nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
+						 stream->ids[HTTP2_INSIDE], NGHTTP2_INTERNAL_ERROR);
+	}
+	return 0;
+}
+
+void http2_look(struct http2 *http2)
+{
+	struct http2_stream *next;
+
+	for (struct http2_stream *stream = http2->streams; stream; stream = next) {
+		next = stream->next;
+		http2->is_broken = look_at(stream) != 0 || http2->is_broken;
+	}
 }
 
 bool http2_is_idle(const struct http2 *http2)

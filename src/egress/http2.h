@@ -41,6 +41,9 @@ void http2_answered(struct http2 *http2, struct exchange_record *record, const s
 /* Whether a request waits for a person. */
 bool http2_is_waiting(const struct http2 *http2);
 
+/* Once in a while (progress.h): gives up streams whose bodies do not come. Look at both sides afterwards. */
+void http2_look(struct http2 *http2);
+
 /* Whether nothing is asked for. */
 bool http2_is_idle(const struct http2 *http2);
 

@@ -557,6 +557,29 @@ static void give_up(struct intercept *intercept)
 		intercept->is_over = true;
 }
 
+/* Bodies that come, but hardly. True: something was given up. */
+static bool look_at_bodies(struct intercept *intercept)
+{
+	struct side *inside = inside_of(intercept), *outside = outside_of(intercept);
+	const char *why;
+
+	/* A rate of the policy makes slow what is not. */
+	if (intercept->phase != PHASE_STREAMS || intercept->is_over || quota_has_rate(intercept->options.share))
+		return false;
+	if (intercept->http2) {
+		http2_look(intercept->http2);
+		return true;
+	}
+	why = exchange_look(&intercept->exchange, outside->out.size, inside->out.size);
+	if (!why)
+		return false;
+	/* Of an answer that has begun the client must not take what came for the whole. */
+	if (!http1_is_idle(&intercept->exchange.response))
+		intercept->why = why;
+	intercept->is_over = exchange_give_up(&intercept->exchange, why, &inside->out) == EXCHANGE_ENDED;
+	return true;
+}
+
 /* Counts, instead of being set anew for each byte. */
 static void on_still(evutil_socket_t fd, short what, void *context)
 {
@@ -575,7 +598,7 @@ static void on_still(evutil_socket_t fd, short what, void *context)
 		end_side(intercept, HTTP2_OUTSIDE);
 	else if (intercept->still_times >= STILL_TIMES)
 		give_up(intercept);
-	else
+	else if (!look_at_bodies(intercept))
 		return;
 	on_event(-1, EV_TIMEOUT, intercept);
 }

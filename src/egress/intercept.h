@@ -33,8 +33,8 @@ struct intercept_options {
 	const struct quota_share *share;
 	struct exchange_hooks hooks;
 	/*
-	 * How long a head may take; for twice of it nothing may be asked for, and for 15 times nothing may move of what
-	 * was asked. 0: a minute. Tests have less.
+	 * How long a head may take; for twice of it nothing may be asked for, for 15 times nothing may move of what
+	 * was asked, and that often bodies are looked at (progress.h). 0: a minute. Tests have less.
 	 */
 	uint32_t patience_ms;
 	/*

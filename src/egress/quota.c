@@ -129,6 +129,16 @@ size_t quota_ask(const struct quota_share *share, enum quota_way way, size_t wan
 	return wanted;
 }
 
+bool quota_has_rate(const struct quota_share *share)
+{
+	struct meter *meter;
+
+	for (size_t at = 0; (meter = next_meter(share, &at));)
+		if (meter->limits.of[NET_LIMIT_RATE].amount)
+			return true;
+	return false;
+}
+
 void quota_use(const struct quota_share *share, enum quota_way way, size_t bytes)
 {
 	struct meter *meter;

@@ -53,6 +53,9 @@ void quota_hold(const struct quota_share *share);
 /* How many of wanted bytes may be moved now; 0: wait QUOTA_WAIT_MS, or they are used up (quota_is_used_up). */
 size_t quota_ask(const struct quota_share *share, enum quota_way way, size_t wanted, uint64_t now_ns);
 
+/* Whether there is a rate that such a connection is slowed down to. */
+bool quota_has_rate(const struct quota_share *share);
+
 /* These were moved. */
 void quota_use(const struct quota_share *share, enum quota_way way, size_t bytes);
 

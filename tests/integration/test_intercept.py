@@ -363,6 +363,8 @@ def test_who_holds_a_connection_and_does_nothing_is_let_go(plain):
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
         elif b"/half-body" in head:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        elif b"/half-stream" in head:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf")
         elif b"/kept" in head:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         connection.recv(1)
@@ -370,26 +372,108 @@ def test_who_holds_a_connection_and_does_nothing_is_let_go(plain):
     gate = plain(handler, patience_ms=100)
     host = f"Host: localhost:{gate.port}\r\n"
     assert b" 408 " in answer_of(gate, b"GET /allowed/ HTTP/1.1\r\nHos")
-    for path, ending, expected in (("half-head", "", b" 504 "), ("nothing", "", b" 504 "), ("half-body", "", b"half"),
-                                   ("slow-body", "Content-Length: 9\r\n", b" 504 "), ("kept", "", b"ok")):
+    for path, ending, expected, seconds in (
+            ("half-head", "", b" 504 ", 0.1), ("nothing", "", b" 504 ", 1.2), ("half-body", "", b"half", 0.5),
+            ("half-stream", "", b"half", 1.2), ("slow-body", "Content-Length: 9\r\n", b" 408 ", 0.5),
+            ("slow-stream", "Transfer-Encoding: chunked\r\n", b" 504 ", 1.2), ("kept", "", b"ok", 0.2)):
         began = time.monotonic()
         answer = answer_of(gate, f"POST /allowed/{path} HTTP/1.1\r\n{host}{ending}\r\n".encode())
-        assert expected in answer and b"TTP/1.1 4" not in answer, (path, answer)
+        assert expected in answer and (path == "slow-body" or b"TTP/1.1 4" not in answer), (path, answer)
         # What was asked for has longer than a connection that is merely kept.
-        assert time.monotonic() - began >= (0.1 if path == "half-head" else 0.2 if path == "kept" else 1.2), path
+        assert time.monotonic() - began >= seconds, path
 
-def test_a_stream_that_moves_is_not_given_up(plain):
+
+@pytest.mark.parametrize("framing", ["until-end", "chunked"])
+def test_a_stream_that_moves_is_not_given_up(plain, framing):
+    """Its length was not announced, so it may take its time."""
     def handler(connection):
         read_head(connection)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
+        if framing == "chunked":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        else:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for _ in range(20):
             time.sleep(0.2)
-            connection.sendall(b"x")
+            connection.sendall(b"1\r\nx\r\n" if framing == "chunked" else b"x")
+        connection.sendall(b"0\r\n\r\n" if framing == "chunked" else b"")
 
     # Longer than nothing may move, so that a busy machine keeps up.
     gate = plain(handler, patience_ms=200)
-    answer = answer_of(gate, f"GET /allowed/ HTTP/1.1\r\nHost: localhost:{gate.port}\r\n\r\n".encode())
-    assert answer.endswith(b"x" * 20), answer
+    host = f"Host: localhost:{gate.port}\r\nConnection: close\r\n"
+    head, _, body = answer_of(gate, f"GET /allowed/ HTTP/1.1\r\n{host}\r\n".encode()).partition(b"\r\n\r\n")
+    assert b" 200 OK" in head and body.count(b"x") == 20, (head, body)
+    assert framing == "until-end" or body.endswith(b"0\r\n\r\n"), body
+
+
+def trickle(connection, seconds=20):
+    """A byte now and then; how long the other side bore it, and what it said."""
+    began, said = time.monotonic(), b""
+    try:
+        while time.monotonic() - began < seconds and not said:
+            connection.sendall(b"x")
+            if select.select([connection], [], [], 0.1)[0]:
+                said = connection.recv(65536)
+                break
+    except OSError:
+        pass
+    return time.monotonic() - began, said
+
+
+def test_a_body_that_trickles_is_given_up(plain):
+    """Both ways: more than a fifth of patience lies between two bytes of what was announced as large."""
+    heard = []
+
+    def handler(connection):
+        head = read_head(connection)
+        if b"/up" in head:
+            try:
+                while piece := connection.recv(65536):
+                    heard.append(piece)
+            except OSError:
+                heard.append(b"reset")
+            return
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        heard.append(trickle(connection)[0])
+
+    gate = plain(handler, patience_ms=200)
+    host = f"Host: localhost:{gate.port}\r\n"
+    with gate.connect() as connection:
+        connection.sendall(f"POST /allowed/up HTTP/1.1\r\n{host}Content-Length: 1000000\r\n\r\n".encode())
+        seconds, said = trickle(connection)
+    assert b" 408 " in said and b"the body of the request comes too slowly" in said and 0.8 < seconds < 15, said
+    assert b"".join(heard).startswith(b"x")
+    heard.clear()
+    began = time.monotonic()
+    answer = answer_of(gate, f"GET /allowed/down HTTP/1.1\r\n{host}\r\n".encode())
+    assert b" 200 OK" in answer and answer.endswith(b"x") and 0.8 < time.monotonic() - began < 15, answer
+
+
+def test_a_body_that_the_other_side_does_not_take_is_not_slow(plain):
+    """Whoever waits for somebody that reads late does not trickle: here both ends sleep for longer than they may."""
+    size = 40 << 20
+
+    def handler(connection):
+        head = read_head(connection)
+        if b"/down" in head:
+            connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode() + bytes(size))
+            return
+        time.sleep(3)
+        left = size
+        while left:
+            left -= len(connection.recv(1 << 20))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nover")
+
+    gate = plain(handler, patience_ms=400)
+    host = f"Host: localhost:{gate.port}\r\nConnection: close\r\n"
+    head = f"POST /allowed/up HTTP/1.1\r\n{host}Content-Length: {size}\r\n\r\n".encode()
+    assert gate.ask(head + bytes(size)).endswith(b"over")
+    with gate.connect() as connection:
+        connection.sendall(f"GET /allowed/down HTTP/1.1\r\n{host}\r\n".encode())
+        time.sleep(3)
+        got = 0
+        while piece := connection.recv(1 << 20):
+            got += len(piece)
+    assert got > size
 
 
 @pytest.mark.parametrize("answer", [

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "egress/http2.h"
 #include "egress/inject.h"
+#include "egress/progress.h"
 
 /* A client and a server of nghttp2's own with the gate between them, all in memory. */
 
@@ -680,11 +681,63 @@ static void test_trailers_and_answers_that_break_off(void **state)
 	tape_free(tape);
 }
 
+static void look(struct wire *wire, unsigned times)
+{
+	while (times--) {
+		http2_look(wire->http2);
+		pump(wire);
+	}
+}
+
+/* A body of that length, of which nothing comes; NULL: it does not say. */
+static struct message *ask_and_keep_back(struct wire *wire, const char *length)
+{
+	nghttp2_nv field = nv("content-length", length ? length : "");
+
+	message_of(&wire->client, (int32_t)(2 * wire->client.count + 1))->is_held = true;
+	return ask_full(wire, "POST", "api.example.org", "/v1/x", length ? &field : NULL, 1000000);
+}
+
+static void test_bodies_that_do_not_come(void **state)
+{
+	nghttp2_data_provider provider = { .read_callback = read_body };
+	nghttp2_nv list[] = { nv(":status", "200"), nv("content-length", "1000000") };
+	struct message *slow, *stream, *asked, *got;
+	cleanup_wire struct wire wire;
+
+	wire_init(&wire);
+	slow = ask_and_keep_back(&wire, "1000000");
+	stream = ask_and_keep_back(&wire, NULL);
+	look(&wire, PROGRESS_LOOKS);
+	assert_string_equal(slow->pseudo, "");
+	look(&wire, 1);
+	assert_string_equal(slow->pseudo, ":status: 408\n");
+	assert_non_null(strstr(slow->body, "the body of the request comes too slowly"));
+	assert_true(slow->is_closed && wire.server.messages[0].is_closed);
+	assert_string_equal(wire.last.problem, exchange_slow_request);
+	look(&wire, 100);
+	assert_false(stream->is_closed);
+	asked = ask(&wire, "GET", "/v1/x", 0);
+	got = &wire.server.messages[2];
+	got->to_send = 1000000;
+	got->is_held = true;
+	assert_int_equal(nghttp2_submit_response(wire.server.session, got->id, list, ARRAY_SIZE(list), &provider), 0);
+	pump(&wire);
+	look(&wire, PROGRESS_LOOKS);
+	assert_false(asked->is_closed);
+	look(&wire, 1);
+	assert_true(asked->is_closed && got->is_closed && !asked->is_whole);
+	assert_string_equal(wire.last.problem, exchange_slow_answer);
+	assert_false(stream->is_closed);
+	assert_int_equal(wire.states[HTTP2_INSIDE], EXCHANGE_OPEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recorded_and_answered_again),
 		cmocka_unit_test(test_trailers_and_answers_that_break_off),
+		cmocka_unit_test(test_bodies_that_do_not_come),
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_refused_while_others_go_on),
 		cmocka_unit_test(test_requests_that_are_none),
 		cmocka_unit_test(test_too_many_requests), cmocka_unit_test(test_placeholder_goes),
