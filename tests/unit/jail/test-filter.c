@@ -22,6 +22,13 @@
 #include "jail/filter.h"
 #include "seccomp-programs.h"
 
+/* Of the arguments of each call sanitizers see a part: the whole space is the other builds'. */
+#ifdef ATOLL_SANITIZED
+enum { STRIDE = 5 };
+#else
+enum { STRIDE = 1 };
+#endif
+
 enum { POOL_MAX = 64, DEFAULT_ANSWER = SECCOMP_RET_ERRNO | ENOSYS };
 
 struct subject {
@@ -166,7 +173,7 @@ static void check_arguments(const struct subject *subject, int number)
 	size_t count = fill_pool(subject, number, pool);
 
 	/* No rule looks at more than three arguments, and none beyond the fourth. */
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i += STRIDE)
 		for (size_t j = 0; j < count; j++)
 			for (size_t k = 0; k < count; k++) {
 				data.args[0] = pool[i], data.args[1] = pool[j], data.args[2] = pool[k],

@@ -18,6 +18,13 @@
 
 enum { NOW_S = 1000000, DAY_S = 86400, STATES_MAX = 4096, SETTINGS_MAX = 1024 };
 
+/* Sanitizers see what the code does in any policy: the whole space is the other builds'. */
+#ifdef ATOLL_SANITIZED
+enum { STRIDE = 7 };
+#else
+enum { STRIDE = 1 };
+#endif
+
 static const uint32_t strains[] = { 0,	    1,	    19999,  20000,  20001,  59999,  60000,  79999,  80000,
 				    119999, 120000, 139999, 140000, 180000, 199999, 240000, 300000 };
 static const uint64_t times[] = { 0, NOW_S - 1, NOW_S, NOW_S + 1, NOW_S + DAY_S / 2, NOW_S + DAY_S - 1, NOW_S + DAY_S,
@@ -86,20 +93,20 @@ static void a_bad_event_never_raises(void **state)
 {
 	size_t lowered = 0;
 
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = 0; s < state_count; s++)
 			for (int event = 0; event < TRUST_EVENT_END; event++)
 				for (size_t t = 0; is_bad(event) && t < ARRAY_SIZE(times); t++)
 					lowered += check_bad(&states[s], &settings[i], event, times[t]);
 	/* The control: they do lower. */
-	assert_true(lowered > 100000);
+	assert_true(lowered > 100000 / STRIDE);
 }
 
 static void nothing_but_the_named_events_raises(void **state)
 {
 	size_t raised[TRUST_EVENT_END] = { 0 };
 
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = 0; s < state_count; s++)
 			for (int event = 0; event < TRUST_EVENT_END; event++)
 				for (size_t t = 0; t < ARRAY_SIZE(times); t++) {
@@ -163,7 +170,7 @@ static void who_stood_better_stands_no_worse(void **state)
 	static const size_t last_strain = ARRAY_SIZE(strains) - 1;
 	size_t compared = 0;
 
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = 1; s < state_count; s++, compared++) {
 			const struct trust_state *worse = &states[s];
 			struct trust_state better = *worse;
@@ -184,7 +191,7 @@ static void who_stood_better_stands_no_worse(void **state)
 			if (better.granted > worse->granted)
 				check_neighbours(worse, &better, &settings[i]);
 		}
-	assert_int_equal(compared, settings_count * (state_count - 1));
+	assert_int_equal(compared, (settings_count + STRIDE - 1) / STRIDE * (state_count - 1));
 }
 
 /* The grid of strains leaves none out: each of them against the next one, after every event and at several times. */
@@ -211,7 +218,7 @@ static void every_pair_under_one_policy(void **state)
 						   .probation_sessions = 3, .probation_at = TRUST_LOW,
 						   .half_life_ms = TRUST_HALF_LIFE_MS };
 
-	for (size_t a = 0; a < state_count; a++)
+	for (size_t a = 0; a < state_count; a += STRIDE)
 		for (size_t b = 0; b < state_count; b++)
 			for (int event = 1; is_no_better(&states[a], &states[b]) && event < TRUST_EVENT_END; event++)
 				for (int level = 0; level < levels_named(event); level++)
@@ -260,7 +267,7 @@ static enum trust_level after(struct trust_state *at, int event, uint64_t now_s)
 
 static void a_raise_lowers_nobody_and_the_other_way_round(void **state)
 {
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = 0; s < state_count; s++)
 			for (int to = 0; to < TRUST_COUNT; to++) {
 				const struct trust_state *at = &states[s];
@@ -364,7 +371,7 @@ static void check_bounds_below(const struct trust_settings *with, enum trust_lev
 /* More of anything that trusts is never less in the end: record, policy, loan and confidence, each against one less. */
 static void bounds_only_bound(void **state)
 {
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (int level = 0; level < TRUST_COUNT; level++)
 			for (unsigned bits = 0; bits < 125; bits++) {
 				const struct trust_bounds bounds = { bits % 5, bits / 5 % 5, bits / 25 };
@@ -384,7 +391,7 @@ static void a_policy_that_trusts_more_gives_no_less(void **state)
 {
 	static const struct trust_bounds bounds = { TRUST_FULL, TRUST_NONE, TRUST_FULL };
 
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = 0; s < state_count; s++)
 			for (int which = 0; which < 3; which++) {
 				struct trust_settings more = settings[i];
@@ -409,7 +416,7 @@ static void a_bad_event_raises_no_session(void **state)
 {
 	size_t lowered = 0;
 
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i += STRIDE)
 		for (size_t s = i % 25; s < state_count; s += 25)
 			for (int event = 0; event < TRUST_EVENT_END; event++)
 				for (unsigned bits = 0; is_bad(event) && bits < 125; bits++) {
@@ -425,7 +432,7 @@ static void a_bad_event_raises_no_session(void **state)
 					assert_true(now <= before);
 					lowered += now < before;
 				}
-	assert_true(lowered > 10000);
+	assert_true(lowered > 10000 / STRIDE);
 }
 
 static void confidence_only_tightens(void **state)
