@@ -26,6 +26,8 @@ struct file_view {
 	dev_t memory_device;         /* of the kernel's own mount that memory files lie on; 0: not known */
 	uint64_t *mounts;            /* owned: ids of init's mounts, ascending, as last read */
 	size_t mount_count;
+	int status_fd;               /* owned: /proc/PID/status of status_pid, the caller that was asked for last */
+	pid_t status_pid;
 };
 
 /* -errno where the sandbox's root cannot be opened. */

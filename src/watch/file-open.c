@@ -25,7 +25,6 @@ enum {
 	REOPEN_FLAGS = O_ACCMODE | O_APPEND | O_TRUNC | O_DSYNC | O_SYNC | O_DIRECT | O_DIRECTORY | O_NOATIME |
 		       O_TMPFILE,
 	STATUS_FLAGS = O_APPEND | O_DIRECT | O_NOATIME,
-	TRIES_MAX = 3,
 };
 
 static bool is_temporary(int flags)
@@ -60,6 +59,8 @@ static int prepare_flags(struct file_job *job, int flags, mode_t mode)
 		job->how[0] |= str_has_suffix(job->text[0], "/") ? FILE_PATH_PARENT : FILE_PATH_MAKES;
 	if (flags & O_DIRECTORY)
 		job->how[0] |= FILE_PATH_DIRECTORY;
+	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) && job->how[0] & FILE_PATH_MAKES)
+		job->how[0] |= FILE_PATH_NEW;
 	job->access = is_writing(flags) ? WATCH_FILE_WRITE : WATCH_FILE_READ;
 	return 0;
 }
@@ -150,10 +151,13 @@ static int create(struct file_job *job)
 
 	if (place->name[0] && place->name[1] && str_has_suffix(place->name, "/"))
 		return EISDIR;
-	job->open_flags = job->flags & REOPEN_FLAGS;
-	fd = fd_open_at(place->dir_fd, place->name, job->open_flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK,
-			job->mode);
-	return fd < 0 ? -fd : give(job, fd);
+	/* A new file has nobody to wait for. */
+	job->open_flags = job->flags & (REOPEN_FLAGS | O_NONBLOCK);
+	fd = fd_open_at(place->dir_fd, place->name, job->open_flags | O_CREAT | O_EXCL | O_NOFOLLOW, job->mode);
+	if (fd < 0)
+		return -fd;
+	job->result_fd = fd;
+	return 0;
 }
 
 bool file_open_makes(const struct file_job *job)

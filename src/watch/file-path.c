@@ -521,6 +521,28 @@ static bool is_last_missing(const struct file_caller *caller, int base_fd, const
 	return false;
 }
 
+/*
+ * The directory of what is to be made, to which no link leads. Nobody looks whether the name is free: it is made
+ * exclusively. -ENOENT; 1: that is not what is missing, or there is a link.
+ */
+static int find_free_place(const struct file_caller *caller, int base_fd, const char *plain, struct file_place *place)
+{
+	size_t length, start = find_last(plain, &length);
+	char part[PATH_MAX];
+	int r = set_name(place, plain + start, length, false);
+
+	if (r < 0 || !length)
+		return r < 0 ? r : 1;
+	memcpy(part, plain, start);
+	part[start] = 0;
+	place->dir_fd = start ? open_fast(caller, base_fd, part, FILE_PATH_DIRECTORY, RESOLVE_NO_SYMLINKS) :
+				fd_open_at(base_fd, ".", O_PATH | O_DIRECTORY, 0);
+	if (place->dir_fd < 0)
+		return 1;
+	r = plain[0] == '/' ? str_copy(place->path, PATH_MAX, plain) : set_missing_path(caller, place);
+	return r < 0 ? r : -ENOENT;
+}
+
 /* The path of a directory and text below it. */
 static int join_path(const struct file_caller *caller, int base_fd, const char *text, char out[PATH_MAX])
 {
@@ -554,12 +576,16 @@ static int resolve_without_links(const struct file_caller *caller, int base_fd, 
 	/* In a root of its own, what a path is called inside is not what the rules call it. */
 	if (!path_is_normal(plain) || (is_absolute && caller->view->has_own_roots))
 		return 1;
+	if (how & FILE_PATH_NEW)
+		return find_free_place(caller, base_fd, plain, place);
 	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_SYMLINKS);
 	if (r >= 0) {
 		place->fd = r;
 		return finish_object(caller, is_absolute ? plain : NULL, place);
 	}
-	if (r != -ENOENT || how & FILE_PATH_MAKES)
+	if (r == -ENOENT && how & FILE_PATH_MAKES)
+		return find_free_place(caller, base_fd, plain, place);
+	if (r != -ENOENT)
 		return needs_walk(r) ? 1 : r;
 	r = is_absolute ? str_copy(place->path, PATH_MAX, plain) : join_path(caller, base_fd, plain, place->path);
 	return r < 0 ? r : -ENOENT;

@@ -18,6 +18,7 @@ enum {
 	FILE_PATH_DIRECTORY = 1 << 1,  /* -ENOTDIR for anything else */
 	FILE_PATH_PARENT = 1 << 2,     /* only where it would stand: dir_fd and name */
 	FILE_PATH_MAKES = 1 << 3,      /* where it is missing, it is to be made: dir_fd is wanted */
+	FILE_PATH_NEW = 1 << 4,        /* with MAKES: nothing may be there, and the kernel says so when it is made */
 };
 
 struct file_place {

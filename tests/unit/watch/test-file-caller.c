@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/fd.h"
@@ -37,10 +39,88 @@ static void a_memory_file_is_told_by_where_it_lies(void **state)
 	file_view_done(&view);
 }
 
+static void view_of_ourselves(struct file_view *view)
+{
+	struct watch_options options = { .init_pid = getpid(), .uid = getuid(), .gid = getgid() };
+
+	assert_int_equal(file_view_init(view, &options), 0);
+}
+
+/* A process with this umask, and then with another. */
+static pid_t start_caller(mode_t first, mode_t second, int *ret_go_fd)
+{
+	int ends[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		umask(first);
+		close(ends[1]);
+		(void)!read(ends[0], &byte, 1);
+		umask(second);
+		pause();
+	}
+	close(ends[0]);
+	*ret_go_fd = ends[1];
+	return pid;
+}
+
+static bool has_umask(struct file_view *view, pid_t pid, mode_t mask)
+{
+	struct file_caller caller;
+
+	assert_int_equal(file_caller_begin(&caller, view, pid), 0);
+	for (int i = 0; i < 5000; i++) {
+		assert_int_equal(file_caller_read_status(&caller), 0);
+		assert_int_equal(caller.thread_inside, pid);
+		if (caller.umask == mask)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void end_caller(pid_t pid, int go_fd)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(go_fd);
+}
+
+/* What is kept open tells of the process as it is now, and of no other. */
+static void a_umask_is_that_of_the_caller_as_it_is_now(void **state)
+{
+	int first_fd, second_fd;
+	pid_t first = start_caller(0070, 0007, &first_fd), second = start_caller(0022, 0022, &second_fd);
+	struct file_caller caller;
+	struct file_view view;
+
+	view_of_ourselves(&view);
+	assert_true(has_umask(&view, first, 0070));
+	assert_int_equal(write(first_fd, "x", 1), 1);
+	assert_true(has_umask(&view, first, 0007));
+	assert_true(has_umask(&view, second, 0022));
+	assert_true(has_umask(&view, first, 0007));
+	end_caller(first, first_fd);
+	assert_int_equal(file_caller_begin(&caller, &view, first), 0);
+	assert_int_equal(file_caller_read_status(&caller), -ESRCH);
+	/* The number of the dead one, had the other got it. */
+	assert_true(has_umask(&view, second, 0022));
+	end_caller(second, second_fd);
+	first = start_caller(0123, 0123, &first_fd);
+	view.status_pid = first;
+	assert_true(has_umask(&view, first, 0123));
+	end_caller(first, first_fd);
+	file_view_done(&view);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_memory_file_is_told_by_where_it_lies),
+		cmocka_unit_test(a_umask_is_that_of_the_caller_as_it_is_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
