@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -121,6 +122,31 @@ bool file_view_has(struct file_view *view, pid_t pid, int fd)
 		return true;
 	/* Something was mounted since (a live grant), or it lies outside. */
 	return read_mounts(view, view->has_own_roots ? pid : view->init_pid) == 0 && knows_mount(view, id);
+}
+
+static uint64_t hash_path(const char *path)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (; *path; path++)
+		hash = (hash ^ (unsigned char)*path) * 0x100000001b3u;
+	return hash;
+}
+
+void file_view_add_quiet(struct file_view *view, const char *path, int fd)
+{
+	uint64_t hash = hash_path(path);
+	struct statvfs kind;
+
+	if (view->quiet[hash % FILE_QUIET_MAX] != hash && fstatvfs(fd, &kind) == 0 && kind.f_flag & ST_RDONLY)
+		view->quiet[hash % FILE_QUIET_MAX] = hash;
+}
+
+bool file_view_has_quiet(const struct file_view *view, const char *path)
+{
+	uint64_t hash = hash_path(path);
+
+	return view->quiet[hash % FILE_QUIET_MAX] == hash;
 }
 
 int file_caller_begin(struct file_caller *caller, struct file_view *view, pid_t pid)

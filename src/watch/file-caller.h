@@ -13,6 +13,8 @@
 
 #include "watch/watch.h"
 
+enum { FILE_QUIET_MAX = 512 };
+
 /* The sandbox as all callers share it. */
 struct file_view {
 	int root_fd;                 /* owned: O_PATH of the root of init, which is everybody's */
@@ -28,6 +30,7 @@ struct file_view {
 	size_t mount_count;
 	int status_fd;               /* owned: /proc/PID/status of status_pid, the caller that was asked for last */
 	pid_t status_pid;
+	uint64_t quiet[FILE_QUIET_MAX]; /* hashes of paths: see file_view_add_quiet() */
 };
 
 /* -errno where the sandbox's root cannot be opened. */
@@ -36,6 +39,14 @@ void file_view_done(struct file_view *view);
 
 /* Whether fd lies on a mount of the sandbox (of this caller, with mounts of its own); not where nobody can say. */
 bool file_view_has(struct file_view *view, pid_t pid, int fd);
+
+/*
+ * path, absolute and without a link, led to fd, a regular file that was given to a caller. Where its mount is read-only
+ * inside, path most likely leads to one again, and to open that for reading does nothing but open it. A guess, by which
+ * nothing but time is won; who opens looks at what it is.
+ */
+void file_view_add_quiet(struct file_view *view, const char *path, int fd);
+bool file_view_has_quiet(const struct file_view *view, const char *path);
 
 /* Whether it is a memory file (memfd_create(2)), which lies on no mount that anybody has. */
 bool file_view_is_memory(const struct file_view *view, int fd);

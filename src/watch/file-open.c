@@ -12,6 +12,10 @@
 #include "watch/file-job.h"
 
 /*
+ * A directory that is to be read is opened where it is found: that is all that happens to it, and nobody gets it
+ * before it was judged. So is a file that was given before and lies where the sandbox cannot put anything else. What
+ * else there is could notice being opened (a FIFO's other end, a terminal).
+ *
  * What was found is opened again through /proc/self/fd, so that it is that very object, on the mount where it was
  * found: what that forbids stays forbidden, and the kernel looks at its mode as for the caller. It is opened without
  * blocking, because a FIFO waits for its other end and a lease for its holder, who may be the caller itself; whoever
@@ -59,6 +63,8 @@ static int prepare_flags(struct file_job *job, int flags, mode_t mode)
 		job->how[0] |= str_has_suffix(job->text[0], "/") ? FILE_PATH_PARENT : FILE_PATH_MAKES;
 	if (flags & O_DIRECTORY)
 		job->how[0] |= FILE_PATH_DIRECTORY;
+	if (!(flags & (REOPEN_FLAGS | CREATING) & ~O_DIRECTORY))
+		job->how[0] |= FILE_PATH_READ;
 	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) && job->how[0] & FILE_PATH_MAKES)
 		job->how[0] |= FILE_PATH_NEW;
 	job->access = is_writing(flags) ? WATCH_FILE_WRITE : WATCH_FILE_READ;
@@ -119,9 +125,19 @@ static bool would_block(const struct file_job *job, const struct stat *status, i
 	return S_ISREG(status->st_mode) && r == -EAGAIN;
 }
 
-static int open_object(struct file_job *job)
+/* What /proc shows is made when it is asked for. */
+static void remember_quiet(const struct file_job *job, int fd)
 {
 	const struct file_place *place = &job->places[0];
+
+	if (job->how[0] & FILE_PATH_READ && S_ISREG(place->status.st_mode) && str_equal(place->path, job->text[0]) &&
+	    !path_is_below(place->path, "/proc"))
+		file_view_add_quiet(job->caller.view, place->path, fd);
+}
+
+static int open_object(struct file_job *job)
+{
+	struct file_place *place = &job->places[0];
 	const struct stat *status = &place->status;
 	int fd;
 
@@ -132,6 +148,8 @@ static int open_object(struct file_job *job)
 	if (job->flags & O_CREAT && S_ISDIR(status->st_mode))
 		return EISDIR;
 	job->open_flags = job->flags & REOPEN_FLAGS;
+	if (place->is_open)
+		return give(job, take_fd(&place->fd));
 	if (S_ISFIFO(status->st_mode) && would_block(job, status, 0))
 		return FILE_JOB_BLOCKS;
 	if (is_terminal_alias(status))
@@ -140,6 +158,7 @@ static int open_object(struct file_job *job)
 		fd = file_open_again(job->caller.view, place->fd, job->open_flags | O_NONBLOCK, job->mode);
 	if (fd < 0)
 		return would_block(job, status, fd) ? FILE_JOB_BLOCKS : -fd;
+	remember_quiet(job, fd);
 	return give(job, fd);
 }
 

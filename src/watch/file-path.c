@@ -27,6 +27,13 @@
 
 enum { LINKS_MAX = 40, PROC_ROOT_INODE = 1 };
 
+/* What open(2) adds of itself where off_t has 64 bits, and openat2(2) does not; not in every header. */
+#if defined(__aarch64__)
+enum { LARGE_FILE = 0400000 };
+#else
+enum { LARGE_FILE = 0100000 };
+#endif
+
 struct walk {
 	const struct file_caller *caller;
 	struct file_place *place;
@@ -40,6 +47,7 @@ struct walk {
 void file_place_init(struct file_place *place)
 {
 	place->fd = place->dir_fd = FD_NONE;
+	place->is_open = false;
 	place->name[0] = place->path[0] = 0;
 }
 
@@ -177,7 +185,7 @@ static bool may_see_in_proc(const struct file_caller *caller, const char *path, 
 /* known: the real path, where it need not be asked for; else NULL. */
 static int finish_object(const struct file_caller *caller, const char *known, struct file_place *place)
 {
-	int r = fstat(place->fd, &place->status) < 0 ? -errno : 0;
+	int r = !place->is_open && fstat(place->fd, &place->status) < 0 ? -errno : 0;
 
 	if (r == 0)
 		r = known ? str_copy(place->path, PATH_MAX, known) : read_path(caller, place->fd, place->path);
@@ -451,8 +459,8 @@ static int walk_path(const struct file_caller *caller, int base_fd, const char *
 static int open_fast(const struct file_caller *caller, int base_fd, const char *text, unsigned how, uint64_t resolve)
 {
 	bool is_absolute = text[0] == '/';
-	uint64_t flags = O_PATH | (how & FILE_PATH_NOFOLLOW ? O_NOFOLLOW : 0) |
-			 (how & FILE_PATH_DIRECTORY ? O_DIRECTORY : 0);
+	uint64_t flags = (how & FILE_PATH_READ ? LARGE_FILE | O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH) |
+			 (how & FILE_PATH_NOFOLLOW ? O_NOFOLLOW : 0) | (how & FILE_PATH_DIRECTORY ? O_DIRECTORY : 0);
 
 	return path_open2(is_absolute ? caller->root_fd : base_fd, text, flags, 0,
 			  (is_absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) | resolve);
@@ -557,6 +565,26 @@ static int join_path(const struct file_caller *caller, int base_fd, const char *
 }
 
 /*
+ * With FILE_PATH_READ at once for reading, where nobody can notice that: a directory, or what is taken for a quiet file
+ * and is one. What may not be read still has a path, by which that is written down, and so it is looked at as well.
+ */
+static int open_without_links(const struct file_caller *caller, int base_fd, const char *text, unsigned how,
+			      struct file_place *place)
+{
+	bool is_directory = how & FILE_PATH_DIRECTORY;
+	int fd = -EACCES;
+
+	if (how & FILE_PATH_READ &&
+	    (is_directory || (text[0] == '/' && file_view_has_quiet(caller->view, text))))
+		fd = open_fast(caller, base_fd, text, how, RESOLVE_NO_SYMLINKS);
+	place->is_open = fd >= 0 && fstat(fd, &place->status) == 0 && (is_directory || S_ISREG(place->status.st_mode));
+	if (place->is_open || (fd < 0 && needs_walk(fd)))
+		return fd;
+	close_fd(&fd);
+	return open_fast(caller, base_fd, text, how & ~(unsigned)FILE_PATH_READ, RESOLVE_NO_SYMLINKS);
+}
+
+/*
  * Where there is no link on the way, and that is most often so, the text is the real path, and nobody needs to be asked
  * for it. 1: there is one, or the text is bent.
  */
@@ -578,7 +606,7 @@ static int resolve_without_links(const struct file_caller *caller, int base_fd, 
 		return 1;
 	if (how & FILE_PATH_NEW)
 		return find_free_place(caller, base_fd, plain, place);
-	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_SYMLINKS);
+	r = open_without_links(caller, base_fd, text, how, place);
 	if (r >= 0) {
 		place->fd = r;
 		return finish_object(caller, is_absolute ? plain : NULL, place);
@@ -603,6 +631,7 @@ int file_path_resolve(const struct file_caller *caller, int base_fd, const char 
 	r = resolve_without_links(caller, base_fd, text, how, place);
 	if (r <= 0)
 		return r;
+	how &= ~(unsigned)FILE_PATH_READ;
 	r = open_fast(caller, base_fd, text, how, RESOLVE_NO_MAGICLINKS);
 	if (r >= 0) {
 		place->fd = r;

@@ -19,10 +19,12 @@ enum {
 	FILE_PATH_PARENT = 1 << 2,     /* only where it would stand: dir_fd and name */
 	FILE_PATH_MAKES = 1 << 3,      /* where it is missing, it is to be made: dir_fd is wanted */
 	FILE_PATH_NEW = 1 << 4,        /* with MAKES: nothing may be there, and the kernel says so when it is made */
+	FILE_PATH_READ = 1 << 5,       /* opened for reading at once, O_NONBLOCK, where nobody can notice it */
 };
 
 struct file_place {
 	int fd;                      /* owned: O_PATH of the object; FD_NONE: there is none, or FILE_PATH_PARENT */
+	bool is_open;                /* fd is not O_PATH, but as FILE_PATH_READ asks for */
 	int dir_fd;                  /* owned: O_PATH of the directory; FD_NONE where only the object is known */
 	char name[NAME_MAX + 2];     /* in dir_fd; with the slash that stood behind it */
 	char path[PATH_MAX];         /* real, as seen inside; "": not a path (a pipe, …) */

@@ -131,6 +131,54 @@ os.umask(0o27); os.close(os.open("made", os.O_WRONLY | os.O_CREAT, 0o666)); prin
     assert "0o100640" in said["all"] and "No such file" in said["all"] and "/d/e" in said["all"]
 
 
+def test_what_is_opened_at_once_is_what_the_kernel_opens(sandbox):
+    """Directories, and files that were opened before: the same bytes, flags, errors and records each time."""
+    script = """
+import os, threading
+os.umask(0o22); os.mkdir("d"); os.mkdir("x", 0o311); open("d/f", "w").close(); os.symlink("d", "l"); os.mkfifo("p")
+paths = ("d", "x", "l", "p", "d/f", "nothing", "/usr", "/usr/lib/os-release", "/usr/nothing/x", "/dev/null", ".")
+kinds = (os.O_RDONLY, os.O_DIRECTORY, os.O_DIRECTORY | os.O_NONBLOCK, os.O_DIRECTORY | os.O_NOFOLLOW, os.O_NONBLOCK,
+         os.O_DIRECTORY | os.O_WRONLY, os.O_DIRECTORY | os.O_TRUNC, os.O_RDONLY | os.O_APPEND)
+for path in [path for path in paths for _ in range(3)]:
+    for flags in kinds:
+        if path == "p" and not flags & (os.O_NONBLOCK | os.O_DIRECTORY): continue
+        try:
+            fd = os.open(path, flags)
+            said = oct(__import__("fcntl").fcntl(fd, 3) & ~os.O_NOFOLLOW), os.readlink(f"/proc/self/fd/{fd}")
+            said += (os.read(fd, 99) if path.endswith("release") else os.listdir(fd) if path == "d" else None,)
+            os.close(fd)
+        except OSError as why: said = why.strerror
+        print(path, flags, said)
+# Nobody at the other end of a pipe notices a look for a directory.
+def write(): os.write(os.open("p", os.O_WRONLY), b"whole")
+writer = threading.Thread(target=write); writer.start()
+for _ in range(20):
+    try: os.open("p", os.O_DIRECTORY)
+    except NotADirectoryError: pass
+print(os.read(os.open("p", os.O_RDONLY), 9)); writer.join()
+for name in ("d/f", "d", "l", "new", "d/new", "/tmp/here/d/newer", "l/newest", "nothing/x", "p", "new/", "./new"):
+    for mode in (0o666, 0o4, 0):
+        try: fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NONBLOCK, mode); said = fd > 2
+        except OSError as why: said = why.strerror
+        print(name, oct(mode), said, oct(os.stat(name).st_mode) if said is True else "")
+        os.umask(0o22 if mode == 0o4 else 0o70)
+for mask in (0, 0o77, 0o27):
+    os.umask(mask); os.close(os.open(f"masked{mask}", os.O_WRONLY | os.O_CREAT, 0o666))
+    if not os.fork(): os.umask(0o111); os.close(os.open(f"child{mask}", os.O_WRONLY | os.O_CREAT, 0o777)); os._exit(0)
+    os.wait(); print(oct(os.stat(f"masked{mask}").st_mode), oct(os.stat(f"child{mask}").st_mode))
+"""
+    said = {}
+    for depth in ("off", "all"):
+        done = sandbox.run(["python3", "-c", f"import os; os.mkdir('/tmp/here'); os.chdir('/tmp/here')\n{script}"],
+                           policy=policy_of(sandbox, depth))
+        assert done.code == 0, done
+        said[depth] = done.out
+    assert said["all"] == said["off"]
+    assert "Permission denied" in said["all"] and "b'whole'" in said["all"]
+    opened = [record["subject"] for record in records(sandbox, done, "file.open")]
+    assert {"/tmp/here/d", "/usr/lib/os-release", "/usr"} <= set(opened), opened
+
+
 def test_refusals_are_told_inside_and_logged(sandbox):
     done = sandbox.run("cat /home/nobody/.ssh/id_rsa; echo x >/usr/x; cat /run/atoll/denials.jsonl",
                        policy=policy_of(sandbox, "all"))

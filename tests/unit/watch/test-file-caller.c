@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,11 +119,47 @@ static void a_umask_is_that_of_the_caller_as_it_is_now(void **state)
 	file_view_done(&view);
 }
 
+static void a_file_is_quiet_only_where_nobody_inside_can_replace_it(void **state)
+{
+	char place[] = "/tmp/atolltest-quiet-XXXXXX", path[64];
+	cleanup_fd int fd = FD_NONE, fixed_fd = FD_NONE;
+	struct file_view view;
+	bool has_namespace;
+	int status = 0;
+	pid_t pid;
+
+	view_of_ourselves(&view);
+	assert_non_null(mkdtemp(place));
+	snprintf(path, sizeof path, "%s/f", place);
+	fd = fd_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	file_view_add_quiet(&view, path, fd);
+	assert_false(file_view_has_quiet(&view, path));
+	pid = fork();
+	if (pid == 0) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || mount(place, place, NULL, MS_BIND, NULL) < 0 ||
+		    mount(NULL, place, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)
+			_exit(77);
+		fixed_fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+		file_view_add_quiet(&view, path, fixed_fd);
+		_exit(file_view_has_quiet(&view, path) && !file_view_has_quiet(&view, place) ? 0 : 1);
+	}
+	waitpid(pid, &status, 0);
+	has_namespace = WEXITSTATUS(status) != 77;
+	unlink(path);
+	rmdir(place);
+	file_view_done(&view);
+	if (!has_namespace)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_memory_file_is_told_by_where_it_lies),
 		cmocka_unit_test(a_umask_is_that_of_the_caller_as_it_is_now),
+		cmocka_unit_test(a_file_is_quiet_only_where_nobody_inside_can_replace_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
