@@ -9,6 +9,7 @@
 
 #include "lang/node.h"
 #include "verify/rule.h"
+#include "verify/rules-filter.h"
 
 enum {
 	RULE_LISTS_MAX = 200,
@@ -18,15 +19,22 @@ enum {
 	CONDITION_NESTED = 3,
 };
 
+/* By what rules-filter.h tells that a condition cannot hold: bits of its vectors. FILTER_ALWAYS: not by this one. */
+enum condition_need {
+	NEED_PROGRAM, NEED_OPERAND, NEED_ARGUMENT, NEED_TEXT, NEED_VALUE, NEED_HOST,
+	CONDITION_NEEDS,
+};
+
 /* A condition on one operation. What is empty holds. */
 struct condition {
 	/* What tells most operations that it is not about them stands together: it is looked at for each of them. */
 	uint32_t kinds;                /* bits of enum operation_kind; 0: any */
 	uint32_t context, without_context;
 	uint32_t traits, without_traits;
+	uint16_t needs[CONDITION_NEEDS]; /* NEED_OPERAND: of the first operand */
+	uint16_t need_not;             /* of without_arguments */
 	/* of const char *: base name of words[0] (OP_CALL: the dotted name), one of them */
 	struct vec programs;
-	uint64_t beginnings[4];        /* bits: the bytes that a name which programs match may begin with */
 	struct vec operands;           /* words that are no options, one after the other from the first on */
 	/* one of the words but the first (of a path or a URL: words[0]) is one of them */
 	struct vec arguments;
@@ -51,13 +59,15 @@ struct rule {
 	enum severity severity;
 	enum confidence confidence_max;
 	struct vec match, except;      /* of struct condition: one of them */
+	bool is_contained;             /* it says itself that it is about what happens in a container */
 	struct place place;
 };
 
-/* A rule as operations of one kind find it. */
+/* A condition of a rule as operations of one kind find it: what rules most of them out, side by side. */
 struct rule_entry {
-	uint64_t beginnings[4];        /* of what it matches of this kind, together; all where no program is named */
+	uint16_t need;                 /* the first one that tells something */
 	uint32_t rule;
+	const struct condition *condition;
 };
 
 struct named_list {
@@ -71,7 +81,8 @@ struct rules {
 	struct vec rules;              /* of struct rule */
 	struct vec lists;              /* of struct named_list */
 	struct vec examples;           /* of struct rule_example */
-	struct vec by_kind[OPERATION_KIND_COUNT]; /* of struct rule_entry: rules that look at this kind */
+	struct vec by_kind[OPERATION_KIND_COUNT]; /* of struct rule_entry, in the order of the rules */
+	struct filter filter;
 };
 
 struct named_list *rules_find_list(struct rules *rules, const char *name);

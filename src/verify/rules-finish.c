@@ -58,20 +58,6 @@ static void resolve(struct rules *rules, struct diags *diags, struct place place
 	*patterns = resolved;
 }
 
-/* What is told by the first byte alone needs no comparison: most conditions are about another program. */
-static void note_beginnings(struct condition *condition)
-{
-	for (size_t i = 0; i < condition->programs.count; i++) {
-		const char *pattern = ((const char **)condition->programs.items)[i];
-		unsigned char first = (unsigned char)*pattern;
-
-		if (strchr("*?[\\", *pattern) || strchr(pattern, '/'))
-			memset(condition->beginnings, 0xff, sizeof condition->beginnings);
-		else
-			condition->beginnings[first / 64] |= (uint64_t)1 << first % 64;
-	}
-}
-
 static void resolve_conditions(struct rules *rules, struct diags *diags, struct place place, struct vec *conditions)
 {
 	struct condition *items = conditions->items;
@@ -86,40 +72,63 @@ static void resolve_conditions(struct rules *rules, struct diags *diags, struct 
 	}
 }
 
-static void note_all_beginnings(struct vec *conditions)
+static void note_needs(struct rules *rules, struct condition *condition)
+{
+	struct vec first = condition->operands;
+	const struct vec *const vecs[CONDITION_NEEDS] = {
+		[NEED_PROGRAM] = &condition->programs, [NEED_OPERAND] = &first, [NEED_ARGUMENT] = &condition->arguments,
+		[NEED_TEXT] = &condition->text, [NEED_VALUE] = &condition->values, [NEED_HOST] = &condition->hosts,
+	};
+
+	first.count = first.count ? 1 : 0;
+	for (size_t i = 0; i < CONDITION_NEEDS; i++)
+		condition->needs[i] = filter_add(&rules->filter, &rules->arena, vecs[i]);
+	condition->need_not = filter_add(&rules->filter, &rules->arena, &condition->without_arguments);
+}
+
+static void note_all_needs(struct rules *rules, struct vec *conditions)
 {
 	struct condition *items = conditions->items;
 
 	for (size_t i = 0; i < conditions->count; i++) {
-		note_beginnings(&items[i]);
+		note_needs(rules, &items[i]);
 		for (size_t at = 0; at < CONDITION_NESTED; at++)
-			note_all_beginnings(condition_nested(&items[i], at));
+			note_all_needs(rules, condition_nested(&items[i], at));
 	}
 }
 
-static void join_beginnings(struct rule_entry *entry, const struct condition *condition)
+/* That of texts is none: it may come in as well. */
+static uint16_t first_need(const struct condition *condition)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(entry->beginnings); i++)
-		entry->beginnings[i] |= condition->programs.count ? condition->beginnings[i] : UINT64_MAX;
+	static const enum condition_need order[] = { NEED_PROGRAM, NEED_ARGUMENT, NEED_OPERAND, NEED_VALUE, NEED_HOST };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		if (condition->needs[order[i]] != FILTER_ALWAYS)
+			return condition->needs[order[i]];
+	return FILTER_ALWAYS;
 }
 
-static void index_rule(struct rules *rules, uint32_t at, const struct rule *rule)
+static void index_condition(struct rules *rules, uint32_t at, const struct condition *condition)
 {
-	const struct condition *conditions = rule->match.items;
-
 	for (unsigned kind = 0; kind < OPERATION_KIND_COUNT; kind++) {
-		struct rule_entry entry = { .rule = at }, *kept;
-		bool has_kind = false;
+		struct rule_entry *entry;
 
-		for (size_t i = 0; i < rule->match.count; i++) {
-			if (conditions[i].kinds && !(conditions[i].kinds & 1U << kind))
-				continue;
-			has_kind = true;
-			join_beginnings(&entry, &conditions[i]);
-		}
-		kept = has_kind ? vec_add(&rules->arena, &rules->by_kind[kind], sizeof *kept) : NULL;
-		if (kept)
-			*kept = entry;
+		if (condition->kinds && !(condition->kinds & 1U << kind))
+			continue;
+		entry = vec_add(&rules->arena, &rules->by_kind[kind], sizeof *entry);
+		if (!entry)
+			return;
+		*entry = (struct rule_entry){ .rule = at, .condition = condition, .need = first_need(condition) };
+	}
+}
+
+static void index_rule(struct rules *rules, uint32_t at, struct rule *rule)
+{
+	const struct condition *items = rule->match.items;
+
+	for (size_t i = 0; i < rule->match.count; i++) {
+		rule->is_contained |= (items[i].context & CONTEXT_CONTAINED) != 0;
+		index_condition(rules, at, &items[i]);
 	}
 }
 
@@ -128,8 +137,8 @@ void rules_index(struct rules *rules)
 	struct rule *items = rules->rules.items;
 
 	for (size_t i = 0; i < rules->rules.count; i++) {
-		note_all_beginnings(&items[i].match);
-		note_all_beginnings(&items[i].except);
+		note_all_needs(rules, &items[i].match);
+		note_all_needs(rules, &items[i].except);
 		index_rule(rules, (uint32_t)i, &items[i]);
 	}
 }

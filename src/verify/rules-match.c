@@ -19,18 +19,17 @@ struct matcher {
 	const struct rules *rules;
 	struct operations *operations;
 	enum confidence confidence;
-	const uint16_t *beginnings; /* of each operation: beginning_of() */
+	struct filter_hits *hits; /* of each operation, made when they are asked for */
 	bool is_cut; /* a search of flows was given up */
 };
 
-enum { MATCH_TIME_MS = 1000, PATH_SIZE = 1024, HOST_SIZE = 256, SAME_RULE_MAX = 20 };
+struct findings {
+	struct finding *items;
+	size_t count, max;
+	bool is_full;
+};
 
-/* Which words a pattern is for: paths know ~, "..", and ** ; anything else is plain text where * is any text. */
-static bool is_path_pattern(const char *pattern)
-{
-	return pattern[0] == '/' || pattern[0] == '~' || strncmp(pattern, "**", 2) == 0 || strncmp(pattern, "./",
-		2) == 0;
-}
+enum { MATCH_TIME_MS = 1000, PATH_SIZE = 1024, HOST_SIZE = 256, SAME_RULE_MAX = 20 };
 
 /* A path as rules name it: one "~" for all homes, no "//", "/./", "..", no slash at the end. */
 static bool normal_path(const char *text, char out[PATH_SIZE])
@@ -162,28 +161,101 @@ static bool is_glob_name(const struct operation *operation, const struct word *w
 	return word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
 }
 
-enum { ANY_BEGINNING = 256 };
-
-/*
- * The byte that its name begins with, or ANY_BEGINNING. Without a word only conditions without programs hold, and those
- * take all of them.
- */
-static unsigned beginning_of(const struct operation *operation)
+/* The host of a URL, "host:port", "user@host:path", "/dev/tcp/host/port"; lower case. */
+static void host_of(const char *text, char out[HOST_SIZE])
 {
-	const struct word *word = operation_word(operation, 0);
+	const char *scheme = strstr(text, "://"), *at;
+	size_t size;
 
-	if (!word)
-		return 0;
-	return is_glob_name(operation, word) ? ANY_BEGINNING : (unsigned char)*name_of(operation, word);
+	if (scheme)
+		text = scheme + 3;
+	else if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0)
+		text += 9;
+	size = strcspn(text, "/?#");
+	at = memchr(text, '@', size);
+	if (at) {
+		size -= (size_t)(at + 1 - text);
+		text = at + 1;
+	}
+	if (text[0] == '[')
+		size = strcspn(++text, "]");
+	else if (memchr(text, ':', size))
+		size = (size_t)((const char *)memchr(text, ':', size) - text);
+	if (size >= HOST_SIZE)
+		size = HOST_SIZE - 1;
+	for (size_t i = 0; i < size; i++)
+		out[i] = (char)tolower((unsigned char)text[i]);
+	out[size] = '\0';
 }
 
-static bool may_begin(const uint64_t beginnings[4], unsigned beginning)
+/* A path that begins so may be, or become, one that a rule names in full. */
+static bool may_become_path(const char *path)
 {
-	return beginning == ANY_BEGINNING || beginnings[beginning / 64] >> beginning % 64 & 1;
+	return strchr("/~.*?[\\", *path);
+}
+
+static void note_word(struct matcher *matcher, const struct operation *operation, size_t at, struct filter_hits *hits)
+{
+	const struct filter *filter = &matcher->rules->filter;
+	const struct word *word = operation_word(operation, at);
+	const char *path = word->text;
+	char normal[PATH_SIZE];
+
+	filter_note(filter, word->text, hits);
+	/* Another path's is a part of the text. */
+	if (strchr("/~", *path) || strncmp(path, "file://", 7) == 0) {
+		path = normal_path(path, normal) ? normal : "";
+		filter_note(filter, path, hits);
+	} else if (strncmp(path, "./", 2) == 0) {
+		path += 2;
+		filter_note_whole(filter, path, hits);
+	}
+	if (word->flags & WORD_GLOB && may_become_path(path))
+		filter_note_globs(filter, hits);
+}
+
+static void note_name(struct matcher *matcher, const struct operation *operation, struct filter_hits *hits)
+{
+	const struct word *word = operation_word(operation, 0);
+	char host[HOST_SIZE];
+
+	if (is_glob_name(operation, word))
+		filter_note_all(hits);
+	filter_note_whole(&matcher->rules->filter, name_of(operation, word), hits);
+	if (operation->kind == OP_NETWORK) {
+		host_of(word->text, host);
+		filter_note_whole(&matcher->rules->filter, host, hits);
+	}
+}
+
+/* The vectors of patterns that may match something of it: all but what it takes in. */
+static const struct filter_hits *hits_of(struct matcher *matcher, uint32_t index)
+{
+	const struct operation *operation = operations_get(matcher->operations, index);
+	struct filter_hits *hits = &matcher->hits[index];
+
+	if (hits->is_made)
+		return hits;
+	hits->is_made = true;
+	hits->bits[0] |= 1ULL << FILTER_ALWAYS;
+	for (size_t i = 0; i < operation_word_count(operation); i++)
+		note_word(matcher, operation, i, hits);
+	if (operation_word_count(operation))
+		note_name(matcher, operation, hits);
+	return hits;
+}
+
+static bool may_hold(const uint16_t needs[CONDITION_NEEDS], const struct filter_hits *hits,
+		     const struct operation *operation)
+{
+	return filter_may_match(hits, needs[NEED_PROGRAM]) && filter_may_match(hits, needs[NEED_ARGUMENT]) &&
+	       filter_may_match(hits, needs[NEED_OPERAND]) && filter_may_match(hits, needs[NEED_VALUE]) &&
+	       filter_may_match(hits, needs[NEED_HOST]) &&
+	       (operation->document || filter_may_match(hits, needs[NEED_TEXT]));
 }
 
 static bool match_program(struct matcher *matcher, const struct condition *condition,
-			  const struct operation *operation, unsigned beginning)
+			  const struct operation *operation)
 {
 	const struct vec *programs = &condition->programs;
 	const struct word *word = operation_word(operation, 0);
@@ -192,7 +264,7 @@ static bool match_program(struct matcher *matcher, const struct condition *condi
 
 	if (!programs->count)
 		return true;
-	if (!word || !may_begin(condition->beginnings, beginning))
+	if (!word)
 		return false;
 	is_glob = is_glob_name(operation, word);
 	has_slash = strchr(word->text, '/') || word->text[0] == '~';
@@ -328,33 +400,6 @@ static bool match_flags(const struct condition *condition, const struct operatio
 	return true;
 }
 
-/* The host of a URL, "host:port", "user@host:path", "/dev/tcp/host/port"; lower case. */
-static void host_of(const char *text, char out[HOST_SIZE])
-{
-	const char *scheme = strstr(text, "://"), *at;
-	size_t size;
-
-	if (scheme)
-		text = scheme + 3;
-	else if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0)
-		text += 9;
-	size = strcspn(text, "/?#");
-	at = memchr(text, '@', size);
-	if (at) {
-		size -= (size_t)(at + 1 - text);
-		text = at + 1;
-	}
-	if (text[0] == '[')
-		size = strcspn(++text, "]");
-	else if (memchr(text, ':', size))
-		size = (size_t)((const char *)memchr(text, ':', size) - text);
-	if (size >= HOST_SIZE)
-		size = HOST_SIZE - 1;
-	for (size_t i = 0; i < size; i++)
-		out[i] = (char)tolower((unsigned char)text[i]);
-	out[size] = '\0';
-}
-
 static bool match_host(const struct vec *patterns, const struct operation *operation)
 {
 	char host[HOST_SIZE];
@@ -385,7 +430,7 @@ static bool match_word_flags(const struct condition *condition, const struct ope
 }
 
 static bool match_local(struct matcher *matcher, const struct condition *condition, const struct operation *operation,
-			unsigned beginning)
+			const struct filter_hits *hits)
 {
 	const struct word *value = operation_word(operation, 1);
 
@@ -394,9 +439,9 @@ static bool match_local(struct matcher *matcher, const struct condition *conditi
 	if ((operation->context & condition->context) != condition->context ||
 	    operation->context & condition->without_context ||
 	    (operation->traits & condition->traits) != condition->traits ||
-		operation->traits & condition->without_traits)
+		operation->traits & condition->without_traits || !may_hold(condition->needs, hits, operation))
 		return false;
-	if (!match_program(matcher, condition, operation, beginning) || !match_flags(condition, operation) ||
+	if (!match_program(matcher, condition, operation) || !match_flags(condition, operation) ||
 	    !match_operands(matcher, &condition->operands, operation) ||
 	    !match_arguments(matcher, &condition->arguments, operation) || !match_word_flags(condition, operation))
 		return false;
@@ -408,7 +453,8 @@ static bool match_local(struct matcher *matcher, const struct condition *conditi
 			return false;
 		rest_on(matcher, value);
 	}
-	for (size_t i = 0; i < operation_word_count(operation) && condition->without_arguments.count; i++) {
+	for (size_t i = 0; i < operation_word_count(operation) && condition->without_arguments.count &&
+			   filter_may_match(hits, condition->need_not); i++) {
 		if (match_any(&condition->without_arguments, operation_word(operation, i)))
 			return false;
 	}
@@ -480,7 +526,7 @@ static bool match_condition(struct matcher *matcher, const struct condition *con
 	const struct operation *operation = operations_get(matcher->operations, index);
 	enum confidence before = matcher->confidence;
 
-	if (operation && match_local(matcher, condition, operation, matcher->beginnings[index]) &&
+	if (operation && match_local(matcher, condition, operation, hits_of(matcher, index)) &&
 	    (!condition->from.count || match_from(matcher, &condition->from, index)) &&
 	    (!condition->within.count || match_within(matcher, &condition->within, index)) &&
 	    (!condition->without_from.count || !match_from(matcher, &condition->without_from, index)))
@@ -492,12 +538,7 @@ static bool match_condition(struct matcher *matcher, const struct condition *con
 /* In a container of its own nothing of this machine is meant, unless the rule says that it is. */
 static bool is_elsewhere(const struct rule *rule, const struct operation *operation)
 {
-	const struct condition *items = rule->match.items;
-	uint32_t wanted = 0;
-
-	for (size_t i = 0; i < rule->match.count; i++)
-		wanted |= items[i].context;
-	return operation->context & CONTEXT_CONTAINED && !(wanted & CONTEXT_CONTAINED);
+	return operation->context & CONTEXT_CONTAINED && !rule->is_contained;
 }
 
 static bool is_told(const struct finding *findings, size_t count, const struct rule *rule, struct span span)
@@ -514,61 +555,69 @@ static bool is_told(const struct finding *findings, size_t count, const struct r
 	return same >= SAME_RULE_MAX;
 }
 
-static void match_operation(struct matcher *matcher, uint32_t index, struct finding *findings, size_t max,
-	size_t *count)
+/* A rule that matches it: a finding, unless it is excepted or told already. */
+static void add_finding(struct matcher *matcher, const struct rule *rule, uint32_t index, struct findings *found)
+{
+	struct span span = operations_get(matcher->operations, index)->span;
+	enum confidence confidence = matcher->confidence;
+
+	if (match_one_of(matcher, &rule->except, index) || is_told(found->items, found->count, rule, span))
+		return;
+	if (found->count == found->max) {
+		matcher->is_cut = found->is_full = true;
+		return;
+	}
+	found->items[found->count++] = (struct finding){
+		.id = rule->id, .class = rule->class, .severity = rule->severity, .span = span,
+		.confidence = confidence < rule->confidence_max ? confidence : rule->confidence_max,
+		.reason = rule->reason, .instead = rule->instead,
+	};
+}
+
+static void match_operation(struct matcher *matcher, uint32_t index, struct findings *found)
 {
 	const struct operation *operation = operations_get(matcher->operations, index);
+	const struct filter_hits *hits = hits_of(matcher, index);
 	const struct vec *chosen = &matcher->rules->by_kind[operation->kind];
+	const struct rule_entry *entries = chosen->items;
 	const struct rule *rules = matcher->rules->rules.items;
-	unsigned beginning = matcher->beginnings[index];
-	struct span span = operation->span;
+	uint32_t matched = UINT32_MAX;
 
-	for (size_t i = 0; i < chosen->count; i++) {
-		const struct rule_entry *entry = &((const struct rule_entry *)chosen->items)[i];
-		const struct rule *rule = &rules[entry->rule];
-		enum confidence confidence;
+	for (size_t i = 0; i < chosen->count && !found->is_full; i++) {
+		const struct rule_entry *entry = &entries[i];
 
-		if (!may_begin(entry->beginnings, beginning))
+		/* The first condition of a rule that holds decides. */
+		if (!filter_may_match(hits, entry->need) || entry->rule == matched)
 			continue;
 		matcher->confidence = CONFIDENCE_CERTAIN;
-		if (is_elsewhere(rule, operation) || !match_one_of(matcher, &rule->match, index))
+		if (is_elsewhere(&rules[entry->rule], operation) ||
+		    !match_condition(matcher, entry->condition, index))
 			continue;
-		confidence = matcher->confidence;
-		if (match_one_of(matcher, &rule->except, index) || is_told(findings, *count, rule, span))
-			continue;
-		if (*count == max) {
-			matcher->is_cut = true;
-			return;
-		}
-		findings[(*count)++] = (struct finding){
-			.id = rule->id, .class = rule->class, .severity = rule->severity, .span = span,
-			.confidence = confidence < rule->confidence_max ? confidence : rule->confidence_max,
-			.reason = rule->reason, .instead = rule->instead,
-		};
+		matched = entry->rule;
+		add_finding(matcher, &rules[matched], index, found);
 	}
 }
 
 size_t rules_match(const struct rules *rules, struct operations *operations, struct finding *findings, size_t max,
 		   bool *ret_is_cut)
 {
-	cleanup_free uint16_t *beginnings = calloc(operations_count(operations) + 1, sizeof *beginnings);
-	struct matcher matcher = { .rules = rules, .operations = operations, .beginnings = beginnings };
+	cleanup_free struct filter_hits *hits = calloc(operations_count(operations) + 1, sizeof *hits);
+	struct matcher matcher = { .rules = rules, .operations = operations, .hits = hits };
+	struct findings found = { .items = findings, .max = max };
 	uint64_t deadline_us = judge_clock_us() + MATCH_TIME_MS * 1000;
-	size_t count = 0;
 
 	/* What could not be looked at is not harmless. */
-	*ret_is_cut = !beginnings;
-	if (!beginnings)
+	*ret_is_cut = !hits;
+	if (!hits)
 		return 0;
-	for (uint32_t i = 0; i < operations_count(operations); i++)
-		beginnings[i] = (uint16_t)beginning_of(operations_get(operations, i));
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
-		match_operation(&matcher, i, findings, max, &count);
+		found.is_full = false;
+		match_operation(&matcher, i, &found);
 		if (judge_clock_us() > deadline_us) {
 			matcher.is_cut = true;
 			break;
 		}
 	}
 	*ret_is_cut = matcher.is_cut;
-	return count;
+	return found.count;
 }
