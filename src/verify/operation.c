@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/names.h"
+#include "base/str.h"
 
 static const char *const kind_names[OPERATION_KIND_COUNT] = {
 	[OP_COMMAND] = "command", [OP_READ] = "read", [OP_WRITE] = "write", [OP_REMOVE] = "remove",
@@ -211,35 +212,58 @@ static bool is_same_unknown(const struct word *one, const struct word *other)
 	       other->origins.count && one->origins.at[0] == other->origins.at[0];
 }
 
-/* Whether who reads a path comes upon the file: by its name, in a folder that is gone through, by a pattern. */
-static bool comes_upon(const struct operation *reader, const struct word *word, const struct written *written)
+/* What is read: one that is compared with all that was written. */
+struct sought {
+	const struct word *word;
+	const char *path;
+	size_t prefix_size; /* before a wildcard of the shell; 0: it is no glob that is looked at */
+	size_t folder_size; /* of a folder that is gone through; else 0 */
+};
+
+static struct sought sought_of(const struct operation *reader, const struct word *word)
 {
-	const char *path = carried_path(word);
+	struct sought sought = { .word = word, .path = carried_path(word) };
 	size_t size = strcspn(word->text, "*?[");
 
+	if (word->flags & WORD_GLOB && word->text[size] && size >= GLOB_PREFIX_MIN)
+		sought.prefix_size = size;
+	if (sought.path && reader->kind == OP_READ && reader->traits & TRAIT_RECURSIVE) {
+		sought.folder_size = strlen(sought.path);
+		while (sought.folder_size > 1 && sought.path[sought.folder_size - 1] == '/')
+			sought.folder_size--;
+	}
+	return sought;
+}
+
+/* Whether who reads a path comes upon the file: by its name, in a folder that is gone through, by a pattern. */
+static bool comes_upon(const struct sought *sought, const struct written *written)
+{
+	const struct word *word = sought->word;
+
 	if (word->flags & WORD_GLOB)
-		return written->path && word->text[size] && size >= GLOB_PREFIX_MIN &&
-		       strncmp(written->path, word->text, size) == 0;
-	if (!path || !written->path)
-		return !path && !written->path && is_same_unknown(word, written->word);
-	if (strcmp(path, written->path) == 0)
+		return written->path && sought->prefix_size &&
+		       strncmp(written->path, word->text, sought->prefix_size) == 0;
+	if (!sought->path || !written->path)
+		return !sought->path && !written->path && is_same_unknown(word, written->word);
+	if (str_equal(sought->path, written->path))
 		return true;
-	size = strlen(path);
-	while (size > 1 && path[size - 1] == '/')
-		size--;
-	return reader->kind == OP_READ && reader->traits & TRAIT_RECURSIVE && strncmp(path, written->path, size) == 0 &&
-	       written->path[size] == '/';
+	return sought->folder_size && strncmp(sought->path, written->path, sought->folder_size) == 0 &&
+	       written->path[sought->folder_size] == '/';
 }
 
 static void link_reader(struct operations *operations, struct links *links, uint32_t index)
 {
 	const struct operation *reader = operations_get(operations, index);
 	const struct word *word = operation_word(reader, 0);
+	struct sought sought;
 
-	for (size_t i = 0; word && i < links->count; i++) {
+	if (!word)
+		return;
+	sought = sought_of(reader, word);
+	for (size_t i = 0; i < links->count; i++) {
 		struct written *written = &links->items[i];
 
-		if (!comes_upon(reader, word, written) || written->operation == index)
+		if (!comes_upon(&sought, written) || written->operation == index)
 			continue;
 		if (!written->is_named)
 			operations_add_flow(operations, written->operation, index);

@@ -173,11 +173,13 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
 		TSNode child = each.node;
 
-		if (node_is(child, "variable_assignment"))
+		const char *type = ts_node_type(child);
+
+		if (str_equal(type, "variable_assignment"))
 			shell_assign(shell, child, has_name);
-		else if (node_is(child, "command_name") && ts_node_child_count(child) == 1)
+		else if (str_equal(type, "command_name") && ts_node_child_count(child) == 1)
 			shell_words(shell, ts_node_child(child, 0), &words);
-		else if (ts_node_is_named(child) && !shell_is_redirection(child) && !node_is(child, "comment"))
+		else if (ts_node_is_named(child) && !shell_is_redirection(child) && !str_equal(type, "comment"))
 			shell_words(shell, child, &words);
 	}
 	for (size_t i = 0; extra && i < extra->count; i++)

@@ -37,10 +37,16 @@ static const char *newline_in(const struct walk *walk, TSNode command)
 	return found;
 }
 
-/* To the next node: below, beside, or beside what is above. */
-static bool go_on(TSTreeCursor *cursor)
+/* What stands on one line has no newline anywhere below. */
+static bool has_newline(TSNode node)
 {
-	if (ts_tree_cursor_goto_first_child(cursor))
+	return ts_node_start_point(node).row != ts_node_end_point(node).row;
+}
+
+/* To the next node: below where that is wanted, beside, or beside what is above. */
+static bool go_on(TSTreeCursor *cursor, bool goes_below)
+{
+	if (goes_below && ts_tree_cursor_goto_first_child(cursor))
 		return true;
 	while (!ts_tree_cursor_goto_next_sibling(cursor))
 		if (!ts_tree_cursor_goto_parent(cursor))
@@ -52,17 +58,21 @@ bool shell_mend_newlines(struct walk *walk, TSNode root)
 {
 	TSTreeCursor cursor = ts_tree_cursor_new(root);
 	char *copy = NULL;
+	bool has_lines;
 
 	do {
 		TSNode node = ts_tree_cursor_current_node(&cursor);
-		bool is_command = node_is(node, "command") || node_is(node, "declaration_command");
-		const char *newline = is_command ? newline_in(walk, node) : NULL;
+		const char *newline;
+		bool is_command;
 
+		has_lines = has_newline(node);
+		is_command = has_lines && (node_is(node, "command") || node_is(node, "declaration_command"));
+		newline = is_command ? newline_in(walk, node) : NULL;
 		if (newline && !copy)
 			copy = arena_text_n(walk->operations->arena, walk->text, walk->size);
 		if (newline && copy)
 			copy[newline - walk->text] = ';';
-	} while (go_on(&cursor));
+	} while (go_on(&cursor, has_lines));
 	ts_tree_cursor_delete(&cursor);
 	if (copy)
 		walk->text = copy;

@@ -32,8 +32,10 @@ static uint32_t add_path(struct shell *shell, enum operation_kind kind, const st
 
 bool shell_is_redirection(TSNode node)
 {
-	return node_is(node, "file_redirect") || node_is(node, "heredoc_redirect") || node_is(node,
-		"herestring_redirect");
+	const char *type = ts_node_type(node);
+
+	return str_equal(type, "file_redirect") || str_equal(type, "heredoc_redirect") ||
+	       str_equal(type, "herestring_redirect");
 }
 
 struct redirections {

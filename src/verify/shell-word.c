@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/decode.h"
 
@@ -17,29 +18,45 @@ static void put_bare(struct word_draft *draft, const char *text, size_t size)
 		word_put(draft, "~", 1);
 		i = 1;
 	}
-	for (; i < size; i++) {
-		if (text[i] == '\\' && i + 1 < size) {
-			if (text[++i] == '\n')
-				continue;
-			if (i > 1 && isalnum((unsigned char)text[i]))
-				draft->flags |= WORD_OBSCURED;
-		} else if (strchr("*?[", text[i])) {
-			draft->flags |= WORD_GLOB;
+	for (size_t begin = i; begin < size; begin = i) {
+		for (; i < size && (text[i] != '\\' || i + 1 == size); i++)
+			if (strchr("*?[", text[i]))
+				draft->flags |= WORD_GLOB;
+		word_put(draft, text + begin, i - begin);
+		if (i == size)
+			break;
+		if (text[++i] == '\n') {
+			i++;
+			continue;
 		}
-		word_put(draft, &text[i], 1);
+		if (i > 1 && isalnum((unsigned char)text[i]))
+			draft->flags |= WORD_OBSCURED;
+		word_put(draft, &text[i++], 1);
 	}
 }
 
 /* Within double quotes and here-documents. */
 static void put_quoted(struct word_draft *draft, const char *text, size_t size)
 {
-	for (size_t i = 0; i < size; i++) {
-		if (text[i] == '\\' && i + 1 < size && strchr("$`\"\\\n", text[i + 1])) {
-			if (text[++i] == '\n')
-				continue;
-		}
-		word_put(draft, &text[i], 1);
+	size_t begin = 0;
+
+	for (size_t i = 0; i + 1 < size; i++) {
+		if (text[i] != '\\' || !strchr("$`\"\\\n", text[i + 1]))
+			continue;
+		word_put(draft, text + begin, i - begin);
+		/* What follows is put with the next bytes, but for the end of a line. */
+		i++;
+		begin = text[i] == '\n' ? i + 1 : i;
 	}
+	if (begin < size)
+		word_put(draft, text + begin, size - begin);
+}
+
+static bool is_content(TSNode node)
+{
+	const char *type = ts_node_type(node);
+
+	return str_equal(type, "string_content") || str_equal(type, "heredoc_content");
 }
 
 /* The bytes [start, end) of a quoted text: what children say is expanded, what is between them is literal. */
@@ -52,8 +69,7 @@ static void expand_range(struct shell *shell, TSNode node, uint32_t start, uint3
 		TSNode child = each.node;
 		uint32_t from = ts_node_start_byte(child), to = ts_node_end_byte(child);
 
-		if (!ts_node_is_named(child) || from < at || to > end || node_is(child, "string_content") ||
-		    node_is(child, "heredoc_content"))
+		if (!ts_node_is_named(child) || from < at || to > end || is_content(child))
 			continue;
 		put_quoted(draft, text + at, from - at);
 		shell_expand(shell, child, true, draft);
@@ -232,12 +248,15 @@ static const struct {
 
 void shell_expand(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft)
 {
+	const char *type;
+
 	if (ts_node_is_null(node) || !walk_enter(shell->walk, node)) {
 		word_put_unknown(draft, NULL, 0);
 		return;
 	}
+	type = ts_node_type(node);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (!node_is(node, kinds[i].type))
+		if (!str_equal(type, kinds[i].type))
 			continue;
 		/* A number such as 10#$x has parts. */
 		if (kinds[i].expand == expand_word && ts_node_named_child_count(node))
@@ -253,14 +272,14 @@ void shell_expand(struct shell *shell, TSNode node, bool is_quoted, struct word_
 
 static struct word expand_whole(struct shell *shell, TSNode node)
 {
+	static const char *const obscured[] = { "ansi_c_string", "command_name", "concatenation", "word" };
 	struct word_draft draft;
 	struct word word;
 
 	word_begin(&draft, arena_of(shell), walk_span(shell->walk, node));
 	shell_expand(shell, node, false, &draft);
 	word = word_end(&draft);
-	if (!node_is(node, "concatenation") && !node_is(node, "command_name") && !node_is(node, "word") &&
-	    !node_is(node, "ansi_c_string"))
+	if (ts_node_is_null(node) || names_find(obscured, ARRAY_SIZE(obscured), ts_node_type(node)) < 0)
 		word.flags &= ~(uint32_t)WORD_OBSCURED;
 	return word;
 }

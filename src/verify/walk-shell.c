@@ -179,11 +179,13 @@ static const struct {
 
 void shell_statement(struct shell *shell, TSNode node, struct stream *stream)
 {
+	const char *type;
 	size_t at = 0;
 
 	if (ts_node_is_null(node) || !walk_enter(shell->walk, node))
 		return;
-	while (at < ARRAY_SIZE(kinds) && !node_is(node, kinds[at].type))
+	type = ts_node_type(node);
+	while (at < ARRAY_SIZE(kinds) && !str_equal(type, kinds[at].type))
 		at++;
 	if (at == ARRAY_SIZE(kinds))
 		visit_words(shell, node, stream);
