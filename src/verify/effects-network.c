@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/unwrap.h"
 #include "verify/words.h"
@@ -48,6 +49,9 @@ static void send_value(struct walk *walk, const struct command *command, uint32_
 		at = strstr(value->text, "=@") + 1;
 	if (!at && strstr(value->text, "=<"))
 		at = strstr(value->text, "=<") + 1;
+	/* --data-urlencode NAME@FILE */
+	if (!at && value->text[strcspn(value->text, "@=/.:{ ")] == '@')
+		at = strchr(value->text, '@');
 	operations_add_flows(walk->operations, &value->origins, network);
 	operations_add_traits(walk->operations, network, TRAIT_SENDS);
 	if (at && at[1] == '-' && (!at[2] || at[2] == ';')) {
@@ -97,6 +101,23 @@ struct transfer_option {
 	const char *name; /* "-d" or "--data" */
 	enum use use;
 };
+
+/* The key that a request shows to whom it asks. What else is in the request is another matter. */
+static bool is_credential(const struct transfer_option *option, const struct word *value)
+{
+	static const char *const headers[] = { "authorization", "private-token", "x-api-key", "x-auth-token" };
+	char name[32];
+	size_t size = strcspn(value->text, ":");
+
+	if (str_equal(option->name, "-u") || str_equal(option->name, "--user"))
+		return true;
+	if (size >= sizeof name)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		name[i] = (char)tolower((unsigned char)value->text[i]);
+	name[size] = '\0';
+	return names_find(headers, ARRAY_SIZE(headers), name) >= 0;
+}
 
 static const struct transfer_option curl_options[] = {
 	{ "--data", SENT }, { "--data-ascii", SENT }, { "--data-binary", SENT }, { "--data-raw", SENT },
@@ -156,6 +177,18 @@ static const struct transfer_option *option_at(const struct transfer_option *opt
 	return NULL;
 }
 
+/* The asking alone, beside the request with what it sends. */
+static uint32_t shown_to(struct walk *walk, uint32_t index, uint32_t network)
+{
+	const struct operation *request = operations_get(walk->operations, network);
+	struct word target;
+
+	if (!request)
+		return network;
+	target = *operation_word(request, 0);
+	return add_network(walk, index, &target, TRAIT_FETCHES);
+}
+
 static bool is_target(const struct word *word)
 {
 	return word->text[0] != '-' && word->size;
@@ -190,7 +223,8 @@ static void add_transfer(struct walk *walk, const struct command *command, uint3
 		for (size_t to = 0; to < count && option->use == SENT_FILE; to++)
 			send_file(walk, command, index, networks[to], &value);
 		for (size_t to = 0; to < count && option->use == HEADER; to++)
-			send_header(walk, index, networks[to], &value);
+			send_header(walk, index, is_credential(option, &value) ? shown_to(walk, index, networks[to])
+									       : networks[to], &value);
 		if (option->use == WRITTEN && !word_is(&value, "-")) {
 			effect_on(walk, index, OP_WRITE, &value, 0);
 			writes = true;
@@ -474,16 +508,18 @@ static const struct {
 	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
 } programs[] = {
 	{ "aria2c", add_wget }, { "aws", add_copy }, { "busybox", add_server }, { "caddy", add_server },
-	{ "curl", add_curl }, { "darkhttpd", add_server }, { "dig", add_lookup }, { "drill", add_lookup },
-	{ "gsutil", add_copy }, { "host", add_lookup }, { "http", add_httpie }, { "http-server", add_server },
-	{ "httpd", add_server }, { "https", add_httpie }, { "kdig", add_lookup }, { "live-server", add_server },
-	{ "mail", add_mail }, { "mailx", add_mail }, { "mutt", add_mail }, { "nc", add_raw }, { "ncat", add_raw },
+	{ "curl", add_curl }, { "curlie", add_curl }, { "darkhttpd", add_server }, { "dig", add_lookup },
+	{ "drill", add_lookup }, { "gsutil", add_copy }, { "host", add_lookup }, { "http", add_httpie },
+	{ "http-server", add_server }, { "httpd", add_server }, { "https", add_httpie },
+	{ "kdig", add_lookup }, { "live-server", add_server }, { "mail", add_mail }, { "mailx", add_mail },
+	{ "msmtp", add_mail }, { "mutt", add_mail }, { "nc", add_raw }, { "ncat", add_raw },
 	{ "netcat", add_raw }, { "nslookup", add_lookup }, { "openssl", add_openssl }, { "php", add_server },
-	{ "ping", add_lookup }, { "ping6", add_lookup }, { "python", add_server }, { "python3", add_server },
-	{ "rclone", add_copy }, { "rsync", add_copy }, { "ruby", add_server }, { "s3cmd", add_copy },
-	{ "scp", add_copy }, { "sendmail", add_mail }, { "serve", add_server }, { "sftp", add_ssh },
-	{ "socat", add_raw }, { "ssh", add_ssh }, { "telnet", add_raw }, { "twistd", add_server },
-	{ "webfsd", add_server }, { "wget", add_wget }, { "xh", add_httpie },
+	{ "mpack", add_mail }, { "ping", add_lookup }, { "ping6", add_lookup }, { "python", add_server },
+	{ "python3", add_server }, { "rclone", add_copy }, { "rsync", add_copy }, { "ruby", add_server },
+	{ "s-nail", add_mail }, { "s3cmd", add_copy }, { "scp", add_copy }, { "sendmail", add_mail },
+	{ "serve", add_server }, { "sftp", add_ssh }, { "socat", add_raw }, { "ssh", add_ssh },
+	{ "ssmtp", add_mail }, { "telnet", add_raw }, { "twistd", add_server }, { "webfsd", add_server },
+	{ "wget", add_wget }, { "xh", add_httpie },
 };
 
 bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index)

@@ -145,8 +145,8 @@ void shell_assign(struct shell *shell, TSNode node, bool is_exported)
 
 			word_begin(&draft, arena_of(shell), word.span);
 			word_put_word(&draft, shell_get(shell, text));
-			if (is_item)
-				word_put(&draft, " ", 1);
+			if (is_item || node_is(value, "array"))
+				word_put(&draft, is_item ? " " : (const char[]){ SHELL_ITEM, 0 }, 1);
 			word_put_word(&draft, &word);
 			word = word_end(&draft);
 			break;

@@ -4,11 +4,20 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 
 /* Loops: once for each value that is known, and whether they end. */
 
 enum { LOOP_VALUES_MAX = 64, VAST_DIGITS = 5 };
+
+/* `sleep 99 &`: nobody waits for it. */
+static bool is_left_behind(const char *command)
+{
+	const char *end = command + strcspn(command, ";\n&|)}");
+
+	return end[0] == '&' && end[1] != '&' && end[-1] != '>';
+}
 
 static bool text_has(struct shell *shell, TSNode node, const char *const *words)
 {
@@ -18,7 +27,8 @@ static bool text_has(struct shell *shell, TSNode node, const char *const *words)
 		const char *at = strstr(text, *words);
 		size_t size = strlen(*words);
 
-		if (at && (at == text || strchr(" \t\n;&|({", at[-1])) && strchr(" \t\n;&|)}", at[size]))
+		if (at && (at == text || strchr(" \t\n;&|({", at[-1])) && strchr(" \t\n;&|)}", at[size]) &&
+		    !is_left_behind(at))
 			return true;
 	}
 	return false;
@@ -40,16 +50,31 @@ static void visit_endless(struct shell *shell, TSNode node, bool is_endless, str
 	shell->context = context;
 }
 
+/* A condition of `while` that holds for as long as there is room: it takes more each time. */
+static bool always_holds(const char *text)
+{
+	static const char *const texts[] = { "((1))", "(( 1 ))", ":", "[ 1 ]", "[ 1 -eq 1 ]", "[ 1 = 1 ]", "[ : ]",
+					     "[ true ]", "[[ 1 ]]", "[[ 1 -eq 1 ]]", "[[ 1 == 1 ]]", "[[ true ]]",
+					     "echo", "sleep 0", "test 1", "true" };
+	static const char *const taking[] = { "cp ", "dd ", "fallocate ", "head -c", "mkdir ", "truncate " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(taking); i++) {
+		if (str_has_prefix(text, taking[i]))
+			return true;
+	}
+	return names_find(texts, ARRAY_SIZE(texts), text) >= 0;
+}
+
 void shell_while(struct shell *shell, TSNode node, struct stream *stream)
 {
+	static const char *const failing[] = { "! :", "! true", "((0))", "[ 1 = 2 ]", "[ 1 -eq 2 ]", "[[ 1 == 2 ]]",
+					       "false" };
 	TSNode condition = node_field(node, "condition");
 	const char *text = walk_copy(shell->walk, condition);
 	bool is_until = node_is(ts_node_child(node, 0), "until");
-	bool holds = str_equal(text, "true") || str_equal(text, ":") || str_equal(text, "[ 1 ]") || str_equal(text,
-		"((1))") ||
-		     str_equal(text, "[[ 1 ]]");
+	bool never = names_find(failing, ARRAY_SIZE(failing), text) >= 0;
 
-	visit_endless(shell, node, is_until ? str_equal(text, "false") : holds, stream);
+	visit_endless(shell, node, is_until ? never : always_holds(text), stream);
 }
 
 /* Thousands of rounds, each of which leaves something behind that runs: as good as without an end. */

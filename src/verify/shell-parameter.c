@@ -14,6 +14,8 @@ enum { NAME_SIZE = 128 };
 struct parameter {
 	char name[NAME_SIZE];
 	bool is_indirect, is_length;
+	const char *index;    /* of an array, without the brackets: "@", "0"; NULL: none */
+	size_t index_size;
 	const char *operator; /* what follows the name, up to the closing brace */
 	size_t operator_size;
 };
@@ -60,6 +62,8 @@ static bool parse(const char *text, size_t size, struct parameter *parameter)
 		const char *end = memchr(text, ']', size);
 
 		used = end ? (size_t)(end + 1 - text) : size;
+		parameter->index = text + 1;
+		parameter->index_size = used > 2 ? used - 2 : 0;
 		text += used, size -= used;
 	}
 	parameter->operator = text;
@@ -108,7 +112,8 @@ static struct word substring(struct shell *shell, const struct word *value, cons
 	struct word part;
 
 	if (!word_is_exact(value)) {
-		bool is_path = str_equal(name, "PATH") || str_equal(name, "HOME") || str_equal(name, "PWD");
+		bool is_path = str_equal(name, "PATH") || str_equal(name, "HOME") || str_equal(name, "PWD") ||
+			       str_equal(name, "OLDPWD") || str_equal(name, "SHELL");
 
 		part = is_path && offset == 0 && length == 1
 			       ? word_of(shell->walk->operations->arena, value->span, "/")
@@ -126,7 +131,9 @@ static struct word substring(struct shell *shell, const struct word *value, cons
 		length += (long)value->size - offset;
 	if (length < 0 || length > (long)value->size - offset)
 		length = length < 0 ? 0 : (long)value->size - offset;
-	return part_of(shell, value, value->text + offset, (size_t)length);
+	part = part_of(shell, value, value->text + offset, (size_t)length);
+	part.flags |= WORD_OBSCURED;
+	return part;
 }
 
 /* ${x#P} ${x##P} ${x%P} ${x%%P} */
@@ -224,7 +231,7 @@ static struct word operated(struct shell *shell, TSNode node, const struct param
 		/* The environment may have another. */
 		if (!is_set)
 			rest.flags |= WORD_FROM_ENVIRONMENT;
-		return is_set ? *value : rest;
+		return is_set && !(has_colon && word_is_exact(value) && !value->size) ? *value : rest;
 	case '+': return rest;
 	case '#':
 	case '%': return word_is_exact(value) ? trimmed(shell, value, operator, &rest) : *value;
@@ -233,6 +240,52 @@ static struct word operated(struct shell *shell, TSNode node, const struct param
 	case ',': return cased(shell, value, kind == '^', parameter->operator_size > 1);
 	default: return *value;
 	}
+}
+
+/*
+ * ${x:?} at the beginning of a word: nothing goes on where it is empty, so there is a byte that is known within what is
+ * not, and no pattern of paths takes it for what may be nothing.
+ */
+static struct word never_empty(struct shell *shell, const struct word *value)
+{
+	struct word_draft draft;
+
+	word_begin(&draft, shell->walk->operations->arena, value->span);
+	word_put_word(&draft, value);
+	word_put(&draft, "?", 1);
+	word_put_unknown(&draft, NULL, 0);
+	return word_end(&draft);
+}
+
+/*
+ * What ${NAME[INDEX]} takes of an array. All of its items stay apart for "@", quoted or not; an index that is not
+ * known may be any of them.
+ */
+static struct word items_of(struct shell *shell, const struct parameter *parameter, const struct word *value,
+			    bool is_quoted)
+{
+	bool is_all = parameter->index_size == 1 && (*parameter->index == '@' || (*parameter->index == '*' &&
+		!is_quoted));
+	const char *at = value->text;
+	char *text;
+	struct word word = *value;
+
+	if (!strchr(at, SHELL_ITEM))
+		return word;
+	if (!parameter->index || (parameter->index_size && isdigit((unsigned char)*parameter->index))) {
+		unsigned long skipped = parameter->index ? strtoul(parameter->index, NULL, 10) : 0;
+
+		for (; skipped && (at = strchr(at, SHELL_ITEM)); skipped--)
+			at++;
+		return at ? part_of(shell, value, at, strcspn(at, (const char[]){ SHELL_ITEM, 0 }))
+			  : part_of(shell, value, "", 0);
+	}
+	text = arena_text_n(shell->walk->operations->arena, value->text, value->size);
+	word.text = text ? text : "";
+	word.size = text ? word.size : 0;
+	for (; text && *text; text++)
+		*text = *text != SHELL_ITEM ? *text : is_all ? SHELL_SPLIT : ' ';
+	return word;
 }
 
 static void put(struct shell *shell, struct word_draft *draft, const struct word *value, bool is_quoted)
@@ -267,9 +320,11 @@ void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct wo
 		word_put_unknown(draft, NULL, WORD_FROM_ENVIRONMENT);
 		return;
 	}
-	is_set = shell_get(shell, parameter.name) != NULL || (shell->has_arguments &&
-		isdigit((unsigned char)parameter.name[0]));
+	is_set = shell_get(shell, parameter.name) != NULL ||
+		 (shell->has_arguments && isdigit((unsigned char)parameter.name[0]) &&
+		  strtoul(parameter.name, NULL, 10) < shell->argument_count);
 	value = shell_value(shell, parameter.name, span);
+	value = items_of(shell, &parameter, &value, is_quoted);
 	if (parameter.is_indirect && word_is_exact(&value) && value.size < NAME_SIZE) {
 		value = shell_value(shell, value.text, span);
 		value.flags |= WORD_OBSCURED;
@@ -282,6 +337,9 @@ void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct wo
 		value.flags |= WORD_OBSCURED;
 	else if (is_set)
 		value.flags &= ~(uint32_t)WORD_OBSCURED;
+	if (parameter.operator_size > 1 && strncmp(parameter.operator, ":?", 2) == 0 && !draft->text.size &&
+	    !word_is_exact(&value))
+		value = never_empty(shell, &value);
 	value.span = span;
 	/* c$@url: nothing, put where nobody reads it as a command. */
 	if (!is_quoted && draft->text.size && !shell->has_arguments && strlen(parameter.name) == 1 &&

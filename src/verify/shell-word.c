@@ -228,7 +228,7 @@ static void expand_parts(struct shell *shell, TSNode node, bool is_quoted, struc
 		if (from > at && !node_is(node, "array"))
 			word_put(draft, shell->walk->text + at, from - at);
 		if (node_is(node, "array") && ts_node_is_named(child) && draft->text.size)
-			word_put(draft, " ", 1);
+			word_put(draft, (const char[]){ SHELL_ITEM }, 1);
 		if (!node_is(node, "array") || ts_node_is_named(child))
 			shell_expand(shell, child, is_quoted, draft);
 		at = ts_node_end_byte(child);

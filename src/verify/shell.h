@@ -15,11 +15,13 @@ enum {
 	SHELL_CALLS_MAX = 6, /* functions in functions */
 	/* In a word that is being expanded: a place where the shell splits it. */
 	SHELL_SPLIT = '\x02',
+	/* In the value of an array: between its items. */
+	SHELL_ITEM = '\x03',
 };
 
 struct shell_variable {
 	const char *name;
-	struct word value;    /* an array's items are joined by spaces */
+	struct word value;    /* an array's items have SHELL_ITEM between them */
 };
 
 struct shell_function {

@@ -69,11 +69,32 @@ static void fill_places(struct walk *walk, struct command *inner, struct word *w
 	}
 }
 
+/* Where find and fd look: the first operand, or for fd the one behind the pattern; 0: here. */
+static size_t root_of(const struct command *command)
+{
+	size_t operands = 0;
+
+	if (str_equal(program_name(command->words, command->count), "find"))
+		return command->count > 1 && command->words[1].text[0] != '-' ? 1 : 0;
+	for (size_t i = 1; i < command->count; i++) {
+		size_t size = option_size(command->words, command->count, i, "d e E g j S t --type --extension");
+		const char *text = command->words[i].text;
+
+		if (str_equal(text, "-x") || str_equal(text, "-X") || str_equal(text, "--exec"))
+			break;
+		if (size)
+			i += size - 1;
+		else if (++operands == 2)
+			return i;
+	}
+	return 0;
+}
+
 /* What find finds: below its first root, all or what a test picks. */
 static struct word found_by(struct walk *walk, const struct command *command)
 {
 	struct word_draft draft;
-	bool has_root = command->count > 1 && command->words[1].text[0] != '-';
+	size_t root = root_of(command);
 	bool is_picky = false;
 	const char *name = NULL;
 
@@ -91,9 +112,9 @@ static struct word found_by(struct walk *walk, const struct command *command)
 		is_picky |= text[0] == '-' && strchr("nimapsuercN", text[1]) && !str_has_prefix(text, "-print") &&
 			    !str_has_prefix(text, "-xdev");
 	}
-	word_begin(&draft, walk->operations->arena, has_root ? command->words[1].span : command->span);
-	if (has_root)
-		word_put_word(&draft, &command->words[1]);
+	word_begin(&draft, walk->operations->arena, root ? command->words[root].span : command->span);
+	if (root)
+		word_put_word(&draft, &command->words[root]);
 	else
 		word_put(&draft, ".", 1);
 	if (is_picky) {
@@ -107,9 +128,16 @@ static struct word found_by(struct walk *walk, const struct command *command)
 	return word_end(&draft);
 }
 
-/* The words that come from standard input: known ones as they are, else one that is not known. */
-static size_t words_of_input(struct walk *walk, const struct command *command, struct word *out, size_t max)
+/*
+ * The words that come from standard input: known ones as they are, else one that is not known. end: where the wrapper's
+ * own words end.
+ */
+static size_t words_of_input(struct walk *walk, const struct command *command, size_t end, struct word *out, size_t max)
 {
+	bool is_whole = option_given(command->words, end, '0', "--null");
+	bool is_by_line = option_given(command->words, end, 'I', "--replace") ||
+			  option_given(command->words, end, 'd', "--delimiter");
+	const char *breaks = is_whole ? "" : is_by_line ? "\n" : " \t\n";
 	const struct word *document = command->document;
 	size_t count = 0;
 
@@ -119,7 +147,7 @@ static size_t words_of_input(struct walk *walk, const struct command *command, s
 		return 1;
 	}
 	for (const char *at = document->text; *at && count < max;) {
-		size_t size = strcspn(at, " \t\n");
+		size_t size = strcspn(at, breaks);
 		struct word_draft draft;
 
 		if (size) {
@@ -154,7 +182,7 @@ static void run_inner(struct walk *walk, struct command *command, uint32_t index
 
 	if (wrapped->takes_input) {
 		take_list(walk, command, index, wrapped->first);
-		extra = words_of_input(walk, command, added, ARRAY_SIZE(added));
+		extra = words_of_input(walk, command, wrapped->first, added, ARRAY_SIZE(added));
 	}
 	words = arena_alloc(walk->operations->arena, (count + extra + 1) * sizeof *words);
 	if (!words)
@@ -295,8 +323,10 @@ static const struct {
 	{ "gdb", "-ex", "!" }, { "gdb", "-ex", "shell " }, { "man", "-P", "" }, { "nvim", "-c", ":!" },
 	{ "rsync", "--rsh", "" }, { "rsync", "-e", "" }, { "sqlite3", NULL, ".shell " },
 	{ "sqlite3", NULL, ".system " },
-	{ "ssh", "-o", "LocalCommand=" }, { "ssh", "-o", "ProxyCommand=" }, { "tar", "--to-command", "" },
-	{ "tar", "-I", "" }, { "vi", "-c", ":!" }, { "vim", "-c", "!" }, { "vim", "-c", ":!" }, { "zip", "-TT", "" },
+	{ "nvim", NULL, "+!" }, { "ssh", "-o", "LocalCommand=" }, { "ssh", "-o", "ProxyCommand=" },
+	{ "tar", "--to-command", "" },
+	{ "tar", "-I", "" }, { "vi", "-c", ":!" }, { "vim", "-c", "!" }, { "vi", NULL, "+!" }, { "vim", "-c", ":!" },
+	{ "vim", NULL, "+!" }, { "vim", NULL, "+:!" }, { "zip", "-TT", "" },
 };
 
 static void run_code_options(struct walk *walk, struct command *command, uint32_t index)
@@ -471,6 +501,29 @@ static void keep_document(struct walk *walk, uint32_t index, const struct word *
 	}
 }
 
+/*
+ * A program that is named by what something put out is code of it: $(curl …), while read -r c; do $c; done; and so is
+ * a name that nobody can read: ${SHELL:0:5}. One in a folder that is known is what may have been written there:
+ * cd /tmp; curl -O …; ./x.
+ */
+static void add_program(struct walk *walk, const struct command *command, uint32_t index)
+{
+	const struct word *program = &command->words[0];
+	uint32_t evaluated;
+
+	if (program->size == 1 && program->text[0] == WORD_UNKNOWN && program->origins.count) {
+		evaluated = walk_add(walk, OP_EVALUATE, program->span, command->context);
+		operations_add_word(walk->operations, evaluated, program);
+		operations_add_flows(walk->operations, &program->origins, evaluated);
+		operations_add_traits(walk->operations, evaluated, TRAIT_STARTS);
+	} else if (program->flags & WORD_OBSCURED) {
+		evaluated = walk_add(walk, OP_EVALUATE, program->span, command->context);
+		operations_add_word(walk->operations, evaluated, program);
+	} else if (walk->directory && str_has_prefix(program->text, "./")) {
+		effect_on(walk, index, OP_READ, program, TRAIT_STARTS);
+	}
+}
+
 uint32_t walk_command(struct walk *walk, struct command *command)
 {
 	uint32_t index = walk_add(walk, OP_COMMAND, command->span, command->context);
@@ -487,6 +540,7 @@ uint32_t walk_command(struct walk *walk, struct command *command)
 		keep_document(walk, index, command->document);
 	}
 	origins_add(&command->output, index);
+	add_program(walk, command, index);
 	effects_add(walk, command, index);
 	if (command->wrappers >= WRAPPERS_MAX)
 		operations_doubt(walk->operations, DOUBT_DEPTH, command->span);
