@@ -362,6 +362,7 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_refusal = on_refusal,
 		.on_network = on_network,
 		.on_gate = gate_judge,
+		.is_gate_behind = gate_is_behind,
 		.on_gated = gate_route,
 		.on_file = file_gate_judge,
 		.on_file_asks = file_gate_ask,

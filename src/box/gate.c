@@ -111,6 +111,18 @@ static int grant(struct box *box, struct gate_route *route)
 	return granted;
 }
 
+/*
+ * A socket is not writable any more when a quarter of it is taken: what is left is for answers to the gate, which must
+ * get through, and for who cannot wait.
+ */
+bool gate_is_behind(void *context)
+{
+	const struct box *box = context;
+	struct pollfd polled = { .fd = box->gate.near_fd, .events = POLLOUT };
+
+	return box->gate.state != LINK_GONE && poll(&polled, 1, 0) == 0;
+}
+
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
 {
 	struct box *box = context;

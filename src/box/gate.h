@@ -78,6 +78,9 @@ int gate_listen(struct box *box) MUST_USE;
 /* A connect beyond loopback: see watch_handlers.on_gate. */
 int gate_judge(void *context, const struct watch_network *event);
 
+/* See watch_handlers.is_gate_behind. */
+bool gate_is_behind(void *context);
+
 /* Such a connect was made: see watch_handlers.on_gated. */
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 

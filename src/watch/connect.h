@@ -27,6 +27,7 @@ struct connect_call {
 	int fd;                      /* its number there */
 	bool is_gated;               /* a stream goes to the gate's door */
 	bool is_again;               /* of a caller that waits since an earlier try */
+	bool is_held;                /* of one that waits for the gate, before the first */
 	struct connect_address address;
 };
 

@@ -327,6 +327,12 @@ static bool is_heard_now(struct watch *watch, const struct connect_call *call, c
 	return watch->handlers.on_unheard(watch->handlers.context, path);
 }
 
+static bool is_gate_behind(const struct watch *watch, const struct connect_call *call)
+{
+	return call->is_gated && watch->handlers.is_gate_behind &&
+	       watch->handlers.is_gate_behind(watch->handlers.context);
+}
+
 static int serve_connect(struct watch *watch, const struct connect_address *address, bool is_gated)
 {
 	const struct seccomp_notif *request = watch->request;
@@ -334,8 +340,11 @@ static int serve_connect(struct watch *watch, const struct connect_address *addr
 		.id = request->id, .pid = (pid_t)request->pid, .fd = (int)request->data.args[0], .address = *address,
 		.is_gated = is_gated,
 	};
-	struct connect_result result;
+	struct connect_result result = { .outcome = CONNECT_WAITS };
 
+	call.is_held = is_gate_behind(watch, &call);
+	if (call.is_held && waiting_add(&watch->waiting, &call, &result) == 0)
+		return 0;
 	connect_try(&watch->connector, &call, &result);
 	if (is_heard_now(watch, &call, &result))
 		connect_try(&watch->connector, &call, &result);
@@ -350,11 +359,15 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 	struct connect_call call = waiting->call;
 	struct connect_result result = { .outcome = CONNECT_DONE, .errnum = EINTR };
 
-	call.is_again = true;
+	call.is_again = !call.is_held;
+	waiting->call.is_held = call.is_held && is_gate_behind(watch, &call);
 	/* Killed, or interrupted by a signal before Linux 6.0: then it has its EINTR, or asks again. */
-	if (!waiting_is_interrupted(call.pid) &&
-	    reply_is_awaited(&watch->reply, call.id) > 0)
-		connect_try(&watch->connector, &call, &result);
+	if (!waiting_is_interrupted(call.pid) && reply_is_awaited(&watch->reply, call.id) > 0) {
+		if (waiting->call.is_held)
+			result.outcome = CONNECT_WAITS;
+		else
+			connect_try(&watch->connector, &call, &result);
+	}
 	if (result.outcome == CONNECT_WAITS && clock_monotonic_ns() < waiting->deadline_ns) {
 		waiting_keep(waiting);
 		return 0;

@@ -23,7 +23,7 @@ enum {
 	WATCH_ARGV_MAX = 256,        /* arguments kept of one exec; more are counted, and one that is cut */
 	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
 	WATCH_DEVICES_MAX = 64,
-	WATCH_WAITING_MAX = 64,      /* connects that wait at one time; the next is EAGAIN */
+	WATCH_WAITING_MAX = 512,     /* connects that wait at one time; the next is EAGAIN */
 	WATCH_FILES_WAITING_MAX = 64, /* file calls that wait at one time; the next is ENFILE */
 };
 
@@ -107,6 +107,8 @@ struct watch_handlers {
 	 * negative as above.
 	 */
 	int (*on_gate)(void *context, const struct watch_network *event);
+	/* Whether the gate has enough notes about streams to read: then callers wait. May be NULL. */
+	bool (*is_gate_behind)(void *context);
 	/* A stream from this source now leads to the door; its caller has not heard of it yet. Negative as above. */
 	int (*on_gated)(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 	/*

@@ -565,6 +565,36 @@ print(done.count(4 << 20), [d for d in done if d != 4 << 20][:3])
     server.close()
 
 
+LAG = """
+import socket, sys
+address = socket.gethostbyname("web.test"), {port}
+def trip(s):
+    try: s.sendall(b"go"); return s.recv(4) == b"xxxx"
+    except OSError: return False
+print(trip(socket.create_connection(address)), flush=True); sys.stdin.readline()
+made = [socket.create_connection(address) for _ in range(400)]
+print(sum(map(trip, made)), flush=True)
+"""
+
+
+def test_a_gate_that_lags_loses_no_connection(sandbox):
+    """One that does not run for a while, as on a busy machine: what the box has to say to it is more than its socket
+    takes, so that whoever connects waits."""
+    server = Listener(serve_bytes(4))
+    child = sandbox.popen(["/usr/bin/python3", "-c", LAG.format(port=server.port)],
+                          policy=allow(sandbox, server.port), env=test_hosts(), stdin=subprocess.PIPE)
+    assert child.stdout.readline() == b"True\n"
+    gate, = gate_of(sandbox)
+    os.kill(gate, signal.SIGSTOP)
+    child.stdin.write(b"\n")
+    child.stdin.flush()
+    time.sleep(1)
+    os.kill(gate, signal.SIGCONT)
+    out, err = child.communicate(timeout=60)
+    assert out == b"400\n", (out, err)
+    server.close()
+
+
 def test_a_gate_that_is_missing_is_said_before_anything_runs(sandbox, plain):
     directory = sandbox.make_directory(sandbox.base / "bin")
     shutil.copytree(sandbox.programs.directory, directory, dirs_exist_ok=True)
