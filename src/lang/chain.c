@@ -32,12 +32,6 @@ struct chain {
 	size_t done_count;
 };
 
-struct source_text {
-	const char *path; /* in the arena */
-	char *bytes;	  /* owned */
-	size_t size;
-};
-
 static void load_file(struct chain *chain, struct source_text *text, struct place from);
 
 /*
@@ -146,25 +140,50 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 			 drop->name);
 }
 
-/* Reads one candidate: 0, or -errno; what was looked at becomes a source either way. */
-static int read_candidate(struct lang *lang, const char *path, struct source_text *ret_text)
+static void keep_source(struct lang *lang, const char *path, const struct snapshot_source *source)
 {
-	struct snapshot_source source = { 0 }, *kept;
-	int r;
+	struct snapshot_source *kept;
 
+	DRAFT_EACH(struct snapshot_source, known, &lang->sources)
+	if (str_equal(known->path, path))
+		return;
+	kept = vec_add(&lang->arena, &lang->sources, sizeof *kept);
+	if (kept) {
+		*kept = *source;
+		kept->path = path;
+	}
+}
+
+static int read_text(struct lang *lang, const char *path, struct source_text *ret_text,
+		     struct snapshot_source *ret_source)
+{
+	*ret_source = (struct snapshot_source){ 0 };
 	*ret_text = (struct source_text){ .path = arena_text(&lang->arena, path) };
 	if (!ret_text->path)
 		return -ENOMEM;
-	r = lang->request.reader.read(lang->request.reader.context, ret_text->path, &ret_text->bytes,
-				      &ret_text->size, &source);
-	DRAFT_EACH(struct snapshot_source, known, &lang->sources)
-	if (str_equal(known->path, ret_text->path))
-		return r;
-	kept = vec_add(&lang->arena, &lang->sources, sizeof *kept);
-	if (kept) {
-		*kept = source;
-		kept->path = ret_text->path;
-	}
+	return lang->request.reader.read(lang->request.reader.context, ret_text->path, &ret_text->bytes,
+					 &ret_text->size, ret_source);
+}
+
+/* Reads one candidate: 0, or -errno; what was looked at becomes a source either way. */
+static int read_candidate(struct lang *lang, const char *path, struct source_text *ret_text)
+{
+	struct snapshot_source source;
+	int r = read_text(lang, path, ret_text, &source);
+
+	if (ret_text->path)
+		keep_source(lang, ret_text->path, &source);
+	return r;
+}
+
+int chain_read_aside(struct lang *lang, const char *path, struct source_text *ret_text)
+{
+	struct snapshot_source source;
+	int r = read_text(lang, path, ret_text, &source);
+
+	/* What is there and no file has no bytes whose change would mean anything. */
+	if (r == 0 || r == -ENOENT)
+		keep_source(lang, ret_text->path, &source);
 	return r;
 }
 

@@ -10,6 +10,12 @@
 #include "lang/lang.h"
 #include "lang/node.h"
 
+struct source_text {
+	const char *path; /* in the arena */
+	char *bytes;	  /* owned */
+	size_t size;
+};
+
 struct lang {
 	struct arena arena;
 	struct diags diags;
@@ -24,6 +30,7 @@ struct lang {
 	const struct policy *before; /* without the narrowing; NULL: there is none */
 	const char *tighter; /* whose lines tighten_check() judges: "a narrowing" */
 	bool is_narrowing;
+	const char *repository; /* whose worktree the project is (worktree.h), or NULL */
 	struct vec sources; /* struct snapshot_source */
 	struct vec left_out; /* struct place: lines of the project's file that do not count (is_lowered) */
 };
@@ -33,6 +40,12 @@ void chain_load(struct lang *lang);
 
 /* Reads PROJECT/.atoll.yaml into lang->project where it exists. */
 void chain_load_project(struct lang *lang);
+
+/*
+ * Reads a file that is no policy and bears on one (ret_text->bytes is freed with free()). It becomes a source where it
+ * is there, or nothing is. -errno as lang_reader.read.
+ */
+int chain_read_aside(struct lang *lang, const char *path, struct source_text *ret_text) MUST_USE;
 
 /* Appends what from says to into; scalars that it sets replace. */
 void draft_merge(struct arena *arena, struct draft *into, const struct draft *from);

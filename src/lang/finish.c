@@ -134,6 +134,30 @@ static void protect_sources(struct lang *lang, struct vec *vec)
 	}
 }
 
+/*
+ * A worktree without its repository is no use to git, so what the policy makes of the project it makes of the
+ * repository too, where it says nothing of that; but never to be written in place: no mount covers its hooks there.
+ */
+static void add_repository(struct lang *lang, struct vec *vec)
+{
+	const struct sorted_file *project = lang->repository ? deciding(vec, lang->request.project) : NULL;
+	const struct sorted_file *said = project ? deciding(vec, lang->repository) : NULL;
+	enum file_class class = project ? project->rule.class : FILE_HIDDEN;
+	struct sorted_file *file;
+
+	if (class != FILE_READ && class != FILE_STAGE && class != FILE_WRITE)
+		return;
+	/* A private /tmp says nothing of what lies below it on the host. */
+	if (said && (said->rule.class != FILE_SCRATCH || str_equal(said->rule.pattern, lang->repository)))
+		return;
+	file = vec_add(&lang->arena, vec, sizeof *file);
+	if (file)
+		*file = (struct sorted_file){ .rule = { .pattern = lang->repository,
+							.class = class == FILE_READ ? FILE_READ : FILE_STAGE,
+							.flags = FILE_OPTIONAL,
+							.origin = { "builtin.worktree", "", 0 } } };
+}
+
 static void gather_files(struct lang *lang, struct vec *vec)
 {
 	size_t count;
@@ -151,6 +175,7 @@ static void gather_files(struct lang *lang, struct vec *vec)
 				.from = from,
 			};
 	}
+	add_repository(lang, vec);
 	protect_sources(lang, vec);
 	count = vec->count;
 	for (size_t i = 0; i < count; i++) {

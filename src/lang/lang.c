@@ -4,6 +4,7 @@
 #include "lang/chain.h"
 #include "lang/narrow.h"
 #include "lang/print.h"
+#include "lang/worktree.h"
 
 static int finish(struct lang *lang)
 {
@@ -56,6 +57,7 @@ static int compile(struct lang *lang)
 
 	chain_load(lang);
 	chain_load_project(lang);
+	lang->repository = worktree_repository(lang);
 	r = finish(lang);
 	if (r == 0 && lang->has_project)
 		r = tighten(lang, "a project's .atoll.yaml");

@@ -347,11 +347,14 @@ def test_a_mount_made_after_the_start_is_not_written(sandbox):
     assert (place / "f").read_text() == "old\n"
 
 
+GIT = "git -c user.name=a -c user.email=a@b -c protocol.file.allow=always"
+
+
 @pytest.mark.needs("git")
 def test_submodules_and_worktrees(sandbox):
     """A submodule and a worktree below the project: work in each is staged, reviewed and applied; git agrees."""
     sandbox.git_project()
-    git = "git -c user.name=a -c user.email=a@b -c protocol.file.allow=always"
+    git = GIT
     sandbox.write(sandbox.home / "origin/f", "one\n")
     script = (f"cd ../origin && git init -q && git add f && {git} commit -qm one && cd ../project && "
               f"{git} submodule --quiet add ../origin sub && git add -A && {git} commit -qm one && "
@@ -374,20 +377,61 @@ def test_submodules_and_worktrees(sandbox):
     assert differences(before, staged.state()) == []
 
 
-def test_a_worktree_whose_repository_is_elsewhere(sandbox):
-    """The project is a worktree: its repository is not staged, so it can be read at most and is never written."""
-    repository = sandbox.make_directory(sandbox.home / "repository")
-    git = "git -c user.name=a -c user.email=a@b"
-    made = sandbox.run_outside(["sh", "-c", f"cd {repository} && git init -q && echo x >f && git add f && "
-                                f"{git} commit -qm one && git worktree add -q {sandbox.home}/worktree -b w"])
+def repository_elsewhere(sandbox, kind):
+    """A project whose repository lies beside it: a worktree, or a submodule; the path of that repository."""
+    main = sandbox.make_directory(sandbox.home / "main")
+    script = f"cd {main} && git init -q && echo x >f && git add f && {GIT} commit -qm one && "
+    if kind == "worktree":
+        script += f"git worktree add -q {sandbox.home}/worktree -b w"
+    else:
+        script += f"{GIT} clone -q . ../origin && {GIT} submodule --quiet add ../origin sub && " \
+                  f"{GIT} commit -qam sub"
+    made = sandbox.run_outside(["sh", "-c", script])
     assert made.code == 0, made
-    sandbox.project = sandbox.home / "worktree"
-    before = tree_state(repository)
+    sandbox.project = sandbox.home / "worktree" if kind == "worktree" else main / "sub"
+    return main / ".git" if kind == "worktree" else main / ".git" / "modules" / "sub"
+
+
+@pytest.mark.needs("git")
+@pytest.mark.parametrize("kind", ["worktree", "submodule"])
+def test_a_worktree_whose_repository_is_elsewhere(sandbox, kind):
+    """It is staged with the project: git works inside, and what it did arrives by apply and goes by undo."""
+    repository = repository_elsewhere(sandbox, kind)
     staged = Staged(sandbox)
-    staged.run("echo y >g; git add g; git commit -qm two")
-    assert differences(before, tree_state(repository)) == []
-    staged.apply()
-    assert (sandbox.project / "g").read_text() == "y\n"
+    before, project = tree_state(repository), staged.state()
+    done = staged.run(f"echo y >g; git add g; {GIT} commit -qm two || exit 9; git rev-parse HEAD; "
+                      f"echo x >{repository}/hooks/post-commit; echo x >.git; ls {repository.parents[0]}")
+    assert done.code == 0 and "Read-only file system" in done.err, done
+    head = done.out.split()[0]
+    # What lies beside the repository is not in the view.
+    assert "f" not in done.out.split()
+    assert differences(before, tree_state(repository)) == [] and differences(project, staged.state()) == []
+    done = sandbox.run_atoll("apply", done.session)
+    assert done.code == 1 and "flagged" in done.out and "post-commit" in done.out and "conflict" not in done.out, done
+    assert not (repository / "hooks" / "post-commit").exists()
+    git = ["git", "--no-optional-locks"]
+    assert sandbox.run_outside([*git, "rev-parse", "HEAD"]).out.strip() == head
+    assert sandbox.run_outside([*git, "status", "--porcelain", "--untracked-files=no"]).out == ""
+    staged.undo()
+    assert differences(before, tree_state(repository)) == [] and differences(project, staged.state()) == []
+
+
+@pytest.mark.needs("git")
+def test_a_file_that_claims_to_be_a_worktree_shows_nothing(sandbox):
+    """A project may lead to any directory: that one has to say so too."""
+    repository = repository_elsewhere(sandbox, "worktree")
+    staged = Staged(sandbox)
+    look = f"git log --oneline; ls {repository}"
+    # Positive control.
+    assert "HEAD" in staged.run(look).out.split()
+    (repository / "worktrees" / "worktree" / "gitdir").write_text(f"{sandbox.home}/another/.git\n")
+    done = staged.run(look)
+    assert done.out == "" and "not a git repository" in done.err, done
+    keys = sandbox.make_directory(sandbox.home / "keys")
+    sandbox.write(keys / "id", "secret\n")
+    (sandbox.project / ".git").write_text(f"gitdir: {keys}\n")
+    done = staged.run(f"cat {keys}/id")
+    assert done.out == "" and "No such file" in done.err, done
 
 
 def test_a_case_insensitive_directory(sandbox):
