@@ -91,8 +91,11 @@ static int on_failed(void *context, struct frame *frame, int *fds, size_t fd_cou
 	command->failed_errno = errnum && errnum < 4096 ? (int)errnum : EPROTO;
 	command->failure = (enum init_failure)failure;
 	command->result.code = command_failure_status(command);
-	if (command->is_main)
-		box->failure_status = command->result.code, box->failure_errno = command->failed_errno;
+	if (command->is_main) {
+		box->failure_status = command->result.code;
+		box->failure_errno = command->failed_errno;
+		box->has_no_cwd = command->failure == INIT_FAILED_CWD;
+	}
 	return finish_command(box, command);
 }
 

@@ -154,6 +154,7 @@ struct box {
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
 	int failure_errno;
+	bool has_no_cwd; /* it failed since its working directory cannot be entered inside */
 
 	struct box_stage stages[BOX_STAGES_MAX];
 	size_t stage_count;

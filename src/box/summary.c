@@ -35,8 +35,13 @@ static void put_failure(const struct box *box, struct buf *out)
 	if (!box->failure_status)
 		return;
 	buf_put_text(out, "atoll: ");
+	if (box->has_no_cwd)
+		command = box->request->cwd;
 	buf_put_escaped(out, command, strlen(command), SUMMARY_NAME_MAX);
-	if (box->failure_status == 127)
+	if (box->has_no_cwd)
+		buf_printf(out, ": cannot be the working directory in the sandbox: %s; name another one with -C\n",
+			   strerror(box->failure_errno));
+	else if (box->failure_status == 127)
 		buf_put_text(out, ": not found in the sandbox; see what is there with: atoll policy show\n");
 	else
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));

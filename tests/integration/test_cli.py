@@ -160,6 +160,15 @@ def test_working_directory_with_a_path_of_more_than_4095_bytes(sandbox):
     assert_one_line(result, "longer than 4095 bytes")
 
 
+def test_working_directory_that_is_not_in_the_view(sandbox):
+    """It is not the command that is missing, so the message must not say that."""
+    outside = sandbox.make_directory(sandbox.home / "elsewhere")
+    words = ["run", "--project", sandbox.project, "-C"]
+    assert sandbox.run_atoll(*words, sandbox.project, "--", "true").code == 0
+    done = sandbox.run_atoll(*words, outside, "--", "true")
+    assert done.code == 125 and str(outside) in done.err and "-C" in done.err and "true" not in done.err, done
+
+
 @pytest.mark.only("user")
 def test_working_directory_that_cannot_be_entered(sandbox):
     result = shell(sandbox, 'mkdir closed && cd closed && chmod 0 . && exec "$ATOLL" run true')
