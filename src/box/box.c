@@ -207,6 +207,8 @@ static int end_jail(struct box *box)
 
 static void release(struct box *box)
 {
+	bool are_groups_gone;
+
 	control_close(box);
 	standing_done(box);
 	if (box->watch)
@@ -227,7 +229,7 @@ static void release(struct box *box)
 	verify_external_free(box);
 	file_gate_done(box);
 	live_free(box->live);
-	limit_group_free(box->limits);
+	are_groups_gone = limit_group_free(box->limits);
 	pidref_done(&box->init);
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
@@ -237,7 +239,10 @@ static void release(struct box *box)
 	staging_done(&box->staging);
 	loop_done(&box->loop);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
-	guardian_dismiss(&box->guardian);
+	if (are_groups_gone)
+		guardian_dismiss(&box->guardian);
+	else
+		guardian_leave_to(&box->guardian);
 	control_dismiss_clients(box);
 }
 

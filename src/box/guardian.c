@@ -52,6 +52,8 @@ static void remove_cgroups(const char *session)
 		quiet = limit_sweep(NULL, is_other_session, session) == 0 ? quiet + 1 : 0;
 		nanosleep(&pause, NULL);
 	}
+	/* The box may have stood elsewhere than we do: in a scope of its own. */
+	(void)limit_sweep_everywhere(NULL, is_other_session, session);
 }
 
 /* Says once, to the next run and to whoever lists sessions, that this one was cut off. False when it lives.
@@ -126,8 +128,8 @@ static void tidy_orphans(const struct guardian_task *task)
 			continue;
 		if (!record_loss(task, session) && !is_stillborn(task, dirfd(dir), session))
 			continue;
-		/* Dead for a while, so one look is enough. */
-		if (limit_sweep(NULL, is_other_session, session) >= 0)
+		/* Dead for a while, so one look is enough; and it may have been started from anywhere. */
+		if (limit_sweep_everywhere(NULL, is_other_session, session) >= 0)
 			remove_socket(task, session);
 	}
 	if (dir)
@@ -241,5 +243,10 @@ void guardian_dismiss(struct guardian *guardian)
 {
 	if (guardian->pipe_fd >= 0 && write(guardian->pipe_fd, "q", 1) < 0)
 		return; /* it was killed: nothing to dismiss */
+	close_fd(&guardian->pipe_fd);
+}
+
+void guardian_leave_to(struct guardian *guardian)
+{
 	close_fd(&guardian->pipe_fd);
 }

@@ -40,5 +40,11 @@ int guardian_start(struct guardian *ret_guardian, const struct guardian_task *ta
 /* Tells it that all is tidy: it looks for what other boxes left, and exits. The last act of a box. */
 void guardian_dismiss(struct guardian *guardian);
 
+/*
+ * Instead of guardian_dismiss(): cgroups of the sandbox stand there still (something held them for longer than a box
+ * waits for), and the guardian removes them, with more patience, as it does for a box that was killed.
+ */
+void guardian_leave_to(struct guardian *guardian);
+
 /* What it does when it was executed. The exit status. */
 int guardian_work(int argc, char **argv) MUST_USE;

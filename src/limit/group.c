@@ -144,19 +144,16 @@ int group_make_dir(struct limit_group *group, enum cgroup_kind kind, const char 
 	return r;
 }
 
-void group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t deadline_ns)
+bool group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t deadline_ns)
 {
 	struct limit_dir *dir = &group->dirs[kind];
-	int r;
+	bool is_gone = !dir->is_made || group_rmdir(dir->path, deadline_ns) == 0;
 
-	if (dir->is_made) {
-		r = group_rmdir(dir->path, deadline_ns);
-		(void)r; /* what is still busy is the guardian's and limit_sweep()'s */
-	}
 	dir->is_made = false;
 	close_fd(&dir->fd);
 	close_fd(&dir->tasks_fd);
 	free(take_ptr(dir->path));
+	return is_gone;
 }
 
 static int set_name(struct limit_group *group, const struct limit_request *request, struct err *err)
@@ -404,18 +401,20 @@ size_t limit_group_directories(const struct limit_group *group, const char *cons
 	return count;
 }
 
-void limit_group_free(struct limit_group *group)
+bool limit_group_free(struct limit_group *group)
 {
+	bool are_gone = true;
 	uint64_t deadline_ns;
 
 	if (!group)
-		return;
+		return true;
 	close_fd(&group->event_epoll_fd);
 	close_fd(&group->memory_events_fd);
 	close_fd(&group->pids_events_fd);
 	close_fd(&group->oom_event_fd);
 	deadline_ns = clock_monotonic_ns() + (uint64_t)REMOVE_WAIT_MS * 1000000;
 	for (size_t i = CGROUP_KIND_COUNT; i-- > 0;)
-		group_remove_dir(group, (enum cgroup_kind)i, deadline_ns);
+		are_gone &= group_remove_dir(group, (enum cgroup_kind)i, deadline_ns);
 	free(group);
+	return are_gone;
 }

@@ -61,7 +61,7 @@ bool group_is_refusal(int error);
 int group_make_dir(struct limit_group *group, enum cgroup_kind kind, const char *parent) MUST_USE;
 
 /* Removes group->dirs[kind] again if it was made; waits until deadline_ns (CLOCK_MONOTONIC) while it is busy. */
-void group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t deadline_ns);
+bool group_remove_dir(struct limit_group *group, enum cgroup_kind kind, uint64_t deadline_ns);
 
 /* rmdir with short waits until the deadline. 0, or the last -errno. */
 int group_rmdir(const char *path, uint64_t deadline_ns) MUST_USE;

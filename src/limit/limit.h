@@ -117,8 +117,11 @@ int limit_group_kill(struct limit_group *group) MUST_USE;
  */
 size_t limit_group_directories(const struct limit_group *group, const char *const **ret_paths);
 
-/* Removes the cgroups (waits up to 2 s for the last process to be gone) and frees. NULL is fine. */
-void limit_group_free(struct limit_group *group);
+/*
+ * Removes the cgroups (waits up to 2 s for the last process to be gone) and frees. NULL is fine. False: one of them
+ * stands there still, and somebody else has to remove it (limit_sweep()).
+ */
+bool limit_group_free(struct limit_group *group);
 
 /*
  * Removes cgroups atoll-<session> (and what still runs in them) beside and above our own group whose session
@@ -127,6 +130,13 @@ void limit_group_free(struct limit_group *group);
  */
 int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
 		const void *context);
+
+/*
+ * The same wherever in the visible tree they stand (16 levels and 16,384 groups of each hierarchy are looked at): a
+ * session that was started from another login has its groups beside ours. For who has time.
+ */
+int limit_sweep_everywhere(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
+			   const void *context);
 
 /* For doctor: which backend would be used and why a better one is not; lines of text in report[size]. */
 struct limit_capability {

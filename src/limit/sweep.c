@@ -11,15 +11,18 @@
 
 /*
  * After a crash of box and guardian groups stay: empty as a rule (the sandbox dies with its PID 1), but a process
- * in an uninterruptible call may have outlived both. They stand where limit_group_new() puts them: below our own
- * group or one of its ancestors.
+ * in an uninterruptible call may have outlived both. They stand where limit_group_new() puts them: below the group of
+ * who started the sandbox or one of its ancestors. That was our own group as a rule, but another login or service has
+ * one beside ours (v1 hierarchies of service managers have one for each): who looks for what is dead for long looks
+ * through the whole tree.
  */
 
-enum { SWEEP_WAIT_MS = 100 };
+enum { SWEEP_WAIT_MS = 100, SWEEP_DEPTH_MAX = 16, SWEEP_DIRECTORIES_MAX = 16384 };
 
 struct sweep {
 	bool (*is_alive)(const char *session, const void *context);
 	const void *context;
+	unsigned directories; /* looked through, of one hierarchy */
 	int removed, left;
 };
 
@@ -59,7 +62,8 @@ static void remove_dead(struct sweep *sweep, const char *parent, const char *nam
 	sweep->left += r < 0;
 }
 
-static void sweep_directory(struct sweep *sweep, const char *parent, const char *own)
+/* levels: how far to go down into groups that are not ours. */
+static void sweep_directory(struct sweep *sweep, const char *parent, const char *own, unsigned levels)
 {
 	DIR *dir = opendir(parent);
 	struct dirent *entry;
@@ -70,21 +74,31 @@ static void sweep_directory(struct sweep *sweep, const char *parent, const char 
 		const char *session = session_of(entry->d_name);
 		char path[PATH_MAX];
 
-		if (!session || sweep->is_alive(session, sweep->context))
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+		    str_format(path, sizeof path, "%s/%s", parent, entry->d_name) < 0)
 			continue;
+		if (!session && levels && sweep->directories++ < SWEEP_DIRECTORIES_MAX)
+			sweep_directory(sweep, path, own, levels - 1);
 		/* Never the group that holds ourselves, whatever the caller believes of its session. */
-		if (str_format(path, sizeof path, "%s/%s", parent, entry->d_name) < 0 || path_is_below(own, path))
-			continue;
-		remove_dead(sweep, parent, entry->d_name);
+		if (session && !sweep->is_alive(session, sweep->context) && !path_is_below(own, path))
+			remove_dead(sweep, parent, entry->d_name);
 	}
 	closedir(dir);
 }
 
-int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
-		const void *context)
+static void sweep_ancestors(struct sweep *sweep, char *at, size_t top, const char *own)
+{
+	for (;;) {
+		sweep_directory(sweep, at, own, 0);
+		if (strlen(at) <= top)
+			break;
+		*strrchr(at, '/') = 0;
+	}
+}
+
+static int sweep_all(const char *cgroup_root, struct sweep *sweep, bool is_everywhere)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
-	struct sweep sweep = { .is_alive = is_alive, .context = context };
 
 	if (cgroup_layout_load(&layout, cgroup_root) < 0)
 		return 0;
@@ -94,12 +108,25 @@ int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, c
 
 		if (cgroup_layout_own(&layout, kind, own, &top) < 0 || str_copy(at, sizeof at, own) < 0)
 			continue;
-		for (;;) {
-			sweep_directory(&sweep, at, own);
-			if (strlen(at) <= top)
-				break;
-			*strrchr(at, '/') = 0;
+		sweep->directories = 0;
+		if (!is_everywhere) {
+			sweep_ancestors(sweep, at, top, own);
+			continue;
 		}
+		at[top] = 0;
+		sweep_directory(sweep, at, own, SWEEP_DEPTH_MAX);
 	}
-	return sweep.left ? -EBUSY : sweep.removed;
+	return sweep->left ? -EBUSY : sweep->removed;
+}
+
+int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
+		const void *context)
+{
+	return sweep_all(cgroup_root, &(struct sweep){ .is_alive = is_alive, .context = context }, false);
+}
+
+int limit_sweep_everywhere(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
+			   const void *context)
+{
+	return sweep_all(cgroup_root, &(struct sweep){ .is_alive = is_alive, .context = context }, true);
 }

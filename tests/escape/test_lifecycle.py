@@ -80,6 +80,60 @@ def test_killed_in_the_middle(sandbox, which):
     assert sandbox.run(["true"]).code == 0
 
 
+def groups_of(sandbox):
+    return [pathlib.Path(path) for path in leaks.cgroups(sandbox.sessions())]
+
+
+@pytest.mark.only("root")
+def test_a_group_that_is_held_for_longer_than_a_box_waits_goes_all_the_same(sandbox):
+    """What keeps a cgroup busy (here: a group below it) outlives the box; its guardian has more patience."""
+    child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
+    assert child.stdout.readline() == b"ready\n"
+    groups = groups_of(sandbox)
+    if not groups:
+        pytest.skip("no cgroup can be made here")
+    holds = [group / "held" for group in groups]
+    for hold in holds:
+        hold.mkdir()
+    try:
+        child.terminate()
+        child.wait(timeout=20)
+        # The control: the box is gone, and could not remove them.
+        assert groups_of(sandbox)
+    finally:
+        for hold in holds:
+            hold.rmdir()
+    assert not leaks.wait_for_none(sandbox, 8)
+
+
+@pytest.mark.only("root")
+def test_groups_of_a_lost_session_of_another_login_go_with_the_next_run(sandbox):
+    """Box and guardian were killed; the next run is started from a group beside theirs, as another login has one."""
+    here = next((line.split(":", 2)[2] for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+                 if ":memory:" in line), None)
+    if here is None:
+        pytest.skip("no v1 hierarchy, whose groups stand below those of each login, is mounted here")
+    login = pathlib.Path(f"/sys/fs/cgroup/memory{here}") / f"login-{os.getpid()}"
+    login.mkdir()
+    try:
+        script = f"echo 0 >{login}/tasks; exec \"$@\""
+        words = sandbox.command_line(["sh", "-c", "echo ready; sleep 77"])
+        child = subprocess.Popen(["sh", "-c", script, "sh", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 stdin=subprocess.DEVNULL, start_new_session=True, **sandbox.popen_keywords())
+        sandbox.children.append(child)
+        assert child.stdout.readline() == b"ready\n"
+        kill(victims(sandbox, child, "all"))
+        child.wait(timeout=10)
+        wait_until(lambda: not leaks.processes(sandbox.programs, ()), what="all are dead")
+        # The control: nobody was left to remove them.
+        assert [path for path in login.iterdir() if path.is_dir()]
+        assert sandbox.run(["true"]).code == 0
+        assert not leaks.wait_for_none(sandbox)
+    finally:
+        for path in [*login.glob("atoll-*"), login]:
+            path.rmdir()
+
+
 @pytest.mark.parametrize("which", ["box", "init", "all"])
 def test_killed_at_random_moments(sandbox, which):
     """At every stage of building the jail and of running, also between clone and PR_SET_PDEATHSIG."""

@@ -413,6 +413,31 @@ static void sweep_removes_only_the_dead(void **state)
 	fake_end();
 }
 
+/* Started from another login, the dead session has its groups beside ours, not above. */
+static void sweep_finds_the_dead_of_other_logins(void **state)
+{
+	begin_hybrid();
+	fake_group("memory/process_api/1f/atoll-own000000000", NULL, "");
+	fake_group("memory/process_api/2e", NULL, "");
+	fake_group("memory/process_api/2e/atoll-dead00000000", NULL, "");
+	fake_group("memory/process_api/2e/deep", NULL, "");
+	fake_group("memory/process_api/2e/deep/er", NULL, "");
+	fake_group("memory/process_api/2e/deep/er/atoll-dead00000000", NULL, "");
+	fake_group("memory/process_api/2e/atoll-live00000000", NULL, "");
+	fake_group("unified/y", "", "");
+	fake_group("unified/y/atoll-dead00000000", "", "");
+	fake_write("self-cgroup", "5:pids:/user\n4:memory:/process_api/1f/atoll-own000000000\n0::/x\n");
+	assert_int_equal(limit_sweep(fake_root, is_alive, "live00000000"), 0);
+	assert_true(fake_exists("memory/process_api/2e/atoll-dead00000000"));
+	assert_int_equal(limit_sweep_everywhere(fake_root, is_alive, "live00000000"), 3);
+	assert_false(fake_exists("memory/process_api/2e/atoll-dead00000000"));
+	assert_false(fake_exists("memory/process_api/2e/deep/er/atoll-dead00000000"));
+	assert_false(fake_exists("unified/y/atoll-dead00000000"));
+	assert_true(fake_exists("memory/process_api/2e/atoll-live00000000"));
+	assert_true(fake_exists("memory/process_api/1f/atoll-own000000000"));
+	fake_end();
+}
+
 static void freezing_v1_makes_its_group_when_needed(void **state)
 {
 	struct limit_group *group;
@@ -572,6 +597,7 @@ int main(void)
 		cmocka_unit_test_teardown(no_step_of_v2_leaves_anything, end),
 		cmocka_unit_test_teardown(no_step_of_v1_leaves_anything, end),
 		cmocka_unit_test_teardown(sweep_removes_only_the_dead, end),
+		cmocka_unit_test_teardown(sweep_finds_the_dead_of_other_logins, end),
 		cmocka_unit_test_teardown(freezing_v1_makes_its_group_when_needed, end),
 		cmocka_unit_test_teardown(a_login_session_gets_a_scope, end),
 		cmocka_unit_test_teardown(a_refused_scope_is_told, end),
