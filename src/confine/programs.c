@@ -59,6 +59,10 @@ static const struct confine_call policy_calls[] = {
 	CALL(openat2),
 };
 
+static const struct confine_call learn_calls[] = {
+	CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
+};
+
 static const struct confine_call secret_calls[] = {
 	CALL(newfstatat), CALL(openat), CALL(openat2), CALL(faccessat), CALL(faccessat2), CALL(renameat),
 	CALL(renameat2), CALL(unlinkat), CALL(fsync), CALL(flock), CALL(mlock), CALL(munlock), CALL(add_key),
@@ -138,7 +142,7 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.memory_max = 256 * MIB,
 	},
 	[CONFINE_LEARN] = {
-		.name = "atoll-learn", .calls = { CALLS(base), CALLS(log_calls) }, .is_alone = true,
+		.name = "atoll-learn", .calls = { CALLS(base), CALLS(log_calls), CALLS(learn_calls) }, .is_alone = true,
 		.memory_max = 512 * MIB,
 	},
 	[CONFINE_POLICY] = {

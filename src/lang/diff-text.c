@@ -35,14 +35,19 @@ size_t print_diff(const struct policy *a, const struct policy *b, struct buf *ou
 	return count;
 }
 
-size_t print_diff_allows(const struct policy *a, const struct policy *b)
+size_t print_diff_allows(const struct policy *a, const struct policy *b, struct buf *out)
 {
 	struct differ differ = { .a = a, .b = b };
 	size_t allows = 0;
 
 	diff_compare(&differ);
-	for (size_t i = 0; i < differ.changes.count; i++)
-		allows += ((const struct change *)differ.changes.items)[i].allows;
+	for (size_t i = 0; i < differ.changes.count; i++) {
+		const struct change *change = (const struct change *)differ.changes.items + i;
+
+		allows += change->allows;
+		if (out && change->allows)
+			put_change(out, change);
+	}
 	if (differ.arena.has_failed)
 		allows = SIZE_MAX;
 	arena_done(&differ.arena);

@@ -44,7 +44,7 @@ static int narrow(struct lang *lang)
 	r = lang->diags.count ? 1 : tighten(lang, "a narrowing");
 	if (r != 0)
 		return r;
-	widened = print_diff_allows(lang->before, lang->policy);
+	widened = print_diff_allows(lang->before, lang->policy, NULL);
 	if (widened)
 		diag_add(&lang->diags, (struct place){ NARROW_FILE, 0, 0 },
 			 "it would let happen what the policy does not; a narrowing may only tighten it");

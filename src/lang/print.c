@@ -94,7 +94,7 @@ static void head(struct heading *heading, const char *list, struct buf *out)
 	heading->list = list;
 }
 
-static void put_file(struct buf *out, const struct file_rule *rule)
+void print_file_rule(struct buf *out, const struct file_rule *rule)
 {
 	buf_put_text(out, "    - {path: ");
 	print_quoted(out, rule->pattern);
@@ -107,16 +107,21 @@ static void put_file(struct buf *out, const struct file_rule *rule)
 	put_origin(out, &rule->origin);
 }
 
+void print_path_rule(struct buf *out, const struct path_rule *rule)
+{
+	buf_put_text(out, "    - {path: ");
+	print_quoted(out, rule->pattern);
+	put_strings(out, "except", rule->except);
+	buf_put_char(out, '}');
+	put_origin(out, &rule->origin);
+}
+
 static void put_paths(struct buf *out, struct heading *heading, const char *list,
 		      const struct path_rule *rules, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		head(heading, list, out);
-		buf_put_text(out, "    - {path: ");
-		print_quoted(out, rules[i].pattern);
-		put_strings(out, "except", rules[i].except);
-		buf_put_char(out, '}');
-		put_origin(out, &rules[i].origin);
+		print_path_rule(out, &rules[i]);
 	}
 }
 
@@ -133,7 +138,7 @@ static void put_files(struct buf *out, const struct policy *policy)
 			if (rule->class != order[c] || (!rule->origin.line && !rule->origin.file[0]))
 				continue;
 			head(&heading, file_class_names[order[c]], out);
-			put_file(out, rule);
+			print_file_rule(out, rule);
 		}
 	put_paths(out, &heading, "ask", policy->file_asks, policy->file_ask_count);
 	put_paths(out, &heading, "protect", policy->protects, policy->protect_count);
@@ -226,9 +231,12 @@ void print_net_conditions(struct buf *out, const struct net_rule *rule)
 	put_http(out, rule);
 	if (rule->inject.kind != INJECT_NONE)
 		put_inject(out, &rule->inject);
+	if (rule->answer)
+		put_answer(out, rule->answer);
+	put_rule_limits(out, rule->limits);
 }
 
-static void put_net_rule(struct buf *out, const struct net_rule *rule)
+void print_net_rule(struct buf *out, const struct net_rule *rule)
 {
 	buf_printf(out, "    - {%s: ", rule->host ? "host" : "cidr");
 	print_quoted(out, rule->host ? rule->host : rule->cidr);
@@ -236,10 +244,7 @@ static void put_net_rule(struct buf *out, const struct net_rule *rule)
 		buf_printf(out, "%s%u%s", i ? ", " : ", ports: [", rule->ports[i],
 			   i + 1 == rule->port_count ? "]" : "");
 	print_net_conditions(out, rule);
-	if (rule->answer)
-		put_answer(out, rule->answer);
 	put_strings(out, "except", rule->except);
-	put_rule_limits(out, rule->limits);
 	buf_put_char(out, '}');
 	put_origin(out, &rule->origin);
 }
@@ -256,7 +261,7 @@ static void put_cooldown(struct buf *out, const char *indent, const struct coold
 		   (unsigned long long)rule->denials, within, pause);
 }
 
-static void put_network_limits(struct buf *out, const struct policy *policy)
+void print_network_limits(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "network", .has_section = true };
 	char text[NET_LIMIT_TEXT_SIZE];
@@ -299,10 +304,31 @@ static void put_network(struct buf *out, const struct policy *policy)
 			if ((int)policy->network[i].verdict != verdict)
 				continue;
 			head(&heading, verdict_names[verdict], out);
-			put_net_rule(out, &policy->network[i]);
+			print_net_rule(out, &policy->network[i]);
 		}
-	put_network_limits(out, policy);
+	print_network_limits(out, policy);
 	put_publish(out, policy);
+}
+
+void print_exec_rule(struct buf *out, const struct exec_rule *rule)
+{
+	buf_put_text(out, "    - {");
+	if (rule->program) {
+		buf_put_text(out, "program: ");
+		print_quoted(out, rule->program);
+	}
+	/* put_strings begins with a comma, which YAML does not want first. */
+	if (rule->program)
+		put_strings(out, "argv", rule->argv);
+	else
+		for (size_t a = 0; rule->argv[a]; a++) {
+			buf_put_text(out, a ? ", " : "argv: [");
+			print_quoted(out, rule->argv[a]);
+			buf_put_text(out, rule->argv[a + 1] ? "" : "]");
+		}
+	put_strings(out, "except", rule->except);
+	buf_put_char(out, '}');
+	put_origin(out, &rule->origin);
 }
 
 static void put_exec(struct buf *out, const struct policy *policy)
@@ -319,24 +345,21 @@ static void put_exec(struct buf *out, const struct policy *policy)
 			if ((int)rule->verdict != verdict)
 				continue;
 			head(&heading, verdict_names[verdict], out);
-			buf_put_text(out, "    - {");
-			if (rule->program) {
-				buf_put_text(out, "program: ");
-				print_quoted(out, rule->program);
-			}
-			/* put_strings begins with a comma, which YAML does not want first. */
-			if (rule->program)
-				put_strings(out, "argv", rule->argv);
-			else
-				for (size_t a = 0; rule->argv[a]; a++) {
-					buf_put_text(out, a ? ", " : "argv: [");
-					print_quoted(out, rule->argv[a]);
-					buf_put_text(out, rule->argv[a + 1] ? "" : "]");
-				}
-			put_strings(out, "except", rule->except);
-			buf_put_char(out, '}');
-			put_origin(out, &rule->origin);
+			print_exec_rule(out, rule);
 		}
+}
+
+void print_rates(struct buf *out, const struct policy *policy)
+{
+	char text[NET_LIMIT_TEXT_SIZE];
+
+	for (size_t i = 0, shown = 0; i < RATE_KIND_COUNT; i++) {
+		if (!policy->rates[i].amount)
+			continue;
+		rate_to_text(&policy->rates[i], text);
+		buf_printf(out, "%s    %s: %s\n", shown++ ? "" : "  rate:\n", rate_kind_names[i], text);
+	}
+	put_cooldown(out, "  ", &policy->cooldown);
 }
 
 static void put_limits(struct buf *out, const struct policy *policy)
@@ -350,13 +373,7 @@ static void put_limits(struct buf *out, const struct policy *policy)
 		buf_printf(out, "  %s: %s", resource_names[i], text);
 		put_origin(out, &policy->limits[i].origin);
 	}
-	for (size_t i = 0, shown = 0; i < RATE_KIND_COUNT; i++) {
-		if (!policy->rates[i].amount)
-			continue;
-		rate_to_text(&policy->rates[i], text);
-		buf_printf(out, "%s    %s: %s\n", shown++ ? "" : "  rate:\n", rate_kind_names[i], text);
-	}
-	put_cooldown(out, "  ", &policy->cooldown);
+	print_rates(out, policy);
 }
 
 static void put_env(struct buf *out, const struct policy *policy)
@@ -418,9 +435,8 @@ static void put_trust(struct buf *out, const struct trust_settings *trust)
 }
 
 /* One word where all confidences have the same. */
-static void put_verify(struct buf *out, const struct policy *policy)
+void print_verify(struct buf *out, const struct verify_settings *verify, const struct external_verifier *external)
 {
-	const struct verify_settings *verify = &policy->verify;
 
 	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++) {
 		const enum verify_action *of = verify->of[row];
@@ -433,11 +449,27 @@ static void put_verify(struct buf *out, const struct policy *policy)
 				verify_action_names[of[VERIFY_POSSIBLE]],
 				   verify_action_names[of[VERIFY_LIKELY]], verify_action_names[of[VERIFY_CERTAIN]]);
 	}
-	if (external_is_given(&policy->external)) {
+	if (external_is_given(external)) {
 		buf_put_text(out, ", external: ");
-		external_put(out, &policy->external);
+		external_put(out, external);
 	}
 	buf_put_text(out, "}\n");
+}
+
+void print_data(struct buf *out, const struct policy *policy)
+{
+	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",
+		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
+		   data_action_names[policy->data_injection], data_action_names[policy->data_outgoing]);
+	put_canaries(out, policy);
+	buf_put_text(out, "}\n");
+}
+
+void print_monitor(struct buf *out, const struct monitor_settings *monitor)
+{
+	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
+		   monitor->baseline ? "true" : "false", monitor->sessions, monitor->learn,
+		   monitor_reaction_names[monitor->unusual], monitor_reaction_names[monitor->canary]);
 }
 
 void print_policy(const struct policy *policy, struct buf *out)
@@ -462,20 +494,14 @@ void print_policy(const struct policy *policy, struct buf *out)
 		print_quoted(out, policy->devices[i].name);
 		put_origin(out, &policy->devices[i].origin);
 	}
-	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",
-		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
-		   data_action_names[policy->data_injection], data_action_names[policy->data_outgoing]);
-	put_canaries(out, policy);
-	buf_put_text(out, "}\n");
+	print_data(out, policy);
 	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
 		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
 	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
 		   stage_backend_names[policy->stage_backend]);
 	put_ask(out, &policy->ask);
-	put_verify(out, policy);
-	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
-		   policy->monitor.baseline ? "true" : "false", policy->monitor.sessions, policy->monitor.learn,
-		   monitor_reaction_names[policy->monitor.unusual], monitor_reaction_names[policy->monitor.canary]);
+	print_verify(out, &policy->verify, &policy->external);
+	print_monitor(out, &policy->monitor);
 	put_trust(out, &policy->trust);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

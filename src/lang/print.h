@@ -16,8 +16,23 @@ void print_policy(const struct policy *policy, struct buf *out);
 /* The same as one JSON object. */
 void print_policy_json(const struct policy *policy, struct json *json);
 
-/* Of a rule with a host what it says of requests, as members of a map: ", http: […], inject: {…}", or nothing. */
+/* Of a rule with a host what it says beside ports, as members of a map: ", http: […], inject: {…}, …", or nothing. */
 void print_net_conditions(struct buf *out, const struct net_rule *rule);
+
+/* One rule as a line of the list that it stands in, with its origin. */
+void print_file_rule(struct buf *out, const struct file_rule *rule);
+void print_path_rule(struct buf *out, const struct path_rule *rule);
+void print_net_rule(struct buf *out, const struct net_rule *rule);
+void print_exec_rule(struct buf *out, const struct exec_rule *rule);
+
+/* Lines of `network:` and of `time:`; nothing where there is none of it. */
+void print_network_limits(struct buf *out, const struct policy *policy);
+void print_rates(struct buf *out, const struct policy *policy);
+
+/* Sections, a line each. */
+void print_data(struct buf *out, const struct policy *policy);
+void print_verify(struct buf *out, const struct verify_settings *verify, const struct external_verifier *external);
+void print_monitor(struct buf *out, const struct monitor_settings *monitor);
 
 /* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
 void print_quoted(struct buf *out, const char *text);
@@ -34,8 +49,8 @@ size_t print_diff(const struct policy *a, const struct policy *b, struct buf *ou
  */
 size_t print_diff_brief(const struct policy *a, const struct policy *b, struct buf *out);
 
-/* How many of them b allows: nothing is written. SIZE_MAX: out of memory. */
-size_t print_diff_allows(const struct policy *a, const struct policy *b);
+/* Those of them that b allows: lines (out NULL: none are written), and how many. SIZE_MAX: out of memory. */
+size_t print_diff_allows(const struct policy *a, const struct policy *b, struct buf *out);
 
 /* The same as an object {"allows": […], "denies": […]}. */
 size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json);

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "lang/print.h"
+#include "learn/propose-kept.h"
+#include "policy/decide.h"
 #include "policy/describe-text.h"
 
 enum { MIB = 1 << 20, BY_SHOWN = 40, MINUTE_MS = 60000, PROCESSES_MIN = 16, TEXT_MAX = 3 * PATH_MAX };
@@ -55,15 +57,44 @@ static bool put_path(struct buf *out, const struct policy *policy, const char *p
 	return true;
 }
 
-static void put_item(struct buf *out, const struct proposal *proposal, const struct tally_item *item, bool is_pattern)
+/* What the session's rule for it says beside the path; NULL: nothing, or it is a program. */
+static const struct file_rule *terms_of(const struct policy *before, const struct tally_item *item, bool is_pattern)
 {
+	size_t rule = SIZE_MAX;
+
+	if (is_pattern)
+		rule = (size_t)item->value;
+	else
+		(void)policy_classify(before, item->key, &rule);
+	if (rule == SIZE_MAX ||
+	    !(before->files[rule].flags & FILE_NOEXEC || (is_pattern && before->files[rule].except)))
+		return NULL;
+	return &before->files[rule];
+}
+
+static void put_terms(struct buf *out, const struct file_rule *terms, bool is_pattern)
+{
+	for (size_t i = 0; is_pattern && terms->except && terms->except[i]; i++) {
+		buf_put_text(out, i ? ", " : ", except: [");
+		print_quoted(out, terms->except[i]);
+		buf_put_text(out, terms->except[i + 1] ? "" : "]");
+	}
+	buf_put_text(out, terms->flags & FILE_NOEXEC ? ", exec: false}" : "}");
+}
+
+static void put_item(struct buf *out, const struct proposal *proposal, const struct tally_item *item, bool is_pattern,
+		     bool is_file)
+{
+	const struct file_rule *terms = is_file ? terms_of(proposal->request->before, item, is_pattern) : NULL;
 	size_t start = out->size;
 
-	buf_put_text(out, "    - ");
+	buf_put_text(out, terms ? "    - {path: " : "    - ");
 	if (!put_path(out, proposal->request->before, item->key, is_pattern)) {
 		out->size = start;
 		put_comment(out, "    ", item->key);
 		buf_put_text(out, ": a name that is no UTF-8 cannot stand in a policy");
+	} else if (terms) {
+		put_terms(out, terms, is_pattern);
 	}
 	put_evidence(out, item);
 	if (item->value && !is_pattern)
@@ -77,7 +108,7 @@ static void put_list(struct buf *out, const struct proposal *proposal, const cha
 	if (tally->count)
 		buf_printf(out, "  %s:\n", name);
 	for (size_t i = 0; i < tally->count; i++)
-		put_item(out, proposal, &tally->items[i], is_pattern);
+		put_item(out, proposal, &tally->items[i], is_pattern, true);
 	if (tally->left_out)
 		buf_printf(out, "    # and %llu more uses of others: too many to list\n",
 			   (unsigned long long)tally->left_out);
@@ -95,10 +126,18 @@ static bool takes_project(const struct proposal *proposal)
 	return false;
 }
 
+static void put_class(struct buf *out, const struct proposal *proposal, enum file_class class)
+{
+	const struct tally *tally = class == FILE_READ ? &proposal->reads : &proposal->trees[class];
+
+	put_list(out, proposal, file_class_names[class], tally, class != FILE_READ);
+	kept_put_files(proposal, class, tally->count > 0, out);
+}
+
 static void put_files(struct buf *out, const struct proposal *proposal)
 {
-	static const enum file_class classes[] = { FILE_STAGE, FILE_WRITE, FILE_SCRATCH };
-	bool is_any = proposal->reads.count > 0;
+	static const enum file_class classes[] = { FILE_STAGE, FILE_WRITE, FILE_SCRATCH, FILE_READ, FILE_MASK };
+	bool is_any = proposal->reads.count > 0 || kept_has_files(proposal);
 
 	if (takes_project(proposal))
 		buf_put_text(out, "drop: [.]                    # level none has the project read-only\n");
@@ -107,8 +146,8 @@ static void put_files(struct buf *out, const struct proposal *proposal)
 	if (is_any)
 		buf_put_text(out, "files:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
-		put_list(out, proposal, file_class_names[classes[i]], &proposal->trees[classes[i]], true);
-	put_list(out, proposal, "read", &proposal->reads, false);
+		put_class(out, proposal, classes[i]);
+	kept_put_paths(proposal, out);
 }
 
 static void put_conditions(struct buf *out, const struct proposal *proposal, uint64_t rule)
@@ -164,9 +203,17 @@ static void put_name(struct buf *out, const struct proposal *proposal, const str
 	buf_put_text(out, "; only looked up, not connected to\n");
 }
 
-static void put_network(struct buf *out, const struct proposal *proposal)
+/* What the session's policy says of it: where a person was asked, one is asked again. */
+static enum verdict verdict_of(const struct proposal *proposal, const struct tally_item *item)
 {
-	bool is_any = false;
+	const struct policy *before = proposal->request->before;
+
+	return item->value == SIZE_MAX ? before->network_default : before->network[item->value].verdict;
+}
+
+static void put_reached(struct buf *out, const struct proposal *proposal, enum verdict verdict)
+{
+	bool is_headed = false;
 
 	for (size_t i = 0; i < proposal->hosts.count + proposal->names.count; i++) {
 		const struct tally_item *item = i < proposal->hosts.count
@@ -174,34 +221,69 @@ static void put_network(struct buf *out, const struct proposal *proposal)
 							: &proposal->names.items[i - proposal->hosts.count];
 		bool is_name = i >= proposal->hosts.count;
 
-		if (is_name && was_reached(proposal, item->key))
+		if (verdict_of(proposal, item) != verdict || (is_name && was_reached(proposal, item->key)))
 			continue;
-		if (!is_any)
-			buf_put_text(out, "network:\n  allow:\n");
-		is_any = true;
+		if (!is_headed)
+			buf_printf(out, "  %s:\n", verdict_names[verdict]);
+		is_headed = true;
 		(is_name ? put_name : put_host)(out, proposal, item);
 	}
+	if (verdict != VERDICT_ALLOW)
+		kept_put_net(proposal, verdict, is_headed, out);
+}
+
+static void put_network(struct buf *out, const struct proposal *proposal)
+{
+	static const enum verdict verdicts[] = { VERDICT_ALLOW, VERDICT_SIMULATE, VERDICT_ASK, VERDICT_DENY };
+
+	if (!proposal->hosts.count && !proposal->names.count && !kept_has_net_limits(proposal))
+		return;
+	buf_put_text(out, "network:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		put_reached(out, proposal, verdicts[i]);
+	print_network_limits(out, proposal->request->before);
 }
 
 static bool has_own_programs(const struct proposal *proposal)
 {
 	for (size_t i = 0; i < proposal->programs.count; i++)
-		if (proposal->programs.items[i].value)
+		if (proposal->programs.items[i].value & PROGRAM_WRITABLE)
 			return true;
 	return false;
 }
 
 /* The value of a program is no number of files. */
-static void put_programs(struct buf *out, const struct proposal *proposal)
+static void put_programs(struct buf *out, const struct proposal *proposal, enum verdict verdict)
 {
-	if (proposal->programs.count)
-		buf_put_text(out, "  allow:\n");
+	bool is_headed = false;
+
 	for (size_t i = 0; i < proposal->programs.count; i++) {
 		struct tally_item item = proposal->programs.items[i];
 
+		if ((item.value & PROGRAM_ASKED ? VERDICT_ASK : VERDICT_ALLOW) != verdict)
+			continue;
+		if (!is_headed)
+			buf_printf(out, "  %s:\n", verdict_names[verdict]);
+		is_headed = true;
 		item.value = 0;
-		put_item(out, proposal, &item, false);
+		put_item(out, proposal, &item, false, false);
 	}
+	if (verdict != VERDICT_ALLOW)
+		kept_put_exec(proposal, verdict, is_headed, out);
+}
+
+/* What is made anew cannot be named beforehand: the session's own list, where it had one. */
+static void put_no_list(struct buf *out, const struct proposal *proposal)
+{
+	const struct policy *before = proposal->request->before;
+
+	buf_put_text(out, "  # No list of programs: what is made anew cannot be named beforehand.\n");
+	if (before->exec_default != VERDICT_ALLOW) {
+		buf_printf(out, "  default: %s\n", verdict_names[before->exec_default]);
+		kept_put_exec(proposal, VERDICT_ALLOW, false, out);
+	}
+	kept_put_exec(proposal, VERDICT_ASK, false, out);
+	kept_put_exec(proposal, VERDICT_DENY, false, out);
 }
 
 static void put_exec(struct buf *out, const struct proposal *proposal)
@@ -225,11 +307,13 @@ static void put_exec(struct buf *out, const struct proposal *proposal)
 		}
 	}
 	if (!is_listed) {
-		buf_put_text(out, "  # No list of programs: what is made anew cannot be named beforehand.\n");
+		put_no_list(out, proposal);
 		return;
 	}
 	buf_put_text(out, "  default: deny\n");
-	put_programs(out, proposal);
+	put_programs(out, proposal, VERDICT_ALLOW);
+	put_programs(out, proposal, VERDICT_ASK);
+	kept_put_exec(proposal, VERDICT_DENY, false, out);
 }
 
 /* So many times what was used, rounded up, and no more than the session had. */
@@ -273,6 +357,7 @@ static void put_limits(struct buf *out, const struct proposal *proposal)
 		}
 		buf_put_char(out, '\n');
 	}
+	print_rates(out, before);
 }
 
 static bool has_pass(const struct policy *policy, const char *pattern)
@@ -368,6 +453,7 @@ int propose_put(const struct proposal *proposal, struct buf *out)
 	put_exec(out, proposal);
 	put_limits(out, proposal);
 	put_environment(out, proposal);
+	kept_put_sections(proposal, out);
 	put_walls(out, proposal);
 	put_listed(out, proposal);
 	put_refused(out, proposal);

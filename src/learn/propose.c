@@ -82,9 +82,10 @@ static const char *name_of_program(const struct policy *before, const struct obs
 	       !is_where_written(before, observed->action.subject) ? called : observed->action.subject;
 }
 
-static int count_program(struct proposal *proposal, const struct observed *observed)
+static int count_program(struct proposal *proposal, const struct observed *observed, enum verdict verdict)
 {
 	const struct policy *before = proposal->request->before;
+	uint64_t asked = verdict == VERDICT_ASK ? PROGRAM_ASKED : 0;
 	struct observed by_itself = *observed;
 	int r;
 
@@ -92,10 +93,12 @@ static int count_program(struct proposal *proposal, const struct observed *obser
 	if (is_new_program(before, observed))
 		return count_in(&proposal->new_programs, observed->action.subject, &by_itself, 0);
 	if (!is_where_written(before, observed->action.subject))
-		return count_in(&proposal->programs, name_of_program(before, observed), &by_itself, 0);
+		return count_in(&proposal->programs, name_of_program(before, observed), &by_itself,
+				asked);
 	/* Level none has nothing executed where it reads the project. */
 	r = count_file(proposal, observed);
-	return r < 0 ? r : count_in(&proposal->programs, observed->action.subject, &by_itself, 1);
+	return r < 0 ? r : count_in(&proposal->programs, observed->action.subject, &by_itself,
+				       asked | PROGRAM_WRITABLE);
 }
 
 /* The rule that let it through; SIZE_MAX: the default. */
@@ -137,7 +140,7 @@ static int visit(void *context, const struct observed *observed)
 		return count_refused(proposal, observed);
 	switch (observed->action.kind) {
 	case ACTION_EXEC:
-		return count_program(proposal, observed);
+		return count_program(proposal, observed, before.verdict);
 	case ACTION_FILE_READ:
 	case ACTION_FILE_WRITE:
 		return before.verdict == base.verdict ? 0 : count_file(proposal, observed);

@@ -15,6 +15,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
+#include "lang/print.h"
 #include "learn/compare.h"
 #include "learn/effects.h"
 #include "learn/learn.h"
@@ -134,6 +135,30 @@ static int put_out(const struct buf *out, struct err *err)
 	return r < 0 ? err_set(err, ERR_STATE, -r, "learn", "stdout cannot be written: %s", strerror(-r)) : 0;
 }
 
+/*
+ * What the proposal would let happen that the session's policy does not, by decisions: the rules that it was made by
+ * should leave nothing of it. How much is written down, who is asked and whose record counts is no part of it.
+ */
+static size_t put_wider(const struct inputs *inputs, struct buf *out)
+{
+	const struct policy *other = snapshot_policy(inputs->other);
+	struct policy before = *snapshot_policy(inputs->before);
+	size_t widened;
+
+	before.audit_files = other->audit_files;
+	before.audit_exec = other->audit_exec;
+	before.audit_network = other->audit_network;
+	before.stage_auto = other->stage_auto;
+	before.ask = other->ask;
+	before.trust = other->trust;
+	widened = print_diff_allows(&before, other, NULL);
+	if (widened) {
+		buf_put_text(out, "wider than what the command ran under:\n");
+		(void)print_diff_allows(&before, other, out);
+	}
+	return widened;
+}
+
 static int test(const struct given *given, const struct inputs *inputs, struct err *err)
 {
 	struct comparison_names names = { given->session, given->policy };
@@ -143,6 +168,7 @@ static int test(const struct given *given, const struct inputs *inputs, struct e
 						is_told };
 	struct comparison comparison;
 	cleanup_buf struct buf out;
+	size_t wider;
 	int r;
 
 	buf_init(&out, OUT_MAX);
@@ -151,10 +177,11 @@ static int test(const struct given *given, const struct inputs *inputs, struct e
 		return err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r));
 	if (str_equal(given->form, "json"))
 		comparison_format_json(&comparison, &names, &out);
-	else
+	else if (comparison.different || !is_told)
 		comparison_format(&comparison, &names, &out);
-	r = comparison.different || !is_told ? put_out(&out, err) : 0;
-	if (r == 0 && comparison.different)
+	wider = is_told ? put_wider(inputs, &out) : 0;
+	r = comparison.different || wider || !is_told ? put_out(&out, err) : 0;
+	if (r == 0 && (comparison.different || wider))
 		r = LEARN_DIFFERS;
 	comparison_done(&comparison);
 	return r;
