@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "verify/library.h"
 
+#define FILE_SIZE_MIN (1ll << 40)
+
 /* One operation for each path that it may be; the last one's index. */
 static uint32_t add_paths(struct script *script, const struct call *call, enum operation_kind kind,
 			  const struct value *path, uint32_t traits)
@@ -41,6 +43,10 @@ static const struct value *do_write(struct script *script, struct call *call, co
 	const struct value *path = library_target(call, effect);
 	uint32_t index = add_paths(script, call, OP_WRITE, path, effect->traits);
 
+	const struct value *size = strstr(effect->name, "runcate") ? call_argument(call, 1, NULL) : NULL;
+
+	if (size && size->kind == VALUE_NUMBER && size->number >= FILE_SIZE_MIN)
+		library_add(script, call, OP_ALLOCATE, size, 0);
 	for (size_t i = 0; i < call->count; i++)
 		if (call->arguments[i] != path)
 			library_flow(script, call->arguments[i], index);

@@ -37,6 +37,97 @@ static const struct value *url_of(struct script *script, const struct value *tar
 	return path && host != value_item(target, "socketPath") ? value_concat(script->arena, host, path) : host;
 }
 
+/* What says who asks: not what is sent, though it is sent too. */
+static bool is_credential(const char *keyword)
+{
+	static const char *const keywords[] = { "Authorization", "auth", "cert", "cookies", "headers" };
+
+	return keyword && names_find(keywords, ARRAY_SIZE(keywords), keyword) >= 0;
+}
+
+/* Only single variables of the environment: an API's key, and no file, nor all that there is. */
+static bool are_variables(const struct script *script, const struct origins *origins)
+{
+	for (uint32_t i = 0; i < origins->count; i++) {
+		const struct operation *from = operations_get(script->walk->operations, origins->at[i]);
+		const struct word *path = from ? operation_word(from, 0) : NULL;
+
+		if (!path || from->kind != OP_READ || path->text[0] != '$' || strcmp(path->text, "$*") == 0)
+			return false;
+	}
+	return !origins->is_cut;
+}
+
+static void send_argument(struct script *script, const struct value *argument, uint32_t index,
+			  struct origins *credentials)
+{
+	if (argument->kind != VALUE_MAP || argument->other) {
+		library_flow(script, argument, index);
+		return;
+	}
+	operations_add_flows(script->walk->operations, &argument->origins, index);
+	for (uint32_t i = 0; i < argument->count; i++) {
+		if (is_credential(argument->keys[i]))
+			value_origins(argument->items[i], credentials);
+		else
+			library_flow(script, argument->items[i], index);
+	}
+}
+
+/*
+ * Everything that the call is given goes into the request. A key of the environment that stands where keys of clients
+ * stand (headers, the client itself) is in a request of its own, which sends nothing else: every client of an API
+ * looks like that.
+ */
+static void send_arguments(struct script *script, struct call *call, const struct value *url, uint32_t index)
+{
+	const struct operation *made = operations_get(script->walk->operations, index);
+	struct origins credentials = { 0 };
+	uint32_t traits = made ? made->traits : 0, asking = index;
+
+	for (size_t i = 0; i < call->count; i++) {
+		if (is_credential(call->keywords[i]))
+			value_origins(call->arguments[i], &credentials);
+		else
+			send_argument(script, call->arguments[i], index, &credentials);
+	}
+	if (call->self)
+		value_origins(call->self, &credentials);
+	if (!credentials.count && !credentials.is_cut)
+		return;
+	if (traits & TRAIT_SENDS && are_variables(script, &credentials))
+		asking = library_add(script, call, OP_NETWORK, url, traits & ~(uint32_t)TRAIT_SENDS);
+	operations_add_flows(script->walk->operations, &credentials, asking);
+}
+
+/* axios.create({baseURL: u}).post("/x") */
+static const struct value *below_base(struct script *script, const struct call *call, const struct value *url)
+{
+	static const char *const names[] = { "baseURL", "baseUrl", "base_url", "prefixUrl" };
+	const struct value *made = call->self ? call->self->subject : NULL, *base = NULL;
+
+	if (!made || !value_is_exact(url) || !url->size || url->text[0] != '/')
+		return url;
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !base; i++)
+		base = value_item(made, names[i]);
+	return base ? value_concat(script->arena, base, url) : url;
+}
+
+/* get(url, params={…}): what is asked stands behind the URL, where it comes from somewhere. */
+static const struct value *with_parameters(struct script *script, const struct call *call, const struct value *url)
+{
+	const struct value *parameters = call_argument(call, TARGET_NONE, "params");
+	struct origins origins = { 0 };
+
+	if (!parameters || !value_is_exact(url))
+		return url;
+	value_origins(parameters, &origins);
+	if (!origins.count)
+		return url;
+	url = value_concat(script->arena, url, value_text(script->arena, "?", 1, 0));
+	return value_concat(script->arena, url, value_taint(script->arena, parameters));
+}
+
 static const struct value *do_network(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *target = library_target(call, effect), *url = url_of(script, target);
@@ -50,12 +141,10 @@ static const struct value *do_network(struct script *script, struct call *call, 
 			traits |= TRAIT_SENDS;
 	if (target->name && str_has_suffix(target->name, "Request()") && target->number)
 		traits |= TRAIT_SENDS;
+	url = with_parameters(script, call, below_base(script, call, url));
 	for (const struct value *one = url; one; one = one->other) {
 		index = library_add(script, call, OP_NETWORK, one, traits);
-		for (size_t i = 0; i < call->count; i++)
-			library_flow(script, call->arguments[i], index);
-		if (call->self)
-			library_flow(script, call->self, index);
+		send_arguments(script, call, one, index);
 		if (effect->detail)
 			operations_add_text(script->walk->operations, index, effect->detail);
 		else if (method && value_is_exact(method))
@@ -178,15 +267,22 @@ static const struct value *do_receive(struct script *script, struct call *call, 
 }
 
 /* Into one operation: what is fed. A connection sends it. */
-static void feed(struct script *script, const struct value *data, uint32_t index)
+static void feed(struct script *script, uint32_t node, const struct value *data, uint32_t index)
 {
 	const struct operation *operation = operations_get(script->walk->operations, index);
 
 	if (!operation)
 		return;
 	library_flow(script, data, index);
-	if (operation->kind == OP_WRITE)
+	if (operation->kind == OP_WRITE) {
+		script_note_written(script, node, data->kind == VALUE_TEXT      ? data->size
+						  : data->kind == VALUE_UNKNOWN ? data->number
+										: 0);
 		library_keep_content(script, data, index);
+	}
+	if (operation->kind == OP_NETWORK)
+		operations_get(script->walk->operations, index)->context |= script_context(script, OP_NETWORK) &
+									      CONTEXT_ENDLESS;
 	operation = operations_get(script->walk->operations, index);
 	if (operation->kind == OP_NETWORK && is_given(data))
 		operations_add_traits(script->walk->operations, index, TRAIT_SENDS);
@@ -231,7 +327,7 @@ static const struct value *do_feed(struct script *script, struct call *call, con
 		for (uint32_t k = 0; k < self->origins.count; k++) {
 			if (!takes_data(script, self->origins.at[k]))
 				continue;
-			feed(script, call->arguments[i], self->origins.at[k]);
+			feed(script, call->node, call->arguments[i], self->origins.at[k]);
 			if (call->arguments[i]->kind == VALUE_MAP)
 				library_named_files(script, call, self->origins.at[k]);
 			is_fed = true;
@@ -263,7 +359,7 @@ void library_take_in(struct script *script, const struct call *call)
 static const struct value *do_feed_last(struct script *script, struct call *call, const struct effect *effect)
 {
 	for (size_t i = 0; i < call->count; i++)
-		feed(script, call->arguments[i], script->connection);
+		feed(script, call->node, call->arguments[i], script->connection);
 	return &value_nothing;
 }
 
@@ -281,7 +377,7 @@ static const struct value *do_pipeline(struct script *script, struct call *call,
 	for (size_t i = 0; i + 1 < call->count; i++)
 		for (uint32_t k = 0; k < call->arguments[i + 1]->origins.count; k++)
 			if (takes_data(script, call->arguments[i + 1]->origins.at[k]))
-				feed(script, call->arguments[i], call->arguments[i + 1]->origins.at[k]);
+				feed(script, call->node, call->arguments[i], call->arguments[i + 1]->origins.at[k]);
 	return &value_nothing;
 }
 
@@ -292,7 +388,7 @@ static const struct value *do_pipe(struct script *script, struct call *call, con
 
 	for (uint32_t k = 0; k < to->origins.count; k++)
 		if (takes_data(script, to->origins.at[k]))
-			feed(script, from, to->origins.at[k]);
+			feed(script, call->node, from, to->origins.at[k]);
 	return value_also_from(script->arena, to, from);
 }
 

@@ -77,7 +77,7 @@ static const struct value *run_words(struct script *script, struct call *call, c
 		.words = words->words,
 		.count = words->count,
 		.span = script_span(script, call->node),
-		.context = script->context,
+		.context = script_context(script, OP_COMMAND),
 	};
 	struct value *result = value_new(script->arena, VALUE_UNKNOWN);
 
@@ -224,6 +224,27 @@ static const struct value *do_self_again(struct script *script, struct call *cal
 	return run_words(script, call, &words);
 }
 
+/*
+ * Function("return process")(), [].at.constructor("return this")(): a maker of functions that is reached by what
+ * it made is hidden, and so is what the name of a module or of all that there is stands in code for.
+ */
+static void tell_maker(struct script *script, const struct call *call, const struct value *code)
+{
+	static const char *const telling[] = { "child_process", "import(", "mainModule", "process", "require" };
+	uint32_t callee = syntax_child(&script->syntax, call->node, FIELD_FUNCTION), size;
+	const char *name = call->callee->name, *text;
+	bool is_hidden;
+
+	if (!name || (!str_equal(name, "Function") && !str_equal(name, "(constructor)")) || !value_is_exact(code))
+		return;
+	text = value_chars(script->arena, code, &size);
+	is_hidden = callee && !script_is(script, callee, "Function") && str_has_prefix(text, "return");
+	for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
+		is_hidden |= strstr(text, telling[i]) != NULL;
+	if (is_hidden)
+		library_add(script, call, OP_EVALUATE, value_with_flags(script->arena, code, WORD_OBSCURED), 0);
+}
+
 static const struct value *do_evaluate(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *code = library_target(call, effect);
@@ -233,6 +254,7 @@ static const struct value *do_evaluate(struct script *script, struct call *call,
 		return NULL;
 	if (code->kind == VALUE_FUNCTION)
 		return script_call_back(script, code, &value_nothing, call->node);
+	tell_maker(script, call, code);
 	return value_with_subject(script->arena, library_nested(script, call, script->walk->language, code),
 				  code);
 }
@@ -244,7 +266,10 @@ static const struct value *do_load(struct script *script, struct call *call, con
 	const struct value *data = library_target(call, effect);
 	struct origins origins = { 0 };
 	uint32_t flags = value_origins(data, &origins), index;
-	bool is_foreign = flags & (WORD_FROM_DECODED | WORD_FROM_INPUT);
+	bool is_foreign = flags & WORD_FROM_INPUT;
+
+	/* What was packed is no worry either, but a text that stands there is. */
+	is_foreign |= flags & WORD_FROM_DECODED && (data->flags & WORD_OBSCURED || value_is_exact(data));
 
 	for (uint32_t i = 0; i < origins.count; i++) {
 		const struct operation *from = operations_get(script->walk->operations, origins.at[i]);
@@ -299,6 +324,11 @@ static const struct value *do_import(struct script *script, struct call *call, c
 			return import_data(script, call, text);
 		if (str_has_prefix(text, "http://") || str_has_prefix(text, "https://"))
 			return import_address(script, call, name);
+		if (call->callee->name && str_equal(call->callee->name, "process.binding"))
+			library_other_call(script, call);
+		/* A file that may have been written a moment ago. */
+		if (*text == '/')
+			library_add(script, call, OP_READ, name, TRAIT_STARTS);
 		return *text == '.' || *text == '/' ? &value_nothing : script_named(script, text);
 	}
 	if (name->kind == VALUE_TEXT && !name->flags && !name->origins.count)
@@ -315,6 +345,9 @@ static const struct value *do_call(struct script *script, struct call *call, con
 	const char *name = effect->detail ? effect->detail : call->method ? call->method : "?";
 	uint32_t index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0),
 				     effect->traits);
+
+	if (script->tests && operations_get(script->walk->operations, index))
+		operations_get(script->walk->operations, index)->context |= CONTEXT_CONTAINED;
 
 	for (size_t i = 0; i < call->count; i++)
 		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
@@ -368,13 +401,27 @@ static const struct value *do_partial_call(struct script *script, struct call *c
 	return script_apply(script, &whole);
 }
 
+/* A module that does nothing, whatever is asked of it: math, re. */
+static bool is_quiet(const struct script *script, const char *module)
+{
+	size_t size = strlen(module);
+
+	for (size_t i = 0; i < script->language->quiet_count; i++) {
+		const char *quiet = script->language->quiet[i];
+
+		if (strncmp(quiet, module, size) == 0 && str_equal(quiet + size, ".") && !str_equal(module, "builtins"))
+			return true;
+	}
+	return false;
+}
+
 static const struct value *do_attribute(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *object = library_target(call, effect), *name = library_second(call, effect);
 	uint32_t size;
 
 	if (value_is_exact(name)) {
-		if (object->name)
+		if (object->name && !is_quiet(script, object->name))
 			library_hidden_name(script, name, call->node);
 		return script_member(script, object, value_chars(script->arena, name, &size), call->node);
 	}
@@ -394,8 +441,12 @@ static const struct value *do_later(struct script *script, struct call *call, co
 	struct call later = { .node = call->node, .callee = function };
 	int place = 0;
 
-	if (function->kind == VALUE_TEXT)
+	if (function->kind == VALUE_TEXT) {
+		uint32_t told = library_add(script, call, OP_CALL, value_text(script->arena, "(timer)", 7, 0), 0);
+
+		library_add_word(script, call, told, function);
 		return library_nested(script, call, script->walk->language, function);
+	}
 	for (uint32_t i = 0; list && list->kind == VALUE_LIST && i < list->count && i < CALL_ARGUMENTS_MAX;
 	     i++)
 		later.arguments[later.count++] = list->items[i];
@@ -404,7 +455,8 @@ static const struct value *do_later(struct script *script, struct call *call, co
 			later.arguments[later.count++] = call->arguments[i];
 	if (effect->detail) {
 		uint32_t index =
-			walk_add(script->walk, OP_PROCESS, script_span(script, call->node), script->context);
+			walk_add(script->walk, OP_PROCESS, script_span(script, call->node),
+				 script_context(script, OP_PROCESS));
 
 		operations_add_text(script->walk->operations, index, effect->detail);
 	}
@@ -457,6 +509,9 @@ static const struct value *do_then(struct script *script, struct call *call, con
 		made = script_call_back(script, function, value_alone(script->arena, self), call->node);
 		all = all ? value_either(script->arena, all, made) : made;
 	}
+	/* Who only catches gets the rest as it is. */
+	if (all && !str_has_suffix(effect->name, ".then"))
+		all = value_either(script->arena, self, all);
 	return all ? all : self;
 }
 
@@ -536,7 +591,8 @@ static const struct value *do_dump(struct script *script, struct call *call, con
 
 static const struct value *do_process(struct script *script, struct call *call, const struct effect *effect)
 {
-	uint32_t index = walk_add(script->walk, OP_PROCESS, script_span(script, call->node), script->context);
+	uint32_t index = walk_add(script->walk, OP_PROCESS, script_span(script, call->node),
+				  script_context(script, OP_PROCESS));
 
 	operations_add_text(script->walk->operations, index, effect->detail);
 	operations_add_traits(script->walk->operations, index, effect->traits);
@@ -583,6 +639,21 @@ static const struct value *do_returned(struct script *script, struct call *call,
 	return script->language->unbound(script, str_equal(name, "this") ? "globalThis" : name, call->node);
 }
 
+/* torch.zeros(10000, 10000): all of them multiplied. */
+static const struct value *all_sizes(struct script *script, const struct call *call)
+{
+	const struct value *list = value_list(script->arena, call->arguments, call->count);
+	int64_t all = 1;
+
+	if (call->count == 1 && call->arguments[0]->kind == VALUE_LIST)
+		list = call->arguments[0];
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->items[i]->kind == VALUE_NUMBER && list->items[i]->number > 0 &&
+		    __builtin_mul_overflow(all, list->items[i]->number, &all))
+			all = INT64_MAX;
+	return value_number(script->arena, all);
+}
+
 static const struct value *do_allocate(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *size = library_target(call, effect);
@@ -597,6 +668,10 @@ static const struct value *do_allocate(struct script *script, struct call *call,
 				all = INT64_MAX;
 		size = value_number(script->arena, all);
 	}
+	if (effect->detail)
+		size = all_sizes(script, call);
+	if (size->kind == VALUE_NUMBER)
+		size = value_number(script->arena, script_kept_size(script, call->node, size->number));
 	if (size->kind == VALUE_NUMBER && size->number >= ALLOCATION_MIN)
 		library_add(script, call, OP_ALLOCATE, size, 0);
 	return library_result(script, call, OPERATION_NONE, NULL);

@@ -72,8 +72,11 @@ void library_add_word(struct script *script, const struct call *call, uint32_t o
 uint32_t library_add(struct script *script, const struct call *call, enum operation_kind kind,
 		     const struct value *value, uint32_t traits)
 {
-	uint32_t index = walk_add(script->walk, kind, script_span(script, call->node), script->context);
+	uint32_t index =
+		walk_add(script->walk, kind, script_span(script, call->node), script_context(script, kind));
 
+	if (kind == OP_WRITE)
+		script_note_written(script, call->node, 0);
 	if (kind == OP_READ || kind == OP_WRITE || kind == OP_REMOVE || kind == OP_PERMISSION) {
 		struct word word = value_word(script->arena, value, script_span(script, call->node));
 
@@ -329,6 +332,8 @@ uint32_t library_other_call(struct script *script, const struct call *call)
 		return OPERATION_NONE;
 	}
 	index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0), 0);
+	if (script->tests && operations_get(script->walk->operations, index))
+		operations_get(script->walk->operations, index)->context |= CONTEXT_CONTAINED;
 	for (size_t i = 0; i < call->count; i++)
 		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
 	if (call->self)

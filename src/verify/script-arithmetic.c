@@ -7,7 +7,7 @@
 
 enum { PIECE_MAX = 8 };
 
-enum { REPEATED_MAX = 4096, SHIFT_MAX = 62 };
+enum { REPEATED_MAX = 4096, SHIFT_MAX = 62, POWER_MIN = 1 << 26 };
 
 #define ALLOCATION_MIN (1ll << 30)
 
@@ -119,6 +119,18 @@ static const struct value *of_numbers(struct script *script, const char *operato
 	return &value_nothing;
 }
 
+/* Unknown, but for its size. */
+static const struct value *of_size(struct script *script, const struct value *value, int64_t size)
+{
+	struct value *made = value_new(script->arena, VALUE_UNKNOWN);
+
+	if (!made)
+		return &value_nothing;
+	*made = *value_taint(script->arena, value);
+	made->number = size;
+	return made;
+}
+
 /* A text or list many times; what would fill the memory is an operation. */
 static const struct value *repeat(struct script *script, const struct value *value, int64_t times,
 				  uint32_t node)
@@ -131,10 +143,11 @@ static const struct value *repeat(struct script *script, const struct value *val
 		times = 0;
 	if (__builtin_mul_overflow(size, times, &total))
 		total = INT64_MAX;
+	total = script_kept_size(script, node, total);
 	if (total >= ALLOCATION_MIN)
 		library_add(script, &call, OP_ALLOCATE, value_number(script->arena, total), 0);
 	if (value->kind != VALUE_TEXT || total > REPEATED_MAX || times > REPEATED_MAX)
-		return value_taint(script->arena, value);
+		return of_size(script, value, total);
 	for (int64_t i = 0; i < times; i++)
 		all = value_concat(script->arena, all, value_alone(script->arena, value));
 	return all;
@@ -216,8 +229,18 @@ const struct value *script_binary(struct script *script, const char *operator, c
 		a = as_number(script, a);
 		b = as_number(script, b);
 	}
+	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other &&
+	    str_equal(operator, "**") && !script->language->index_is_member && a->number > 1 &&
+	    b->number >= POWER_MIN)
+		library_add(script, &(struct call){ .node = node }, OP_ALLOCATE,
+			    value_number(script->arena, INT64_MAX), 0);
 	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other)
 		return of_numbers(script, operator, a->number, b->number);
+	/* st.st_mode | stat.S_ISUID */
+	if (str_equal(operator, "|") && b->name && str_has_prefix(b->name, "stat.S_IS"))
+		return b;
+	if (str_equal(operator, "|") && a->name && str_has_prefix(a->name, "stat.S_IS"))
+		return a;
 	if (str_equal(operator, "+"))
 		return mark_assembled(script, a, b, add_values(script, a, b));
 	for (size_t i = 0; i < ARRAY_SIZE(choosing); i++)

@@ -95,6 +95,22 @@ static const struct value *with_item(struct script *script, const struct value *
 	return made;
 }
 
+void script_replace(struct script *script, uint32_t place, const struct value *value)
+{
+	const char *dotted = script_dotted(script, place), *root;
+	const struct value *old;
+
+	if (script->syntax.nodes[place].kind == NODE_NAME)
+		script_assign(script, script_text(script, place), value);
+	if (!dotted)
+		return;
+	script_assign(script, dotted, value);
+	root = arena_text_n(script->arena, dotted, strcspn(dotted, "."));
+	old = root && !str_equal(root, "self") && !str_equal(root, "this") ? script_lookup(script, root) : NULL;
+	if (old && old->kind != VALUE_FUNCTION)
+		script_assign(script, root, value_also_from(script->arena, old, value_taint(script->arena, value)));
+}
+
 static void bind_index(struct script *script, uint32_t target, const struct value *value)
 {
 	uint32_t object = syntax_child(&script->syntax, target, FIELD_VALUE), size;
@@ -103,14 +119,13 @@ static void bind_index(struct script *script, uint32_t target, const struct valu
 	const struct value *key = index ? script_value(script, index) : &value_nothing;
 	const char *text = value_is_exact(key) ? value_chars(script->arena, key, &size) : NULL;
 
-	if (library_assign(script, old, key, value, target) || !object ||
-	    script->syntax.nodes[object].kind != NODE_NAME)
+	if (library_assign(script, old, key, value, target) || !object)
 		return;
 	if (text && old->kind == VALUE_MAP && !old->other && old->count < SCRIPT_REPEAT_MAX)
 		value = with_item(script, old, text, value);
 	else
 		value = value_also_from(script->arena, old, value);
-	script_assign(script, script_text(script, object), value);
+	script_replace(script, object, value);
 }
 
 static void bind_member(struct script *script, uint32_t target, const struct value *value)

@@ -181,13 +181,13 @@ static void grow_variable(struct script *script, const struct call *call)
 	const struct value *old = call->self, *items[SCRIPT_REPEAT_MAX];
 	uint32_t count = 0;
 
-	if (!object || script->syntax.nodes[object].kind != NODE_NAME || !call->method || !call->count)
+	if (!object || !call->method || !call->count)
 		return;
 	if (names_find(growing, ARRAY_SIZE(growing), call->method) < 0) {
 		/* message.set_content(x), form.append(x): something of it is in there now. */
 		old = taken_in(script, call);
 		if (old != call->self && old->origins.count > call->self->origins.count)
-			script_assign(script, script_text(script, object), old);
+			script_replace(script, object, old);
 		return;
 	}
 	if (old->kind == VALUE_LIST && !old->other && old->count + call->count < SCRIPT_REPEAT_MAX) {
@@ -208,7 +208,7 @@ static void grow_variable(struct script *script, const struct call *call)
 	} else {
 		old = taken_in(script, call);
 	}
-	script_assign(script, script_text(script, object), old);
+	script_replace(script, object, old);
 }
 
 /* A library's call. An object that is told of a file (archive.add("/x")) has something of it from then on. */
@@ -223,6 +223,17 @@ static uint32_t run_other(struct script *script, const struct call *call)
 		script_assign(script, script_text(script, object),
 			      value_with_origin(script->arena, call->self, index));
 	return index;
+}
+
+/* afterEach(f): f runs when a runner of tests runs the file, and it has no meaning else. */
+static bool is_hook_of_tests(const char *name)
+{
+	static const char *const names[] = { "afterAll",	 "afterEach",	     "beforeAll",
+					     "beforeEach",	 "node:test.before", "node:test.beforeEach",
+					     "vitest.afterAll",	 "vitest.afterEach", "vitest.beforeAll",
+					     "vitest.beforeEach" };
+
+	return name && names_find(names, ARRAY_SIZE(names), name) >= 0;
 }
 
 /* What nothing is known of: what comes out is made of what went in. */
@@ -242,7 +253,9 @@ static const struct value *unknown_call(struct script *script, struct call *call
 	result = call_taint(script, call);
 	if (named->name)
 		result = value_with_origin(script->arena, result, run_other(script, call));
+	script->tests += is_hook_of_tests(named->name);
 	result = script_run_callbacks(script, call, result);
+	script->tests -= is_hook_of_tests(named->name);
 	if (!named->name)
 		return result;
 	result =

@@ -14,6 +14,7 @@
 enum {
 	RECURSION_LOOK_MAX = 20000,
 	RUNS_MIN = 32, /* calls after which a function that did nothing is taken for one that does nothing */
+	RECURSION_DEPTH_MAX = 12,
 	GUESSES_MAX = 2, /* functions in functions that were found by their names alone */
 };
 
@@ -72,19 +73,42 @@ static void bind_parameters(struct script *script, uint32_t function, const stru
 	}
 }
 
+bool script_is_of_tests(struct script *script, uint32_t function)
+{
+	static const char *const decorators[] = { "@fixture", "@mock_aws", "@moto.mock", "@pytest.fixture",
+						  "@pytest_asyncio.fixture" };
+	const struct syntax *syntax = &script->syntax;
+	uint32_t around = syntax->nodes[function].parent;
+
+	if (!around || syntax->nodes[around].kind != NODE_SAME)
+		return false;
+	for (uint32_t at = syntax->nodes[around].first; at && at != function; at = syntax->nodes[at].next) {
+		const char *text = syntax->text + syntax->nodes[at].start;
+
+		for (size_t i = 0; i < ARRAY_SIZE(decorators); i++)
+			if (syntax->size - syntax->nodes[at].start > strlen(decorators[i]) &&
+			    strncmp(text, decorators[i], strlen(decorators[i])) == 0)
+				return true;
+	}
+	return false;
+}
+
 static const struct value *run(struct script *script, uint32_t node, uint32_t scope, const struct call *call)
 {
 	uint32_t body = syntax_child(&script->syntax, node, FIELD_BODY);
 	uint32_t outer_scope = script->scope, outer_context = script->context;
 	struct frame frame = { .outer = script->frame, .node = node };
 	const struct value *value = &value_nothing;
+	bool is_of_tests = script_is_of_tests(script, node);
 
 	script->scope = script_scope_new(script, scope);
 	script->context |= CONTEXT_FUNCTION;
 	bind_parameters(script, node, call);
 	script->frame = &frame;
+	script->tests += is_of_tests;
 	if (body)
 		value = script_value(script, body);
+	script->tests -= is_of_tests;
 	script->frame = frame.outer;
 	script->scope = outer_scope;
 	script->context = outer_context;
@@ -129,15 +153,32 @@ static bool calls_itself(struct script *script, uint32_t node, const char *name,
 
 static void note_recursion(struct script *script, uint32_t node, const char *name)
 {
-	bool multiplies;
-	uint32_t index;
+	bool multiplies = false, recurses;
+	uint32_t index, again;
 
-	if (script->depth > VALUE_OTHERS_MAX || !calls_itself(script, node, name, &multiplies))
+	if (script->depth > RECURSION_DEPTH_MAX)
+		return;
+	recurses = calls_itself(script, node, name, &multiplies);
+	again = script_recursion(script, node, name);
+	if (again & TRAIT_RECURSES)
+		walk_add(script->walk, OP_LOOP, script_span(script, node), script->context | CONTEXT_ENDLESS);
+	if (!recurses && !again)
 		return;
 	index = walk_add(script->walk, OP_FUNCTION, script_span(script, node), script->context);
 	operations_add_text(script->walk->operations, index, name);
 	operations_add_traits(script->walk->operations, index,
-			      TRAIT_RECURSES | (multiplies ? TRAIT_MULTIPLIES : 0));
+			      TRAIT_RECURSES | (multiplies ? TRAIT_MULTIPLIES : 0) | (again & TRAIT_MULTIPLIES));
+}
+
+/* const f = () => …: its name is that of what it is given to. */
+static uint32_t name_of(const struct syntax *syntax, uint32_t node)
+{
+	uint32_t name = syntax_child(syntax, node, FIELD_TARGET), around = syntax->nodes[node].parent;
+
+	if (name || !around || syntax->nodes[around].kind != NODE_DECLARE)
+		return name;
+	name = syntax_child(syntax, around, FIELD_TARGET);
+	return name && syntax->nodes[name].kind == NODE_NAME ? name : 0;
 }
 
 const struct value *script_make_function(struct script *script, uint32_t node)
@@ -168,8 +209,10 @@ const struct value *script_make_function(struct script *script, uint32_t node)
 	if (name) {
 		entry->name = script_text(script, name);
 		script_declare_method(script, entry->name, value);
-		note_recursion(script, node, entry->name);
 	}
+	name = name_of(&script->syntax, node);
+	if (name)
+		note_recursion(script, node, script_text(script, name));
 	return value;
 }
 
@@ -268,6 +311,12 @@ static void apply_reduced(struct script *script, const struct value *reduced, ui
 	if (reduced->kind != VALUE_LIST || reduced->count < 2 || reduced->items[1]->kind != VALUE_LIST)
 		return;
 	call.callee = reduced->items[0];
+	if (call.callee->name) {
+		uint32_t index = walk_add(script->walk, OP_CALL, script_span(script, node), script->context);
+
+		operations_add_text(script->walk->operations, index, "(reduced)");
+		operations_add_text(script->walk->operations, index, call.callee->name);
+	}
 	for (uint32_t i = 0; i < reduced->items[1]->count && i < CALL_ARGUMENTS_MAX; i++)
 		call.arguments[call.count++] = reduced->items[1]->items[i];
 	script_apply(script, &call);

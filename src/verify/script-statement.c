@@ -95,6 +95,28 @@ static bool is_always_true(const struct script *script, uint32_t condition)
 	return syntax->nodes[condition].kind == NODE_TRUE;
 }
 
+/* let run = true; while (run) …, and nothing in the loop changes it. */
+static bool stays_true(struct script *script, uint32_t loop, uint32_t condition)
+{
+	const struct syntax *syntax = &script->syntax;
+	uint32_t end = syntax_behind(syntax, loop);
+	const struct value *value;
+	const char *name;
+
+	while (syntax->nodes[condition].kind == NODE_SAME && syntax->nodes[condition].first)
+		condition = syntax->nodes[condition].first;
+	if (syntax->nodes[condition].kind != NODE_NAME)
+		return false;
+	name = script_text(script, condition);
+	value = script_lookup(script, name);
+	if (!value || value->kind != VALUE_NUMBER || !value->number || value->other)
+		return false;
+	for (uint32_t at = loop + 1; at < end; at++)
+		if (at != condition && syntax->nodes[at].kind == NODE_NAME && script_is(script, at, name))
+			return false;
+	return true;
+}
+
 static void run_once(struct script *script, uint32_t body, uint32_t increment)
 {
 	script_value(script, body);
@@ -131,9 +153,12 @@ const struct value *statement_loop(struct script *script, uint32_t node)
 	uint32_t increment = syntax_child(syntax, node, FIELD_INCREMENT), outer_context = script->context;
 	bool is_endless = !condition || is_always_true(script, condition);
 	struct script_place outer;
+	int64_t outer_times;
 
 	if (start)
 		script_value(script, start);
+	outer_times = script_repeat(script, script_loop_times(script, condition, increment));
+	is_endless |= condition && stays_true(script, node, condition);
 	script->context |= CONTEXT_LOOP;
 	if (is_endless && !has_way_out(syntax, node)) {
 		script->context |= CONTEXT_ENDLESS;
@@ -148,6 +173,7 @@ const struct value *statement_loop(struct script *script, uint32_t node)
 		script_leave_branch(script, outer);
 	}
 	script->context = outer_context;
+	script->times = outer_times;
 	return other ? script_value(script, other) : &value_nothing;
 }
 
@@ -168,6 +194,12 @@ static uint32_t repeat_count(struct script *script, const struct value *list)
 	return count;
 }
 
+/* How often a loop runs over what is too long to be gone through: range(1000000). */
+static int64_t times_of(const struct value *list)
+{
+	return list->kind == VALUE_UNKNOWN && list->name && str_equal(list->name, "range()") ? list->number : 0;
+}
+
 /* Item i of what a loop goes through. */
 static const struct value *repeat_item(struct script *script, const struct value *list, uint32_t i)
 {
@@ -186,10 +218,12 @@ static const struct value *some_item(struct script *script, const struct value *
 }
 
 /* for i in itertools.count(): */
-static bool is_without_end(const struct value *list)
+static bool is_without_end(struct script *script, uint32_t right, const struct value *list)
 {
 	static const char *const names[] = { "itertools.count()", "itertools.cycle()" };
 
+	if (right && script_is(script, right, "iter(int, 1)"))
+		return true;
 	return list->name && names_find(names, ARRAY_SIZE(names), list->name) >= 0;
 }
 
@@ -202,10 +236,11 @@ const struct value *statement_each(struct script *script, uint32_t node)
 		 other = syntax_child(syntax, node, FIELD_ELSE);
 	const struct value *list = right ? script_value(script, right) : &value_nothing;
 	uint32_t count = repeat_count(script, list), outer_context = script->context;
+	int64_t outer_times = script_repeat(script, times_of(list));
 	struct script_place outer;
 
 	script->context |= CONTEXT_LOOP;
-	if (is_without_end(list) && !has_way_out(syntax, node)) {
+	if (is_without_end(script, right, list) && !has_way_out(syntax, node)) {
 		script->context |= CONTEXT_ENDLESS;
 		walk_add(script->walk, OP_LOOP, script_span(script, node), script->context);
 	}
@@ -222,6 +257,7 @@ const struct value *statement_each(struct script *script, uint32_t node)
 		script_leave_branch(script, outer);
 	}
 	script->context = outer_context;
+	script->times = outer_times;
 	return other ? script_value(script, other) : &value_nothing;
 }
 
@@ -249,6 +285,8 @@ static const struct value *comprehend(struct script *script, uint32_t body, uint
 		 right = syntax_child(syntax, clause, FIELD_VALUE);
 	const struct value *list = right ? script_value(script, right) : &value_nothing;
 	uint32_t count = repeat_count(script, list), made = 0;
+	const struct value *value;
+	int64_t outer_times;
 
 	for (uint32_t i = 0; i < count && target && script_step(script); i++) {
 		script_bind(script, target, repeat_item(script, list, i), true);
@@ -259,8 +297,11 @@ static const struct value *comprehend(struct script *script, uint32_t body, uint
 		return value_list(script->arena, items, made);
 	if (target)
 		script_bind(script, target, some_item(script, list), true);
+	outer_times = script_repeat(script, times_of(list));
 	bind_clauses(script, syntax->nodes[clause].next);
-	return value_also_from(script->arena, value_taint(script->arena, script_value(script, body)), list);
+	value = script_value(script, body);
+	script->times = outer_times;
+	return value_also_from(script->arena, value_taint(script->arena, value), list);
 }
 
 const struct value *statement_comprehension(struct script *script, uint32_t node)

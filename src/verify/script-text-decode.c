@@ -11,7 +11,9 @@ enum { ITEMS_MAX = SCRIPT_REPEAT_MAX };
 /* Unknown, from there, and hidden until now. */
 static const struct value *hidden(struct script *script, const struct value *from)
 {
-	return value_with_flags(script->arena, value_taint(script->arena, from), WORD_FROM_DECODED);
+	uint32_t flags = WORD_FROM_DECODED | (value_is_exact(from) ? (uint32_t)WORD_OBSCURED : 0);
+
+	return value_with_flags(script->arena, value_taint(script->arena, from), flags);
 }
 
 typedef bool (*decoder)(struct arena *arena, const struct word *text, struct word *ret_decoded);
@@ -122,6 +124,10 @@ const struct value *text_to_bytes(struct script *script, const struct call *call
 {
 	const struct value *from = text_first(call), *made;
 
+	/* bytes(int(x, 2) for x in …) */
+	if (from->kind == VALUE_UNKNOWN && !from->name && !script->language->index_is_member && call->callee->name &&
+	    str_has_prefix(call->callee->name, "byte"))
+		return value_with_flags(script->arena, from, WORD_OBSCURED);
 	if (from->kind != VALUE_LIST)
 		return from_named(script, call, from, text_argument(call, 1));
 	made = characters(script, from->items, from->count);

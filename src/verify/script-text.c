@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "verify/library.h"
 
-enum { ITEMS_MAX = SCRIPT_REPEAT_MAX };
+enum { ITEMS_MAX = SCRIPT_REPEAT_MAX, PIECE_MAX = 5 };
+
+#define LENGTH_MIN (1ll << 30)
 
 const struct value *text_first(const struct call *call)
 {
@@ -71,11 +74,13 @@ static const struct value *to_number(struct script *script, const struct call *c
 	return end != text ? value_number(script->arena, number) : &value_nothing;
 }
 
-/* ["e", "x", "e", "c"] */
-static bool is_cut_up(const struct value *list)
+/* ["e", "x", "e", "c"], or somewhat longer pieces with nothing between them. */
+static bool is_cut_up(const struct value *list, const struct value *between)
 {
+	uint32_t size_max = between->kind == VALUE_TEXT && !between->size ? PIECE_MAX : 2;
+
 	for (uint32_t i = 0; i < list->count; i++)
-		if (!value_is_exact(list->items[i]) || list->items[i]->size > 2)
+		if (!value_is_exact(list->items[i]) || list->items[i]->size > size_max)
 			return false;
 	return list->count > 2;
 }
@@ -100,49 +105,9 @@ static const struct value *join(struct script *script, const struct call *call)
 	}
 	if (all && list->is_cut)
 		all = value_concat(script->arena, all, &value_nothing);
-	if (all && is_cut_up(list))
+	if (all && is_cut_up(list, between))
 		all = value_with_flags(script->arena, all, WORD_OBSCURED);
 	return all ? all : plain_text(script, "");
-}
-
-static const struct value *join_paths(struct script *script, const struct call *call)
-{
-	const struct value *all = call->self && call->self->kind == VALUE_TEXT ? call->self : NULL;
-	const struct value *slash = plain_text(script, "/");
-
-	for (size_t i = 0; i < call->count; i++) {
-		const struct value *part = call->arguments[i];
-		bool starts = part->kind == VALUE_TEXT && part->size &&
-			      (part->text[0] == '/' || part->text[0] == '~');
-
-		all = !all || starts
-			      ? part
-			      : value_concat(script->arena, value_concat(script->arena, all, slash), part);
-	}
-	return all ? all : plain_text(script, ".");
-}
-
-static const struct value *make_path(struct script *script, const struct call *call)
-{
-	return value_with_name(script->arena, join_paths(script, call), "pathlib.Path()");
-}
-
-static const struct value *home(struct script *script, const struct call *call)
-{
-	return value_with_name(script->arena, plain_text(script, "~"),
-			       str_equal(call->callee->name, "os.homedir") ? NULL : "pathlib.Path()");
-}
-
-/* "$HOME/x", "${HOME}/x" */
-static const struct value *expand(struct script *script, const struct call *call)
-{
-	uint32_t size;
-	const char *text = text_exact(script, text_first(call), &size);
-
-	if (text && (str_has_prefix(text, "$HOME") || str_has_prefix(text, "${HOME}")))
-		return value_concat(script->arena, plain_text(script, "~"),
-				    plain_text(script, strchr(text, 'E') + (text[1] == '{' ? 2 : 1)));
-	return text_first(call);
 }
 
 static const struct value *map_case(struct script *script, const struct value *from, int (*change)(int))
@@ -191,11 +156,14 @@ static const struct value *replace(struct script *script, const struct call *cal
 	const struct value *all = plain_text(script, "");
 	bool once = script->language->index_is_member && str_equal(call->method, "replace");
 
-	if (!text || !old || !old_size)
-		return text_argument(call, 0)->kind == VALUE_UNKNOWN
-			       ? value_taint(script->arena, value_also_from(script->arena, call->self,
-									    text_argument(call, 1)))
-			       : call->self;
+	if (!text || !old || !old_size) {
+		if (text_argument(call, 0)->kind != VALUE_UNKNOWN)
+			return call->self;
+		all = value_taint(script->arena,
+				  value_also_from(script->arena, call->self, text_argument(call, 1)));
+		/* What is replaced in a text that stands there is known to whoever wrote it. */
+		return text ? value_with_flags(script->arena, all, WORD_OBSCURED) : all;
+	}
 	while ((at = memmem(text, size, old, old_size))) {
 		all = value_concat(script->arena, all,
 				   value_text(script->arena, text, (size_t)(at - text), 0));
@@ -239,6 +207,20 @@ static const struct value *split(struct script *script, const struct call *call)
 	return value_list(script->arena, items, count);
 }
 
+/* Bytes or letters that something else stands for: 1234567.to_bytes(3, "big"), text.translate(table). */
+static const struct value *hidden_text(struct script *script, const struct call *call)
+{
+	if (call->self->kind != VALUE_NUMBER && !value_is_exact(call->self))
+		return NULL;
+	return value_with_flags(script->arena, value_taint(script->arena, call->self), WORD_OBSCURED);
+}
+
+/* n.toString(36) */
+static const struct value *to_string(struct script *script, const struct call *call)
+{
+	return call->self->kind == VALUE_NUMBER && call->count ? hidden_text(script, call) : call->self;
+}
+
 static const struct value *words_of(struct script *script, const struct call *call)
 {
 	struct call inner = { .node = call->node, .self = text_first(call), .callee = call->callee };
@@ -273,8 +255,13 @@ static const struct value *concat(struct script *script, const struct call *call
 {
 	const struct value *all = call->self;
 
-	for (size_t i = 0; i < call->count; i++)
-		all = script_binary(script, "+", all, call->arguments[i], call->node);
+	for (size_t i = 0; i < call->count; i++) {
+		const struct value *more = call->arguments[i];
+
+		if (all->kind == VALUE_LIST && more->kind != VALUE_LIST)
+			more = value_list(script->arena, &more, 1);
+		all = script_binary(script, "+", all, more, call->node);
+	}
 	return all;
 }
 
@@ -322,6 +309,18 @@ static const struct value *map_method(struct script *script, const struct call *
 	return map_list(script, call, call->self, function);
 }
 
+/* range(1000000): how many there are is all that is kept. */
+static const struct value *long_range(struct script *script, int64_t distance, int64_t by)
+{
+	struct value *made = value_new(script->arena, VALUE_UNKNOWN);
+
+	if (!made)
+		return &value_nothing;
+	made->name = "range()";
+	made->number = distance / (by > 0 ? by : -by);
+	return made;
+}
+
 static const struct value *range(struct script *script, const struct call *call)
 {
 	const struct value *items[ITEMS_MAX], *last = text_argument(call, call->count > 1 ? 1 : 0),
@@ -339,7 +338,7 @@ static const struct value *range(struct script *script, const struct call *call)
 		return &value_nothing;
 	for (int64_t i = from; by > 0 ? i < last->number : i > last->number; i += by) {
 		if (count == ITEMS_MAX)
-			return &value_nothing;
+			return long_range(script, by > 0 ? last->number - from : from - last->number, by);
 		items[count++] = value_number(script->arena, i);
 		if (i > INT32_MAX || i < INT32_MIN || by > INT32_MAX || by < INT32_MIN)
 			break;
@@ -399,11 +398,30 @@ static const struct value *to_list(struct script *script, const struct call *cal
 {
 	const struct value *from = text_first(call), *items[ITEMS_MAX];
 
+	if (from->name && str_equal(from->name, "range()") && from->number >= LENGTH_MIN)
+		library_add(script, call, OP_ALLOCATE, value_number(script->arena, from->number), 0);
 	if (!value_is_exact(from) || from->size > ITEMS_MAX)
 		return from;
 	for (uint32_t i = 0; i < from->size; i++)
 		items[i] = value_text(script->arena, from->text + i, 1, from->flags);
 	return value_list(script->arena, items, from->size);
+}
+
+/* Array.from("abc"), Array.from(list, f), Array.from({length: 3}, f) */
+static const struct value *array_from(struct script *script, const struct call *call)
+{
+	const struct value *list = to_list(script, call), *function = text_argument(call, 1), *made;
+	const struct value *length = value_item(list, "length");
+	int64_t outer;
+
+	if (length && length->kind == VALUE_NUMBER && length->number >= LENGTH_MIN)
+		library_add(script, call, OP_ALLOCATE, length, 0);
+	if (function->kind != VALUE_FUNCTION)
+		return list;
+	outer = script_repeat(script, length && length->kind == VALUE_NUMBER ? length->number : 0);
+	made = map_list(script, call, length ? &value_nothing : list, function);
+	script->times = outer;
+	return made;
 }
 
 /* By name; methods of texts and lists begin with a dot. Sorted (a test sees to it). */
@@ -420,7 +438,7 @@ const struct text_function text_functions[] = {
 	{ ".format", format },
 	{ ".get", get },
 	{ ".join", join },
-	{ ".joinpath", join_paths },
+	{ ".joinpath", text_join_paths },
 	{ ".lower", lower },
 	{ ".lstrip", strip },
 	{ ".map", map_method },
@@ -434,14 +452,17 @@ const struct text_function text_functions[] = {
 	{ ".substr", slice },
 	{ ".substring", slice },
 	{ ".toLowerCase", lower },
-	{ ".toString", self_text },
+	{ ".toString", to_string },
 	{ ".toUpperCase", upper },
+	{ ".to_bytes", hidden_text },
+	{ ".translate", hidden_text },
 	{ ".trim", strip },
 	{ ".upper", upper },
-	{ "Array.from", to_list },
+	{ "Array.from", array_from },
 	{ "Buffer", text_to_bytes },
 	{ "Buffer.from", text_to_bytes },
 	{ "Number", to_number },
+	{ "Object.getPrototypeOf", same_text },
 	{ "String", same_text },
 	{ "String.fromCharCode", text_from_codes },
 	{ "String.fromCodePoint", text_from_codes },
@@ -473,6 +494,8 @@ const struct text_function text_functions[] = {
 	{ "decodeURIComponent", text_from_percent },
 	{ "glob.escape", same_text },
 	{ "gzip.decompress", text_from_packed },
+	{ "inspect.getfile", text_file_of },
+	{ "inspect.getsourcefile", text_file_of },
 	{ "int", to_number },
 	{ "len", length },
 	{ "list", to_list },
@@ -480,27 +503,31 @@ const struct text_function text_functions[] = {
 	{ "map", map_function },
 	{ "ord", code_of },
 	{ "os.fspath", same_text },
-	{ "os.homedir", home },
+	{ "os.getcwd", text_here },
+	{ "os.homedir", text_home },
 	{ "os.path.abspath", same_text },
 	{ "os.path.expanduser", same_text },
-	{ "os.path.expandvars", expand },
-	{ "os.path.join", join_paths },
+	{ "os.path.expandvars", text_expand },
+	{ "os.path.join", text_join_paths },
 	{ "os.path.normpath", same_text },
 	{ "os.path.realpath", same_text },
 	{ "parseInt", to_number },
-	{ "path.join", join_paths },
+	{ "path.join", text_join_paths },
 	{ "path.normalize", same_text },
-	{ "path.resolve", join_paths },
-	{ "pathlib.Path", make_path },
+	{ "path.resolve", text_join_paths },
+	{ "pathlib.Path", text_make_path },
 	{ "pathlib.Path().absolute", self_text },
 	{ "pathlib.Path().expanduser", self_text },
 	{ "pathlib.Path().resolve", self_text },
-	{ "pathlib.Path.home", home },
+	{ "pathlib.Path.cwd", text_here },
+	{ "pathlib.Path.home", text_home },
+	{ "process.cwd", text_here },
 	{ "range", range },
 	{ "reversed", reverse },
 	{ "shlex.join", words_of },
 	{ "shlex.quote", same_text },
 	{ "shlex.split", words_of },
+	{ "site.getusersitepackages", text_user_packages },
 	{ "str", same_text },
 	{ "tuple", to_list },
 	{ "unescape", text_from_percent },

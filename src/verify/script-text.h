@@ -38,6 +38,15 @@ const struct value *text_from_percent(struct script *script, const struct call *
 const struct value *text_to_bytes(struct script *script, const struct call *call);
 const struct value *text_decode(struct script *script, const struct call *call); /* x.decode(name) */
 
+/* Paths (script-text-path.c): parts put together, with "~" for the home and "." for the folder that it is in. */
+const struct value *text_join_paths(struct script *script, const struct call *call);
+const struct value *text_make_path(struct script *script, const struct call *call); /* pathlib.Path(…) */
+const struct value *text_home(struct script *script, const struct call *call);
+const struct value *text_here(struct script *script, const struct call *call);
+const struct value *text_expand(struct script *script, const struct call *call); /* "$HOME/x" */
+const struct value *text_user_packages(struct script *script, const struct call *call);
+const struct value *text_file_of(struct script *script, const struct call *call); /* inspect.getfile(module) */
+
 /* What such a call is worth; NULL where it is none of them. */
 const struct value *text_call(struct script *script, struct call *call);
 

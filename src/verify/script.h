@@ -104,6 +104,8 @@ struct script {
 	unsigned self_starts; /* how often the file starts itself */
 	bool is_over, was_deep, was_long;
 	uint32_t context; /* CONTEXT_* of where the interpreter is */
+	unsigned tests;	  /* how many hooks and doubles of test runners are around: their databases are theirs */
+	int64_t times;	  /* how often the loops around run, where they count to a number; 0: once, or not known */
 	uint32_t branch;  /* which may-run part it is in; 0: none */
 	uint32_t scope;
 	struct frame *frame;
@@ -166,6 +168,10 @@ void script_share(struct script *script, const char *name);
 const struct value *script_lookup(struct script *script, const char *name);
 uint32_t script_branch_new(struct script *script);
 
+/* What stands there (a name, "self.x") is something else from now on, and the object that has it is also from where
+ * that is from. */
+void script_replace(struct script *script, uint32_t place, const struct value *value);
+
 /* Gives what stands at target (a name, member, index, pattern) the value. declare: in this scope. */
 void script_bind(struct script *script, uint32_t target, const struct value *value, bool declare);
 
@@ -185,6 +191,27 @@ void script_run_uncalled(struct script *script);
 /* The functions of the file with this name, whatever object or class they belong to; NULL: none. */
 const struct value *script_method(struct script *script, const char *name);
 void script_declare_method(struct script *script, const char *name, const struct value *function);
+
+/* Whether a function is run by a runner of tests only, or with doubles of a cloud: by its decorators. */
+bool script_is_of_tests(struct script *script, uint32_t function);
+
+/* How often (script-repeat.c). */
+
+/* The context of an operation of this kind: a loop that runs too often for it is one without an end. */
+uint32_t script_context(const struct script *script, enum operation_kind kind);
+/* What follows runs this often in what is around (0 or 1: nothing changes). Returns script->times as it was. */
+int64_t script_repeat(struct script *script, int64_t times);
+/* What a loop with this condition and increment counts to; 0: not known. */
+int64_t script_loop_times(struct script *script, uint32_t condition, uint32_t increment);
+/* Whether what the node makes is kept: in a list, a map, a comprehension. */
+bool script_is_kept(struct script *script, uint32_t node);
+/* So many bytes are asked for by the node: of all that is kept in the loops around, where that is very much. */
+int64_t script_kept_size(struct script *script, uint32_t node, int64_t size);
+/* So many bytes (0: not known) are written by the node, as often as the loops around run: OP_ALLOCATE where the disk
+ * has no room for it. */
+void script_note_written(struct script *script, uint32_t node, int64_t size);
+/* TRAIT_RECURSES: the function of this name always has itself called again, TRAIT_MULTIPLIES: in something new. */
+uint32_t script_recursion(struct script *script, uint32_t function, const char *name);
 
 /* Calls (script-call.c). */
 const struct value *script_call(struct script *script, uint32_t node);

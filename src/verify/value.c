@@ -402,7 +402,7 @@ struct word value_word(struct arena *arena, const struct value *value, struct sp
 		if (!memchr(word.text, WORD_UNKNOWN, word.size))
 			word.flags |= WORD_EXACT;
 	} else {
-		word.flags = value_origins(value, &word.origins);
+		word.flags = value_origins(value, &word.origins) | (value->flags & WORD_OBSCURED);
 	}
 	return word;
 }

@@ -14,6 +14,8 @@
 
 const TSLanguage *tree_sitter_javascript(void);
 
+enum { SIGNS_MIN = 40 };
+
 const struct syntax_kind_name javascript_kinds[] = {
 	{ "arguments", NODE_ARGUMENTS },
 	{ "array", NODE_LIST },
@@ -109,6 +111,8 @@ const struct name_alias javascript_aliases[] = {
 	{ "JSZip", "jszip" },
 	{ "buffer.Buffer", "Buffer" },
 	{ "crossSpawn", "cross-spawn" },
+	{ "dns.promises", "dns" },
+	{ "dns/promises", "dns" },
 	{ "execa.$", "execa.command" },
 	{ "fs-extra", "fs" },
 	{ "fs.promises", "fs" },
@@ -149,8 +153,21 @@ static const struct value *number(struct script *script, uint32_t node)
 	return text_number(script, script_text(script, node));
 }
 
+/* #!/usr/bin/env zx */
+static bool is_zx(const struct script *script)
+{
+	const char *end = memchr(script->syntax.text, '\n', script->syntax.size);
+
+	return end && end - script->syntax.text > 4 && memcmp(script->syntax.text, "#!", 2) == 0 &&
+	       memcmp(end - 2, "zx", 2) == 0;
+}
+
 static const struct value *unbound(struct script *script, const char *name, uint32_t node)
 {
+	if (str_equal(name, "$") && is_zx(script))
+		return value_named(script->arena, "zx.$");
+	if (str_equal(name, "cd") && is_zx(script))
+		return value_named(script->arena, "process.chdir");
 	return is_global(name) ? value_named(script->arena, "globalThis") : script_named(script, name);
 }
 
@@ -220,6 +237,8 @@ static const struct value *member(struct script *script, const struct value *obj
 		return value_number(script->arena, object->count);
 	if (!object->name)
 		return NULL;
+	if (str_equal(object->name, "path") && str_equal(name, "sep"))
+		return value_text(script->arena, "/", 1, 0);
 	if (is_global(object->name))
 		return unbound(script, name, 0);
 	if (str_equal(name, "default") || str_equal(name, "__proto__"))
@@ -252,6 +271,25 @@ static const struct script_language language = {
 	.assigns_outward = true,
 };
 
+/* [][(![]+[])[+[]]+…: a program of six signs alone. */
+static void tell_signs(struct walk *walk)
+{
+	size_t start = 0, end;
+	uint32_t index;
+
+	for (; start < walk->size; start = end + 1) {
+		end = start;
+		while (end < walk->size && walk->text[end] && strchr("[]()!+", walk->text[end]))
+			end++;
+		if (end - start < SIGNS_MIN || !memmem(walk->text + start, end - start, "![]", 3))
+			continue;
+		index = walk_add(walk, OP_EVALUATE, walk->outer, 0);
+		operations_add_word(walk->operations, index,
+				    &(struct word){ .text = "[]", .size = 2, .flags = WORD_OBSCURED });
+		return;
+	}
+}
+
 void walk_javascript(struct walk *walk, TSNode root)
 {
 	static struct syntax_map map;
@@ -260,5 +298,6 @@ void walk_javascript(struct walk *walk, TSNode root)
 	if (!map.is_made)
 		syntax_map_make(&map, tree_sitter_javascript(), javascript_kinds, javascript_kind_count);
 	known.effect_count = javascript_effect_count;
+	tell_signs(walk);
 	script_walk(walk, root, &known, &map);
 }

@@ -257,6 +257,12 @@ static const struct value *member(struct script *script, const struct value *obj
 					WORD_FROM_INPUT);
 	if (str_equal(object->name, "sys") && str_equal(name, "executable"))
 		return value_text(script->arena, "python3", strlen("python3"), 0);
+	if (str_equal(name, "sep") && (str_equal(object->name, "os") || str_equal(object->name, "os.path")))
+		return value_text(script->arena, "/", 1, 0);
+	if (str_equal(object->name, "stat") && str_equal(name, "S_ISUID"))
+		return value_with_name(script->arena, value_number(script->arena, 04000), "stat.S_ISUID");
+	if (str_equal(object->name, "stat") && str_equal(name, "S_ISGID"))
+		return value_with_name(script->arena, value_number(script->arena, 02000), "stat.S_ISGID");
 	if (str_equal(name, "__globals__"))
 		return value_named(script->arena, "globals()");
 	if (str_equal(name, "__call__"))
