@@ -4,6 +4,7 @@ left."""
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -29,7 +30,13 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"must run, but: {reason}"
 
 
+def end_by_signal(number, frame):
+    """An end from outside is one with an end: users, places, programs and whole sandboxes are not left behind."""
+    raise KeyboardInterrupt(f"signal {number}")
+
+
 def pytest_configure(config):
+    signal.signal(signal.SIGTERM, end_by_signal)
     config.addinivalue_line("markers", "needs(program, …): skipped where one of these programs is not installed")
     config.addinivalue_line("markers", "only(identity): runs as this identity alone")
     config.addinivalue_line("markers", "may_leak(reason): the test itself leaves processes or looks after them")

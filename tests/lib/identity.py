@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who starts the sandboxes: root, and an ordinary user that exists for this test session only."""
+import contextlib
+import fcntl
 import os
 import pathlib
 import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 
 PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-judge", "atoll-learn",
             "atoll-notify", "atoll-policy",
@@ -34,6 +37,30 @@ class Identity:
             os.setuid(self.uid)
 
 
+@contextlib.contextmanager
+def users_lock():
+    """useradd and userdel do not wait for one another: the second of two gives up. Ours wait here."""
+    fd = os.open("/run/lock/atolltest-users", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def change_users(words, is_done, seconds=20):
+    """Runs it until is_done(): somebody else may be changing /etc/passwd, which useradd(8) ends for."""
+    end = time.monotonic() + seconds
+    while True:
+        with users_lock():
+            done = subprocess.run(words, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+        if is_done():
+            return
+        if time.monotonic() > end:
+            raise AssertionError(f"{words}: exit {done.returncode}: {done.stderr.decode(errors='replace')}")
+        time.sleep(0.05)
+
+
 class TestUser:
     """useradd and userdel around a session. Only names that begin with atolltest are ever removed."""
 
@@ -41,13 +68,18 @@ class TestUser:
 
     def __init__(self):
         self.name = f"atolltest{os.getpid()}"
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", self.name], check=True,
-                       capture_output=True, stdin=subprocess.DEVNULL)
+        change_users(["useradd", "--create-home", "--shell", "/bin/bash", self.name], self.exists)
         entry = pwd.getpwnam(self.name)
         self.identity = Identity(self.name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
+    def exists(self):
+        try:
+            return os.path.isdir(pwd.getpwnam(self.name).pw_dir)
+        except KeyError:
+            return False
+
     def remove(self):
-        subprocess.run(["userdel", "--remove", self.name], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+        change_users(["userdel", "--remove", self.name], lambda: not self.exists())
 
 
 def root_identity():
