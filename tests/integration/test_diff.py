@@ -41,7 +41,7 @@ def exact(value):
 
 def shown(layered, *words):
     """(path relative to the project as bytes, change) in the order of --json."""
-    done = layered.sandbox.run_atoll("diff", layered.session, "--json", *words)
+    done = layered.sandbox.run_atoll("diff", layered.session, "--json", *words, timeout=240)
     assert done.code == 0 and not done.err, done
     prefix = os.fsencode(layered.trees[0]) + b"/"
     return [(exact(each["path"]).removeprefix(prefix), each) for each in json.loads(done.out)["changes"]]

@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.needs("dbus-daemon")]
 WHO = "/usr/bin/who && echo done || echo refused"
 
 
-def policy_of(box, ask, more=""):
+def policy_of(box, ask, more="", seconds=20):
     return box.policy(f"atoll: 1\nextends: medium\n{more}exec: {{ask: [{{program: /usr/bin/who}}]}}\n"
-                      f"ask: {{timeout: 20s, {ask}}}\n")
+                      f"ask: {{timeout: {seconds}s, {ask}}}\n")
 
 
 def records(box, session, kind):
@@ -31,11 +31,12 @@ def records(box, session, kind):
 class Run:
     """A run that asks, while the test answers."""
 
-    def __init__(self, box, ask, script=WHO, env=None, more=""):
+    def __init__(self, box, ask, script=WHO, env=None, more="", seconds=20):
         self.box, self.report = box, box.report_path()
         box.own_parent(self.report)
         self.begun = time.monotonic()
-        self.child = box.popen(["sh", "-c", script], policy=policy_of(box, ask, more), env=env, report=self.report)
+        self.child = box.popen(["sh", "-c", script], policy=policy_of(box, ask, more, seconds), env=env,
+                               report=self.report)
 
     def end(self, timeout=40):
         out, err = self.child.communicate(timeout=timeout)
@@ -120,7 +121,7 @@ def test_what_was_answered_elsewhere_leaves_the_screen(sandbox, desktop):
 
 def test_nobody_answers_and_the_end_clears_the_screen(sandbox, desktop):
     screen = desktop()
-    run = Run(sandbox, "desktop: true", f"timeout 3 {WHO}", screen.environment)
+    run = Run(sandbox, "desktop: true", f"timeout 3 {WHO}", screen.environment, seconds=5)
     notice = screen.shown()
     run.end()
     assert run.out.split() == ["refused"]
