@@ -216,19 +216,30 @@ static pid_t start_asleep(struct sleeper *sleeper)
 	return pid;
 }
 
+/* Copies that stay: it reads them when the box has gone, whose frames and memory it may have given back by then. */
+static int name_task(struct sleeper *sleeper, const struct guardian_task *task)
+{
+	const char *const names[] = { guardian_name, task->session, task->state_dir, task->runtime_dir };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		sleeper->argv[i] = str_dup(names[i]);
+		if (!sleeper->argv[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err)
 {
 	static struct sleeper sleeper;
 	int ends[2];
 	pid_t pid;
 
+	if (name_task(&sleeper, task) < 0)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "guardian", "no memory");
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "guardian", "pipe: %s", err_errno_name(errno));
-	sleeper = (struct sleeper){
-		.pipe_fd = ends[0],
-		.argv = { (char *)guardian_name, (char *)task->session, (char *)task->state_dir,
-			  (char *)task->runtime_dir },
-	};
+	sleeper.pipe_fd = ends[0];
 	pid = start_asleep(&sleeper);
 	close(ends[0]);
 	if (pid < 0) {

@@ -22,7 +22,6 @@ struct guardian {
 };
 
 struct guardian_task {
-	/* All borrowed until guardian_dismiss(). */
 	const char *session;
 	const char *state_dir;      /* sessions/ID is below it, and `notice`: what the next run shall say */
 	const char *runtime_dir;    /* ID.sock is below it */

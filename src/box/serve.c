@@ -456,6 +456,18 @@ static bool settle_commands(struct box *box)
 	return is_settled;
 }
 
+/* Nothing happens for a while: what only the start needed goes, and each time the stack that the last events took. */
+static void rest(struct box *box)
+{
+	if (box->has_rested) {
+		memory_rest_stack();
+		return;
+	}
+	box->has_rested = true;
+	memory_rest();
+	beside_rest();
+}
+
 /* Records are written together, but none waits longer than FLUSH_MS: that much a killed box can lose. */
 static int wait_for_event(struct box *box)
 {
@@ -473,15 +485,11 @@ static int wait_for_event(struct box *box)
 	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
 		return r;
 	box->flushed_ns = clock_monotonic_ns();
-	/* The first time that nothing happens for a while: what only the start needed goes. */
 	is_quiet = r == 0;
 	r = audit_flush(&box->audit);
 	/* Not before init is ready: until then its second process needs its stack. */
-	if (r == 0 && is_quiet && !box->has_rested && box->init_state == INIT_STATE_READY) {
-		box->has_rested = true;
-		memory_rest();
-		beside_rest();
-	}
+	if (r == 0 && is_quiet && box->init_state == INIT_STATE_READY)
+		rest(box);
 	return r;
 }
 

@@ -58,10 +58,15 @@ static int give_back_segments(struct dl_phdr_info *object, size_t size, void *co
 	return 0;
 }
 
-void memory_rest(void)
+void memory_rest_stack(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
 	give_back(here - STACK_MAX, here - STACK_KEPT);
+}
+
+void memory_rest(void)
+{
+	memory_rest_stack();
 	dl_iterate_phdr(give_back_segments, NULL);
 }

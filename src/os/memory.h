@@ -12,6 +12,9 @@
  */
 void memory_take_stack(void);
 
+/* Gives back the stack below the caller's frame, which what has happened lately used: one system call. */
+void memory_rest_stack(void);
+
 /*
  * Gives back what only the start of this program needed: stack below the caller's frame, and pages of its own
  * text and constants, which come back from the file when they are used. For static programs of one thread. Costs

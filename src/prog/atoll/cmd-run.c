@@ -151,7 +151,7 @@ static void set_origin(struct front_options *front, const struct fork_origin *or
 int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t started_ns, struct err *err)
 {
 	struct run_options given = { 0 };
-	struct fork_origin found; /* not cleared: it is large, and nearly never used */
+	cleanup_free struct fork_origin *found = NULL; /* large, and nearly never used */
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
 
 	memory_take_stack();
@@ -162,8 +162,9 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	if (r == 0 && origin && given.origin)
 		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork has its origin already: no --continue");
 	if (r == 0 && given.origin) {
-		r = fork_find(given.origin, NULL, &found, err);
-		origin = &found;
+		found = malloc(sizeof *found);
+		r = found ? fork_find(given.origin, NULL, found, err) : -ENOMEM;
+		origin = found;
 	}
 	if (r != 0)
 		return r;

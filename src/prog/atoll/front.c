@@ -430,6 +430,15 @@ static int bring(const struct front_options *given, const struct places *places,
 	return r;
 }
 
+/* Where a run's paths are found: large, and gone before the run waits for its command. */
+struct finding {
+	struct places places;
+	struct token_places token_dirs;
+	char report[PATH_MAX], init[PATH_MAX];
+};
+
+enum { PATHS_KEPT = 9 };
+
 /* For tokens that are presented from inside; where there are none, none is taken. A trial would use them up. */
 static void find_token_places(struct token_places *ret_dirs, struct run_request *request)
 {
@@ -441,6 +450,49 @@ static void find_token_places(struct token_places *ret_dirs, struct run_request 
 	request->token_store = ret_dirs->store;
 }
 
+static int find_paths(const struct front_options *given, struct finding *finding, struct run_request *request,
+		      struct err *err)
+{
+	struct places *places = &finding->places;
+	int r = places_find(places, given->project, given->cwd, err);
+
+	if (r == 0 && given->report) {
+		r = places_absolute(given->report, "report", finding->report, err);
+		request->report_path = finding->report;
+	}
+	if (r < 0)
+		return r;
+	find_token_places(&finding->token_dirs, request);
+	request->project = places->project;
+	request->cwd = places->cwd;
+	request->home = places->home;
+	request->state_dir = places->state;
+	request->runtime_dir = places->runtime;
+	request->init_path = finding->init;
+	r = path_join(finding->init, sizeof finding->init, places->programs, "atoll-init");
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "run", "atoll-init cannot be named: %s", strerror(-r)) : 0;
+}
+
+/* The request's own paths become those of kept[] (for free()), so that where they were found can go. */
+static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1])
+{
+	const char **const paths[PATHS_KEPT] = {
+		&request->project, &request->cwd, &request->home, &request->state_dir, &request->runtime_dir,
+		&request->init_path, &request->token_keys, &request->token_store, &request->report_path,
+	};
+	size_t count = 0;
+
+	for (size_t i = 0; i < PATHS_KEPT; i++) {
+		if (!*paths[i])
+			continue;
+		kept[count] = str_dup(*paths[i]);
+		if (!kept[count])
+			return -ENOMEM;
+		*paths[i] = kept[count++];
+	}
+	return 0;
+}
+
 static int launch(struct run_request *request, const struct compiled *compiled)
 {
 	return launch_box(request, &(struct run_policy){ .bytes = compiled->bytes, .size = compiled->size,
@@ -448,14 +500,24 @@ static int launch(struct run_request *request, const struct compiled *compiled)
 							 .policy = snapshot_policy(compiled->snapshot) });
 }
 
+/* A frame of its own, which is given back with the rest of the stack (memory_rest_stack()). */
+__attribute__((noinline)) static int find_and_bring(const struct front_options *given, struct brought *brought,
+						    struct run_request *request, char *kept[PATHS_KEPT + 1],
+						    struct err *err)
+{
+	struct finding finding;
+	int r = find_paths(given, &finding, request, err);
+
+	if (r == 0)
+		r = bring(given, &finding.places, brought, request, err);
+	return r == 0 ? keep_paths(request, kept) : r;
+}
+
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
 	cleanup_brought struct brought brought = { .secrets = { .values_fd = FD_NONE } };
-	char report[PATH_MAX], session[SESSION_ID_SIZE], *added[ADDITIONS_MAX];
-	char *none[] = { NULL };
+	char session[SESSION_ID_SIZE], *added[ADDITIONS_MAX], *none[] = { NULL }, *kept[PATHS_KEPT + 1] = { 0 };
 	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
-	struct token_places token_dirs;
-	struct places places;
 	struct run_request request = {
 		.flags = given->flags,
 		.session = session,
@@ -463,11 +525,6 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.judge_secret_fd = FD_NONE,
 		.task = given->task,
 		.name = given->name,
-		.project = places.project,
-		.cwd = places.cwd,
-		.home = places.home,
-		.state_dir = places.state,
-		.runtime_dir = places.runtime,
 		.test_break = getenv("ATOLL_TEST_BREAK"),
 		.test_limits = getenv("ATOLL_TEST_LIMITS"),
 		.test_hosts = getenv("ATOLL_TEST_HOSTS"),
@@ -481,31 +538,24 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 		.origin = given->origin ? given->origin->session : NULL,
 		.chain = given->origin ? (char **)given->origin->layers : none,
 	};
-	char init[PATH_MAX];
 	int r = secure_fds(err);
 
-	find_token_places(&token_dirs, &request);
 	buf_init(&brought.held, TOKEN_HELD_MAX);
-	if (r == 0)
-		r = places_find(&places, given->project, given->cwd, err);
 	if (r == 0)
 		r = additions_make(&given->env, added, err);
 	if (r == 0)
 		r = make_published(&given->publish, published, err);
-	if (r == 0 && given->report) {
-		r = places_absolute(given->report, "report", report, err);
-		request.report_path = report;
-	}
 	if (r < 0)
 		return r;
-	r = path_join(init, sizeof init, places.programs, "atoll-init");
-	if (r == 0)
-		r = random_session_id(session);
+	r = random_session_id(session);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
-	request.init_path = init;
-	r = bring(given, &places, &brought, &request, err);
-	if (r != 0)
-		return r == 1 ? 125 : r;
-	return launch(&request, &brought.compiled);
+	r = find_and_bring(given, &brought, &request, kept, err);
+	if (r == 0)
+		r = launch(&request, &brought.compiled);
+	else
+		r = r == 1 ? 125 : r;
+	for (size_t i = 0; kept[i]; i++)
+		free(kept[i]);
+	return r;
 }
