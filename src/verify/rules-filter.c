@@ -26,14 +26,25 @@ static uint64_t gram_key(uint32_t gram, unsigned kind)
 	return (uint64_t)kind << 32 | gram;
 }
 
+static uint64_t mix(uint64_t key, uint64_t bytes)
+{
+	return (key ^ (bytes | 0x0101010101010101 * FOLD)) * 0x9fb21c651e98df25;
+}
+
 static uint64_t whole_key(const char *text)
 {
-	uint64_t key = 0xcbf29ce484222325;
+	size_t size = strlen(text);
+	uint64_t key = size, bytes = 0;
 
-	for (; *text; text++)
-		key = (key ^ ((unsigned char)*text | FOLD)) * 0x100000001b3;
+	for (; size >= sizeof bytes; size -= sizeof bytes, text += sizeof bytes) {
+		memcpy(&bytes, text, sizeof bytes);
+		key = mix(key, bytes);
+		key ^= key >> 32;
+	}
+	for (bytes = 0; size; size--)
+		bytes = bytes << 8 | (unsigned char)*text++;
 	/* Never one of gram_key(). */
-	return key | 1ULL << 63;
+	return mix(key, bytes) | 1ULL << 63;
 }
 
 static uint32_t hash_of(uint64_t key)
@@ -110,12 +121,8 @@ static const struct filter_key *next_key(const struct filter *filter, const stru
 static bool add_key(struct filter *filter, struct arena *arena, uint64_t key, uint16_t bit)
 {
 	uint32_t hash = hash_of(key), *head = &filter->heads[hash % FILTER_HEADS];
-	struct filter_key *added;
+	struct filter_key *added = vec_add(arena, &filter->keys, sizeof *added);
 
-	for (const struct filter_key *old = first_key(filter, hash); old; old = next_key(filter, old))
-		if (old->key == key && old->bit == bit)
-			return true;
-	added = vec_add(arena, &filter->keys, sizeof *added);
 	if (!added)
 		return false;
 	*added = (struct filter_key){ .key = key, .next = *head, .bit = bit };
@@ -124,35 +131,67 @@ static bool add_key(struct filter *filter, struct arena *arena, uint64_t key, ui
 	return true;
 }
 
-/* The same patterns have the same bit, wherever they stand. */
-static uint16_t bit_of(const struct vec *patterns)
-{
-	uint64_t sum = patterns->count;
-
-	for (size_t i = 0; i < patterns->count; i++)
-		sum = sum * 0x9e3779b97f4a7c15 + whole_key(((const char *const *)patterns->items)[i]);
-	return (uint16_t)(1 + (sum >> 32) % (FILTER_BITS - 1));
-}
-
-uint16_t filter_add(struct filter *filter, struct arena *arena, const struct vec *patterns)
+/* The keys of a vector for which there is none in the end lead to a bit that nobody asks for: no harm. */
+static uint16_t add_vector(struct filter *filter, struct arena *arena, const struct vec *patterns, uint16_t bit)
 {
 	const char *const *items = patterns->items;
-	uint16_t bit;
-	uint64_t key;
 
-	for (size_t i = 0; i < patterns->count; i++)
-		if (!find_key(items[i], &key))
-			return FILTER_ALWAYS;
-	if (!patterns->count)
-		return FILTER_ALWAYS;
-	bit = bit_of(patterns);
 	for (size_t i = 0; i < patterns->count; i++) {
+		uint64_t key;
+
 		if (!find_key(items[i], &key) || !add_key(filter, arena, key, bit))
 			return FILTER_ALWAYS;
 		if (is_path_pattern(items[i]) && !strpbrk(items[i], "*?["))
 			filter->by_glob.bits[bit / 64] |= 1ULL << bit % 64;
 	}
 	return bit;
+}
+
+/* Tells most vectors apart. */
+static uint64_t sum_of(const struct vec *patterns)
+{
+	const char *const *items = patterns->items;
+
+	return (whole_key(items[0]) * 31 + whole_key(items[patterns->count - 1])) * 31 + patterns->count;
+}
+
+static bool is_same(const struct filter_known *known, const struct vec *patterns)
+{
+	const char *const *items = known->items, *const *others = patterns->items;
+
+	if (known->count != patterns->count)
+		return false;
+	for (size_t i = 0; i < patterns->count; i++)
+		if (strcmp(items[i], others[i]) != 0)
+			return false;
+	return true;
+}
+
+/* The same patterns have the same bit, wherever they stand. */
+static uint16_t find_bit(struct filter *filter, struct arena *arena, const struct vec *patterns)
+{
+	uint64_t sum = sum_of(patterns);
+	struct filter_known *known = &filter->known_sums[hash_of(sum) % FILTER_KNOWN];
+	uint16_t bit = (uint16_t)(1 + filter->vector_count % (FILTER_BITS - 1));
+
+	if (is_same(known, patterns))
+		return known->bit;
+	filter->vector_count++;
+	bit = add_vector(filter, arena, patterns, bit);
+	*known = (struct filter_known){ patterns->items, patterns->count, bit };
+	return bit;
+}
+
+uint16_t filter_add(struct filter *filter, struct arena *arena, const struct vec *patterns)
+{
+	uint64_t place = (uint64_t)(uintptr_t)patterns->items + patterns->count;
+	struct filter_known *known = &filter->known_items[hash_of(place) % FILTER_KNOWN];
+
+	if (!patterns->count)
+		return FILTER_ALWAYS;
+	if (known->items != patterns->items || known->count != patterns->count)
+		*known = (struct filter_known){ patterns->items, patterns->count, find_bit(filter, arena, patterns) };
+	return known->bit;
 }
 
 static void note_key(const struct filter *filter, uint64_t key, struct filter_hits *hits)

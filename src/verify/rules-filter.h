@@ -18,6 +18,7 @@ enum {
 	FILTER_ALWAYS = 0,   /* the bit of vectors that may match anything */
 	FILTER_HEADS = 4096,
 	FILTER_SEEN = 32768,
+	FILTER_KNOWN = 1024,
 };
 
 /* Of one operation: the vectors that may match something of it, by their bits. */
@@ -26,10 +27,20 @@ struct filter_hits {
 	bool is_made;
 };
 
+/* A vector that was added: most are in many conditions, and rules that were stored have them once in memory. */
+struct filter_known {
+	const void *items;
+	size_t count;    /* 0: none */
+	uint16_t bit;
+};
+
 struct filter {
 	struct vec keys;                  /* of struct filter_key */
 	uint32_t heads[FILTER_HEADS];     /* the first key of each hash: index + 1 */
 	uint64_t seen[FILTER_SEEN / 64];  /* by their hash too: most texts have none */
+	uint32_t vector_count;
+	/* By where they are in memory, and by what is in them: of each hash the last one. */
+	struct filter_known known_items[FILTER_KNOWN], known_sums[FILTER_KNOWN];
 	struct filter_hits by_glob;       /* vectors with a path that a glob of the shell may become */
 };
 
