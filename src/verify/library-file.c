@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "verify/library.h"
 
@@ -28,6 +29,18 @@ static bool is_true(const struct value *value)
 	return value && value->kind == VALUE_NUMBER && value->number;
 }
 
+/* fs.createReadStream("/dev/zero"): all of what has no end, where nothing says how much of it. */
+static void tell_endless(struct script *script, const struct call *call, const struct value *path)
+{
+	static const char *const endless[] = { "/dev/full", "/dev/random", "/dev/urandom", "/dev/zero" };
+	uint32_t size;
+
+	if (!script->language->index_is_member || !value_is_exact(path) || call_argument(call, TARGET_NONE, "end"))
+		return;
+	if (names_find(endless, ARRAY_SIZE(endless), value_chars(script->arena, path, &size)) >= 0)
+		library_add(script, call, OP_ALLOCATE, value_number(script->arena, INT64_MAX), 0);
+}
+
 static const struct value *do_read(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *path = call->count || !effect->detail
@@ -35,6 +48,7 @@ static const struct value *do_read(struct script *script, struct call *call, con
 					   : value_text(script->arena, effect->detail, strlen(effect->detail), 0);
 	enum operation_kind kind = is_true(call_argument(call, TARGET_NONE, "inplace")) ? OP_WRITE : OP_READ;
 
+	tell_endless(script, call, path);
 	return library_result(script, call, add_paths(script, call, kind, path, effect->traits), path);
 }
 

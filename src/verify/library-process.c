@@ -218,7 +218,11 @@ static const struct value *do_self_again(struct script *script, struct call *cal
 					 const struct effect *effect)
 {
 	struct words words = words_new(script, 2);
+	const struct value *is_code = call_argument(call, TARGET_NONE, "eval");
 
+	/* new Worker("for (;;) {}", { eval: true }) */
+	if (is_code && is_code->kind == VALUE_NUMBER && is_code->number)
+		return library_nested(script, call, script->walk->language, library_target(call, effect));
 	put_word(script, call, &words, value_text(script->arena, effect->detail, strlen(effect->detail), 0));
 	put_word(script, call, &words, library_target(call, effect));
 	return run_words(script, call, &words);

@@ -164,7 +164,8 @@ static bool ends_with_one(const char *text, const char *const *names, size_t cou
 }
 
 /* What has a function called again at once, without waiting for anything. */
-static const char *const schedulers[] = { "nextTick", "queueMicrotask", "send", "setImmediate", "then" };
+static const char *const schedulers[] = { "appendFile", "nextTick",	  "queueMicrotask", "send",
+					  "setImmediate", "then", "writeFile" };
 /* What makes another of what runs. */
 static const char *const makers[] = { "Popen", "Process", "Thread", "Worker",
 				      "exec",  "fork",	  "spawn",  "start_new_thread" };
@@ -174,6 +175,7 @@ uint32_t script_recursion(struct script *script, uint32_t function, const char *
 	const struct syntax *syntax = &script->syntax;
 	uint32_t end = syntax_behind(syntax, function), traits = 0;
 	bool calls = false, makes = false;
+	unsigned timers = 0;
 
 	if (end > function + LOOK_MAX)
 		end = function + LOOK_MAX;
@@ -192,6 +194,10 @@ uint32_t script_recursion(struct script *script, uint32_t function, const char *
 		makes |= is_certain && ends_with_one(text, makers, ARRAY_SIZE(makers));
 		if (!is_certain || !is_given_name(script, at, name))
 			continue;
+		/* Twice the number of timers each time. */
+		timers += str_equal(text, "setTimeout");
+		if (timers > 1)
+			traits |= TRAIT_RECURSES;
 		if (ends_with_one(text, schedulers, ARRAY_SIZE(schedulers)))
 			traits |= TRAIT_RECURSES;
 		if (ends_with_one(text, makers, ARRAY_SIZE(makers)))
