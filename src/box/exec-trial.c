@@ -18,6 +18,7 @@
 #include "box/exec-gate.h"
 #include "box/exec-file.h"
 #include "box/state.h"
+#include "box/trial-budget.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -51,6 +52,7 @@ struct job {
 
 struct exec_trials {
 	struct job jobs[EXEC_TRIALS_MAX];
+	struct trial_budget budget;
 	uint32_t last_id;
 };
 
@@ -425,17 +427,21 @@ static int begin(struct job *job, const struct asked *asked)
 	return r == 0 ? frame_send(job->near_fd, &box->out, NULL, 0) : r;
 }
 
-static struct job *new_job(struct box *box, const char *exe)
+static struct job *new_job(struct box *box, const char *exe, const char **ret_why)
 {
 	struct exec_trials *trials = box->trials;
 
 	if (!trials)
 		trials = box->trials = calloc(1, sizeof *trials);
+	*ret_why = "too much is tried at one time";
 	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
 
 		if (job->state != JOB_FREE)
 			continue;
+		*ret_why = "too much was tried lately";
+		if (!trial_budget_take(&trials->budget, clock_monotonic_ns()))
+			return NULL;
 		*job = (struct job){ .state = JOB_TRYING, .box = box, .id = ++trials->last_id, .near_fd = FD_NONE,
 				     .timer_fd = FD_NONE, .process = PIDREF_NONE, .real = PIDREF_NONE,
 				     .exe = str_dup(exe) };
@@ -482,9 +488,9 @@ int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t toke
 	hash_asked(&asked, &key);
 	job = find_waiting(box, exec->pid, &key);
 	if (!job) {
-		job = new_job(box, exec->exe);
+		job = new_job(box, exec->exe, &why);
 		if (!job)
-			return ask_untried(box, exec, "too much is tried at one time", outcome);
+			return ask_untried(box, exec, why, outcome);
 		job->key = key;
 		/* The number of a thread is that of no process, once it has started the program. */
 		if (pidref_open(&job->real, exec->pid) < 0) {

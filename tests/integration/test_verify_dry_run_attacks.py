@@ -4,6 +4,7 @@ have, or did not see, is no reason to let a program start."""
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -126,3 +127,20 @@ def test_nothing_is_left_of_a_trial_for_which_nobody_waits(sandbox, session):
         sandbox.run_atoll("stop", session)
         wait_until(lambda: not written(sandbox), 40, "it is gone with the box")
         running.kill()
+
+
+def test_who_tries_without_end_is_asked_about(sandbox, session):
+    """Each trial leaves a record with its log on the host, and the agent says how often: 30, and one more a minute."""
+    loop = f"for i in $(seq 40); do /bin/sh -c '{DEED}; : $0' $i >/dev/null 2>&1; echo $?; done"
+    script = sandbox.write(sandbox.project / "outer.sh", loop, 0o755)
+    begun = time.monotonic()
+    done = sandbox.run_atoll("exec", session, "--", "/bin/bash", str(script), timeout=300)
+    most = 30 + (time.monotonic() - begun) / 60 + 1
+    codes = done.out.split()
+    # The control: those before were tried, and started.
+    clean = [one for one in tried(sandbox, session) if one["result"] == "clean"]
+    assert 20 <= len(clean) <= most and len(trials(sandbox)) <= most, (len(clean), most, done)
+    # Some meet others that are just being removed.
+    untried = [one["text"] for one in tried(sandbox, session) if one["result"] == "failed"]
+    assert len(codes) == 40 and codes.count("126") == len(untried) >= 40 - most, (codes, untried)
+    assert set(untried) - {"too much is tried at one time"} == {"too much was tried lately"}, untried
