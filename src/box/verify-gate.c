@@ -27,6 +27,9 @@
 
 enum { STATE_STARTING, STATE_SERVING, CHECK_MS = 250, NS_PER_MS = 1000000 };
 
+/* Of arguments behind those that are kept: what a frame has room for beside them. */
+enum { LEFT_OUT_SIZE_MAX = 48 << 10, LEFT_OUT_OVERHEAD = 8 };
+
 struct verify_wait {
 	uint32_t id;                 /* 0: free */
 	uint64_t token, until_ns;
@@ -361,6 +364,27 @@ static bool is_worth(const struct verify_rules *of, const char *path)
 	return *path && (verify_rules_name(of, path) || verify_rules_word(of, path));
 }
 
+static bool has_word(const struct verify_rules *of, const char *const *argv)
+{
+	for (size_t i = 0; argv[i]; i++)
+		if (verify_rules_word(of, argv[i]))
+			return true;
+	return false;
+}
+
+/* Among the arguments that are beyond what is kept of an exec. What cannot be looked at is judged, which says so. */
+static bool may_have_word(const struct verify_rules *of, const struct watch_exec *exec)
+{
+	char **left_out;
+	bool found;
+
+	if (watch_exec_left_out(exec, &left_out) < 0)
+		return true;
+	found = has_word(of, (const char *const *)left_out);
+	strv_free(left_out);
+	return found;
+}
+
 /*
  * What it is to be judged as: the name that it was called by, or the one that its links lead to. NULL: it is not worth
  * it. While nobody has said which commands are, all are.
@@ -375,10 +399,7 @@ static const char *name_to_judge(const struct verify_gate *gate, const struct wa
 		return path;
 	if (exec->argv[0] && verify_rules_name(of, exec->argv[0]))
 		return exec->exe;
-	for (size_t i = 0; exec->argv[i]; i++)
-		if (verify_rules_word(of, exec->argv[i]))
-			return exec->exe;
-	return NULL;
+	return has_word(of, exec->argv) || (exec->argv_left_out && may_have_word(of, exec)) ? exec->exe : NULL;
 }
 
 /*
@@ -401,6 +422,38 @@ static int open_executed(const struct watch_exec *exec, char path[PATH_MAX], int
 	(void)!str_copy(path, PATH_MAX, r >= 0 ? file.path : "");
 	exec_file_done(&file);
 	return r < 0 ? r : 0;
+}
+
+/*
+ * What rules may find behind what is kept of an exec. That it was more than is kept is told all the same: nobody
+ * compares it once more when the program is there.
+ */
+static void add_left_out(struct verify_wait *wait, const struct watch_exec *exec)
+{
+	size_t count = strv_count((const char *const *)wait->argv), size = 0, at;
+	char **left_out, **all;
+
+	if (watch_exec_left_out(exec, &left_out) < 0)
+		return;
+	all = realloc(wait->argv, (count + strv_count((const char *const *)left_out) + 1) * sizeof *all);
+	if (!all) {
+		strv_free(left_out);
+		return;
+	}
+	wait->argv = all;
+	/* The first is the last that is there, as a whole; the program's own name is what is executed. */
+	for (at = 0; left_out[at]; at++) {
+		size += strlen(left_out[at]) + LEFT_OUT_OVERHEAD;
+		if (size > LEFT_OUT_SIZE_MAX || (at == 0 && count < 2)) {
+			free(left_out[at]);
+			continue;
+		}
+		if (at == 0)
+			free(all[--count]);
+		all[count++] = left_out[at];
+	}
+	all[count] = NULL;
+	free(left_out);
 }
 
 static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch_exec *exec, const char *name,
@@ -427,8 +480,11 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 		wait->argv[i] = str_dup(i || str_equal(path_basename(name), "busybox") ? exec->argv[i] : name);
 	if (wait->argv && !count)
 		wait->argv[0] = str_dup(name);
-	if (wait->exe && wait->argv && strv_count((const char *const *)wait->argv) >= (count ? count : 1))
+	if (wait->exe && wait->argv && strv_count((const char *const *)wait->argv) >= (count ? count : 1)) {
+		if (wait->is_cut)
+			add_left_out(wait, exec);
 		return wait;
+	}
 	free_wait(gate, wait);
 	return NULL;
 }

@@ -92,43 +92,76 @@ void exec_read(struct remote *remote, const struct seccomp_notif *request, struc
 		.exe = text->bytes,
 		.argv = text->argv,
 	};
-	ret_event->argv_left_out = read_vector(remote, request->data.args[is_at ? 2 : 1], &cursor);
+	ret_event->arguments = request->data.args[is_at ? 2 : 1];
+	ret_event->argv_left_out = read_vector(remote, ret_event->arguments, &cursor);
 	ret_event->environment = request->data.args[is_at ? 3 : 2];
 }
 
-/* Two passes over one vector would see two vectors: the strings are taken as they come. */
-int watch_exec_environment(const struct watch_exec *exec, char ***ret_env)
+/* What a vector of strings in the memory of a process may have at most. */
+struct bounds {
+	size_t strings_max, string_max, bytes_max;
+};
+
+static int take_string(struct remote *remote, uint64_t address, const struct bounds *bounds, char *text, size_t *total,
+		       char **ret_copy)
 {
-	enum { VARIABLES_MAX = 4096, VARIABLE_MAX = 64 << 10 };
-	char **env = calloc(VARIABLES_MAX + 1, sizeof *env), *text = malloc(VARIABLE_MAX);
+	ssize_t size = remote_read_string(remote, address, text, bounds->string_max);
+
+	if (size < 0)
+		return (int)size;
+	*total += (size_t)size + 1;
+	if ((size_t)size >= bounds->string_max - 1 || *total > bounds->bytes_max)
+		return -E2BIG;
+	*ret_copy = str_dup(text);
+	return *ret_copy ? 0 : -ENOMEM;
+}
+
+/* Two passes over one vector would see two vectors: the strings are taken as they come. */
+static int read_strings(pid_t pid, uint64_t vector, const struct bounds *bounds, char ***ret_strings)
+{
+	char **strings = calloc(bounds->strings_max + 1, sizeof *strings), *text = malloc(bounds->string_max);
 	struct remote *remote = malloc(sizeof *remote);
 	size_t total = 0, count = 0;
-	int r = env && text && remote ? 0 : -ENOMEM;
+	int r = strings && text && remote ? 0 : -ENOMEM;
 
-	if (r == 0)
-		remote_begin(remote, exec->pid);
-	while (r == 0 && exec->environment) {
+	if (remote)
+		remote_begin(remote, pid);
+	while (r == 0 && vector) {
 		uint64_t at;
-		ssize_t size;
 
-		r = remote_read(remote, exec->environment + count * sizeof at, &at, sizeof at);
+		r = remote_read(remote, vector + count * sizeof at, &at, sizeof at);
 		if (r < 0 || !at)
 			break;
-		size = count == VARIABLES_MAX ? -E2BIG : remote_read_string(remote, at, text, VARIABLE_MAX);
-		total += size < 0 ? 0 : (size_t)size + 1;
-		if (size < 0 || size >= VARIABLE_MAX - 1 || total > WATCH_ENV_BYTES_MAX)
-			r = size < 0 ? (int)size : -E2BIG;
-		else if (!(env[count++] = str_dup(text)))
-			r = -ENOMEM;
+		r = count == bounds->strings_max ? -E2BIG
+						 : take_string(remote, at, bounds, text, &total, &strings[count]);
+		count++;
 	}
 	if (remote)
 		remote_end(remote);
 	free(remote);
 	free(text);
 	if (r < 0) {
-		strv_free(env);
+		strv_free(strings);
 		return r;
 	}
-	*ret_env = env;
+	*ret_strings = strings;
 	return 0;
+}
+
+int watch_exec_environment(const struct watch_exec *exec, char ***ret_env)
+{
+	static const struct bounds bounds = { 4096, 64 << 10, WATCH_ENV_BYTES_MAX };
+
+	return read_strings(exec->pid, exec->environment, &bounds, ret_env);
+}
+
+int watch_exec_left_out(const struct watch_exec *exec, char ***ret_argv)
+{
+	/* An argument has at most 128 KiB (MAX_ARG_STRLEN). */
+	static const struct bounds bounds = { WATCH_LEFT_OUT_MAX, (128 << 10) + 2, WATCH_LEFT_OUT_BYTES_MAX };
+	size_t kept = strv_count(exec->argv);
+
+	if (!exec->arguments)
+		return -EFAULT;
+	return read_strings(exec->pid, exec->arguments + (kept ? kept - 1 : 0) * sizeof(uint64_t), &bounds, ret_argv);
 }

@@ -35,6 +35,7 @@ struct watch_exec {
 	const char *exe;             /* what it asked to run, as given; may be cut; "": could not be read */
 	const char *const *argv;     /* NULL-terminated, bounded */
 	size_t argv_left_out;
+	uint64_t arguments;          /* all of them, in the caller's memory: for watch_exec_left_out() */
 	uint64_t environment;        /* its variables, in the caller's memory: for watch_exec_environment() */
 };
 
@@ -211,6 +212,14 @@ int watch_answer_exec(struct watch *watch, uint64_t id, pid_t pid, const struct 
  */
 enum { WATCH_ENV_BYTES_MAX = 96 << 10 };
 int watch_exec_environment(const struct watch_exec *exec, char ***ret_env) MUST_USE;
+
+/*
+ * The arguments of an exec which still waits that argv does not have, and the last that it has, which may be cut, as a
+ * whole: NULL-terminated, owned (strv_free()). They are what they are now. -E2BIG beyond WATCH_LEFT_OUT_MAX or
+ * WATCH_LEFT_OUT_BYTES_MAX; -EFAULT, -ESRCH … as the caller's memory has it.
+ */
+enum { WATCH_LEFT_OUT_MAX = 4096, WATCH_LEFT_OUT_BYTES_MAX = 256 << 10 };
+int watch_exec_left_out(const struct watch_exec *exec, char ***ret_argv) MUST_USE;
 
 /* Whether the caller of a notification still waits for its answer. */
 bool watch_is_awaited(const struct watch *watch, uint64_t id);

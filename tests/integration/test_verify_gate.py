@@ -235,3 +235,36 @@ rules: [{id: own.high, class: evade, severity: high, match: {program: hightool},
     done = sandbox.run(["sh", "s"], policy=policy(sandbox, "verify: {critical: deny, unknown: deny}"))
     assert not sandbox.staged("ran", done.session).exists(), done
     assert "verify.unknown.encoding" in {one["rule"] for one in done.report["denials"]}, done
+
+
+TELLING = """atoll-verify: 1
+rules: [{id: own.telling, class: evade, severity: high, match: {kind: command, arguments: [telling-word]}, reason: no}]
+"""
+
+
+def test_a_telling_word_behind_many_others_is_judged(sandbox):
+    """The record keeps 256 arguments and 32 KiB of an exec; what rules are about may stand behind that."""
+    sandbox.write(sandbox.base / "config/atoll/verify/own.yaml", TELLING)
+    cases = {"near": ["a", "telling-word"], "many": ["a"] * 300 + ["telling-word"],
+             "large": ["a" * 40000, "telling-word"], "cut": ["a" * (32 << 10), "b", "telling-word", "c"]}
+    for judged, code in (("verify: {high: deny, unknown: note}", 126), ("verify: {high: off, unknown: note}", 0)):
+        started = sandbox.run_outside(sandbox.command_line([], policy=policy(sandbox, judged), options=["-d"]))
+        session = started.out.strip()
+        # From the first judgement on it is known which commands are worth one.
+        assert sandbox.run_atoll("exec", session, "--", "sh", "-c", ":").code == 0
+        for how, words in cases.items():
+            assert sandbox.run_atoll("exec", session, "--", "/usr/bin/true", *words).code == code, how
+        sandbox.run_atoll("stop", session)
+        found = [one["rule"] for one in records(sandbox, session)]
+        assert found.count("verify.own.telling") == (len(cases) if code else 0), found
+
+
+def test_many_words_that_tell_nothing_are_not_asked_about(sandbox):
+    """But where there are more than anybody looks through, nobody knows."""
+    denies = policy(sandbox, "verify: {critical: deny, unknown: deny}")
+    session = sandbox.run_outside(sandbox.command_line([], policy=denies, options=["-d"])).out.strip()
+    assert sandbox.run_atoll("exec", session, "--", "sh", "-c", ":").code == 0
+    for count, code in ((300, 0), (4000, 0), (9000, 126)):
+        assert sandbox.run_atoll("exec", session, "--", "/usr/bin/true", *["a"] * count).code == code, count
+    sandbox.run_atoll("stop", session)
+    assert {one["rule"] for one in records(sandbox, session)} == {"verify.unknown.arguments"}
