@@ -265,6 +265,12 @@ static bool is_in_place(const struct box *box, const struct planted *planted)
 	return fd >= 0 && fd_is_same_file(fd, planted->fd);
 }
 
+static int tell_named(struct box *box, struct planted *planted)
+{
+	return tell_touched(box, planted, &(struct alert){ .is_linked = true, .program = planted->named_by,
+							   .pid = planted->named_by ? planted->named_pid : 0 });
+}
+
 /*
  * Its links or its mode changed. In a staged tree what is opened by a second name is another file to inotify, so that
  * to have one is the touch.
@@ -275,8 +281,7 @@ static int on_changed(struct box *box, struct planted *planted)
 
 	if (fstat(planted->fd, &st) < 0 || !st.st_nlink || (st.st_nlink == 1 && is_in_place(box, planted)))
 		return 0;
-	return tell_touched(box, planted, &(struct alert){ .is_linked = true, .program = planted->named_by,
-							   .pid = planted->named_by ? planted->named_pid : 0 });
+	return tell_named(box, planted);
 }
 
 static int on_events(void *context, uint32_t events)
@@ -297,6 +302,9 @@ static int on_events(void *context, uint32_t events)
 				continue;
 			if (event->mask & IN_OPEN)
 				r = on_opened(box, planted);
+			else if (event->mask & IN_MOVE_SELF)
+				/* Also where it is back by now: it was kept for later, and may be read there. */
+				r = tell_named(box, planted);
 			else if (event->mask & IN_ATTRIB)
 				r = on_changed(box, planted);
 		}
@@ -318,7 +326,7 @@ static int watch_one(struct canaries *canaries, struct planted *planted, int roo
 		return r;
 	planted->device = st.st_dev;
 	planted->inode = st.st_ino;
-	planted->watch = inotify_add_watch(canaries->inotify_fd, path, IN_OPEN | IN_ATTRIB);
+	planted->watch = inotify_add_watch(canaries->inotify_fd, path, IN_OPEN | IN_ATTRIB | IN_MOVE_SELF);
 	return planted->watch < 0 ? -errno : 0;
 }
 

@@ -247,6 +247,17 @@ def test_a_second_name_is_a_touch(sandbox, script):
     assert control.code == 0 and not alerts(sandbox, control.session), control
 
 
+@pytest.mark.parametrize("planted, script", [("./.env", "mv .env other"), ("./.env", "mv .env other; mv other .env"),
+                                             (AWS, "mv ~/.aws/credentials /tmp/kept || mv ~/.aws/credentials ~/kept")])
+def test_to_move_one_away_is_a_touch(sandbox, planted, script):
+    """It would be staged under a name that nobody watches, for a later session to read."""
+    done = sandbox.run(script, policy=plain(sandbox, (planted,)))
+    assert kinds(sandbox, done.session) == ["canary.touched"], done
+    control = sandbox.run("echo 1 >mine; mv mine other; mv other mine; ls -la; stat .env",
+                          policy=plain(sandbox, ("./.env",)))
+    assert control.code == 0 and not alerts(sandbox, control.session), control
+
+
 def test_an_alert_from_a_mediated_call_reaches_the_webhook_and_the_record(sandbox):
     hook = Webhook()
     more = f'audit: {{files: all}}\nask: {{webhook: "{hook.url}"}}\ntrust: {{agent: someone}}\n'
