@@ -177,6 +177,27 @@ static const struct transfer_option *option_at(const struct transfer_option *opt
 	return NULL;
 }
 
+/* The address up to its first unknown part, where the host stands before it: the key is shown to the host. */
+static void keep_known(struct walk *walk, struct word *target)
+{
+	const char *unknown = memchr(target->text, WORD_UNKNOWN, target->size);
+	const char *scheme = strstr(target->text, "://");
+	const char *host = scheme ? scheme + strlen("://") : target->text;
+	const char *path = strchr(host, '/');
+	const char *known;
+
+	if (!unknown || !path || path > unknown)
+		return;
+	known = arena_text_n(walk->operations->arena, target->text, (size_t)(unknown - target->text));
+	if (!known)
+		return;
+	target->text = known;
+	target->size = (uint32_t)strlen(known);
+	target->flags |= WORD_EXACT;
+	/* What stands in the address leaves with the request itself. */
+	target->origins = (struct origins){ 0 };
+}
+
 /* The asking alone, beside the request with what it sends. */
 static uint32_t shown_to(struct walk *walk, uint32_t index, uint32_t network)
 {
@@ -186,6 +207,7 @@ static uint32_t shown_to(struct walk *walk, uint32_t index, uint32_t network)
 	if (!request)
 		return network;
 	target = *operation_word(request, 0);
+	keep_known(walk, &target);
 	return add_network(walk, index, &target, TRAIT_FETCHES);
 }
 
