@@ -16,15 +16,17 @@ LETTER = {"destructive": "d", "exfiltrate": "e", "persist": "p", "privilege": "v
           "none": "h"}
 KEYS = ["id", "language", "label", "class", "set", "text", "why"]
 # What follows the label in the name of a file -> how many cases of each label such files have at least. Two are the
-# odd and the even numbers of what was written without the rules; the last was written so later, and is held out whole.
-WANTED = {"": 480, "-develop3": 210, "-heldout": 210, "-blind": 180}
+# odd and the even numbers of what was written without the rules; the last two were written so later, each whole.
+WANTED = {"": 480, "-develop3": 210, "-heldout": 210, "-blind": 180, "-blind2": 120}
 HALVES = {"-develop3": 1, "-heldout": 0}
 # What follows the language in the ids of such files, where it is not nothing.
-GENERATION = {"-develop3": "2", "-heldout": "2", "-blind": "3", "-develop4": "4"}
+GENERATION = {"-develop3": "2", "-heldout": "2", "-blind": "3", "-develop4": "4", "-blind2": "5"}
 # Written together with rules, in as many files and cases as these needed.
 GROWING = ("-develop4",)
 # Those with as many cases of each language; in the others half is shell.
-EVEN = ("-blind",)
+EVEN = ("-blind", "-blind2")
+# Those whose harmless cases are drawn from what is run, and not for being near: how many of them only look risky.
+DRAWN = {"-blind2": 40}
 LABELS = ("risky", "harmless")
 LONG_LINES = 10
 # Of any files: how many cases of each label are long, how many only look risky, how many are of each class.
@@ -142,9 +144,10 @@ def test_the_half_that_is_held_out_is_drawn_by_the_number(name):
         assert int(case["id"].rsplit("-", 1)[1]) % 2 == HALVES[name], case["id"]
 
 
-def test_what_is_blind_is_of_no_other_set():
-    assert {case["set"] for case in cases("-blind")} == {"blind"}
-    assert not [case["id"] for name in WANTED if name != "-blind" for case in cases(name) if case["set"] == "blind"]
+@pytest.mark.parametrize("name", EVEN)
+def test_what_is_blind_is_of_no_other_set(name):
+    assert {case["set"] for case in cases(name)} == {name[1:]}
+    assert not [case["id"] for other in WANTED if other != name for case in cases(other) if case["set"] == name[1:]]
 
 
 @pytest.mark.parametrize("path", [path for path in files() if not part(path)], ids=lambda path: path.stem)
@@ -169,7 +172,7 @@ def test_numbers_of_a_label(name, label):
 def test_numbers_of_classes_and_near_misses(name):
     count = collections.Counter(case["class"] for case in cases(name))
     assert min(count[letter] for letter in LETTER) >= WANTED_A_CLASS
-    assert sum(case["why"].startswith("near miss: ") for case in cases(name)) >= WANTED_NEAR_MISSES
+    assert sum(case["why"].startswith("near miss: ") for case in cases(name)) >= DRAWN.get(name, WANTED_NEAR_MISSES)
 
 
 @pytest.mark.parametrize("language, parses", [("shell", parses_as_shell), ("python", parses_as_python)],
