@@ -32,7 +32,9 @@ def tried(sandbox, session):
 def written(sandbox):
     """What trials wrote, and is still there."""
     roots = [sandbox.state / "atoll" / "sessions" / trial / "stage" for trial in trials(sandbox)]
-    return [path for root in roots for place in ("live", "layers") for path in (root / place).rglob("made")]
+    # Not rglob(): what is being removed must not stop the look.
+    return [os.path.join(folder, "made") for root in roots for place in ("live", "layers")
+            for folder, _, files in os.walk(root / place) if "made" in files]
 
 
 def python(sandbox, session, text):
