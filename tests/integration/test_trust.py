@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -117,6 +118,17 @@ def test_by_variables_and_mounted_files(server, name):
         pytest.skip("only root mounts over files of the system")
     done = server.ask(CLIENTS[name][0], True, True)
     assert b"trusted" in done.stdout, done
+
+
+@pytest.mark.parametrize("hours, is_trusted", [(-23, True), (0, True), (23, True), (28 * 24, True), (-49, False),
+                                               (40 * 24, False)])
+def test_by_clients_whose_clock_is_wrong(server, hours, is_trusted):
+    """Certificates begin a day ago and last for weeks; the last two are the controls: the clock is looked at."""
+    request = "printf 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n'"
+    client = f"openssl s_client -quiet -verify_return_error -attime {int(time.time()) + hours * 3600}"
+    done = server.ask(["sh", "-c", f"{request} | {client} -connect ${{0#https://}}", "URL"], True, False)
+    assert (b"trusted" in done.stdout) == is_trusted, done
+    assert is_trusted or b"not yet valid" in done.stderr or b"expired" in done.stderr, done
 
 
 def test_the_system_s_authorities_are_still_trusted(server):
