@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 
 import leaks  # noqa: E402
 from atoll import ROOT, Sandbox  # noqa: E402
+from gate import Certificates  # noqa: E402
 from identity import Programs, TestUser, root_identity, self_identity  # noqa: E402
 
 MUST_RUN = os.environ.get("ATOLL_TESTS_MUST_RUN") == "1"
@@ -61,6 +62,14 @@ def pytest_runtest_setup(item):
         for program in mark.args:
             if shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
                 pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture(scope="session")
+def certificates():
+    """An authority, and a certificate for all names of servers that tests have on the host."""
+    made = Certificates()
+    yield made
+    shutil.rmtree(made.directory)
 
 
 @pytest.fixture(scope="session")

@@ -2,25 +2,17 @@
 """N1 to N21 where a network gate is open: what is not listed stays out of reach by every road, what is listed works."""
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, NAMES, Certificates, Listener, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, NAMES, Listener, Web, gate_of, policy_text, test_hosts
 from outside import Outside, parse_probe
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 PYTHON = "/usr/bin/python3"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """N21: more connections than the gate has room for, and ends that come as resets: bounded, said, and survived."""
 import pathlib
-import shutil
 import subprocess
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Certificates, Listener, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, gate_of, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
 
@@ -116,9 +115,8 @@ with context.wrap_socket(connect(), server_hostname="web.test") as s:
 
 @pytest.mark.only("root")
 @pytest.mark.needs("openssl")
-def test_storms_on_a_host_that_is_read(sandbox):
+def test_storms_on_a_host_that_is_read(sandbox, certificates):
     """The same where TLS ends in the gate: bounded, each request that was begun is told, and the next one is served."""
-    certificates = Certificates()
     server = Web(certificates.context())
     policy = sandbox.policy(policy_text([f"{{host: web.test, ports: [{server.port}], http: [{{paths: [/v1/**]}}]}}",
                                          *LOOPBACK]))
@@ -131,7 +129,6 @@ def test_storms_on_a_host_that_is_read(sandbox):
     out, err = child.communicate(b"x", timeout=40)
     assert child.returncode == 0 and b"200 OK" in out and b"network gate failed" not in err, (out, err)
     server.close()
-    shutil.rmtree(certificates.directory)
 
 
 HELD = """

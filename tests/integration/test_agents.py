@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from atoll import ROOT
-from gate import LOOPBACK, Certificates, policy_text, test_hosts
+from gate import LOOPBACK, policy_text, test_hosts
 from model import Model
 
 PLACE = pathlib.Path(os.environ.get("ATOLL_AGENTS", ROOT / "build" / "agents"))
@@ -37,13 +37,6 @@ def packages():
         subprocess.run(["npm", "install", "--prefix", str(PLACE), "--no-audit", "--no-fund", *missing], check=True,
                 timeout=900)
     return PLACE / "node_modules"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 """Canaries (`data.canaries`): files that look like credentials, a touch of one, and where its token turns up."""
 import json
 import re
-import shutil
 import subprocess
 import time
 
@@ -10,18 +9,11 @@ import pytest
 
 from atoll import wait_until
 from desktop import Desktop
-from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
+from gate import LOOPBACK, Web, policy_text, test_hosts
 from person import Person
 from webhook import Webhook
 
 AWS = "~/.aws/credentials"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

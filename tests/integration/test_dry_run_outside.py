@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial of `atoll dry-run` would reach outside: hosts, people, verifiers, records. Nothing of it is reached."""
 import os
-import shutil
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Listener, Web, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 from trial import Trials, changes, effects
 
 STAGED = "files: {stage: [.]}\ndrop: [.]\n"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Certificates, policy_text, test_hosts
+from gate import LOOPBACK, policy_text, test_hosts
 from person import ONCE, SESSION, USES, Person
 
 pytestmark = pytest.mark.needs("openssl", "curl", "nginx")
@@ -44,13 +44,6 @@ class Behind(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

@@ -6,16 +6,9 @@ import shutil
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
+from gate import LOOPBACK, Web, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

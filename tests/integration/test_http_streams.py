@@ -13,16 +13,9 @@ import time
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Listener, policy_text, test_hosts
+from gate import LOOPBACK, Listener, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 def rules(sandbox, *ports, more="", http="{paths: [\"/v1/**\"]}", host="web.test"):

@@ -6,27 +6,19 @@ import gzip
 import json
 import os
 import pathlib
-import shutil
 import threading
 import time
 
 import pytest
 
 from atoll import ROOT, wait_until
-from gate import LOOPBACK, Certificates, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Web, gate_of, policy_text, test_hosts
 from model import Model
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
 KEY = "sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn"
 LOGIN = "alice:correct horse battery"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 class Server(Web):

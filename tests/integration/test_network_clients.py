@@ -18,14 +18,7 @@ import zipfile
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
+from gate import LOOPBACK, Web, policy_text, test_hosts
 
 
 def allow(sandbox, *ports, more=""):

@@ -13,16 +13,9 @@ import time
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Certificates, Listener, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, gate_of, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture
@@ -513,10 +506,11 @@ def test_the_death_of_the_gate_ends_the_network_and_nothing_else(sandbox, plain)
 
 def test_the_gate_ends_with_a_box_that_is_killed(sandbox, plain):
     child, _ = with_gate(sandbox, plain, "true")
-    pid, = gate_of(sandbox)
+    assert len(gate_of(sandbox)) == 1
     os.kill(child.pid, signal.SIGKILL)
     child.wait(timeout=10)
-    wait_until(lambda: not gate_of(sandbox) and not os.path.exists(f"/proc/{pid}"), seconds=2)
+    # A dead one has no program; when PID 1 takes it off the list is not up to us.
+    wait_until(lambda: not gate_of(sandbox), seconds=2)
 
 
 @pytest.mark.only("root")

@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """network.limits, the limits of rules and the pause after a burst of refusals: each holds, is told once, and ends."""
 import json
-import shutil
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Listener, Web, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
-
-
-@pytest.fixture
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 
 from atoll import wait_until
 from desktop import Desktop
-from gate import Certificates
 from webhook import KEY, Webhook, answer_to, sign
 
 pytestmark = [pytest.mark.needs("dbus-daemon")]
@@ -373,8 +372,7 @@ def test_a_server_that_fails_at_first_is_asked_again(sandbox, webhook, key_file)
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_tls_is_checked_against_the_hosts_authorities(sandbox, webhook, is_trusted):
-    certificates = Certificates()
+def test_tls_is_checked_against_the_hosts_authorities(sandbox, certificates, webhook, is_trusted):
     hook = webhook(lambda handler, told: handler.send(200, answer_to(told)), context=certificates.context())
     url = hook.url.replace("127.0.0.1", "localhost")
     environment = {"SSL_CERT_FILE": str(certificates.ca)} if is_trusted else {}

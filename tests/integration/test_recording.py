@@ -10,18 +10,11 @@ import time
 
 import pytest
 
-from gate import LOOPBACK, Certificates, Listener, Web, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
 SECRET = "sk-live-4f9a8b7c6d5e"
-
-
-@pytest.fixture(scope="module")
-def certificates():
-    made = Certificates()
-    yield made
-    shutil.rmtree(made.directory)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -4,13 +4,12 @@ as a level that is gone. The control of each is the same session without what sp
 import fcntl
 import json
 import os
-import shutil
 import time
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Certificates, Web, policy_text, test_hosts
+from gate import LOOPBACK, Web, policy_text, test_hosts
 
 AWS = "~/.aws/credentials"
 DEED = "rm -rf /etc/not-there"
@@ -117,8 +116,7 @@ def test_an_anomaly_reaches_the_record(sandbox):
 
 
 @pytest.mark.needs("curl", "openssl")
-def test_a_canary_in_a_request_reaches_the_record(sandbox):
-    certificates = Certificates()
+def test_a_canary_in_a_request_reaches_the_record(sandbox, certificates):
     server = Web(certificates.context())
     try:
         rule = f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET, POST]}}]}}"
@@ -136,7 +134,6 @@ def test_a_canary_in_a_request_reaches_the_record(sandbox):
         assert shown(sandbox)["level"] == "none" and [path for _, path in server.requests] == ["/a"]
     finally:
         server.close()
-        shutil.rmtree(certificates.directory)
 
 
 def test_what_could_not_be_judged_is_held_against_nobody(sandbox):
