@@ -10,13 +10,14 @@
 #include "box/asking.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
+#include "box/exec-judge.h"
 #include "box/exec-log.h"
 #include "box/exec-trial.h"
+#include "box/exec-words.h"
 #include "box/programs.h"
 #include "box/rate.h"
 #include "box/state.h"
 #include "box/verify-gate.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide-exec.h"
 
@@ -24,33 +25,16 @@
  * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:
  * that can still be refused with an errno, and a person can be asked. Both can be another by the time that the kernel
  * reads them, so nothing rests on it: the exec is held (watch/held.h), and when the new program is there, what the
- * process executes, and the arguments it was given, are judged again. What is not allowed is killed before its first
- * instruction. A failing first judgement is an early answer; the second one is the wall.
+ * process executes, and the arguments it was given, are judged again (exec-held.c). What is not allowed is killed
+ * before its first instruction. A failing first judgement is an early answer; the second one is the wall.
  *
  * A script is a program too: it is judged with its interpreters when it is asked for. Afterwards the interpreter alone
  * can be told for sure: it opens the script itself, by a path, as it opens any other file that it is given.
  */
 
-enum { FINDINGS_SIZE = 16 << 10, REFRESH_NS = 1000000000, WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };
+enum { FINDINGS_SIZE = 16 << 10 };
 
-struct exec_gate {
-	bool is_open;                /* all that the rules name was looked up */
-	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
-	bool judges_arguments;
-	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
-	struct programs *programs;   /* NULL: not judged */
-	uint64_t refreshed_ns;
-	struct exec_cases cases;
-};
-
-/* Arguments; borrowed. */
-struct words {
-	const char *list[WORDS_MAX + 1];
-	size_t count;
-	bool is_cut;                 /* there are more */
-};
-
-/* ---- one program ---- */
+/* ---- the gate ---- */
 
 int exec_gate_prepare(struct box *box)
 {
@@ -86,86 +70,7 @@ static int open_gate(struct box *box, struct exec_gate **ret_gate)
 	return r;
 }
 
-static struct decision refuse_unknown(void)
-{
-	return (struct decision){ VERDICT_DENY, { "builtin.program", "", 0 },
-				  "nobody can tell which program this is: it cannot be read",
-				  "a program must be readable where programs are judged", NULL };
-}
-
-/* Nobody can be asked about arguments that nobody can be shown. */
-static struct decision refuse_cut(void)
-{
-	return (struct decision){ VERDICT_DENY, { "builtin.arguments", "", 0 },
-				  "it has more arguments than can be judged, or longer ones",
-				  "hand them over in a file, if the program takes one", NULL };
-}
-
-/* Nobody can be waited for when the program is there already. */
-static struct decision refuse_unverified(void)
-{
-	return (struct decision){ VERDICT_DENY, { "builtin.unverified", "", 0 },
-				  "it is not what the external verifier was shown",
-				  "start it by its path, and leave file and arguments alone meanwhile", NULL };
-}
-
-static struct decision decide(struct box *box, const struct exec_file *file, const struct words *words, bool is_held)
-{
-	const char *names[PROGRAM_NAMES_MAX + 1];
-	struct action action = {
-		.kind = ACTION_EXEC, .subject = file->path, .argv = words ? words->list : NULL, .names = names,
-		.is_unnamed = file->is_unnamed, .is_cut = words && words->is_cut,
-	};
-	struct exec_gate *gate = box->exec_gate;
-	struct decision decision;
-	uint64_t now_ns;
-
-	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
-		return refuse_unknown();
-	decision = policy_decide(box->policy->policy, &action);
-	now_ns = decision.verdict == VERDICT_ALLOW ? 0 : clock_monotonic_ns();
-	/* An upgrade of the system may have exchanged a program that nothing inside can. */
-	if (now_ns < gate->refreshed_ns + REFRESH_NS)
-		return decision;
-	gate->refreshed_ns = now_ns;
-	programs_refresh(gate->programs);
-	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
-		return refuse_unknown();
-	return policy_decide(box->policy->policy, &action);
-}
-
 /* ---- the first judgement ---- */
-
-/* The arguments that the kernel gives to the interpreter of a script that was called by this path. */
-static void words_interpret(struct words *words, const struct exec_file *script, const char *called)
-{
-	size_t added = script->argument ? 2 : 1;
-
-	if (!words->count)
-		words->count = 1;
-	if (words->count + added > WORDS_MAX) {
-		words->count = WORDS_MAX - added;
-		words->is_cut = true;
-	}
-	memmove(words->list + added, words->list, words->count * sizeof *words->list);
-	words->list[added] = called;
-	words->list[0] = script->line;
-	if (script->argument)
-		words->list[1] = script->argument;
-	words->count += added;
-	words->list[words->count] = NULL;
-}
-
-static void words_take(struct words *words, const char *const *argv, bool is_cut)
-{
-	words->is_cut = is_cut;
-	for (words->count = 0; argv[words->count]; words->count++)
-		words->list[words->count] = argv[words->count];
-	/* Linux gives an empty vector an empty name. */
-	if (!words->count)
-		words->list[words->count++] = "";
-	words->list[words->count] = NULL;
-}
 
 /* How the kernel names to an interpreter what execveat(2) was given. */
 static const char *called_as(const struct watch_exec *exec, char out[PATH_MAX])
@@ -185,7 +90,7 @@ static const char *called_as(const struct watch_exec *exec, char out[PATH_MAX])
 struct chain {
 	struct exec_file files[EXEC_FILES_MAX];
 	size_t count;
-	struct words words;
+	struct exec_words words;
 	char called_memory[PATH_MAX];
 };
 
@@ -207,10 +112,10 @@ static int chain_next(struct chain *chain, const struct watch_exec *exec)
 	file->fd = FD_NONE;
 	file->is_unnamed = false;
 	if (!chain->count++) {
-		words_take(&chain->words, exec->argv, exec->argv_left_out);
+		exec_words_take(&chain->words, exec->argv, exec->argv_left_out);
 		return exec_file_open(file, exec);
 	}
-	words_interpret(&chain->words, script,
+	exec_words_interpret(&chain->words, script,
 			chain->count == 2 ? called_as(exec, chain->called_memory) : script[-1].line);
 	return exec_file_open_interpreter(file, script, exec->pid);
 }
@@ -224,11 +129,11 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 	ret_decision->verdict = VERDICT_COUNT;
 	while ((r = chain_next(chain, exec)) == 0) {
 		const struct exec_file *file = &chain->files[chain->count - 1];
-		struct decision decision = decide(box, file, &chain->words, false);
+		struct decision decision = exec_decide(box, file, &chain->words, false);
 
 		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
 					    verify_external_wants(box, decision.verdict)))
-			decision = refuse_cut();
+			decision = exec_refuse_cut();
 		if (decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
 		if (r < 0)
@@ -269,12 +174,6 @@ static int expect(const struct box *box, struct exec_case *exec_case, const stru
 
 /* ---- the end of a case ---- */
 
-static void drop_case(struct box *box, struct exec_case *exec_case)
-{
-	exec_trial_forget(box, exec_case->token);
-	exec_case_free(&box->exec_gate->cases, exec_case);
-}
-
 static int log_decision(struct box *box, struct exec_case *exec_case, const struct exec_entry *entry,
 			const struct decision *decision)
 {
@@ -301,7 +200,7 @@ static bool is_gone(void *context, uint64_t token)
 
 	if (watch_is_awaited(box->watch, exec_case->id))
 		return false;
-	drop_case(box, exec_case);
+	exec_drop_case(box, exec_case);
 	return true;
 }
 
@@ -339,12 +238,6 @@ static int ask_all(struct box *box, struct exec_case *exec_case, struct asking_o
 	return r;
 }
 
-static struct decision decision_of(const struct asking_outcome *outcome)
-{
-	return (struct decision){ outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY, outcome->rule,
-				  outcome->reason, outcome->hint, NULL };
-}
-
 static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
 {
 	bool is_held = !errnum && box->exec_gate->judges_programs;
@@ -353,7 +246,7 @@ static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
 	pid_t pid = exec_case->pid;
 
 	if (!is_held)
-		drop_case(box, exec_case);
+		exec_drop_case(box, exec_case);
 	return watch_answer_exec(box->watch, id, pid, &answer);
 }
 
@@ -372,7 +265,7 @@ static int answered(void *context, uint64_t token, const struct asking_outcome *
 	if (r == 1)
 		return 0;
 	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
-	decision = decision_of(&outcome);
+	decision = exec_decision_of(&outcome);
 	if (r == 0)
 		r = log_decision(box, exec_case, &entry, &decision);
 	if (r < 0)
@@ -429,7 +322,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv };
 	exec_case->is_judged_on = false;
 	if (!watch_is_awaited(box->watch, exec_case->id)) {
-		drop_case(box, exec_case);
+		exec_drop_case(box, exec_case);
 		return 0;
 	}
 	r = tighten(exec_case, opinion, &decision);
@@ -439,7 +332,7 @@ static int opined(void *context, uint64_t token, const struct external_opinion *
 	if (r)
 		return r < 0 ? r : 0;
 	if (decision.verdict == VERDICT_ASK)
-		decision = decision_of(&outcome);
+		decision = exec_decision_of(&outcome);
 	r = log_decision(box, exec_case, &entry, &decision);
 	return r < 0 ? r : answer_exec(box, exec_case, decision.verdict != VERDICT_DENY ? 0 : EACCES);
 }
@@ -512,12 +405,12 @@ static int conclude(struct box *box, struct exec_case *exec_case, const struct w
 	if (r)
 		return r < 0 ? r : 0;
 	if (decision.verdict == VERDICT_ASK)
-		decision = decision_of(&outcome);
+		decision = exec_decision_of(&outcome);
 	ret_answer->is_held = decision.verdict != VERDICT_DENY && box->exec_gate->judges_programs;
 	ret_answer->errnum = decision.verdict == VERDICT_DENY ? EACCES : 0;
 	r = log_decision(box, exec_case, &entry, &decision);
 	if (!ret_answer->is_held)
-		drop_case(box, exec_case);
+		exec_drop_case(box, exec_case);
 	return r;
 }
 
@@ -541,7 +434,7 @@ static int conclude_verified(struct box *box, struct exec_case *exec_case, const
 	char cwd[PATH_MAX];
 
 	if (decision.verdict == VERDICT_ASK && exec->argv_left_out)
-		decision = refuse_cut();
+		decision = exec_refuse_cut();
 	if (decision.verdict == VERDICT_ASK) {
 		int r = exec_case_want(exec_case, exec->exe, exec->argv, &decision);
 
@@ -577,14 +470,14 @@ static int judge(struct box *box, struct exec_case *exec_case, const struct watc
 	chain_done(&chain);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY) {
 		ret_answer->errnum = -r;
-		drop_case(box, exec_case);
+		exec_drop_case(box, exec_case);
 		return 0;
 	}
 	if (r == -ENOMEM)
 		return r;
 	/* What was found holds for a path as well that is judged when it is there; nobody could be asked about it. */
 	if (r < 0 && verified.verdict < VERDICT_ALLOW)
-		decision = verified.verdict == VERDICT_DENY ? verified : refuse_cut();
+		decision = verified.verdict == VERDICT_DENY ? verified : exec_refuse_cut();
 	else if (r < 0)
 		decision = (struct decision){ VERDICT_ALLOW, { "builtin.image", "", 0 }, "judged when it is there", "",
 					      NULL };
@@ -629,7 +522,7 @@ static int go_on(struct box *box, struct exec_case *exec_case)
 	int r;
 
 	if (!watch_is_awaited(box->watch, id)) {
-		drop_case(box, exec_case);
+		exec_drop_case(box, exec_case);
 		return 0;
 	}
 	exec = exec_case_kept(exec_case);
@@ -684,212 +577,6 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	return r ? (r < 0 ? r : 0) : judge_case(box, exec_case, exec, ret_answer);
 }
 
-/* ---- the second judgement ---- */
-
-/* What the process was given, cut as at the first judgement. */
-static int read_words(pid_t pid, char memory[WATCH_TEXT_MAX], struct words *words)
-{
-	cleanup_fd int fd = FD_NONE;
-	char path[32];
-	size_t size = 0, at = 0;
-	ssize_t n = 1;
-
-	if (str_format(path, sizeof path, "/proc/%d/cmdline", pid) == 0)
-		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
-	while (fd >= 0 && n > 0 && size < WATCH_TEXT_MAX - 1) {
-		n = read(fd, memory + size, WATCH_TEXT_MAX - 1 - size);
-		size += n > 0 ? (size_t)n : 0;
-	}
-	if (fd < 0 || n < 0)
-		return -ESRCH;
-	memory[size] = 0;
-	for (words->count = 0; at < size && words->count < WORDS_MAX; at += strlen(memory + at) + 1)
-		words->list[words->count++] = memory + at;
-	words->list[words->count] = NULL;
-	words->is_cut = at < size || size == WATCH_TEXT_MAX - 1;
-	return 0;
-}
-
-/* Whether it is exactly what was judged at first. */
-static bool is_as_judged(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
-			 pid_t pid)
-{
-	char cwd[PATH_MAX];
-	struct hash hash;
-
-	if (!exec_case_is_expected(exec_case, &image->st))
-		return false;
-	/* Another thread, or who shares the directory (CLONE_FS), may have gone elsewhere meanwhile. */
-	if (!exec_case->cwd || exec_caller_link(pid, "cwd", cwd) < 0 || !str_equal(cwd, exec_case->cwd))
-		return false;
-	exec_hash_argv(words->list, &hash);
-	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
-}
-
-/* Whether a person allowed exactly this. */
-static bool is_as_granted(const struct exec_case *exec_case, const struct exec_file *image, const struct words *words,
-			  pid_t pid)
-{
-	return exec_case->want_count && exec_case->granted_count == exec_case->want_count &&
-	       is_as_judged(exec_case, image, words, pid);
-}
-
-/* Nobody can be waited for now: what was allowed before is, and the rest is listed for the next time. */
-static int find_grant(struct box *box, const struct exec_file *image, const struct words *words, pid_t pid,
-		      struct decision *decision)
-{
-	char cwd[PATH_MAX];
-	struct asking_request request = {
-		.action = { .kind = ACTION_EXEC, .subject = image->path, .argv = words->list },
-		.decision = *decision, .pid = pid,
-		.actor.cwd = exec_caller_link(pid, "cwd", cwd) < 0 ? "?" : cwd,
-	};
-	struct asking_outcome outcome;
-	int r = asking_begin(box, &request, NULL, &outcome);
-
-	if (r == 0)
-		*decision = decision_of(&outcome);
-	return r;
-}
-
-static struct decision decide_script(struct box *box, const struct exec_case *exec_case, const struct words *words)
-{
-	const char *const *rest = words->list + (exec_case->first_argument < words->count ? exec_case->first_argument
-											   : words->count);
-	const char *list[WORDS_MAX + 2] = { exec_case->called };
-	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script, .argv = list,
-				 .is_cut = words->is_cut };
-
-	for (size_t i = 0; rest[i]; i++)
-		list[i + 1] = rest[i];
-	return policy_decide(box->policy->policy, &action);
-}
-
-/* What was judged by what it would do must be what it does: another thread may have changed the arguments meanwhile. */
-static bool is_as_verified(const struct exec_case *exec_case, const struct words *words)
-{
-	struct hash hash;
-
-	if (!exec_case->verified)
-		return true;
-	/* What was too long to be judged was told to the policy as such; what has become too long was not. */
-	if (words->is_cut || !exec_case->is_known)
-		return exec_case->verified->argv_left_out > 0;
-	exec_hash_argv(words->list, &hash);
-	return memcmp(&hash, &exec_case->argv_hash, sizeof hash) == 0;
-}
-
-static struct decision refuse_changed(void)
-{
-	return (struct decision){ VERDICT_DENY, { "builtin.changed", "", 0 },
-				  "its arguments are not those that were judged",
-					"do not change them while it starts", NULL };
-}
-
-/* 0: *ret_decision; negative: the log failed. */
-static int judge_image(struct box *box, const struct exec_case *exec_case, const struct exec_file *image, pid_t pid,
-		       struct decision *ret_decision)
-{
-	struct exec_gate *gate = box->exec_gate;
-	char memory[WATCH_TEXT_MAX];
-	struct words words = { .count = 0 };
-	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified ||
-			 verify_external_wants(box, VERDICT_ASK);
-
-	*ret_decision = refuse_unknown();
-	if (has_words && read_words(pid, memory, &words) < 0)
-		return 0;
-	*ret_decision = decide(box, image, has_words ? &words : NULL, true);
-	if (ret_decision->verdict > VERDICT_ASK && !is_as_verified(exec_case, &words))
-		*ret_decision = refuse_changed();
-	if (ret_decision->verdict > VERDICT_ASK && exec_case->script) {
-		struct decision script = decide_script(box, exec_case, &words);
-
-		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
-	}
-	if (verify_external_wants(box, ret_decision->verdict) &&
-	    (!exec_case->has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
-		*ret_decision = refuse_unverified();
-		return 0;
-	}
-	if (ret_decision->verdict != VERDICT_ASK || is_as_granted(exec_case, image, &words, pid))
-		return 0;
-	if (!has_words && read_words(pid, memory, &words) < 0)
-		return 0;
-	if (words.is_cut) {
-		*ret_decision = refuse_cut();
-		return 0;
-	}
-	return find_grant(box, image, &words, pid, ret_decision);
-}
-
-/* Takes the case. */
-static int conclude_image(struct box *box, struct exec_case *exec_case, const struct exec_file *image, pid_t pid)
-{
-	struct exec_entry entry = { .pid = pid, .subject = image->fd >= 0 ? image->path : exec_case->exe };
-	bool is_expected = image->fd >= 0 && exec_case_is_expected(exec_case, &image->st);
-	struct decision decision = refuse_unknown();
-	int r = image->fd >= 0 ? judge_image(box, exec_case, image, pid, &decision) : 0;
-
-	drop_case(box, exec_case);
-	if (r < 0)
-		return r;
-	if (decision.verdict == VERDICT_DENY) {
-		r = exec_log_refusal(box, &entry, &decision);
-		return r < 0 ? r : 1;
-	}
-	/* Another one than was written down, and as good. */
-	return is_expected ? 0 : exec_log_start(box, &entry, &decision);
-}
-
-int exec_gate_image(void *context, uint64_t token, pid_t pid)
-{
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct exec_file image = EXEC_FILE_NONE;
-	int r;
-
-	if (exec_file_open_image(&image, pid) < 0)
-		exec_file_done(&image);
-	r = conclude_image(box, exec_case, &image, pid);
-	exec_file_done(&image);
-	return r;
-}
-
-void exec_gate_over(void *context, uint64_t token)
-{
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-
-	if (exec_case)
-		drop_case(box, exec_case);
-}
-
-int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
-{
-	static const struct decision traced = {
-		VERDICT_DENY, { "builtin.traced", "", 0 },
-		"a program that another one traces cannot start programs where the policy judges them",
-		"run it without a debugger or strace", NULL,
-	};
-	static const struct decision busy = {
-		VERDICT_DENY, { "builtin.busy", "", 0 }, "too many programs start at the same time", "try again", NULL,
-	};
-	static const struct decision late = {
-		VERDICT_DENY, { "builtin.late", "", 0 }, "its start took too long, so it was killed",
-		"something holds its file, or a thread of its process: let go of that, and try again", NULL,
-	};
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct exec_entry entry = { .pid = pid, .subject = exec_case->exe };
-	int r = 0;
-
-	if (errnum != ESRCH)
-		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : errnum == ETIMEDOUT ? &late : &traced);
-	drop_case(box, exec_case);
-	return r;
-}
-
 /* ---- the life of the gate ---- */
 
 int exec_gate_release(struct box *box)
@@ -910,7 +597,7 @@ int exec_gate_release(struct box *box)
 		verify_external_forget(box, &opinion);
 		r = watch_restart_exec(box->watch, at->id, at->pid);
 		exec_trial_release(box, at->token);
-		drop_case(box, at);
+		exec_drop_case(box, at);
 	}
 	return r;
 }

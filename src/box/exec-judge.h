@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What both judgements of an exec share (exec-gate.c, when it is asked for; exec-held.c, when the new program is
+ * there): the state of the gate, and what the policy says of one program. Only for these two. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/exec-case.h"
+#include "box/exec-file.h"
+#include "box/exec-words.h"
+#include "policy/decide.h"
+
+struct asking_outcome;
+struct box;
+struct programs;
+
+struct exec_gate {
+	bool is_open;                /* all that the rules name was looked up */
+	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
+	bool judges_arguments;
+	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
+	struct programs *programs;   /* owned; NULL: not judged */
+	uint64_t refreshed_ns;       /* CLOCK_MONOTONIC */
+	struct exec_cases cases;
+};
+
+/* What the policy says of this program with these arguments; NULL: none are judged. is_held: it is there already. */
+struct decision exec_decide(struct box *box, const struct exec_file *file, const struct exec_words *words,
+			    bool is_held);
+
+/* Refusals: nobody can tell which program it is; nobody can be asked about arguments that nobody can be shown. */
+struct decision exec_refuse_unknown(void);
+struct decision exec_refuse_cut(void);
+
+/* The answer to a question. Its texts are the outcome's. */
+struct decision exec_decision_of(const struct asking_outcome *outcome);
+
+/* The case is over, whatever came of it. */
+void exec_drop_case(struct box *box, struct exec_case *exec_case);
