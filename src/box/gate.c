@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "box/companion.h"
+#include "box/gate-link.h"
 #include "box/gate-log.h"
 #include "box/state.h"
 #include "os/clock.h"
@@ -26,8 +27,6 @@
  * is checked: whether a connection may go out is decided here again, by the same snapshot. We never wait for it: where
  * it does not take our word it is ended, and with it the network, which the sandbox can do without.
  */
-
-enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 
 enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, ABOVE_STANDARD = GATE_CANARIES_FD + 1 };
 
@@ -323,8 +322,7 @@ static int send_start(struct box *box)
 				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
 }
 
-/* There is no network from now on, for this reason; the first one stays. */
-static int lose(struct box *box, const char *why)
+int gate_lose(struct box *box, const char *why)
 {
 	struct gate_link *gate = &box->gate;
 	siginfo_t info;
@@ -351,20 +349,23 @@ static int lose(struct box *box, const char *why)
 	return r == 0 && box->change.is_pending ? change_conclude(box, ENETDOWN, 0) : r;
 }
 
-/* ---- what it says ---- */
-
-static int send_go(struct box *box, uint32_t id, bool is_granted)
+int gate_send(struct box *box, int r, const int *fds, size_t fd_count)
 {
-	frame_begin(&box->out, GATE_GO);
-	frame_put_u32(&box->out, id);
-	frame_put_u32(&box->out, is_granted);
-	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
-		       ? lose(box, "it does not listen") : 0;
+	if (r >= 0)
+		r = frame_send(box->gate.near_fd, &box->out, fds, fd_count);
+	return r < 0 ? gate_lose(box, "it does not listen") : 0;
 }
+
+/* ---- what it is told ---- */
 
 int gate_answer(struct box *box, uint32_t id, bool is_granted)
 {
-	return box->gate.state == LINK_SERVING ? send_go(box, id, is_granted) : 0;
+	if (box->gate.state != LINK_SERVING)
+		return 0;
+	frame_begin(&box->out, GATE_GO);
+	frame_put_u32(&box->out, id);
+	frame_put_u32(&box->out, is_granted);
+	return gate_send(box, frame_end(&box->out), NULL, 0);
 }
 
 int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision)
@@ -374,16 +375,14 @@ int gate_answer_request(struct box *box, uint32_t id, const struct decision *dec
 
 	if (box->gate.state != LINK_SERVING)
 		return 0;
-	return gate_answer_put(&box->out, &answer) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
-		       ? lose(box, "it does not listen") : 0;
+	return gate_send(box, gate_answer_put(&box->out, &answer), NULL, 0);
 }
 
 static int send_pause(struct box *box, uint64_t ms)
 {
 	frame_begin(&box->out, GATE_PAUSE);
 	frame_put_u64(&box->out, ms);
-	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, NULL, 0) < 0
-		       ? lose(box, "it does not listen") : 0;
+	return gate_send(box, frame_end(&box->out), NULL, 0);
 }
 
 uint64_t gate_pause_left_ms(const struct box *box)
@@ -411,211 +410,6 @@ void gate_measure(struct box *box)
 	gate->is_measuring = frame_end(&box->out) == 0 && frame_send(gate->near_fd, &box->out, NULL, 0) == 0;
 }
 
-static int on_measured(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct box *box = context;
-	uint64_t in_bytes = frame_get_u64(frame), out_bytes = frame_get_u64(frame);
-
-	if (frame_finish(frame) < 0 || !box->gate.is_measuring)
-		return -EBADMSG;
-	box->gate.is_measuring = false;
-	box->gate.moved_in = in_bytes;
-	box->gate.moved_out = out_bytes;
-	return 0;
-}
-
-static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct box *box = context;
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	box->gate.state = LINK_SERVING;
-	return 0;
-}
-
-static int on_lookup(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_lookup lookup;
-	struct box *box = context;
-
-	if (gate_lookup_get(frame, &lookup) < 0)
-		return -EBADMSG;
-	box->gate.lookups++;
-	if (lookup.number)
-		gate_names_learn(&box->gate.names, lookup.number, lookup.name);
-	return gate_log_lookup(box, &lookup);
-}
-
-static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct box *box = context;
-	struct gate_open open;
-	int granted;
-
-	if (gate_open_get(frame, &open) < 0)
-		return -EBADMSG;
-	granted = gate_log_open(box, &open);
-	if (granted == GATE_LOG_WAITS)
-		return 0;
-	return granted < 0 ? granted : send_go(box, open.id, granted);
-}
-
-static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_refused refused;
-
-	return gate_refused_get(frame, &refused) < 0 ? -EBADMSG : gate_log_refused(context, &refused);
-}
-
-static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_closed closed;
-	struct box *box = context;
-
-	if (gate_closed_get(frame, &closed) < 0)
-		return -EBADMSG;
-	box->gate.connections++;
-	box->gate.in_bytes += closed.in_bytes;
-	box->gate.out_bytes += closed.out_bytes;
-	return gate_log_closed(box, &closed);
-}
-
-static int on_requests(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_request request;
-	struct box *box = context;
-	int r;
-
-	while ((r = gate_request_get(frame, &request)) > 0) {
-		box->gate.requests++;
-		box->gate.replayed += request.replay == GATE_REPLAYED;
-		r = gate_log_request(box, &request);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_limit limit;
-
-	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
-}
-
-static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_ask ask;
-
-	(void)fds;
-	(void)fd_count;
-	return gate_ask_get(frame, &ask) < 0 ? -EBADMSG : gate_log_ask(context, &ask);
-}
-
-static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t id = frame_get_u32(frame);
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	gate_asking_forget(context, id);
-	return 0;
-}
-
-static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t id = frame_get_u32(frame);
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	gate_asking_left(context, id);
-	return 0;
-}
-
-static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	cleanup_fd int inside_fd = FD_NONE;
-	struct gate_arrived arrived;
-	struct box *box = context;
-	int r = gate_arrived_get(frame, &arrived);
-
-	if (r == 0)
-		r = publish_judge(box, &arrived, &inside_fd);
-	if (r < 0)
-		return r;
-	frame_begin(&box->out, GATE_INSIDE);
-	frame_put_u32(&box->out, arrived.id);
-	return frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, &inside_fd, r) < 0
-		       ? lose(box, "it does not listen") : 0;
-}
-
-static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t errnum = frame_get_u32(frame), ended = frame_get_u32(frame);
-
-	return frame_finish(frame) < 0 || errnum > INT16_MAX ? -EBADMSG
-							     : change_conclude(context, (int)errnum, ended);
-}
-
-static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	size_t size;
-	const void *bytes = frame_get_bytes(frame, &size);
-	struct err told;
-
-	if (frame_finish(frame) < 0 || !bytes || size != sizeof told)
-		return -EBADMSG;
-	memcpy(&told, bytes, sizeof told);
-	told.message[sizeof told.message - 1] = 0;
-	return lose(context, told.message);
-}
-
-enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
-
-static const struct frame_rule gate_rules[] = {
-	{ GATE_READY, STARTING, 64, 0, 0, on_ready },       { GATE_LOOKUP, SERVING, 512, 0, 0, on_lookup },
-	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
-	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
-	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
-	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
-	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
-	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
-	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },          { GATE_ASK, SERVING, GATE_REQUEST_MAX, 0, 0, on_ask },
-	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
-};
-
-/* 1: it said something; 0: nothing now, or it is gone; negative: the log failed. */
-static int hear(struct box *box)
-{
-	struct gate_link *gate = &box->gate;
-	int r = frame_dispatch(gate->near_fd, &box->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules), box);
-
-	if (r > 0)
-		return gate->state != LINK_GONE;
-	if (r == -EAGAIN)
-		return 0;
-	if (r == -EPROTO || r == -EBADMSG)
-		return lose(box, "it spoke out of turn");
-	if (r == 0 || r == -ECONNRESET)
-		return lose(box, "it ended unexpectedly");
-	return r;
-}
-
-static int near_ready(void *context, uint32_t events)
-{
-	struct box *box = context;
-	int r = 1;
-
-	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
-		r = hear(box);
-	return r < 0 ? r : events_check_log_size(box);
-}
-
 int gate_tell_asking(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
@@ -630,8 +424,17 @@ int gate_tell_asking(struct box *box)
 	gate->asking.is_on = is_on;
 	frame_begin(&box->out, GATE_ASKING);
 	frame_put_u32(&box->out, is_on);
-	return frame_end(&box->out) < 0 || frame_send(gate->near_fd, &box->out, NULL, 0) < 0
-		       ? lose(box, "it does not listen") : 0;
+	return gate_send(box, frame_end(&box->out), NULL, 0);
+}
+
+static int near_ready(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int r = 1;
+
+	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
+		r = gate_hear(box);
+	return r < 0 ? r : events_check_log_size(box);
 }
 
 /* Its sockets, and a place in the loop. */
@@ -649,7 +452,7 @@ static int hand_over(struct box *box)
 	if (r == 0)
 		r = publish_hand_over(box);
 	if (r < 0)
-		return lose(box, err_errno_name(-r));
+		return gate_lose(box, err_errno_name(-r));
 	r = gate_pause_left_ms(box) ? gate_pause(box) : 0;
 	return r < 0 ? r : gate_tell_asking(box);
 }
@@ -659,8 +462,7 @@ static int send_policy(struct box *box, const void *bytes, size_t size)
 	cleanup_fd int fd = fd_memfd_sealed("snapshot", bytes, size);
 
 	frame_begin(&box->out, GATE_POLICY);
-	return fd < 0 || frame_end(&box->out) < 0 || frame_send(box->gate.near_fd, &box->out, &fd, 1) < 0
-		       ? lose(box, "it does not listen") : 0;
+	return gate_send(box, fd < 0 ? fd : frame_end(&box->out), &fd, 1);
 }
 
 int gate_change(struct box *box, const void *bytes, size_t size)
@@ -678,7 +480,7 @@ int gate_change(struct box *box, const void *bytes, size_t size)
 
 int gate_give_up(struct box *box)
 {
-	return lose(box, "it did not take another policy");
+	return gate_lose(box, "it did not take another policy");
 }
 
 static int start_gate(struct box *box)
@@ -692,7 +494,7 @@ static int start_gate(struct box *box)
 		loop_remove(&box->loop, &gate->sources[i]);
 	gate->state = LINK_STARTING;
 	r = spawn(box);
-	return r < 0 ? lose(box, err_errno_name(-r)) : hand_over(box);
+	return r < 0 ? gate_lose(box, err_errno_name(-r)) : hand_over(box);
 }
 
 static int socket_ready(void *context, uint32_t events)
@@ -749,7 +551,7 @@ int gate_finish(struct box *box)
 	if (gate->state == LINK_IDLE && is_somebody_there(gate))
 		r = start_gate(box);
 	if (r < 0 || (gate->state != LINK_STARTING && gate->state != LINK_SERVING)) {
-		(void)!lose(box, NULL);
+		(void)!gate_lose(box, NULL);
 		return r;
 	}
 	loop_remove(&box->loop, &gate->near_source);
@@ -762,14 +564,14 @@ int gate_finish(struct box *box)
 
 		if (now_ns >= until_ns || poll(&polled, 1, (int)((until_ns - now_ns) / 1000000) + 1) <= 0)
 			break;
-		r = frame_dispatch(gate->near_fd, &box->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules), box);
+		r = gate_hear_frame(box);
 		/* It has said everything, and left. */
 		if (r == 0 || r == -ECONNRESET || r == -EPROTO || r == -EBADMSG)
 			break;
 		if (r == -EAGAIN)
 			r = 0;
 	}
-	(void)!lose(box, NULL);
+	(void)!gate_lose(box, NULL);
 	return r == -ECONNRESET || r == -EPROTO || r == -EBADMSG || r > 0 ? 0 : r;
 }
 
@@ -777,7 +579,7 @@ void gate_done(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 
-	(void)!lose(box, NULL);
+	(void)!gate_lose(box, NULL);
 	trust_done(&gate->trust);
 	gate_names_done(&gate->names);
 	pidref_done(&gate->process);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/gate-link.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "box/change.h"
+#include "box/gate-log.h"
+#include "box/publish.h"
+#include "box/state.h"
+#include "os/fd.h"
+#include "wire/gate.h"
+
+/*
+ * What the gate says (wire/gate.h). Hostile bytes went through it, so each frame has its state, size and number of
+ * descriptors, and whether something may go out is decided here again.
+ */
+
+static int on_measured(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	uint64_t in_bytes = frame_get_u64(frame), out_bytes = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0 || !box->gate.is_measuring)
+		return -EBADMSG;
+	box->gate.is_measuring = false;
+	box->gate.moved_in = in_bytes;
+	box->gate.moved_out = out_bytes;
+	return 0;
+}
+
+static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	box->gate.state = LINK_SERVING;
+	return 0;
+}
+
+static int on_lookup(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_lookup lookup;
+	struct box *box = context;
+
+	if (gate_lookup_get(frame, &lookup) < 0)
+		return -EBADMSG;
+	box->gate.lookups++;
+	if (lookup.number)
+		gate_names_learn(&box->gate.names, lookup.number, lookup.name);
+	return gate_log_lookup(box, &lookup);
+}
+
+static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct box *box = context;
+	struct gate_open open;
+	int granted;
+
+	if (gate_open_get(frame, &open) < 0)
+		return -EBADMSG;
+	granted = gate_log_open(box, &open);
+	if (granted == GATE_LOG_WAITS)
+		return 0;
+	return granted < 0 ? granted : gate_answer(box, open.id, granted);
+}
+
+static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_refused refused;
+
+	return gate_refused_get(frame, &refused) < 0 ? -EBADMSG : gate_log_refused(context, &refused);
+}
+
+static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_closed closed;
+	struct box *box = context;
+
+	if (gate_closed_get(frame, &closed) < 0)
+		return -EBADMSG;
+	box->gate.connections++;
+	box->gate.in_bytes += closed.in_bytes;
+	box->gate.out_bytes += closed.out_bytes;
+	return gate_log_closed(box, &closed);
+}
+
+static int on_requests(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_request request;
+	struct box *box = context;
+	int r;
+
+	while ((r = gate_request_get(frame, &request)) > 0) {
+		box->gate.requests++;
+		box->gate.replayed += request.replay == GATE_REPLAYED;
+		r = gate_log_request(box, &request);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int on_limit(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_limit limit;
+
+	return gate_limit_get(frame, &limit) < 0 ? -EBADMSG : gate_log_limit(context, &limit);
+}
+
+static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_ask ask;
+
+	(void)fds;
+	(void)fd_count;
+	return gate_ask_get(frame, &ask) < 0 ? -EBADMSG : gate_log_ask(context, &ask);
+}
+
+static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	gate_asking_forget(context, id);
+	return 0;
+}
+
+static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t id = frame_get_u32(frame);
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	gate_asking_left(context, id);
+	return 0;
+}
+
+static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	cleanup_fd int inside_fd = FD_NONE;
+	struct gate_arrived arrived;
+	struct box *box = context;
+	int r = gate_arrived_get(frame, &arrived);
+
+	if (r == 0)
+		r = publish_judge(box, &arrived, &inside_fd);
+	if (r < 0)
+		return r;
+	frame_begin(&box->out, GATE_INSIDE);
+	frame_put_u32(&box->out, arrived.id);
+	return gate_send(box, frame_end(&box->out), &inside_fd, (size_t)r);
+}
+
+static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t errnum = frame_get_u32(frame), ended = frame_get_u32(frame);
+
+	return frame_finish(frame) < 0 || errnum > INT16_MAX ? -EBADMSG
+							     : change_conclude(context, (int)errnum, ended);
+}
+
+static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	size_t size;
+	const void *bytes = frame_get_bytes(frame, &size);
+	struct err told;
+
+	if (frame_finish(frame) < 0 || !bytes || size != sizeof told)
+		return -EBADMSG;
+	memcpy(&told, bytes, sizeof told);
+	told.message[sizeof told.message - 1] = 0;
+	return gate_lose(context, told.message);
+}
+
+enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
+
+static const struct frame_rule gate_rules[] = {
+	{ GATE_READY, STARTING, 64, 0, 0, on_ready },       { GATE_LOOKUP, SERVING, 512, 0, 0, on_lookup },
+	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
+	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
+	{ GATE_BROKEN, STARTING | SERVING, 2048, 0, 0, on_broken },
+	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
+	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
+	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
+	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },          { GATE_ASK, SERVING, GATE_REQUEST_MAX, 0, 0, on_ask },
+	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
+};
+
+int gate_hear_frame(struct box *box)
+{
+	return frame_dispatch(box->gate.near_fd, &box->scratch, box->gate.state, gate_rules, ARRAY_SIZE(gate_rules),
+			      box);
+}
+
+int gate_hear(struct box *box)
+{
+	int r = gate_hear_frame(box);
+
+	if (r > 0)
+		return box->gate.state != LINK_GONE;
+	if (r == -EAGAIN)
+		return 0;
+	if (r == -EPROTO || r == -EBADMSG)
+		return gate_lose(box, "it spoke out of turn");
+	if (r == 0 || r == -ECONNRESET)
+		return gate_lose(box, "it ended unexpectedly");
+	return r;
+}
