@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +25,7 @@ const char guardian_name[] = "atoll-guardian";
 
 enum { ARG_NAME, ARG_SESSION, ARG_STATE, ARG_RUNTIME, ARG_WHY, ARG_COUNT };
 
-static const char WHY_KILLED[] = "killed", WHY_COMPANY[] = "company";
+static const char WHY_KILLED[] = "killed", WHY_ORPHANS[] = "orphans";
 
 /* What the guardian needs while it sleeps in the box's memory. */
 struct sleeper {
@@ -158,20 +159,45 @@ int guardian_work(int argc, char **argv)
 
 /* ---- asleep, in the box's memory: system calls and a stack of its own, nothing of libc that has a state ---- */
 
-/* Whether another session's socket lies in the runtime directory: its box lives, or it is to be tidied. */
-static bool has_company(const char *runtime_dir, const char *session)
+/*
+ * Whether nobody holds the log of a session, as its box does for all its life. One in the making has none yet; what has
+ * none for a while is worth the closer look. Each start would otherwise look through all that run beside it.
+ */
+static bool may_be_lost(int state_fd, int runtime_fd, const char *session, const char *socket_name)
 {
-	char entries[2048] __attribute__((aligned(8)));
+	char path[64];
+	struct stat st;
+	bool is_held;
+	int fd = str_format(path, sizeof path, "sessions/%s/audit.jsonl", session);
+
+	if (fd == 0)
+		fd = fd_open_at(state_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fstatat(runtime_fd, socket_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       time(NULL) - st.st_ctim.tv_sec >= STILLBORN_S;
+	is_held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+	close(fd);
+	return !is_held;
+}
+
+/* Whether a socket lies in the runtime directory whose box may be dead. */
+static bool has_orphans(const char *state_dir, const char *runtime_dir, const char *own_session)
+{
+	char entries[2048] __attribute__((aligned(8))), session[SESSION_ID_SIZE];
 	bool found = false;
-	int fd = fd_open_at(AT_FDCWD, runtime_dir, O_RDONLY | O_DIRECTORY, 0);
+	int fd = fd_open_at(AT_FDCWD, runtime_dir, O_RDONLY | O_DIRECTORY, 0), state_fd = FD_NONE;
 	long n;
 
 	while (fd >= 0 && !found && (n = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
 		for (long at = 0; at < n && !found;) {
 			const struct dirent *entry = (const struct dirent *)(entries + at);
 
-			found = str_has_suffix(entry->d_name, ".sock") && !str_has_prefix(entry->d_name, session);
 			at += entry->d_reclen;
+			if (!session_of_socket(entry->d_name, session) || str_equal(session, own_session))
+				continue;
+			if (state_fd < 0)
+				state_fd = fd_open_at(AT_FDCWD, state_dir, O_PATH | O_DIRECTORY, 0);
+			found = may_be_lost(state_fd, fd, session, entry->d_name);
 		}
 	return found;
 }
@@ -193,9 +219,9 @@ static int guard(void *argument)
 	do
 		n = read(sleeper->pipe_fd, &word, 1);
 	while (n < 0 && errno == EINTR);
-	if (n > 0 && !has_company(sleeper->argv[ARG_RUNTIME], sleeper->argv[ARG_SESSION]))
+	if (n > 0 && !has_orphans(sleeper->argv[ARG_STATE], sleeper->argv[ARG_RUNTIME], sleeper->argv[ARG_SESSION]))
 		_exit(0);
-	sleeper->argv[ARG_WHY] = (char *)(n > 0 ? WHY_COMPANY : WHY_KILLED);
+	sleeper->argv[ARG_WHY] = (char *)(n > 0 ? WHY_ORPHANS : WHY_KILLED);
 	execve("/proc/self/exe", sleeper->argv, environment);
 	_exit(125);
 }

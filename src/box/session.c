@@ -161,9 +161,9 @@ static int load_file(int dir_fd, const char *name, struct session_record *ret_re
 	return 0;
 }
 
-int session_load(int dir_fd, struct session_record *ret_record)
+/* The lock first: it may be let go while we read, and then the end has been recorded before. */
+static int load_now(int dir_fd, struct session_record *ret_record)
 {
-	/* The lock first: it may be let go while we read, and then the end has been recorded before. */
 	bool is_live = is_locked(dir_fd);
 	int r = load_file(dir_fd, ENDED_FILE, ret_record);
 
@@ -172,6 +172,27 @@ int session_load(int dir_fd, struct session_record *ret_record)
 	if (r == 0)
 		ret_record->is_live = is_live;
 	return r;
+}
+
+/*
+ * A session that comes to life just now is not locked at the first look and has a record at the second, as has one
+ * whose box was killed. But who has written a record has the lock, so the next look tells them apart; it must: what is
+ * taken for lost is killed.
+ */
+int session_load(int dir_fd, struct session_record *ret_record)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	int r = load_now(dir_fd, &record);
+
+	if (r == 0 && !record.is_live && !record.ended_ns) {
+		session_record_done(&record);
+		r = load_now(dir_fd, &record);
+	}
+	if (r < 0)
+		return r;
+	*ret_record = record;
+	record = (struct session_record){ 0 };
+	return 0;
 }
 
 int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record)

@@ -20,8 +20,6 @@
 #include "os/mount.h"
 #include "os/path.h"
 
-enum { MASK_TRIES = 16 };
-
 /* ---- one function for each kind ---- */
 
 static int mount_bind(struct root *root, const struct jail_mount *mount)
@@ -133,9 +131,8 @@ static int cover_path(struct root *root, const char *path)
 
 static int mount_mask(struct root *root, const struct jail_mount *mount)
 {
-	int r, tries = MASK_TRIES;
+	int r, tries = ROOT_TRIES;
 
-	/* ENOENT: the host put another file in its place since it was opened, as useradd does with /etc/shadow. */
 	do
 		r = cover_path(root, mount->target);
 	while (r == -ENOENT && --tries);

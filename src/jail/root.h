@@ -16,6 +16,8 @@
 
 enum {
 	ROOT_PRIVATE_MAX = 64,
+	/* Looks at a target whose mount meets ENOENT: the host put another file there meanwhile, as useradd does. */
+	ROOT_TRIES = 16,
 	ROOT_INSIDE = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
 	ROOT_READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
 	/* Everything but device nodes. */

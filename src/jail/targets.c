@@ -197,11 +197,18 @@ static int attach_at_root(struct root *root, const char *target, int tree, bool 
 /* 1: an optional target that is not there. */
 static int attach_below(struct root *root, const struct jail_mount *mount, int tree, bool is_directory)
 {
-	cleanup_fd int target = root_open_target(root, mount->target, is_directory);
+	for (int tries = ROOT_TRIES;; tries--) {
+		cleanup_fd int target = root_open_target(root, mount->target, is_directory);
+		int r;
 
-	if (target == -ENOENT && mount->flags & JAIL_OPTIONAL)
-		return 1;
-	return target < 0 ? target : mount_attach(tree, target);
+		if (target == -ENOENT && mount->flags & JAIL_OPTIONAL)
+			return 1;
+		if (target < 0)
+			return target;
+		r = mount_attach(tree, target);
+		if (r != -ENOENT || tries == 1)
+			return r;
+	}
 }
 
 int root_attach(struct root *root, const struct jail_mount *mount, int tree, uint64_t rights)

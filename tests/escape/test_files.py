@@ -165,7 +165,7 @@ REPLACER = """
 import os, sys
 while True:
     with open(sys.argv[1] + ".new", "w") as f:
-        f.write("the secret")
+        f.write(sys.argv[2])
     os.rename(sys.argv[1] + ".new", sys.argv[1])
 """
 
@@ -174,7 +174,7 @@ def test_a_masked_file_that_the_host_replaces_during_the_start_does_not_end_the_
     """useradd renames a new /etc/shadow over the old one. Open holes: what is replaced afterwards (SECURITY.md)."""
     secret = sandbox.write(sandbox.home / "tools/secret", "the secret", 0o600)
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  read: [~/tools]\n  mask: [~/tools/secret]\n")
-    replacer = subprocess.Popen([sys.executable, "-c", REPLACER, str(secret)], **sandbox.popen_keywords())
+    replacer = subprocess.Popen([sys.executable, "-c", REPLACER, str(secret), "the secret"], **sandbox.popen_keywords())
     try:
         for _ in range(12):
             done = sandbox.run(["true"], policy=policy)
@@ -182,6 +182,21 @@ def test_a_masked_file_that_the_host_replaces_during_the_start_does_not_end_the_
     finally:
         replacer.kill()
         replacer.wait()
+
+
+def test_a_file_that_atoll_mounts_on_is_replaced_during_the_start(sandbox):
+    """The same with /etc/passwd, which has a file of atoll's over it inside: in an /etc of the test's own."""
+    if sandbox.identity.uid:
+        pytest.skip("only root has a mount namespace of its own to put another /etc into")
+    copy = sandbox.base / "etc"
+    subprocess.run(["cp", "-a", "/etc", copy], check=True)
+    script = ("mount --bind \"$1\" /etc || exit 9\n"
+              "\"$2\" -c \"$3\" /etc/passwd root:x:0:0:root:/root:/bin/sh & loop=$!\n"
+              "for i in {1..40}; do \"$4\" run -- true || break; done\n"
+              "kill $loop; echo runs: $i")
+    done = sandbox.run_outside(["unshare", "-m", "bash", "-c", script, "bash", copy, sys.executable, REPLACER,
+                                sandbox.programs.atoll], timeout=60)
+    assert "runs: 40" in done.out and not done.err, done
 
 
 PLANTED = "#!/bin/sh\ntouch {mark}\nexit 0\n"

@@ -241,6 +241,28 @@ def test_a_killed_detached_box_leaves_nothing(sandbox):
     assert listed.code == 0, listed
 
 
+@pytest.mark.needs("strace")
+def test_a_run_does_not_look_for_lost_sessions_among_those_that_live(sandbox):
+    """Only where somebody's box is dead: of 32 starters each would look at 31 others, and start a program for that."""
+    def execs():
+        """How many programs the run executes, but for the compiler. A user's tracer cannot read the guardian's words."""
+        trace = sandbox.base / "trace"
+        words = ["strace", "-f", "-qq", "-e", "trace=execve", "-e", "status=successful", "-o", trace,
+                 sandbox.programs.atoll, "run", "--", "/bin/true"]
+        assert sandbox.run_outside(words).code == 0
+        return len([line for line in trace.read_text().splitlines() if "execve" in line and "atoll-policy" not in line])
+
+    alone = execs()
+    started = sandbox.run_outside(sandbox.command_line(["sleep", "77"], options=["-d"]))
+    assert started.code == 0, started
+    assert execs() == alone
+    # The control: it is killed, and so is who would have tidied.
+    kill(pid for pid, _ in leaks.processes(sandbox.programs, ()))
+    wait_until(lambda: not leaks.processes(sandbox.programs, ()), what="all are dead")
+    assert execs() == alone + 1
+    assert not leaks.wait_for_none(sandbox)
+
+
 def test_another_user_cannot_reach_a_session(sandbox, identities):
     """F35, N17: the control socket and the state are the owner's (and root's)."""
     if sandbox.identity.is_root or "root" not in identities:

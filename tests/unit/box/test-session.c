@@ -10,9 +10,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "box/session.h"
@@ -199,6 +202,44 @@ static void liveness_is_the_lock(void **state)
 	close(lock);
 	assert_int_equal(session_load(fd, &dead), 0);
 	assert_false(dead.is_live);
+}
+
+/* A box between a reader's look at the lock and its look at the records: it takes the one, writes the others. */
+static void come_to_life(int dir_fd, const struct session_record *record)
+{
+	/* Opening the pipe waits for the reader, who waits for its end. */
+	int pipe_fd = fd_open_at(dir_fd, "ended.bin", O_WRONLY, 0);
+	int lock = fd_open_at(dir_fd, "audit.jsonl", O_WRONLY | O_CREAT, 0600);
+
+	if (pipe_fd < 0 || lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || session_store(dir_fd, record) < 0 ||
+	    unlinkat(dir_fd, "ended.bin", 0) < 0)
+		_exit(1);
+	close(pipe_fd);
+	for (;;)
+		pause();
+}
+
+static void a_session_that_comes_to_life_meanwhile_is_not_lost(void **state)
+{
+	cleanup_session_record struct session_record written = sample("abcdefghij01", "", "/p", 5), record = { 0 };
+	struct world *world = *state;
+	char path[PATH_MAX];
+	cleanup_fd int fd = FD_NONE;
+	pid_t box;
+
+	written.ended_ns = 0;
+	make_dir(world, "session");
+	fd = fd_open_at(AT_FDCWD, below(world, "session", path), O_RDONLY | O_DIRECTORY, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(mkfifoat(fd, "ended.bin", 0600), 0);
+	box = fork();
+	if (box == 0)
+		come_to_life(fd, &written);
+	assert_true(box > 0);
+	assert_int_equal(session_load(fd, &record), 0);
+	assert_true(record.is_live);
+	assert_int_equal(kill(box, SIGKILL), 0);
+	assert_int_equal(waitpid(box, NULL, 0), box);
 }
 
 static void the_list_is_newest_first_and_passes_over_what_is_no_session(void **state)
@@ -458,6 +499,7 @@ int main(void)
 		TEST(a_damaged_record_is_refused_at_every_length),
 		TEST(the_end_is_written_over_half_an_end),
 		TEST(liveness_is_the_lock),
+		TEST(a_session_that_comes_to_life_meanwhile_is_not_lost),
 		TEST(the_list_is_newest_first_and_passes_over_what_is_no_session),
 		TEST(a_record_under_a_foreign_id_is_passed_over),
 		TEST(no_state_directory_means_no_sessions),
