@@ -245,7 +245,7 @@ def test_a_killed_detached_box_leaves_nothing(sandbox):
 def test_a_run_does_not_look_for_lost_sessions_among_those_that_live(sandbox):
     """Only where somebody's box is dead: of 32 starters each would look at 31 others, and start a program for that."""
     def execs():
-        """How many programs the run executes, but for the compiler. A user's tracer cannot read the guardian's words."""
+        """Programs that the run executes, but for the compiler. A user's tracer cannot read the guardian's words."""
         trace = sandbox.base / "trace"
         words = ["strace", "-f", "-qq", "-e", "trace=execve", "-e", "status=successful", "-o", trace,
                  sandbox.programs.atoll, "run", "--", "/bin/true"]
