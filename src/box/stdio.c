@@ -2,20 +2,41 @@
 #include "box/stdio.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "os/fd.h"
+
+/*
+ * Opening /dev/stdin or /dev/stderr opens the pipe anew, by its mode, and where root starts a sandbox what is inside
+ * has another uid than the pipe's owner. Anonymous pipes alone: they have no name, so that only who may look into a
+ * process that holds one gets that far; a FIFO's mode is the user's.
+ */
+static int let_reopen(int fd, mode_t mode)
+{
+	struct statfs fs;
+
+	if (geteuid() != 0)
+		return 0;
+	if (fstatfs(fd, &fs) < 0)
+		return -errno;
+	return fs.f_type != PIPEFS_MAGIC || fchmod(fd, mode) == 0 ? 0 : -errno;
+}
+
+enum { CAN_READ = 0644, CAN_WRITE = 0622 };
 
 static int open_output(struct stdio *stdio, struct loop *loop, int which, int user_fd)
 {
 	struct relay *relay = &stdio->relays[which];
-	int ends[2], copy;
+	int ends[2], copy, r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	stdio->inside[which] = ends[1];
-	copy = fd_duplicate(user_fd);
+	r = let_reopen(ends[1], CAN_WRITE);
+	copy = r < 0 ? r : fd_duplicate(user_fd);
 	if (copy < 0) {
 		close(ends[0]);
 		return copy;
@@ -42,13 +63,14 @@ static int open_empty_input(struct stdio *stdio)
 static int relay_input(struct stdio *stdio, struct loop *loop, int user_fd, const struct stat *st)
 {
 	struct relay *relay = &stdio->relays[STDIO_IN];
-	int ends[2], in;
+	int ends[2], in, r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	stdio->inside[STDIO_IN] = ends[0];
 	stdio->input_pipe_fd = fd_duplicate(ends[0]);
-	in = fd_duplicate(user_fd);
+	r = let_reopen(ends[0], CAN_READ);
+	in = r < 0 ? r : fd_duplicate(user_fd);
 	if (in < 0) {
 		close(ends[1]);
 		return in;
@@ -67,7 +89,7 @@ static int open_input(struct stdio *stdio, struct loop *loop, int user_fd)
 		return -errno;
 	if (can_pass(&st, user_fd)) {
 		stdio->inside[STDIO_IN] = fd_duplicate(user_fd);
-		return stdio->inside[STDIO_IN] < 0 ? stdio->inside[STDIO_IN] : 0;
+		return stdio->inside[STDIO_IN] < 0 ? stdio->inside[STDIO_IN] : let_reopen(user_fd, CAN_READ);
 	}
 	if (S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode))
 		return relay_input(stdio, loop, user_fd, &st);

@@ -2,6 +2,7 @@
 """What people run must simply work inside, at the default level, as root and as an ordinary user."""
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,27 @@ def test_pipes_and_redirections(sandbox):
     seq 100000 | head -1; yes | head -c 3 | wc -c
     """
     works(sandbox.run(script), "ONE", "two", "three", "same", "five", "six", "seven")
+
+
+def test_streams_by_name(sandbox):
+    """/dev/stdin and its like open the pipe anew; as root that failed, since the pipe is not what is inside owns."""
+    script = "echo out >/dev/stdout; echo err >/dev/stderr; cat /dev/stdin; echo more | tee /proc/self/fd/2 >/dev/fd/1"
+    words = shlex.join(sandbox.command_line(["sh", "-c", script], options=("-q",)))
+    sandbox.write(sandbox.project / "in", "given\n")
+    for given in (f"echo given | {words}", f"{words} <in"):
+        done = sandbox.run_outside(["bash", "-c", f"{{ {given}; }} | cat"])
+        assert done.code == 0 and done.out == "out\ngiven\nmore\n" and done.err == "err\nmore\n", done
+
+
+def test_a_fifo_of_the_user_keeps_its_mode(sandbox):
+    path = sandbox.home / "fifo"
+    os.mkfifo(path, 0o600)
+    os.chown(path, sandbox.identity.uid, sandbox.identity.gid)
+    with open(os.open(path, os.O_RDWR), "rb") as fifo:
+        os.write(fifo.fileno(), b"line\n")
+        child = sandbox.popen(["head", "-1"], stdin=open(path, "rb"))
+        assert child.communicate(timeout=20)[0] == b"line\n"
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_stdin(sandbox):
