@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import stat
 import subprocess
 import time
@@ -251,6 +252,17 @@ def test_few_descriptors(sandbox, inherited):
         assert_one_line(result)   # too few is an answer, as long as it is said
     else:
         assert result.code == 0 and result.out.split() == ["0", "1", "2", "3"], result
+
+
+def test_little_memory(sandbox):
+    """From where the kernel can load atoll at all (before, it ends the process by SIGSEGV in execve) to where it is enough."""
+    outcomes = {}
+    for kib in (*range(2560, 4096, 32), *range(4096, 9216, 512)):
+        result = sandbox.run_outside(["prlimit", f"--as={kib << 10}", sandbox.programs.atoll, "run", "-q", "true"])
+        outcomes.setdefault(result.code, []).append(result)
+    assert set(outcomes) <= {-signal.SIGSEGV, 125, 0} and 125 in outcomes and 0 in outcomes, outcomes
+    for result in outcomes[125]:
+        assert result.err.splitlines() and result.err.splitlines()[-1].startswith("atoll: "), result
 
 
 def test_environment_larger_than_a_request(sandbox):

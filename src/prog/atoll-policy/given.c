@@ -221,7 +221,7 @@ int given_write_snapshot(const struct given *given, const struct lang *lang, str
 	sources = lang_sources(lang, &count);
 	r = snapshot_store(&out, lang_policy(lang), sources, count);
 	if (r < 0)
-		return err_set(err, ERR_POLICY, -r, "policy", "the compiled policy is too large (%s)",
+		return err_set(err, ERR_POLICY, -r, "policy", "the policy cannot be written in compiled form: %s",
 			       strerror(-r));
 	r = fd_write_full((int)fd, out.bytes, out.size);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the snapshot cannot be written: %s",

@@ -45,17 +45,19 @@ static int usage(int fd)
 	return r < 0 ? r : 0;
 }
 
+/* Without a heap: that there is no memory can be what is to be said. */
 static int say(const struct err *err)
 {
-	cleanup_buf struct buf out;
+	char memory[2048];
+	struct buf line;
 	int r;
 
-	buf_init(&out, 4096);
-	buf_printf(&out, "atoll: policy: %s", err->message);
+	buf_init_fixed(&line, memory, sizeof memory);
+	buf_printf(&line, "atoll: policy: %s", err->message);
 	if (err->hint[0])
-		buf_printf(&out, "; %s", err->hint);
-	buf_put_char(&out, '\n');
-	r = fd_write_full(STDERR_FILENO, out.bytes, out.size);
+		buf_printf(&line, "; %s", err->hint);
+	buf_put_char(&line, '\n');
+	r = fd_write_full(STDERR_FILENO, line.bytes, line.size);
 	return r < 0 || err->code != ERR_USAGE ? EXIT_INTERNAL : EXIT_USAGE;
 }
 

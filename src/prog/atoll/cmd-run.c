@@ -163,7 +163,8 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork has its origin already: no --continue");
 	if (r == 0 && given.origin) {
 		found = malloc(sizeof *found);
-		r = found ? fork_find(given.origin, NULL, found, err) : -ENOMEM;
+		r = found ? fork_find(given.origin, NULL, found, err)
+			  : err_set(err, ERR_INTERNAL, ENOMEM, "run", "out of memory");
 		origin = found;
 	}
 	if (r != 0)

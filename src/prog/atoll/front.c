@@ -474,7 +474,7 @@ static int find_paths(const struct front_options *given, struct finding *finding
 }
 
 /* The request's own paths become those of kept[] (for free()), so that where they were found can go. */
-static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1])
+static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1], struct err *err)
 {
 	const char **const paths[PATHS_KEPT] = {
 		&request->project, &request->cwd, &request->home, &request->state_dir, &request->runtime_dir,
@@ -487,7 +487,7 @@ static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1])
 			continue;
 		kept[count] = str_dup(*paths[i]);
 		if (!kept[count])
-			return -ENOMEM;
+			return err_set(err, ERR_INTERNAL, ENOMEM, "run", "out of memory");
 		*paths[i] = kept[count++];
 	}
 	return 0;
@@ -510,7 +510,7 @@ __attribute__((noinline)) static int find_and_bring(const struct front_options *
 
 	if (r == 0)
 		r = bring(given, &finding.places, brought, request, err);
-	return r == 0 ? keep_paths(request, kept) : r;
+	return r == 0 ? keep_paths(request, kept, err) : r;
 }
 
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
