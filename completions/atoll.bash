@@ -48,6 +48,7 @@ _atoll()
 	policy:--trust|policy:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	policy:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	policy:--output|policy:-o) compopt -o filenames; _atoll_reply -f; return ;;
+	policy:--session) return ;;
 	run:--policy|run:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	run:--name|run:-n) return ;;
@@ -183,7 +184,7 @@ _atoll()
 		fi ;;
 	policy)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust --project -o --output --json --help'
+			_atoll_reply -W '-p --policy -t --trust --project -o --output --session --json --help'
 		else
 			compopt -o filenames
 			_atoll_reply -f -W 'check show explain diff learn set test'

@@ -92,6 +92,7 @@ complete -c atoll -n '__fish_seen_subcommand_from policy' -l policy -s p -r -F -
 complete -c atoll -n '__fish_seen_subcommand_from policy' -l trust -s t -x -a 'none low medium high full' -d 'trust level: none, low, medium (default), high or full'
 complete -c atoll -n '__fish_seen_subcommand_from policy' -l project -r -F -d 'the project (default: where you stand)'
 complete -c atoll -n '__fish_seen_subcommand_from policy' -l output -s o -r -F -d 'learn: write the proposal to this file, which must not be there yet'
+complete -c atoll -n '__fish_seen_subcommand_from policy' -l session -x -d 'show: what this session goes by now, or went by when it ended'
 complete -c atoll -n '__fish_seen_subcommand_from policy' -l json -d 'print JSON'
 complete -c atoll -n '__fish_seen_subcommand_from policy' -a 'check show explain diff learn set test'
 complete -c atoll -n __fish_use_subcommand -a ps -d 'list sandboxes'

@@ -413,13 +413,14 @@ static void put_ask(struct buf *out, const struct ask_settings *ask)
 	buf_put_text(out, "}\n");
 }
 
+/* A comment: it says by how much the trust level is lowered, and what stands above extends none. */
 static void put_trust(struct buf *out, const struct trust_settings *trust)
 {
 	char half_life[32];
 
 	if (!trust->is_given)
 		return;
-	buf_put_text(out, "trust: {");
+	buf_put_text(out, "# trust: {");
 	if (trust->agent)
 		buf_printf(out, "agent: \"%s\", ", trust->agent);
 	buf_printf(out, "start: %s, ceiling: %s, floor: %s, ", trust_level_names[trust->start],
@@ -430,7 +431,7 @@ static void put_trust(struct buf *out, const struct trust_settings *trust)
 		buf_printf(out, "probation: {sessions: %u, at: %s}, ", trust->probation_sessions,
 			   trust_level_names[trust->probation_at]);
 	num_format_duration(trust->half_life_ms, half_life);
-	buf_printf(out, "on_fall: %s, half_life: %s}  # what it comes to now: atoll policy explain trust [AGENT]\n",
+	buf_printf(out, "on_fall: %s, half_life: %s}  what it comes to now: atoll policy explain trust [AGENT]\n",
 		   trust_on_fall_names[trust->on_fall], half_life);
 }
 

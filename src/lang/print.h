@@ -10,7 +10,10 @@
 #include "base/json.h"
 #include "policy/policy.h"
 
-/* The effective policy as YAML that compiles to the same, with a comment "# file:line" at each rule. */
+/*
+ * The effective policy as YAML that compiles to the same, with a comment "# file:line" at each rule. It extends
+ * nothing, so that its trust level and `trust:`, which lowers one, are comments.
+ */
 void print_policy(const struct policy *policy, struct buf *out);
 
 /* The same as one JSON object. */

@@ -189,6 +189,8 @@ def test_a_policy_explains_what_trust_comes_to(sandbox):
     assert told["level"] == "none" and not told["record"]["usable"] and "--reset" in text, text
     shown = sandbox.run_atoll("policy", "-p", path, "show").out
     assert "probation: {sessions: 2, at: low}" in shown and "atoll policy explain trust [AGENT]" in shown
+    # What show prints is a policy: it extends no level that trust could lower.
+    assert sandbox.run_atoll("policy", "check", sandbox.write(sandbox.project / "shown.yaml", shown)).code == 0
 
 
 def test_two_at_once_share_one_record(sandbox):

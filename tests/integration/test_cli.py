@@ -255,7 +255,7 @@ def test_few_descriptors(sandbox, inherited):
 
 
 def test_little_memory(sandbox):
-    """From where the kernel can load atoll at all (before, it ends the process by SIGSEGV in execve) to where it is enough."""
+    """From where the kernel can load atoll (with less, execve ends the process by SIGSEGV) to where it is enough."""
     outcomes = {}
     for kib in (*range(2560, 4096, 32), *range(4096, 9216, 512)):
         result = sandbox.run_outside(["prlimit", f"--as={kib << 10}", sandbox.programs.atoll, "run", "-q", "true"])

@@ -57,6 +57,10 @@ class Session:
         entries = map(json.loads, self.box.audit_log(self.id).read_text().splitlines())
         return [entry for entry in entries if entry["type"] == kind]
 
+    def stop(self):
+        assert not self.id or self.box.run_atoll("stop", self.id).code == 0
+        self.id = None
+
     def popen(self, script):
         return subprocess.Popen([self.box.programs.program("atoll"), "exec", self.id, "--", PYTHON, "-c", script],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, **self.box.popen_keywords())
@@ -66,7 +70,7 @@ class Session:
 def session(sandbox):
     made = Session(sandbox)
     yield made
-    assert not made.id or sandbox.run_atoll("stop", made.id).code == 0
+    made.stop()
 
 
 def test_what_is_listed_now_is_what_counts(sandbox, session, server):
@@ -86,6 +90,32 @@ def test_what_is_listed_now_is_what_counts(sandbox, session, server):
     listed = json.loads(sandbox.run_atoll("ps", "--json").out)
     assert [entry["policy"] for entry in listed if entry["session"] == session.id][0].endswith("next.yaml"), listed
     assert sandbox.run_atoll("log", "verify", session.id).code == 0
+
+
+def test_what_a_session_goes_by_is_shown_whatever_its_files_say_since(sandbox, session, server):
+    def shown(*words):
+        done = sandbox.run_atoll("policy", "--session", id, "show", *words)
+        assert done.code == 0, done
+        return done.out
+
+    session.start(["web.test"])
+    id = session.id
+    before = shown()
+    assert "web.test" in before and "other.test" not in before, before
+    session.set(["other.test"])
+    session.policy(["third.test"], name="next.yaml")
+    after = shown()
+    assert "other.test" in after and "web.test" not in after and "third.test" not in after, after
+    session.stop()
+    assert shown() == after
+    assert "other.test" in str(json.loads(shown("--json"))["network"]), shown("--json")
+    path = sandbox.write(sandbox.project / "again.yaml", after)
+    assert sandbox.run_atoll("policy", "check", path).code == 0
+    for words in (["check"], ["show", "medium"], ["-t", "low", "show"]):
+        assert sandbox.run_atoll("policy", "--session", id, *words).code == 125
+    sandbox.audit_log(id).with_name("policy.bin").write_bytes(b"damaged")
+    done = sandbox.run_atoll("policy", "--session", id, "show")
+    assert done.code == 125 and "policy.bin cannot be read" in done.err and not done.out, done
 
 
 def test_connections_that_are_not_allowed_any_more_are_ended(sandbox, session, server):

@@ -27,6 +27,7 @@ static const struct option options[] = {
 	{ 0, "private", "DIR", "one more directory of atoll's own, out of reach for every policy",
 	  OPTION_LIST, AT(private_dirs) },
 	{ 0, "output-fd", "N", "compile: where the snapshot goes", OPTION_TEXT, AT(output_fd) },
+	{ 0, "snapshot", "FILE", "show: what this snapshot holds, in place of --policy", OPTION_TEXT, AT(snapshot) },
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, AT(json) },
 };
 

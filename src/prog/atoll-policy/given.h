@@ -14,7 +14,7 @@
 #include "lang/lang.h"
 
 struct given {
-	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd;
+	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd, *snapshot;
 	struct option_list private_dirs;
 	bool json, is_lowered;
 	char cwd[PATH_MAX], policies_default[PATH_MAX], config_default[PATH_MAX];

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "box/session.h"
 #include "os/path.h"
+#include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
@@ -21,7 +22,7 @@
  */
 
 struct policy_options {
-	const char *policy, *trust, *project, *output;
+	const char *policy, *trust, *project, *output, *session;
 	bool json;
 };
 
@@ -34,6 +35,8 @@ static const struct option options[] = {
 	  offsetof(struct policy_options, project) },
 	{ 'o', "output", "FILE", "learn: write the proposal to this file, which must not be there yet", OPTION_TEXT,
 	  offsetof(struct policy_options, output) },
+	{ 0, "session", "ID", "show: what this session goes by now, or went by when it ended", OPTION_TEXT,
+	  offsetof(struct policy_options, session) },
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
 };
 
@@ -56,17 +59,35 @@ static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
 }
 
+/* Where the box keeps what it enforces, also after `policy set`. */
+static int find_snapshot(const char *session, char out[PATH_MAX], struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	char state[PATH_MAX], project[PATH_MAX];
+	int r = session_state_dir(state, sizeof state, false, err);
+
+	client_project(project, sizeof project);
+	if (r == 0)
+		r = session_find(state, project, session, false, &record, err);
+	if (r < 0)
+		return r;
+	r = session_path(state, record.id, "policy.bin", out, PATH_MAX);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "policy", "the session's path is too long") : 0;
+}
+
 /* Replaces this process; the words behind the options go along as they are. */
 static int become(const struct policy_options *given, const char *verb, char **words, struct err *err)
 {
 	static char programs[PATH_MAX], program[PATH_MAX], policies[PATH_MAX], project[PATH_MAX],
-		home[PATH_MAX], config_home[PATH_MAX];
+		home[PATH_MAX], config_home[PATH_MAX], snapshot[PATH_MAX];
 	const char *argv[WORDS_MAX + 20] = { "atoll-policy", verb };
 	size_t argc = 2;
 	int r = places_programs(programs, err);
 
 	if (r == 0)
 		r = find_project(given->project, project, err);
+	if (r == 0 && given->session)
+		r = find_snapshot(given->session, snapshot, err);
 	if (r < 0)
 		return r;
 	r = session_home_dir(home, sizeof home);
@@ -81,6 +102,7 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	const char *const pairs[][2] = {
 		{ "--level", given->trust }, { "--policy", given->policy },    { "--project", project },
 		{ "--home", home },	     { "--config-home", config_home }, { "--policies", policies },
+		{ "--snapshot", given->session ? snapshot : NULL },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		if (!pairs[i][1])
@@ -181,6 +203,8 @@ int cmd_policy(int argc, char **argv, struct err *err)
 		return explain_trust(&given, argv + rest + 2, err);
 	if (given.output)
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "--output is for learn");
+	if (given.session && (rest + 1 != argc || !str_equal(argv[rest], "show") || given.policy || given.trust))
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "--session is for show, and stands for the policy");
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
 		if (!str_equal(argv[rest], verbs[i]))
 			continue;

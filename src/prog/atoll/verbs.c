@@ -33,7 +33,8 @@ static const struct cmd verbs[] = {
 	  cmd_help },
 	{ "log", "[ID] [-f] [--json] | verify [ID]", "show or verify the action log of a session",
 	  &cmd_log_options, cmd_log },
-	{ "policy", "check [POLICY] | show | explain KIND SUBJECT | explain trust [AGENT] | diff A B | set [ID] POLICY",
+	{ "policy", "check [POLICY] | show [POLICY] | explain KIND SUBJECT | explain trust [AGENT] | diff A B | "
+		    "set [ID] POLICY | test POLICY [ID…] | learn -- CMD…",
 	  "check, print, question, compare or change policies", &cmd_policy_options, cmd_policy },
 	{ "ps", "[-a] [--json]", "list sandboxes", &cmd_ps_options, cmd_ps },
 	{ "restore", "[ID] SNAPSHOT", "go back to a snapshot", &cmd_restore_options, cmd_restore },
