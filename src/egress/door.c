@@ -249,6 +249,9 @@ int door_start(struct gate *gate)
 			continue;
 		/* Accepted sockets inherit it: what comes in small pieces is handed on in small pieces. */
 		setsockopt(gate->sockets[doors[i]], IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+		/* Else a look at the stream would leave out a byte that is marked as urgent, until another one is: what
+		 * is judged would not be what is sent. */
+		setsockopt(gate->sockets[doors[i]], SOL_SOCKET, SO_OOBINLINE, &(int){ 1 }, sizeof(int));
 		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0)
 			return -EINVAL;
 	}

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "os/clock.h"
 
@@ -55,10 +56,24 @@ static void wait_again(struct relay_half *half)
 }
 
 /*
- * 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. *ret_is_last: there were
- * so few that there are probably no more, which spares the look.
+ * splice(2) stops before a byte that its sender has marked as urgent, and would do so for ever, while the socket is
+ * readable: a loop that only read(2) gets out of. The byte goes on as one of the stream (RFC 6093 4). As splice(2).
  */
-static int fill(struct relay_half *half, bool *ret_is_last)
+static ssize_t take_urgent(struct relay_half *half)
+{
+	uint8_t byte;
+	ssize_t n;
+
+	setsockopt(half->from_fd, SOL_SOCKET, SO_OOBINLINE, &(int){ 1 }, sizeof(int));
+	n = recv(half->from_fd, &byte, sizeof byte, MSG_DONTWAIT);
+	return n > 0 ? write(half->pipe[1], &byte, sizeof byte) : n;
+}
+
+/*
+ * 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. is_woken: the socket was
+ * readable a moment ago. *ret_is_last: there were so few that there are probably no more, which spares the look.
+ */
+static int fill(struct relay_half *half, bool is_woken, bool *ret_is_last)
 {
 	const struct quota_share *share = half->relay->options.share;
 	enum quota_way way = half == &half->relay->halves[RELAY_OUT] ? QUOTA_OUT : QUOTA_IN;
@@ -81,6 +96,8 @@ static int fill(struct relay_half *half, bool *ret_is_last)
 		return 0;
 	}
 	n = splice(half->from_fd, NULL, half->pipe[1], NULL, allowed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (n < 0 && errno == EAGAIN && is_woken)
+		n = take_urgent(half);
 	if (n > 0) {
 		quota_use(share, way, (size_t)n);
 		*ret_is_last = n < FEW_BYTES;
@@ -132,7 +149,7 @@ static void pump(struct relay_half *half)
 	int r = 1;
 
 	for (int round = 0; r > 0 && !is_last && round < ROUNDS_MAX; round++) {
-		r = fill(half, &is_last);
+		r = fill(half, round == 0, &is_last);
 		if (r > 0)
 			r = drain(half);
 	}

@@ -195,6 +195,47 @@ for name in ("web.test", "other.test"):
     server.close()
 
 
+# What is marked as urgent lies beside the stream to whoever does not ask for it (SO_OOBINLINE), until more is marked.
+URGENT = """
+import socket, ssl, sys, time
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+t = ssl._create_unverified_context().wrap_bio(incoming, outgoing, server_hostname="other.test")
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=8)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def step(call):
+    while True:
+        try: return call()
+        except ssl.SSLWantReadError:
+            s.sendall(outgoing.read()) if outgoing.pending else None
+            incoming.write(s.recv(65536) or sys.exit("cut"))
+try:
+    try: t.do_handshake()
+    except ssl.SSLWantReadError: hello = outgoing.read()
+    if sys.argv[3] == "urgent":
+        s.send(hello[:1], socket.MSG_OOB); s.sendall(hello[1:]); time.sleep(1)
+    else:
+        s.sendall(hello)
+    step(t.do_handshake)
+    t.write(b"GET / HTTP/1.0\\r\\n\\r\\n"); s.sendall(outgoing.read())
+    print("answer", step(lambda: t.read(100)))
+except OSError as e:
+    print("refused", type(e).__name__)
+"""
+
+
+def test_n8_a_byte_that_is_marked_as_urgent_is_looked_at(sandbox, certificates):
+    """Left out when the first bytes are judged and there when they are sent on, it would make of one hello another."""
+    server = Web(certificates.context())
+    outside = sandbox.run_outside([PYTHON, "-c", URGENT, "127.0.0.1", str(server.port), "plain"])
+    assert "answer" in outside.out and len(server.requests) == 1, outside
+    for how in ("plain", "urgent"):
+        done = sandbox.run([PYTHON, "-c", URGENT, "web.test", str(server.port), how],
+                           policy=policy_for(sandbox, "web.test", "other.test"), env=test_hosts())
+        assert "answer" not in done.out and len(server.requests) == 1, (done, server.requests)
+        assert rules_of(done) == {("net.connect", f"web.test:{server.port}"): "builtin.server_name"}, done
+    server.close()
+
+
 @pytest.mark.only("root")
 @pytest.mark.parametrize("port,sent,passes", [(443, b"GET / HTTP/1.1\r\n\r\n", False), (443, b"SSH-2.0-x\r\n", False),
         (8080, b"GET / HTTP/1.1\r\n\r\n", True)])

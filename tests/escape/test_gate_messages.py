@@ -4,12 +4,20 @@ import pathlib
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
+from atoll import wait_until
 from gate import LOOPBACK, Listener, gate_of, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
+
+
+def cpu_ticks(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
 
 # Each is a whole message; what must come of it: an answer with this code, or none.
 QUERIES = r"""
@@ -179,4 +187,41 @@ def test_clients_that_never_say_their_name_hold_no_memory(sandbox):
     assert not server.heard, "bytes left before the name was known"
     out, err = child.communicate(b"\n", timeout=30)
     assert b"there" in out, (out, err)
+    server.close()
+
+
+# A sender that marks a byte as urgent (TCP) and goes on; a receiver that takes what comes as one stream.
+MARKED = """
+import socket, sys, time
+def send(s):
+    s.sendall(b"plain "); time.sleep(0.3)
+    s.send(b"urgenT", socket.MSG_OOB); s.sendall(b" more")
+def hear(s):
+    s.settimeout(6); s.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1); got = b""
+    while not got.endswith(b"more") and (piece := s.recv(100)): got += piece
+    return got
+s = socket.create_connection(("web.test", int(sys.argv[1])), timeout=10)
+try: print(send(s) if sys.argv[2] == "out" else hear(s), flush=True)
+except OSError as e: print(type(e).__name__, flush=True)
+sys.stdin.read(1)
+"""
+
+
+@pytest.mark.only("root")
+@pytest.mark.parametrize("way", ["out", "in"])
+def test_a_byte_that_is_marked_as_urgent_passes_and_holds_up_nothing(sandbox, way):
+    """splice(2) stops before it and the socket stays readable: a loop without end, at the cost of one byte."""
+    names = {}
+    exec(MARKED.split("s = ", 1)[0], names)  # pylint: disable=exec-used
+    server = Listener(lambda connection: (names["hear" if way == "out" else "send"](connection), connection.recv(1))[0])
+    child = sandbox.popen([PYTHON, "-c", MARKED, str(server.port), way], env=test_hosts(), stdin=subprocess.PIPE,
+                          policy=sandbox.policy(policy_text(["web.test", *LOOPBACK])))
+    said = child.stdout.readline()
+    pid, = gate_of(sandbox)
+    before = cpu_ticks(pid)
+    time.sleep(1.5)
+    assert cpu_ticks(pid) - before < 30, (before, cpu_ticks(pid))
+    _, err = child.communicate(b"x", timeout=20)
+    wait_until(lambda: server.heard)
+    assert (server.heard[0] if way == "out" else eval(said)) == b"plain urgenT more", (said, server.heard, err)
     server.close()
