@@ -46,6 +46,7 @@ static int send_request(struct http2_stream *stream)
 	if (id < 0)
 		return http2_stream_refuse(stream, 502, "the server takes no more requests on this connection", NULL);
 	stream->ids[HTTP2_OUTSIDE] = id;
+	stream->gathered_bytes = 0;
 	return 0;
 }
 

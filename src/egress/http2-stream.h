@@ -21,6 +21,7 @@ struct http2_stream {
 	struct http1_head head;                 /* of the request, then of the answer */
 	struct http1_head trailers;             /* of the answer */
 	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
+	size_t gathered_bytes;                  /* of it so far, as its sender is told to count them */
 	char *authority, *path;                 /* owned */
 	struct buf held;                        /* of the body, while a person is asked; not looked at yet */
 	size_t early;                           /* bytes to the outside that the connection's window has back already */

@@ -8,6 +8,9 @@
 #include "egress/http1-head.h"
 #include "egress/http2-request.h"
 
+/* What a field costs beside its bytes, by the rule of what we tell our peers to keep to (RFC 9113 6.5.2). */
+enum { FIELD_OVERHEAD = 32 };
+
 /* --- What nghttp2 tells. --- */
 
 static struct http2_stream *find_stream(nghttp2_session *session, int32_t id)
@@ -37,6 +40,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (!stream)
 		return 0;
 	stream->gathering = stream->is_answered ? &stream->trailers : &stream->head;
+	/* Interim ones count with the head that they come before: none of them waits for a window. */
+	if (stream->is_answered)
+		stream->gathered_bytes = 0;
 	http1_head_reset(stream->gathering);
 	stream->gathering->kind = HTTP1_RESPONSE;
 	return 0;
@@ -75,28 +81,18 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 	if (!stream || !stream->gathering)
 		return 0;
+	/* By as little as a byte for each, a sender repeats what the table has (RFC 7541): it counts each time. */
+	stream->gathered_bytes += name_size + value_size + FIELD_OVERHEAD;
+	if (stream->gathered_bytes > HTTP1_HEAD_MAX) {
+		stream->problem = "its head is too large";
+		return 0;
+	}
 	if (name[0] == ':')
 		return on_pseudo(stream, (const char *)name, (const char *)value);
 	r = http1_add(stream->gathering, (const char *)name, (const char *)value);
 	if (r == -E2BIG || r == -EINVAL)
 		stream->problem = r == -E2BIG ? "there are too many fields" : "a field is malformed";
 	return r == -ENOMEM ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
-static int on_headers(struct http2_stream *stream, enum http2_side from)
-{
-	const struct exchange_hooks *hooks = &stream->http2->hooks;
-
-	if (stream->gathering == &stream->trailers) {
-		stream->has_trailers = true;
-		stream->trailers.reason = "";
-		if (hooks->incoming)
-			hooks->incoming(hooks->context, &stream->record, &stream->trailers);
-		take_trailers(stream->take, &stream->trailers);
-	}
-	if (stream->gathering != &stream->head || stream->record.status)
-		return 0;
-	return from == HTTP2_INSIDE ? http2_request_begin(stream) : http2_answer_begin(stream);
 }
 
 /* False: a hook wants nothing of it to go on. */
@@ -134,6 +130,30 @@ static int stop_request(struct http2_stream *stream, unsigned status, const char
 	nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE],
 				  NGHTTP2_CANCEL);
 	return 0;
+}
+
+/* Of an answer whose head, or what comes behind it, is not to go on. */
+static int refuse_answer(struct http2_stream *stream)
+{
+	return stop_request(stream, 502, stream->problem, NULL);
+}
+
+static int on_headers(struct http2_stream *stream, enum http2_side from)
+{
+	const struct exchange_hooks *hooks = &stream->http2->hooks;
+
+	if (from == HTTP2_OUTSIDE && stream->problem && !stream->is_stopped)
+		return refuse_answer(stream);
+	if (stream->gathering == &stream->trailers) {
+		stream->has_trailers = true;
+		stream->trailers.reason = "";
+		if (hooks->incoming)
+			hooks->incoming(hooks->context, &stream->record, &stream->trailers);
+		take_trailers(stream->take, &stream->trailers);
+	}
+	if (stream->gathering != &stream->head || stream->record.status)
+		return 0;
+	return from == HTTP2_INSIDE ? http2_request_begin(stream) : http2_answer_begin(stream);
 }
 
 /* What was passed on of it stays unfinished on the other side. */
@@ -298,8 +318,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 		take_sent(stream->take, bytes, size);
 	if (stream && from == HTTP2_INSIDE && stream->is_kept)
 		stream->record.bytes_out += size;
-	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]) ||
-	    (from == HTTP2_INSIDE && stream->is_stopped))
+	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]) || stream->is_stopped)
 		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (from == HTTP2_OUTSIDE)
 		take_received(stream->take, bytes, size);
