@@ -103,6 +103,11 @@ static int lose(struct box *box, const char *why)
 	return r;
 }
 
+static uint64_t patience_ns(const struct verify_gate *gate)
+{
+	return (gate->state == STATE_STARTING ? VERIFY_START_MS : VERIFY_WAIT_MS) * (uint64_t)NS_PER_MS;
+}
+
 /* ---- what it says ---- */
 
 static const char too_many[] = "too many commands wait to be judged";
@@ -128,6 +133,9 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 		r = verify_rules_learn(box, &gate->rules, frame, take_fd(&gate->made_fd));
 	close_fd(&gate->made_fd);
 	gate->state = STATE_SERVING;
+	/* Its work on what waits begins now. */
+	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
+		gate->waits[i].until_ns = clock_monotonic_ns() + patience_ns(gate);
 	return r;
 }
 
@@ -239,7 +247,7 @@ static int speaks(void *context, uint32_t events)
 /* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
 static bool hangs(const struct verify_gate *gate, uint64_t now_ns)
 {
-	return now_ns - gate->heard_ns >= VERIFY_WAIT_MS * (uint64_t)NS_PER_MS;
+	return now_ns - gate->heard_ns >= patience_ns(gate);
 }
 
 static int looks_at_time(void *context, uint32_t events)
@@ -473,7 +481,7 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 	*wait = (struct verify_wait){
 		.id = gate->last_id, .token = token, .pid = exec->pid, .exe = str_dup(exec->exe),
 		.argv = calloc(count + 2, sizeof(char *)), .is_cut = exec->argv_left_out > 0,
-		.until_ns = clock_monotonic_ns() + (uint64_t)VERIFY_WAIT_MS * NS_PER_MS,
+		.until_ns = clock_monotonic_ns() + patience_ns(gate),
 	};
 	/* The program is what is executed, whatever it is told that it is called; busybox goes by its name. */
 	for (size_t i = 0; wait->argv && i < count; i++)

@@ -21,6 +21,7 @@ struct watch_exec;
 enum {
 	VERIFY_WAITING_MAX = 64,     /* commands that are judged at one time; the next one could not be judged */
 	VERIFY_WAIT_MS = 6000,       /* for one of them; atoll-verify itself takes 2 s for a text at most */
+	VERIFY_START_MS = 20000,     /* before that, to read its rules: once for each set, seconds on a slow machine */
 	VERIFY_FALLS_MAX = 8,        /* of the program; then nothing is judged any more */
 };
 

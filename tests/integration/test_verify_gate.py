@@ -115,6 +115,38 @@ def test_nobody_can_judge(sandbox, how):
     wait_until(lambda: not verifier(sandbox), 10, "the judge outlives the sandbox")
 
 
+def stopped_at_its_start(sandbox):
+    """The first command of a session, whose judge stands still before it has read its rules; and both."""
+    denies = policy(sandbox, "verify: {critical: deny, unknown: deny}")
+    for _ in range(10):
+        session = sandbox.run_outside(sandbox.command_line([], policy=denies, options=["-d"])).out.strip()
+        child = subprocess.Popen([str(sandbox.programs.atoll), "exec", session, "--", "sh", "-c", "echo waited"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True, **sandbox.popen_keywords())
+        sandbox.children.append(child)
+        judge = wait_until(lambda: verifier(sandbox), 10, "the first command starts the judge")
+        os.kill(judge, signal.SIGSTOP)
+        kept = list((sandbox.state / "atoll" / "verify").glob("*.bin"))
+        if not kept:
+            return session, child, judge
+        sandbox.run_atoll("stop", session)
+        for one in kept:
+            one.unlink()
+    raise AssertionError("the judge is always faster")
+
+
+def test_a_judge_that_starts_slowly_is_waited_for(sandbox):
+    """Where the processor is slow or busy, the rules take long to read: longer than one judgement may take."""
+    session, child, judge = stopped_at_its_start(sandbox)
+    time.sleep(7)
+    assert child.poll() is None
+    os.kill(judge, signal.SIGCONT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (0, "waited\n"), err
+    assert verifier(sandbox) == judge
+    sandbox.run_atoll("stop", session)
+
+
 def test_a_judge_with_much_to_do_has_not_failed(sandbox):
     """What waits too long could not be judged; who works on what came before is neither ended nor counted as a fall."""
     sandbox.write(sandbox.project / "slow.sh", "exit 0\n" + "a|" * 400000 + "a\n")
