@@ -195,7 +195,7 @@ int session_load(int dir_fd, struct session_record *ret_record)
 	return 0;
 }
 
-int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record)
+int session_load_id(const char *state_dir, const char *id, struct session_record *ret_record)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = FD_NONE;
@@ -208,7 +208,21 @@ int session_load_live(const char *state_dir, const char *id, struct session_reco
 		r = session_load(fd, &record);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	if (!record.is_live || !str_equal(record.id, id))
+	if (!str_equal(record.id, id))
+		return -ENOENT;
+	*ret_record = record;
+	record = (struct session_record){ 0 };
+	return 0;
+}
+
+int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	int r = session_load_id(state_dir, id, &record);
+
+	if (r < 0)
+		return r;
+	if (!record.is_live)
 		return -ENOENT;
 	*ret_record = record;
 	record = (struct session_record){ 0 };

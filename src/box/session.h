@@ -78,7 +78,10 @@ int session_find(const char *state_dir, const char *project, const char *id_or_n
 int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,
 		 struct err *err) MUST_USE;
 
-/* The session of this id, if it runs; -ENOENT where it does not, or has no record that can be read. */
+/* The session of this id; -ENOENT where there is none, or its record cannot be read. */
+int session_load_id(const char *state_dir, const char *id, struct session_record *ret_record) MUST_USE;
+
+/* The same, if it runs; -ENOENT where it does not. */
 int session_load_live(const char *state_dir, const char *id, struct session_record *ret_record) MUST_USE;
 
 /* The path of a file of a session, in out[size]. */

@@ -106,12 +106,14 @@ static int open_projects(const struct run_request *request, char name[HASH_HEX_S
 	return r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-/* Whether nobody has applied or dropped anything of it yet. */
+/* Whether it holds changes, of which nobody has applied any yet. */
 static bool is_unreviewed(const struct run_request *request, const char *session)
 {
+	cleanup_session_record struct session_record record = { 0 };
 	char path[PATH_MAX];
 
-	return session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_FILE_TREES, path,
+	return session_load_id(request->state_dir, session, &record) == 0 && record.is_staged &&
+	       session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_FILE_TREES, path,
 			    sizeof path) == 0 &&
 	       access(path, F_OK) == 0 &&
 	       session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES, path,

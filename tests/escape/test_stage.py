@@ -130,6 +130,8 @@ def test_an_earlier_session_is_mentioned(sandbox, project):
     assert third.code == 1, "a new run begins with the host's tree"
     other = sandbox.make_directory(sandbox.home / "elsewhere")
     assert first.session not in sandbox.run("true", cwd=other).err
+    assert sandbox.run_atoll("discard", first.session).code == 0
+    assert first.session not in sandbox.run("true").err, "it was looked at, and dropped"
 
 
 def test_a_masked_name_stays_absent_whatever_the_host_does(sandbox, project):
