@@ -9,6 +9,8 @@
 # TCP, UDP: ports of listeners outside; ABSTRACT: name of an abstract socket outside; VICTIM: pid of a process
 # outside; MARK: a word by which processes that outlive the session are found.
 set -u
+# Users have not always the directories where chroot and its like are.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 here=$(dirname "$0")
 list= tcp= udp= abstract= victim= mark=
 if [ "${1:-}" = --list ]; then
