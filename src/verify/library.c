@@ -216,11 +216,14 @@ static const struct value *call_unknown(struct script *script, struct call *call
 
 static library_handler handler_of(enum effect_kind kind)
 {
-	if (library_file_handlers[kind])
-		return library_file_handlers[kind];
-	if (library_process_handlers[kind])
-		return library_process_handlers[kind];
-	return library_network_handlers[kind];
+	const library_handler *const handlers[] = {
+		library_file_handlers, library_process_handlers, library_code_handlers, library_network_handlers,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
+		if (handlers[i][kind])
+			return handlers[i][kind];
+	return NULL;
 }
 
 static const struct effect *row_of(struct script *script, const struct call *call)

@@ -167,6 +167,8 @@ void library_keep_content(struct script *script, const struct value *content, ui
 
 /* library-file.c */
 extern const library_handler library_file_handlers[EFFECT_KIND_COUNT];
+/* library-code.c */
+extern const library_handler library_code_handlers[EFFECT_KIND_COUNT];
 /* library-process.c */
 extern const library_handler library_process_handlers[EFFECT_KIND_COUNT];
 /* library-network.c */

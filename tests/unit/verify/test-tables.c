@@ -39,7 +39,7 @@ static void text_functions_are_sorted(void **state)
 /* A row that names no effect of its kind would be a function that is known and does nothing. */
 static bool has_handler(enum effect_kind kind)
 {
-	return library_file_handlers[kind] || library_process_handlers[kind] ||
+	return library_file_handlers[kind] || library_process_handlers[kind] || library_code_handlers[kind] ||
 	       library_network_handlers[kind];
 }
 
