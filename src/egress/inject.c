@@ -8,6 +8,7 @@
 #include "os/clock.h"
 
 const char inject_redacted[] = "[redacted by atoll]";
+const char inject_redacted_name[] = "redacted-by-atoll";
 
 const char *inject_problem(const struct injection *injection)
 {
@@ -263,7 +264,7 @@ int inject_redact(const struct injection *injection, struct http1_head *head)
 		if (!is_in_name && !shows(injection, head->fields[i].value, &scratch))
 			continue;
 		if (is_in_name)
-			head->fields[i].name = "redacted-by-atoll";
+			head->fields[i].name = inject_redacted_name;
 		head->fields[i].value = inject_redacted;
 		count++;
 	}

@@ -33,8 +33,8 @@ const char *inject_problem(const struct injection *injection);
 int inject_request(const struct injection *injection, const struct target_server *server, const struct target *target,
 		   struct http1_head *head, char **ret_owned) MUST_USE;
 
-/* What stands where a secret was. */
-extern const char inject_redacted[];
+/* What stands where a secret was; where it was the name of a field. */
+extern const char inject_redacted[], inject_redacted_name[];
 
 /* Wipes and frees. NULL is fine. */
 void inject_free(char *owned);

@@ -43,7 +43,7 @@ struct side {
 	bool is_reading, is_writing;   /* waits for it */
 	bool wants_write;              /* the last call did */
 	bool has_ended;                /* nothing more comes */
-	uint64_t read_bytes;
+	uint64_t read_bytes, written_bytes;
 };
 
 struct intercept {
@@ -53,6 +53,7 @@ struct intercept {
 	struct event left;             /* the client's end, while nothing is read of it */
 	bool is_watching_left;
 	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
+	uint64_t grown_bytes;          /* that went out beyond what was read inside */
 	uint64_t seen_bytes;           /* read by both sides when still came last */
 	unsigned still_times;          /* that it came since, without a byte more */
 	enum phase phase;
@@ -356,6 +357,21 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 	return 1;
 }
 
+/*
+ * What goes out is counted as it is read inside, and so before it goes. Where it becomes more on its way (a field that
+ * HTTP/2 repeats by a byte, which is written out in full again) the rest is counted as it leaves.
+ */
+static void count_grown(struct intercept *intercept)
+{
+	struct side *outside = outside_of(intercept);
+	uint64_t counted = inside_of(intercept)->read_bytes + intercept->grown_bytes;
+
+	if (outside->written_bytes <= counted)
+		return;
+	quota_use(intercept->options.share, QUOTA_OUT, outside->written_bytes - counted);
+	intercept->grown_bytes += outside->written_bytes - counted;
+}
+
 /* 1: something went; 0: nothing now, or nothing to write; -1: an error. */
 static int write_side(struct intercept *intercept, enum http2_side to)
 {
@@ -378,6 +394,9 @@ static int write_side(struct intercept *intercept, enum http2_side to)
 	if (size <= 0)
 		return later_of(side, size, true) == 1 ? 0 : -1;
 	buf_consume(&side->out, (size_t)size);
+	side->written_bytes += (size_t)size;
+	if (to == HTTP2_OUTSIDE)
+		count_grown(intercept);
 	return 1;
 }
 
@@ -700,6 +719,6 @@ bool intercept_has_said(const struct intercept *intercept)
 
 void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes)
 {
-	*ret_out_bytes = intercept->sides[HTTP2_INSIDE].read_bytes;
+	*ret_out_bytes = intercept->sides[HTTP2_INSIDE].read_bytes + intercept->grown_bytes;
 	*ret_in_bytes = intercept->sides[HTTP2_OUTSIDE].read_bytes;
 }

@@ -57,5 +57,5 @@ void intercept_answered(struct intercept *intercept, struct exchange_record *rec
 /* Whether on_said() was or would be called. */
 bool intercept_has_said(const struct intercept *intercept);
 
-/* Bytes that were read of the client and of the server, without TLS. */
+/* Bytes that were read of the client, with what they grew by on their way out, and of the server, without TLS. */
 void intercept_count(const struct intercept *intercept, uint64_t *ret_out_bytes, uint64_t *ret_in_bytes);

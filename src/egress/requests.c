@@ -256,6 +256,8 @@ static const char *find_override(const struct requests *requests, const struct h
 {
 	static const char *const names[] = {
 		"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url",
+		"x-override-url", "x-original-uri", "x-original-method", "x-forwarded-uri", "x-forwarded-method",
+		"x-envoy-original-path",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -368,10 +370,13 @@ static void redact_words(const struct requests *requests, struct http1_head *hea
 	const struct scanner *scanner = requests->gate->secrets.scanner;
 
 	for (size_t i = 0; requests->secrets && i < head->field_count; i++) {
-		const char *value = head->fields[i].value;
+		struct http1_field *field = &head->fields[i];
+		bool is_in_name = scanner_find(scanner, field->name, strlen(field->name)) & requests->secrets;
 
-		if (scanner_find(scanner, value, strlen(value)) & requests->secrets)
-			head->fields[i].value = inject_redacted;
+		if (is_in_name)
+			field->name = inject_redacted_name;
+		if (is_in_name || scanner_find(scanner, field->value, strlen(field->value)) & requests->secrets)
+			field->value = inject_redacted;
 	}
 	if (requests->secrets && scanner_find(scanner, head->reason, strlen(head->reason)) & requests->secrets)
 		head->reason = "";

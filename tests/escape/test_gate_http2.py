@@ -64,10 +64,10 @@ print(len(blocks), b"whole" in data, flush=True)
 
 
 class Server:
-    """HTTP/2 as far as it is heard: hears has how many requests came, answer() is sent to the first of a connection."""
+    """HTTP/2 as far as it is heard: requests and bytes say how many came; answer() is sent to each request."""
 
     def __init__(self, certificates, answer=lambda: b""):
-        self.context, self.answer, self.requests = certificates.context(), answer, 0
+        self.context, self.answer, self.requests, self.bytes = certificates.context(), answer, 0, 0
         self.context.set_alpn_protocols(["h2"])
         self.listener = Listener(self.serve)
 
@@ -76,7 +76,7 @@ class Server:
             secure.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
             stream.read(24)
             while len(head := stream.read(9)) == 9:
-                stream.read(int.from_bytes(head[:3], "big"))
+                self.bytes += 9 + len(stream.read(int.from_bytes(head[:3], "big")))
                 self.requests += head[3] == 1
                 if head[3] == 1:
                     secure.sendall(self.answer())
@@ -91,8 +91,9 @@ def peak_after(pid, seconds):
     return peak_kib(pid)
 
 
-def start(sandbox, certificates, script, *words):
-    policy = sandbox.policy(policy_text(["{host: web.test, http: [{methods: [GET, POST]}]}", *LOOPBACK]))
+def start(sandbox, certificates, script, *words, limits=""):
+    rules = ["{host: web.test, http: [{methods: [GET, POST]}]}", *LOOPBACK]
+    policy = sandbox.policy(policy_text(rules, limits))
     return sandbox.popen([PYTHON, "-c", script, *map(str, words)], policy=policy, stdin=subprocess.PIPE,
                          env={**test_hosts(), "SSL_CERT_FILE": str(certificates.ca)})
 
@@ -136,4 +137,19 @@ def test_interim_answers_that_nobody_reads(sandbox, certificates, repeated, pass
     assert peak_after(pid, 2) < PEAK_MAX_KIB, peak_kib(pid)
     out, err = child.communicate(b"x", timeout=20)
     assert out == (b"21 True\n" if passes else b"3 False\n"), (out, err)
+    server.listener.close()
+
+
+@pytest.mark.parametrize("limits", ["", "  limits: {out: 1MiB}\n"])
+def test_bytes_that_grow_on_their_way_out_are_counted(sandbox, certificates, limits):
+    """A hundred requests of 50 KB, said in 10 KB in all."""
+    server = Server(certificates)
+    child = start(sandbox, certificates, CLIENT, server.listener.port, 1, 12, limits=limits)
+    child.stdout.readline()
+    if limits:
+        wait_until(lambda: server.listener.heard)
+        assert 500_000 < server.bytes < 2 << 20, server.bytes
+    else:
+        wait_until(lambda: server.bytes > 4 << 20)
+    child.communicate(b"x", timeout=20)
     server.listener.close()

@@ -38,7 +38,7 @@ cases = {
 def say(what, answer): print(what, "-" if not answer else answer[3] & 15, flush=True)
 for what, message in cases.items():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as u:
-        u.settimeout(0.3)
+        u.settimeout(0.3 if what != "good" else 5)  # the gate starts with the first
         u.sendto(message, ("198.18.0.1", 53))
         try: say(what, u.recv(4096))
         except TimeoutError: say(what, b"")

@@ -55,6 +55,8 @@ class Server(Web):
                     self.send_header("Location", outer.away)
                 if "gzip" in self.path:
                     self.send_header("Content-Encoding", "gzip")
+                if "told" in self.path:
+                    self.send_header(KEY, KEY)
                 if "echo" in self.path:
                     self.send_header("X-Echo", self.headers.get("x-api-key", "") + "|" +
                                      self.headers.get("authorization", ""))
@@ -203,9 +205,10 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
                        env=outside(certificates), policy=policy(sandbox, rule(server), other))
     assert b"mine".hex() + "." in done.out, done
     # Another name, another port: whoever got it knows it everywhere.
-    done = sandbox.run(f"curl -sS https://other.test:{server.port}/told", env=outside(certificates),
+    done = sandbox.run(f"curl -sSi https://other.test:{server.port}/told", env=outside(certificates),
                        policy=policy(sandbox, rule(server), other))
-    assert done.out == f"it is {'*' * len(KEY)}.\n", done
+    assert done.out.endswith(f"\nit is {'*' * len(KEY)}.\n") and KEY not in done.out, done
+    assert "redacted-by-atoll: [redacted by atoll]" in done.out, done
 
 
 def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, server):
@@ -222,7 +225,7 @@ def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, ser
 def test_a_header_that_names_another_path_is_refused(sandbox, certificates, server):
     url = f"https://web.test:{server.port}/v1/x"
     judged = f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET], paths: [\"/v1/**\"]}}]}}"
-    for name in ("X-HTTP-Method-Override", "x-original-url", "X-Other"):
+    for name in ("X-HTTP-Method-Override", "x-original-url", "X-Forwarded-Uri", "X-Other"):
         done = sandbox.run(f"curl -sS -w '%{{http_code}}' -H '{name}: DELETE' {url}", env=outside(certificates),
                            policy=policy(sandbox, judged))
         assert done.out.endswith("200" if name == "X-Other" else "502"), done
