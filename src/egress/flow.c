@@ -282,6 +282,12 @@ static void pass(struct flow *flow)
 		relay_start_now(&flow->relay, RELAY_OUT);
 }
 
+/* Whether its client must say what it is before the box is asked and anything is dialled. */
+static bool speaks_first(const struct flow *flow)
+{
+	return flow->is_read || flow->gate->tape || (flow->is_named && gate_port_is_tls(flow->port));
+}
+
 /* What a recording has the requests of. */
 static void pass_http(struct flow *flow)
 {
@@ -301,6 +307,20 @@ static bool is_request(const uint8_t *bytes, size_t size)
 	       bytes[length + 1] == '/';
 }
 
+/*
+ * Whether a client that connected to an address may have a server's name there: where the policy lets out what it does
+ * not list, a name that it denies, or whose requests it judges, would else be reached by its number.
+ */
+static bool may_name(const struct flow *flow)
+{
+	const struct policy *policy = flow->gate->policy;
+	struct action named = { .kind = ACTION_NET_CONNECT, .subject = flow->hello.name, .port = flow->port };
+	struct action numbered = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
+
+	return !flow->is_named && !flow->is_read && !policy_intercepts(policy, named.subject, named.port) &&
+	       policy_decide(policy, &named).verdict >= policy_decide(policy, &numbered).verdict;
+}
+
 static void judge_hello(struct flow *flow)
 {
 	switch (flow->hello.state) {
@@ -308,7 +328,7 @@ static void judge_hello(struct flow *flow)
 		return;
 	case HELLO_PLAIN:
 		flow->is_plain = true;
-		if (gate_port_is_tls(flow->port))
+		if (speaks_first(flow) && gate_port_is_tls(flow->port))
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
 		else if (flow->is_http)
 			pass_http(flow);
@@ -316,7 +336,7 @@ static void judge_hello(struct flow *flow)
 			pass(flow);
 		return;
 	case HELLO_NAMED:
-		if (hello_names(&flow->hello, flow->host))
+		if (hello_names(&flow->hello, flow->host) || may_name(flow))
 			pass_http(flow);
 		else
 			refuse(flow, GATE_BY_SERVER_NAME, flow->hello.name);
@@ -441,7 +461,7 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 
 	flow->port = target->port;
 	flow->is_named = host != NULL;
-	flow->is_inspected = !host;
+	flow->is_inspected = !host && flow->gate->policy->network_default == VERDICT_DENY;
 	if (host)
 		return str_copy(flow->host, sizeof flow->host, host) == 0;
 	gate_address_format(target->bytes, flow->host);
@@ -467,7 +487,7 @@ static bool count(struct flow *flow, const struct action *action)
 
 static void proceed(struct flow *flow, bool is_granted)
 {
-	if (flow->is_read || flow->gate->tape || (flow->is_named && gate_port_is_tls(flow->port)))
+	if (speaks_first(flow))
 		start_hello(flow);
 	else if (is_granted)
 		dial(flow);

@@ -195,6 +195,42 @@ for name in ("web.test", "other.test"):
     server.close()
 
 
+BY_NUMBER = """
+import socket, ssl, sys
+context = ssl._create_unverified_context()
+for name in ("web.test", "six.test", "other.test", None):
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=8)
+    try:
+        t = context.wrap_socket(s, server_hostname=name)
+        t.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n"); print("answer", name, len(t.recv(100)) > 0)
+    except OSError as e: print("refused", name)
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=8)
+s.sendall(b"plain"); s.settimeout(3)
+try: print("heard", s.recv(10) != b"")
+except OSError: print("cut")
+"""
+
+
+@pytest.mark.parametrize("default,refused", [("allow", ["web.test", "six.test"]), ("deny", [])])
+def test_n8_a_name_that_is_denied_is_not_had_by_its_number(sandbox, certificates, default, refused):
+    """What an open network denies by name, or reads the requests of, is not reached by who knows its address."""
+    addresses = [address for address in os.popen("hostname -I").read().split() if "." in address]
+    if not addresses:
+        pytest.skip("this machine has no IPv4 address beyond loopback")
+    server = Web(certificates.context(), address=addresses[0])
+    words = [PYTHON, "-c", BY_NUMBER, addresses[0], str(server.port)]
+    outside = sandbox.run_outside(words).out
+    assert outside.count("answer") == 4, outside
+    rules = [f"{{cidr: {addresses[0]}/32}}", "{host: six.test, http: [{methods: [GET]}]}"]
+    done = sandbox.run(words, policy=sandbox.policy(policy_text(rules, f"  default: {default}\n  deny: [web.test]\n")),
+                       env={**test_hosts(), "SSL_CERT_FILE": str(certificates.ca)})
+    assert [line.split()[1] for line in done.out.splitlines() if line.startswith("refused")] == refused, done
+    assert done.out.count("answer") == 4 - len(refused) and done.out.splitlines()[-1] == outside.splitlines()[-1], done
+    denied = {("net.connect", f"{addresses[0]}:{server.port}"): "builtin.server_name"} if refused else {}
+    assert rules_of(done) == denied, done
+    server.close()
+
+
 # What is marked as urgent lies beside the stream to whoever does not ask for it (SO_OOBINLINE), until more is marked.
 URGENT = """
 import socket, ssl, sys, time
