@@ -62,6 +62,12 @@ void tighten_merge(struct lang *lang);
 /* The draft as a policy in the arena: sorted, planned. NULL after errors, or out of memory. */
 struct policy *finish_policy(struct lang *lang);
 
+/*
+ * Of a draft that has errors already: says which of its paths contradict one another, so that a person hears of all at
+ * once. What could be nothing but a consequence of the other errors is not looked for.
+ */
+void finish_contradictions(struct lang *lang);
+
 /* What a rule puts in; and what rules with secrets mean together, errors among it. */
 struct inject secrets_inject(const struct draft_inject *from);
 void secrets_finish(struct lang *lang, struct policy *policy);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 void diag_add(struct diags *diags, struct place place, const char *format, ...)
 {
 	char message[1024];
@@ -24,6 +26,24 @@ void diag_add(struct diags *diags, struct place place, const char *format, ...)
 static size_t shown(const struct diags *diags)
 {
 	return diags->count < DIAGS_MAX ? diags->count : DIAGS_MAX;
+}
+
+static bool is_behind(const struct place *a, const struct place *b)
+{
+	return str_equal(a->file, b->file) && (a->line > b->line || (a->line == b->line && a->column > b->column));
+}
+
+/* By insertion, which keeps the order of what stands in one place; there are few of them. */
+void diags_sort(struct diags *diags)
+{
+	for (size_t i = 1; i < shown(diags); i++) {
+		struct diag diag = diags->items[i];
+		size_t at = i;
+
+		for (; at > 0 && is_behind(&diags->items[at - 1].place, &diag.place); at--)
+			diags->items[at] = diags->items[at - 1];
+		diags->items[at] = diag;
+	}
 }
 
 void diags_put(const struct diags *diags, struct buf *out)

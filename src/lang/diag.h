@@ -33,6 +33,9 @@ struct diags {
 void diag_add(struct diags *diags, struct place place, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Those of one file that were added together get the order of its lines. */
+void diags_sort(struct diags *diags);
+
 /* One line "file:line:column: message" each; hostile bytes are escaped. */
 void diags_put(const struct diags *diags, struct buf *out);
 

@@ -659,6 +659,13 @@ static void finish_network_mode(struct lang *lang, struct policy *policy)
 	policy->network_mode = NETWORK_HOST;
 }
 
+void finish_contradictions(struct lang *lang)
+{
+	struct policy unused = { 0 };
+
+	finish_files(lang, &unused);
+}
+
 struct policy *finish_policy(struct lang *lang)
 {
 	struct policy *policy = arena_alloc(&lang->arena, sizeof *policy);

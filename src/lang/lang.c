@@ -8,8 +8,10 @@
 
 static int finish(struct lang *lang)
 {
-	if (lang->diags.count)
+	if (lang->diags.count) {
+		finish_contradictions(lang);
 		return 1;
+	}
 	lang->policy = finish_policy(lang);
 	if (lang->diags.count)
 		return 1;
@@ -74,6 +76,7 @@ int lang_compile(const struct lang_request *request, struct lang **ret_lang)
 	lang->request = *request;
 	lang->diags.arena = &lang->arena;
 	r = compile(lang);
+	diags_sort(&lang->diags);
 	if (lang->arena.has_failed)
 		r = -ENOMEM;
 	if (r < 0) {

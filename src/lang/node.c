@@ -161,6 +161,13 @@ static void take_event(struct builder *builder, const yaml_event_t *event)
 	}
 }
 
+/* Mostly a tab. */
+static const char *way_out(const char *problem)
+{
+	return problem && strstr(problem, "cannot start any token") ?
+		       "; indent with spaces, and put text that begins with %, @ or ` into quotes" : "";
+}
+
 static void parse_events(struct builder *builder, yaml_parser_t *parser)
 {
 	yaml_event_t event;
@@ -168,9 +175,10 @@ static void parse_events(struct builder *builder, yaml_parser_t *parser)
 	while (!builder->is_ended) {
 		if (!yaml_parser_parse(parser, &event)) {
 			diag_add(builder->diags, place_of(builder, parser->problem_mark),
-				 "this is no valid YAML: %s%s%s",
+				 "this is no valid YAML: %s%s%s%s",
 				 parser->problem ? parser->problem : "out of memory",
-				 parser->context ? ", " : "", parser->context ? parser->context : "");
+				 parser->context ? ", " : "", parser->context ? parser->context : "",
+				 way_out(parser->problem));
 			return;
 		}
 		take_event(builder, &event);
