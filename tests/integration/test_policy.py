@@ -23,6 +23,9 @@ def explain(sandbox, *words):
     (["file.read", "~/.config/atoll/policy.yaml"], "deny", "builtin.state"),
     (["exec", "/usr/bin/env", "ls"], "allow", "exec.default"),
     (["env", "LD_PRELOAD"], "deny", "env.default"),
+    (["net.listen", "8080"], "allow", "builtin.loopback"),
+    (["net.listen", ":8080"], "allow", "builtin.loopback"),
+    (["net.listen", "[::1]:8080"], "allow", "builtin.loopback"),
 ])
 def test_explain_answers(sandbox, words, verdict, rule):
     code, answer = explain(sandbox, *words)
@@ -36,6 +39,10 @@ def test_explain_answers(sandbox, words, verdict, rule):
 def test_explain_of_nothing_is_usage(sandbox):
     result = sandbox.run_atoll("policy", "explain", "net.conect", "x", cwd=sandbox.project)
     assert result.code == 2 and "net.connect" in result.err
+    result = sandbox.run_atoll("policy", "explain", "nothing.known", "x", cwd=sandbox.project)
+    assert result.code == 2 and "file.apply, exec, net.connect, net.listen" in result.err, result
+    result = sandbox.run_atoll("policy", "explain", "net.listen", "", cwd=sandbox.project)
+    assert result.code == 2, result
 
 
 def test_check_says_all_errors_at_once(sandbox):

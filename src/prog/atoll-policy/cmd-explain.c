@@ -27,18 +27,19 @@ static int parse_kind(const char *text, enum action_kind *ret_kind, struct err *
 {
 	int kind = names_find(action_kind_names, ACTION_KIND_COUNT, text);
 	const char *nearest = names_nearest(action_kind_names, ACTION_KIND_COUNT, text);
+	cleanup_buf struct buf all;
 
-	if (kind < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "explain", "there is no kind of action \"%s\"", text);
-		err_hint(err,
-			 nearest ? "did you mean %s?"
-				 : "file.read, file.write, exec, net.connect, net.dns, http.request, device, "
-				   "env%s",
-			 nearest ? nearest : "");
-		return -EINVAL;
+	if (kind >= 0) {
+		*ret_kind = (enum action_kind)kind;
+		return 0;
 	}
-	*ret_kind = (enum action_kind)kind;
-	return 0;
+	buf_init(&all, 512);
+	/* An alert is nothing that a program does. */
+	for (size_t i = 0; i < ACTION_ALERT; i++)
+		buf_printf(&all, "%s%s", i ? ", " : "", action_kind_names[i]);
+	err_set(err, ERR_USAGE, EINVAL, "explain", "there is no kind of action \"%s\"", text);
+	err_hint(err, nearest ? "did you mean %s?" : "%s", nearest ? nearest : buf_text(&all));
+	return -EINVAL;
 }
 
 /* ~, relative and untidy paths as a policy reads them. */
@@ -113,6 +114,17 @@ static int parse_host(const char *text, uint16_t port, struct question *question
 	return r;
 }
 
+/* As parse_host(), or PORT or :PORT alone: which address it is at decides nothing. */
+static int parse_listener(const char *text, struct question *question, struct err *err)
+{
+	const char *port = text + (*text == ':');
+
+	if (port[strspn(port, "0123456789")])
+		return parse_host(text, 0, question, err);
+	return str_copy(question->subject, PATH_MAX, "localhost") < 0 ? -EINVAL :
+									parse_port(port, &question->action.port, err);
+}
+
 /* METHOD URL */
 static int parse_request(int argc, char **argv, struct question *question, struct err *err)
 {
@@ -159,8 +171,10 @@ static int parse_question(const struct given *given, int argc, char **argv, stru
 		break;
 	case ACTION_EXEC:
 		return parse_program(given, argv + 1, question, err);
-	case ACTION_NET_CONNECT:
 	case ACTION_NET_LISTEN:
+		r = parse_listener(argv[1], question, err);
+		break;
+	case ACTION_NET_CONNECT:
 	case ACTION_NET_DNS:
 		r = parse_host(argv[1], 443, question, err);
 		break;
