@@ -12,7 +12,12 @@ const char *const clock_hit_names[CLOCK_HIT_COUNT] = {
 	[CLOCK_IDLE] = "time.idle",
 };
 
-enum { MS_NS = 1000000, LOOK_MIN_MS = 20, IDLE_CPU_NOISE_NS = 1000000 };
+enum {
+	MS_NS = 1000000,
+	LOOK_MIN_MS = 20,
+	IDLE_CPU_NOISE_NS = 1000000,
+	IDLE_LOOKS = 4, /* what happened counts from the look that saw it: idleness is found this part of it later */
+};
 
 static uint64_t at_ms(uint64_t from_ns, uint64_t ms)
 {
@@ -32,7 +37,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* The earliest moment at which a limit on CPU time or idleness could be reached. */
 static void plan_look(struct clocks *clocks, uint64_t now_ns)
 {
-	uint64_t look = at_ms(clocks->active_ns, clocks->idle_ms);
+	uint64_t look = least(at_ms(clocks->active_ns, clocks->idle_ms),
+			      clocks->idle_ms == NUM_UNLIMITED ? UINT64_MAX
+							       : at_ms(now_ns, clocks->idle_ms / IDLE_LOOKS));
 	uint64_t cpu_limit = at_ms(0, clocks->cpu_ms);
 
 	if (cpu_limit != UINT64_MAX) {
@@ -64,8 +71,10 @@ bool clocks_must_look(const struct clocks *clocks, uint64_t now_ns)
 
 void clocks_saw(struct clocks *clocks, uint64_t now_ns, uint64_t cpu_ns, uint64_t moved_bytes)
 {
-	if (moved_bytes != clocks->moved_bytes || cpu_ns > clocks->cpu_ns + IDLE_CPU_NOISE_NS)
+	if (moved_bytes != clocks->moved_bytes || cpu_ns > clocks->active_cpu_ns + IDLE_CPU_NOISE_NS) {
 		clocks->active_ns = now_ns;
+		clocks->active_cpu_ns = cpu_ns;
+	}
 	clocks->cpu_ns = cpu_ns;
 	clocks->moved_bytes = moved_bytes;
 	plan_look(clocks, now_ns);

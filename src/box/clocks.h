@@ -20,6 +20,7 @@ struct clocks {
 	unsigned cpus;			   /* how fast CPU time can be used up at most */
 	uint64_t started_ns;
 	uint64_t active_ns;	      /* when something was last seen to happen */
+	uint64_t active_cpu_ns;	      /* CPU time used until then */
 	uint64_t cpu_ns, moved_bytes; /* as last seen */
 	uint64_t look_ns;	      /* when usage must be read again */
 };
