@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/exec-file.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "watch/watch.h"
+
+/* A process that has not run yet has a few mappings, two of them with paths. */
+enum { MAPS_MAX = 32 << 10, HEADERS_MAX = 4096 / sizeof(Elf64_Phdr) };
 
 void exec_file_done(struct exec_file *file)
 {
@@ -153,4 +157,77 @@ int exec_file_open_interpreter(struct exec_file *file, const struct exec_file *s
 int exec_file_open_image(struct exec_file *file, pid_t pid)
 {
 	return take_file(file, open_proc(pid, "exe"));
+}
+
+static bool read_at(int fd, uint64_t at, void *bytes, size_t size)
+{
+	return at <= INT64_MAX && pread(fd, bytes, size, (off_t)at) == (ssize_t)size;
+}
+
+/* As load_elf_binary() of the kernel reads it: the first one counts. False: there is none. */
+static bool read_loader(int fd, char out[PATH_MAX])
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+
+	if (!read_at(fd, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_phentsize != sizeof part || head.e_phnum > HEADERS_MAX)
+		return false;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		if (!read_at(fd, head.e_phoff + i * sizeof part, &part, sizeof part))
+			return false;
+		if (part.p_type != PT_INTERP)
+			continue;
+		return part.p_filesz >= 2 && part.p_filesz <= PATH_MAX &&
+		       read_at(fd, part.p_offset, out, part.p_filesz) && !out[part.p_filesz - 1];
+	}
+	return false;
+}
+
+int exec_file_open_loader(struct exec_file *file, const struct exec_file *program, pid_t pid)
+{
+	cleanup_fd int fd = FD_NONE;
+	char name[32], path[PATH_MAX];
+
+	if (str_format(name, sizeof name, "/proc/self/fd/%d", program->fd) == 0)
+		fd = fd_open_at(AT_FDCWD, name, O_RDONLY | O_NONBLOCK, 0);
+	if (fd == -EAGAIN)
+		return -ETXTBSY;
+	if (fd < 0 || !read_loader(fd, path))
+		return 1;
+	return open_path(file, pid, "cwd", path);
+}
+
+/* The path at the end of a line of /proc/PID/maps, or NULL. Nothing before it has a slash. */
+static const char *mapped_path(const char *line)
+{
+	return strchr(line, '/');
+}
+
+int exec_file_mapped(pid_t pid, char out[PATH_MAX])
+{
+	char name[48], program[PATH_MAX], *line, *next;
+	cleanup_free char *maps = NULL;
+	size_t size;
+	int r = exec_caller_link(pid, "exe", program);
+
+	out[0] = 0;
+	if (r == 0)
+		r = str_format(name, sizeof name, "/proc/%d/maps", pid);
+	if (r == 0)
+		r = fd_read_file_at(AT_FDCWD, name, MAPS_MAX, &maps, &size);
+	for (line = maps; r == 0 && line && *line && !out[0]; line = next) {
+		const char *path;
+
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = 0;
+		path = mapped_path(line);
+		/* The one byte that is written otherwise there: two files could look alike. */
+		if (path && strstr(path, "\\012"))
+			r = -EILSEQ;
+		else if (path && !str_equal(path, program))
+			r = str_copy(out, PATH_MAX, path);
+	}
+	return r;
 }

@@ -48,5 +48,18 @@ int exec_file_open(struct exec_file *file, const struct watch_exec *exec) MUST_U
 /* What interprets the script, as the caller's kernel call would find it. As above. */
 int exec_file_open_interpreter(struct exec_file *file, const struct exec_file *script, pid_t pid) MUST_USE;
 
+/*
+ * What a program of the machine's own kind names as its dynamic loader (PT_INTERP), as the caller's kernel call would
+ * find it. 1: none, or nothing that would start. Else as exec_file_open().
+ */
+int exec_file_open_loader(struct exec_file *file, const struct exec_file *program, pid_t pid) MUST_USE;
+
+/*
+ * The real path, inside, of what the kernel mapped beside the program of a process that stands at its first
+ * instruction: its dynamic loader, which the program may name as it likes (PT_INTERP). "": there is none. -errno:
+ * nobody can tell.
+ */
+int exec_file_mapped(pid_t pid, char out[PATH_MAX]) MUST_USE;
+
 /* What pid executes. -errno: nobody can tell. */
 int exec_file_open_image(struct exec_file *file, pid_t pid) MUST_USE;

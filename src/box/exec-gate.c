@@ -44,7 +44,8 @@ int exec_gate_prepare(struct box *box)
 
 	if (!gate)
 		return -ENOMEM;
-	gate->judges_programs = policy_judges_programs(policy);
+	/* To execute a file is to read it. */
+	gate->judges_programs = policy_judges_programs(policy) || policy_gates_reads(policy);
 	gate->judges_arguments = policy_judges_arguments(policy);
 	gate->verifies = policy_verifies(policy);
 	r = gate->judges_programs ? programs_new(&gate->programs, policy) : 0;
@@ -120,6 +121,23 @@ static int chain_next(struct chain *chain, const struct watch_exec *exec)
 	return exec_file_open_interpreter(file, script, exec->pid);
 }
 
+/* When it is mapped it is judged again, but can be read already: here falls whatever can be told. 0 or -errno. */
+static int judge_loader(const struct policy *policy, const struct exec_file *program, const struct watch_exec *exec,
+			struct decision *decision)
+{
+	struct exec_file loader = EXEC_FILE_NONE;
+	struct decision of_loader;
+	int r = policy_gates_reads(policy) && !program->line[0]
+			? exec_file_open_loader(&loader, program, exec->pid) : 1;
+
+	/* Nobody but who hides something names it by a path that means something else to each process. */
+	of_loader = r == -EOPNOTSUPP ? exec_refuse_unknown() : exec_decide_loader(policy, r == 0 ? loader.path : "");
+	exec_file_done(&loader);
+	if (of_loader.verdict < decision->verdict)
+		*decision = of_loader;
+	return r == -EOPNOTSUPP || r > 0 ? 0 : r;
+}
+
 /* 0: judged, and *ret_decision is the strictest, ASK where something is wanted; -errno: the exec would fail so. */
 static int judge_chain(struct box *box, struct chain *chain, const struct watch_exec *exec,
 		       struct exec_case *exec_case, struct decision *ret_decision)
@@ -131,10 +149,11 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 		const struct exec_file *file = &chain->files[chain->count - 1];
 		struct decision decision = exec_decide(box, file, &chain->words, false);
 
+		r = judge_loader(box->policy->policy, file, exec, &decision);
 		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
 					    verify_external_wants(box, decision.verdict)))
 			decision = exec_refuse_cut();
-		if (decision.verdict == VERDICT_ASK)
+		if (r == 0 && decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
 		if (r < 0)
 			return r;

@@ -106,6 +106,16 @@ static struct decision refuse_changed(void)
 				  "do not change them while it starts", NULL };
 }
 
+/* What the kernel has mapped by now; nobody can be waited for. */
+static struct decision decide_mapped(const struct policy *policy, pid_t pid)
+{
+	char path[PATH_MAX];
+
+	if (!policy_gates_reads(policy))
+		return exec_decide_loader(policy, "");
+	return exec_file_mapped(pid, path) < 0 ? exec_refuse_unknown() : exec_decide_loader(policy, path);
+}
+
 /* 0: *ret_decision; negative: the log failed. */
 static int judge_image(struct box *box, const struct exec_case *exec_case, const struct exec_file *image, pid_t pid,
 		       struct decision *ret_decision)
@@ -118,6 +128,9 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 
 	*ret_decision = exec_refuse_unknown();
 	if (has_words && exec_words_read(pid, memory, &words) < 0)
+		return 0;
+	*ret_decision = decide_mapped(box->policy->policy, pid);
+	if (ret_decision->verdict == VERDICT_DENY)
 		return 0;
 	*ret_decision = exec_decide(box, image, has_words ? &words : NULL, true);
 	if (ret_decision->verdict > VERDICT_ASK && !is_as_verified(exec_case, &words))

@@ -52,6 +52,19 @@ struct decision exec_decide(struct box *box, const struct exec_file *file, const
 	return policy_decide(box->policy->policy, &action);
 }
 
+struct decision exec_decide_loader(const struct policy *policy, const char *path)
+{
+	static const struct decision fine = { VERDICT_ALLOW, { "builtin.place", "", 0 }, "", "", NULL };
+	struct action action = { .kind = ACTION_FILE_READ, .subject = path };
+	struct decision decision = *path ? policy_decide(policy, &action) : fine;
+
+	if (decision.verdict != VERDICT_ASK && !decision.is_masked)
+		return fine;
+	decision.verdict = VERDICT_DENY;
+	decision.reason = "the file that it names as its loader may not be read";
+	return decision;
+}
+
 struct decision exec_decision_of(const struct asking_outcome *outcome)
 {
 	return (struct decision){ outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY, outcome->rule,

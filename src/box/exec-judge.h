@@ -20,7 +20,7 @@ struct programs;
 
 struct exec_gate {
 	bool is_open;                /* all that the rules name was looked up */
-	bool judges_programs;        /* else execs are counted and recorded, and nothing more */
+	bool judges_programs;        /* or where they lie; else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
 	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
 	struct programs *programs;   /* owned; NULL: not judged */
@@ -31,6 +31,13 @@ struct exec_gate {
 /* What the policy says of this program with these arguments; NULL: none are judged. is_held: it is there already. */
 struct decision exec_decide(struct box *box, const struct exec_file *file, const struct exec_words *words,
 			    bool is_held);
+
+/*
+ * What the policy says of the file that a program names as its loader (PT_INTERP; real path; "": none). To be mapped
+ * is to be read, by whoever may look into the process: where reads are decided at access, that is one. Nobody is asked
+ * about it. ALLOW or DENY.
+ */
+struct decision exec_decide_loader(const struct policy *policy, const char *path);
 
 /* Refusals: nobody can tell which program it is; nobody can be asked about arguments that nobody can be shown. */
 struct decision exec_refuse_unknown(void);

@@ -57,11 +57,7 @@ enum jail_mediation file_gate_mediation(const struct policy *policy)
 
 	enum jail_mediation mediation = by_depth[policy->audit_files];
 
-	/* The compiler bounds globs. */
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
-		if (policy->files[i].flags & FILE_GATED)
-			mediation = JAIL_MEDIATE_ALL;
-	if (policy->file_ask_count || policy->rates[RATE_FILE_READ].amount)
+	if (policy_gates_reads(policy) || policy->rates[RATE_FILE_READ].amount)
 		return JAIL_MEDIATE_ALL;
 	return mediation == JAIL_MEDIATE_NOTHING && policy->rates[RATE_FILE_WRITE].amount ? JAIL_MEDIATE_WRITES
 											    : mediation;

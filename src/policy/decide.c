@@ -451,6 +451,15 @@ struct decision policy_decide_move(const struct policy *policy, const char *from
 	return builtin(VERDICT_ALLOW, "files.default", "no rule about paths below is evaded", "");
 }
 
+bool policy_gates_reads(const struct policy *policy)
+{
+	/* The compiler bounds globs. */
+	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
+		if (policy->files[i].flags & FILE_GATED)
+			return true;
+	return policy->file_ask_count > 0;
+}
+
 bool policy_stages_any(const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->file_plan_count; i++)

@@ -104,6 +104,12 @@ bool policy_intercepts(const struct policy *policy, const char *host, uint16_t p
 /* Whether there is any such rule, and a gate to follow it. */
 bool policy_intercepts_any(const struct policy *policy);
 
+/*
+ * Whether some files are masked, or asked about, at access alone: then whatever reads a file passes the supervisor, an
+ * exec like an open.
+ */
+bool policy_gates_reads(const struct policy *policy);
+
 /* Whether a tree is staged at all, and whether one is `/`: then root's sandbox is uid 0 inside, in name only. */
 bool policy_stages_any(const struct policy *policy);
 bool policy_stages_system(const struct policy *policy);

@@ -2,6 +2,8 @@
 """Masks by glob, decided at access time: no call, no name and no moment gives what a masked file holds."""
 import json
 
+import pytest
+
 POLICY = 'atoll: 1\nextends: medium\nfiles: {mask: ["**/.token", "conf/*.key"]}\n'
 PLAIN = "atoll: 1\nextends: medium\n"
 
@@ -93,6 +95,94 @@ def test_no_copy_of_a_masked_file_leaves_by_programs(sandbox):
     assert "SECRET" in control.out
     done = sandbox.run(script, policy=sandbox.policy(POLICY))
     assert "SECRET" not in done.out and "c/.token" not in done.out and done.out.strip().endswith("0"), done
+
+
+# Every way to start a program that lies at a masked name, or to have it read by being started.
+STARTS = r"""
+import ctypes, os, shutil, subprocess
+def spawn(*words, **more):
+    return subprocess.run(words, capture_output=True, **more).stdout
+def by_fd(path, flags=os.O_PATH):
+    fd = os.open(path, flags)
+    out, into = os.pipe()
+    if not os.fork():
+        os.dup2(into, 1)
+        ctypes.CDLL(None).syscall(322 if os.uname().machine == "x86_64" else 281, fd, b"",
+                                  (ctypes.c_char_p * 3)(b"echo", b"RAN", None), (ctypes.c_char_p * 1)(None), 0x1000)
+        os._exit(1)
+    os.close(into); os.wait(); return os.read(out, 9)
+def by_proc():
+    fd = os.open("sub/tool.token", os.O_PATH); return spawn(f"/proc/self/fd/{fd}", "RAN", pass_fds=[fd])
+def linked():
+    os.symlink("sub/tool.token", "alias"); return spawn("./alias", "RAN")
+def of_script():
+    open("outer", "w").write(f"#!{os.getcwd()}/sub/tool.token RAN\n"); os.chmod("outer", 0o755); return spawn("./outer")
+ways = {"path": lambda: spawn("sub/tool.token", "RAN"), "script": lambda: spawn("sub/run.token"),
+        "shell": lambda: spawn("sh", "-c", "cd sub && ./tool.token RAN"), "execveat": lambda: by_fd("sub/tool.token"),
+        "/proc/self/fd": by_proc, "link": linked, "interpreter": of_script,
+        "/proc/self/cwd": lambda: spawn("/proc/self/cwd/sub/tool.token", "RAN")}
+for name, way in ways.items():
+    try: said = way()
+    except OSError: said = b""
+    if b"RAN" in said: print(name)
+"""
+
+
+# A static program that holds a secret, and one of our own that names it as its loader: the kernel maps it, and the
+# parent of that process reads what was mapped.
+AS_LOADER = r"""
+import os, re, time
+pid = os.fork()
+if not pid:
+    try: os.execv("./mine", ["mine"])
+    except OSError as error: os._exit(error.errno)
+def mapped():
+    try: return re.findall(r"^(\w+)-(\w+) r.* /.*token$", open(f"/proc/{pid}/maps").read(), re.M)
+    except OSError: return []
+until = time.monotonic() + 5
+while not mapped() and time.monotonic() < until and os.waitpid(pid, os.WNOHANG)[0] == 0: time.sleep(0.01)
+for start, end in mapped():
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        memory.seek(int(start, 16))
+        if b"hide" + b"this" in memory.read(int(end, 16) - int(start, 16)): print("READ")
+print("mapped" if mapped() else "killed")
+"""
+STATIC = 'static const char kept[] = "hidethis"; void _start(void) { for (;;) __asm__ volatile("" :: "r"(kept)); }'
+BUILD = """
+printf '%s' "$1" >s.c && gcc -static-pie -nostdlib -fPIE -o sub/tool.token s.c && rm s.c
+echo 'int main(void) { return 0; }' >m.c && gcc -Wl,--dynamic-linker="$2/sub/tool.token" -o mine m.c && rm m.c
+"""
+
+
+@pytest.mark.needs("gcc")
+@pytest.mark.parametrize("place", ["$PWD", "/proc/self/cwd"])
+@pytest.mark.parametrize("rule", ['{mask: ["**/*.token"]}', "{ask: [sub]}"])
+def test_no_masked_file_is_read_by_being_a_loader(sandbox, rule, place):
+    sandbox.make_directory(sandbox.project / "sub")
+    words = [STATIC, place.replace("$PWD", str(sandbox.project))]
+    built = sandbox.run_outside(["sh", "-c", BUILD, "sh", *words], cwd=sandbox.project)
+    assert built.code == 0, built
+    command = ["python3", "-c", AS_LOADER]
+    control = sandbox.run(command, policy=sandbox.policy(PLAIN, "plain.yaml"))
+    assert "READ" in control.out, control
+    done = sandbox.run(command, policy=sandbox.policy(PLAIN + f"files: {rule}\n"))
+    assert done.out == "killed\n", done
+    denied = [entry for entry in done.report["denials"] if entry["subject"].endswith("mine")]
+    assert denied and denied[0]["rule"].startswith("files." if place == "$PWD" else "builtin.program"), done
+
+
+@pytest.mark.parametrize("rule", ['{mask: ["**/*.token"]}', "{ask: [sub]}"])
+def test_no_masked_program_is_started(sandbox, rule):
+    """What may not be opened is not read by being executed either."""
+    sandbox.copy("/bin/echo", sandbox.project / "sub/tool.token")
+    sandbox.write(sandbox.project / "sub/run.token", "#!/bin/sh\necho RAN\n", 0o755)
+    command = ["python3", "-c", STARTS]
+    control = sandbox.run(command, policy=sandbox.policy(PLAIN, "plain.yaml"))
+    assert len(control.out.splitlines()) == 8, control
+    done = sandbox.run(command, policy=sandbox.policy(PLAIN + f"files: {rule}\n"))
+    assert done.code == 0 and done.out == "", done
+    denied = {(entry["kind"], entry["subject"]) for entry in done.report["denials"]}
+    assert ("exec", str(sandbox.project / "sub/tool.token")) in denied, denied
 
 
 def test_explain_says_what_is_enforced(sandbox):
