@@ -275,6 +275,21 @@ def test_for_ever_is_refused_where_it_has_no_place(sandbox, server, place, rules
     assert not why or why in done.err
 
 
+def test_for_ever_names_the_rule_that_would_still_ask(sandbox):
+    """No line beside it would change anything, so none is proposed; what is proposed works."""
+    sandbox.write(sandbox.project / "data/one", "ONE")
+    text = "atoll: 1\nextends: medium\nfiles:\n  ask:\n    - %s\n"
+    path = sandbox.policy(text % "data")
+    session = sandbox.run_outside(sandbox.command_line([], policy=path, options=["-d"])).out.strip()
+    assert "ONE" not in sandbox.run_atoll("exec", session, "--", "cat", "data/one").out
+    done = sandbox.run_atoll("approve", f"{session}:1", "--forever")
+    sandbox.run_atoll("stop", "-t", "0s", session)
+    assert done.code != 0 and str(path) in done.err and "files.ask[0]" in done.err, done
+    assert "except" in done.err and "files.read" not in done.err and path.read_text() == text % "data", done
+    path.write_text(text % "{path: data, except: [data/one]}")
+    assert sandbox.run(["cat", "data/one"], policy=path).out == "ONE"
+
+
 FETCH = """
 import sys, urllib.request, urllib.error
 for path in sys.argv[2:]:

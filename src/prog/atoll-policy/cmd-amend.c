@@ -92,6 +92,15 @@ static int refuse(const struct lang_request *request, const struct amendment *am
 	return -EINVAL;
 }
 
+/* A line of its own would change nothing as long as that rule stands as it is. */
+static int refuse_for(const struct lang_request *request, const struct rule_origin *rule, struct err *err)
+{
+	err_set(err, ERR_POLICY, EINVAL, "policy", "%s has another rule that asks about it or denies it: %s",
+		request->policy, rule->id);
+	err_hint(err, "change that one by hand: name this in its `except`, or take it out");
+	return -EINVAL;
+}
+
 /* It must be a policy, and allow what was granted. */
 static int check(struct lang_request *request, const struct grant_terms *terms,
 		 const struct amendment *amendment, struct err *err)
@@ -99,6 +108,7 @@ static int check(struct lang_request *request, const struct grant_terms *terms,
 	cleanup_lang struct lang *lang = NULL;
 	struct action action = { .kind = terms->kind, .subject = terms->subject, .argv = terms->argv,
 				 .method = terms->method, .path = terms->path, .port = terms->port };
+	struct decision decision;
 	int r = lang_compile(request, &lang);
 
 	if (r < 0)
@@ -108,8 +118,9 @@ static int check(struct lang_request *request, const struct grant_terms *terms,
 	/* A connection whose port nobody knew yet is allowed where any is. */
 	if (!action.port && action.kind == ACTION_NET_CONNECT)
 		action.kind = ACTION_NET_DNS;
-	if (policy_decide(lang_policy(lang), &action).verdict != VERDICT_ALLOW)
-		return refuse(request, amendment, "has another rule that asks about it or denies it", err);
+	decision = policy_decide(lang_policy(lang), &action);
+	if (decision.verdict != VERDICT_ALLOW)
+		return refuse_for(request, &decision.rule, err);
 	return 0;
 }
 
