@@ -359,19 +359,26 @@ static void on_box(evutil_socket_t fd, short what, void *context)
 	event_base_loopbreak(gate->base);
 }
 
-/* As many files as we may have; what is left of connections follows from that. */
+/* As many files as we may have; what is left of connections, and of visits to published ports, follows from that. */
 static void raise_limits(struct gate *gate)
 {
-	enum { FDS_EACH = 6, FDS_OTHER = 256 }; /* sockets and pipes; strays, DNS over TCP, spare pipes */
+	enum { FDS_EACH = 6, FDS_OTHER = 256, /* sockets and pipes; strays, DNS over TCP, spare pipes */
+	       BOTH_MAX = GATE_FLOWS_MAX + PUBLISH_VISITS_MAX, BOTH_MIN = 18 };
+	size_t both = BOTH_MIN;
 	struct rlimit limit;
 
 	gate->flows_max = GATE_FLOWS_MAX;
+	gate->publishing.visits_max = PUBLISH_VISITS_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur < FDS_OTHER + FDS_EACH * GATE_FLOWS_MAX)
-		gate->flows_max = limit.rlim_cur > 2 * FDS_OTHER ? (limit.rlim_cur - FDS_OTHER) / FDS_EACH : 16;
+	if (limit.rlim_cur >= FDS_OTHER + FDS_EACH * BOTH_MAX)
+		return;
+	if (limit.rlim_cur > 2 * FDS_OTHER)
+		both = (limit.rlim_cur - FDS_OTHER) / FDS_EACH;
+	gate->publishing.visits_max = (both * PUBLISH_VISITS_MAX + BOTH_MAX - 1) / BOTH_MAX;
+	gate->flows_max = both - gate->publishing.visits_max;
 }
 
 /*

@@ -194,7 +194,7 @@ static void read_source(const struct sockaddr_storage *from, struct gate_address
 static void begin_visit(struct published_port *port, int fd, const struct sockaddr_storage *from)
 {
 	struct publishing *publishing = &port->gate->publishing;
-	struct visit *visit = publishing->visit_count < PUBLISH_VISITS_MAX && !port->gate->is_stopping
+	struct visit *visit = publishing->visit_count < publishing->visits_max && !port->gate->is_stopping
 				      ? calloc(1, sizeof *visit) : NULL;
 	struct gate_arrived arrived = { .index = (uint32_t)(port - publishing->ports) };
 	size_t slot = 0;

@@ -27,7 +27,7 @@ struct published_port {
 struct publishing {
 	struct published_port ports[NET_PUBLISH_MAX];
 	struct visit *visits[PUBLISH_VISITS_MAX];
-	size_t visit_count;
+	size_t visit_count, visits_max;
 	uint32_t next_id;
 };
 

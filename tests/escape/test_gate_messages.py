@@ -9,15 +9,9 @@ import time
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Listener, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Listener, cpu_ticks, gate_of, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
-
-
-def cpu_ticks(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
 
 # Each is a whole message; what must come of it: an answer with this code, or none.
 QUERIES = r"""

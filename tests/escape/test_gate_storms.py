@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """N21: more connections than the gate has room for, and ends that come as resets: bounded, said, and survived."""
+import contextlib
 import pathlib
+import resource
+import socket
 import subprocess
+import time
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Listener, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, cpu_ticks, gate_of, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
 
@@ -160,3 +164,43 @@ def test_few_descriptors_are_few_connections_and_no_end(sandbox):
     session, = sandbox.sessions()
     assert '"rule":"network.limits"' in sandbox.audit_log(session).read_text(), done
     server.close()
+
+
+VISITED = """
+import socket, sys
+s = socket.socket(); s.bind(("127.0.0.1", 8080)); s.listen(512)
+print("serving", flush=True); sys.stdin.readline()
+while c := s.accept()[0]:
+    if c.recv(10) == b"last": c.sendall(b"answer")
+"""
+
+
+@pytest.mark.only("root")
+def test_more_visitors_than_descriptors_are_let_go(sandbox):
+    """Whoever on the host can connect to a published port could else end the network of the sandbox."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    child = sandbox.popen([PYTHON, "-c", VISITED], policy=policy_for(sandbox), stdin=subprocess.PIPE,
+                          options=["--publish", f"{port}:8080"],
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)))
+    assert child.stdout.readline() == b"serving\n", child.stderr.read()
+    held = []
+    for _ in range(250):
+        held.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+        time.sleep(0.002)
+    pid, = gate_of(sandbox)
+    before = cpu_ticks(pid)
+    time.sleep(1)
+    assert cpu_ticks(pid) - before < 30, (before, cpu_ticks(pid))
+    for visitor in held:
+        visitor.close()
+    child.stdin.write(b"\n"), child.stdin.flush()
+
+    def answers():
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as visitor, contextlib.suppress(OSError):
+            visitor.sendall(b"last")
+            return visitor.recv(10) == b"answer"
+
+    assert wait_until(answers, 10)
+    child.kill()

@@ -148,3 +148,9 @@ def gate_of(box):
             if os.readlink(f"/proc/{entry.name}/exe") == str(box.programs.program("atoll-egress")):
                 found.append(int(entry.name))
     return found
+
+
+def cpu_ticks(pid):
+    """What a process has used so far, in hundredths of a second."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
