@@ -234,10 +234,11 @@ static int make_groups(struct limit_group *group, const char *forced)
 			possible |= kind_bit(kind);
 	r = v2_make(group, &layout, wanted & possible);
 	lacking = wanted & possible & ~group->v2_set & ~kind_bit(CGROUP_CPU);
-	if (r == 0 && lacking && !group->is_probe && scope_is_possible()) {
+	if (r == 0 && lacking && scope_is_possible()) {
 		group_remove_dir(group, CGROUP_V2, clock_monotonic_ns());
 		group->v2_controllers = group->v2_set = 0;
 		r = scope_enter(group);
+		group->is_scoped = r == 0;
 		if (r == 0 || r == 1)
 			r = make_v2(group, wanted & possible);
 	}
@@ -292,17 +293,11 @@ static int build(struct limit_group *group, const struct limit_request *request,
 
 int limit_group_new(struct limit_group **ret_group, const struct limit_request *request, struct err *err)
 {
-	return group_new(ret_group, request, false, err);
-}
-
-int group_new(struct limit_group **ret_group, const struct limit_request *request, bool is_probe, struct err *err)
-{
 	struct limit_group *group = calloc(1, sizeof *group);
 	int r;
 
 	if (!group)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "cgroup", "out of memory");
-	group->is_probe = is_probe;
 	group->memory_bytes = request->memory_bytes;
 	group->millicpus = request->millicpus;
 	group->processes = request->processes;

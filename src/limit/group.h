@@ -34,7 +34,7 @@ struct limit_group {
 	struct limit_dir dirs[CGROUP_KIND_COUNT];
 	unsigned v2_controllers;    /* bits 1u << CGROUP_MEMORY, _PIDS, _CPU: what our v2 group has */
 	unsigned v2_set;            /* those of them whose limits we have set */
-	bool is_probe;              /* asks only what could be had: makes no scope */
+	bool is_scoped;             /* we are in a scope that was made for it */
 	char detail[256];           /* why nothing better was had, for doctor */
 	const char *paths[GROUP_PATHS_MAX]; /* for limit_group_directories() */
 
@@ -100,10 +100,6 @@ int rlimits_apply(const struct limit_group *group) MUST_USE;
 
 /* What the processes limit is held by without a cgroup. */
 enum limit_holder rlimit_tasks_holder(void);
-
-/* limit_group_new(); for a probe without the scope. */
-int group_new(struct limit_group **ret_group, const struct limit_request *request, bool is_probe,
-	      struct err *err) MUST_USE;
 
 /*
  * systemd's user instance makes a delegated scope and moves us into it. 0, 1: it could not (noted in

@@ -138,12 +138,17 @@ int limit_sweep(const char *cgroup_root, bool (*is_alive)(const char *session, c
 int limit_sweep_everywhere(const char *cgroup_root, bool (*is_alive)(const char *session, const void *context),
 			   const void *context);
 
-/* For doctor: which backend would be used and why a better one is not; lines of text in report[size]. */
+/* For doctor: which backend is used and why a better one is not. */
 struct limit_capability {
 	enum limit_backend backend;
 	enum limit_holder memory, processes, cpus;
-	bool systemd_user_scope;     /* would be used to get a delegated cgroup (tens of ms for each run) */
+	bool systemd_user_scope;     /* the service manager gave a delegated cgroup (tens of ms for each run) */
 	char detail[256];            /* "cgroup v2 at /sys/fs/cgroup/… is not writable by uid 1000" */
 	char fix[256];               /* the command that improves it, or "" */
 };
-void limit_probe(const char *cgroup_root, struct limit_capability *ret_capability);
+
+/*
+ * May leave the calling process in a scope of the service manager, as limit_group_new() does: for a child that ends
+ * then. The first two are test hooks, as in struct limit_request.
+ */
+void limit_probe(const char *cgroup_root, const char *scope_program, struct limit_capability *ret_capability);

@@ -8,7 +8,10 @@
 #include "base/str.h"
 #include "os/clock.h"
 
-/* The honest way to ask: make a group with all three limits, look at what holds them, and remove it. */
+/*
+ * The honest way to ask: make a group with all three limits, look at what holds them, and remove it. Whether a service
+ * manager gives a scope is known when it gave one; it is gone when whoever asked is.
+ */
 
 static void say(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -50,10 +53,7 @@ static void describe(struct limit_capability *capability, const struct limit_gro
 
 	for (size_t i = 0; !place && i < CGROUP_KIND_COUNT; i++)
 		place = group->dirs[i].path;
-	if (capability->systemd_user_scope)
-		say(capability->detail, sizeof capability->detail,
-		    "each run asks the user's service manager for a delegated scope");
-	else if (group->detail[0])
+	if (group->detail[0])
 		say(capability->detail, sizeof capability->detail, "%s", group->detail);
 	else if (place)
 		say(capability->detail, sizeof capability->detail, "groups are made like %s", place);
@@ -61,7 +61,7 @@ static void describe(struct limit_capability *capability, const struct limit_gro
 		say(capability->detail, sizeof capability->detail, "no cgroup hierarchy is mounted");
 }
 
-void limit_probe(const char *cgroup_root, struct limit_capability *ret_capability)
+void limit_probe(const char *cgroup_root, const char *scope_program, struct limit_capability *ret_capability)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
 	struct limit_capability capability = { 0 };
@@ -69,7 +69,7 @@ void limit_probe(const char *cgroup_root, struct limit_capability *ret_capabilit
 	char session[SESSION_ID_SIZE], path[PATH_MAX];
 	struct limit_request request = {
 		.session = session, .memory_bytes = 64 << 20, .millicpus = 500, .processes = 64,
-		.cgroup_root = cgroup_root,
+		.cgroup_root = cgroup_root, .scope_program = scope_program,
 	};
 	struct err err = { 0 };
 	bool has_v1 = false, has_v2 = false;
@@ -79,7 +79,7 @@ void limit_probe(const char *cgroup_root, struct limit_capability *ret_capabilit
 		has_v1 = cgroup_layout_own(&layout, CGROUP_MEMORY, path, &top) == 0;
 		has_v2 = cgroup_layout_own(&layout, CGROUP_V2, path, &top) == 0;
 	}
-	if (random_session_id(session) < 0 || group_new(&group, &request, true, &err) < 0) {
+	if (random_session_id(session) < 0 || limit_group_new(&group, &request, &err) < 0) {
 		say(capability.detail, sizeof capability.detail, "%s", err.message);
 		capability.memory = LIMIT_SUPERVISED;
 		capability.processes = rlimit_tasks_holder();
@@ -91,7 +91,7 @@ void limit_probe(const char *cgroup_root, struct limit_capability *ret_capabilit
 	capability.memory = group->memory;
 	capability.processes = group->tasks;
 	capability.cpus = group->cpus;
-	capability.systemd_user_scope = has_v2 && !has_v1 && group->memory != LIMIT_BY_CGROUP && scope_is_possible();
+	capability.systemd_user_scope = group->is_scoped;
 	describe(&capability, group);
 	say(capability.fix, sizeof capability.fix, "%s", fix_for(&capability, has_v2, has_v1));
 	limit_group_free(group);

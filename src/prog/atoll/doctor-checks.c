@@ -384,11 +384,16 @@ void doctor_kernel(struct findings *findings)
 
 void doctor_limits(struct findings *findings)
 {
-	struct limit_capability capability = { 0 };
+	struct limit_capability capability;
+	int errnum = trial_limits(&capability);
 	bool is_whole;
 	struct finding *finding;
 
-	limit_probe(NULL, &capability);
+	if (errnum) {
+		explain(findings_add(findings, FINDING_WEAK, "limits", "cannot be tried: %s", strerror(errnum)),
+			"nobody knows what would hold limits here", "");
+		return;
+	}
 	is_whole = capability.memory == LIMIT_BY_CGROUP && capability.processes == LIMIT_BY_CGROUP &&
 		   capability.cpus == LIMIT_BY_CGROUP;
 	finding = findings_add(findings, is_whole ? FINDING_OK : FINDING_WEAK, "limits",
@@ -397,11 +402,11 @@ void doctor_limits(struct findings *findings)
 			       limit_holder_names[capability.processes], limit_holder_names[capability.cpus]);
 	if (capability.systemd_user_scope)
 		findings_add(findings, FINDING_NOTE, "systemd",
-			     "a scope of the user's systemd gets the cgroup");
+			     "each run asks the user's service manager for its cgroup, as a scope");
 	if (is_whole)
 		return;
 	snprintf(finding->consequence, sizeof finding->consequence,
-		 "%s%slimits hold per process or by supervision", capability.detail,
+		 "%s%swhat no cgroup holds is held per process, by supervision or not at all", capability.detail,
 		 *capability.detail ? ": " : "");
 	snprintf(finding->fix, sizeof finding->fix, "%s", capability.fix);
 }

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "limit/limit.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/doctor.h"
@@ -217,6 +218,35 @@ int trial_seccomp(bool *ret_sync)
 		return EPERM;
 	*ret_sync = WEXITSTATUS(status) == SECCOMP_SYNC;
 	return WEXITSTATUS(status) >= SECCOMP_SYNC ? 0 : WEXITSTATUS(status);
+}
+
+int trial_limits(struct limit_capability *ret_capability)
+{
+	struct limit_capability capability = { 0 };
+	ssize_t n = -1;
+	int ends[2], errnum = 0;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return errno;
+	pid = fork();
+	if (pid == 0) {
+		limit_probe(NULL, NULL, &capability);
+		/* Less than PIPE_BUF: all of it or nothing. */
+		_exit(write(ends[1], &capability, sizeof capability) != sizeof capability);
+	}
+	if (pid < 0)
+		errnum = errno;
+	close(ends[1]);
+	while (pid > 0 && (n = read(ends[0], &capability, sizeof capability)) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (n != sizeof capability)
+		return errnum ? errnum : EIO;
+	*ret_capability = capability;
+	return 0;
 }
 
 /* A user namespace whose root is somebody else's uid outside, kept alive by a stopped child. The child, or

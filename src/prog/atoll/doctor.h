@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct limit_capability;
+
 enum finding_state {
 	FINDING_OK,
 	FINDING_NOTE,      /* neither good nor bad */
@@ -62,6 +64,9 @@ int trial_namespaces(unsigned long flags);
 
 /* Loads a filter with a listener in a child: 0 or the errno; whether the wake-up can be synchronous. */
 int trial_seccomp(bool *ret_sync);
+
+/* What holds limits, asked in a child: a scope that it gets for that ends with it. 0 or the errno. */
+int trial_limits(struct limit_capability *ret_capability);
 
 /* Whether the tree at path can be mounted with mapped ids: 0 or the errno. Root only. */
 int trial_idmap(const char *path);

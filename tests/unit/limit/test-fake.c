@@ -463,13 +463,13 @@ static const char scope_program[] =
 	"env > \"$root/seen-env\"\n"
 	"echo \"$@\" > \"$root/seen-argv\"\n"
 	"[ -e \"$root/fails\" ] && exit 1\n"
-	"dir=$root/top/user.slice/user@1000.service/app.slice/" GROUP ".scope\n"
+	"dir=$root/top/user.slice/user@1000.service/app.slice/${10}\n"
 	"mkdir \"$dir\"\n"
 	"echo 'cpu memory pids' > \"$dir/cgroup.controllers\"\n"
 	"echo domain > \"$dir/cgroup.type\"\n"
 	": > \"$dir/cgroup.subtree_control\"\n"
 	": > \"$dir/cgroup.procs\"\n"
-	"echo '0::/user.slice/user@1000.service/app.slice/" GROUP ".scope' > \"$root/self-cgroup\"\n";
+	"echo \"0::/user.slice/user@1000.service/app.slice/${10}\" > \"$root/self-cgroup\"\n";
 
 static void begin_ssh(char program[128])
 {
@@ -554,7 +554,7 @@ static void probe_tells_what_is_missing(void **state)
 	begin_desktop("memory pids");
 	fake_as_user();
 	before = fake_listing();
-	limit_probe(fake_root, &capability);
+	limit_probe(fake_root, NULL, &capability);
 	assert_int_equal(capability.backend, LIMIT_CGROUP_V2);
 	assert_int_equal(capability.cpus, LIMIT_BY_NOTHING);
 	assert_non_null(strstr(capability.detail, "cannot hand down"));
@@ -565,11 +565,36 @@ static void probe_tells_what_is_missing(void **state)
 	begin_hybrid();
 	fake_delegate("");
 	fake_as_user();
-	limit_probe(fake_root, &capability);
+	limit_probe(fake_root, NULL, &capability);
 	assert_int_equal(capability.backend, LIMIT_RLIMIT);
 	assert_int_equal(capability.memory, LIMIT_SUPERVISED);
 	assert_non_null(strstr(capability.detail, "EACCES"));
 	assert_non_null(strstr(capability.fix, "unified_cgroup_hierarchy=1"));
+	fake_end();
+}
+
+static void probe_tells_of_a_scope_that_it_got(void **state)
+{
+	struct limit_capability capability;
+	char program[128];
+
+	begin_ssh(program);
+	limit_probe(fake_root, program, &capability);
+	assert_int_equal(capability.backend, LIMIT_CGROUP_V2);
+	assert_int_equal(capability.memory, LIMIT_BY_CGROUP);
+	assert_int_equal(capability.processes, LIMIT_BY_CGROUP);
+	assert_int_equal(capability.cpus, LIMIT_BY_CGROUP);
+	assert_true(capability.systemd_user_scope);
+	assert_string_equal(capability.fix, "");
+	fake_end();
+
+	begin_ssh(program);
+	fake_write("fails", "");
+	limit_probe(fake_root, program, &capability);
+	assert_int_equal(capability.backend, LIMIT_RLIMIT);
+	assert_int_equal(capability.memory, LIMIT_SUPERVISED);
+	assert_false(capability.systemd_user_scope);
+	assert_non_null(strstr(capability.detail, "gave no scope"));
 	fake_end();
 }
 
@@ -602,6 +627,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_login_session_gets_a_scope, end),
 		cmocka_unit_test_teardown(a_refused_scope_is_told, end),
 		cmocka_unit_test_teardown(probe_tells_what_is_missing, end),
+		cmocka_unit_test_teardown(probe_tells_of_a_scope_that_it_got, end),
 	};
 
 	return cmocka_run_group_tests_name("limit-fake", tests, NULL, NULL);
