@@ -65,6 +65,7 @@ struct file_job {
 	mode_t mode;
 	struct timespec times[2];
 	bool has_times;
+	bool moves_directory;        /* as it was judged */
 	rlim_t size_max;             /* RLIMIT_FSIZE of the caller */
 	char value_name[FILE_VALUE_NAME_MAX];
 	void *value;                 /* owned */

@@ -505,13 +505,51 @@ static int open_directory(const struct file_caller *caller, int base_fd, const c
 	return r;
 }
 
+/*
+ * text without slashes behind it, where it is the real path of what it names as long as there is no link on the way;
+ * in a root of its own, what a path is called inside is not what the rules call it.
+ */
+static bool copy_plain(const struct file_caller *caller, const char *text, char plain[PATH_MAX])
+{
+	size_t length = strlen(text);
+
+	while (length > 1 && text[length - 1] == '/')
+		length--;
+	memcpy(plain, text, length);
+	plain[length] = 0;
+	return path_is_normal(plain) && !(plain[0] == '/' && caller->view->has_own_roots);
+}
+
+/* The directory of the last component of plain, to which no link leads. 1: one does, or there is none. */
+static int find_directory(const struct file_caller *caller, int base_fd, const char *plain, struct file_place *place)
+{
+	size_t length, start = find_last(plain, &length);
+	char part[PATH_MAX];
+	int r = set_name(place, plain + start, length, false);
+
+	if (r < 0 || !length)
+		return r < 0 ? r : 1;
+	memcpy(part, plain, start);
+	part[start] = 0;
+	place->dir_fd = start ? open_fast(caller, base_fd, part, FILE_PATH_DIRECTORY, RESOLVE_NO_SYMLINKS) :
+				fd_open_at(base_fd, ".", O_PATH | O_DIRECTORY, 0);
+	if (place->dir_fd < 0)
+		return 1;
+	return plain[0] == '/' ? str_copy(place->path, PATH_MAX, plain) : set_missing_path(caller, place);
+}
+
 static int resolve_parent(const struct file_caller *caller, int base_fd, const char *text, struct file_place *place)
 {
 	size_t length, start = find_last(text, &length);
-	/* The root has no name: what is done to "." in it is refused in the same way. */
-	int r = set_name(place, length ? text + start : ".", length ? length : 1, length && text[start + length]);
+	bool has_slash = length && text[start + length];
+	char plain[PATH_MAX];
+	int r = copy_plain(caller, text, plain) ? find_directory(caller, base_fd, plain, place) : 1;
 
-	if (r < 0)
+	if (r < 0 || (r == 0 && !has_slash))
+		return r;
+	/* The root has no name: what is done to "." in it is refused in the same way. */
+	r = set_name(place, length ? text + start : ".", length ? length : 1, has_slash);
+	if (r < 0 || place->dir_fd >= 0)
 		return r;
 	place->dir_fd = open_directory(caller, base_fd, text, start);
 	return place->dir_fd < 0 ? place->dir_fd : set_missing_path(caller, place);
@@ -535,20 +573,9 @@ static bool is_last_missing(const struct file_caller *caller, int base_fd, const
  */
 static int find_free_place(const struct file_caller *caller, int base_fd, const char *plain, struct file_place *place)
 {
-	size_t length, start = find_last(plain, &length);
-	char part[PATH_MAX];
-	int r = set_name(place, plain + start, length, false);
+	int r = find_directory(caller, base_fd, plain, place);
 
-	if (r < 0 || !length)
-		return r < 0 ? r : 1;
-	memcpy(part, plain, start);
-	part[start] = 0;
-	place->dir_fd = start ? open_fast(caller, base_fd, part, FILE_PATH_DIRECTORY, RESOLVE_NO_SYMLINKS) :
-				fd_open_at(base_fd, ".", O_PATH | O_DIRECTORY, 0);
-	if (place->dir_fd < 0)
-		return 1;
-	r = plain[0] == '/' ? str_copy(place->path, PATH_MAX, plain) : set_missing_path(caller, place);
-	return r < 0 ? r : -ENOENT;
+	return r == 0 ? -ENOENT : r;
 }
 
 /* The path of a directory and text below it. */
@@ -593,16 +620,9 @@ static int resolve_without_links(const struct file_caller *caller, int base_fd, 
 {
 	bool is_absolute = text[0] == '/';
 	char plain[PATH_MAX];
-	size_t length = strlen(text);
 	int r;
 
-	/* A slash behind it says that it must be a directory. */
-	while (length > 1 && text[length - 1] == '/')
-		length--;
-	memcpy(plain, text, length);
-	plain[length] = 0;
-	/* In a root of its own, what a path is called inside is not what the rules call it. */
-	if (!path_is_normal(plain) || (is_absolute && caller->view->has_own_roots))
+	if (!copy_plain(caller, text, plain))
 		return 1;
 	if (how & FILE_PATH_NEW)
 		return find_free_place(caller, base_fd, plain, place);

@@ -2,6 +2,7 @@
 #include "watch/files.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,6 +250,14 @@ static bool is_directory(const struct file_place *entry)
 	return fstatat(entry->dir_fd, entry->name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* A directory that is renamed, or changes places with something else. Nothing but a directory can replace one. */
+static bool moves_directory(const struct file_job *job)
+{
+	if (job->access != WATCH_FILE_RENAME)
+		return false;
+	return is_directory(&job->places[0]) || (job->flags & RENAME_EXCHANGE && is_directory(&job->places[1]));
+}
+
 static bool fill_event(const struct file_job *job, struct watch_file *event)
 {
 	bool has_two = job->call->arguments[1].naming == FILE_NAMES_ENTRY;
@@ -262,10 +271,9 @@ static bool fill_event(const struct file_job *job, struct watch_file *event)
 		.path = job->places[has_text ? 1 : 0].path,
 		.target = has_two && !has_text ? job->places[1].path : NULL,
 		.flags = job->call->run == file_run_open ? job->flags : 0,
-		.is_exchange = job->access == WATCH_FILE_RENAME && job->flags & 2 /* RENAME_EXCHANGE */,
+		.is_exchange = job->access == WATCH_FILE_RENAME && job->flags & RENAME_EXCHANGE,
+		.is_directory = job->moves_directory,
 	};
-	if (job->access == WATCH_FILE_RENAME)
-		event->is_directory = is_directory(&job->places[0]) || is_directory(&job->places[1]);
 	/* A new link: the name that it gets is what is written. */
 	if (event->target && job->access == WATCH_FILE_WRITE) {
 		event->path = job->places[1].path;
@@ -274,10 +282,11 @@ static bool fill_event(const struct file_job *job, struct watch_file *event)
 	return event->path[0];
 }
 
-static int judge(const struct files *files, const struct file_job *job)
+static int judge(const struct files *files, struct file_job *job)
 {
 	struct watch_file event;
 
+	job->moves_directory = moves_directory(job);
 	return fill_event(job, &event) ? files->handlers->on_file(files->handlers->context, &event) : 0;
 }
 
@@ -377,7 +386,7 @@ static int judge_and_perform(struct files *files, struct file_job *job)
  * What is not there may be hidden, or asked about: then a person's yes can bring it (a live grant), and the call is
  * made again.
  */
-static int answer_missing(struct files *files, const struct file_job *job)
+static int answer_missing(struct files *files, struct file_job *job)
 {
 	int verdict = judge(files, job), r;
 

@@ -48,12 +48,14 @@ static struct {
 	const char *forbidden;   /* refused by its real path; NULL: nothing is */
 	unsigned forbidden_seen;
 	unsigned released;       /* of the forbidden path, how many the supervisor opened all the same */
+	unsigned directories;    /* how many were said to move a directory */
 } notes;
 
 static int judge(void *context, const struct watch_file *event)
 {
 	notes.count++;
 	notes.access = event->access;
+	notes.directories += event->is_directory;
 	snprintf(notes.path, sizeof notes.path, "%s", event->path);
 	snprintf(notes.target, sizeof notes.target, "%s", event->target ? event->target : "");
 	if (notes.forbidden && (strcmp(event->path, notes.forbidden) == 0 ||
@@ -274,6 +276,65 @@ static void test_an_object_is_judged_by_its_real_path_whatever_it_is_called(void
 	assert_true(notes.forbidden_seen >= ARRAY_SIZE(aliases));
 	assert_int_equal(notes.released, 0);
 	close(held);
+}
+
+/* All of them are one name in one directory. */
+static int make_aliases(void *argument)
+{
+	static const char *const names[] = {
+		"new", "new/", "./new", "d/../new", "d/up/new", "d/up/new//", "%s/new", "%s/new/", "%s//new",
+		"%s/d/../new", "%s/d/up/new", "/proc/self/cwd/new", "%s/d/same/new",
+	};
+	const bool *is_forbidden = argument;
+	char path[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof path, names[i], directory);
+		if (*is_forbidden && (mkdir(path, 0700) == 0 || errno != EACCES))
+			return (int)i + 1;
+		if (*is_forbidden && (unlink(path) == 0 || errno != EACCES))
+			return (int)i + 101;
+		if (!*is_forbidden && (mkdir(path, 0700) < 0 || rmdir(path) < 0))
+			return (int)i + 201;
+	}
+	FAILS(mkdir("missing/new", 0700), ENOENT);
+	FAILS(mkdir("link/new", 0700), ENOTDIR);
+	FAILS(unlink("d/loop/new"), ELOOP);
+	return rmdir("/") < 0 ? 0 : 99;
+}
+
+static void test_a_name_is_judged_by_the_real_path_of_its_directory(void **state)
+{
+	bool is_forbidden = false;
+	char absolute[96];
+
+	close(creat("plain", 0600));
+	assert_int_equal(mkdir("d", 0700) + symlink("plain", "link") + symlink("..", "d/up"), 0);
+	assert_int_equal(symlink("loop", "d/loop") + symlink(directory, "d/same"), 0);
+	assert_int_equal(run_guest(make_aliases, &is_forbidden), 0);
+	assert_int_equal(notes.forbidden_seen, 0);
+	is_forbidden = true;
+	snprintf(absolute, sizeof absolute, "%s/new", directory);
+	notes.forbidden = absolute;
+	assert_int_equal(run_guest(make_aliases, &is_forbidden), 0);
+	assert_int_equal(notes.forbidden_seen, 2 * 13);
+}
+
+static int rename_things(void *argument)
+{
+	EXPECT(rename("plain", "other") == 0 && rename("d", "e") == 0);
+	EXPECT(syscall(SYS_renameat2, AT_FDCWD, "other", AT_FDCWD, "e", RENAME_EXCHANGE) == 0);
+	FAILS(rename("e", "other"), EISDIR);
+	return 0;
+}
+
+static void test_a_directory_that_is_moved_is_told_as_one(void **state)
+{
+	close(creat("plain", 0600));
+	assert_int_equal(mkdir("d", 0700), 0);
+	assert_int_equal(run_guest(rename_things, NULL), 0);
+	assert_int_equal(notes.count, 4);
+	assert_int_equal(notes.directories, 2);
 }
 
 /* ---- memory and names that change ---- */
@@ -593,6 +654,8 @@ int main(void)
 		TEST(test_every_call_does_what_it_does_unmediated),
 		TEST(test_paths_have_the_limits_of_the_kernel),
 		TEST(test_an_object_is_judged_by_its_real_path_whatever_it_is_called),
+		TEST(test_a_name_is_judged_by_the_real_path_of_its_directory),
+		TEST(test_a_directory_that_is_moved_is_told_as_one),
 		TEST(test_a_path_that_changes_in_memory_opens_what_was_judged),
 		TEST(test_a_link_that_changes_opens_what_was_judged),
 		TEST(test_a_fifo_waits_for_its_other_end_and_nobody_else_does),
