@@ -174,10 +174,12 @@ int file_caller_open_base(const struct file_caller *caller, int dir_fd)
 		return -EBADF;
 	if (dir_fd < 0 && dir_fd != AT_FDCWD)
 		return -EBADF;
-	/* That of a process which cannot be dumped is root's directory. */
-	if (dir_fd != AT_FDCWD)
-		identity_return();
 	fd = open_of(caller->pid, name, O_PATH);
+	/* The descriptors of a process that cannot be dumped are root's to look at. */
+	if (fd == -EACCES) {
+		identity_return();
+		fd = open_of(caller->pid, name, O_PATH);
+	}
 	if (fd < 0)
 		return fd == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : -EACCES;
 	return file_view_has(caller->view, caller->pid, fd) ? take_fd(&fd) : -EACCES;

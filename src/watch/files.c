@@ -165,13 +165,27 @@ static int take_open_file(struct file_job *job, size_t index)
 	return fstat(r, &job->places[index].status) < 0 ? errno : 0;
 }
 
+/*
+ * Whether all that is copied of the caller can be had with the ids of the call before, where those are still in force:
+ * paths, umask and directories. Its limits and what its memory holds besides need our own.
+ */
+static bool needs_own_ids(const struct file_call *call)
+{
+	if (call->run == file_run_open)
+		return false;
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++)
+		if (call->arguments[i].naming == FILE_NAMES_OBJECT || call->arguments[i].naming == FILE_NAMES_LINK ||
+		    call->arguments[i].naming == FILE_NAMES_FD)
+			return true;
+	return false;
+}
+
 /* Everything that the caller's pid names. */
 static int take(struct file_job *job)
 {
 	int errnum = take_paths(job);
 
-	/* Where the ids of the call before are still in force: what is to be looked up needs our own. */
-	if (job->call->run != file_run_open)
+	if (needs_own_ids(job->call))
 		identity_return();
 	if (!errnum && job->call->prepare)
 		errnum = job->call->prepare(job);

@@ -137,6 +137,28 @@ os.umask(0o27); os.close(os.open("made", os.O_WRONLY | os.O_CREAT, 0o666)); prin
     assert "0o100640" in said and "No such file" in said and "/d/e" in said
 
 
+def test_names_below_open_directories(sandbox):
+    """Made, moved and removed, right after one another; by a process that only root may look into too, where we are."""
+    script = f"""KINDS = {(1, 0, 1) if sandbox.identity.uid == 0 else (1, 1)}
+import ctypes, os
+def tell(what, *words, **more):
+    try: print(what.__name__, words, what(*words, **more))
+    except OSError as why: print(what.__name__, words, why.strerror)
+for is_dumpable in KINDS:
+    ctypes.CDLL(None).prctl(4, is_dumpable, 0, 0, 0)
+    os.mkdir("d"); both = os.open("d", os.O_RDONLY | os.O_DIRECTORY); below = dict(dir_fd=both)
+    tell(os.mkdir, "e", 0o750, **below); tell(os.mkdir, "e", **below); tell(os.mkdir, "e/f/", **below)
+    tell(os.rename, "e", "g", src_dir_fd=both, dst_dir_fd=both); tell(os.symlink, "g", "l", **below)
+    fd = os.open("l/x", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, **below); os.close(fd)
+    tell(os.chmod, "l/x", 0o640, **below); tell(os.unlink, "g", **below); tell(os.unlink, "l/x", **below)
+    os.chdir("d"); tell(os.mkdir, "h"); tell(os.rename, "h", "../h"); tell(os.listdir); os.chdir("..")
+    tell(os.rmdir, "d/g/f"); tell(os.rmdir, "d/l"); tell(os.unlink, "d/l"); tell(os.rmdir, "d/g/"); tell(os.rmdir, "h")
+    tell(os.rmdir, "d"); tell(os.mkdir, "lost", **below); os.close(both)
+"""
+    said = said_with_and_without(sandbox, script).out
+    assert said.count("mkdir ('e', 488) None") >= 2 and "No such file" in said and "Not a directory" in said, said
+
+
 def test_what_is_opened_at_once_is_what_the_kernel_opens(sandbox):
     """Directories, and files that were opened before: the same bytes, flags, errors and records each time."""
     script = """
