@@ -197,7 +197,7 @@ static int take(struct file_job *job)
 			errnum = take_open_file(job, i);
 		}
 	}
-	if (!errnum && job->call->makes)
+	if (!errnum && (job->call->makes || job->how[0] & FILE_PATH_NEW))
 		errnum = -file_caller_read_status(&job->caller);
 	return errnum;
 }
@@ -244,7 +244,7 @@ static int find(struct file_job *job, const struct reply *reply)
 	bool is_self = errnum == FILE_PATH_NEEDS_STATUS;
 
 	/* /proc/self, or an open that makes a file: only now it is worth the while to ask who the caller is. */
-	if (!is_self && (errnum || !file_open_makes(job)))
+	if (!is_self && (errnum || !file_open_makes(job) || job->caller.process_inside))
 		return errnum;
 	errnum = -file_caller_read_status(&job->caller);
 	if (!errnum && reply_is_awaited(reply, job->request->id) <= 0)
