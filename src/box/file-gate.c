@@ -15,6 +15,7 @@
 #include "os/fd.h"
 #include "os/identity.h"
 #include "os/path.h"
+#include "os/proc.h"
 
 /*
  * Theory of operation. What a path is to the sandbox the mounts have settled already; here falls what they cannot
@@ -88,8 +89,11 @@ static void put_flags(struct json *json, int flags)
 
 	buf_init_fixed(&out, text, sizeof text);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if ((flags & names[i].mask) == names[i].value)
-			buf_printf(&out, "%s%s", out.size ? "|" : "", names[i].name);
+		if ((flags & names[i].mask) == names[i].value) {
+			if (out.size)
+				buf_put_char(&out, '|');
+			buf_put_text(&out, names[i].name);
+		}
 	json_string(json, "flags", buf_text(&out));
 }
 
@@ -147,7 +151,7 @@ static int write_record(struct box *box, const struct file_note *note, const str
 static void read_program(pid_t pid, char *out, size_t size)
 {
 	char link[32];
-	ssize_t length = str_format(link, sizeof link, "/proc/%d/exe", pid) < 0 ? -1 : readlink(link, out, size - 1);
+	ssize_t length = proc_path(pid, "exe", link, sizeof link) < 0 ? -1 : readlink(link, out, size - 1);
 
 	out[length > 0 ? length : 0] = 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "base/buf.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
@@ -26,6 +27,19 @@ void proc_list_done(struct proc_list *list)
 	free(list->stats);
 	list->stats = NULL;
 	list->count = 0;
+}
+
+int proc_path(pid_t pid, const char *what, char *out, size_t size)
+{
+	struct buf path;
+
+	buf_init_fixed(&path, out, size);
+	buf_put_text(&path, "/proc/");
+	buf_put_u64_decimal(&path, (uint64_t)pid);
+	buf_put_char(&path, '/');
+	buf_put_text(&path, what);
+	buf_put_char(&path, 0);
+	return buf_error(&path) ? -ENAMETOOLONG : 0;
 }
 
 static int read_small(int proc_fd, pid_t pid, const char *file, char *out, size_t size)
@@ -52,7 +66,7 @@ int proc_program(pid_t pid, char *out, size_t size)
 	char link[64];
 	ssize_t length;
 
-	if (str_format(link, sizeof link, "/proc/%d/exe", (int)pid) < 0)
+	if (proc_path(pid, "exe", link, sizeof link) < 0)
 		return -EINVAL;
 	length = readlink(link, out, size);
 	if (length < 0)

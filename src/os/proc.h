@@ -36,6 +36,9 @@ struct proc_list {
 void proc_list_done(struct proc_list *list);
 #define cleanup_proc_list __attribute__((cleanup(proc_list_done)))
 
+/* "/proc/PID/WHAT", for whoever asks a hundred thousand times a second: without printf(3). -ENAMETOOLONG. */
+int proc_path(pid_t pid, const char *what, char *out, size_t size) MUST_USE;
+
 /*
  * The path of the program that this process of ours runs, as its own root has it where that is another. For people: it
  * may run another by now. -ENOENT, -EACCES, -ENAMETOOLONG.

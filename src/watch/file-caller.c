@@ -12,13 +12,14 @@
 #include "os/fd.h"
 #include "os/identity.h"
 #include "os/mount.h"
+#include "os/proc.h"
 
 enum { STATUS_MAX = 8192, MOUNTS_TEXT_MAX = 16 << 20 };
 
 static int open_of(pid_t pid, const char *what, int flags)
 {
 	char path[48];
-	int r = str_format(path, sizeof path, "/proc/%d/%s", pid, what);
+	int r = proc_path(pid, what, path, sizeof path);
 
 	return r < 0 ? r : fd_open_at(AT_FDCWD, path, flags, 0);
 }

@@ -56,7 +56,7 @@ struct file_caller {
 	pid_t pid;                   /* the calling thread, as seen from here */
 	int root_fd;                 /* borrowed from the view, or own_root_fd */
 	int own_root_fd;             /* owned */
-	/* By file_caller_read_status(): */
+	/* By file_caller_read_status(); 0 before: */
 	mode_t umask;
 	pid_t process_inside, thread_inside;
 };

@@ -12,6 +12,7 @@
 
 #include "os/clock.h"
 #include "os/pidref.h"
+#include "os/proc.h"
 
 static pid_t start_sleeper(void)
 {
@@ -45,6 +46,17 @@ static void a_process_by_reference(void **state)
 	/* Reaped: the number may belong to another by now, the reference never does. */
 	assert_int_equal(pidref_signal(&ref, SIGKILL), -ESRCH);
 	assert_int_equal(pidref_wait(&ref, WEXITED, &info, &usage), -ECHILD);
+}
+
+static void a_path_in_proc(void **state)
+{
+	char path[32];
+
+	assert_int_equal(proc_path(4194304, "fd/17", path, sizeof path), 0);
+	assert_string_equal(path, "/proc/4194304/fd/17");
+	assert_int_equal(proc_path(1, "cwd", path, sizeof "/proc/1/cwd"), 0);
+	assert_string_equal(path, "/proc/1/cwd");
+	assert_int_equal(proc_path(1, "cwd", path, sizeof "/proc/1/cwd" - 1), -ENAMETOOLONG);
 }
 
 static void no_reference_to_nobody(void **state)
@@ -107,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_by_reference),
+		cmocka_unit_test(a_path_in_proc),
 		cmocka_unit_test(no_reference_to_nobody),
 		cmocka_unit_test(times_as_text),
 		cmocka_unit_test(clocks_go_forward),
