@@ -160,24 +160,26 @@ int guardian_work(int argc, char **argv)
 /* ---- asleep, in the box's memory: system calls and a stack of its own, nothing of libc that has a state ---- */
 
 /*
- * Whether nobody holds the log of a session, as its box does for all its life. One in the making has none yet; what has
- * none for a while is worth the closer look. Each start would otherwise look through all that run beside it.
+ * Whether nobody holds the log of a session, as its box does from before it has a record until its socket is gone. One
+ * in the making has no log yet; what has none for a while is worth the closer look. Each start would otherwise look
+ * through all that run beside it.
  */
 static bool may_be_lost(int state_fd, int runtime_fd, const char *session, const char *socket_name)
 {
 	char path[64];
 	struct stat st;
-	bool is_held;
+	bool is_held = false;
 	int fd = str_format(path, sizeof path, "sessions/%s/audit.jsonl", session);
 
 	if (fd == 0)
 		fd = fd_open_at(state_fd, path, O_RDONLY | O_NOFOLLOW, 0);
-	if (fd < 0)
-		return fstatat(runtime_fd, socket_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		       time(NULL) - st.st_ctim.tv_sec >= STILLBORN_S;
-	is_held = flock(fd, LOCK_SH | LOCK_NB) < 0;
-	close(fd);
-	return !is_held;
+	if (fd >= 0) {
+		is_held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+		close(fd);
+	}
+	if (is_held || fstatat(runtime_fd, socket_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return fd >= 0 || time(NULL) - st.st_ctim.tv_sec >= STILLBORN_S;
 }
 
 /* Whether a socket lies in the runtime directory whose box may be dead. */
