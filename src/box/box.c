@@ -240,7 +240,7 @@ static void release(struct box *box)
 	loop_done(&box->loop);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	if (are_groups_gone)
-		guardian_dismiss(&box->guardian);
+		guardian_dismiss(&box->guardian, staging_trash(&box->staging, box->request));
 	else
 		guardian_leave_to(&box->guardian);
 	control_dismiss_clients(box);
@@ -355,7 +355,5 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	if (audit_writer_done(&box->audit) < 0 && r == 0)
 		r = -EIO;
 	release(box);
-	if (box->staging.has_trash)
-		staging_empty_trash(request);
 	return r;
 }

@@ -20,6 +20,7 @@
 #include "box/session.h"
 #include "limit/limit.h"
 #include "os/fd.h"
+#include "stage/remove.h"
 
 const char guardian_name[] = "atoll-guardian";
 
@@ -31,7 +32,10 @@ static const char WHY_KILLED[] = "killed", WHY_ORPHANS[] = "orphans";
 struct sleeper {
 	int pipe_fd;
 	char *argv[ARG_COUNT + 1];
+	const char *trash; /* what it removes when the box has exited; NULL: nothing */
 };
+
+static struct sleeper the_sleeper;
 
 enum { TIDY_TRIES = 250, TIDY_QUIET = 25, TIDY_PAUSE_MS = 20, STILLBORN_S = 2 };
 
@@ -204,11 +208,29 @@ static bool has_orphans(const char *state_dir, const char *runtime_dir, const ch
 	return found;
 }
 
+/* Up to a word of the box, or the end of it: 1 or 0. */
+static ssize_t hear(int pipe_fd)
+{
+	char word;
+	ssize_t n;
+
+	do
+		n = read(pipe_fd, &word, 1);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* However deep and wide what was made inside may be. The memory is ours when the box has exited. */
+static void empty_trash(const struct sleeper *sleeper)
+{
+	if (hear(sleeper->pipe_fd) > 0 || chdir("/") < 0 || stage_remove_rest(AT_FDCWD, sleeper->trash, NULL) < 0)
+		return; /* gc takes what is left with the session */
+}
+
 static int guard(void *argument)
 {
 	struct sleeper *sleeper = argument;
 	char *const environment[] = { NULL };
-	char word;
 	ssize_t n;
 
 	setsid(); /* a Ctrl-C is for the foreground group, not for us */
@@ -218,9 +240,9 @@ static int guard(void *argument)
 	if (sleeper->pipe_fd > 0)
 		syscall(SYS_close_range, 0, sleeper->pipe_fd - 1, 0);
 	syscall(SYS_close_range, sleeper->pipe_fd + 1, ~0U, 0);
-	do
-		n = read(sleeper->pipe_fd, &word, 1);
-	while (n < 0 && errno == EINTR);
+	n = hear(sleeper->pipe_fd);
+	if (n > 0 && sleeper->trash)
+		empty_trash(sleeper);
 	if (n > 0 && !has_orphans(sleeper->argv[ARG_STATE], sleeper->argv[ARG_RUNTIME], sleeper->argv[ARG_SESSION]))
 		_exit(0);
 	sleeper->argv[ARG_WHY] = (char *)(n > 0 ? WHY_ORPHANS : WHY_KILLED);
@@ -231,7 +253,7 @@ static int guard(void *argument)
 /* Every signal that can be is blocked in the guardian from its first moment, and stays so through its exec. */
 static pid_t start_asleep(struct sleeper *sleeper)
 {
-	static char stack[16 << 10] __attribute__((aligned(16)));
+	static char stack[32 << 10] __attribute__((aligned(16)));
 	sigset_t all, old;
 	pid_t pid;
 
@@ -259,16 +281,16 @@ static int name_task(struct sleeper *sleeper, const struct guardian_task *task)
 
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err)
 {
-	static struct sleeper sleeper;
+	struct sleeper *sleeper = &the_sleeper;
 	int ends[2];
 	pid_t pid;
 
-	if (name_task(&sleeper, task) < 0)
+	if (name_task(sleeper, task) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "guardian", "no memory");
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "guardian", "pipe: %s", err_errno_name(errno));
-	sleeper.pipe_fd = ends[0];
-	pid = start_asleep(&sleeper);
+	sleeper->pipe_fd = ends[0];
+	pid = start_asleep(sleeper);
 	close(ends[0]);
 	if (pid < 0) {
 		close(ends[1]);
@@ -278,11 +300,14 @@ int guardian_start(struct guardian *ret_guardian, const struct guardian_task *ta
 	return 0;
 }
 
-void guardian_dismiss(struct guardian *guardian)
+void guardian_dismiss(struct guardian *guardian, const char *trash)
 {
+	the_sleeper.trash = trash;
 	if (guardian->pipe_fd >= 0 && write(guardian->pipe_fd, "q", 1) < 0)
 		return; /* it was killed: nothing to dismiss */
-	close_fd(&guardian->pipe_fd);
+	/* With something to remove it waits for the exit, which closes the pipe. */
+	if (!trash)
+		close_fd(&guardian->pipe_fd);
 }
 
 void guardian_leave_to(struct guardian *guardian)

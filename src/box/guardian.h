@@ -36,8 +36,12 @@ extern const char guardian_name[];
  */
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err) MUST_USE;
 
-/* Tells it that all is tidy: it looks for what other boxes left, and exits. The last act of a box. */
-void guardian_dismiss(struct guardian *guardian);
+/*
+ * Tells it that all is tidy: it looks for what other boxes left, and exits. The last act of a box. trash: NULL, or a
+ * name, which stays where it is, for stage_remove_rest(): removed when this process has exited. A dozen directories
+ * take half a millisecond, for which nobody should wait.
+ */
+void guardian_dismiss(struct guardian *guardian, const char *trash);
 
 /*
  * Instead of guardian_dismiss(): cgroups of the sandbox stand there still (something held them for longer than a box

@@ -145,20 +145,14 @@ static void note_project(struct staging *staging, const struct run_request *requ
 		return;
 }
 
-void staging_empty_trash(const struct run_request *request)
+const char *staging_trash(const struct staging *staging, const struct run_request *request)
 {
-	char path[PATH_MAX];
-	pid_t pid = session_path(request->state_dir, request->session, STAGE_DIRECTORY, path, sizeof path) < 0 ? -1 :
-														fork();
+	static char path[PATH_MAX];
 
-	if (pid != 0)
-		return;
-	/* Nobody who waits for the end of an output waits for us. */
-	syscall(SYS_close_range, 0u, ~0u, 0u);
-	/* However deep and wide what was made inside may be. */
-	if (chdir("/") < 0 || stage_remove_rest(AT_FDCWD, path, NULL) < 0)
-		_exit(1); /* gc takes what is left with the session */
-	_exit(0);
+	if (!staging->has_trash ||
+	    session_path(request->state_dir, request->session, STAGE_DIRECTORY, path, sizeof path) < 0)
+		return NULL;
+	return path;
 }
 
 /* What came in while it ran: an apply that can be undone, a snapshot that somebody named. */

@@ -76,8 +76,5 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped,
 		     int session_fd) MUST_USE;
 
-/*
- * Removes what staging_conclude() threw away, in a process of its own: a dozen directories take half a
- * millisecond, for which nobody should wait. The very last act: that process holds none of our descriptors.
- */
-void staging_empty_trash(const struct run_request *request);
+/* What staging_conclude() threw away, as guardian_dismiss() takes it; NULL where that is nothing. */
+const char *staging_trash(const struct staging *staging, const struct run_request *request);

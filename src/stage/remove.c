@@ -8,6 +8,8 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "os/fd.h"
@@ -15,14 +17,18 @@
 #include "stage/store.h"
 
 /*
- * Every directory that is found is moved up into one pit, under a number, and then emptied there: whatever the depth,
- * no more than two directories are open. A directory is opened by its name only to be read, and as it is our own
- * (or we are root), one that may not be entered is made so first.
+ * Everything lies in a pit, a directory of ours. Down to a few levels directories are emptied where they are; one that
+ * lies deeper is moved up into the pit, under a number, and emptied there: whatever the depth, no more than so many are
+ * open. A directory is opened by its name only to be read, and as it is our own (or we are root), one that may not be
+ * entered is made so first. Nothing is allocated: a guardian does this in a memory that a box has left.
  */
+
+enum { DEPTH_MAX = 3, BATCH_SIZE = 1024 };
 
 struct pit {
 	int fd;
 	dev_t device;
+	unsigned depth;   /* directories that are open above what is looked at */
 	uint64_t next;    /* name of the next directory that is moved in */
 	uint64_t bytes;
 };
@@ -68,6 +74,28 @@ static int move_to_pit(struct pit *pit, int dir_fd, const char *name)
 	return r;
 }
 
+static int empty(struct pit *pit, int fd);
+
+static int remove_full(struct pit *pit, int dir_fd, const char *name)
+{
+	cleanup_fd int fd = open_for_removal(dir_fd, name);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != pit->device)
+		return -EXDEV;
+	pit->depth++;
+	r = empty(pit, fd);
+	pit->depth--;
+	if (r < 0)
+		return r;
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int remove_one(struct pit *pit, int dir_fd, const char *name)
 {
 	struct stat st;
@@ -82,72 +110,40 @@ static int remove_one(struct pit *pit, int dir_fd, const char *name)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
-	return move_to_pit(pit, dir_fd, name);
+	return pit->depth < DEPTH_MAX ? remove_full(pit, dir_fd, name) : move_to_pit(pit, dir_fd, name);
 }
 
-/* Removes all entries of a directory, or moves them to the pit. Takes fd. */
+/* Removes the entries of a directory that is read from its beginning, or moves them to the pit. 1: there were some. */
 static int empty(struct pit *pit, int fd)
 {
-	DIR *dir = fdopendir(fd);
-	struct dirent *entry;
+	char batch[BATCH_SIZE] __attribute__((aligned(8)));
+	long size;
 	int r = 0;
 
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	while (r == 0 && (errno = 0, entry = readdir(dir)))
-		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
+	while (r >= 0 && (size = syscall(SYS_getdents64, fd, batch, sizeof batch)) > 0) {
+		for (long at = 0; r >= 0 && at < size;) {
+			const struct dirent *entry = (const struct dirent *)(batch + at);
+
+			at += entry->d_reclen;
+			if (str_equal(entry->d_name, ".") || str_equal(entry->d_name, ".."))
+				continue;
 			r = remove_one(pit, fd, entry->d_name);
-	if (r == 0 && !entry && errno)
-		r = -errno;
-	closedir(dir);
-	return r;
-}
-
-/* The first entry of the pit. 1: there is one. */
-static int first_of(int pit_fd, char out[NAME_MAX + 1])
-{
-	int fd = fd_open_at(pit_fd, ".", O_RDONLY | O_DIRECTORY, 0), r = 0;
-	struct dirent *entry;
-	DIR *dir;
-
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
+			r = r < 0 ? r : 1;
+		}
 	}
-	while (r == 0 && (entry = readdir(dir)))
-		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
-			r = str_copy(out, NAME_MAX + 1, entry->d_name) < 0 ? -ENAMETOOLONG : 1;
-	closedir(dir);
-	return r;
+	return r >= 0 && size < 0 ? -errno : r;
 }
 
+/* Again and again: what lay deep came in meanwhile. */
 static int empty_pit(struct pit *pit)
 {
-	char name[NAME_MAX + 1];
 	int r;
 
-	while ((r = first_of(pit->fd, name)) == 1) {
-		struct stat st;
-		int fd;
-
-		if (fstatat(pit->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
-			r = remove_one(pit, pit->fd, name);
-		} else {
-			fd = open_for_removal(pit->fd, name);
-			r = fd < 0 ? fd : empty(pit, fd);
-			if (r == 0 && unlinkat(pit->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-				r = -errno;
-		}
-		if (r < 0)
-			return r;
-	}
+	do {
+		if (lseek(pit->fd, 0, SEEK_SET) < 0)
+			return -errno;
+		r = empty(pit, pit->fd);
+	} while (r > 0);
 	return r;
 }
 
@@ -172,8 +168,11 @@ static int remove_through(int dir_fd, const char *pit_name, const char *name, ui
 	struct pit pit = { .fd = FD_NONE };
 	int r = open_pit(dir_fd, pit_name, &pit);
 
+	/* As a whole, so that no half of it is left under its own name. */
+	pit.depth = DEPTH_MAX;
 	if (r == 0 && name)
 		r = remove_one(&pit, dir_fd, name);
+	pit.depth = 0;
 	if (r == 0)
 		r = empty_pit(&pit);
 	close_fd(&pit.fd);

@@ -3,7 +3,7 @@
 
 /*
  * Removes trees that hostile code made: as deep as it likes, with directories that nobody may enter. Uses a constant
- * number of fds and no recursion, follows no link and leaves no file system.
+ * number of fds, a recursion of a few levels and no allocation, follows no link and leaves no file system.
  */
 
 #include <stdint.h>
