@@ -12,7 +12,6 @@
 #include "box/environment.h"
 #include "box/exec-gate.h"
 #include "box/plan.h"
-#include "box/private.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
@@ -195,8 +194,7 @@ static void prepare_watch(struct box *box, const struct building *building)
 {
 	const struct jail_spec *spec = &building->spec;
 	struct watch_options *options = &box->watch_options;
-	size_t count;
-	const struct jail_mount *mounts = plan_mounts(building->plan, &count);
+	const struct jail_enforcement *enforcement = &box->enforcement;
 
 	options->network_is_empty = !spec->share_network;
 	options->uid = spec->host_uid;
@@ -208,7 +206,9 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->mediates_files = file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
 		gate_fill_options(box, options);
-	private_devices_find(box->init.pid, mounts, count, options);
+	_Static_assert(sizeof options->private_devices == sizeof enforcement->own_devices, "of one size");
+	memcpy(options->private_devices, enforcement->own_devices, sizeof options->private_devices);
+	options->private_device_count = enforcement->own_device_count;
 }
 
 static char **command_environment(struct box *box)

@@ -21,6 +21,8 @@ struct jail_report {
 	int landlock_abi;
 	bool speculation, core_sched;
 	bool is_complete;                          /* all walls stand; only the exec was left */
+	dev_t own_devices[JAIL_OWN_DEVICES_MAX];   /* as in jail_enforcement */
+	size_t own_device_count;
 	const struct jail_mount *mounts;           /* the spec's, in the shared memory behind this (pack.c) */
 	size_t mount_count;
 	struct {                                   /* what the second process has done: second.c */

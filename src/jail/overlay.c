@@ -222,6 +222,8 @@ int root_mount_overlay(struct root *root, const struct jail_mount *mount)
 			r = hide(root, mount, &parts);
 		if (r == 0)
 			r = tree = overlay_new(&parts, attributes);
+		if (r >= 0)
+			r = root_add_own(root, tree);
 		if (r < 0)
 			r = refuse(root, mount, r);
 	}

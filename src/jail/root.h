@@ -46,6 +46,9 @@ int root_allow(struct root *root, int fd, bool is_directory, uint64_t rights) MU
 bool root_is_private(const struct root *root, int fd);
 int root_add_private(struct root *root, int fd) MUST_USE;
 
+/* One that was made for the sandbox, and in which names are the agent's alone: a staged tree. */
+int root_add_own(struct root *root, int fd) MUST_USE;
+
 /* 1, 0 or -errno. */
 int root_is_directory(int fd) MUST_USE;
 

@@ -147,6 +147,8 @@ struct jail_spec {
 	const char *broken_wall;           /* test hook (ATOLL_TEST_BREAK): this wall fails; NULL: none */
 };
 
+enum { JAIL_OWN_DEVICES_MAX = 64 }; /* of more, those that come last are left out: their sockets are refused */
+
 /* What was built, for the report. */
 struct jail_enforcement {
 	bool user, mount, pid, net, ipc, uts, cgroup;
@@ -155,6 +157,9 @@ struct jail_enforcement {
 	bool speculation, core_sched;
 	uint32_t missing;                  /* bits of walls that degrade allowed to be missing */
 	uint64_t stage_ns[8];              /* where the time went: see jail_stage_names */
+	/* File systems that were made for it, so that a unix socket on them can only be its own. */
+	dev_t own_devices[JAIL_OWN_DEVICES_MAX];
+	size_t own_device_count;
 };
 
 enum jail_stage {

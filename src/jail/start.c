@@ -259,7 +259,9 @@ static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint
 		.landlock_abi = report->landlock_abi,    .seccomp = jail_seccomp_names[job->spec->seccomp],
 		.speculation = report->speculation,      .core_sched = report->core_sched,
 		.missing = report->missing,
+		.own_device_count = report->own_device_count,
 	};
+	memcpy(enforcement->own_devices, report->own_devices, sizeof report->own_devices);
 	memcpy(ends, report->stage_end_ns, sizeof ends);
 	ends[JAIL_STAGE_EXEC] = clock_monotonic_ns();
 	enforcement->stage_ns[JAIL_STAGE_CLONE] = clone_ns - start_ns;

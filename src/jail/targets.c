@@ -35,6 +35,22 @@ bool root_is_private(const struct root *root, int fd)
 	return false;
 }
 
+static void add_own(struct jail_report *report, dev_t device)
+{
+	if (report->own_device_count < ARRAY_SIZE(report->own_devices))
+		report->own_devices[report->own_device_count++] = device;
+}
+
+int root_add_own(struct root *root, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	add_own(root->job->report, st.st_dev);
+	return 0;
+}
+
 int root_add_private(struct root *root, int fd)
 {
 	struct stat st;
@@ -44,6 +60,7 @@ int root_add_private(struct root *root, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	root->private_devices[root->private_count++] = st.st_dev;
+	add_own(root->job->report, st.st_dev);
 	return 0;
 }
 
@@ -62,12 +79,13 @@ static bool is_movable(const struct root *root, int fd)
 /*
  * A mount holds its own name, but not the directories above it: `mv .git x` would take a read-only .git/hooks along
  * and make room for another one, which the host then runs. So every directory on the way is bound to itself, and
- * renaming it is EBUSY. The price is EXDEV for renames across it.
+ * renaming it is EBUSY. The price is EXDEV for renames across it. The result is how many were.
  */
 static int pin_parents(struct root *root, const char *target)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(target);
+	int pinned = 0;
 
 	if (length >= sizeof part)
 		return -ENAMETOOLONG;
@@ -81,14 +99,16 @@ static int pin_parents(struct root *root, const char *target)
 		*at = '/';
 		if (fd < 0)
 			return fd;
-		if (is_movable(root, fd))
-			r = tree = mount_clone(fd, "", true);
-		if (r >= 0 && tree >= 0)
+		if (!is_movable(root, fd))
+			continue;
+		r = tree = mount_clone(fd, "", true);
+		if (r >= 0)
 			r = mount_attach(tree, fd);
 		if (r < 0)
 			return r;
+		pinned++;
 	}
-	return 0;
+	return pinned;
 }
 
 /* One component below dir_fd, made where that is private. */
@@ -165,8 +185,10 @@ int root_open_target(struct root *root, const char *target, bool is_directory)
 		if (r < 0)
 			return r;
 		/* The parent may be a mount now; what is below the old one would not be seen. */
-		close_fd(&parent);
-		parent = root_open_parent(root, target, &name);
+		if (r > 0) {
+			close_fd(&parent);
+			parent = root_open_parent(root, target, &name);
+		}
 		if (parent < 0)
 			return parent;
 	}
@@ -246,6 +268,7 @@ int root_open_masked(struct root *root, const char *target)
 	}
 	if (fd < 0 || r < 0)
 		return fd < 0 ? fd : r;
+	/* Below what is a mount now, the same name is another. */
 	r = pin_parents(root, target);
-	return r < 0 ? r : path_open2(root->fd, target, O_PATH, 0, ROOT_INSIDE);
+	return r < 0 ? r : r == 0 ? take_fd(&fd) : path_open2(root->fd, target, O_PATH, 0, ROOT_INSIDE);
 }

@@ -22,7 +22,8 @@ enum { NAME_SIZE = 64 };
 
 /* Where the walk along a path stands: the same directory in the mask and on the host. */
 struct place {
-	int mask_fd, host_fd;  /* owned */
+	int mask_fd;           /* owned */
+	int host_fd;           /* owned but for that of the root */
 	struct stat host;      /* of host_fd */
 	bool is_root;          /* what the merge shows of the root are the attributes of the live layer */
 	int stage_fd;          /* borrowed */
@@ -32,7 +33,8 @@ struct place {
 static void place_done(struct place *place)
 {
 	close_fd(&place->mask_fd);
-	close_fd(&place->host_fd);
+	if (!place->is_root)
+		close_fd(&place->host_fd);
 }
 
 static int restore_times(const struct place *place)
@@ -181,12 +183,10 @@ static int open_root(const struct stage_mask *mask, struct place *place)
 	int r = str_format(path, sizeof path, STAGE_DIRECTORY_MASK "/%zu", mask->tree_index);
 
 	*place = (struct place){
-		.host_fd = FD_NONE, .mask_fd = FD_NONE, .is_root = true, .stage_fd = mask->stage_fd,
+		.host_fd = mask->host_fd, .mask_fd = FD_NONE, .is_root = true, .stage_fd = mask->stage_fd,
 		.form = mask->form,
 	};
 	if (r == 0)
-		place->host_fd = r = fd_duplicate(mask->host_fd);
-	if (r >= 0)
 		r = fstat(place->host_fd, &place->host) < 0 ? -errno : 0;
 	if (r == 0)
 		place->mask_fd = r = fd_open_at(mask->stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
