@@ -221,8 +221,8 @@ static void put_report(const struct box *box, int status, struct json *json)
 static int report_fail(const char *path, int r, struct err *err)
 {
 	err_set(err, ERR_STATE, -r, "report", "cannot write the report to %s: %s", path, err_errno_name(-r));
-	err_hint(err, r == -EXDEV ? "a link in the project leads out of it; name the path that you mean"
-				  : "name a path in a directory that you can write to");
+	err_hint(err, r == -EXDEV ? "a link in the project leads out of it; name the path that you mean" :
+			 r == -EISDIR ? "name a file in it" : "name a path in a directory that you can write to");
 	return r;
 }
 
@@ -234,6 +234,14 @@ static bool leaves_project(const struct box *box, const char *path, int director
 
 	return project[0] && path_normalise(named, sizeof named, path) == 0 && path_is_below(named, project) &&
 	       (path_of_fd(directory_fd, real, sizeof real) < 0 || !path_is_below(real, project));
+}
+
+/* Nothing can be put in the place of a directory: known before the command runs, and not when its report is due. */
+static bool is_directory(int directory_fd, const char *name)
+{
+	struct stat st;
+
+	return !*name || (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode));
 }
 
 int report_prepare(struct box *box)
@@ -250,6 +258,8 @@ int report_prepare(struct box *box)
 		r = fd = path_open_anchor(directory);
 	if (r >= 0 && leaves_project(box, path, fd))
 		r = -EXDEV;
+	if (r >= 0 && is_directory(fd, slash + 1))
+		r = -EISDIR;
 	if (r < 0)
 		return report_fail(path, r, box->err);
 	box->report_fd = take_fd(&fd);

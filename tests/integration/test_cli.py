@@ -254,6 +254,15 @@ def test_few_descriptors(sandbox, inherited):
         assert result.code == 0 and result.out.split() == ["0", "1", "2", "3"], result
 
 
+@pytest.mark.parametrize("name", [".", "..", "folder", "folder/", "missing/r.json"])
+def test_report_that_cannot_be_written_there(sandbox, name):
+    """Said before the command runs: nothing of what it did would be told."""
+    sandbox.make_directory(sandbox.project / "folder")
+    result = sandbox.run_atoll("run", "-q", "--report", name, "--", "sh", "-c", "echo ran")
+    assert_one_line(result, "cannot write the report")
+    assert not result.out and "ran" not in result.err, result
+
+
 def test_little_memory(sandbox):
     """From where the kernel can load atoll (with less, execve ends the process by SIGSEGV) to where it is enough."""
     outcomes = {}

@@ -119,7 +119,7 @@ static int open_input(struct job *job)
 		return 0;
 	if (job->input_fd < 0)
 		return err_set(job->err, job->input_fd == -ENOENT ? ERR_NOT_FOUND : ERR_STATE, -job->input_fd, "token",
-			       "the file with the token: %s", strerror(-job->input_fd));
+			       "the file with the token, %s: %s", word, strerror(-job->input_fd));
 	return 0;
 }
 
