@@ -300,6 +300,23 @@ static void break_server(struct intercept *intercept)
 	end_side(intercept, HTTP2_OUTSIDE);
 }
 
+static bool is_idle(const struct intercept *intercept)
+{
+	return intercept->http2 ? http2_is_idle(intercept->http2) : exchange_is_idle(&intercept->exchange);
+}
+
+/*
+ * The client's connection broke, and nobody is there to be told. Between requests that is an end like any other: a
+ * client that has what it wanted closes without reading what HTTP/2 or TLS still says.
+ */
+static void break_client(struct intercept *intercept)
+{
+	if (!is_idle(intercept))
+		intercept->why = "the client's connection broke";
+	buf_reset(&inside_of(intercept)->out);
+	intercept->is_over = true;
+}
+
 /* Whether there is room for what reading of this side may bring. */
 static bool may_read(struct intercept *intercept, enum http2_side from)
 {
@@ -466,8 +483,10 @@ static const char *move(struct intercept *intercept)
 			int got = read_side(intercept, (enum http2_side)side);
 			int sent = got < 0 ? 0 : write_side(intercept, (enum http2_side)(1 - side));
 
-			if ((got < 0 && side == HTTP2_INSIDE) || (sent < 0 && side == HTTP2_OUTSIDE))
-				return "the client's connection broke";
+			if ((got < 0 && side == HTTP2_INSIDE) || (sent < 0 && side == HTTP2_OUTSIDE)) {
+				break_client(intercept);
+				return NULL;
+			}
 			if (got < 0 || sent < 0)
 				break_server(intercept);
 			moved = moved || got || sent;
@@ -558,11 +577,6 @@ static void on_slow(evutil_socket_t fd, short what, void *context)
 
 	intercept->is_over = exchange_time_out(&intercept->exchange, &inside_of(intercept)->out) == EXCHANGE_ENDED;
 	on_event(-1, EV_TIMEOUT, intercept);
-}
-
-static bool is_idle(const struct intercept *intercept)
-{
-	return intercept->http2 ? http2_is_idle(intercept->http2) : exchange_is_idle(&intercept->exchange);
 }
 
 /* Of an answer that has begun the client must not take what came for the whole; else it is told. */
