@@ -19,6 +19,8 @@ const char *const alert_kind_names[ALERT_KIND_COUNT] = {
 	[ALERT_UNUSUAL] = "unusual",
 	[ALERT_OTHERWISE] = "trial.otherwise",
 	[ALERT_DAMAGED] = "baseline.damaged",
+	[ALERT_SECRET] = "secret",
+	[ALERT_PLACEHOLDER] = "placeholder",
 };
 
 static const char question_rule[] = "monitor.freeze";
@@ -44,20 +46,29 @@ static void put_evidence(struct json *json, const struct alert_evidence *evidenc
 	json_object_end(json);
 }
 
+static bool is_leak(const struct alert *alert)
+{
+	return alert->kind == ALERT_SECRET || alert->kind == ALERT_PLACEHOLDER;
+}
+
 static void write_detail(struct json *json, const void *context)
 {
 	const struct alert *alert = context;
 
 	json_string(json, "alert", alert_kind_names[alert->kind]);
-	if (alert->canary)
+	if (is_leak(alert))
+		json_string(json, "secret", alert->secret);
+	else if (alert->canary)
 		json_bytes(json, "canary", alert->canary, strlen(alert->canary));
 	json_string(json, "where", alert->where);
 	json_string(json, "spelling", alert->spelling);
-	if (alert->host)
+	if (alert->host && !is_leak(alert))
 		json_bytes(json, "host", alert->host, strlen(alert->host));
 	if (alert->port)
 		json_u64(json, "port", alert->port);
-	if (alert->kind == ALERT_SENT)
+	if (alert->connection)
+		json_u64(json, "connection", alert->connection);
+	if (alert->kind == ALERT_SENT || is_leak(alert))
 		json_string(json, "verdict", alert->is_refused ? "deny" : "allow");
 	if (!alert->evidence_count)
 		return;
@@ -67,14 +78,32 @@ static void write_detail(struct json *json, const void *context)
 	json_array_end(json);
 }
 
+static const char *subject_of(const struct alert *alert)
+{
+	if (is_leak(alert))
+		return alert->host;
+	if (alert->canary)
+		return alert->canary;
+	if (alert->kind == ALERT_OTHERWISE)
+		return alert->program;
+	return alert->evidence_count ? alert->evidence[0].name : "baseline";
+}
+
+static const char *rule_of(const struct alert *alert)
+{
+	if (alert->canary)
+		return "data.canaries";
+	if (is_leak(alert))
+		return "builtin.secrets";
+	return alert->kind == ALERT_OTHERWISE ? "verify.dry-run" : "monitor.baseline";
+}
+
 static int record(struct box *box, const struct alert *alert)
 {
-	bool is_otherwise = alert->kind == ALERT_OTHERWISE;
-	const char *subject = alert->canary ? alert->canary : is_otherwise ? alert->program
-			      : alert->evidence_count ? alert->evidence[0].name : "baseline";
+	const char *subject = subject_of(alert);
 	struct audit_event event = {
 		.type = AUDIT_ALERT,
-		.rule = alert->canary ? "data.canaries" : is_otherwise ? "verify.dry-run" : "monitor.baseline",
+		.rule = rule_of(alert),
 		.pid = alert->pid,
 		.exe = alert->program,
 		.subject = subject,
@@ -131,6 +160,25 @@ static void put_unusual(struct buf *out, const struct alert *alert)
 	}
 }
 
+static void put_thing(struct buf *out, const struct alert *alert)
+{
+	if (alert->kind == ALERT_PLACEHOLDER)
+		put_part(out, "what stands for the secret ", alert->secret, SHOWN_PATH);
+	else if (alert->kind == ALERT_SECRET)
+		put_part(out, alert->canary ? "canary of the vault " : "secret ", alert->secret, SHOWN_PATH);
+	else
+		put_part(out, "canary ", alert->canary, SHOWN_PATH);
+}
+
+static void put_way(struct buf *out, const struct alert *alert)
+{
+	put_part(out, is_leak(alert) ? " was in " : ": its token was in ", alert->where, SHOWN_HOST);
+	put_part(out, " to ", alert->host, SHOWN_HOST);
+	if (alert->port)
+		buf_printf(out, ":%u", alert->port);
+	buf_put_text(out, alert->is_refused ? ", which was refused" : "");
+}
+
 static void put_words(struct buf *out, const struct alert *alert)
 {
 	if (alert->kind == ALERT_UNUSUAL) {
@@ -146,16 +194,11 @@ static void put_words(struct buf *out, const struct alert *alert)
 		put_part(out, " did otherwise than its trial had shown: ", alert->where, SHOWN_PATH);
 		return;
 	}
-	put_part(out, "canary ", alert->canary, SHOWN_PATH);
-	if (alert->kind == ALERT_TOUCHED) {
+	put_thing(out, alert);
+	if (alert->kind == ALERT_TOUCHED)
 		buf_put_text(out, alert->is_linked ? " was given another name" : " was opened");
-	} else {
-		put_part(out, ": its token was in ", alert->where, SHOWN_HOST);
-		put_part(out, " to ", alert->host, SHOWN_HOST);
-		if (alert->port)
-			buf_printf(out, ":%u", alert->port);
-		buf_put_text(out, alert->is_refused ? ", which was refused" : "");
-	}
+	else
+		put_way(out, alert);
 	put_part(out, " by ", alert->program, SHOWN_PATH);
 	if (alert->pid)
 		buf_printf(out, " (pid %d)", alert->pid);
@@ -205,41 +248,44 @@ static const char *keep(struct box *box, const struct alert *alert)
 	return alerts->texts[alerts->count++];
 }
 
-void alert_react(struct box *box, enum monitor_reaction reaction)
+static enum monitor_reaction reaction_to(const struct box *box, const struct alert *alert)
 {
+	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+
 	if (box->request->flags & REQUEST_TRIAL)
-		reaction = MONITOR_NOTE;
-	if (reaction > box->alerts.wanted)
-		box->alerts.wanted = reaction;
+		return MONITOR_NOTE;
+	if (alert->canary)
+		return monitor->canary;
+	/* What was shown is what is done, or it is asked again. */
+	if (alert->kind == ALERT_OTHERWISE)
+		return MONITOR_FREEZE;
+	return alert->kind == ALERT_UNUSUAL ? monitor->unusual : MONITOR_NOTE;
 }
 
 int alert_raise(struct box *box, const struct alert *alert)
 {
-	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+	enum monitor_reaction reaction = reaction_to(box, alert);
 	const char *text = keep(box, alert);
 	int r;
 
 	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
 	identity_return();
-	/* What was shown is what is done, or it is asked again. */
-	if (alert->kind == ALERT_OTHERWISE)
-		alert_react(box, MONITOR_FREEZE);
-	else if (alert->kind != ALERT_DAMAGED)
-		alert_react(box, alert->kind == ALERT_UNUSUAL ? monitor->unusual : monitor->canary);
+	if (reaction > box->alerts.wanted)
+		box->alerts.wanted = reaction;
 	box->alerts.has_canary |= alert->canary != NULL;
-	if (!text)
+	/* Of what leaves, or nearly did, each is a record: what comes first must not hide what comes after. */
+	if (!text && !is_leak(alert))
 		return box->alerts.texts ? 0 : -ENOMEM;
 	r = record(box, alert);
 	if (r == 0)
 		r = audit_flush(&box->audit);
-	if (r < 0)
+	if (r < 0 || !text)
 		return r;
 	say(box, text);
 	r = notices_alert(box, alert_kind_names[alert->kind], text);
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
-	return trust_note(box, alert->kind == ALERT_UNUSUAL || alert->kind == ALERT_OTHERWISE ? TRUST_ALERT
-												: TRUST_CANARY, text);
+	return trust_note(box, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
 }
 
 /* ---- what is done about it ---- */

@@ -3,7 +3,8 @@
 
 /*
  * Alerts of one sandbox: each is a record with its evidence, a line for the person, and what the policy has the box do
- * about it. Nothing inside hears of one. What raises them is box/canaries.h and box/monitor.h. Run by atoll-box.
+ * about it. Nothing inside hears of one. What raises them is box/canaries.h, box/monitor.h and box/gate-log.h. Run by
+ * atoll-box.
  */
 
 #include <stdbool.h>
@@ -32,6 +33,8 @@ enum alert_kind {
 	ALERT_UNUSUAL,               /* by the baseline */
 	ALERT_OTHERWISE,             /* a program did for real what its trial had not shown; `where` says what */
 	ALERT_DAMAGED,               /* the baseline is no file of ours, or not whole: it begins anew */
+	ALERT_SECRET,                /* a secret of the vault was where it has no business to be */
+	ALERT_PLACEHOLDER,           /* so was what stands for one */
 	ALERT_KIND_COUNT,
 };
 
@@ -50,13 +53,15 @@ struct alert_evidence {
 /* All text is borrowed, and may be hostile. */
 struct alert {
 	enum alert_kind kind;
-	const char *canary;          /* its path; NULL: none */
+	const char *canary;          /* its path, or its name in the vault; NULL: none */
+	const char *secret;          /* ALERT_SECRET, ALERT_PLACEHOLDER: its name */
 	const char *where;           /* "a header", "the arguments of a program"; NULL */
 	const char *spelling;        /* of the token: "plain"; NULL */
 	const char *host;            /* NULL */
 	uint16_t port;
+	uint32_t connection;         /* of the gate; 0: none */
 	bool is_linked;              /* of a touch: it got another name, and was not opened */
-	bool is_refused;             /* ALERT_SENT: it did not go out by this way */
+	bool is_refused;             /* it did not go out by this way */
 	pid_t pid;                   /* 0: not known */
 	const char *program;         /* NULL: not known */
 	const struct alert_evidence *evidence;
@@ -74,9 +79,6 @@ struct alerts {
 
 /* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */
 int alert_raise(struct box *box, const struct alert *alert) MUST_USE;
-
-/* Something else found a canary of the vault and wrote it down: what the policy says about one holds. */
-void alert_react(struct box *box, enum monitor_reaction reaction);
 
 /* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
 int alert_check(struct box *box) MUST_USE;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/gate-log.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "os/proc.h"
 #include "policy/publish.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28 };
@@ -63,7 +65,6 @@ struct net_detail {
 	const char *published;           /* the host's side of a connection from outside */
 	const struct gate_closed *closed;
 	const struct gate_request *request;
-	const struct gate_leak *leak;
 };
 
 static const char *type_name(uint32_t type)
@@ -122,12 +123,6 @@ static void write_detail(struct json *json, const void *context)
 		json_bytes(json, detail->detail_key, detail->detail, strlen(detail->detail));
 	if (detail->published)
 		json_string(json, "published", detail->published);
-	if (detail->leak) {
-		json_string(json, "alert", detail->leak->is_placeholder ? "placeholder" : "secret");
-		json_string(json, "secret", detail->leak->secret);
-		json_string(json, "where", detail->leak->where);
-		json_string(json, "verdict", detail->leak->is_refused ? "deny" : "allow");
-	}
 	if (detail->request)
 		write_request(json, detail->request);
 	if (!closed)
@@ -454,21 +449,21 @@ static bool is_canary(const struct policy *policy, const char *secret)
 }
 
 /* A secret where it has no business to be is told beside the request, whatever is logged of the network. */
-static int log_leak(struct box *box, const struct gate_request *request)
+static int tell_leak(struct box *box, const struct gate_request *request)
 {
+	const struct gate_leak *leak = &request->leak;
 	const struct gate_open *open = &request->open;
-	struct net_detail detail = { .port = open->port, .id = open->id, .leak = &request->leak };
-	struct audit_event event = {
-		.type = AUDIT_ALERT, .pid = (pid_t)open->pid, .subject = open->host, .subject_size = strlen(open->host),
-		.write_detail = write_detail, .context = &detail,
+	char program[PATH_MAX];
+	struct alert alert = {
+		.kind = leak->is_placeholder ? ALERT_PLACEHOLDER : ALERT_SECRET, .secret = leak->secret,
+		.canary = is_canary(box->policy->policy, leak->secret) ? leak->secret : NULL, .where = leak->where,
+		.host = open->host, .port = (uint16_t)open->port, .connection = open->id,
+		.is_refused = leak->is_refused, .pid = (pid_t)open->pid,
 	};
-	bool has_canary = is_canary(box->policy->policy, request->leak.secret);
-	int r;
 
-	if (has_canary)
-		alert_react(box, box->policy->policy->monitor.canary);
-	r = audit_write(&box->audit, &event);
-	return r < 0 ? r : trust_note(box, has_canary ? TRUST_CANARY : TRUST_ALERT, request->leak.secret);
+	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
+		alert.program = program;
+	return alert_raise(box, &alert);
 }
 
 static struct action action_of(const struct gate_ask *ask)
@@ -526,7 +521,7 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
 	struct decision decision = *request->path ? decide(box, &action) : unread;
 	int is_canary = request->leak.secret ? canaries_see_request(box, request) : 0;
-	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? log_leak(box, request) : 0;
+	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? tell_leak(box, request) : 0;
 	struct gate_answered answered;
 
 	if (r < 0)

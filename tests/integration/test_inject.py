@@ -298,6 +298,12 @@ def test_what_was_found_inside_does_not_leave(sandbox, certificates, server):
     assert [path for _, path, _, _ in server.seen] == ["/d"], done
     assert [(entry["detail"]["secret"], entry["detail"]["where"]) for entry in entries(sandbox, done, "alert")] == [
         ("model", "a header"), ("model", "the URL"), ("canary", "a header")]
+    # A person hears of them as of other alerts, and the report has them.
+    told = [(entry["kind"], "was refused" in entry["text"]) for entry in done.report["alerts"]["list"]]
+    assert told == [("secret", True)] * 3 and done.report["alerts"]["total"] == 3, done
+    assert "secret model was in a header to web.test" in done.err and "canary of the vault canary" in done.err, done
+    rules = [entry["rule"] for entry in entries(sandbox, done, "alert")]
+    assert rules == ["builtin.secrets", "builtin.secrets", "data.canaries"], done
     post = "curl -sS --data-binary @body"
     done = sandbox.run(f"printf 'x%.0s' {{1..70000}} >body; printf '%s' '{KEY}' >>body; {post} {url}/f; "
                        f"{post} --http1.1 -H 'transfer-encoding: chunked' {url}/g; "
@@ -313,6 +319,18 @@ def test_what_was_found_inside_does_not_leave(sandbox, certificates, server):
     done = sandbox.run(f"curl -sS -H 'x-mine: {KEY}' {url}/e", env=outside(certificates),
                        policy=policy(sandbox, rule(server), more="data: {outgoing: flag}\n"))
     assert server.seen[-1][2]["x-mine"] == KEY and len(entries(sandbox, done, "alert")) == 1, done
+    assert "1 alert:" in done.err and "refused" not in done.report["alerts"]["list"][0]["text"], done
+
+
+@pytest.mark.parametrize("reaction", ["note", "freeze"])
+def test_a_canary_of_the_vault_holds_back_what_would_be_applied(sandbox, certificates, server, reaction):
+    keep(sandbox, "canary", "canary-0123456789")
+    more = f"data: {{canaries: [canary]}}\nmonitor: {{canary: {reaction}}}\n"
+    rules = policy(sandbox, f"{{host: web.test, ports: [{server.port}], http: [{{}}]}}", more=more)
+    done = sandbox.run(f"echo x >made; curl -sS -H 'cookie: canary-0123456789' https://web.test:{server.port}/c",
+                       env=outside(certificates), policy=rules, options=("--apply-on-success",))
+    assert done.code == 0 and not server.seen and done.report["alerts"]["total"] == 1, done
+    assert (sandbox.project / "made").exists() == (reaction == "note"), done
 
 
 def family(pid):
