@@ -29,7 +29,7 @@ struct dial_result {
 	int errnum;
 	int fd;                        /* DIAL_CONNECTED: owned by whoever is told, non-blocking */
 	struct gate_address address;   /* connected to; DIAL_REFUSED: the first that was refused */
-	bool is_proxied;               /* DIAL_CONNECTED: through the proxy, whose address it is */
+	bool is_proxied;               /* through the proxy, whose address it is, or who failed */
 };
 
 /*

@@ -193,6 +193,24 @@ static void start_intercept(struct flow *flow)
 		end_flow(flow, err_errno_name(-r));
 }
 
+/* Why nobody was reached. The host's proxy is told apart: whoever looks for a fault at the host would look in vain. */
+static const char *failure_of(const struct dial_result *result)
+{
+	static const struct {
+		int errnum;
+		const char *words;
+	} of_proxy[] = { { EACCES, "the host's proxy refuses it" },
+			 { ETIMEDOUT, "the host's proxy does not answer in time" },
+			 { ECONNRESET, "the host's proxy has hung up" } };
+
+	if (!result->is_proxied)
+		return result->errnum < 0 ? "the name cannot be resolved" : err_errno_name(result->errnum);
+	for (size_t i = 0; i < ARRAY_SIZE(of_proxy); i++)
+		if (of_proxy[i].errnum == result->errnum)
+			return of_proxy[i].words;
+	return "the host's proxy cannot be reached";
+}
+
 static void on_dialled(void *context, const struct dial_result *result)
 {
 	struct flow *flow = context;
@@ -205,7 +223,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		return;
 	}
 	if (result->outcome == DIAL_FAILED) {
-		end_flow(flow, result->errnum < 0 ? "the name cannot be resolved" : err_errno_name(result->errnum));
+		end_flow(flow, failure_of(result));
 		return;
 	}
 	flow->state = FLOW_CONNECTED;

@@ -125,8 +125,10 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 	for (size_t i = 0; i < fd_count; i++)
 		gate->sockets[i] = take_fd(&fds[i]);
 	r = dialer_set_test_hosts(gate->dialer, start.test_hosts);
-	if (r == 0)
+	if (r == 0) {
 		r = dialer_set_proxy(gate->dialer, start.proxy, start.no_proxy);
+		gate->failure = r < 0 ? "HTTPS_PROXY is not of the form http://[USER:PASSWORD@]HOST[:PORT]" : NULL;
+	}
 	if (r == 0)
 		r = server_start(gate);
 	if (r == 0)
@@ -520,7 +522,8 @@ static int serve(struct gate *gate, struct err *err)
 		event_base_dispatch(gate->base);
 	r = gate->error;
 	if (r < 0)
-		err_set(err, ERR_INTERNAL, -r, "network gate", "the network gate failed: %s", err_errno_name(-r));
+		err_set(err, ERR_INTERNAL, -r, "network gate", "%s",
+			gate->failure ? gate->failure : err_errno_name(-r));
 	flows_end(gate);
 	return r < 0 ? r : finish_tape(gate, err);
 }

@@ -74,6 +74,7 @@ struct gate {
 	struct event box_readable;
 	unsigned state;                /* enum gate_state */
 	int error;                     /* the loop ended because of this */
+	const char *failure;           /* static: in words; NULL */
 
 	int sockets[GATE_SOCKET_COUNT];
 	struct event socket_events[GATE_SOCKET_COUNT];

@@ -334,6 +334,29 @@ def test_a_proxy_that_cannot_be_used_is_said(sandbox, plain):
     done = sandbox.run(["curl", "-sS", "-m", "10", f"http://web.test:{plain.port}/"], policy=allow(sandbox, plain.port),
                        env={**test_hosts(), "https_proxy": "socks5://127.0.0.1:1"})
     assert done.code != 0 and "network gate failed" in done.err and not plain.requests, done
+    assert "HTTPS_PROXY is not of the form http://" in done.report["network"]["failure"], done.report["network"]
+    assert "HTTPS_PROXY" in done.err and "socks5" not in done.err, done
+
+
+def test_what_the_hosts_proxy_does_wrong_is_said_of_it(sandbox, plain):
+    """Else a person looks for the fault at the host, which nobody has asked."""
+    def refuse(connection):
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+
+    refusing, silent = Listener(refuse), Listener(lambda connection: connection.recv(4096))
+    gone = Listener()
+    gone.close()
+    rows = [(refusing, "the host's proxy refuses it"), (silent, "the host's proxy has hung up"),
+            (gone, "the host's proxy cannot be reached")]
+    for proxy, why in rows:
+        done = sandbox.run(["curl", "-4", "-sS", "-m", "10", f"http://web.test:{plain.port}/"],
+                           policy=allow(sandbox, plain.port),
+                           env={**test_hosts(), "HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}"})
+        errors = [entry["detail"]["error"] for entry in records(sandbox, done) if entry["type"] == "net.close"]
+        assert done.code != 0 and errors == [why] and not plain.requests, (done, errors)
+    refusing.close()
+    silent.close()
 
 
 # --- What is told. ---
