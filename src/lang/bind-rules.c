@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <idn2.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -151,7 +152,7 @@ static const char *host_problem(const char *text)
 		return "a port goes into \"ports\", an IPv6 address into \"cidr\"";
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c >= 0x80)
-			return "write an international name in its xn-- form";
+			return "this is no international name (IDNA 2008); its xn-- form can be written instead";
 	if (*text && text[strlen(text) - 1] == '.')
 		return "write the name without the dot at its end";
 	if (strchr(text, '*') && (!str_has_prefix(text, "*.") || strchr(text + 1, '*')))
@@ -159,9 +160,34 @@ static const char *host_problem(const char *text)
 	return "this is no host name; an address goes into \"cidr\", such as 10.0.0.1/32";
 }
 
+static bool is_ascii(const char *text)
+{
+	while (*text && (unsigned char)*text < 0x80)
+		text++;
+	return !*text;
+}
+
+/*
+ * As resolvers and TLS have it: an international name in its xn-- form, whichever way its letters are composed or in
+ * what case (UTS 46, as browsers do it). What is no such name stays as it is, and is no valid host then.
+ */
+static char *host_to_ascii(struct arena *arena, const char *text)
+{
+	const char *prefix = str_has_prefix(text, "*.") ? "*." : "";
+	/* Not IDN2_USE_STD3_ASCII_RULES: it drops what no host has, and "a/ü.org" would mean "aü.org". */
+	int flags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
+	char *ascii = NULL, *host;
+
+	if (is_ascii(text) || idn2_to_ascii_8z(text + strlen(prefix), &ascii, flags) != IDN2_OK)
+		return arena_text(arena, text);
+	host = arena_format(arena, "%s%s", prefix, ascii);
+	idn2_free(ascii);
+	return host;
+}
+
 static const char *resolve_host(struct binder *binder, const struct node *node)
 {
-	char *host = arena_text(binder->arena, node->text);
+	char *host = host_to_ascii(binder->arena, node->text);
 
 	for (char *c = host; c && *c; c++)
 		*c = (char)tolower((unsigned char)*c);

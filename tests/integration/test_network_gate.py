@@ -264,6 +264,23 @@ def test_cidr_rules_open_addresses(sandbox, plain):
     server.close()
 
 
+@pytest.mark.parametrize("rule", ["*.bücher.test", "*.BU\u0308CHER.test", "*.xn--bcher-kva.test"])
+def test_an_international_name_is_one_however_it_is_written(sandbox, plain, rule):
+    """In the policy as in the program that looks it up: composed, decomposed, in capitals, or encoded already."""
+    policy = sandbox.policy(policy_text([f'{{host: "{rule}", ports: [{plain.port}]}}', *LOOPBACK]))
+    names = ("a.xn--bcher-kva.test", "xn--bcher-kva.test", "a.xn--bucher-6za.test", "a.bucher.test")
+    script = f"""
+import urllib.request
+for name in ("a.bücher.test", "A.BÜCHER.test", "a.xn--bcher-kva.test", "bücher.test", "a.bucher.test", "a.buchér.test"):
+    try: print(urllib.request.urlopen("http://%s:{plain.port}/" % name.encode("idna").decode(), timeout=9).status)
+    except OSError as error: print("none" if "Name or service" in str(error) else error)
+"""
+    done = sandbox.run(["/usr/bin/python3", "-c", script], policy=policy, env=test_hosts("127.0.0.1", names))
+    assert done.out.split() == ["200"] * 3 + ["none"] * 3, done
+    shown = sandbox.run_atoll("policy", "-p", policy, "show").out
+    assert "*.xn--bcher-kva.test" in shown and "ü" not in shown.split("#")[0], shown
+
+
 # --- Through the host's own proxy. ---
 
 def proxy_to(port, asked):
