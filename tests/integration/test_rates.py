@@ -79,3 +79,23 @@ print(json.loads(open("/run/atoll/denials.jsonl").readline())["rule"])
     assert 4 <= made <= 6 and first == ["0"] * made + [str(EAGAIN)] * (8 - made), done
     assert done.out.splitlines()[1:] == [f"True {made}", "time.rate.file.write"], done
     assert done.report["limits_hit"] == ["time.rate.file.write"], done
+
+
+def test_why_can_be_read_while_nothing_else_can(sandbox):
+    """Where reads are mediated they have a pace and pauses too, but for what atoll tells the agent."""
+    script = """
+import json
+def attempt(path):
+    try: return open(path).read()
+    except OSError as error: return error.errno
+for _ in range(9): attempt("data")
+print(attempt("/etc/hostname"), attempt("/proc/self/root/etc/hostname"))
+told = attempt("/run/atoll/denials.jsonl").splitlines()
+print(json.loads(told[-1])["rule"], "time" in attempt("/run/atoll/limits.md"))
+"""
+    sandbox.write(sandbox.project / "data", "DATA")
+    for text, rule in (("time: {cooldown: {denials: 3, within: 10s, pause: 60s}}", "time.cooldown"),
+                       ("time: {rate: {file.read: 200/h}}", "time.rate.file.read")):
+        reads = script if "cooldown" in text else script.replace("range(9)", "range(400)")
+        done = sandbox.run([PYTHON, "-c", reads], policy=policy(sandbox, f"files: {{ask: [data]}}\n{text}"))
+        assert done.out.splitlines() == [f"{EAGAIN} {EAGAIN}", f"{rule} True"], done
