@@ -215,6 +215,7 @@ static void come_to_life(int dir_fd, const struct session_record *record)
 	    unlinkat(dir_fd, "ended.bin", 0) < 0)
 		_exit(1);
 	close(pipe_fd);
+	alarm(10); /* where the test fails before it kills us */
 	for (;;)
 		pause();
 }
