@@ -422,14 +422,26 @@ static int list_fill_likely(struct list *list, const char *state_dir, const stru
 	return question->live_only ? list_fill_live(list, fd) : 0;
 }
 
+/* Most questions of programs: a session that runs, by its whole id. Nothing comes before that, so no list is made. */
+static int find_by_id(const char *state_dir, const struct question *question, struct session_record *ret_record)
+{
+	if (!question->live_only || !question->text || !session_id_is_valid(question->text))
+		return -ENOENT;
+	return session_load_live(state_dir, question->text, ret_record);
+}
+
 int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
 		 struct session_record *ret_record, struct err *err)
 {
 	struct question question = { .project = project, .text = id_or_name, .live_only = live_only };
 	struct list list = { 0 };
 	size_t found;
-	int r = list_fill_likely(&list, state_dir, &question);
+	int r = find_by_id(state_dir, &question, ret_record);
 
+	if (r == 0)
+		return 0;
+	if (r == -ENOENT)
+		r = list_fill_likely(&list, state_dir, &question);
 	if (r < 0) {
 		list_free(&list);
 		return set_unreadable(state_dir, r, err);

@@ -19,7 +19,7 @@ void client_project(char *out, size_t size)
 		out[0] = 0;
 }
 
-int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)
+int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err)
 {
 	char state[PATH_MAX], project[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
@@ -29,7 +29,13 @@ int client_open(const char *id_or_name, struct session_record *ret_record, int *
 	/* Which project this is matters only where no session is named. */
 	if (!id_or_name)
 		client_project(project, sizeof project);
-	r = session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
+	return session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
+}
+
+int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)
+{
+	int r = client_find(id_or_name, ret_record, err);
+
 	if (r < 0)
 		return r;
 	r = contact_box(ret_record->id, err);

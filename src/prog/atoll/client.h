@@ -14,10 +14,10 @@
 #include "box/session.h"
 #include "wire/control.h"
 
-/*
- * The live session that id_or_name means (NULL: the newest of the project of the working directory), and a
- * connection to its box in *ret_fd, owned by the caller.
- */
+/* The live session that id_or_name means (NULL: the newest of the project of the working directory). */
+int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err) MUST_USE;
+
+/* The same, and a connection to its box in *ret_fd, owned by the caller. */
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err) MUST_USE;
 
 /* The project of the working directory, or "" when there is none to be found. */

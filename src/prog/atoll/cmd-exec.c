@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "box/console.h"
+#include "box/contact.h"
 #include "box/loop.h"
 #include "os/fd.h"
 #include "prog/atoll/client.h"
@@ -28,6 +29,9 @@
 enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO };
 
 extern char **environ;
+
+/* The request, then each answer: what is not touched costs nothing, and what grows costs maps and page faults. */
+static uint8_t message[FRAME_MESSAGE_MAX];
 
 struct exec_options {
 	const char *cwd, *token;
@@ -56,8 +60,8 @@ struct attendance {
 	struct console console;
 	bool has_console, is_over;
 	int status;
-	char command[SAY_PATH_SIZE]; /* for messages */
-	struct buf scratch;
+	const char *command;
+	struct buf message;
 	struct err *err;
 };
 
@@ -97,6 +101,7 @@ static int join_terminal(struct attendance *attendance, int *master_fd)
 static int take_exit(struct attendance *attendance, struct frame *frame)
 {
 	uint32_t status = frame_get_u32(frame), errnum = frame_get_u32(frame);
+	char shown[SAY_PATH_SIZE];
 
 	if (!frame_get_string(frame) || frame_finish(frame) < 0 || status > 255)
 		return -EPROTO;
@@ -105,7 +110,8 @@ static int take_exit(struct attendance *attendance, struct frame *frame)
 	if (!errnum)
 		return 0;
 	return err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum,
-		       "exec", "%s cannot be started: %s", attendance->command, strerror((int)errnum));
+		       "exec", "%s cannot be started: %s", say_path(shown, attendance->command),
+		       strerror((int)errnum));
 }
 
 static int take_answer(struct attendance *attendance, struct client_answer *answer)
@@ -133,7 +139,7 @@ static int on_answer(void *context, uint32_t events)
 {
 	struct attendance *attendance = context;
 	struct client_answer answer;
-	int r = client_receive(attendance->socket_fd, &attendance->scratch, &answer, attendance->err);
+	int r = client_receive(attendance->socket_fd, &attendance->message, &answer, attendance->err);
 
 	if (r < 0)
 		return r;
@@ -215,32 +221,18 @@ static int find_cwd(const char *given, const char *project, char out[PATH_MAX], 
 	return 0;
 }
 
-static int send_request(struct attendance *attendance, const struct control_exec *request)
+static int set_too_large(struct err *err)
 {
-	cleanup_buf struct buf out;
-	int fds[] = { 0, 1, 2 };
-	int r;
-
-	buf_init(&out, FRAME_MESSAGE_MAX);
-	r = control_exec_put(&out, request);
-	if (r == 0)
-		r = frame_send(attendance->socket_fd, &out, fds, ARRAY_SIZE(fds));
-	if (r == -ENOBUFS || r == -EMSGSIZE) {
-		err_set(attendance->err, ERR_USAGE, E2BIG, "exec",
-			"the command and its variables are larger than %d bytes", FRAME_MESSAGE_MAX);
-		err_hint(attendance->err, "put them into a file that the command reads");
-		return -E2BIG;
-	}
-	if (r < 0)
-		return err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s",
-			       strerror(-r));
-	return 0;
+	err_set(err, ERR_USAGE, E2BIG, "exec", "the command and its variables are larger than %d bytes",
+		FRAME_MESSAGE_MAX);
+	err_hint(err, "put them into a file that the command reads");
+	return -E2BIG;
 }
 
-static int run_in(struct session_record *record, int socket_fd, const struct exec_options *given,
-		  char **command, struct err *err)
+/* All of it before the box is called: that wakes with the connection, and should find the request there. */
+static int write_request(const struct session_record *record, const struct exec_options *given, char **command,
+			 struct buf *out, struct err *err)
 {
-	struct attendance attendance = { .socket_fd = socket_fd, .signal_fd = FD_NONE, .err = err };
 	char cwd[PATH_MAX], *added[ADDITIONS_MAX];
 	struct control_exec request = { .argv = command, .env = environ, .env_added = added };
 	int r = find_cwd(given->cwd, record->project, cwd, &request.cwd, err);
@@ -253,20 +245,36 @@ static int run_in(struct session_record *record, int socket_fd, const struct exe
 		request.flags |= CONTROL_EXEC_TTY;
 		console_size(&request.rows, &request.columns);
 	}
-	say_path(attendance.command, command[0]);
-	attendance.signal_fd = block_signals();
-	if (attendance.signal_fd < 0)
-		return err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec",
-			       "signals cannot be passed on: %s", strerror(-attendance.signal_fd));
-	buf_init(&attendance.scratch, FRAME_MESSAGE_MAX);
-	r = send_request(&attendance, &request);
+	return control_exec_put(out, &request) < 0 ? set_too_large(err) : 0;
+}
+
+static int send_request(const struct attendance *attendance)
+{
+	int fds[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+	int r = frame_send(attendance->socket_fd, &attendance->message, fds, ARRAY_SIZE(fds));
+
+	if (r == -EMSGSIZE)
+		return set_too_large(attendance->err);
+	return r < 0 ? err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s",
+			       strerror(-r)) : 0;
+}
+
+static int run_in(struct attendance *attendance)
+{
+	struct err *err = attendance->err;
+	int r;
+
+	attendance->signal_fd = block_signals();
+	if (attendance->signal_fd < 0)
+		return err_set(err, ERR_INTERNAL, -attendance->signal_fd, "exec",
+			       "signals cannot be passed on: %s", strerror(-attendance->signal_fd));
+	r = send_request(attendance);
 	if (r == 0)
-		r = attend(&attendance);
+		r = attend(attendance);
 	if (r < 0 && !err->code)
 		err_set(err, ERR_INTERNAL, -r, "exec", "the command cannot be attended: %s", strerror(-r));
-	buf_done(&attendance.scratch);
-	close_fd(&attendance.signal_fd);
-	return r < 0 ? r : attendance.status;
+	close_fd(&attendance->signal_fd);
+	return r < 0 ? r : attendance->status;
 }
 
 /*
@@ -341,6 +349,7 @@ int cmd_exec(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int socket_fd = FD_NONE;
+	struct attendance attendance = { .signal_fd = FD_NONE, .err = err };
 	struct exec_options given = { 0 };
 	const char *session = NULL;
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
@@ -365,12 +374,18 @@ int cmd_exec(int argc, char **argv, struct err *err)
 		return err_set(err, ERR_INTERNAL, -r, "exec",
 			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
-	r = client_open(session, &record, &socket_fd, err);
+	buf_init_fixed(&attendance.message, message, sizeof message);
+	attendance.command = argv[rest];
+	r = client_find(session, &record, err);
 	if (r == 0)
+		r = write_request(&record, &given, argv + rest, &attendance.message, err);
+	if (r == 0)
+		r = attendance.socket_fd = socket_fd = contact_box(record.id, err);
+	if (r >= 0)
 		r = snapshot_before(&record, err);
 	if (r == 0)
 		r = present_token(given.token, &record, socket_fd, err);
 	if (r == 1)
 		return 125;
-	return r != 0 ? r : run_in(&record, socket_fd, &given, argv + rest, err);
+	return r != 0 ? r : run_in(&attendance);
 }
