@@ -10,8 +10,12 @@ bool environment_passes(const struct policy *policy, const char *name, size_t na
 {
 	for (size_t i = 0; i < policy->env_pass_count; i++) {
 		const char *pattern = policy->env_pass[i].pattern;
-		size_t size = strlen(pattern);
+		size_t size;
 
+		/* Most are told apart by their first byte. */
+		if (*pattern != '*' && (!name_size || *pattern != *name))
+			continue;
+		size = strlen(pattern);
 		if (size && pattern[size - 1] == '*') {
 			if (name_size >= size - 1 && memcmp(name, pattern, size - 1) == 0)
 				return true;

@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,25 +125,40 @@ static int take_globs(struct verify_rules *rules, struct frame *frame)
 	return r;
 }
 
+static bool is_meta(char c)
+{
+	return c == '*' || c == '?' || c == '[' || c == '\\';
+}
+
+/*
+ * fnmatch(3) takes its time, and most patterns are told not to match by how they begin, or by the byte after their
+ * first *. In whatever case of letters.
+ */
+static bool may_match(const char *pattern, const char *text)
+{
+	for (; *pattern && !is_meta(*pattern); pattern++, text++)
+		if (tolower((unsigned char)*pattern) != tolower((unsigned char)*text))
+			return false;
+	if (*pattern != '*' || !pattern[1] || is_meta(pattern[1]))
+		return true;
+	return strchr(text, tolower((unsigned char)pattern[1])) || strchr(text, toupper((unsigned char)pattern[1]));
+}
+
+static bool has_pattern(const struct globs *globs, const char *text, int flags)
+{
+	for (size_t i = 0; i < globs->pattern_count; i++)
+		if (may_match(globs->patterns[i], text) && fnmatch(globs->patterns[i], text, flags) == 0)
+			return true;
+	return false;
+}
+
 bool verify_rules_name(const struct verify_rules *rules, const char *path)
 {
 	const struct globs *globs = &rules->programs;
 	const char *name = path_basename(path);
 
-	if (bsearch(&name, globs->names, globs->name_count, sizeof *globs->names, compare_names))
-		return true;
-	for (size_t i = 0; i < globs->pattern_count; i++)
-		if (fnmatch(globs->patterns[i], name, 0) == 0)
-			return true;
-	return false;
-}
-
-/* Most are told apart by their first byte. */
-static bool matches(const char *pattern, const char *word)
-{
-	if (!strchr("*?[\\", *pattern) && tolower((unsigned char)*pattern) != tolower((unsigned char)*word))
-		return false;
-	return fnmatch(pattern, word, FNM_CASEFOLD) == 0;
+	return bsearch(&name, globs->names, globs->name_count, sizeof *globs->names, compare_names) ||
+	       has_pattern(globs, name, 0);
 }
 
 bool verify_rules_word(const struct verify_rules *rules, const char *word)
@@ -150,12 +166,9 @@ bool verify_rules_word(const struct verify_rules *rules, const char *word)
 	const struct globs *globs = &rules->words;
 
 	for (size_t i = 0; i < globs->name_count; i++)
-		if (matches(globs->names[i], word))
+		if (strcasecmp(globs->names[i], word) == 0)
 			return true;
-	for (size_t i = 0; i < globs->pattern_count; i++)
-		if (matches(globs->patterns[i], word))
-			return true;
-	return globs->has_all || rules->programs.has_all;
+	return has_pattern(globs, word, FNM_CASEFOLD) || globs->has_all || rules->programs.has_all;
 }
 
 /* ---- what was kept ---- */
