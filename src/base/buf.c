@@ -114,19 +114,21 @@ void buf_put_u64_decimal(struct buf *buf, uint64_t value)
 
 void buf_printf(struct buf *buf, const char *format, ...)
 {
+	size_t room = buf->error ? 0 : buf->capacity - buf->size;
 	va_list args;
 	int length;
-	char *at;
 
+	/* Mostly there is room, and what is formatted to be measured is formatted twice. */
 	va_start(args, format);
-	length = vsnprintf(NULL, 0, format, args);
+	length = vsnprintf(room ? (char *)buf->bytes + buf->size : NULL, room, format, args);
 	va_end(args);
 	if (length < 0 || !buf_grow(buf, (size_t)length + 1))
 		return;
-	at = (char *)buf->bytes + buf->size;
-	va_start(args, format);
-	vsnprintf(at, (size_t)length + 1, format, args);
-	va_end(args);
+	if ((size_t)length >= room) {
+		va_start(args, format);
+		vsnprintf((char *)buf->bytes + buf->size, (size_t)length + 1, format, args);
+		va_end(args);
+	}
 	buf->size += (size_t)length;
 }
 
@@ -149,6 +151,16 @@ static size_t escape_one(const uint8_t *bytes, size_t size, char out[16], size_t
 	return used ? used : 1;
 }
 
+/* How many bytes at the beginning are put as they are. */
+static size_t plain_size(const uint8_t *bytes, size_t size)
+{
+	size_t plain = 0;
+
+	while (plain < size && bytes[plain] >= 0x20 && bytes[plain] < 0x7f && bytes[plain] != '\\')
+		plain++;
+	return plain;
+}
+
 void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max_chars)
 {
 	const uint8_t *at = bytes;
@@ -156,8 +168,17 @@ void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max
 
 	while (size) {
 		char out[16];
-		size_t length, used = escape_one(at, size, out, &length);
+		size_t length, used, plain = plain_size(at, size);
 
+		if (max_chars && plain > max_chars - written)
+			plain = max_chars - written;
+		buf_put(buf, at, plain);
+		written += plain;
+		at += plain;
+		size -= plain;
+		if (!size)
+			return;
+		used = escape_one(at, size, out, &length);
 		if (max_chars && written + length > max_chars) {
 			buf_put_text(buf, "…");
 			return;
