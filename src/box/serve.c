@@ -20,7 +20,7 @@
 enum box_init_state { INIT_STATE_BUILDING, INIT_STATE_READY };
 
 enum { MS_NS = 1000000, CHANGE_LOOK_MS = 500,
-	SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000 };
+	SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000, SETTLED_MS = 1000 };
 
 static int lost(struct box *box, const char *what)
 {
@@ -456,16 +456,32 @@ static bool settle_commands(struct box *box)
 	return is_settled;
 }
 
-/* Nothing happens for a while: what only the start needed goes, and each time the stack that the last events took. */
-static void rest(struct box *box)
+/*
+ * Nothing happens for a while: what only the start needed goes, and each time the stack that the last events took. The
+ * first program, the first look at what is used, and who judges commands bring some of it back, so it goes once more
+ * when those are over. What is in use all the time would only come back by page faults.
+ */
+static void rest(struct box *box, uint64_t now_ns)
 {
-	if (box->has_rested) {
+	if (now_ns < box->rest_ns) {
 		memory_rest_stack();
 		return;
 	}
-	box->has_rested = true;
+	if (!box->rest_ns)
+		beside_rest();
+	box->rest_ns = box->rest_ns ? UINT64_MAX : now_ns + SETTLED_MS * (uint64_t)MS_NS;
 	memory_rest();
-	beside_rest();
+}
+
+/* With nothing to be written. */
+static int wait_idle(struct box *box, int timeout)
+{
+	int r = loop_step(&box->loop, timeout);
+	uint64_t now_ns = r == 0 && box->rest_ns && box->rest_ns != UINT64_MAX ? clock_monotonic_ns() : 0;
+
+	if (now_ns && now_ns >= box->rest_ns)
+		rest(box, now_ns);
+	return r;
 }
 
 /* Records are written together, but none waits longer than FLUSH_MS: that much a killed box can lose. */
@@ -478,7 +494,7 @@ static int wait_for_event(struct box *box)
 	if (r < 0)
 		return r;
 	if (!box->audit.pending.size && !box->files.waiting)
-		return loop_step(&box->loop, timeout);
+		return wait_idle(box, timeout);
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;
 	r = loop_step(&box->loop, timeout);
@@ -489,7 +505,7 @@ static int wait_for_event(struct box *box)
 	r = audit_flush(&box->audit);
 	/* Not before init is ready: until then its second process needs its stack. */
 	if (r == 0 && is_quiet && box->init_state == INIT_STATE_READY)
-		rest(box);
+		rest(box, box->flushed_ns);
 	return r;
 }
 

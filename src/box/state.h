@@ -141,7 +141,7 @@ struct box {
 	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
 	unsigned terms;		  /* SIGTERM received: the second one ends */
-	bool has_rested;          /* what only the start needed has been given back */
+	uint64_t rest_ns;         /* when what only the start needed is given back, once nothing happens; 0: now */
 
 	uint64_t looked_ns;                  /* when usage was last read where memory is supervised */
 	uint64_t flushed_ns; /* when the log was last written */
