@@ -5,9 +5,9 @@
  * A second, sleeping process outside the sandbox that tidies up when the box is killed (SIGKILL cannot be
  * caught): the sandbox dies by itself then (PR_SET_PDEATHSIG, and its PID 1 sees the wire close), but
  * cgroups, the control socket and the session's record would stay. It wakes up at the end of the box's life
- * only, and also removes then what the run staged and nobody keeps. While it sleeps it borrows the box's memory (clone(2), CLONE_VM), which costs a start a quarter of what
- * a fork does; before it works it executes atoll anew, since a box that was killed may have left its
- * memory in any state.
+ * only, and also removes then what the run staged and nobody keeps. While it sleeps it borrows the box's memory
+ * (clone(2), CLONE_VM), which costs a start a quarter of what a fork does; before it tidies up behind a box that was
+ * killed it executes atoll anew, since that may have left its memory in any state.
  */
 
 #include <stdint.h>
