@@ -4,10 +4,6 @@
 #include <sodium/crypto_hash_sha256.h>
 #include <string.h>
 
-#include "base/hash-blocks.h"
-
-enum { BLOCK = 64, LARGE = 4096 };
-
 #ifndef __GLIBC__
 /*
  * Debian's libsodium.a is built against glibc, and the object behind its SHA-256 that zeroes memory pulls in every
@@ -30,15 +26,6 @@ static crypto_hash_sha256_state *state_of(struct hash_stream *stream)
 	return (crypto_hash_sha256_state *)stream->state;
 }
 
-/* Once somebody has had much to hash the answer is known, and what is small is fast as well. */
-static bool is_fast(size_t size)
-{
-	static bool is_known;
-
-	is_known |= size >= LARGE;
-	return is_known && hash_blocks_are_fast();
-}
-
 void hash_stream_begin(struct hash_stream *stream)
 {
 	crypto_hash_sha256_init(state_of(stream));
@@ -46,21 +33,7 @@ void hash_stream_begin(struct hash_stream *stream)
 
 void hash_stream_add(struct hash_stream *stream, const void *bytes, size_t size)
 {
-	crypto_hash_sha256_state *state = state_of(stream);
-	size_t open = (size_t)(state->count / 8 % BLOCK), fill = open ? BLOCK - open : 0;
-
-	/* Whole blocks; what begins and ends in the middle of one, and the padding, are libsodium's. */
-	if (size >= fill + BLOCK && is_fast(size)) {
-		const uint8_t *blocks = (const uint8_t *)bytes + fill;
-		size_t count = (size - fill) / BLOCK;
-
-		crypto_hash_sha256_update(state, bytes, fill);
-		hash_blocks_add(state->state, blocks, count);
-		state->count += (uint64_t)count * BLOCK * 8;
-		bytes = blocks + count * BLOCK;
-		size -= fill + count * BLOCK;
-	}
-	crypto_hash_sha256_update(state, bytes, size);
+	crypto_hash_sha256_update(state_of(stream), bytes, size);
 }
 
 void hash_stream_end(struct hash_stream *stream, struct hash *ret_hash)

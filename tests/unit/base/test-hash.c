@@ -7,7 +7,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/hash-blocks.h"
 #include "base/hash.h"
 #include "base/str.h"
 
@@ -31,23 +30,6 @@ static void expect_hex(const void *text, size_t size, const char *wanted)
 	hash_bytes(&hash, text, size);
 	hash_to_hex(&hash, hex);
 	assert_string_equal(hex, wanted);
-}
-
-/* The first of all: nobody has had much to hash, so these are libsodium's. */
-static void the_processor_hashes_as_libsodium_does(void **state)
-{
-	static struct hash portable[SMALL], fast;
-
-	fill();
-	for (size_t size = 0; size < SMALL; size++)
-		hash_bytes(&portable[size], bytes, size);
-	hash_bytes(&fast, bytes, sizeof bytes);
-	for (size_t size = 0; size < SMALL; size++) {
-		hash_bytes(&fast, bytes, size);
-		assert_memory_equal(&fast, &portable[size], sizeof fast);
-	}
-	if (!hash_blocks_are_fast())
-		print_message("this processor has no instructions for it: nothing was compared\n");
 }
 
 static void pieces_may_begin_and_end_anywhere(void **state)
@@ -83,7 +65,6 @@ static void known_hashes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_processor_hashes_as_libsodium_does),
 		cmocka_unit_test(pieces_may_begin_and_end_anywhere),
 		cmocka_unit_test(known_hashes),
 	};
