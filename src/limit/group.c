@@ -59,11 +59,18 @@ void group_note(struct limit_group *group, const char *format, ...)
 	va_end(args);
 }
 
-bool has_swap(void)
+static bool has_swap(void)
 {
 	struct sysinfo info;
 
 	return sysinfo(&info) < 0 || info.totalswap > 0;
+}
+
+int cgroup_limit_swap(int fd, const char *name, uint64_t bytes)
+{
+	int r = cgroup_write_u64(fd, name, bytes);
+
+	return r == -ENOENT && !has_swap() ? 0 : r;
 }
 
 /* The quota's least value is 1 ms, so tiny shares need a longer period. */

@@ -92,8 +92,11 @@ int v1_wait_frozen(const struct limit_group *group) MUST_USE;
 /* Quota and period in µs of a CPU limit. */
 void cpu_quota(uint64_t millicpus, uint64_t *ret_quota_us, uint64_t *ret_period_us);
 
-/* Whether swap space exists, so that a memory limit without a swap limit would leak. */
-bool has_swap(void);
+/*
+ * Limits what a group may swap, also where there is nothing to swap to yet: swapon(8) may come while it lives, and then
+ * the limit of memory would leak. 0 too where the kernel cannot and no swap space exists.
+ */
+int cgroup_limit_swap(int fd, const char *name, uint64_t bytes) MUST_USE;
 
 /* Sets the rlimits that stand in for cgroups; async-signal-safe, in the child. */
 int rlimits_apply(const struct limit_group *group) MUST_USE;

@@ -22,9 +22,7 @@ static int set_memory(struct limit_group *group, int fd)
 	int r = cgroup_write_u64(fd, "memory.limit_in_bytes", group->memory_bytes);
 
 	/* Memory and swap together: without it the group swaps instead of being stopped. */
-	if (r == 0 && has_swap())
-		r = cgroup_write_u64(fd, "memory.memsw.limit_in_bytes", group->memory_bytes);
-	return r;
+	return r < 0 ? r : cgroup_limit_swap(fd, "memory.memsw.limit_in_bytes", group->memory_bytes);
 }
 
 static int set_cpu(struct limit_group *group, int fd)

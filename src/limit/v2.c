@@ -194,8 +194,8 @@ static int set_memory(const struct limit_group *group, int fd)
 {
 	int r = cgroup_write_u64(fd, "memory.max", group->memory_bytes);
 
-	if (r == 0 && has_swap())
-		r = cgroup_write_u64(fd, "memory.swap.max", 0);
+	if (r == 0)
+		r = cgroup_limit_swap(fd, "memory.swap.max", 0);
 	if (r < 0)
 		return r;
 	/* All die together, or what is left goes on with half its processes. Missing before Linux 4.19. */

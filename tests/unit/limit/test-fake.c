@@ -107,6 +107,8 @@ static void v2_group_stands_beside_our_own(void **state)
 	assert_holders(group, LIMIT_BY_CGROUP, LIMIT_BY_CGROUP, LIMIT_BY_CGROUP);
 	/* app.slice handed nothing down; term.scope has a process and so cannot. */
 	assert_string_equal(fake_read(APP "/" GROUP "/memory.max"), "67108864");
+	/* Whether or not there is swap space now. */
+	assert_string_equal(fake_read(APP "/" GROUP "/memory.swap.max"), "0");
 	assert_string_equal(fake_read(APP "/" GROUP "/memory.oom.group"), "1");
 	assert_string_equal(fake_read(APP "/" GROUP "/pids.max"), "10");
 	assert_string_equal(fake_read(APP "/" GROUP "/cpu.max"), "50000 100000");
@@ -224,6 +226,7 @@ static void hybrid_uses_each_own_path(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_true(str_has_suffix(paths[i], expected[i]));
 	assert_string_equal(fake_read("memory/process_api/1f/" GROUP "/memory.limit_in_bytes"), "67108864");
+	assert_string_equal(fake_read("memory/process_api/1f/" GROUP "/memory.memsw.limit_in_bytes"), "67108864");
 	assert_int_equal(limit_group_prepare(group, &err), 0);
 	assert_int_equal(limit_group_enter(group), 0);
 	assert_string_equal(fake_read("pids/user/" GROUP "/tasks"), "0");
