@@ -23,7 +23,7 @@
  * before what is only listed.
  */
 
-enum { DISMISS_MS = 500, ALERT_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
+enum { END_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
        UID_BITS_DESKTOP = 4, UID_BITS_WEBHOOK = 5 };
 
 struct slot {
@@ -514,18 +514,32 @@ void notices_put_summary(const struct box *box, struct buf *out)
 	}
 }
 
-/* At the end of the socket it takes its notices from the screen. */
+/*
+ * A question that was asked in the last turn of the loop is told where it is read later. On a desktop it would come
+ * and go.
+ */
+static void tell_last(struct link *link)
+{
+	if (link->is_wanted && link->kind == NOTIFY_WEBHOOK && link->box->asking && link->state != LINK_GONE &&
+	    link->told != asking_generation(link->box) && (link->state == LINK_LIVE || asking_count_open(link->box)))
+		(void)!check_link(link);
+}
+
+/* At the end of the socket it takes its notices from the screen, and posts what is left to post. */
+static void part(struct link *link)
+{
+	tell_last(link);
+	loop_remove(&link->box->loop, &link->source);
+	close_fd(&link->fd);
+}
+
+/* Waited for also where the box has taken all back: the program may have read nothing of it yet. */
 static void dismiss(struct link *link)
 {
 	struct pollfd polled = { .fd = link->process.fd, .events = POLLIN };
-	bool has_shown = false;
 
-	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++)
-		has_shown |= link->slots[i].number != 0;
-	loop_remove(&link->box->loop, &link->source);
-	close_fd(&link->fd);
-	if ((has_shown && link->kind == NOTIFY_DESKTOP) || link->alerts)
-		(void)!(polled.fd >= 0 && poll(&polled, 1, link->alerts ? ALERT_MS : DISMISS_MS));
+	if ((link->questions || link->alerts) && polled.fd >= 0)
+		(void)!poll(&polled, 1, END_MS);
 	companion_end(&link->process);
 	link->state = LINK_GONE;
 	link->is_heard = false;
@@ -533,8 +547,12 @@ static void dismiss(struct link *link)
 
 void notices_close(struct box *box)
 {
-	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++)
-		dismiss(&box->notices->links[kind]);
+	struct notices *notices = asking_count_open(box) ? open_notices(box) : box->notices;
+
+	for (unsigned kind = 0; notices && kind < NOTIFY_KIND_COUNT; kind++)
+		part(&notices->links[kind]);
+	for (unsigned kind = 0; notices && kind < NOTIFY_KIND_COUNT; kind++)
+		dismiss(&notices->links[kind]);
 }
 
 void notices_free(struct box *box)

@@ -46,6 +46,7 @@ struct webhook {
 	struct item items[ITEMS_MAX];
 	size_t running;
 	uint32_t alerts;             /* so many were told of */
+	bool is_ending;              /* the box has gone: nobody is answered any more */
 };
 
 /* ---- items ---- */
@@ -101,6 +102,16 @@ static void renew(struct item *item)
 	set_due(item, 0);
 }
 
+/* From here on the item says that the question is over. */
+static void turn_to_close(struct webhook *webhook, struct item *item, enum notify_end end)
+{
+	stop(webhook, item);
+	item->is_closing = true;
+	buf_reset(&item->post.body);
+	message_put_closed(&item->post.body, &webhook->frame, item->number, item->hash, end);
+	renew(item);
+}
+
 /* ---- outcomes ---- */
 
 static int trouble(struct webhook *webhook, const char *why)
@@ -122,7 +133,9 @@ static int taken(struct webhook *webhook, struct item *item)
 		return r;
 	}
 	item->due_ns = UINT64_MAX;
-	if (webhook->frame.may_answer && item->state == ASKING_WAITS) {
+	if (webhook->is_ending)
+		turn_to_close(webhook, item, NOTIFY_OVER);
+	else if (webhook->frame.may_answer && item->state == ASKING_WAITS) {
 		set_due(item, item->again_ms);
 		item->again_ms = 2 * item->again_ms > AGAIN_MAX_MS ? AGAIN_MAX_MS : 2 * item->again_ms;
 	}
@@ -136,7 +149,7 @@ static int failed(struct webhook *webhook, struct item *item, bool may_try, cons
 		return 0;
 	}
 	item->due_ns = UINT64_MAX;
-	if (item->is_closing)
+	if (item->is_closing || webhook->is_ending)
 		drop(webhook, item);
 	return trouble(webhook, why);
 }
@@ -149,7 +162,7 @@ static int answered(struct webhook *webhook, struct item *item, const struct ans
 	};
 	int r;
 
-	if (item->is_closing)
+	if (item->is_closing || webhook->is_ending)
 		return taken(webhook, item);
 	if (answer->question != item->number || memcmp(answer->hash, item->hash, sizeof item->hash) != 0)
 		return failed(webhook, item, false, "its answer was not taken: it is about another question");
@@ -258,11 +271,7 @@ static int on_close(void *context, struct frame *frame, int *fds, size_t fd_coun
 		drop(webhook, item);
 		return 0;
 	}
-	stop(webhook, item);
-	item->is_closing = true;
-	buf_reset(&item->post.body);
-	message_put_closed(&item->post.body, &webhook->frame, number, item->hash, end);
-	renew(item);
+	turn_to_close(webhook, item, end);
 	return 0;
 }
 
@@ -328,29 +337,38 @@ static int step(struct webhook *webhook)
 	return frame_dispatch(webhook->link->fd, &webhook->link->scratch, 0, rules, ARRAY_SIZE(rules), webhook);
 }
 
-static bool has_alerts(const struct webhook *webhook)
+static bool has_items(const struct webhook *webhook)
 {
 	for (size_t i = 0; i < ITEMS_MAX; i++)
-		if (webhook->items[i].number & ALERT_NUMBER)
+		if (webhook->items[i].number)
 			return true;
 	return false;
 }
 
-/* The box has gone, and with it every question; an alert is told all the same, if it can be soon. */
-static void finish_alerts(struct webhook *webhook)
+/*
+ * The box has gone, and with it every question. Who reads the webhook hears all the same, if it can be soon, what was
+ * asked in a run that was shorter than a request, and that nothing of it is open any more; and every alert.
+ */
+static void finish(struct webhook *webhook)
 {
 	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)NS_PER_MS;
 	int running;
 
-	for (size_t i = 0; i < ITEMS_MAX; i++)
-		if (webhook->items[i].number && !(webhook->items[i].number & ALERT_NUMBER))
-			drop(webhook, &webhook->items[i]);
-	while (has_alerts(webhook) && clock_monotonic_ns() < until_ns) {
+	webhook->is_ending = true;
+	for (size_t i = 0; i < ITEMS_MAX; i++) {
+		struct item *item = &webhook->items[i];
+
+		if (item->is_delivered && !item->is_closing)
+			turn_to_close(webhook, item, NOTIFY_OVER);
+		else if (item->number && !item->post.easy && item->due_ns == UINT64_MAX)
+			drop(webhook, item);
+	}
+	while (has_items(webhook) && clock_monotonic_ns() < until_ns) {
 		(void)!start_due(webhook);
 		if (curl_multi_perform(webhook->multi, &running) != CURLM_OK)
 			return;
 		(void)!collect(webhook);
-		if (has_alerts(webhook) &&
+		if (has_items(webhook) &&
 		    curl_multi_poll(webhook->multi, NULL, 0, FINISH_LOOK_MS, NULL) != CURLM_OK)
 			return;
 	}
@@ -439,7 +457,7 @@ int webhook_run(struct notify_link *link, const struct notify_given *given, stru
 	while (r > 0)
 		r = step(&webhook);
 	if (r == 0 && webhook.multi)
-		finish_alerts(&webhook);
+		finish(&webhook);
 	for (size_t i = 0; i < ITEMS_MAX; i++)
 		drop(&webhook, &webhook.items[i]);
 	if (webhook.multi)

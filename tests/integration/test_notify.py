@@ -4,6 +4,7 @@ program, whose start waits for the answer."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -50,6 +51,13 @@ class Run:
 
     def alerts(self):
         return [(entry["rule"], entry["subject"]) for entry in records(self.box, self.session, "alert")]
+
+
+def notifier_of(box_pid):
+    for pid in pathlib.Path(f"/proc/{box_pid}/task/{box_pid}/children").read_text().split():
+        if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "atoll-notify":
+            return int(pid)
+    raise AssertionError("no atoll-notify")
 
 
 @pytest.fixture
@@ -116,6 +124,23 @@ def test_what_was_answered_elsewhere_leaves_the_screen(sandbox, desktop):
     run.end()
     assert run.out.split() == ["done"] and run.answers() == [("allow", "control")]
     screen.tell(press=notice["show"], key="deny")
+
+
+def test_an_answer_just_before_the_end_leaves_the_screen(sandbox, desktop):
+    """The program that shows it reads of the answer and of the end of the run at one time: it was stopped."""
+    screen = desktop()
+    run = Run(sandbox, "desktop: true", env=screen.environment)
+    notice = screen.shown()
+    question = json.loads(sandbox.run_atoll("ask", "--once", "--json").out)[0]
+    entry = json.loads(sandbox.run_atoll("ps", "--json").out)[0]
+    program = notifier_of(entry["pid"])
+    os.kill(program, signal.SIGSTOP)
+    assert sandbox.run_atoll("approve", f"{question['session']}:{question['number']}").code == 0
+    time.sleep(1)
+    os.kill(program, signal.SIGCONT)
+    run.end()
+    assert run.out.split() == ["done"]
+    screen.closed(notice["show"])
 
 
 def test_nobody_answers_and_the_end_clears_the_screen(sandbox, desktop):
@@ -231,7 +256,21 @@ def test_a_webhook_is_told_and_nothing_waits_for_it(sandbox, webhook):
     assert told["what"]["kind"] == "exec" and told["text"].startswith("run /usr/bin/who as"), told
     opened = records(sandbox, run.session, "ask.open")[0]
     assert told["hash"] == opened["detail"]["hash"] and told["question"] == opened["detail"]["question"]
-    assert hook.paths == ["/hook"] and hook.signatures[0][0] == "" and run.alerts() == []
+    assert set(hook.paths) == {"/hook"} and len(hook.questions()) == 1 and hook.signatures[0][0] == "" and run.alerts() == []
+
+
+def test_a_webhook_is_told_of_what_a_run_asked_that_ended_at_once(sandbox, webhook):
+    hook = webhook()
+    run = Run(sandbox, f'webhook: "{hook.url}"', "exec /usr/bin/who").end()
+    assert run.took < 15 and run.told["asked"]["notices"][0]["questions"] == 1, run.told["asked"]
+    assert [(told["event"], told.get("answer")) for told in hook.told] == [("question", None), ("closed", "over")]
+    assert hook.told[0]["what"]["subject"] == "/usr/bin/who" and hook.told[0]["hash"] == hook.told[1]["hash"]
+
+
+def test_an_end_waits_no_longer_than_it_says_for_a_webhook_that_hangs(sandbox, webhook):
+    hook = webhook(lambda handler, told: time.sleep(30))
+    run = Run(sandbox, f'webhook: "{hook.url}"', "exec /usr/bin/who").end()
+    assert len(hook.told) == 1 and run.took < 15, (hook.told, run.took)
 
 
 def test_a_webhook_that_may_not_answer_is_not_heard(sandbox, webhook):
@@ -393,8 +432,6 @@ def test_the_program_falls_and_the_run_goes_on(sandbox, desktop):
     run = Run(sandbox, "desktop: true", f"{WHO}; {WHO}", screen.environment)
     screen.shown()
     entry = wait_until(lambda: json.loads(sandbox.run_atoll("ps", "--json").out))[0]
-    for pid in pathlib.Path(f"/proc/{entry['pid']}/task/{entry['pid']}/children").read_text().split():
-        if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "atoll-notify":
-            os.kill(int(pid), 9)
+    os.kill(notifier_of(entry["pid"]), signal.SIGKILL)
     run.end()
     assert run.out.split() == ["refused", "refused"] and run.alerts() == [("ask.desktop", "its program has ended")]
