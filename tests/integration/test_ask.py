@@ -110,6 +110,21 @@ def session_of(sandbox):
         session.stop()
 
 
+def test_a_terminal_with_nothing_to_show_says_what_it_waits_for(sandbox, session_of, server):
+    session = session_of()
+    child = sandbox.spawn([sandbox.programs.atoll, "ask"], outside=True)
+    child.expect_exact(b"nothing is asked now (1 sandbox); waiting for questions")
+    session.popen(f"web.test:{server.port}")
+    child.expect_exact(b"connect to web.test")
+    question = session.wait_for("web.test")
+    assert session.answer("deny", question).code == 0
+    child.expect_exact(b"was denied")
+    child.sendintr()
+    assert b"nothing is asked" not in child.before
+    done = sandbox.run_atoll("ask", "--once")
+    assert done.out == "" and done.err == "", done
+
+
 def test_nobody_hears_so_it_is_refused_listed_and_grantable(session_of, server):
     session, target = session_of(), f"web.test:{server.port}"
     assert session.get(target) == ["gaierror"]

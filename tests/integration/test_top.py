@@ -129,7 +129,26 @@ def test_the_screen(sandbox, running, screen):
     text = top.wait_for(rf"(?m)^{quiet}[^\n]*sleep 600$")
     assert max(len(line) for line in text.splitlines()) <= 40
     top.keys("?")
+    assert "stop it" not in top.wait_for(r"(?m)^keys \(up, down: more; others: back\)")
+    top.keys("Down")
+    assert "the sandbox above" not in top.wait_for(r"(?m)^  down, j +the sandbox below")
+    seen = top.text()
+    for _ in range(4):
+        top.keys("PageDown")
+        time.sleep(0.2)
+        seen += top.text()
+    for words in ("once more: back", "stop it", "this help", "q           quit", "command"):
+        assert words in seen, (words, seen)
+    assert max(len(line) for line in seen.splitlines()) <= 40
+    top.keys("Home")
+    top.wait_for(r"up, k +the sandbox above")
+    top.tmux("resize-window", "-x", "100", "-y", "40")
     top.wait_for(r"any key goes back")
+    top.keys("Down")
+    top.wait_for("filter: quie")
+    top.tmux("resize-window", "-x", "40", "-y", "10")
+    top.keys("?")
+    top.wait_for(r"others: back")
     top.keys("q")
     # It asks before it stops one, and takes no other answer than yes.
     top.keys("x")

@@ -8,7 +8,8 @@
 /* The picture: totals, the list, below it the details where they are wanted, and a line for what is said and typed. */
 
 enum { HEAD_ROWS = 2, FOOT_ROWS = 1, LIST_ROWS_MIN = 3, SPLIT_ROWS_MIN = 14, LINE_SIZE = 2048, BAR_WIDTH = 20,
-       LABEL_WIDTH = 10, USED_WIDTH = 12, LIMIT_WIDTH = 15, DAY_WIDTH = 11 };
+       LABEL_WIDTH = 10, USED_WIDTH = 12, LIMIT_WIDTH = 15, DAY_WIDTH = 11,
+       HELP_HEAD_ROWS = 1, HELP_LABEL_WIDTH = 12, HELP_WORDS_MIN = 10 };
 
 static const enum terminal_style style_of[ATTENTION_COUNT] = {
 	[ATTENTION_NONE] = STYLE_PLAIN, [ATTENTION_FAINT] = STYLE_FAINT, [ATTENTION_WARNING] = STYLE_WARNING,
@@ -313,27 +314,86 @@ static void draw_details(struct view *view, size_t at, size_t end)
 
 /* ---- the rest ---- */
 
-static void draw_help(void)
+/* ---- the help ---- */
+
+/* Lines first and on are put on the screen as far as they fit; all are counted. */
+struct help {
+	size_t first, count;
+	bool is_shown;
+};
+
+static void help_line(struct help *help, const char *label, const char *words, size_t size)
 {
+	size_t row = HELP_HEAD_ROWS + help->count - help->first;
 	struct line line;
-	size_t at = 1;
+	struct buf *text = line_begin(&line);
 
-	put_line(0, "atoll top: keys (any key goes back)", STYLE_TITLE);
-	for (size_t i = 0; i < view_key_count; i++) {
-		struct buf *text = line_begin(&line);
-
-		if (!view_keys[i].help)
-			continue;
+	if (help->is_shown && help->count >= help->first && row < terminal_rows()) {
 		buf_put_text(text, "  ");
-		text_put(text, view_keys[i].label, 12, TEXT_LEFT);
-		buf_put_text(text, view_keys[i].help);
-		put_line(at++, buf_text(text), STYLE_PLAIN);
+		text_put(text, label, HELP_LABEL_WIDTH, TEXT_LEFT);
+		buf_put(text, words, size);
+		put_line(row, buf_text(text), STYLE_PLAIN);
 	}
-	line_begin(&line);
-	buf_put_text(&line.text, "  sort by:");
+	help->count++;
+}
+
+/* Words that do not fit go on in the next line, below their like. */
+static void help_entry(struct help *help, const char *label, const char *words)
+{
+	size_t across = terminal_columns(), indent = HELP_LABEL_WIDTH + 2;
+	size_t width = across > indent + HELP_WORDS_MIN ? across - indent : HELP_WORDS_MIN;
+
+	while (strlen(words) > width) {
+		size_t size = width;
+
+		while (size && words[size] != ' ')
+			size--;
+		size = size ? size : width;
+		help_line(help, label, words, size);
+		words += size + (words[size] == ' ');
+		label = "";
+	}
+	help_line(help, label, words, strlen(words));
+}
+
+static size_t put_help(size_t first, bool is_shown)
+{
+	struct help help = { .first = first, .is_shown = is_shown };
+	struct line line;
+	struct buf *text = line_begin(&line);
+
+	for (size_t i = 0; i < view_key_count; i++)
+		if (view_keys[i].help)
+			help_entry(&help, view_keys[i].label, view_keys[i].help);
 	for (int i = 0; i < COLUMN_COUNT; i++)
-		buf_printf(&line.text, " %c %s", columns[i].key, columns[i].name);
-	put_line(at, buf_text(&line.text), STYLE_PLAIN);
+		buf_printf(text, "%s%c %s", i ? ", " : "", columns[i].key, columns[i].name);
+	help_entry(&help, "sort by", buf_text(text));
+	return help.count;
+}
+
+size_t draw_help_rows(void)
+{
+	size_t rows = terminal_rows();
+
+	return rows > HELP_HEAD_ROWS ? rows - HELP_HEAD_ROWS : 1;
+}
+
+size_t draw_help_last(void)
+{
+	size_t count = put_help(0, false), rows = draw_help_rows();
+
+	return count > rows ? count - rows : 0;
+}
+
+static void draw_help(struct view *view)
+{
+	size_t last = draw_help_last();
+
+	/* The screen may have grown. */
+	if (view->help_first > last)
+		view->help_first = last;
+	put_line(0, last ? "keys (up, down: more; others: back)" : "atoll top: keys (any key goes back)", STYLE_TITLE);
+	put_help(view->help_first, true);
 }
 
 static void draw_foot(const struct view *view)
@@ -364,7 +424,7 @@ void draw(struct view *view)
 
 	terminal_begin();
 	if (view->mode == VIEW_HELP) {
-		draw_help();
+		draw_help(view);
 		terminal_show();
 		return;
 	}

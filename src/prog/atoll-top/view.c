@@ -112,6 +112,7 @@ static void press_quit(struct view *view, int key)
 static void press_help(struct view *view, int key)
 {
 	view->mode = VIEW_HELP;
+	view->help_first = 0;
 }
 
 static void press_move(struct view *view, int key)
@@ -248,9 +249,28 @@ static void press_in_list(struct view *view, int key)
 			sort_by(view, i);
 }
 
+/* Keys that move scroll where not all of it fits; every other one leaves it. */
 static void press_in_help(struct view *view, int key)
 {
-	view->mode = VIEW_LIST;
+	size_t rows = draw_help_rows(), last = draw_help_last(), at = view->help_first;
+
+	if (key == KEY_OF_DOWN || key == 'j')
+		at++;
+	else if (key == KEY_OF_UP || key == 'k')
+		at -= at > 0;
+	else if (key == KEY_OF_PAGE_DOWN || key == ' ')
+		at += rows;
+	else if (key == KEY_OF_PAGE_UP)
+		at -= at > rows ? rows : at;
+	else if (key == KEY_OF_HOME || key == 'g')
+		at = 0;
+	else if (key == KEY_OF_END || key == 'G')
+		at = last;
+	else
+		last = 0;
+	if (!last)
+		view->mode = VIEW_LIST;
+	view->help_first = at < last ? at : last;
 }
 
 static void press_in_filter(struct view *view, int key)

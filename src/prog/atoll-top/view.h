@@ -24,6 +24,7 @@ struct view {
 	struct events events;
 	char logged[SESSION_ID_SIZE];        /* whose they are */
 	enum view_mode mode;
+	size_t help_first;                   /* the first line of the help that is on the screen */
 	bool has_details, is_done;
 	bool has_chosen;                     /* a sandbox: else the first one is selected, whichever it is */
 	struct columns_order order;          /* its filter is the one below */
@@ -68,3 +69,7 @@ void draw(struct view *view);
 
 /* How many lines of the list there is room for. */
 size_t draw_list_rows(const struct view *view);
+
+/* How many lines of the help fit on the screen, and the first one from which the rest fits (0: all of it does). */
+size_t draw_help_rows(void);
+size_t draw_help_last(void);

@@ -7,6 +7,7 @@
 #include "box/asking-words.h"
 #include "box/listeners.h"
 #include "os/clock.h"
+#include "os/fd.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
@@ -39,7 +40,7 @@ struct listing {
 	struct json json;
 	struct seen seen[SEEN_MAX]; /* a ring */
 	size_t seen_count;
-	bool is_following, is_first, rings;
+	bool is_following, is_first, rings, has_spoken;
 };
 
 static void put_hash(struct json *json, const uint8_t *bytes)
@@ -159,6 +160,7 @@ static int say_news(struct listing *listing, struct err *err)
 	if (listing->rings && !listing->given->json && isatty(STDOUT_FILENO))
 		buf_put_char(&listing->text, '\a');
 	listing->rings = false;
+	listing->has_spoken = listing->has_spoken || listing->text.size;
 	r = listing->text.size ? say_out(&listing->text, err) : 0;
 	buf_reset(&listing->text);
 	json_init(&listing->json, &listing->text);
@@ -199,6 +201,21 @@ static size_t count_open(const struct question_boxes *boxes)
 	return open;
 }
 
+/* An empty screen would leave a person wondering whether anything runs. A script reads nothing of this. */
+static void say_waiting(struct listing *listing, size_t sandboxes)
+{
+	char memory[128];
+	struct buf text;
+
+	if (listing->has_spoken || listing->given->json || !isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO))
+		return;
+	buf_init_fixed(&text, memory, sizeof memory);
+	buf_printf(&text, "atoll: nothing is asked now (%zu sandbox%s); waiting for questions, ctrl-c ends this\n",
+		   sandboxes, sandboxes == 1 ? "" : "es");
+	(void)!fd_write_full(STDERR_FILENO, text.bytes, text.size);
+	listing->has_spoken = true;
+}
+
 static int follow(struct listing *listing, struct question_boxes *boxes, const char *session, struct err *err)
 {
 	struct pollfd polled[QUESTION_BOXES_MAX];
@@ -206,12 +223,16 @@ static int follow(struct listing *listing, struct question_boxes *boxes, const c
 
 	while (r == 0 && (!session || count_open(boxes))) {
 		size_t known;
+		int ready;
 
 		for (size_t i = 0; i < boxes->count; i++)
 			polled[i] = (struct pollfd){ .fd = boxes->list[i].fd, .events = POLLIN };
 		known = boxes->count;
-		if (poll(polled, known, LOOK_MS) < 0)
+		ready = poll(polled, known, LOOK_MS);
+		if (ready < 0)
 			return errno == EINTR ? 0 : -errno;
+		if (ready == 0)
+			say_waiting(listing, count_open(boxes));
 		for (size_t i = 0; r == 0 && i < known; i++)
 			if (polled[i].fd >= 0 && polled[i].revents)
 				r = follow_box(listing, boxes, &boxes->list[i], err);
