@@ -16,7 +16,7 @@
 
 enum {
 	ADDRESSES_MAX = 8, TEST_HOSTS_MAX = 64,
-	HEAD_START_MS = 250, TIMEOUT_SECONDS = 30,
+	HEAD_START_MS = 250, PATIENCE_MS = 5000, TIMEOUT_SECONDS = 30,
 };
 
 struct test_host {
@@ -302,7 +302,37 @@ static int try(struct attempt *attempt)
 	return 0;
 }
 
-/* The next address that can be tried at all; the one after it gets its turn HEAD_START_MS later. */
+static size_t count_attempts(const struct dial *dial)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < dial->started; i++)
+		count += dial->attempts[i].fd >= 0;
+	return count;
+}
+
+/* The one that has had the longest time to answer makes room for another. */
+static void give_up_oldest(struct dial *dial)
+{
+	struct attempt *attempt = dial->attempts;
+
+	while (attempt->fd < 0)
+		attempt++;
+	event_del(&attempt->writable);
+	close_fd(&attempt->fd);
+	dial->errnum = ETIMEDOUT;
+	dial->failed++;
+}
+
+/* Many addresses that are silent must not use up the descriptors of other connections: no more of them than that. */
+static void set_head_start(struct dial *dial)
+{
+	int ms = count_attempts(dial) < DIAL_ATTEMPTS_MAX ? HEAD_START_MS : PATIENCE_MS;
+
+	event_add(&dial->head_start, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
+}
+
+/* The next address that can be tried at all; the one after it gets its turn a moment later. */
 static void start_next(struct dial *dial)
 {
 	while (dial->started < dial->count) {
@@ -315,7 +345,7 @@ static void start_next(struct dial *dial)
 		}
 		if (!errnum) {
 			if (dial->started < dial->count)
-				event_add(&dial->head_start, &(struct timeval){ .tv_usec = HEAD_START_MS * 1000 });
+				set_head_start(dial);
 			return;
 		}
 		close_fd(&attempt->fd);
@@ -328,9 +358,13 @@ static void start_next(struct dial *dial)
 
 static void on_head_start(evutil_socket_t fd, short what, void *context)
 {
+	struct dial *dial = context;
+
 	(void)fd;
 	(void)what;
-	start_next(context);
+	if (dial->started < dial->count && count_attempts(dial) == DIAL_ATTEMPTS_MAX)
+		give_up_oldest(dial);
+	start_next(dial);
 }
 
 static void on_timeout(evutil_socket_t fd, short what, void *context)

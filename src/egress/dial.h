@@ -15,6 +15,9 @@
 #include "policy/policy.h"
 #include "wire/gate.h"
 
+/* Descriptors that one dial has at most: addresses that are tried at once. */
+enum { DIAL_ATTEMPTS_MAX = 5 };
+
 struct dial;
 struct dialer;
 

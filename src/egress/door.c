@@ -112,15 +112,13 @@ static void add_stray(struct gate *gate, int fd, const struct gate_address *sour
 }
 
 /* Of those that wait at this door; FD_NONE: none. */
-static int accept_one(int door_fd, struct gate_address *ret_source)
+static int accept_one(struct gate *gate, int door_fd, struct gate_address *ret_source)
 {
 	struct sockaddr_storage from;
-	socklen_t size = sizeof from;
-	int accepted = accept4(door_fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int accepted = gate_accept(gate, door_fd, &from);
 
-	if (accepted < 0)
-		return FD_NONE;
-	read_sockaddr(&from, ret_source);
+	if (accepted >= 0)
+		read_sockaddr(&from, ret_source);
 	return accepted;
 }
 
@@ -140,7 +138,7 @@ static void on_door(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct gate_address source;
-		int accepted = accept_one(fd, &source);
+		int accepted = accept_one(context, fd, &source);
 
 		if (accepted < 0)
 			return;
@@ -157,9 +155,9 @@ void door_accept(struct gate *gate)
 			on_door(gate->sockets[doors[i]], EV_READ, gate);
 }
 
-static void watch_door(struct gate *gate, bool watches)
+void door_watch(struct gate *gate, bool watches)
 {
-	if (gate->is_door_watched == watches)
+	if (!gate->is_door_open || gate->is_door_watched == watches)
 		return;
 	gate->is_door_watched = watches;
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
@@ -180,7 +178,7 @@ static void on_quiet(evutil_socket_t fd, short what, void *context)
 	if (gate->has_routed)
 		event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
 	else
-		watch_door(gate, true);
+		door_watch(gate, true);
 	gate->has_routed = false;
 }
 
@@ -189,7 +187,7 @@ static void expect_more(struct gate *gate)
 	gate->has_routed = true;
 	if (!gate->is_door_watched)
 		return; /* or not open yet */
-	watch_door(gate, false);
+	door_watch(gate, false);
 	event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
 }
 
@@ -209,7 +207,7 @@ static int find_connection(struct gate *gate, const struct gate_address *source)
 		}
 	for (int i = 0; gate->is_door_open && i < ACCEPT_BATCH; i++) {
 		struct gate_address found;
-		int fd = accept_one(door_fd, &found);
+		int fd = accept_one(gate, door_fd, &found);
 
 		if (fd < 0 || is_same(&found, source))
 			return fd;
@@ -256,7 +254,7 @@ int door_start(struct gate *gate)
 			return -EINVAL;
 	}
 	gate->is_door_open = true;
-	watch_door(gate, true);
+	door_watch(gate, true);
 	return 0;
 }
 

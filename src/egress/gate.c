@@ -364,7 +364,8 @@ static void on_box(evutil_socket_t fd, short what, void *context)
 /* As many files as we may have; what is left of connections, and of visits to published ports, follows from that. */
 static void raise_limits(struct gate *gate)
 {
-	enum { FDS_EACH = 6, FDS_OTHER = 256, /* sockets and pipes; strays, DNS over TCP, spare pipes */
+	/* Two sockets and two pipes, or one and DIAL_ATTEMPTS_MAX; strays, DNS over TCP, spare pipes. */
+	enum { FDS_EACH = 6, FDS_OTHER = 256,
 	       BOTH_MAX = GATE_FLOWS_MAX + PUBLISH_VISITS_MAX, BOTH_MIN = 18 };
 	size_t both = BOTH_MIN;
 	struct rlimit limit;
@@ -437,7 +438,8 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 		return r;
 	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
-	if (event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
+	if (listen_init(gate) < 0 ||
+	    event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
 	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
 	    evtimer_assign(&gate->queue_timer, gate->base, on_queue_timer, gate) < 0 ||
 	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)

@@ -27,6 +27,7 @@ enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_
 struct exchange_record;
 struct flow;
 struct requests;
+struct sockaddr_storage;
 struct tcp_query;
 
 /* A connection to the door of which it is not known yet where it was meant to go. */
@@ -71,6 +72,7 @@ struct gate {
 	size_t queued_count;
 	struct buf requests;           /* one more frame of the queue: all that is told of requests; empty: nothing */
 	struct event queue_timer;
+	struct event rest_timer;       /* until the listening sockets are watched again */
 	struct event box_readable;
 	unsigned state;                /* enum gate_state */
 	int error;                     /* the loop ended because of this */
@@ -123,12 +125,21 @@ void gate_queue_request(struct gate *gate, const struct gate_request *request);
 
 /* The DNS server (GATE_DNS_UDP, GATE_DNS_TCP). server.c */
 int server_start(struct gate *gate) MUST_USE;
+void server_watch(struct gate *gate, bool watches);
 void server_stop(struct gate *gate);
 
 /* The door: connections and where they were meant to go. door.c */
 int door_start(struct gate *gate) MUST_USE;
+void door_watch(struct gate *gate, bool watches);
 void door_route(struct gate *gate, struct gate_route *route);
 void door_stop(struct gate *gate);
+
+/*
+ * As accept4(2), of a listening socket of ours; FD_NONE: nobody waits, or there is no descriptor left. Then no
+ * listening socket is watched for a moment. listen.c
+ */
+int gate_accept(struct gate *gate, int listening_fd, struct sockaddr_storage *ret_from);
+int listen_init(struct gate *gate) MUST_USE;
 
 /* Takes the connections that wait, before the last look at them. */
 void door_accept(struct gate *gate);

@@ -219,15 +219,16 @@ static void begin_visit(struct published_port *port, int fd, const struct sockad
 
 static void on_readable(evutil_socket_t fd, short what, void *context)
 {
+	struct published_port *port = context;
+
 	(void)what;
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct sockaddr_storage from;
-		socklen_t size = sizeof from;
-		int accepted = accept4(fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int accepted = gate_accept(port->gate, fd, &from);
 
 		if (accepted < 0)
 			return;
-		begin_visit(context, accepted, &from);
+		begin_visit(port, accepted, &from);
 	}
 }
 
@@ -249,6 +250,16 @@ int publishing_add(struct gate *gate, uint32_t index, uint16_t port, int fd)
 	published->fd = fd;
 	published->readable = event_new(gate->base, fd, EV_READ | EV_PERSIST, on_readable, published);
 	return published->readable && event_add(published->readable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+void publishing_watch(struct gate *gate, bool watches)
+{
+	for (size_t i = 0; i < NET_PUBLISH_MAX; i++) {
+		struct event *event = gate->publishing.ports[i].readable;
+
+		if (event && (watches ? event_add(event, NULL) : event_del(event)) < 0)
+			event_base_loopbreak(gate->base);
+	}
 }
 
 void publishing_stop(struct gate *gate)

@@ -39,6 +39,9 @@ int publishing_add(struct gate *gate, uint32_t index, uint16_t port, int fd) MUS
 /* The box's answer: a socket of the inside (taken), or FD_NONE: it refuses. */
 void publishing_go(struct gate *gate, uint32_t id, int inside_fd);
 
+/* Whether who connects is taken. */
+void publishing_watch(struct gate *gate, bool watches);
+
 /* Nobody is left inside: ends what has handed on all that was said. */
 void publishing_stop(struct gate *gate);
 void publishing_end(struct gate *gate);

@@ -69,6 +69,20 @@ static ssize_t take_urgent(struct relay_half *half)
 	return n > 0 ? write(half->pipe[1], &byte, sizeof byte) : n;
 }
 
+/* The end of a stream needs no pipe, and gives descriptors back: it is not kept waiting for one. As fill(). */
+static int fill_nothing(struct relay_half *half)
+{
+	char byte;
+	ssize_t n = recv(half->from_fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return -errno;
+	half->has_ended = n == 0;
+	if (!half->has_ended)
+		wait_again(half);
+	return 0;
+}
+
 /*
  * 1: bytes are in the pipe; 0: none now (an event will come), or the half has ended; -errno. is_woken: the socket was
  * readable a moment ago. *ret_is_last: there were so few that there are probably no more, which spares the look.
@@ -91,10 +105,8 @@ static int fill(struct relay_half *half, bool is_woken, bool *ret_is_last)
 		wait_again(half);
 		return 0;
 	}
-	if (half->pipe[0] < 0 && take_pipe(half->pipe) < 0) {
-		wait_again(half);
-		return 0;
-	}
+	if (half->pipe[0] < 0 && take_pipe(half->pipe) < 0)
+		return fill_nothing(half);
 	n = splice(half->from_fd, NULL, half->pipe[1], NULL, allowed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n < 0 && errno == EAGAIN && is_woken)
 		n = take_urgent(half);

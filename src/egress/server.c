@@ -173,7 +173,8 @@ static void on_stream(evutil_socket_t fd, short what, void *context)
 static void on_tcp(evutil_socket_t fd, short what, void *context)
 {
 	struct gate *gate = context;
-	cleanup_fd int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sockaddr_storage from;
+	cleanup_fd int accepted = gate_accept(gate, fd, &from);
 	struct tcp_query *query;
 	size_t slot = 0;
 
@@ -212,6 +213,15 @@ int server_start(struct gate *gate)
 	int r = listen_to(gate, GATE_DNS_UDP, on_udp);
 
 	return r < 0 ? r : listen_to(gate, GATE_DNS_TCP, on_tcp);
+}
+
+void server_watch(struct gate *gate, bool watches)
+{
+	struct event *event = &gate->socket_events[GATE_DNS_TCP];
+
+	/* Ports are published before it starts. */
+	if (event_initialized(event) && (watches ? event_add(event, NULL) : event_del(event)) < 0)
+		event_base_loopbreak(gate->base);
 }
 
 void server_stop(struct gate *gate)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """N21: more connections than the gate has room for, and ends that come as resets: bounded, said, and survived."""
 import contextlib
+import os
 import pathlib
 import resource
 import socket
@@ -166,6 +167,18 @@ def test_few_descriptors_are_few_connections_and_no_end(sandbox):
     server.close()
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_answered(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as visitor:
+        visitor.sendall(b"last")
+        return visitor.recv(10) == b"answer"
+
+
 VISITED = """
 import socket, sys
 s = socket.socket(); s.bind(("127.0.0.1", 8080)); s.listen(512)
@@ -178,9 +191,7 @@ while c := s.accept()[0]:
 @pytest.mark.only("root")
 def test_more_visitors_than_descriptors_are_let_go(sandbox):
     """Whoever on the host can connect to a published port could else end the network of the sandbox."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     child = sandbox.popen([PYTHON, "-c", VISITED], policy=policy_for(sandbox), stdin=subprocess.PIPE,
                           options=["--publish", f"{port}:8080"],
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)))
@@ -197,10 +208,103 @@ def test_more_visitors_than_descriptors_are_let_go(sandbox):
         visitor.close()
     child.stdin.write(b"\n"), child.stdin.flush()
 
-    def answers():
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as visitor, contextlib.suppress(OSError):
-            visitor.sendall(b"last")
-            return visitor.recv(10) == b"answer"
-
-    assert wait_until(answers, 10)
+    assert wait_until(lambda: is_answered(port), 10)
     child.kill()
+
+
+HOLDS = """
+import socket, sys, time
+held = [socket.create_connection(("web.test", int(sys.argv[1]))) for _ in range(20)]
+resolver = open("/etc/resolv.conf").read().split()[1], 53
+# Whoever came when one descriptor was left is let go by and by: then the first query takes that one too.
+time.sleep(1)
+queries = [socket.create_connection(resolver, 20) for _ in range(4)]
+waiting = [socket.socket() for _ in range(5)]
+for s in waiting: s.settimeout(20); s.connect(("web.test", int(sys.argv[1])))
+print("waiting", flush=True); sys.stdin.readline()
+for s in held: s.close()
+for s in waiting: s.sendall(b"hi")
+print(sum(s.recv(10) == b"hi" for s in waiting), flush=True)
+question = b"\\0\\x1a\\0\\1\\1\\0\\0\\1" + bytes(6) + b"\\3web\\4test\\0\\0\\1\\0\\1"
+question = len(question[2:]).to_bytes(2, "big") + question[2:]
+for s in queries: s.sendall(question)
+print(sum(len(s.recv(100)) > len(question) for s in queries), flush=True)
+"""
+
+
+@pytest.mark.only("root")
+def test_clients_that_wait_without_descriptors_cost_nothing_and_are_served_after(sandbox):
+    """A socket that nobody can be taken from stays readable: the gate turned for nothing, as long as it lasted."""
+    def echo(connection):
+        while data := connection.recv(100):
+            connection.sendall(data)
+    server, port, descriptors = Listener(echo), free_port(), 40
+    child = sandbox.popen([PYTHON, "-c", HOLDS, str(server.port)], policy=policy_for(sandbox), env=test_hosts(),
+                          stdin=subprocess.PIPE, options=["--publish", f"{port}:8080"],
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)))
+    assert child.stdout.readline() == b"waiting\n", child.stderr.read()
+    pid, = gate_of(sandbox)
+    with socket.create_connection(("127.0.0.1", port), timeout=20):
+        assert wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == descriptors, 2)
+        before = cpu_ticks(pid)
+        time.sleep(1)
+        assert cpu_ticks(pid) - before < 15, (before, cpu_ticks(pid))
+        child.stdin.write(b"\n"), child.stdin.flush()
+        assert [child.stdout.readline() for _ in range(2)] == [b"5\n", b"4\n"], child.stderr.read()
+    child.kill()
+    server.close()
+
+
+@contextlib.contextmanager
+def silent(address, port):
+    """It listens, and takes no more connections: who connects gets no answer."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind((address, port))
+        listening.listen(0)
+        for _ in range(3):
+            full = stack.enter_context(socket.socket())
+            full.setblocking(False)
+            full.connect_ex((address, port))
+        yield
+
+
+def count_sockets(pid):
+    return sum(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:") for fd in os.listdir(f"/proc/{pid}/fd"))
+
+
+DIALS = """
+import socket, sys
+s = socket.socket(); s.setblocking(False); address = socket.gethostbyname(sys.argv[1])
+print("connecting", flush=True); sys.stdin.readline()
+s.connect_ex((address, int(sys.argv[2]))); s.settimeout(25)
+try: print(s.recv(10).decode(), flush=True)
+except OSError as error: print(error, flush=True)
+"""
+
+
+@pytest.mark.only("root")
+@pytest.mark.parametrize("name", ["web.test", "other.test"])
+def test_a_host_with_many_silent_addresses_has_few_descriptors(sandbox, name):
+    """web.test is silent everywhere; of other.test the sixth address answers, and is reached all the same."""
+    server = Listener(lambda connection: connection.sendall(b"reached"), address="127.0.0.18")
+    addresses = {"web.test": range(11, 18), "other.test": (11, 12, 13, 14, 15, 18)}
+    hosts = ",".join(f"{host}=127.0.0.{last}" for host, all_of in addresses.items() for last in all_of)
+    with contextlib.ExitStack() as stack:
+        for last in range(11, 18):
+            stack.enter_context(silent(f"127.0.0.{last}", server.port))
+        policy = sandbox.policy(policy_text(["web.test", "other.test", *LOOPBACK]))
+        child = sandbox.popen([PYTHON, "-c", DIALS, name, str(server.port)], policy=policy,
+                              env={"ATOLL_TEST_HOSTS": hosts}, stdin=subprocess.PIPE)
+        assert child.stdout.readline() == b"connecting\n", child.stderr.read()
+        pid, = gate_of(sandbox)
+        before, counts, end = count_sockets(pid), [], time.monotonic() + 3.5
+        child.stdin.write(b"\n"), child.stdin.flush()
+        while time.monotonic() < end:
+            counts.append(count_sockets(pid) - before)
+            time.sleep(0.02)
+        assert max(counts) == 6, counts
+        if name == "other.test":
+            assert child.stdout.readline() == b"reached\n"
+        child.kill()
+    server.close()
