@@ -12,6 +12,7 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/pty.h"
 
 /*
  * Whoever can write to the terminal can draw a question, or draw over one: the person would answer another one than is
@@ -20,10 +21,14 @@
  * given and had time to show it. It is released when the prompt is gone. Where a program has the terminal in a mode of
  * its own (a pager, an editor), or we are in the background, nothing is drawn: its keys would be our answers. Keys that
  * were typed before the question stood there are thrown away.
+ *
+ * How long a question is, the agent chooses: what scrolled off the screen would leave room for another beginning. So it
+ * stands there as a whole, or there is no answer to it here. And what the agent wrote before has set the terminal:
+ * margins that leave two lines to scroll in, letters in the colour of what is behind them. That is taken back first.
  */
 
 enum { NS_PER_MS = 1000000, SETTLE_MS = 200, GIVE_UP_MS = 2000, LOOK_MS = 50, RING_MS = 2000, TEXT_MAX = 64 << 10,
-       LINE_SIZE = 64 };
+       LINE_SIZE = 64, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
 
 void prompt_init(struct prompt *prompt)
 {
@@ -69,11 +74,10 @@ bool prompt_is_possible(struct box *box)
 	return prompt->was_possible;
 }
 
-/* A terminal that takes nothing now is one that nobody looks at. */
-static void write_text(struct box *box, struct buf *text)
+/* False: it does not stand there as a whole. A terminal that takes nothing now is one that nobody looks at. */
+static bool write_text(struct box *box, const struct buf *text)
 {
-	if (buf_error(text) == 0)
-		(void)!write(box->prompt.tty_fd, text->bytes, text->size);
+	return buf_error(text) == 0 && write(box->prompt.tty_fd, text->bytes, text->size) == (ssize_t)text->size;
 }
 
 void prompt_ring(struct box *box)
@@ -165,17 +169,69 @@ static int leave(struct box *box, const char *why)
 
 static const char choices[] = "    [y] once  [s] for this session  [n] no  [?] more, then Enter: ";
 
-static void draw(struct box *box, const struct question *question)
+/*
+ * Margins, origin, insertion, no wrapping, attributes, character sets, colours; then below all that stands there. The
+ * soft reset (DECSTR) has most of it where it is known.
+ */
+static const char sane[] = "\033[!p\033[?69l\033[?6l\033[r\033[4l\033[?7h\033[0m\033(B\017"
+			   "\033]104\a\033]110\a\033]111\a\033[999;1H";
+
+static bool make_sane(const struct box *box)
+{
+	return !pty_is_able() || write(box->prompt.tty_fd, sane, sizeof sane - 1) == (ssize_t)sizeof sane - 1;
+}
+
+/* The rows that a line of so many bytes takes at most: no character is wider than it is long. */
+static size_t rows_of(size_t length, size_t columns)
+{
+	return length ? (length - 1) / columns + 1 : 1;
+}
+
+/* With the line that the answer's Enter begins. */
+static bool fits_on_screen(const struct box *box, const struct buf *text)
+{
+	const uint8_t *at = text->bytes, *end = at + text->size, *line_end;
+	struct pty_size size = { 0 };
+	size_t rows = 1;
+
+	if (pty_get_size(box->prompt.tty_fd, &size) < 0 || !size.rows || !size.columns)
+		size = (struct pty_size){ ROWS_UNKNOWN, COLUMNS_UNKNOWN };
+	for (; at < end; at = line_end + 1) {
+		line_end = memchr(at, '\n', (size_t)(end - at));
+		line_end = line_end ? line_end : end;
+		rows += rows_of((size_t)(line_end - at), size.columns);
+	}
+	return rows <= size.rows;
+}
+
+static void say_too_long(struct box *box, const struct question *question)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, TEXT_MAX);
+	buf_printf(&text, "\natoll asks, for %s: ", box->request->session);
+	buf_printf(&text, "a question that is too long for this screen; see `atoll ask`, number %u\n",
+		   question->number);
+	(void)!write_text(box, &text);
+}
+
+/* False: it does not stand there as a whole. */
+static bool draw(struct box *box, const struct question *question)
 {
 	struct asking_question told = asking_tell(question, clock_monotonic_ns());
 	cleanup_buf struct buf text;
 
+	if (!make_sane(box))
+		return false;
 	buf_init(&text, TEXT_MAX);
 	buf_put_text(&text, box->policy->policy->ask.bell ? "\a\natoll asks, for " : "\natoll asks, for ");
 	buf_printf(&text, "%s:\n", box->request->session);
 	asking_words_put_question(&text, &told, "", clock_realtime_ns());
 	buf_put_text(&text, choices);
-	write_text(box, &text);
+	if (buf_error(&text) == 0 && fits_on_screen(box, &text))
+		return write_text(box, &text);
+	say_too_long(box, question);
+	return false;
 }
 
 /* True: it is answered. */
@@ -223,6 +279,7 @@ static int terminal_ready(void *context, uint32_t events)
 		"    `atoll approve` in another terminal knows more ways; without an answer it is refused.\n";
 	struct box *box = context;
 	struct asking_reply reply = { 0 };
+	const struct question *question;
 	char line[LINE_SIZE];
 	ssize_t n = read(box->prompt.tty_fd, line, sizeof line);
 
@@ -232,9 +289,10 @@ static int terminal_ready(void *context, uint32_t events)
 		return leave(box, NULL);
 	if (read_choice(line, (size_t)n, &reply))
 		return answer(box, &reply);
+	question = find(box, box->prompt.number);
 	(void)!write(box->prompt.tty_fd, help, sizeof help - 1);
-	(void)!write(box->prompt.tty_fd, choices, sizeof choices - 1);
-	return 0;
+	/* Again, since the help may have moved its beginning off the screen. */
+	return question && draw(box, question) ? 0 : leave(box, NULL);
 }
 
 static int show(struct box *box)
@@ -246,8 +304,7 @@ static int show(struct box *box)
 		return leave(box, NULL);
 	prompt->hash = question->hash;
 	prompt->waiting = (uint32_t)question->waiting_count;
-	draw(box, question);
-	if (tcdrain(prompt->tty_fd) < 0 || tcflush(prompt->tty_fd, TCIFLUSH) < 0)
+	if (!draw(box, question) || tcdrain(prompt->tty_fd) < 0 || tcflush(prompt->tty_fd, TCIFLUSH) < 0)
 		return leave(box, NULL);
 	prompt->state = PROMPT_SHOWN;
 	prompt->source = (struct loop_source){ .fd = prompt->tty_fd, .events = EPOLLIN, .ready = terminal_ready,

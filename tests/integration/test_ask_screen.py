@@ -145,3 +145,50 @@ def test_what_looks_like_a_question_is_shown_as_it_is(sandbox, panes):
     assert sandbox.run_atoll("deny", name).code == 0
     out, _ = child.communicate(timeout=30)
     assert b"PermissionError" in out or child.returncode, out
+
+
+MARGINS = r"\033[2J\033[20;1Hread README once?\033[39;40r\033[40;1H\033[8m\033(0"
+
+
+def test_what_the_agent_did_to_the_terminal_hides_no_question(sandbox, panes, server):
+    """Margins that leave two lines to scroll in, below what is drawn to be taken for the question."""
+    control, run = panes.open(), panes.open()
+    control.type(script=f"printf '{MARGINS}'; printf 'the %s\\nbelow\\nbelow\\nit\\n' question")
+    control.wait_for("README.*it")
+    assert "the question" not in control.text()
+    line = words_of(sandbox, server)
+    script = f"printf '{MARGINS}'; exec {PYTHON} get.py {server.port}"
+    words = [*line[:line.index(PYTHON)], "sh", "-c", script]
+    run.type(script=f"cd {sandbox.project} && {shlex.join(map(os.fspath, words))} </dev/null 2>&1 | cat")
+    run.wait_for(rf"README.*atoll asks, for .*connect to web\.test, port {server.port}.*then Enter: ")
+    run.keys("y", "Enter")
+    run.wait_for("got answer")
+
+
+def test_a_question_that_the_screen_cannot_hold_is_not_answered_there(sandbox, panes, server):
+    """The agent pads it, so that its beginning is off the screen and something else seems to be one."""
+    watch, run = panes.open(), panes.open()
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: ['**/id']}\nask: {timeout: 20s}\n")
+
+    def start(pad):
+        words = f"""id -u "$(printf %{pad}s | tr ' ' x)" 2>&1 | grep -c such"""
+        line = sandbox.command_line(["sh", "-c", words], policy=policy)
+        run.type(script=f"clear; cd {sandbox.project}; {shlex.join(map(os.fspath, line))} </dev/null 2>&1 | cat; "
+                        "echo END$?")
+
+    start(2000)
+    run.wait_for(r"run /usr/bin/id.*then Enter: ")
+    # Told what the keys mean, it stands there anew.
+    run.keys("z", "Enter")
+    run.wait_for(r"is remembered.*atoll asks, for .*run /usr/bin/id.*then Enter: ")
+    run.keys("y", "Enter")
+    run.wait_for(r"allowed.*1\nEND0")
+    start(7000)
+    run.wait_for("atoll asks, for .*: a question that is too long for this screen")
+    run.keys("y", "Enter")
+    watch.type(sandbox.programs.atoll, "ask", "--once")
+    watch.wait_for(r"1 waiting, refused in.*atoll approve")
+    assert "then Enter" not in run.text() and "allowed" not in run.text()
+    watch.type(script="clear")
+    watch.type(sandbox.programs.atoll, "approve", "1")
+    run.wait_for(r"1\nEND0")
