@@ -13,7 +13,7 @@
 /* Decodes one character. The bytes used (1–4), or 0 where bytes do not begin with a valid one. */
 size_t utf8_decode(const uint8_t *bytes, size_t size, uint32_t *ret_rune);
 
-/* C1 controls, bidirectional, zero-width and other invisible format characters, line separators. */
+/* C1 controls, bidirectional, zero-width and other invisible characters, line separators, blanks that are no space. */
 bool utf8_is_unsafe(uint32_t rune);
 
 bool utf8_is_valid(const void *bytes, size_t size);

@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "policy/grants.h"
 
-enum { NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000, SPACES_MAX = 8 };
 
 const char *const asking_state_names[ASKING_STATE_COUNT] = {
 	[ASKING_WAITS] = "waiting", [ASKING_LISTED] = "listed", [ASKING_ANSWERED] = "answered",
@@ -25,19 +25,37 @@ static void put(struct buf *out, const char *before, const char *text)
 	buf_put_escaped(out, text, strlen(text), 0);
 }
 
-/* In quotes that nothing inside can end. */
+/* Up to a quote, or a space behind so many that they are no indentation. */
+static size_t find_plain(const char *text, size_t *spaces)
+{
+	size_t length = 0;
+
+	for (; text[length] && text[length] != '"'; length++) {
+		*spaces = text[length] == ' ' ? *spaces + 1 : 0;
+		if (*spaces > SPACES_MAX)
+			break;
+	}
+	return length;
+}
+
+/*
+ * In quotes that nothing inside can end; and with few spaces at a time, since many would set words to the beginning of
+ * a terminal's next line.
+ */
 static void put_quoted(struct buf *out, const char *text)
 {
+	size_t spaces = 0;
+
 	buf_put_char(out, '"');
 	while (*text) {
-		size_t plain = strcspn(text, "\"");
+		size_t plain = find_plain(text, &spaces);
 
 		buf_put_escaped(out, text, plain, 0);
 		text += plain;
-		if (*text) {
-			buf_put_text(out, "\\\"");
-			text++;
-		}
+		if (!*text)
+			break;
+		buf_put_text(out, *text == '"' ? "\\\"" : "\\x20");
+		spaces = *text++ == '"' ? 0 : SPACES_MAX;
 	}
 	buf_put_char(out, '"');
 }

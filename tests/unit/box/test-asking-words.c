@@ -69,6 +69,17 @@ static void nothing_from_inside_can_imitate_a_question(void **state)
 	assert_non_null(strstr(buf_text(&out), "gnp.exe\\\" \\\\"));
 }
 
+/* Blanks would set words to where the terminal begins its next line, and what looks like a space may be none. */
+static void nothing_from_inside_is_set_to_a_line_of_its_own(void **state)
+{
+	char *argv[] = { (char *)"a         b \"           c", (char *)" d ",
+			 (char *)"a\xc2\xa0" "b\xe3\x80\x80\xe2\xa0\x80", NULL };
+
+	assert_words((struct asking_shown){ .kind = ACTION_EXEC, .subject = "/x", .argv = argv, .cwd = "/p" },
+		     "run /x as \"a        \\x20b \\\"        \\x20\\x20\\x20c\" \" d \" "
+		     "\"a\\u{00A0}b\\u{3000}\\u{2800}\" in /p");
+}
+
 /* A word that looks like two is told from two. */
 static void arguments_are_told_apart(void **state)
 {
@@ -116,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_is_a_sentence),
 		cmocka_unit_test(nothing_from_inside_can_imitate_a_question),
+		cmocka_unit_test(nothing_from_inside_is_set_to_a_line_of_its_own),
 		cmocka_unit_test(arguments_are_told_apart),
 		cmocka_unit_test(paths_are_told_from_words),
 		cmocka_unit_test(a_long_path_is_shown_whole),
