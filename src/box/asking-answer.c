@@ -20,7 +20,7 @@ static const char refused_hint[] = "do not try it in another way; ask the person
 
 /* ---- grants ---- */
 
-static bool is_spent(const struct grant *grant, uint64_t now_ns)
+bool asking_grant_is_spent(const struct grant *grant, uint64_t now_ns)
 {
 	return !grant->uses_left || now_ns >= grant->until_ns;
 }
@@ -44,7 +44,7 @@ void asking_grant_remove(struct asking *asking, struct grant *grant)
 void asking_grants_expire(struct asking *asking, uint64_t now_ns)
 {
 	for (size_t i = asking->grant_count; i-- > 0;)
-		if (is_spent(asking->grants[i], now_ns))
+		if (asking_grant_is_spent(asking->grants[i], now_ns))
 			asking_grant_remove(asking, asking->grants[i]);
 }
 
@@ -57,7 +57,7 @@ struct grant *asking_grant_find(struct asking *asking, const struct grant_terms 
 		struct grant *grant = asking->grants[i];
 		struct grant_terms terms = asking_terms(&grant->shown);
 
-		if (is_spent(grant, now_ns) || !grant_covers(&terms, asked))
+		if (asking_grant_is_spent(grant, now_ns) || !grant_covers(&terms, asked))
 			continue;
 		if (terms.flags & GRANT_REFUSES)
 			return grant;
@@ -516,7 +516,8 @@ int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer
 	int r;
 
 	for (size_t i = 0; asking && i < asking->grant_count; i++)
-		if (asking->grants[i]->number == number && !is_spent(asking->grants[i], clock_monotonic_ns()))
+		if (asking->grants[i]->number == number &&
+		    !asking_grant_is_spent(asking->grants[i], clock_monotonic_ns()))
 			grant = asking->grants[i];
 	if (!grant) {
 		err_set(err, ERR_NOT_FOUND, ENOENT, "ask", "there is no grant %u any more", number);

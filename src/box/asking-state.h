@@ -101,6 +101,8 @@ int asking_deliver(struct asking *asking, struct question *question, size_t coun
 
 /* The refusal or grant that covers it; a refusal wins. NULL: none. */
 struct grant *asking_grant_find(struct asking *asking, const struct grant_terms *asked);
+/* It allows nothing any more, and is removed when something else is due. */
+bool asking_grant_is_spent(const struct grant *grant, uint64_t now_ns);
 void asking_grants_expire(struct asking *asking, uint64_t now_ns);
 void asking_grant_remove(struct asking *asking, struct grant *grant);
 

@@ -191,7 +191,7 @@ void asking_put_grants(const struct box *box, uint32_t after, struct buf *out)
 	uint64_t now_ns = clock_monotonic_ns();
 
 	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++)
-		if (asking->grants[i]->number > after)
+		if (asking->grants[i]->number > after && !asking_grant_is_spent(asking->grants[i], now_ns))
 			put_grant(asking->grants[i], now_ns, out);
 }
 

@@ -417,6 +417,18 @@ def test_a_program_waits_for_a_person(sandbox):
     sandbox.run_atoll("stop", "-t", "0s", session)
 
 
+def test_what_was_allowed_once_and_used_is_no_grant_any_more(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: [{program: /usr/bin/who}]}\n")
+    session = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-d"])).out.strip()
+    run = lambda: sandbox.run_atoll("exec", session, "--", "/usr/bin/who").code
+    grants = lambda: json.loads(sandbox.run_atoll("grants", "--json", session).out)
+    assert run() == 126 and sandbox.run_atoll("approve", f"{session}:1").code == 0
+    assert [(entry["scope"], entry["uses_left"]) for entry in grants()] == [("once", 1)]
+    assert run() == 0 and grants() == []
+    assert run() == 126
+    sandbox.run_atoll("stop", "-t", "0s", session)
+
+
 def test_a_question_of_a_program_that_died_waits_no_longer(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: ['**/id']}\nask: {timeout: 60s}\n")
     done = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-d"]))

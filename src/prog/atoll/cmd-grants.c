@@ -64,8 +64,8 @@ static void put_people(struct buf *text, const struct question_box *box, const s
 	buf_printf(text, "%s  %s to ", question_name(name, box->session, grant->number),
 		   grant->is_refusal ? "refused" : "allowed");
 	asking_words_put(text, &grant->shown);
-	buf_printf(text, "\n    %s, used %llu times", asking_scope_names[grant->scope],
-		   (unsigned long long)grant->used);
+	buf_printf(text, "\n    %s, used %llu time%s", asking_scope_names[grant->scope],
+		   (unsigned long long)grant->used, grant->used == 1 ? "" : "s");
 	if (grant->uses_left != UINT64_MAX)
 		buf_printf(text, ", %llu left", (unsigned long long)grant->uses_left);
 	if (grant->left_ms != UINT64_MAX) {
