@@ -21,7 +21,8 @@ enum {
 };
 
 /* The record's last word. */
-enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1, IS_TRIAL = 1 << 2, WRITES_HOST = 1 << 3 };
+enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1, IS_TRIAL = 1 << 2, WRITES_HOST = 1 << 3,
+       IS_LOWERED = 1 << 4 };
 
 static const char STARTED_FILE[] = "session.bin", ENDED_FILE[] = "ended.bin";
 
@@ -96,7 +97,8 @@ int session_store(int dir_fd, const struct session_record *record)
 	frame_put_u32(&out, (uint32_t)record->exit);
 	frame_put_u64(&out, record->audit_records);
 	frame_put_u32(&out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
-				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0));
+				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0) |
+				    (record->is_lowered ? IS_LOWERED : 0));
 	r = frame_end(&out);
 	if (r < 0)
 		return r;
@@ -130,6 +132,7 @@ static int decode(struct frame *frame, struct session_record *record)
 	record->is_kept_at_exec = flags & IS_KEPT_AT_EXEC;
 	record->is_trial = flags & IS_TRIAL;
 	record->writes_host = flags & WRITES_HOST;
+	record->is_lowered = flags & IS_LOWERED;
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 

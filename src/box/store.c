@@ -57,6 +57,7 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->is_live = true;
 	record->is_trial = request->flags & REQUEST_TRIAL;
 	record->writes_host = request->flags & REQUEST_WRITES_HOST;
+	record->is_lowered = request->flags & REQUEST_LOWERED;
 	record->is_kept_at_exec = policy->stage_auto == STAGE_AUTO_EXEC;
 	for (size_t i = 0; i < policy->file_plan_count; i++)
 		record->is_staged |= policy->file_plan[i].class == FILE_STAGE;

@@ -229,3 +229,34 @@ def test_the_projects_own_file_only_tightens(sandbox, session, server):
     sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nnetwork: {allow: [evil.test]}\n")
     done = session.set(["web.test", "other.test"])
     assert done.code == 1 and "widens" in done.err, done
+
+
+TRUST = "trust: {agent: set}\n"
+
+
+@pytest.mark.parametrize("is_fork", [False, True])
+def test_a_session_whose_agent_is_trusted_less_takes_its_own_policy(sandbox, session, server, is_fork):
+    """It runs at low: its policy at its own level, medium, would be another in much more than the network."""
+    assert sandbox.run_atoll("trust", "set", "--lower", "low").code == 0
+    session.start(["web.test"], TRUST)
+    assert sandbox.run_atoll("ps", "--json").out.count('"level":"low"') == 1
+    if is_fork:
+        assert sandbox.run_atoll("exec", session.id, "--", "touch", "made", cwd=sandbox.project).code == 0
+        origin = session.id
+        session.stop()
+        done = sandbox.run_outside([sandbox.programs.program("atoll"), "fork", origin, "-d", "--", "sleep", "60"],
+                                   env=test_hosts())
+        assert done.code == 0, done
+        session.id = done.out.split()[-1]
+    assert session.get("web.test", "other.test", port=server.port) == ["answer", "gaierror"]
+    done = session.set(["other.test"], TRUST)
+    assert done.code == 0, done
+    assert session.get("web.test", "other.test", port=server.port) == ["gaierror", "answer"]
+    # What only medium lists stays away.
+    assert session.get("pypi.org", port=server.port) == ["gaierror"]
+
+
+def test_a_session_at_its_own_level_takes_no_higher_policy_for_less(sandbox, session, server):
+    session.start(["web.test"], TRUST)
+    done = session.set_path(sandbox.policy(policy_text(["web.test", *LOOPBACK], TRUST, "high"), "high.yaml"))
+    assert done.code == 125 and "only the network can change" in done.err, done

@@ -57,6 +57,7 @@ int fork_find(const char *session, const char *name, struct fork_origin *ret_ori
 		r = choose_chain(ret_origin->state, &record, name, &chain, err);
 	if (r == 0)
 		r = keep_layers(ret_origin, &chain, err);
+	ret_origin->is_lowered = r == 0 && record.is_lowered;
 	if (r == 0)
 		r = str_copy(ret_origin->session, sizeof ret_origin->session, record.id);
 	if (r == 0)

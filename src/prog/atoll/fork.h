@@ -18,6 +18,7 @@ struct fork_origin {
 	char state[PATH_MAX];
 	char project[PATH_MAX];
 	char policy[PATH_MAX];                    /* its policy.bin */
+	bool is_lowered;                          /* which was compiled for a lower level than its own */
 	char texts[STAGE_CHAIN_MAX][32];          /* "SESSION/NUMBER" */
 	char *layers[STAGE_CHAIN_MAX + 1];        /* of texts, bottom first, NULL-terminated */
 };

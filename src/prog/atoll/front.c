@@ -395,6 +395,11 @@ static int open_tape(const struct front_options *given, const struct policy *pol
 			: tape_file_open(given->record, given->replay, policy, &request->tape_fd, err);
 }
 
+static bool is_lowered(const struct front_options *given, const struct brought *brought)
+{
+	return brought->lowered || (has_policy_of_origin(given) && given->origin->is_lowered);
+}
+
 /* 1: the user was told why there is nothing to run. */
 static int bring(const struct front_options *given, const struct places *places, struct brought *brought,
 		 struct run_request *request, struct err *err)
@@ -407,6 +412,7 @@ static int bring(const struct front_options *given, const struct places *places,
 	if (r == 0)
 		r = is_trial ? make_trial(given, brought, request, err)
 			     : narrow_policy(given, places, brought, request, err);
+	request->flags |= is_lowered(given, brought) ? REQUEST_LOWERED : 0;
 	request->narrowing = brought->was_narrowing ? &brought->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */
 	request->standing = brought->has_standing && !is_trial ? &brought->standing : NULL;

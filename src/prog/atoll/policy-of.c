@@ -4,14 +4,18 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "prog/atoll/places.h"
 
-int policy_of_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
-		      struct err *err)
+/* lowered: the level that stands for the policy's; NULL: none. */
+static int compile(const struct session_record *record, const char *policy, const char *lowered,
+		   struct compiled *ret_compiled, struct err *err)
 {
 	char absolute[PATH_MAX];
 	struct places places;
 	struct compiled_request request = {
+		.level = lowered,
+		.is_lowered = lowered != NULL,
 		.policy = policy,
 		.project = places.project,
 		.home = places.home,
@@ -27,4 +31,28 @@ int policy_of_session(const struct session_record *record, const char *policy, s
 		request.policy = absolute;
 	}
 	return r == 0 ? compiled_get(&request, ret_compiled, err) : r;
+}
+
+int policy_of_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
+		      struct err *err)
+{
+	return compile(record, policy, NULL, ret_compiled, err);
+}
+
+int policy_for_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
+		       struct err *err)
+{
+	int level = record->is_lowered ? names_find(trust_level_names, TRUST_COUNT, record->level) : -1;
+	cleanup_compiled struct compiled own = { 0 };
+	const struct policy *found;
+	int r = compile(record, policy, NULL, &own, err);
+
+	if (r != 0)
+		return r;
+	found = snapshot_policy(own.snapshot);
+	if (level >= 0 && found->trust.has_level && level < (int)found->level)
+		return compile(record, policy, record->level, ret_compiled, err);
+	*ret_compiled = own;
+	own = (struct compiled){ 0 };
+	return 0;
 }

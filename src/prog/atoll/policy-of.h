@@ -15,3 +15,10 @@
  */
 int policy_of_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
 		      struct err *err) MUST_USE;
+
+/*
+ * The same for the level that the session runs at, where its agent is trusted less than the policy would have it: what
+ * `atoll run -p POLICY` would compile for an agent of that level.
+ */
+int policy_for_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
+		       struct err *err) MUST_USE;

@@ -88,7 +88,7 @@ int policy_set(char **words, bool json, struct err *err)
 	r = client_open(count == 2 ? words[0] : NULL, &record, &socket_fd, err);
 	if (r < 0)
 		return r;
-	r = policy_of_session(&record, words[count - 1], &compiled, err);
+	r = policy_for_session(&record, words[count - 1], &compiled, err);
 	if (r != 0)
 		return r;
 	return hand_over(socket_fd, &record, &compiled, json, err);
