@@ -121,27 +121,64 @@ static bool is_unreviewed(const struct run_request *request, const char *session
 	       access(path, F_OK) < 0;
 }
 
-/* Finds the earlier session, and puts this one in its place where it has changes. What fails here is only not said. */
+/* Another that holds some, since what the link names holds none any more: the newest that has ended. */
+static void find_older(struct staging *staging, const struct run_request *request)
+{
+	struct session_record *records;
+	struct err unheard;
+	size_t count;
+
+	if (session_list(request->state_dir, &records, &count, &unheard) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const struct session_record *record = &records[i];
+
+		if (!*staging->earlier && !record->is_live && record->ended_ns && !record->is_trial &&
+		    str_equal(record->project, request->project) && !str_equal(record->id, staging->record.origin) &&
+		    is_unreviewed(request, record->id))
+			memcpy(staging->earlier, record->id, SESSION_ID_SIZE);
+		session_record_done(&records[i]);
+	}
+	free(records);
+}
+
+static void find_earlier(struct staging *staging, const struct run_request *request, const char *named)
+{
+	if (is_unreviewed(request, named))
+		memcpy(staging->earlier, named, SESSION_ID_SIZE);
+	else
+		find_older(staging, request);
+}
+
+/*
+ * Finds the earlier session, and puts this one in its place where it has changes. Where the link names one that holds
+ * none any more, it gets what was found instead, so that all sessions are looked through once. What fails here is
+ * only not said.
+ */
 static void note_project(struct staging *staging, const struct run_request *request)
 {
-	char name[HASH_HEX_SIZE], text[SESSION_ID_SIZE + 1];
-	cleanup_fd int fd = open_projects(request, name);
-	ssize_t size = fd < 0 ? fd : readlinkat(fd, name, text, sizeof text);
+	char name[HASH_HEX_SIZE], named[SESSION_ID_SIZE + 1];
+	cleanup_fd int fd = FD_NONE;
+	const char *newest;
+	bool is_origin;
+	ssize_t size;
 
-	/* A trial that nobody accepted is nobody's work. */
+	/* A trial waits for an answer of its own, and must not stand before what nobody has looked at. */
 	if (request->flags & REQUEST_TRIAL)
 		return;
-	if (size == SESSION_ID_SIZE - 1) {
-		text[size] = 0;
-		if (session_id_is_valid(text) && !str_equal(text, staging->record.origin) &&
-		    is_unreviewed(request, text))
-			memcpy(staging->earlier, text, SESSION_ID_SIZE);
-	}
-	/* A trial waits for an answer of its own, and must not stand before what nobody has looked at. */
-	if (fd < 0 || !staging->has_changes || request->flags & REQUEST_TRIAL)
+	fd = open_projects(request, name);
+	size = fd < 0 ? fd : readlinkat(fd, name, named, sizeof named);
+	named[size == SESSION_ID_SIZE - 1 ? size : 0] = 0;
+	if (!session_id_is_valid(named))
+		named[0] = 0;
+	is_origin = str_equal(named, staging->record.origin);
+	if (*named && !is_origin)
+		find_earlier(staging, request, named);
+	newest = staging->has_changes ? request->session : is_origin ? named : staging->earlier;
+	if (fd < 0 || str_equal(newest, named))
 		return;
 	unlinkat(fd, name, 0);
-	if (symlinkat(request->session, fd, name) < 0)
+	if (*newest && symlinkat(newest, fd, name) < 0)
 		return;
 }
 

@@ -134,6 +134,16 @@ def test_an_earlier_session_is_mentioned(sandbox, project):
     assert first.session not in sandbox.run("true").err, "it was looked at, and dropped"
 
 
+def test_what_was_dropped_does_not_hide_an_older_session(sandbox, project):
+    older, newest = sandbox.run("echo x >old"), sandbox.run("echo x >new")
+    assert newest.session in sandbox.run("true").err
+    assert sandbox.run_atoll("discard", newest.session).code == 0
+    for i in range(2):
+        assert f"atoll diff {older.session}" in sandbox.run("true").err
+    assert sandbox.run_atoll("discard", older.session).code == 0
+    assert "nobody looked at" not in sandbox.run("true").err
+
+
 def test_a_masked_name_stays_absent_whatever_the_host_does(sandbox, project):
     """F3: absent at the start and made later, or replaced by rename."""
     sandbox.write(project / ".env.local", "SECRET\n")
