@@ -41,6 +41,8 @@ static void put_failure(const struct box *box, struct buf *out)
 	if (box->has_no_cwd)
 		buf_printf(out, ": cannot be the working directory in the sandbox: %s; name another one with -C\n",
 			   strerror(box->failure_errno));
+	else if (box->failure_status == 127 && !*command)
+		buf_put_text(out, "the command is an empty word, which is no program's name\n");
 	else if (box->failure_status == 127)
 		buf_put_text(out, ": not found in the sandbox; see what is there with: atoll policy show\n");
 	else

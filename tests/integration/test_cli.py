@@ -533,6 +533,13 @@ def test_doctor_names_the_sysctl_that_forbids_namespaces(sandbox):
     assert namespaces["fix"] == "sudo sysctl -w user.max_user_namespaces=15000"
 
 
+def test_an_empty_command_is_no_program(sandbox):
+    done = sandbox.run([""])
+    assert done.code == 127 and "the command is an empty word" in done.err, done
+    done = sandbox.run(["nothing-of-that-name"])
+    assert done.code == 127 and "nothing-of-that-name: not found in the sandbox" in done.err, done
+
+
 def test_doctor_probes_from_inside(sandbox):
     before = doctor_places()
     result = sandbox.run_atoll("doctor", "--probe", timeout=120)

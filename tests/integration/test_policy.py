@@ -45,6 +45,23 @@ def test_explain_of_nothing_is_usage(sandbox):
     assert result.code == 2, result
 
 
+def test_explain_names_walls_that_may_be_missing_where_they_count(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: medium\ndegrade: [netns, cgroup.cpu]\n")
+    for words, is_said in ((["net.connect", "pastebin.com:443"], True), (["net.connect", "pypi.org:443"], False),
+                           (["file.read", ".env"], False), (["env", "LD_PRELOAD"], False)):
+        done = sandbox.run_atoll("policy", "-p", str(policy), "explain", *words, cwd=sandbox.project)
+        assert ("walls that this policy lets be missing: netns\n" in done.out) is is_said, done
+        assert ("lets be missing" in done.out) is is_said, done
+
+
+def test_check_of_a_projects_file_says_that_it_tightens(sandbox):
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [kept]}\n")
+    done = sandbox.run_atoll("policy", "check", ".atoll.yaml", cwd=sandbox.project)
+    assert done.code == 0 and done.out.startswith(".atoll.yaml only tightens"), done
+    done = sandbox.run_atoll("policy", "check", "low", cwd=sandbox.project)
+    assert done.code == 0 and done.out.startswith("the policy is valid: low, trust level low"), done
+
+
 def test_check_says_all_errors_at_once(sandbox):
     policy = sandbox.policy("atoll: 1\nfiels: {}\ntime: {wall: 60}\n")
     result = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)

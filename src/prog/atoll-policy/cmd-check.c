@@ -26,9 +26,15 @@ static void put_json(const struct lang *lang, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-static void put_text(const struct policy *policy, struct buf *out)
+/* tightening: the project's own file that was checked, and policy is what it was checked on; NULL: none was named. */
+static void put_text(const struct policy *policy, const char *tightening, struct buf *out)
 {
-	buf_printf(out, "the policy is valid: ");
+	if (tightening) {
+		buf_put_escaped(out, tightening, strlen(tightening), 0);
+		buf_printf(out, " only tightens, as a project's own file may: with it the policy is ");
+	} else {
+		buf_printf(out, "the policy is valid: ");
+	}
 	buf_put_escaped(out, policy->name, strlen(policy->name), 0);
 	buf_printf(out, ", trust level %s, %zu file rules, %zu mounts\n", trust_level_names[policy->level],
 		   policy->file_count, policy->file_plan_count);
@@ -74,7 +80,7 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err)
 	if (!given->json) {
 		r = given_compile(given, &request, &lang, err);
 		if (r == 0)
-			put_text(lang_policy(lang), &out);
+			put_text(lang_policy(lang), request.without_project_file || !argc ? NULL : argv[0], &out);
 	} else {
 		r = lang_compile(&request, &lang);
 		if (r < 0)

@@ -327,11 +327,37 @@ static void put_json(const struct policy *policy, const struct question *questio
 	buf_put_char(out, '\n');
 }
 
+/* What holds an action of this kind back; those of other kinds are judged by our own programs, which are always there. */
+static uint32_t walls_before(enum action_kind kind)
+{
+	enum { FILES = 1 << WALL_USERNS | 1 << WALL_MOUNTS | 1 << WALL_LANDLOCK | 1 << WALL_MASK_LATE,
+	       NETWORK = 1 << WALL_NETNS | 1 << WALL_LANDLOCK | 1 << WALL_SECCOMP };
+	static const uint32_t walls[ACTION_KIND_COUNT] = {
+		[ACTION_FILE_READ] = FILES,	[ACTION_FILE_WRITE] = FILES,	    [ACTION_EXEC] = FILES,
+		[ACTION_DEVICE] = FILES,	[ACTION_NET_CONNECT] = NETWORK,	    [ACTION_NET_LISTEN] = NETWORK,
+		[ACTION_NET_DNS] = NETWORK,	[ACTION_HTTP_REQUEST] = NETWORK,    [ACTION_SYSCALL] = 1 << WALL_SECCOMP,
+	};
+
+	return walls[kind];
+}
+
+/* A wall that may be missing says something only where it is what holds this back. */
+static void put_missing(const struct policy *policy, const struct action *action, const struct decision *decision,
+			struct buf *out)
+{
+	uint32_t missing = decision->verdict == VERDICT_ALLOW ? 0 : policy->degrade & walls_before(action->kind);
+
+	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
+		if (missing >> i & 1)
+			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",
+				   wall_names[i]);
+	buf_put_text(out, missing ? "\n" : "");
+}
+
 static void put_text(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
 	const struct action *action = &question->action;
-	unsigned shown = 0;
 
 	buf_printf(out, "%s: %s ", verdict_names[decision->verdict], action_kind_names[action->kind]);
 	if (has_port(action))
@@ -353,11 +379,7 @@ static void put_text(const struct policy *policy, const struct question *questio
 			buf_printf(out, "  secret:  %s, by %s\n", policy->network[i].inject.secret,
 				   policy->network[i].origin.id);
 	put_limits(policy, action, decision, out);
-	for (unsigned i = 0; i < WALL_COUNT; i++)
-		if (policy->degrade >> i & 1)
-			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",
-				   wall_names[i]);
-	buf_put_text(out, shown ? "\n" : "");
+	put_missing(policy, action, decision, out);
 }
 
 /* `atoll policy explain`: 0 when it may happen (for real, staged, or in a private place), 1 when it may not.
