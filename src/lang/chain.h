@@ -63,14 +63,18 @@ void tighten_merge(struct lang *lang);
 struct policy *finish_policy(struct lang *lang);
 
 /*
- * Of a draft that has errors already: says which of its paths contradict one another, so that a person hears of all at
- * once. What could be nothing but a consequence of the other errors is not looked for.
+ * Of a draft that has errors already: says which of its paths, canaries, secrets and bounds of trust contradict one
+ * another, so that a person hears of all at once. What could be nothing but a consequence of the other errors is not
+ * looked for.
  */
 void finish_contradictions(struct lang *lang);
 
 /* What a rule puts in; and what rules with secrets mean together, errors among it. */
 struct inject secrets_inject(const struct draft_inject *from);
 void secrets_finish(struct lang *lang, struct policy *policy);
+
+/* Of a draft that has errors already: the errors of secrets_finish() but for counts. */
+void secrets_contradictions(struct lang *lang);
 
 /* What `trust:` comes to (trust.c). */
 struct trust_settings trust_finish(struct lang *lang);

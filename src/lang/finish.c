@@ -664,6 +664,10 @@ void finish_contradictions(struct lang *lang)
 	struct policy unused = { 0 };
 
 	finish_files(lang, &unused);
+	secrets_contradictions(lang);
+	/* Where `extends` itself is wrong nobody knows what level there is to lower. */
+	if (lang->has_level)
+		(void)trust_finish(lang);
 }
 
 struct policy *finish_policy(struct lang *lang)

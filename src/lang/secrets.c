@@ -102,7 +102,7 @@ static void check_count(struct lang *lang, const struct policy *policy)
 }
 
 /* Where something of the host is shown in place, a file could only be planted over it, or on the host. */
-static const char *canary_problem(const struct lang *lang, const struct policy *policy, const struct draft_path *canary)
+static const char *canary_problem(const struct lang *lang, const struct draft_path *canary)
 {
 	enum file_class around = FILE_HIDDEN;
 	size_t longest = 0;
@@ -133,7 +133,7 @@ static void finish_canary_files(struct lang *lang, struct policy *policy)
 
 	DRAFT_EACH(struct draft_path, canary, &lang->draft.canary_files)
 	{
-		const char *problem = canary_problem(lang, policy, canary);
+		const char *problem = canary_problem(lang, canary);
 
 		if (problem)
 			diag_add(&lang->diags, canary->from.place, "no canary can be planted at \"%.80s\": %s",
@@ -147,6 +147,14 @@ static void finish_canary_files(struct lang *lang, struct policy *policy)
 			vec_add_text(&lang->arena, &paths, canary->pattern);
 	}
 	policy->canary_files = vec_strings(&lang->arena, &paths);
+}
+
+void secrets_contradictions(struct lang *lang)
+{
+	struct policy unused = { 0 };
+
+	check_pairs(lang);
+	finish_canary_files(lang, &unused);
 }
 
 void secrets_finish(struct lang *lang, struct policy *policy)

@@ -71,6 +71,33 @@ def test_check_says_all_errors_at_once(sandbox):
     assert as_json.code == 1 and len(json.loads(as_json.out)["errors"]) == 2
 
 
+CONTRADICTIONS = """atoll: 1
+extends: medium
+fiels: {}
+files:
+  read: [/opt]
+trust: {start: high, ceiling: low}
+data:
+  canaries: [/opt/canary]
+network:
+  allow:
+    - {host: a.test, ports: [443], inject: {header: Authorization, secret: one}}
+    - {host: a.test, ports: [443], inject: {header: Authorization, secret: two}}
+"""
+
+
+def test_check_says_contradictions_beside_errors_of_syntax(sandbox):
+    def lines(text):
+        policy = sandbox.policy(text)
+        done = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)
+        return [int(line.removeprefix(f"{policy}:").split(":")[0]) for line in done.err.splitlines()]
+
+    assert lines(CONTRADICTIONS) == [3, 6, 8, 12]
+    assert lines(CONTRADICTIONS.replace("fiels: {}", "")) == [6, 8, 12]
+    # What follows from another error alone is not said.
+    assert lines(CONTRADICTIONS.replace("medium", "medim")) == [2, 3, 8, 12]
+
+
 def test_what_show_prints_is_the_same_policy(sandbox):
     shown = sandbox.run_atoll("policy", "show", cwd=sandbox.project)
     assert shown.code == 0

@@ -327,15 +327,17 @@ static void put_json(const struct policy *policy, const struct question *questio
 	buf_put_char(out, '\n');
 }
 
-/* What holds an action of this kind back; those of other kinds are judged by our own programs, which are always there. */
+/* What holds an action of this kind back. Those of other kinds our own programs judge, which are always there. */
 static uint32_t walls_before(enum action_kind kind)
 {
 	enum { FILES = 1 << WALL_USERNS | 1 << WALL_MOUNTS | 1 << WALL_LANDLOCK | 1 << WALL_MASK_LATE,
 	       NETWORK = 1 << WALL_NETNS | 1 << WALL_LANDLOCK | 1 << WALL_SECCOMP };
 	static const uint32_t walls[ACTION_KIND_COUNT] = {
-		[ACTION_FILE_READ] = FILES,	[ACTION_FILE_WRITE] = FILES,	    [ACTION_EXEC] = FILES,
-		[ACTION_DEVICE] = FILES,	[ACTION_NET_CONNECT] = NETWORK,	    [ACTION_NET_LISTEN] = NETWORK,
-		[ACTION_NET_DNS] = NETWORK,	[ACTION_HTTP_REQUEST] = NETWORK,    [ACTION_SYSCALL] = 1 << WALL_SECCOMP,
+		[ACTION_FILE_READ] = FILES,	 [ACTION_FILE_WRITE] = FILES,
+		[ACTION_EXEC] = FILES,		 [ACTION_DEVICE] = FILES,
+		[ACTION_NET_CONNECT] = NETWORK,	 [ACTION_NET_LISTEN] = NETWORK,
+		[ACTION_NET_DNS] = NETWORK,	 [ACTION_HTTP_REQUEST] = NETWORK,
+		[ACTION_SYSCALL] = 1 << WALL_SECCOMP,
 	};
 
 	return walls[kind];
