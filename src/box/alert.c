@@ -11,7 +11,7 @@
 #include "os/clock.h"
 #include "os/identity.h"
 
-enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64 };
+enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64, SUMMARY_MAX = 5 };
 
 const char *const alert_kind_names[ALERT_KIND_COUNT] = {
 	[ALERT_TOUCHED] = "canary.touched",
@@ -24,6 +24,21 @@ const char *const alert_kind_names[ALERT_KIND_COUNT] = {
 };
 
 static const char question_rule[] = "monitor.freeze";
+
+/*
+ * A share of what is kept for each kind, and a smaller one for each thing that it is about: whoever raises many of one
+ * kind on purpose pushes none of another kind, and none about something else, out of sight. What secrets and canaries
+ * there are is up to the policy, and numbers are told once each.
+ */
+static const struct {
+	uint8_t kind, thing;
+} shares[ALERT_KIND_COUNT] = {
+	[ALERT_TOUCHED] = { 16, 2 }, [ALERT_SENT] = { 16, 8 },	      [ALERT_UNUSUAL] = { 12, 12 },
+	[ALERT_OTHERWISE] = { 8, 2 }, [ALERT_DAMAGED] = { 1, 1 },     [ALERT_SECRET] = { 16, 4 },
+	[ALERT_PLACEHOLDER] = { 16, 4 },
+};
+
+_Static_assert(16 + 16 + 12 + 8 + 1 + 16 + 16 == ALERTS_KEPT, "there is room for the shares of all kinds");
 
 /* ---- the record ---- */
 
@@ -234,18 +249,59 @@ static void say(struct box *box, const char *text)
 
 /* ---- to raise one ---- */
 
+/* What it is about, as far as nobody inside chooses the words. */
+static struct hash thing_of(const struct alert *alert)
+{
+	const char *thing = is_leak(alert) ? alert->secret : alert->canary ? alert->canary : alert->program;
+	struct hash hash;
+
+	hash_bytes(&hash, thing ? thing : "", thing ? strlen(thing) : 0);
+	return hash;
+}
+
+/* thing: NULL counts all of the kind. */
+static unsigned count_kept(const struct alerts *alerts, enum alert_kind kind, const struct hash *thing)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < alerts->count; i++)
+		count += alerts->kept[i].kind == kind &&
+			 (!thing || memcmp(&alerts->kept[i].thing, thing, sizeof *thing) == 0);
+	return count;
+}
+
+static bool has_room(const struct alerts *alerts, enum alert_kind kind, const struct hash *thing)
+{
+	return count_kept(alerts, kind, NULL) < shares[kind].kind &&
+	       count_kept(alerts, kind, thing) < shares[kind].thing;
+}
+
+/* NULL: it is only counted. */
 static const char *keep(struct box *box, const struct alert *alert)
 {
 	struct alerts *alerts = &box->alerts;
+	struct hash thing = thing_of(alert);
+	struct alert_kept *kept;
 
 	alerts->total++;
-	if (!alerts->texts)
-		alerts->texts = calloc(ALERTS_KEPT, sizeof *alerts->texts);
-	if (!alerts->texts || alerts->count == ALERTS_KEPT)
+	if (!alerts->kept)
+		alerts->kept = calloc(ALERTS_KEPT, sizeof *alerts->kept);
+	if (!alerts->kept || !has_room(alerts, alert->kind, &thing))
 		return NULL;
-	format(alert, alerts->texts[alerts->count]);
-	alerts->kinds[alerts->count] = (uint8_t)alert->kind;
-	return alerts->texts[alerts->count++];
+	kept = &alerts->kept[alerts->count++];
+	format(alert, kept->text);
+	kept->kind = alert->kind;
+	kept->thing = thing;
+	return kept->text;
+}
+
+/* The words of the newest one of this kind; NULL: none was kept. */
+static const char *newest_of(const struct alerts *alerts, enum alert_kind kind)
+{
+	for (size_t i = alerts->count; i-- > 0;)
+		if (alerts->kept[i].kind == kind)
+			return alerts->kept[i].text;
+	return NULL;
 }
 
 static enum monitor_reaction reaction_to(const struct box *box, const struct alert *alert)
@@ -270,12 +326,14 @@ int alert_raise(struct box *box, const struct alert *alert)
 
 	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
 	identity_return();
-	if (reaction > box->alerts.wanted)
+	if (reaction > box->alerts.wanted) {
 		box->alerts.wanted = reaction;
+		box->alerts.cause = newest_of(&box->alerts, alert->kind);
+	}
 	box->alerts.has_canary |= alert->canary != NULL;
 	/* Of what leaves, or nearly did, each is a record: what comes first must not hide what comes after. */
 	if (!text && !is_leak(alert))
-		return box->alerts.texts ? 0 : -ENOMEM;
+		return box->alerts.kept ? 0 : -ENOMEM;
 	r = record(box, alert);
 	if (r == 0)
 		r = audit_flush(&box->audit);
@@ -306,7 +364,7 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 static int ask(struct box *box)
 {
 	struct alerts *alerts = &box->alerts;
-	const char *text = alerts->count ? alerts->texts[alerts->count - 1] : "a canary was sent";
+	const char *text = alerts->cause ? alerts->cause : "a canary was sent";
 	struct asking_request request = {
 		.action = { .kind = ACTION_ALERT, .subject = text },
 		.decision = { VERDICT_ASK, { question_rule, "", 0 },
@@ -377,25 +435,38 @@ void alerts_to_json(const struct box *box, struct json *json)
 	json_array_begin(json, "list");
 	for (size_t i = 0; i < alerts->count; i++) {
 		json_object_begin(json, NULL);
-		json_string(json, "kind", alert_kind_names[alerts->kinds[i]]);
-		json_string(json, "text", alerts->texts[i]);
+		json_string(json, "kind", alert_kind_names[alerts->kept[i].kind]);
+		json_string(json, "text", alerts->kept[i].text);
 		json_object_end(json);
 	}
 	json_array_end(json);
 	json_object_end(json);
 }
 
+/* The first ones, and whatever is the first of its kind about something. */
+static bool is_in_summary(const struct alerts *alerts, size_t index)
+{
+	struct alerts before = { .kept = alerts->kept, .count = index };
+
+	return index < SUMMARY_MAX || !count_kept(&before, alerts->kept[index].kind, &alerts->kept[index].thing);
+}
+
 void alerts_put_summary(const struct box *box, struct buf *out)
 {
 	const struct alerts *alerts = &box->alerts;
+	size_t shown = 0;
 
 	if (!alerts->total)
 		return;
 	buf_printf(out, "atoll: %s: %llu alert%s:\n", box->request->session, (unsigned long long)alerts->total,
 		   alerts->total == 1 ? "" : "s");
-	for (size_t i = 0; i < alerts->count && i < 5; i++)
-		buf_printf(out, "  %s\n", alerts->texts[i]);
-	if (alerts->total > 5)
+	for (size_t i = 0; i < alerts->count; i++) {
+		if (!is_in_summary(alerts, i))
+			continue;
+		buf_printf(out, "  %s\n", alerts->kept[i].text);
+		shown++;
+	}
+	if (alerts->total > shown)
 		buf_put_text(out, "  …\n");
 	if (alerts->is_tightened)
 		buf_put_text(out, "  the network was closed\n");
@@ -404,6 +475,6 @@ void alerts_put_summary(const struct box *box, struct buf *out)
 
 void alerts_done(struct box *box)
 {
-	free(box->alerts.texts);
+	free(box->alerts.kept);
 	box->alerts = (struct alerts){ 0 };
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "policy/policy.h"
 
 struct box;
@@ -20,7 +21,7 @@ struct buf;
 struct json;
 
 enum {
-	ALERTS_KEPT = 32,            /* in the log, the report and for people; more are counted */
+	ALERTS_KEPT = 85,            /* in the log, the report and for people; more are counted */
 	ALERT_TEXT_MAX = 320,
 	ALERT_EVIDENCE_MAX = 12,
 	ALERT_EXAMPLES_MAX = 5,
@@ -68,11 +69,17 @@ struct alert {
 	size_t evidence_count;
 };
 
+struct alert_kept {
+	char text[ALERT_TEXT_MAX];
+	struct hash thing;           /* that it is about */
+	enum alert_kind kind;
+};
+
 struct alerts {
-	char (*texts)[ALERT_TEXT_MAX]; /* owned; NULL: there was none */
-	uint8_t kinds[ALERTS_KEPT];
+	struct alert_kept *kept;     /* owned, ALERTS_KEPT of them; NULL: there was none */
 	size_t count;                /* kept */
 	uint64_t total;
+	const char *cause;           /* of what is wanted, among those kept; NULL: none */
 	enum monitor_reaction wanted;
 	bool is_tightened, is_asking, was_asked, has_canary;
 };

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 
 #include "base/str.h"
+#include "box/alert.h"
 #include "box/asking-state.h"
 #include "box/asking-words.h"
 #include "box/companion.h"
@@ -31,6 +32,8 @@ struct slot {
 	uint32_t state, waiting;     /* as told */
 	struct hash hash;
 };
+
+_Static_assert((int)ALERTS_KEPT <= (int)NOTIFY_ALERTS_MAX, "a slow webhook keeps each alert until it is posted");
 
 enum link_state { LINK_IDLE, LINK_LIVE, LINK_GONE };
 

@@ -225,7 +225,7 @@ static int keep_waiting(struct box *box, enum trust_event event, const char *cau
 	struct standing_news *news;
 
 	if (!standing->waiting)
-		standing->waiting = calloc(STANDING_EVENTS_MAX, sizeof *standing->waiting);
+		standing->waiting = calloc(STANDING_NEWS_MAX, sizeof *standing->waiting);
 	if (!standing->waiting)
 		return fail(box, -ENOMEM);
 	if (!standing->waiting_count)
@@ -283,6 +283,12 @@ int standing_timeout_ms(const struct box *box, uint64_t now_ns)
 	return standing->retry_ns > now_ns ? (int)((standing->retry_ns - now_ns) / NS_PER_MS) + 1 : 0;
 }
 
+/* Many small things, which fade, must not use up the room of the one that does not. */
+static bool is_worth_noting(const struct standing *standing, enum trust_event event)
+{
+	return standing->events < STANDING_EVENTS_MAX || (trust_rules[event].is_lasting && !standing->has_lasting);
+}
+
 int trust_note(struct box *box, enum trust_event event, const char *cause)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
@@ -293,9 +299,10 @@ int trust_note(struct box *box, enum trust_event event, const char *cause)
 	if (!standing->agent || !standing->has_begun || !trust_rules[event].is_bad)
 		return 0;
 	standing->was_bad = true;
-	if (standing->fault != TRUST_FINE || standing->events >= STANDING_EVENTS_MAX)
+	if (standing->fault != TRUST_FINE || !is_worth_noting(standing, event))
 		return 0;
 	standing->events++;
+	standing->has_lasting |= trust_rules[event].is_lasting;
 	/* Callers inside wait for us: not for somebody else's disk. */
 	r = standing->waiting_count ? -EBUSY : lock_book(box, NOTE_PATIENCE_MS, &book);
 	if (r == -EBUSY)

@@ -22,7 +22,7 @@ struct run_standing {
 	const char *lent_by;         /* "token 3f2a…", "policy system"; NULL: nothing was lent */
 };
 
-enum { STANDING_EVENTS_MAX = 64, STANDING_CAUSE_SIZE = 160 };
+enum { STANDING_EVENTS_MAX = 64, STANDING_NEWS_MAX = STANDING_EVENTS_MAX + 1, STANDING_CAUSE_SIZE = 160 };
 
 /* What was seen while somebody else held the record. */
 struct standing_news {
@@ -36,8 +36,9 @@ struct standing {
 	enum trust_fault fault;
 	bool was_bad, is_lent_over;
 	bool must_react, is_narrowed, is_frozen; /* the policy's answer to a fall: due; done */
-	unsigned events;             /* bad ones that were kept; more change nothing any more */
-	struct standing_news *waiting; /* owned; NULL: nothing ever had to wait */
+	unsigned events;             /* bad ones that were kept; of more only the first lasting one is */
+	bool has_lasting;
+	struct standing_news *waiting; /* owned; STANDING_NEWS_MAX of them; NULL: none ever waited */
 	size_t waiting_count;
 	uint64_t waiting_since_ns, retry_ns; /* CLOCK_MONOTONIC */
 	char cause[STANDING_CAUSE_SIZE]; /* of the last fall, escaped; "" */

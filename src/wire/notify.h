@@ -18,6 +18,7 @@ enum { NOTIFY_FD = 3 };
 
 enum {
 	NOTIFY_OPEN_MAX = 16,          /* questions that are handed over and open; what is more waits at the box */
+	NOTIFY_ALERTS_MAX = 85,      /* alerts of a session that are handed over, at most */
 	NOTIFY_ADDRESS_MAX = 4096,
 	NOTIFY_TROUBLE_MAX = 200,      /* bytes of a reason */
 	NOTIFY_START_MAX = 8 << 10,

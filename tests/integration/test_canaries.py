@@ -269,3 +269,33 @@ def test_refusals_of_mediated_calls_reach_the_record(sandbox):
     assert done.code == 0 and "goes on" in done.out, done
     lines = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
     assert "deny-burst" in [entry["detail"]["event"] for entry in lines if entry["type"] == "trust.change"], done
+
+
+def test_many_alerts_of_one_kind_hide_none_of_another(sandbox):
+    hook = Webhook()
+    other = "~/.config/gh/hosts.yml"
+    script = ("t=$(sed -n 's/^aws_secret_access_key = //p' ~/.aws/credentials); "
+              f"for i in $(seq 99); do /bin/true $t; done; cat {other} >/dev/null; echo goes on")
+    done = sandbox.run(script, policy=plain(sandbox, (AWS, other), f'ask: {{webhook: "{hook.url}"}}\n'))
+    wait_until(lambda: len(hook.told) >= 10)
+    hook.close()
+    assert "goes on" in done.out and done.report["alerts"]["total"] == 101, done
+    wanted = ["canary.touched", *["canary.sent"] * 8, "canary.touched"]
+    assert kinds(sandbox, done.session) == [entry["kind"] for entry in done.report["alerts"]["list"]] == wanted, done
+    assert sorted(entry["alert"] for entry in hook.told) == sorted(wanted), hook.told
+    assert "hosts.yml" in alerts(sandbox, done.session)[-1]["subject"]
+    summary = done.err[done.err.index("101 alerts:"):]
+    assert summary.count("its token was in") == 4 and "hosts.yml was opened" in summary and "…" in summary, summary
+
+
+def test_many_small_things_do_not_keep_a_canary_out_of_the_record(sandbox):
+    more = "trust: {agent: noisy}\ntime: {cooldown: {denials: 1, within: 10s, pause: 1ms}}\n"
+    done = sandbox.run("for i in $(seq 110); do echo > /etc/new-$i; sleep 0.003; done; sleep 0.2; "
+                       "cat ~/.aws/credentials",
+                       policy=plain(sandbox, more=f"audit: {{files: all}}\n{more}"))
+    assert done.code == 0 and token_of(done.out), done
+    lines = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
+    events = [entry["detail"]["event"] for entry in lines if entry["type"] == "trust.change"]
+    assert events.count("canary") == 1 and events.index("canary") > events.index("deny-burst"), events
+    record = json.loads(sandbox.run_atoll("trust", "noisy", "--json").out)
+    assert [entry["event"] for entry in record["history"]].count("deny-burst") > 60, record
