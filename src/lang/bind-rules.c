@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "lang/bind.h"
+#include "lang/lang.h"
 #include "policy/decide-net.h"
 #include "policy/glob.h"
 
@@ -185,12 +186,19 @@ static char *host_to_ascii(struct arena *arena, const char *text)
 	return host;
 }
 
-static const char *resolve_host(struct binder *binder, const struct node *node)
+char *lang_host(struct arena *arena, const char *text)
 {
-	char *host = host_to_ascii(binder->arena, node->text);
+	char *host = host_to_ascii(arena, text);
 
 	for (char *c = host; c && *c; c++)
 		*c = (char)tolower((unsigned char)*c);
+	return host;
+}
+
+static const char *resolve_host(struct binder *binder, const struct node *node)
+{
+	const char *host = lang_host(binder->arena, node->text);
+
 	if (host && !net_host_is_valid(host)) {
 		diag_add(binder->diags, node->place, "\"%.80s\": %s", node->text, host_problem(host));
 		return NULL;

@@ -44,6 +44,7 @@ struct lang_request {
 	struct lang_reader reader;
 };
 
+struct arena;
 struct lang;
 
 /*
@@ -70,6 +71,12 @@ const struct snapshot_source *lang_sources(const struct lang *lang, size_t *ret_
 /* Lines "file:line:column: message", all errors at once; or the same as a JSON array "errors". */
 void lang_put_errors(const struct lang *lang, struct buf *out);
 void lang_put_errors_json(const struct lang *lang, struct json *json);
+
+/*
+ * A host as rules hold it: in lower case, an international name in its xn-- form. What is no name stays one that no
+ * rule has. In arena; NULL as arena_alloc().
+ */
+char *lang_host(struct arena *arena, const char *text);
 
 /* The names of shipped policies, NULL-terminated. */
 extern const char *const lang_shipped_names[];

@@ -36,6 +36,21 @@ def test_explain_answers(sandbox, words, verdict, rule):
         assert answer["file"].endswith(".yaml") and answer["line"] > 1
 
 
+@pytest.mark.parametrize("words", [
+    ["net.connect", "a.bücher.dev:443"],
+    ["net.connect", "A.BU\u0308CHER.dev"],
+    ["net.dns", "a.xn--bcher-kva.dev"],
+    ["http.request", "GET", "https://a.bücher.dev/"],
+])
+def test_explain_knows_a_host_as_a_rule_spells_it(sandbox, words):
+    """An international name was refused as no name at all, while the rule about it was in force."""
+    policy = sandbox.policy('atoll: 1\nextends: medium\nnetwork: {allow: ["*.BÜCHER.dev"]}\n')
+    code, answer = explain(sandbox, "-p", str(policy), *words)
+    assert (code, answer["verdict"], answer["rule"]) == (0, "allow", "network.allow[0]"), answer
+    other = words[-1].replace("dev", "org")
+    assert explain(sandbox, "-p", str(policy), *words[:-1], other)[1]["rule"] == "network.default"
+
+
 def test_explain_of_nothing_is_usage(sandbox):
     result = sandbox.run_atoll("policy", "explain", "net.conect", "x", cwd=sandbox.project)
     assert result.code == 2 and "net.connect" in result.err

@@ -5,6 +5,7 @@
 #include "base/names.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "lang/arena.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
@@ -89,6 +90,16 @@ static int parse_port(const char *text, uint16_t *ret_port, struct err *err)
 	return 0;
 }
 
+/* As a rule would hold it: the name that a person types is the one that stands in the policy. */
+static int take_host(const char *host, size_t length, struct question *question)
+{
+	cleanup_arena struct arena arena = { 0 };
+	char *text = arena_text_n(&arena, host, length);
+	const char *normal = text ? lang_host(&arena, text) : NULL;
+
+	return normal ? str_copy(question->subject, PATH_MAX, normal) : -ENOMEM;
+}
+
 /* HOST, HOST:PORT, [ADDRESS]:PORT or a bare IPv6 address. */
 static int parse_host(const char *text, uint16_t port, struct question *question, struct err *err)
 {
@@ -110,7 +121,7 @@ static int parse_host(const char *text, uint16_t port, struct question *question
 	if (colon)
 		r = parse_port(colon + 1, &question->action.port, err);
 	if (r == 0)
-		r = str_format(question->subject, PATH_MAX, "%.*s", (int)(end - host), host);
+		r = take_host(host, (size_t)(end - host), question);
 	return r;
 }
 
