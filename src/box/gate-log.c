@@ -9,6 +9,7 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/proc.h"
+#include "policy/describe-text.h"
 #include "policy/publish.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28 };
@@ -239,8 +240,8 @@ static bool is_paused(const struct box *box)
 	return gate_pause_left_ms(box) > 0;
 }
 
-/* "network.limits.total", "network.allow[3].limits.total"; rule is what the gate says, and believed if there is one. */
-static void name_limit(const struct box *box, const char *rule, uint32_t kind, char out[RULE_SIZE])
+/* rule is what the gate says, and believed if there is one. */
+static void name_limit(const struct box *box, const char *rule, uint32_t kind, char out[NET_LIMIT_KEY_SIZE])
 {
 	const struct policy *policy = box->gate.policy;
 	const char *known = NULL;
@@ -250,9 +251,7 @@ static void name_limit(const struct box *box, const char *rule, uint32_t kind, c
 
 		known = str_equal(limited->origin.id, rule) ? limited->origin.id : known;
 	}
-	if (kind >= NET_LIMIT_COUNT ||
-	    str_format(out, RULE_SIZE, "%s.limits.%s", known ? known : "network", net_limit_names[kind]) < 0)
-		memcpy(out, "network.limits", sizeof "network.limits");
+	net_limit_key(known, kind, out);
 }
 
 int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const struct publish_rule *rule)
@@ -274,7 +273,7 @@ int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const 
 
 int gate_log_limit(struct box *box, const struct gate_limit *limit)
 {
-	char name[RULE_SIZE];
+	char name[NET_LIMIT_KEY_SIZE];
 
 	name_limit(box, limit->rule, limit->kind, name);
 	return box_limit_episode(box, name, limit->amount);
@@ -285,7 +284,7 @@ static int deny_limited(struct box *box, enum audit_type type, const struct acti
 {
 	const struct refusal_text *text =
 		&limit_texts[limit->kind < NET_LIMIT_COUNT ? limit->kind : NET_LIMIT_COUNT];
-	char name[RULE_SIZE];
+	char name[NET_LIMIT_KEY_SIZE];
 	struct decision decision = { VERDICT_DENY, { name, "", 0 }, text->reason ? text->reason : "",
 				     text->hint ? text->hint : "" };
 
@@ -540,7 +539,7 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)
 		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, &detail,
-				    &(struct gate_limit){ .kind = NET_LIMIT_REQUESTS });
+				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
 	box->allowed++;
 	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;

@@ -167,6 +167,11 @@ struct decision exchange_not_recorded(const char *problem)
 				  "this run has no network: it answers only what a recording has" };
 }
 
+void exchange_limit_key(const struct exchange_record *record, char out[NET_LIMIT_KEY_SIZE])
+{
+	net_limit_key(*record->limit_rule ? record->limit_rule : NULL, NET_LIMIT_REQUESTS, out);
+}
+
 /* An answer of atoll's own; the connection ends with it, so that no rest of a body is taken for a request. */
 static void put_refusal(unsigned status, uint32_t wait_s, const char *reason, const char *rule, const char *hint,
 			struct buf *out)
@@ -204,8 +209,12 @@ static enum exchange_state deny(struct exchange *exchange, struct buf *to_client
 
 static enum exchange_state refuse_for_now(struct exchange *exchange, const char *problem, struct buf *to_client)
 {
-	exchange->record.status = 429;
-	put_refusal(429, exchange->record.wait_s, problem, "network.limits", exchange_wait_hint, to_client);
+	struct exchange_record *record = &exchange->record;
+	char limit[NET_LIMIT_KEY_SIZE];
+
+	exchange_limit_key(record, limit);
+	record->status = 429;
+	put_refusal(429, record->wait_s, problem, limit, exchange_wait_hint, to_client);
 	return end(exchange, problem);
 }
 

@@ -13,6 +13,7 @@
 #include "egress/progress.h"
 #include "egress/tape.h"
 #include "egress/target.h"
+#include "policy/describe-text.h"
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
 
@@ -39,6 +40,7 @@ struct exchange_record {
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */
 	uint32_t wait_s;
+	char limit_rule[NET_LIMIT_KEY_SIZE]; /* id of the rule whose limit that is; "": the session's */
 	uint32_t secrets;                    /* that outgoing() put in, as bits */
 	struct leak leak;                    /* that outgoing() or body() found */
 	void *own;                           /* what outgoing() left for the other hooks; NULL before */
@@ -116,6 +118,9 @@ extern const char exchange_server_left[];
 
 /* Of a request that outgoing() refused for now: what it is told to do. */
 extern const char exchange_wait_hint[];
+
+/* Which limit that was, as the log names it. */
+void exchange_limit_key(const struct exchange_record *record, char out[NET_LIMIT_KEY_SIZE]);
 
 /* Why a request is given up whose body, or whose answer's, comes too slowly (progress.h). */
 extern const char exchange_slow_request[], exchange_slow_answer[];

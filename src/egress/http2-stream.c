@@ -191,13 +191,14 @@ int http2_stream_refuse(struct http2_stream *stream, unsigned status, const char
 			const struct decision *decision)
 {
 	struct buf *body = &stream->pending[HTTP2_INSIDE];
-	char number[16], size[16], wait[16];
+	char number[16], size[16], wait[16], limit[NET_LIMIT_KEY_SIZE];
 	struct http2_nvs nvs = { .count = 0 };
 	uint32_t wait_s = status == 429 ? stream->record.wait_s : 0;
 
 	stream->record.status = status;
 	buf_reset(body);
-	exchange_put_reason(reason, wait_s ? "network.limits" : decision ? decision->rule.id : NULL,
+	exchange_limit_key(&stream->record, limit);
+	exchange_put_reason(reason, wait_s ? limit : decision ? decision->rule.id : NULL,
 			    wait_s ? exchange_wait_hint : decision ? decision->hint : NULL, body);
 	stream->is_whole[HTTP2_INSIDE] = true;
 	if (buf_error(body) < 0 || str_format(number, sizeof number, "%u", status) < 0 ||

@@ -45,6 +45,9 @@ static const char *count_request(const struct requests *requests, struct exchang
 	if (quota_request(&share, clock_monotonic_ns(), &hit, &wait_ms) == 0)
 		return NULL;
 	record->wait_s = (uint32_t)(wait_ms / 1000 + 1);
+	/* The policy may be another one when the request is told of. */
+	if (hit.rule && str_copy(record->limit_rule, sizeof record->limit_rule, hit.rule) < 0)
+		record->limit_rule[0] = 0;
 	return "there are too many requests for the limits of the policy";
 }
 
@@ -434,6 +437,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 		.us = record->started_ns ? (clock_monotonic_ns() - record->started_ns) / 1000 : 0,
 		.problem = record->problem,
 		.is_limited = record->wait_s > 0,
+		.limit_rule = *record->limit_rule ? record->limit_rule : NULL,
 		.asked = record->is_waiting ? 0 : record->asked,
 		.secrets = list_secrets(&gate->secrets, record->secrets, names),
 		.leak = { record->leak.secret, record->leak.where, record->leak.is_placeholder,

@@ -18,6 +18,10 @@ enum { NET_LIMIT_TEXT_SIZE = 48 };
 void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, char out[NET_LIMIT_TEXT_SIZE]);
 void rate_to_text(const struct net_amount *rate, char out[NET_LIMIT_TEXT_SIZE]);
 
+/* "network.limits.total", "network.allow[3].limits.total"; rule is the id of the limit's rule, NULL: the session's. */
+enum { NET_LIMIT_KEY_SIZE = 96 };
+void net_limit_key(const char *rule, enum net_limit kind, char out[NET_LIMIT_KEY_SIZE]);
+
 /* "20 in 10s: 1m"; "none" where there is none. */
 enum { COOLDOWN_TEXT_SIZE = 96 };
 void cooldown_to_text(const struct cooldown_rule *rule, char out[COOLDOWN_TEXT_SIZE]);

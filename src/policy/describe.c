@@ -231,6 +231,13 @@ void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, cha
 	(void)buf_text(&text);
 }
 
+void net_limit_key(const char *rule, enum net_limit kind, char out[NET_LIMIT_KEY_SIZE])
+{
+	if (kind >= NET_LIMIT_COUNT || str_format(out, NET_LIMIT_KEY_SIZE, "%s.limits.%s", rule ? rule : "network",
+						  net_limit_names[kind]) < 0)
+		memcpy(out, "network.limits", sizeof "network.limits");
+}
+
 void rate_to_text(const struct net_amount *rate, char out[NET_LIMIT_TEXT_SIZE])
 {
 	net_limit_to_text(NET_LIMIT_REQUESTS, rate, out);

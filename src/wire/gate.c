@@ -303,6 +303,7 @@ void gate_request_put(struct buf *out, const struct gate_request *request)
 	frame_put_u64(out, request->us);
 	frame_put_string(out, request->problem);
 	frame_put_u32(out, request->is_limited);
+	frame_put_string(out, request->limit_rule);
 	frame_put_u32(out, request->asked);
 	frame_put_string(out, request->secrets);
 	frame_put_string(out, request->leak.secret);
@@ -329,6 +330,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	request.problem = frame_get_string(frame);
 	outcome = frame_get_u32(frame);
 	request.is_limited = outcome & 1;
+	request.limit_rule = frame_get_string(frame);
 	request.asked = frame_get_u32(frame);
 	request.secrets = frame_get_string(frame);
 	request.leak.secret = frame_get_string(frame);

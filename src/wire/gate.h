@@ -165,6 +165,7 @@ struct gate_request {
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */
 	const char *problem;     /* why it was refused, where no rule did that, or broke off; NULL */
 	bool is_limited;         /* refused by a limit of requests */
+	const char *limit_rule;  /* id of the rule whose limit that is; NULL: the session's */
 	uint32_t asked;          /* id of the GATE_ASK that decided it; 0: nobody was asked, or waited any more */
 	const char *secrets;     /* names of those that were put in, separated by spaces; "": none */
 	struct gate_leak leak;

@@ -94,10 +94,12 @@ def test_requests_have_a_pace(sandbox, certificates, where):
     wait = next(line for line in lines if line.lower().startswith("retry-after:"))
     assert 15 <= int(wait.split(":")[1]) <= 21 and "429" in lines, done
     refusal = json.loads(lines[-1])
-    assert refusal["rule"] == "network.limits" and "too many requests" in refusal["reason"], refusal
     name = "network.limits.requests" if where == "session" else "network.allow[0].limits.requests"
     assert limit_records(sandbox, done) == [(name, 3)], done
-    assert any(rule == "network.limits.requests" and "/v1/4" in subject for subject, rule in denied(done)), done
+    # One name everywhere: for the client, in its list of refusals, in the log and in the report.
+    assert refusal["rule"] == name and "too many requests" in refusal["reason"], refusal
+    assert done.report["limits_hit"] == [name], done
+    assert any(rule == name and "/v1/4" in subject for subject, rule in denied(done)), done
     server.close()
 
 

@@ -340,7 +340,7 @@ static void test_too_many_requests(void **state)
 	asked = ask(&wire, "GET", "/v1/x", 0);
 	assert_string_equal(asked->pseudo, ":status: 429\n");
 	assert_non_null(strstr(asked->fields, "retry-after: 17\n"));
-	assert_non_null(strstr(asked->body, "\"reason\":\"too many\",\"rule\":\"network.limits\""));
+	assert_non_null(strstr(asked->body, "\"reason\":\"too many\",\"rule\":\"network.limits.requests\""));
 	assert_true(asked->is_closed && wire.server.count == 0 && wire.last.status == 429 && wire.last.wait_s == 17);
 	/* The connection goes on. */
 	wire.wait_s = 0;
