@@ -127,7 +127,7 @@ bool replay_is_http2(const struct replay *replay, const struct target_server *se
 		if (!first || at->index < first->index)
 			first = at;
 	}
-	return first && first->is_http2;
+	return !first || first->is_http2;
 }
 
 /* --- Reading. --- */

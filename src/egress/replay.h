@@ -27,5 +27,5 @@ void replay_free(struct replay *replay);
 const struct answer *replay_find(struct replay *replay, const char *method, const struct target_server *server,
 				 const char *target, const struct hash *body, const char **ret_problem);
 
-/* Whether the first exchange with this server was HTTP/2. */
+/* Whether the first exchange with this server was HTTP/2, or there was none: then what a usual server speaks. */
 bool replay_is_http2(const struct replay *replay, const struct target_server *server);

@@ -319,6 +319,17 @@ def test_rules_answer_in_the_place_of_a_server(sandbox, certificates, api):
     assert done.report["network"]["simulated"] == 4
 
 
+def test_a_host_that_a_rule_answers_for_speaks_the_same_in_a_replay(sandbox, certificates, api):
+    """It spoke HTTP/2 live, and HTTP/1.1 in the replay: a program could tell one from the other."""
+    policy = rules(sandbox, f"{{host: web.test, ports: [{api.port}]}}",
+                   more="  simulate:\n    - {host: gone.test, answer: {status: 503, body: later}}\n")
+    tape = Taped(sandbox, certificates, api, policy)
+    command = f"curl -sSi https://gone.test/; curl -sSi https://web.test:{api.port}/v1/pay; true"
+    first = tape.record(command)
+    assert first.out.startswith("HTTP/2 503") and "HTTP/1.1 200" in first.out, first
+    assert tape.replay(command).bytes == first.bytes
+
+
 def test_files_that_cannot_be_used(sandbox, certificates, api):
     policy = rules(sandbox, f"{{host: web.test, ports: [{api.port}]}}")
     there = sandbox.write(sandbox.outside / "there.jsonl", "{}\n")
