@@ -157,8 +157,10 @@ bool verify_rules_name(const struct verify_rules *rules, const char *path)
 	const struct globs *globs = &rules->programs;
 	const char *name = path_basename(path);
 
-	return bsearch(&name, globs->names, globs->name_count, sizeof *globs->names, compare_names) ||
-	       has_pattern(globs, name, 0);
+	/* bsearch(3) wants an array, even one of nothing. */
+	if (globs->name_count && bsearch(&name, globs->names, globs->name_count, sizeof *globs->names, compare_names))
+		return true;
+	return has_pattern(globs, name, 0);
 }
 
 bool verify_rules_word(const struct verify_rules *rules, const char *word)
