@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staged trees that fuse-overlayfs makes: the same words of a person, the same state of the host, the same masks. What
 it cannot do is refused by name, and it runs confined and no longer than the sandbox."""
+import fcntl
 import json
 import os
 import pathlib
 import signal
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -25,16 +27,27 @@ pytestmark = [pytest.mark.needs("fuse-overlayfs", "setfattr"),
 
 @pytest.fixture(autouse=True, scope="module")
 def open_device():
-    """As udev leaves it on most machines: open to everybody."""
-    mode = stat.S_IMODE(DEVICE.stat().st_mode)
-    if mode & 0o006 != 0o006:
-        if os.geteuid() != 0:
-            pytest.skip("/dev/fuse is not open to everybody")
-        DEVICE.chmod(0o666)
+    """As udev leaves it on most machines: open to everybody. Whoever of several workers ends last puts back what was."""
+    if os.geteuid() != 0 and stat.S_IMODE(DEVICE.stat().st_mode) & 0o006 != 0o006:
+        pytest.skip("/dev/fuse is not open to everybody")
+    if os.geteuid() != 0:
         yield
-        DEVICE.chmod(mode)
-    else:
+        return
+    with open(pathlib.Path(tempfile.gettempdir(), "atolltest-fuse.lock"), "a+", encoding="ascii") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        mode = stat.S_IMODE(DEVICE.stat().st_mode)
+        if mode & 0o006 != 0o006:
+            print(mode, file=users, flush=True)
+            DEVICE.chmod(0o666)
         yield
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        users.seek(0)
+        for line in users.read().split()[:1]:
+            DEVICE.chmod(int(line))
+        users.truncate(0)
 
 
 @pytest.fixture
