@@ -112,6 +112,15 @@ void err_hint(struct err *err, const char *format, ...)
 	va_end(args);
 }
 
+const char *err_advice(const struct err *err)
+{
+	if (err->errnum == EMFILE)
+		return "a process may not have enough files open here (`ulimit -n`); allow more: `ulimit -n 1024`";
+	if (err->errnum == ENFILE)
+		return "this machine has too many files open; see `sysctl fs.file-nr`";
+	return err->hint;
+}
+
 const char *err_errno_name(int errnum)
 {
 	static const struct {

@@ -49,6 +49,12 @@ int err_set(struct err *err, enum err_code code, int errnum, const char *stage,
 /* Sets or replaces the hint of *err (NULL err: nothing). Same formats as err_set(). */
 void err_hint(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * What to do about it: the hint, but where what failed is not what is amiss. Too few descriptors fail wherever they
+ * run out. "": nothing.
+ */
+const char *err_advice(const struct err *err);
+
 /* A static name for an errno ("EACCES"), or "errno" for one that is not in the table. */
 const char *err_errno_name(int errnum);
 

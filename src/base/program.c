@@ -7,6 +7,7 @@
 int program_status(int r, const struct err *err)
 {
 	struct err unsaid = { 0 };
+	const char *advice;
 
 	if (r >= 0)
 		return r;
@@ -14,6 +15,7 @@ int program_status(int r, const struct err *err)
 		err_set(&unsaid, ERR_INTERNAL, -r, "start", "failed with %s", err_errno_name(-r));
 		err = &unsaid;
 	}
-	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, *err->hint ? "; " : "", err->hint);
+	advice = err_advice(err);
+	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, *advice ? "; " : "", advice);
 	return err_exit_status(err);
 }

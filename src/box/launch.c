@@ -34,11 +34,12 @@ struct outcome {
 
 static void print_error(const struct err *err)
 {
+	const char *advice = err_advice(err);
 	char memory[1200];
 	struct buf out;
 
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_printf(&out, "atoll: %s%s%s\n", err->message, err->hint[0] ? "; " : "", err->hint);
+	buf_printf(&out, "atoll: %s%s%s\n", err->message, *advice ? "; " : "", advice);
 	if (fd_write_full(2, out.bytes, out.size) < 0)
 		return; /* nobody reads */
 }

@@ -118,6 +118,9 @@ int gate_receive(struct jail_job *job, struct err *err)
 	while (size == -ECONNRESET);
 	if (size == sizeof told && !count)
 		return told_error(&told, err);
+	/* The child sends no more than there is room for: the kernel had no numbers left for them, see unix(7). */
+	if (size == -EMSGSIZE)
+		return err_set(err, ERR_INTERNAL, EMFILE, "jail", "cannot take the network gate's sockets: EMFILE");
 	if (size != 1 || !gate_take(job, fds, count))
 		return err_set(err, ERR_INTERNAL, size < 0 ? (int)-size : ECHILD, "jail",
 			       "the sandbox's first process died while the jail was built");

@@ -249,9 +249,20 @@ def test_few_descriptors(sandbox, inherited):
     script = (f"exec {opened}; " if opened else "") + 'ulimit -n 16; exec "$ATOLL" run -q -- ls /proc/self/fd'
     result = shell(sandbox, script)
     if result.code == 125:
-        assert_one_line(result)   # too few is an answer, as long as it is said
+        assert_one_line(result, "ulimit -n")   # too few is an answer, as long as it is said
     else:
         assert result.code == 0 and result.out.split() == ["0", "1", "2", "3"], result
+
+
+def test_too_few_descriptors_are_named(sandbox):
+    """They run out in many places, of which none is to blame."""
+    outcomes = {}
+    for limit in range(8, 65):
+        result = shell(sandbox, f'ulimit -n {limit}; exec "$ATOLL" run -q true')
+        outcomes.setdefault(result.code, []).append(result)
+    assert set(outcomes) == {125, 0}, outcomes
+    for result in outcomes[125]:
+        assert_one_line(result, "ulimit -n")
 
 
 @pytest.mark.parametrize("name", [".", "..", "folder", "folder/", "missing/r.json"])

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.needs("fuse-overlayfs", "setfattr"),
 
 @pytest.fixture(autouse=True, scope="module")
 def open_device():
-    """As udev leaves it on most machines: open to everybody. Whoever of several workers ends last puts back what was."""
+    """As udev leaves it on most machines: open to everybody. The last of several workers puts back what was."""
     if os.geteuid() != 0 and stat.S_IMODE(DEVICE.stat().st_mode) & 0o006 != 0o006:
         pytest.skip("/dev/fuse is not open to everybody")
     if os.geteuid() != 0:

@@ -29,6 +29,7 @@ static void put_safe(struct buf *line, const char *text)
 void say_error(const struct err *err)
 {
 	bool has_colour = pty_has_colour(STDERR_FILENO);
+	const char *advice = err_advice(err);
 	char memory[2048];
 	struct buf line;
 
@@ -39,9 +40,9 @@ void say_error(const struct err *err)
 		buf_put_text(&line, ": ");
 	}
 	put_safe(&line, err->message);
-	if (*err->hint) {
+	if (*advice) {
 		buf_put_text(&line, "; ");
-		put_safe(&line, err->hint);
+		put_safe(&line, advice);
 	}
 	buf_put_char(&line, '\n');
 	/* Nobody is left to tell when stderr itself is gone. */
