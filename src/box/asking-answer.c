@@ -447,10 +447,14 @@ int asking_bring_in(struct box *box, const struct action *action, const struct a
 		    struct err *err)
 {
 	struct asking_shown shown = { .kind = action->kind, .subject = action->subject };
+	int r;
 
 	if (!asking_open(box))
 		return -ENOMEM;
-	return bring_in(box, &shown, find_grant(box->asking, outcome->grant), NULL, outcome->question, err);
+	r = bring_in(box, &shown, find_grant(box->asking, outcome->grant), NULL, outcome->question, err);
+	if (r == 1)
+		live_forget(box, action->subject);
+	return r;
 }
 
 /* It was allowed and cannot be given: the answer is a no, for this time, and *err tells the person why. */
@@ -475,6 +479,7 @@ static int fail_answer(struct box *box, struct question *question, struct grant 
 	count_answer(box->asking, false, question->waiting_count);
 	question->is_allowed = false;
 	asking_rest(box->asking, question, ASKING_ANSWERED);
+	live_forget(box, question->shown.subject);
 	r = asking_deliver(box->asking, question, question->waiting_count, &outcome);
 	return r < 0 ? r : 1;
 }

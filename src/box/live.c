@@ -140,6 +140,12 @@ static void forget_shown(struct live *live, const char *path)
 	shown->path = NULL;
 }
 
+void live_forget(struct box *box, const char *path)
+{
+	if (box->live && !asking_waits_for_path(box, path))
+		forget_shown(box->live, path);
+}
+
 static bool is_below_any(const char *path, const char *const *places, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

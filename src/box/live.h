@@ -47,6 +47,12 @@ int live_may_bind(const struct box *box, const char *host_path, bool is_writable
 int live_bind(struct box *box, const char *host_path, bool is_writable, struct live_object *ret_object,
 	      struct err *err) MUST_USE;
 
+/*
+ * A yes to the path failed: what was shown under it is meant no more, unless somebody still waits for an answer about
+ * it. The next question is about what stands there by then.
+ */
+void live_forget(struct box *box, const char *path);
+
 /* Whether the view has the path, by the policy or because it was brought in: then live_bind() does nothing. */
 bool live_has(const struct box *box, const char *path, bool is_writable);
 

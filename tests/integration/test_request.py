@@ -354,6 +354,21 @@ def test_only_the_object_that_was_shown_comes_in(sandbox, session):
         assert inside.do(read(shown / "file")) == "shown"
 
 
+def test_what_replaced_what_was_shown_can_be_asked_for_again(sandbox, session):
+    """An editor renames a new file over one that was asked about: the first yes is not about it, the next one is."""
+    path = sandbox.write(sandbox.home / "shown/file", "old")
+    inside = session().start()
+    assert inside.settle(want="file.read", subject=str(path))["verdict"] == "unanswered"
+    path.rename(sandbox.home / "kept")
+    sandbox.write(path, "new")
+    with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)) as person:
+        # The yes to what is listed.
+        wait_until(lambda: person.errors, what="the box tells the person that it is another file")
+        assert "not what was shown" in str(person.errors[0]) and inside.do(read(path)) == "FileNotFoundError"
+        assert inside.settle(want="file.read", subject=str(path))["verdict"] == "allowed"
+        assert inside.do(read(path)) == "new"
+
+
 def test_client_tells_by_its_exit_status(sandbox, session):
     data = sandbox.write(sandbox.home / "data/file", "x").parent
     inside = session()
