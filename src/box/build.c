@@ -480,7 +480,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		.box = box,
 		.texts = &texts,
 		.spec = {
-			.hostname = "atoll",
+			.hostname = PLAN_HOSTNAME,
 			.share_network = box->policy->policy->network_mode == NETWORK_HOST,
 			.takes_grants = policy_takes_grants(box->policy->policy),
 			.seccomp = report_seccomp_profile(box),

@@ -407,17 +407,12 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 					      .rule = "builtin.denials" });
 }
 
-/*
- * The resolver of every program inside is the gate. On most machines /etc/resolv.conf is a link into /run, of which the
- * sandbox has nothing: then its end is made there.
- */
-static int add_resolver(struct plan *plan, const struct policy *policy)
+/* A file of /etc that a program inside reads instead of the host's. path and text are static. */
+static int add_network_file(struct plan *plan, const char *path, const char *text)
 {
-	static const char text[] = "nameserver " SYNTHETIC_GATE_TEXT "\n", path[] = "/etc/resolv.conf";
 	char real[PATH_MAX];
 
-	if (policy->network_mode != NETWORK_GATE)
-		return 0;
+	/* /etc/resolv.conf mostly is a link into /run, of which the sandbox has nothing: its end is made there. */
 	if (path_real(path, real, sizeof real) < 0 && str_copy(real, sizeof real, path) < 0)
 		return -ENAMETOOLONG;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
@@ -425,6 +420,22 @@ static int add_resolver(struct plan *plan, const struct policy *policy)
 						   .content = text,
 						   .content_size = strlen(text),
 						   .rule = "builtin.resolver" });
+}
+
+/*
+ * The resolver of every program inside is the gate, for all names: those of the host's /etc/hosts would lead to
+ * addresses that no rule lists. Outside, the gate reads that file itself.
+ */
+static int add_resolver(struct plan *plan, const struct policy *policy)
+{
+	static const char hosts[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+				    "127.0.1.1 " PLAN_HOSTNAME "\n";
+	int r;
+
+	if (policy->network_mode != NETWORK_GATE)
+		return 0;
+	r = add_network_file(plan, "/etc/resolv.conf", "nameserver " SYNTHETIC_GATE_TEXT "\n");
+	return r < 0 ? r : add_network_file(plan, "/etc/hosts", hosts);
 }
 
 static int add_policy(struct plan *plan, const struct policy *policy, struct err *err)

@@ -14,6 +14,9 @@
 struct canaries;
 struct trust;
 
+/* What the machine is called inside (uname(2), /etc/hosts). */
+#define PLAN_HOSTNAME "atoll"
+
 struct plan_input {
 	const struct policy *policy;
 	const char *state_dir;    /* STATE */

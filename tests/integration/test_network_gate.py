@@ -672,3 +672,28 @@ kill $dnsmasq $web
     assert "query[a] named.example" in asked, asked
     assert "evil" not in asked and "x.named.example" not in asked, asked
     assert asked.count("query[a] named.example") == 1, "looking a name up inside asks nobody outside"
+
+
+@pytest.mark.only("root")
+@pytest.mark.needs("unshare", "ip", "curl")
+def test_a_name_of_the_hosts_own_file_is_reached_by_its_rule(sandbox):
+    """/etc/hosts is a resolver too: inside it would turn a name into an address that no rule lists."""
+    hosts = sandbox.write(sandbox.base / "hosts", "127.0.0.1 localhost filed.example secret.internal\n")
+    policy = sandbox.policy(policy_text(["{host: filed.example, ports: [8088]}", *LOOPBACK]))
+    inner = ("curl -sS -m 10 http://filed.example:8088/; getent hosts secret.internal || echo unknown; "
+             'getent hosts localhost "$(uname -n)"')
+    script = f"""
+ip link set lo up
+mount --bind {hosts} /etc/hosts
+cd {sandbox.project}; python3 -m http.server --bind 127.0.0.1 8088 >/dev/null 2>&1 &
+web=$!
+for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1:8088/ && break; sleep 0.05; done
+getent hosts secret.internal
+{' '.join(map(str, sandbox.command_line(['bash', '-c', '"$INNER"'], policy=policy)))}
+kill $web
+"""
+    done = sandbox.run_outside(["unshare", "-n", "-m", "bash", "-c", script],
+                               env={"INNER": inner, "ATOLL_TEST_HOSTS": None})
+    assert "Directory listing" in done.out and "unknown" in done.out, done
+    assert done.out.count("secret.internal") == 1, "outside alone"
+    assert "127.0.1.1" in done.out, "its own name, which Java and sudo look up"
