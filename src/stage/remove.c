@@ -50,20 +50,33 @@ static int open_for_removal(int dir_fd, const char *name)
 	return path_open2(fd, ".", O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE_BENEATH);
 }
 
-/* A directory that is not empty goes into the pit. Moving one to another parent needs write access to itself. */
-static int move_to_pit(struct pit *pit, int dir_fd, const char *name)
+/* The same of a directory on the pit's device: what is mounted in it is not ours to remove. */
+static int open_of_pit(const struct pit *pit, int dir_fd, const char *name)
 {
-	char number[24];
-	cleanup_fd int fd = open_for_removal(dir_fd, name);
+	int fd = open_for_removal(dir_fd, name), r = 0;
 	struct stat st;
-	int r;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_dev != pit->device)
-		return -EXDEV;
+		r = -errno;
+	else if (st.st_dev != pit->device)
+		r = -EXDEV;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+/* A directory that is not empty goes into the pit. Moving one to another parent needs write access to itself. */
+static int move_to_pit(struct pit *pit, int dir_fd, const char *name)
+{
+	char number[24];
+	cleanup_fd int fd = open_of_pit(pit, dir_fd, name);
+	int r;
+
+	if (fd < 0)
+		return fd;
 	do {
 		r = str_format(number, sizeof number, "%llu", (unsigned long long)pit->next++);
 		if (r < 0)
@@ -78,16 +91,11 @@ static int empty(struct pit *pit, int fd);
 
 static int remove_full(struct pit *pit, int dir_fd, const char *name)
 {
-	cleanup_fd int fd = open_for_removal(dir_fd, name);
-	struct stat st;
+	cleanup_fd int fd = open_of_pit(pit, dir_fd, name);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_dev != pit->device)
-		return -EXDEV;
 	pit->depth++;
 	r = empty(pit, fd);
 	pit->depth--;
