@@ -128,16 +128,8 @@ static const struct value *do_import(struct script *script, struct call *call, c
 static const struct value *do_call(struct script *script, struct call *call, const struct effect *effect)
 {
 	const char *name = effect->detail ? effect->detail : call->method ? call->method : "?";
-	uint32_t index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0),
-				     effect->traits);
+	uint32_t index = library_add_call(script, call, name, effect->traits);
 
-	if (script->tests && operations_get(script->walk->operations, index))
-		operations_get(script->walk->operations, index)->context |= CONTEXT_CONTAINED;
-
-	for (size_t i = 0; i < call->count; i++)
-		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
-	if (call->self)
-		library_flow(script, call->self, index);
 	return script_run_callbacks(script, call, library_result(script, call, index, NULL));
 }
 

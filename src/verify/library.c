@@ -311,6 +311,19 @@ void library_named_files(struct script *script, const struct call *call, uint32_
 
 /* Only what a module has: methods of results and functions of the language itself would be most of all calls.
  */
+uint32_t library_add_call(struct script *script, const struct call *call, const char *name, uint32_t traits)
+{
+	uint32_t index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0), traits);
+
+	if (script->tests && operations_get(script->walk->operations, index))
+		operations_get(script->walk->operations, index)->context |= CONTEXT_CONTAINED;
+	for (size_t i = 0; i < call->count; i++)
+		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
+	if (call->self)
+		library_flow(script, call->self, index);
+	return index;
+}
+
 uint32_t library_other_call(struct script *script, const struct call *call)
 {
 	const char *name = call->callee->name;
@@ -334,13 +347,7 @@ uint32_t library_other_call(struct script *script, const struct call *call)
 					 script_span(script, call->node));
 		return OPERATION_NONE;
 	}
-	index = library_add(script, call, OP_CALL, value_text(script->arena, name, strlen(name), 0), 0);
-	if (script->tests && operations_get(script->walk->operations, index))
-		operations_get(script->walk->operations, index)->context |= CONTEXT_CONTAINED;
-	for (size_t i = 0; i < call->count; i++)
-		library_add_word(script, call, index, library_flatten(script, call->arguments[i]));
-	if (call->self)
-		library_flow(script, call->self, index);
+	index = library_add_call(script, call, name, 0);
 	library_named_files(script, call, index);
 	return index;
 }

@@ -151,6 +151,9 @@ void library_add_word(struct script *script, const struct call *call, uint32_t o
 		      const struct value *value);
 void library_flow(struct script *script, const struct value *from, uint32_t operation);
 
+/* OP_CALL of name with all that the call is given, from where its object is. */
+uint32_t library_add_call(struct script *script, const struct call *call, const char *name, uint32_t traits);
+
 /* What comes back from an operation: unknown, from there, known as "name()", made from subject. */
 const struct value *library_result(struct script *script, const struct call *call, uint32_t operation,
 				   const struct value *subject);
