@@ -114,33 +114,28 @@ static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_ask ask;
 
-	(void)fds;
-	(void)fd_count;
 	return gate_ask_get(frame, &ask) < 0 ? -EBADMSG : gate_log_ask(context, &ask);
+}
+
+/* A frame that is nothing but the number of something that waits. */
+static int hear_number(void *context, struct frame *frame, void (*handle)(struct box *box, uint32_t id))
+{
+	uint32_t id = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	handle(context, id);
+	return 0;
 }
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	uint32_t id = frame_get_u32(frame);
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	gate_asking_forget(context, id);
-	return 0;
+	return hear_number(context, frame, gate_asking_forget);
 }
 
 static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	uint32_t id = frame_get_u32(frame);
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	gate_asking_left(context, id);
-	return 0;
+	return hear_number(context, frame, gate_asking_left);
 }
 
 static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
