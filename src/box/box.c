@@ -221,6 +221,7 @@ static void release(struct box *box)
 	monitor_free(box);
 	change_done(&box->change);
 	desk_close(box);
+	jail_free(box->jail);
 	exec_gate_done(box);
 	exec_trial_done(box);
 	verify_gate_done(box);

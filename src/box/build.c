@@ -37,6 +37,7 @@ static int start_limits(struct box *box)
 		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
 		.millicpus = policy->limits[RESOURCE_CPUS].value,
 		.processes = policy->limits[RESOURCE_PROCESSES].value,
+		.companion = jail_waiting(box->jail),
 		.forced_backend = box->request->test_limits,
 	};
 
@@ -291,10 +292,34 @@ static int start_guardian(struct box *box)
 	return guardian_start(&box->guardian, &task, box->err);
 }
 
+/* Where the jail is to put the sockets of the network gate; NULL: there is none. */
+static int *gate_sockets(struct box *box)
+{
+	return box->policy->policy->network_mode == NETWORK_GATE || box->publish.count ? box->gate.sockets : NULL;
+}
+
+/* The namespaces that need nothing of what comes below. */
+static int begin_jail(struct box *box)
+{
+	int r = publish_open(box);
+	const struct jail_spec spec = {
+		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+		.gate_sockets = gate_sockets(box),
+		.run_as_root = getuid() == 0,
+		.degrade = box->policy->policy->degrade,
+		.broken_wall = box->request->test_break,
+	};
+
+	return r < 0 ? r : jail_begin(&spec, &box->jail, box->err);
+}
+
 int build_ground(struct box *box)
 {
 	int r = start_guardian(box);
 
+	/* Behind the guardian, which has only to fall asleep: the kernel puts the second new process on an idle CPU. */
+	if (r == 0)
+		r = begin_jail(box);
 	if (r < 0)
 		return r;
 	/* The socket comes before the first cgroup: it is how a later guardian finds a session that lost its
@@ -453,8 +478,10 @@ static int build_meanwhile(void *context, struct err *err)
 static int start_jail(struct building *building)
 {
 	struct box *box = building->box;
-	int r = jail_start(&building->spec, &box->init, &box->enforcement, box->err);
+	int r = jail_start(box->jail, &building->spec, &box->init, &box->enforcement, box->err);
 
+	jail_free(box->jail);
+	box->jail = NULL;
 	if (r < 0 && building->plan)
 		staging_explain(building->plan, building->spec.run_as_root, box->err);
 	box->missing |= box->enforcement.missing;
@@ -482,6 +509,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		.spec = {
 			.hostname = PLAN_HOSTNAME,
 			.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+			.gate_sockets = gate_sockets(box),
 			.takes_grants = policy_takes_grants(box->policy->policy),
 			.seccomp = report_seccomp_profile(box),
 			.rlimits = rlimits,
@@ -515,12 +543,8 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
 	if (r == 0)
 		r = canaries_make(&box->canaries, box->policy->policy, box->err);
-	if (r == 0)
-		r = publish_open(box);
-	if (r == 0 && (box->policy->policy->network_mode == NETWORK_GATE || box->publish.count)) {
-		building.spec.gate_sockets = box->gate.sockets;
+	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(box, building.spec.host_uid);
-	}
 	if (r == 0)
 		r = start_jail(&building);
 	plan_free(building.plan);

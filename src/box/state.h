@@ -87,6 +87,7 @@ struct box {
 	struct audit_writer audit;
 	struct limit_group *limits;
 	struct jail_enforcement enforcement;
+	struct jail *jail;                /* on its way; NULL: built, or not begun */
 	struct pidref init;
 	int wire_fd;
 	struct buf out, scratch; /* frames to and from init and clients */

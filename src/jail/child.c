@@ -2,10 +2,10 @@
 
 /*
  * Theory of operation. The child of clone3 starts with all capabilities in its own user namespace and none
- * outside. It first does what needs no ids (the other namespaces) while the parent plans the mounts and writes the
- * id maps, then builds the root while its second process makes the network namespace, then gives everything up in the
- * order in which each step still allows the next: limits, descriptors, keyring, capabilities, no_new_privs, Landlock,
- * exec. Changing credentials
+ * outside, in a network namespace that was made ahead. It first does what needs no plan (the other namespaces) while
+ * the parent plans the mounts, then builds the root, then gives everything up, while its second process takes leave of
+ * the old root, in the order in which each step still allows the next: limits, descriptors, keyring, capabilities,
+ * no_new_privs, Landlock, exec. Changing credentials
  * clears the death signal, so that is asked for late; until then the socket's end of file tells of the parent's death.
  */
 #include <errno.h>
@@ -240,9 +240,7 @@ int child_run(struct jail_job *job, struct err *err)
 	if (r == 0)
 		r = child_mounts(job, ruleset_fd, report->landlock_abi, err);
 	if (r == 0)
-		r = second_join_network(job, err);
-	if (r == 0)
-		r = second_release_root(job, err);
+		r = second_start(job, err);
 	if (r == 0)
 		r = child_hardware(job, err);
 	if (r == 0)

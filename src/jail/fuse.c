@@ -77,25 +77,17 @@ int child_fuse(struct jail_job *job, struct err *err)
 
 static int receive_one(struct jail_job *job, const struct jail_mount *mount, struct err *err)
 {
-	int fds[JAIL_GATE_SOCKETS], r;
+	cleanup_fd int device = FD_NONE;
 	struct err told;
 	size_t count = 0;
-	ssize_t size;
+	ssize_t size = fd_receive_message(job->parent_socket, &told, sizeof told, &device, 1, &count);
 
-	/* The sandbox's second process sends the gate's sockets when it has made them. */
-	do {
-		size = fd_receive_message(job->parent_socket, &told, sizeof told, fds, JAIL_GATE_SOCKETS, &count);
-	} while (size == 1 && gate_take(job, fds, count));
 	if (size == sizeof told && !count)
 		return told_error(&told, err);
-	r = size == 1 && count == 1 ? 0 : size < 0 ? (int)size : -ECHILD;
-	if (r == 0)
-		r = job->spec->serve(job->spec->context, mount, fds[0], err);
-	else
-		err_set(err, ERR_INTERNAL, -r, "jail", "the sandbox's first process died while the jail was built");
-	for (size_t i = 0; i < count; i++)
-		close(fds[i]);
-	return r;
+	if (size != 1 || count != 1)
+		return err_set(err, ERR_INTERNAL, size < 0 ? (int)-size : ECHILD, "jail",
+			       "the sandbox's first process died while the jail was built");
+	return job->spec->serve(job->spec->context, mount, device, err);
 }
 
 int fuse_receive(struct jail_job *job, struct err *err)

@@ -55,24 +55,19 @@ static int open_gate(enum jail_gate_socket which)
 	return r < 0 ? r : take_fd(&fd);
 }
 
-static int send_gate(const struct jail_job *job, bool has_ipv6)
+/* What is open where one of them fails, the parent closes: the report says which. */
+static int open_gates(int fds[JAIL_GATE_SOCKETS], bool has_ipv6)
 {
 	size_t count = has_ipv6 ? JAIL_GATE_SOCKETS : JAIL_GATE_DOOR6;
-	int fds[JAIL_GATE_SOCKETS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }, r = 0;
 
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		fds[i] = open_gate((enum jail_gate_socket)i);
-		if (fds[i] < 0)
-			r = fds[i];
-	}
-	if (r == 0) {
-		ssize_t n = fd_send_message(job->child_socket, "g", 1, fds, count);
+	for (size_t i = 0; i < count; i++) {
+		int fd = open_gate((enum jail_gate_socket)i);
 
-		r = n < 0 ? (int)n : 0;
+		if (fd < 0)
+			return fd;
+		fds[i] = fd;
 	}
-	for (size_t i = 0; i < count; i++)
-		close_fd(&fds[i]);
-	return r;
+	return 0;
 }
 
 int child_gate(const struct jail_job *job, struct err *err)
@@ -82,47 +77,14 @@ int child_gate(const struct jail_job *job, struct err *err)
 	int r;
 
 	/* Without a namespace of its own all of this would be done to the host's network. */
-	if (!(job->report->second.namespaces & CLONE_NEWNET))
+	if (!(job->report->ahead.namespaces & CLONE_NEWNET))
 		return jail_wall_demanded(job->spec, WALL_NETNS, EPERM, err,
 					  "the network gate needs a network namespace of the sandbox's own");
 	synthetic_make(SYNTHETIC_GATE, address4, address6);
 	r = netlink_add_local4(address4, SYNTHETIC_BITS4);
 	has_ipv6 = netlink_add_local6(address6, SYNTHETIC_BITS6) == 0;
 	if (r == 0)
-		r = send_gate(job, has_ipv6);
+		r = open_gates(job->report->ahead.gate, has_ipv6);
 	return r < 0 ? err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot make the network gate's sockets: %s",
 			       err_errno_name(-r)) : 0;
-}
-
-bool gate_take(struct jail_job *job, const int *fds, size_t count)
-{
-	/* A tree's device comes alone. */
-	if (!job->spec->gate_sockets || count < JAIL_GATE_DOOR6)
-		return false;
-	memcpy(job->spec->gate_sockets, fds, count * sizeof *fds);
-	return job->has_gate = true;
-}
-
-int gate_receive(struct jail_job *job, struct err *err)
-{
-	int fds[JAIL_GATE_SOCKETS];
-	struct err told;
-	size_t count = 0;
-	ssize_t size;
-
-	if (job->has_gate)
-		return 0;
-	/* A child that fails leaves trees unread, which the kernel reports once, before what it has said. */
-	do
-		size = fd_receive_message(job->parent_socket, &told, sizeof told, fds, JAIL_GATE_SOCKETS, &count);
-	while (size == -ECONNRESET);
-	if (size == sizeof told && !count)
-		return told_error(&told, err);
-	/* The child sends no more than there is room for: the kernel had no numbers left for them, see unix(7). */
-	if (size == -EMSGSIZE)
-		return err_set(err, ERR_INTERNAL, EMFILE, "jail", "cannot take the network gate's sockets: EMFILE");
-	if (size != 1 || !gate_take(job, fds, count))
-		return err_set(err, ERR_INTERNAL, size < 0 ? (int)-size : ECHILD, "jail",
-			       "the sandbox's first process died while the jail was built");
-	return 0;
 }

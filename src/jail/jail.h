@@ -16,9 +16,25 @@
  */
 int jail_spec_check(const struct jail_spec *spec, struct err *err) MUST_USE;
 
+/* A jail on its way. */
+struct jail;
+
 /*
- * Builds the jail and leaves atoll-init executing in it. *ret_init is owned by the caller. On any
+ * Begins with what takes longest and asks for least: a process beside the caller makes the user namespace and the
+ * network namespace, and waits. Of spec (not kept) it goes by share_network, gate_sockets, run_as_root, degrade and
+ * broken_wall, which jail_start() must get again. *ret_jail is owned by the caller.
+ */
+int jail_begin(const struct jail_spec *spec, struct jail **ret_jail, struct err *err) MUST_USE;
+
+/* The process that waits, for who moves to another control group and has to take it along; 0: there is none yet. */
+pid_t jail_waiting(const struct jail *jail);
+
+/*
+ * Builds the jail, once, and leaves atoll-init executing in it. *ret_init is owned by the caller. On any
  * failure the child is gone and reaped, nothing is mounted on the host, and *err names the wall.
  */
-int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jail_enforcement *ret_enforcement,
-	       struct err *err) MUST_USE;
+int jail_start(struct jail *jail, const struct jail_spec *spec, struct pidref *ret_init,
+	       struct jail_enforcement *ret_enforcement, struct err *err) MUST_USE;
+
+/* Also ends and reaps what waits, where jail_start() was not called. NULL is fine. */
+void jail_free(struct jail *jail);

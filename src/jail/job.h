@@ -3,8 +3,8 @@
 
 /*
  * Inside jail/ only: what the parent prepares before clone and what the child does with it afterwards.
- * The child and its second process run beside the parent (os/beside.h), each with a job of its own: prepared data and
- * async-signal-safe calls, no allocation, and nothing is written that another of the three has.
+ * The others run beside the parent (os/beside.h), each with a job of its own: prepared data and async-signal-safe
+ * calls, no allocation, and nothing is written that another of them has.
  */
 
 #include <stdbool.h>
@@ -12,6 +12,18 @@
 
 #include "jail/jail.h"
 #include "policy/policy.h"
+
+/* What the process of ahead.c has done: it writes, the parent reads when it has ended. */
+struct jail_ahead {
+	uint32_t missing;
+	uint64_t namespaces;                       /* CLONE_NEW*: the network's */
+	int gate[JAIL_GATE_SOCKETS];               /* descriptors of the parent's, FD_NONE */
+	struct err failure;
+	bool has_failed;
+	pid_t first_pid;                           /* the sandbox's first process; 0: not made, below it: -errno */
+	int first_fd;
+	uint64_t cloned_ns;                        /* CLOCK_MONOTONIC: when that was */
+};
 
 /* In memory that both share; the child fills it in, the parent reads it once the child has executed init or failed. */
 struct jail_report {
@@ -25,10 +37,7 @@ struct jail_report {
 	size_t own_device_count;
 	const struct jail_mount *mounts;           /* the spec's, in the shared memory behind this (pack.c) */
 	size_t mount_count;
-	struct {                                   /* what the second process has done: second.c */
-		uint32_t missing;
-		uint64_t namespaces;
-	} second;
+	struct jail_ahead ahead;
 };
 
 struct jail_job {
@@ -38,12 +47,19 @@ struct jail_job {
 	int child_socket;    /* the child's end: receives "ids" and the trees (run_as_root), sends a struct err */
 	int parent_socket;   /* the other end, to be closed in the child */
 	int parent_pidfd;    /* readable when the parent has died */
-	int second_socket;   /* in the child: to its second process */
 	/* In the child: the detached mounts of the JAIL_FUSE that are still to be attached, in order. */
 	int served[JAIL_FUSE_MAX];
 	size_t served_count, served_next;
 	bool is_late_made;   /* in the parent: spec->late has been called */
-	bool has_gate;       /* in the parent: the gate's sockets have come */
+};
+
+/* A jail on its way. In the parent's memory; the three processes that build it have a job each. */
+struct jail {
+	struct jail_job job;      /* the parent's */
+	struct jail_job own;      /* of the process of ahead.c */
+	struct jail_job first;    /* the child's: written before it is made */
+	struct pidref process;    /* of ahead.c; pid 0: not started, or reaped */
+	pid_t parent;
 };
 
 /*
@@ -74,30 +90,32 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err, const char *what);
 
 /*
+ * The process that makes the user and the network namespace ahead: start, and when what the first process needs stands
+ * in jail->first and tell_child() was called once, join, which waits for it and gives the first process (owned).
+ * ahead_stop() is for failures before that; afterwards it does nothing. ahead.c
+ */
+int ahead_start(struct jail *jail, struct err *err) MUST_USE;
+int ahead_join(struct jail *jail, struct pidref *ret_first, struct err *err) MUST_USE;
+void ahead_stop(struct jail *jail);
+
+/* When it has ended: the error that it has told, or 0. ahead.c */
+int ahead_failure(struct jail *jail, struct err *err) MUST_USE;
+
+/*
  * The child's namespaces beside those of clone, with the host name; the network namespace, with loopback and the gate,
- * is made by the second process. namespaces.c
+ * is made ahead. namespaces.c
  */
 int child_namespaces(struct jail_job *job, struct err *err) MUST_USE;
 int child_network(struct jail_job *job, struct err *err) MUST_USE;
 
 /*
- * The child's second process: started in the child's mount namespace, it makes the network namespace, which the child
- * enters later, and detaches the old root when it is released. It ends by itself, with status 0 if all went well;
- * atoll-init must see that. second.c
+ * The child's second process, started in the new root, which detaches the old one. It ends by itself, with status 0 if
+ * all went well; atoll-init must see that. second.c
  */
-int second_start(struct jail_job *job, struct err *err) MUST_USE;
-int second_join_network(struct jail_job *job, struct err *err) MUST_USE;
-int second_release_root(const struct jail_job *job, struct err *err) MUST_USE;
+int second_start(const struct jail_job *job, struct err *err) MUST_USE;
 
-/*
- * The network gate, in the child's network namespace: its addresses, and its sockets, which are sent to the parent; and
- * there: takes them, or the error that the child tells instead. gate.c
- */
+/* The network gate, in the network namespace: its addresses, and its sockets, which go into the report. gate.c */
 int child_gate(const struct jail_job *job, struct err *err) MUST_USE;
-int gate_receive(struct jail_job *job, struct err *err) MUST_USE;
-
-/* Whether a message with these descriptors is the one that gate_receive() waits for: then it has taken them. gate.c */
-bool gate_take(struct jail_job *job, const int *fds, size_t count);
 
 /*
  * The mounts of all JAIL_FUSE, in the child, whose devices are sent to the parent; and there: has spec->serve find

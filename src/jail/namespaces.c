@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Theory of operation. clone3 makes the user and the PID namespace, which must be there from the first moment;
- * the rest the child and its second process make themselves, while the parent does its own work on another CPU. Each
- * is asked for alone, so that the one that cannot be had is named.
+ * Theory of operation. clone3 makes the user and the PID namespace, which must be there from the first moment; the
+ * network namespace is made ahead (ahead.c), and the rest by the child itself, while the parent does its own work on
+ * another CPU. Each is asked for alone, so that the one that cannot be had is named.
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,7 +19,6 @@ struct wanted {
 	const char *failure;
 };
 
-/* The second process is forked as soon as there is a mount namespace to share with it. */
 static const struct wanted mounts = { WALL_MOUNTS, CLONE_NEWNS, "cannot make a mount namespace" };
 static const struct wanted network = { WALL_NETNS, CLONE_NEWNET, "cannot make a network namespace" };
 static const struct wanted others[] = {
@@ -65,14 +64,12 @@ static int make_namespace(const struct jail_job *job, const struct wanted *wante
 
 int child_network(struct jail_job *job, struct err *err)
 {
-	struct jail_report *report = job->report;
-	int r = job->spec->share_network ? 0 :
-					   make_namespace(job, &network, &report->second.namespaces,
-							  &report->second.missing, err);
+	struct jail_ahead *ahead = &job->report->ahead;
+	int r = job->spec->share_network ? 0 : make_namespace(job, &network, &ahead->namespaces, &ahead->missing, err);
 
 	if (r < 0)
 		return r;
-	if (report->second.namespaces & CLONE_NEWNET)
+	if (ahead->namespaces & CLONE_NEWNET)
 		r = netlink_loopback_up();
 	if (r == -EPERM || r == -EACCES)
 		return no_capabilities(r, err, "the loopback interface stays down");
@@ -88,8 +85,6 @@ int child_namespaces(struct jail_job *job, struct err *err)
 	struct jail_report *report = job->report;
 	int r = make_mount_namespace(job, err);
 
-	if (r == 0)
-		r = second_start(job, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(others); i++)
 		r = make_namespace(job, &others[i], &report->namespaces, &report->missing, err);
 	if (r == 0 && report->namespaces & CLONE_NEWUTS && sethostname(hostname, strlen(hostname)) < 0)

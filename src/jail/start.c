@@ -2,9 +2,9 @@
 #include "jail/jail.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,75 +30,6 @@ const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
 	[JAIL_STAGE_EXEC] = "jail.exec",
 };
 
-/* These two are made by clone itself: without them there is no child that could say what went wrong. */
-static const struct {
-	enum wall wall;
-	uint64_t flag;
-	const char *failure;
-} cloned[] = {
-	{ WALL_USERNS, CLONE_NEWUSER, "cannot make a user namespace" },
-	{ WALL_PIDNS, CLONE_NEWPID, "cannot make a PID namespace" },
-};
-
-/* Whether the kernel makes this namespace (inside a new user namespace) at all: 0 or its -errno. */
-static int probe_namespace(uint64_t flag)
-{
-	int pidfd = FD_NONE;
-	pid_t pid = clone_process(CLONE_NEWUSER | flag, -1, &pidfd);
-	struct pidref child = { .pid = pid, .fd = pidfd };
-	siginfo_t info;
-	int r;
-
-	if (pid < 0)
-		return pid;
-	if (pid == 0)
-		_exit(0);
-	r = pidref_wait(&child, WEXITED, &info, NULL);
-	pidref_done(&child);
-	return r < 0 ? r : 0;
-}
-
-/* clone3 failed as a whole: asks for each namespace alone and names the first that cannot be had. */
-static int explain_clone(const struct jail_spec *spec, int clone_error, struct err *err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(cloned); i++) {
-		int r = jail_wall_is_broken(spec, cloned[i].wall) ? -EPERM : probe_namespace(cloned[i].flag);
-
-		if (r < 0)
-			return jail_wall_demanded(spec, cloned[i].wall, -r, err, cloned[i].failure);
-	}
-	return err_set(err, ERR_WALL, -clone_error, wall_names[WALL_USERNS],
-		       "cannot start the sandbox's first process: %s", err_errno_name(-clone_error));
-}
-
-/* The sandbox's first process, with a job of its own. */
-static int first_run(void *argument)
-{
-	struct jail_job *job = argument;
-	struct err told;
-
-	if (child_run(job, &told) < 0)
-		(void)!send(job->child_socket, &told, sizeof told, MSG_NOSIGNAL);
-	return 1;
-}
-
-static pid_t clone_child(struct jail_job *job, int *ret_pidfd, struct err *err)
-{
-	const struct beside_work work = { first_run, job };
-	const struct jail_spec *spec = job->spec;
-	uint64_t flags = 0;
-	pid_t pid = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(cloned); i++) {
-		flags |= cloned[i].flag;
-		if (jail_wall_is_broken(spec, cloned[i].wall))
-			pid = -EPERM;
-	}
-	if (pid == 0)
-		pid = beside_start(BESIDE_FIRST, flags, spec->cgroup_fd, &work, ret_pidfd);
-	return pid < 0 ? explain_clone(spec, pid, err) : pid;
-}
-
 /* 1: the child has closed its end, so it has an error to tell. Any other failure would leave it waiting for ever. */
 static int tell_child(const struct jail_job *job, struct err *err)
 {
@@ -108,14 +39,6 @@ static int tell_child(const struct jail_job *job, struct err *err)
 		return 1;
 	return err_set(err, ERR_INTERNAL, errno, "jail", "cannot talk to the sandbox's first process: %s",
 		       err_errno_name(errno));
-}
-
-/* The child has failed already, and says why before it goes: that explains more than what then fails here. */
-static bool has_told(const struct jail_job *job)
-{
-	struct err told;
-
-	return recv(job->parent_socket, &told, sizeof told, MSG_PEEK | MSG_DONTWAIT) == sizeof told;
 }
 
 /* The mounts, made known to the child. */
@@ -134,6 +57,7 @@ static int plan_mounts(struct jail_job *job, struct err *err)
 			       PLAN_MAX >> 20) : 0;
 }
 
+/* Of the process ahead, whose user namespace the child shares. */
 static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
@@ -184,24 +108,45 @@ static int serve_mounts(struct jail_job *job, struct err *err)
 	return r == 0 && !job->spec->run_as_root && has_late(job->spec, false) ? tell_child(job, err) : r;
 }
 
+/* The sockets of the gate, which were made in the network namespace: they are in our table. */
+static void take_gate(struct jail_job *job)
+{
+	int *fds = job->report->ahead.gate;
+
+	for (size_t i = 0; i < JAIL_GATE_SOCKETS; i++)
+		job->spec->gate_sockets[i] = take_fd(&fds[i]);
+}
+
+/* Everything up to the child that goes its own way. Where the plan fails there is one as well. */
+static int make_child(struct jail *jail, struct pidref *ret_child, struct err *err)
+{
+	struct jail_job *job = &jail->job;
+	int r = write_ids(job, jail->process.pid, err), failed, joined;
+
+	if (r == 0)
+		r = tell_child(job, err);
+	if (r < 0) {
+		ahead_stop(jail);
+		/* What it has failed with explains more than what then fails here. */
+		failed = ahead_failure(jail, err);
+		return failed < 0 ? failed : r;
+	}
+	r = plan_mounts(job, err);
+	joined = ahead_join(jail, ret_child, err);
+	return joined < 0 ? joined : r;
+}
+
 /* What the parent does while the child builds. */
-static int serve_child(struct jail_job *job, pid_t pid, struct err *err)
+static int serve_child(struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
-	int r = plan_mounts(job, err);
+	int r = tell_child(job, err);
 
-	if (r < 0)
-		return r;
-	r = write_ids(job, pid, err);
-	if (r < 0)
-		return has_told(job) ? 0 : r;
-	r = tell_child(job, err);
 	if (r == 0)
 		r = serve_mounts(job, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = spec->meanwhile ? spec->meanwhile(spec->context, err) : 0;
-	return r == 0 && spec->gate_sockets ? gate_receive(job, err) : r;
+	return spec->meanwhile ? spec->meanwhile(spec->context, err) : 0;
 }
 
 int told_error(struct err *told, struct err *err)
@@ -220,13 +165,10 @@ static int await_exec(const struct jail_job *job, struct err *err)
 	struct err told;
 	ssize_t size;
 
-	/*
-	 * A child that fails leaves messages unread, which the kernel reports once, before its error: ECONNRESET. And
-	 * its second process may have sent the gate's sockets (one byte) before it failed.
-	 */
+	/* A child that fails leaves messages unread, which the kernel reports once, before its error: ECONNRESET. */
 	do {
 		size = recv(job->parent_socket, &told, sizeof told, 0);
-	} while (size == 1 || (size < 0 && (errno == EINTR || errno == ECONNRESET)));
+	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (size == sizeof told)
 		return told_error(&told, err);
 	if (size != 0 || !job->report->is_complete)
@@ -245,57 +187,52 @@ static void reap(const struct pidref *child)
 	(void)!pidref_wait(child, WEXITED, &info, NULL);
 }
 
-static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, uint64_t clone_ns,
-			     struct jail_enforcement *enforcement)
+static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, struct jail_enforcement *enforcement)
 {
 	const struct jail_report *report = job->report;
-	uint64_t before = clone_ns, ends[JAIL_STAGE_COUNT];
+	uint64_t before = report->ahead.cloned_ns, ends[JAIL_STAGE_COUNT];
 
 	*enforcement = (struct jail_enforcement){
 		.user = true,                            .pid = true,
-		.mount = report->namespaces & CLONE_NEWNS, .net = report->namespaces & CLONE_NEWNET,
+		.mount = report->namespaces & CLONE_NEWNS, .net = report->ahead.namespaces & CLONE_NEWNET,
 		.ipc = report->namespaces & CLONE_NEWIPC,  .uts = report->namespaces & CLONE_NEWUTS,
 		.cgroup = report->namespaces & CLONE_NEWCGROUP,
 		.landlock_abi = report->landlock_abi,    .seccomp = jail_seccomp_names[job->spec->seccomp],
 		.speculation = report->speculation,      .core_sched = report->core_sched,
-		.missing = report->missing,
+		.missing = report->missing | report->ahead.missing,
 		.own_device_count = report->own_device_count,
 	};
 	memcpy(enforcement->own_devices, report->own_devices, sizeof report->own_devices);
 	memcpy(ends, report->stage_end_ns, sizeof ends);
 	ends[JAIL_STAGE_EXEC] = clock_monotonic_ns();
-	enforcement->stage_ns[JAIL_STAGE_CLONE] = clone_ns - start_ns;
+	enforcement->stage_ns[JAIL_STAGE_CLONE] = before > start_ns ? before - start_ns : 0;
 	for (int stage = JAIL_STAGE_CLONE + 1; stage < JAIL_STAGE_COUNT; stage++) {
 		enforcement->stage_ns[stage] = ends[stage] > before ? ends[stage] - before : 0;
 		before = ends[stage];
 	}
 }
 
-/* Everything between the preparation and the result; the job's descriptors and memory stay the caller's. */
-static int run_job(struct jail_job *job, struct pidref *ret_init, struct jail_enforcement *enforcement, struct err *err)
+/* Everything between the preparation and the result. */
+static int build(struct jail *jail, struct pidref *ret_init, struct jail_enforcement *enforcement, struct err *err)
 {
-	uint64_t start_ns = clock_monotonic_ns(), clone_ns;
-	struct jail_job childs = *job;
+	uint64_t start_ns = clock_monotonic_ns();
 	struct pidref child = PIDREF_NONE;
-	pid_t pid;
-	int r;
+	int r = make_child(jail, &child, err);
 
-	childs.spec = &childs.planned;
-	pid = clone_child(&childs, &child.fd, err);
-	if (pid < 0)
-		return pid;
-	clone_ns = clock_monotonic_ns();
-	child.pid = pid;
-	close_fd(&job->child_socket);
-	r = serve_child(job, pid, err);
+	close_fd(&jail->job.child_socket);
 	if (r == 0)
-		r = await_exec(job, err);
+		r = serve_child(&jail->job, err);
+	if (r == 0)
+		r = await_exec(&jail->job, err);
 	if (r < 0) {
-		reap(&child);
+		if (child.pid)
+			reap(&child);
 		pidref_done(&child);
 		return r;
 	}
-	fill_enforcement(job, start_ns, clone_ns, enforcement);
+	if (jail->job.spec->gate_sockets)
+		take_gate(&jail->job);
+	fill_enforcement(&jail->job, start_ns, enforcement);
 	*ret_init = child;
 	return 0;
 }
@@ -336,30 +273,83 @@ static int check_walls(const struct jail_spec *spec, struct err *err)
 	return 0;
 }
 
-int jail_start(const struct jail_spec *spec, struct pidref *ret_init, struct jail_enforcement *ret_enforcement,
-	       struct err *err)
+static int make_report(struct jail_job *job, struct err *err)
 {
-	struct jail_job job = {
+	job->report = mmap(NULL, sizeof *job->report + PLAN_MAX, PROT_READ | PROT_WRITE,
+			   (beside_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (job->report == MAP_FAILED) {
+		job->report = NULL;
+		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
+	}
+	for (size_t i = 0; i < JAIL_GATE_SOCKETS; i++)
+		job->report->ahead.gate[i] = FD_NONE;
+	return 0;
+}
+
+int jail_begin(const struct jail_spec *spec, struct jail **ret_jail, struct err *err)
+{
+	struct jail *jail = malloc(sizeof *jail);
+	int r;
+
+	if (!jail)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "jail", "not enough memory");
+	jail->job = (struct jail_job){
 		.planned = *spec, .child_socket = FD_NONE, .parent_socket = FD_NONE, .parent_pidfd = FD_NONE,
-		.second_socket = FD_NONE,
 	};
+	jail->process = PIDREF_NONE;
+	r = make_report(&jail->job, err);
+	if (r == 0) {
+		r = open_channel(&jail->job);
+		if (r < 0)
+			err_set(err, ERR_INTERNAL, -r, "jail", "cannot make a channel to the child: %s",
+				err_errno_name(-r));
+	}
+	/* Where the processes share no memory it could not see what comes to stand there later. */
+	if (r == 0 && beside_shares_memory)
+		r = ahead_start(jail, err);
+	if (r < 0) {
+		jail_free(jail);
+		return r;
+	}
+	*ret_jail = jail;
+	return 0;
+}
+
+pid_t jail_waiting(const struct jail *jail)
+{
+	return jail->process.pid;
+}
+
+int jail_start(struct jail *jail, const struct jail_spec *spec, struct pidref *ret_init,
+	       struct jail_enforcement *ret_enforcement, struct err *err)
+{
 	int r = check_walls(spec, err);
 
 	if (r < 0)
 		return r;
-	job.spec = &job.planned;
-	job.report = mmap(NULL, sizeof *job.report + PLAN_MAX, PROT_READ | PROT_WRITE,
-			  (beside_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (job.report == MAP_FAILED)
-		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
-	r = open_channel(&job);
-	if (r < 0)
-		err_set(err, ERR_INTERNAL, -r, "jail", "cannot make a channel to the child: %s", err_errno_name(-r));
-	if (r == 0)
-		r = run_job(&job, ret_init, ret_enforcement, err);
-	close_fd(&job.child_socket);
-	close_fd(&job.parent_socket);
-	close_fd(&job.parent_pidfd);
-	munmap(job.report, sizeof *job.report + PLAN_MAX);
-	return r;
+	jail->job.planned = *spec;
+	jail->job.spec = &jail->job.planned;
+	jail->first = jail->job;
+	jail->first.spec = &jail->first.planned;
+	if (!beside_shares_memory)
+		r = ahead_start(jail, err);
+	return r < 0 ? r : build(jail, ret_init, ret_enforcement, err);
+}
+
+void jail_free(struct jail *jail)
+{
+	struct jail_job *job;
+
+	if (!jail)
+		return;
+	ahead_stop(jail);
+	job = &jail->job;
+	for (size_t i = 0; job->report && i < JAIL_GATE_SOCKETS; i++)
+		close_fd(&job->report->ahead.gate[i]);
+	close_fd(&job->child_socket);
+	close_fd(&job->parent_socket);
+	close_fd(&job->parent_pidfd);
+	if (job->report)
+		munmap(job->report, sizeof *job->report + PLAN_MAX);
+	free(jail);
 }

@@ -310,6 +310,7 @@ int limit_group_new(struct limit_group **ret_group, const struct limit_request *
 	group->processes = request->processes;
 	group->cgroup_root = request->cgroup_root;
 	group->scope_program = request->scope_program;
+	group->companion = request->companion;
 	group->event_epoll_fd = group->memory_events_fd = group->pids_events_fd = group->oom_event_fd = FD_NONE;
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		group->dirs[i].fd = group->dirs[i].tasks_fd = FD_NONE;

@@ -29,6 +29,7 @@ struct limit_group {
 	uint64_t memory_bytes, millicpus, processes; /* as asked for */
 	const char *cgroup_root;    /* borrowed test hooks */
 	const char *scope_program;
+	pid_t companion;            /* as asked for */
 	enum limit_backend backend;
 	enum limit_holder memory, tasks, cpus;
 	struct limit_dir dirs[CGROUP_KIND_COUNT];

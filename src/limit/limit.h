@@ -40,6 +40,7 @@ struct limit_request {
 	uint64_t memory_bytes;      /* NUM_UNLIMITED: none (all fields) */
 	uint64_t millicpus;
 	uint64_t processes;         /* tasks; one more is allowed for the sandbox's own PID 1 */
+	pid_t companion;            /* a child that stands where the caller does and moves along; 0: none */
 	const char *forced_backend; /* test hook: "v1", "v2", "rlimit"; NULL: the best */
 	const char *cgroup_root;    /* test hook: a fake /sys/fs/cgroup (os/cgroup.h); NULL: the real one */
 	const char *scope_program;  /* test hook: stands in for busctl(1); NULL: the system's */

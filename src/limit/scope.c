@@ -18,7 +18,7 @@
  * Who logs in over ssh or on a console stands in session-N.scope, which is root's: nothing there is delegated,
  * and the delegated user@UID.service has no common ancestor that the user may write. Only the user's service
  * manager can move a process between the two. It is asked over D-Bus (org.freedesktop.systemd1.Manager,
- * StartTransientUnit: a scope with Delegate=, holding this process) by busctl(1), a program of systemd: a bus
+ * StartTransientUnit: a scope with Delegate=, holding this process and its companion) by busctl(1), of systemd: a bus
  * client would be the only text protocol spoken by atoll-box. It is run from two fixed directories with an
  * environment of its own, since PATH and the rest belong to whoever started us.
  *
@@ -129,17 +129,17 @@ static int wait_child(pid_t pid, int timeout_ms)
 	return info.si_code == CLD_EXITED ? info.si_status : -EIO;
 }
 
-static int ask_manager(const char *program, const char *unit)
+static int ask_manager(const char *program, const char *unit, pid_t companion)
 {
-	char bus[PATH_MAX], address[PATH_MAX], dir[PATH_MAX], runtime[PATH_MAX], pid_text[16];
+	char bus[PATH_MAX], address[PATH_MAX], dir[PATH_MAX], runtime[PATH_MAX], own[16], other[16];
 	char *const envp[] = { runtime, address, (char *)"LC_ALL=C", NULL };
 	const char *const argv[] = {
 		program, "--user", "--quiet", "--timeout=4", "call",
 		"org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
 		"StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail",
 		"4", "Description", "s", "atoll sandbox", "Delegate", "b", "true",
-		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "1", pid_text,
-		"0", NULL,
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", companion ? "2" : "1", own,
+		companion ? other : "0", companion ? "0" : NULL, NULL,
 	};
 	pid_t pid;
 	int r = bus_socket(bus);
@@ -151,7 +151,9 @@ static int ask_manager(const char *program, const char *unit)
 	if (r == 0)
 		r = str_format(address, sizeof address, "DBUS_SESSION_BUS_ADDRESS=unix:path=%s", bus);
 	if (r == 0)
-		r = str_format(pid_text, sizeof pid_text, "%d", (int)getpid());
+		r = str_format(own, sizeof own, "%d", (int)getpid());
+	if (r == 0)
+		r = str_format(other, sizeof other, "%d", (int)companion);
 	if (r == 0)
 		r = spawn_quiet(program, (char *const *)argv, envp, &pid);
 	return r < 0 ? r : wait_child(pid, BUSCTL_TIMEOUT_MS);
@@ -179,8 +181,24 @@ static int wait_moved(const struct limit_group *group, const char *unit, char ou
 	}
 }
 
+/* It may arrive a moment after us: until then it is not ours to move. */
+static int move_companion(int group_fd, pid_t companion)
+{
+	char text[16];
+	int r = str_format(text, sizeof text, "%d", (int)companion);
+
+	for (int waited_ms = 0; r == 0 && waited_ms < MOVE_TIMEOUT_MS; waited_ms++) {
+		r = fd_write_file_at(group_fd, "cgroup.procs", text);
+		if (r != -EACCES)
+			return r;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		r = 0;
+	}
+	return r < 0 ? r : -ETIMEDOUT;
+}
+
 /* A group with processes hands no controllers down, so we go one level deeper and leave the scope itself empty. */
-static int step_aside(const char *scope)
+static int step_aside(const char *scope, pid_t companion)
 {
 	char path[PATH_MAX];
 	cleanup_fd int fd = FD_NONE;
@@ -193,7 +211,8 @@ static int step_aside(const char *scope)
 	fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
-	return fd_write_file_at(fd, "cgroup.procs", "0");
+	r = fd_write_file_at(fd, "cgroup.procs", "0");
+	return r < 0 || !companion ? r : move_companion(fd, companion);
 }
 
 int scope_enter(struct limit_group *group)
@@ -210,11 +229,11 @@ int scope_enter(struct limit_group *group)
 	r = str_format(unit, sizeof unit, "%s.scope", group->name);
 	if (r < 0)
 		return r;
-	r = ask_manager(program, unit);
+	r = ask_manager(program, unit, group->companion);
 	if (r == 0)
 		r = wait_moved(group, unit, scope);
 	if (r == 0)
-		r = step_aside(scope);
+		r = step_aside(scope, group->companion);
 	if (r == 0)
 		return 0;
 	group_note(group, "systemd's user manager gave no scope (%s)", r < 0 ? err_errno_name(-r) : "refused");

@@ -91,7 +91,7 @@ pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struc
 	struct clone_args args = {
 		.flags = flags | CLONE_VM | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* the maker's own, clone(2) */
 		.stack = (uintptr_t)stacks[place].memory,
 		.stack_size = sizeof stacks[place].memory,
 		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 
 /* The stacks: one process at a time on each, that is, until it has executed another program or was reaped. */
-enum beside { BESIDE_FIRST, BESIDE_SECOND, BESIDE_HOLDER, BESIDE_COUNT };
+enum beside { BESIDE_AHEAD, BESIDE_FIRST, BESIDE_SECOND, BESIDE_HOLDER, BESIDE_COUNT };
 
 struct beside_work {
 	int (*run)(void *argument);   /* its result is the exit status; on its stack errno is its own */
@@ -28,7 +28,8 @@ extern const bool beside_shares_memory;
 
 /*
  * clone3(2) with CLONE_* flags beside CLONE_VM; cgroup_fd >= 0 starts it in that v2 cgroup. The pid, with *ret_pidfd
- * (owned), or -errno. It has copies of the descriptors. It makes async-signal-safe calls only and allocates nothing.
+ * (owned), or -errno. It has copies of the descriptors, but with CLONE_FILES. It makes async-signal-safe calls only and
+ * allocates nothing.
  */
 pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struct beside_work *work,
 		   int *ret_pidfd) MUST_USE;

@@ -19,7 +19,7 @@ pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 	struct clone_args args = {
 		.flags = flags | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* the maker's own, clone(2) */
 		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
 	};
 	long pid = syscall(SYS_clone3, &args, sizeof args);

@@ -106,9 +106,21 @@ void cell_host_make(struct cell *cell, const char *name, const char *content)
 	close(fd);
 }
 
+int cell_build(struct cell *cell, struct pidref *ret_init, struct err *err)
+{
+	struct jail *jail;
+	int r = jail_begin(&cell->spec, &jail, err);
+
+	if (r < 0)
+		return r;
+	r = jail_start(jail, &cell->spec, ret_init, &cell->enforcement, err);
+	jail_free(jail);
+	return r;
+}
+
 void cell_start(struct cell *cell)
 {
-	int r = jail_start(&cell->spec, &cell->init, &cell->enforcement, &cell->err);
+	int r = cell_build(cell, &cell->init, &cell->err);
 
 	if (r < 0 && !strcmp(cell->err.stage, "userns") && !getenv("ATOLL_TESTS_MUST_RUN")) {
 		print_message("[  REASON  ] no user namespaces here: %s\n", cell->err.message);
@@ -120,7 +132,7 @@ void cell_start(struct cell *cell)
 
 void cell_refused(struct cell *cell, const char *stage)
 {
-	int r = jail_start(&cell->spec, &cell->init, &cell->enforcement, &cell->err);
+	int r = cell_build(cell, &cell->init, &cell->err);
 
 	assert_true(r < 0);
 	assert_string_equal(cell->err.stage, stage);

@@ -41,10 +41,13 @@ struct jail_mount *cell_mount(struct cell *cell, enum jail_mount_kind kind, cons
 const char *cell_host_path(struct cell *cell, const char *name);
 void cell_host_make(struct cell *cell, const char *name, const char *content);
 
-/* jail_start(); fails the test with the error's text where it fails, or skips it where the machine cannot. */
+/* jail_begin() and jail_start(): 0, or the error. */
+int cell_build(struct cell *cell, struct pidref *ret_init, struct err *err);
+
+/* The same; fails the test with the error's text where it fails, or skips it where the machine cannot. */
 void cell_start(struct cell *cell);
 
-/* jail_start() that must be refused, naming this stage. */
+/* cell_build() that must be refused, naming this stage. */
 void cell_refused(struct cell *cell, const char *stage);
 
 /* Sends one request; the answer. */

@@ -404,7 +404,7 @@ static void test_dies_with_its_parent(void **state)
 	if (pid == 0) {
 		struct pidref init;
 
-		if (jail_start(&cell->spec, &init, &cell->enforcement, NULL) < 0)
+		if (cell_build(cell, &init, NULL) < 0)
 			_exit(1);
 		kill(getpid(), SIGKILL);
 	}
@@ -517,7 +517,7 @@ static void test_every_broken_wall_is_refused(void **state)
 		int r;
 
 		cell->spec.broken_wall = wall_names[walls[i]];
-		r = jail_start(&cell->spec, &init, &cell->enforcement, &cell->err);
+		r = cell_build(cell, &init, &cell->err);
 		if (r >= 0)
 			fail_msg("%s was not missed", wall_names[walls[i]]);
 		assert_string_equal(cell->err.stage, wall_names[walls[i]]);

@@ -528,6 +528,25 @@ static void a_login_session_gets_a_scope(void **state)
 	fake_end();
 }
 
+/* What is written last stands in a fake file. */
+static void a_scope_takes_the_companion_along(void **state)
+{
+	struct limit_request request = all_limits;
+	char program[128], argv[64], pid[16];
+	struct limit_group *group;
+
+	begin_ssh(program);
+	request.scope_program = program;
+	request.companion = 4242;
+	group = make(&request);
+	snprintf(argv, sizeof argv, " PIDs au 2 %d 4242 0\n", (int)getpid());
+	assert_true(str_has_suffix(fake_read("seen-argv"), argv));
+	snprintf(pid, sizeof pid, "%d", (int)request.companion);
+	assert_string_equal(fake_read(APP "/" GROUP ".scope/box/cgroup.procs"), pid);
+	limit_group_free(group);
+	fake_end();
+}
+
 static void a_refused_scope_is_told(void **state)
 {
 	struct limit_request request = all_limits;
@@ -628,6 +647,7 @@ int main(void)
 		cmocka_unit_test_teardown(sweep_finds_the_dead_of_other_logins, end),
 		cmocka_unit_test_teardown(freezing_v1_makes_its_group_when_needed, end),
 		cmocka_unit_test_teardown(a_login_session_gets_a_scope, end),
+		cmocka_unit_test_teardown(a_scope_takes_the_companion_along, end),
 		cmocka_unit_test_teardown(a_refused_scope_is_told, end),
 		cmocka_unit_test_teardown(probe_tells_what_is_missing, end),
 		cmocka_unit_test_teardown(probe_tells_of_a_scope_that_it_got, end),
