@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/hash.h"
 #include "base/str.h"
@@ -23,7 +25,10 @@
  *
  * Content that was read while somebody could write the file proves nothing afterwards. A file that is being executed
  * cannot be written and cannot have been open for writing when that began (ETXTBSY), so what is read then is what
- * runs; it is remembered by its change time, unless that is too young to tell two changes apart.
+ * runs; it is remembered by its change time, unless that is too young to tell two changes apart. A file system that
+ * lies on another one does not promise that: a shared mapping belongs to the file below, so it stays writable after
+ * its descriptor was closed, and does not move the time of a page that it has written before. Of these nothing is
+ * remembered.
  */
 
 enum { SETTLED_NS = 1000000000, CHUNK = 64 << 10 };
@@ -74,14 +79,15 @@ static bool id_is_same(const struct file_id *a, const struct file_id *b)
 	       a->ctime_ns == b->ctime_ns;
 }
 
-/* fd may be O_PATH. */
-static int hash_file(int fd, struct hash *ret_hash)
+/* fd may be O_PATH. -ESTALE: it has not the size that it is looked up by; who lets it grow must not hold us with it. */
+static int hash_file(int fd, int64_t size, struct hash *ret_hash)
 {
 	static uint8_t bytes[CHUNK];
 	cleanup_fd int readable = FD_NONE;
 	struct hash_stream stream;
+	int64_t left = size;
 	char path[32];
-	ssize_t n;
+	ssize_t n = 0;
 
 	if (str_format(path, sizeof path, "/proc/self/fd/%d", fd) < 0)
 		return -EINVAL;
@@ -90,10 +96,12 @@ static int hash_file(int fd, struct hash *ret_hash)
 	if (readable < 0)
 		return readable;
 	hash_stream_begin(&stream);
-	while ((n = read(readable, bytes, sizeof bytes)) > 0)
+	while (left >= 0 && (n = read(readable, bytes, sizeof bytes)) > 0) {
 		hash_stream_add(&stream, bytes, (size_t)n);
+		left -= n;
+	}
 	hash_stream_end(&stream, ret_hash);
-	return n < 0 ? -errno : 0;
+	return n < 0 ? -errno : left ? -ESTALE : 0;
 }
 
 /* ---- what the rules name ---- */
@@ -144,7 +152,7 @@ static int add_named(struct programs *programs, const struct policy *policy, con
 	program->is_writable = !is_host && (path_of_fd(fd, real, sizeof real) < 0 ||
 					    policy_classify(policy, real, &rule) >= FILE_SCRATCH);
 	if (program->is_writable)
-		program->has_hash = hash_file(fd, &program->hash) == 0;
+		program->has_hash = hash_file(fd, program->id.size, &program->hash) == 0;
 	return 0;
 }
 
@@ -341,7 +349,7 @@ static bool know_content(struct programs *programs, struct program *program)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return false;
 	id = id_of(&st);
-	program->has_hash = id_is_same(&id, &program->id) && hash_file(fd, &program->hash) == 0;
+	program->has_hash = id_is_same(&id, &program->id) && hash_file(fd, program->id.size, &program->hash) == 0;
 	return program->has_hash;
 }
 
@@ -353,9 +361,18 @@ static const struct hashed *find_hashed(const struct programs *programs, const s
 	return NULL;
 }
 
-static void remember(struct programs *programs, const struct file_id *id, const struct hash *hash)
+/* Whether who maps a file is one who has it open to its file system; fd may be O_PATH. */
+static bool knows_its_writers(int fd)
 {
-	if ((int64_t)clock_realtime_ns() - id->ctime_ns < SETTLED_NS)
+	struct statfs kind;
+
+	return fstatfs(fd, &kind) == 0 && kind.f_type != OVERLAYFS_SUPER_MAGIC && kind.f_type != FUSE_SUPER_MAGIC &&
+	       kind.f_type != ECRYPTFS_SUPER_MAGIC;
+}
+
+static void remember(struct programs *programs, int fd, const struct file_id *id, const struct hash *hash)
+{
+	if ((int64_t)clock_realtime_ns() - id->ctime_ns < SETTLED_NS || !knows_its_writers(fd))
 		return;
 	programs->hashed[programs->hashed_next] = (struct hashed){ *id, *hash };
 	programs->hashed_next = (programs->hashed_next + 1) % PROGRAMS_HASHED_MAX;
@@ -379,13 +396,13 @@ static int read_content(struct looked *looked)
 	if (looked->has_hash)
 		return 0;
 	known = find_hashed(looked->programs, &looked->id);
-	r = known ? 0 : hash_file(looked->fd, &looked->hash);
+	r = known ? 0 : hash_file(looked->fd, looked->id.size, &looked->hash);
 	if (r < 0)
 		return r;
 	if (known)
 		looked->hash = known->hash;
 	else if (looked->is_held)
-		remember(looked->programs, &looked->id, &looked->hash);
+		remember(looked->programs, looked->fd, &looked->id, &looked->hash);
 	looked->has_hash = true;
 	return 0;
 }

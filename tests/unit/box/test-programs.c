@@ -144,12 +144,37 @@ static void what_cannot_be_read_is_told_from_what_is_another(void **state)
 	end(&fixture);
 }
 
+/* It was of the right size when it was looked at, and whoever holds it lets it grow while it is read. */
+static void what_grows_is_read_no_further_than_its_size(void **state)
+{
+	cleanup_fd int fd = FD_NONE;
+	struct fixture fixture;
+	struct stat st;
+	char copy[64];
+
+	begin(&fixture);
+	write_file(beside(copy, "copy"), 'n');
+	fd = fd_open_at(AT_FDCWD, copy, O_RDWR, 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(programs_identify(fixture.programs, fd, &st, false, fixture.names), 0);
+	assert_string_equal(fixture.names[0], named);
+	assert_int_equal(ftruncate(fd, 1LL << 40), 0);
+	alarm(5);
+	assert_int_equal(programs_identify(fixture.programs, fd, &st, false, fixture.names), -ESTALE);
+	alarm(0);
+	assert_int_equal(ftruncate(fd, SIZE - 1), 0);
+	assert_int_equal(programs_identify(fixture.programs, fd, &st, false, fixture.names), -ESTALE);
+	unlink(copy);
+	end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_its_inode_and_its_content),
 		cmocka_unit_test(a_changed_file_is_another_until_it_is_looked_up_again),
 		cmocka_unit_test(what_cannot_be_read_is_told_from_what_is_another),
+		cmocka_unit_test(what_grows_is_read_no_further_than_its_size),
 	};
 	int failed;
 
