@@ -33,6 +33,7 @@ struct root {
 	dev_t private_devices[ROOT_PRIVATE_MAX]; /* file systems in which names may be made; [0] is the root's */
 	size_t private_count;
 	int mask_file, mask_directory;           /* mode 0, in the root, unlinked at the end */
+	const char *held;                        /* a target whose directories nobody can rename any more; NULL: none */
 	struct err *err;
 };
 

@@ -76,6 +76,17 @@ static bool is_movable(const struct root *root, int fd)
 	return !mount_is_root(fd);
 }
 
+/* How many bytes of a target name directories that are held already: what holds one is never taken away again. */
+static size_t held_length(const struct root *root, const char *target)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; root->held && target[i] && target[i] == root->held[i]; i++)
+		if (target[i] == '/')
+			length = i;
+	return length;
+}
+
 /*
  * A mount holds its own name, but not the directories above it: `mv .git x` would take a read-only .git/hooks along
  * and make room for another one, which the host then runs. So every directory on the way is bound to itself, and
@@ -84,13 +95,13 @@ static bool is_movable(const struct root *root, int fd)
 static int pin_parents(struct root *root, const char *target)
 {
 	char part[PATH_MAX];
-	size_t length = strlen(target);
+	size_t length = strlen(target), held = held_length(root, target);
 	int pinned = 0;
 
 	if (length >= sizeof part)
 		return -ENAMETOOLONG;
 	memcpy(part, target, length + 1);
-	for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
+	for (char *at = strchr(part + held + 1, '/'); at; at = strchr(at + 1, '/')) {
 		cleanup_fd int fd = FD_NONE, tree = FD_NONE;
 		int r = 0;
 
@@ -108,6 +119,7 @@ static int pin_parents(struct root *root, const char *target)
 			return r;
 		pinned++;
 	}
+	root->held = target;
 	return pinned;
 }
 
@@ -233,12 +245,20 @@ static int attach_below(struct root *root, const struct jail_mount *mount, int t
 	}
 }
 
+/* What is mounted above them has directories of its own. */
+static void forget_held_below(struct root *root, const char *target)
+{
+	if (root->held && str_has_prefix(root->held, target))
+		root->held = NULL;
+}
+
 int root_attach(struct root *root, const struct jail_mount *mount, int tree, uint64_t rights)
 {
 	int is_directory = root_is_directory(tree), r;
 
 	if (is_directory < 0)
 		return root_fail(root, mount, is_directory, "cannot look at");
+	forget_held_below(root, mount->target);
 	r = attach_at_root(root, mount->target, tree, is_directory);
 	if (r > 0)
 		r = attach_below(root, mount, tree, is_directory);
@@ -270,5 +290,8 @@ int root_open_masked(struct root *root, const char *target)
 		return fd < 0 ? fd : r;
 	/* Below what is a mount now, the same name is another. */
 	r = pin_parents(root, target);
+	/* It is gone with us. */
+	if (target == real)
+		root->held = NULL;
 	return r < 0 ? r : r == 0 ? take_fd(&fd) : path_open2(root->fd, target, O_PATH, 0, ROOT_INSIDE);
 }
