@@ -7,12 +7,11 @@ import subprocess
 
 import workloads
 from contenders import Unusable
+from workloads import IN_PLACE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEPTHS = ("off", "writes", "all")
 EVENTS = 50000
-# The project in place, so that what is compared is mediation and not staging.
-IN_PLACE = "atoll: 1\nextends: medium\ndrop: [.]\nfiles: {write: [.]}\ndegrade: [mask.late]\n"
 
 
 def quantile(values, part):
