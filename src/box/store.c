@@ -97,23 +97,6 @@ static int create_files(struct store *store, const struct run_request *request)
 	return r;
 }
 
-/*
- * The first session of all. A run makes files and removes some again, and ext4 looks at each inode that was given back
- * within the last minutes before it takes a new one of the same block group: without the hint the hundredth run
- * of a minute starts three times as slowly as the first.
- */
-static int make_first(const char *state_dir, const char *path)
-{
-	char sessions[PATH_MAX];
-	int r = path_make_directories(AT_FDCWD, path, 0700);
-
-	if (r == 0)
-		r = path_join(sessions, sizeof sessions, state_dir, "sessions");
-	if (r == 0)
-		path_spread_directories(AT_FDCWD, sessions);
-	return r;
-}
-
 int store_open(struct store *ret_store, const struct run_request *request, struct err *err)
 {
 	struct store store = { .dir_fd = FD_NONE,
@@ -126,7 +109,8 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 	if (r < 0)
 		return fail(err, r, "cannot name a session below", request->state_dir);
 	if (mkdirat(AT_FDCWD, store.path, 0700) < 0)
-		r = errno == ENOENT ? make_first(request->state_dir, store.path) : -errno;
+		/* Missing above it: this is the first session of all. */
+		r = errno == ENOENT ? path_make_directories(AT_FDCWD, store.path, 0700) : -errno;
 	if (r < 0)
 		return fail(err, r, "cannot make", store.path);
 	store.dir_fd = fd_open_at(AT_FDCWD, store.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

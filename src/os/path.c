@@ -3,11 +3,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -173,15 +171,4 @@ int path_remove_tree(int dir_fd, const char *path)
 	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return remove_entry(dir_fd, path, st.st_dev);
-}
-
-void path_spread_directories(int dir_fd, const char *path)
-{
-	cleanup_fd int fd = fd_open_at(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	int flags;
-
-	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
-		return;
-	flags |= FS_TOPDIR_FL;
-	(void)!ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }

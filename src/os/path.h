@@ -36,9 +36,3 @@ int path_make_directories(int dir_fd, const char *path, mode_t mode) MUST_USE;
 
 /* Removes path and all below it, never following a link, never crossing a mount. Missing is success. */
 int path_remove_tree(int dir_fd, const char *path) MUST_USE;
-
-/*
- * Tells the file system that what is in the directories below this one has nothing to do with one another, so that it
- * spreads them (chattr(1), attribute T: ext4). A hint: where it is not known nothing happens.
- */
-void path_spread_directories(int dir_fd, const char *path);
