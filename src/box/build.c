@@ -14,6 +14,7 @@
 #include "box/plan.h"
 #include "box/report.h"
 #include "box/state.h"
+#include "box/verify-gate.h"
 #include "jail/filter.h"
 #include "os/fd.h"
 #include "policy/decide.h"
@@ -471,6 +472,9 @@ static int build_meanwhile(void *context, struct err *err)
 	r = start_main_command(box, err);
 	snapshot_hash(box->policy->snapshot, &box->policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
+	/* The first exec would wait for it. */
+	if (r == 0 && verify_gate_prepare(box) < 0)
+		r = err_set(err, ERR_INTERNAL, ENOMEM, "verify", "there is no memory for what judges commands");
 	box->store_ns += clock_monotonic_ns() - start_ns;
 	return r;
 }

@@ -131,7 +131,7 @@ struct box {
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct condemned condemned;
 	struct exec_trials *trials;  /* NULL: nothing was tried yet */
-	struct verify_gate *verify;  /* NULL: no command was judged yet */
+	struct verify_gate *verify;  /* NULL: none is judged */
 	uint64_t noted;		/* commands that ran though something bad was found in them */
 	char noted_first[BOX_NOTED_SIZE]; /* the rule of the first one */
 	uint64_t allowed, denied;	/* decisions that were made */

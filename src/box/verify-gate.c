@@ -343,11 +343,11 @@ static int start(struct box *box)
 	return r == 0 ? loop_add(&box->loop, &gate->near_source) : r;
 }
 
-static int open_gate(struct box *box)
+int verify_gate_prepare(struct box *box)
 {
-	struct verify_gate *gate = box->verify;
+	struct verify_gate *gate;
 
-	if (gate)
+	if (!policy_verifies(box->policy->policy))
 		return 0;
 	gate = box->verify = calloc(1, sizeof *gate);
 	if (!gate)
@@ -513,9 +513,6 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 	if (r < 0)
 		return verify_conclude_unknown(box, exec->pid, exec->exe,
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
-	r = open_gate(box);
-	if (r < 0)
-		return r;
 	name = name_to_judge(box->verify, exec, path);
 	if (fd < 0 && !name)
 		return 0;

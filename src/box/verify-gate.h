@@ -33,8 +33,15 @@ struct verify_outcome {
 };
 
 /*
+ * Looks up what is known of the rules, before anything runs inside: they are the ones that the sandbox is judged by for
+ * its whole life. Nothing where the policy has nothing looked at. 0 also where nothing is known: then the first command
+ * starts what judges it, which reads them. -ENOMEM.
+ */
+int verify_gate_prepare(struct box *box) MUST_USE;
+
+/*
  * 0: *ret_outcome says it; 1: exec_gate_verified(box, token, …) will be called; negative: the log failed. exec is
- * borrowed during the call; its caller stands still.
+ * borrowed during the call; its caller stands still. After verify_gate_prepare(), of a policy that has it looked at.
  */
 int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome)
 	MUST_USE;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was made of the rules is kept from one sandbox to the next, while they are the same; and who needs no judge has
 none."""
+import collections
 import os
+import re
 import struct
 import time
 
@@ -139,3 +141,74 @@ def test_an_argument_that_a_rule_is_about_is_enough(sandbox):
     judged(sandbox, ["./worker", "-o", "Stratum+tcp://pool.example.test:3333"], "verify.exhaust.mining")
     session = sandbox.run(["./worker", "rx/0"], policy=policy(sandbox, ASKED)).session
     assert records(sandbox, session)
+
+
+def test_the_rules_of_a_sandbox_are_those_of_its_start(sandbox):
+    """What changes before its first command is as what changes before its second: the next sandbox has it."""
+    own = sandbox.base / "config/atoll/verify"
+    sandbox.write(own / "a.yaml", OWN.format("who"))
+    let_a_tick_pass()
+    judged(sandbox, ["who"], "verify.own.who")
+    strict = policy(sandbox, ASKED)
+    session = sandbox.run_outside(sandbox.command_line([], policy=strict, options=["-d"])).out.strip()
+    os.unlink(own / "a.yaml")
+    sandbox.write(own / "b.yaml", OWN.format("id"))
+    for _ in range(2):
+        assert sandbox.run_atoll("exec", session, "--", "who").code == 126
+        assert sandbox.run_atoll("exec", session, "--", "id").code == 0
+        assert sandbox.run_atoll("exec", session, "--", "sh", "-c", DEED).code == 126
+    sandbox.run_atoll("stop", session)
+    judged(sandbox, ["who"])
+    judged(sandbox, ["id"], "verify.own.id")
+
+
+def box_calls(sandbox, policy_file):
+    """(name, how many of that name its process made before, the rest of the line) of each call of the box that it
+    makes before it hears of the first exec, and the same of those afterwards."""
+    trace = sandbox.base / "trace"
+    done = sandbox.run_outside(["strace", "-f", "-qq", "-s", "4096", "-o", trace, *sandbox.command_line(
+        ["sh", "-c", DEED], policy=policy_file, options=["-q"])], timeout=30)
+    assert done.code == 126, done
+    calls, counts, box = ([], []), collections.Counter(), None
+    for pid, name, rest in re.findall(r"(?m)^(\d+) +(\w+)\((.*)$", trace.read_text(errors="replace")):
+        box = box or pid
+        if pid == box:
+            counts[name] += 1
+            calls[counts["hears"] > 0].append((name, counts[name], rest))
+            counts["hears"] += "SECCOMP_IOCTL_NOTIF_RECV" in rest
+    assert calls[1], "it never heard of one"
+    return calls
+
+
+def is_about_rules(call):
+    return "atoll-verify" in call[2] or "/verify" in call[2]
+
+
+@pytest.mark.needs("strace")
+def test_what_is_kept_is_looked_up_before_anything_runs(sandbox):
+    """And where that fails, in whatever way, the command is judged all the same, or nothing starts."""
+    let_a_tick_pass()
+    judged(sandbox, ["sh", "-c", DEED], "verify.destructive.remove-system")
+    strict = policy(sandbox, ASKED)
+    early, late = box_calls(sandbox, strict)
+    about = [at for at, call in enumerate(early) if is_about_rules(call)]
+    assert {early[at][0] for at in about} & {"open", "openat"}, early
+    # Only the program itself, which is started for this command.
+    assert not [call for call in late if "policies/verify" in call[2] or "/verify/" in call[2]], late
+    calls = {name: number for name, number, _ in early[about[0] - 1:about[-1] + 4]}
+    assert len(calls) > 3, calls
+    for name, number in calls.items():
+        done = sandbox.run_outside(["strace", "-f", "-qq", "-o", "/dev/null", "-e",
+            f"inject={name}:error=ENOMEM:when={number}", *sandbox.command_line(
+                ["sh", "-c", f"touch ran; {DEED}"], policy=strict, options=["-q"])], timeout=30)
+        assert done.code in (125, 126), (name, number, done)
+
+
+@pytest.mark.needs("strace")
+def test_where_nothing_is_judged_nothing_is_looked_up(sandbox):
+    judged(sandbox, ["true"])
+    off = policy(sandbox, "verify: {low: off, medium: off, high: off, critical: off, unknown: off}")
+    done = sandbox.run_outside(["strace", "-f", "-qq", "-s", "4096", "-o", sandbox.base / "trace",
+                                *sandbox.command_line(["true"], policy=off, options=["-q"])], timeout=30)
+    text = (sandbox.base / "trace").read_text(errors="replace")
+    assert done.code == 0 and "/sessions/" in text and "/verify" not in text and "atoll-verify" not in text, done
