@@ -458,6 +458,8 @@ static int build_meanwhile(void *context, struct err *err)
 	const struct building *building = context;
 	struct box *box = building->box;
 	uint64_t start_ns = clock_monotonic_ns();
+	const uint32_t *taken;
+	size_t taken_count;
 	int r = store_begin(&box->store, box->request, box->policy, err);
 
 	if (r < 0)
@@ -465,7 +467,8 @@ static int build_meanwhile(void *context, struct err *err)
 	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
-	r = exec_gate_prepare(box);
+	taken = plan_refused(building->plan, &taken_count);
+	r = exec_gate_prepare(box, taken, taken_count);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
 			       err_errno_name(-r));

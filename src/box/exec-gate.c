@@ -36,7 +36,7 @@ enum { FINDINGS_SIZE = 16 << 10 };
 
 /* ---- the gate ---- */
 
-int exec_gate_prepare(struct box *box)
+int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count)
 {
 	const struct policy *policy = box->policy->policy;
 	struct exec_gate *gate = calloc(1, sizeof *gate);
@@ -48,7 +48,7 @@ int exec_gate_prepare(struct box *box)
 	gate->judges_programs = policy_judges_programs(policy) || policy_gates_reads(policy);
 	gate->judges_arguments = policy_judges_arguments(policy);
 	gate->verifies = policy_verifies(policy);
-	r = gate->judges_programs ? programs_new(&gate->programs, policy) : 0;
+	r = gate->judges_programs ? programs_new(&gate->programs, policy, taken, taken_count) : 0;
 	if (r < 0) {
 		free(gate);
 		return r;

@@ -14,8 +14,11 @@
 struct box;
 struct exec_gate;
 
-/* Before anything starts inside: looks up what need not wait for the sandbox. -ENOMEM or -E2BIG. */
-int exec_gate_prepare(struct box *box) MUST_USE;
+/*
+ * Before anything starts inside: looks up what need not wait for the sandbox. taken: the programs that the mounts take
+ * away (plan_refused()). -ENOMEM or -E2BIG.
+ */
+int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count) MUST_USE;
 
 /* Handlers of the watch (watch/watch.h); context is the box. */
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;

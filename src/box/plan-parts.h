@@ -22,6 +22,8 @@ struct plan {
 	size_t layers_capacity;
 	struct plan_mask *masks;
 	size_t mask_count, mask_capacity;
+	uint32_t *refused;               /* see plan_refused() */
+	size_t refused_count, refused_capacity;
 	uint64_t scratch_bytes, scratch_inodes;
 	bool new_binaries;
 };

@@ -269,6 +269,24 @@ static bool is_there(struct looked_into *last, const char *path)
 	return last->fd >= 0 && faccessat(last->fd, name, F_OK, 0) == 0;
 }
 
+static int add_refused_program(struct plan *plan, const struct policy *policy, size_t index)
+{
+	const struct exec_rule *rule = &policy->exec[index];
+	char real[PATH_MAX];
+	int r = plan_grow(&plan->refused, plan->refused_count, &plan->refused_capacity, sizeof *plan->refused);
+
+	if (r < 0)
+		return r;
+	plan->refused[plan->refused_count++] = (uint32_t)index;
+	/* The file itself is covered, so that no other name of it runs: links and aliases lead to the same place. */
+	if (path_real(rule->program, real, sizeof real) < 0)
+		return 0;
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
+						   .flags = JAIL_OPTIONAL,
+						   .rule = rule->origin.id,
+						   .target = plan_keep(plan, str_dup(real)) });
+}
+
 static int add_refused_programs(struct plan *plan, const struct policy *policy)
 {
 	struct looked_into last = { .path = "", .fd = FD_NONE };
@@ -276,17 +294,9 @@ static int add_refused_programs(struct plan *plan, const struct policy *policy)
 
 	for (size_t i = 0; r == 0 && i < policy->exec_count; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
-		char real[PATH_MAX];
 
-		if (!exec_rule_is_mounted(rule) || !is_there(&last, rule->program))
-			continue;
-		/* The file itself is covered, so that no other name of it runs: links and aliases lead to the
-		 * same place. */
-		if (path_real(rule->program, real, sizeof real) == 0)
-			r = plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
-							   .flags = JAIL_OPTIONAL,
-							   .rule = rule->origin.id,
-							   .target = plan_keep(plan, str_dup(real)) });
+		if (exec_rule_is_mounted(rule) && is_there(&last, rule->program))
+			r = add_refused_program(plan, policy, i);
 	}
 	close_fd(&last.fd);
 	return r;
@@ -509,8 +519,15 @@ void plan_free(struct plan *plan)
 	free(plan->trees);
 	free(plan->layers);
 	free(plan->masks);
+	free(plan->refused);
 	free(plan->mounts);
 	free(plan);
+}
+
+const uint32_t *plan_refused(const struct plan *plan, size_t *ret_count)
+{
+	*ret_count = plan->refused_count;
+	return plan->refused;
 }
 
 const struct jail_mount *plan_mounts(const struct plan *plan, size_t *ret_count)

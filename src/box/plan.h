@@ -78,5 +78,11 @@ int plan_has_mounts_below(const struct plan *plan) MUST_USE;
 const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count);
 const struct plan_mask *plan_masks(const struct plan *plan, size_t *ret_count);
 
+/*
+ * The programs that the mounts take away and that the host has, as indices of the policy's rules of exec; ascending,
+ * borrowed from the plan.
+ */
+const uint32_t *plan_refused(const struct plan *plan, size_t *ret_count);
+
 /* Borrowed from the plan. */
 const struct jail_mount *plan_mounts(const struct plan *plan, size_t *ret_count);

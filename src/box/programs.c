@@ -236,13 +236,12 @@ static int add_patterns(struct programs *programs, const struct policy *policy)
 }
 
 /* What the mounts take away inside is known by its name outside. */
-static int add_mounted(struct programs *programs, const struct policy *policy)
+static int add_taken(struct programs *programs, const struct policy *policy, const uint32_t *taken, size_t count)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < policy->exec_count; i++)
-		if (exec_rule_is_mounted(&policy->exec[i]))
-			r = add_named(programs, policy, policy->exec[i].program, true);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_named(programs, policy, policy->exec[taken[i]].program, true);
 	return r;
 }
 
@@ -277,7 +276,8 @@ static void sort(struct programs *programs)
 		qsort(programs->list, programs->count, sizeof *programs->list, compare_sizes);
 }
 
-int programs_new(struct programs **ret_programs, const struct policy *policy)
+int programs_new(struct programs **ret_programs, const struct policy *policy, const uint32_t *taken,
+		 size_t taken_count)
 {
 	struct programs *programs = calloc(1, sizeof *programs);
 	int r;
@@ -285,7 +285,7 @@ int programs_new(struct programs **ret_programs, const struct policy *policy)
 	if (!programs)
 		return -ENOMEM;
 	programs->root_fd = FD_NONE;
-	r = add_mounted(programs, policy);
+	r = add_taken(programs, policy, taken, taken_count);
 	if (r < 0) {
 		programs_free(programs);
 		return r;

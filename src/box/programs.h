@@ -24,10 +24,12 @@ enum {
 struct programs;
 
 /*
- * Looks up by their names on the host what the mounts take away inside: a start need not wait for it. -ENOMEM, -E2BIG.
+ * Looks up by their names on the host what the mounts take away inside: a start need not wait for it. taken are the
+ * indices of those rules of exec whose program was seen there when the mounts were planned. -ENOMEM, -E2BIG.
  * policy is borrowed by each of these.
  */
-int programs_new(struct programs **ret_programs, const struct policy *policy) MUST_USE;
+int programs_new(struct programs **ret_programs, const struct policy *policy, const uint32_t *taken,
+		 size_t taken_count) MUST_USE;
 /*
  * Once, before anything is identified: looks up the rest of what the rules name, as the sandbox of init_pid sees it;
  * patterns are looked for where programs are. As above, or why the sandbox's root cannot be opened.

@@ -54,7 +54,7 @@ static void begin(struct fixture *fixture)
 	fixture->rules[1] = (struct exec_rule){ .verdict = VERDICT_ASK, .program = missing };
 	fixture->policy.exec = fixture->rules;
 	fixture->policy.exec_count = fixture->policy.exec_exact_count = 2;
-	assert_int_equal(programs_new(&fixture->programs, &fixture->policy), 0);
+	assert_int_equal(programs_new(&fixture->programs, &fixture->policy, NULL, 0), 0);
 	assert_int_equal(programs_enter(fixture->programs, &fixture->policy, getpid()), 0);
 }
 
@@ -124,6 +124,25 @@ static void a_changed_file_is_another_until_it_is_looked_up_again(void **state)
 	end(&fixture);
 }
 
+/* What the mounts take away is not there inside: a copy is told by what the host has. */
+static void a_copy_of_what_was_taken_away_is_known(void **state)
+{
+	static const uint32_t taken[] = { 1 };
+	struct exec_rule rules[] = { { .verdict = VERDICT_DENY, .program = missing },
+				     { .verdict = VERDICT_DENY, .program = named } };
+	struct fixture fixture = { .policy = { .exec = rules, .exec_count = 2, .exec_exact_count = 2 } };
+	char copy[64];
+
+	write_file(beside(named, "named"), 'n');
+	beside(missing, "missing");
+	assert_int_equal(programs_new(&fixture.programs, &fixture.policy, taken, ARRAY_SIZE(taken)), 0);
+	assert_int_equal(programs_enter(fixture.programs, &fixture.policy, getpid()), 0);
+	write_file(beside(copy, "copy"), 'n');
+	assert_is_named(&fixture, copy, true);
+	unlink(copy);
+	end(&fixture);
+}
+
 /* Content that cannot be looked at is no answer: neither yes nor no, and nobody waits for it. */
 static void what_cannot_be_read_is_told_from_what_is_another(void **state)
 {
@@ -173,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_its_inode_and_its_content),
 		cmocka_unit_test(a_changed_file_is_another_until_it_is_looked_up_again),
+		cmocka_unit_test(a_copy_of_what_was_taken_away_is_known),
 		cmocka_unit_test(what_cannot_be_read_is_told_from_what_is_another),
 		cmocka_unit_test(what_grows_is_read_no_further_than_its_size),
 	};
