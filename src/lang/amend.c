@@ -9,6 +9,7 @@
 #include "lang/arena.h"
 #include "lang/node.h"
 #include "lang/print.h"
+#include "policy/glob.h"
 
 /* ---- the rule ---- */
 
@@ -64,7 +65,7 @@ static void put_request(struct buf *out, const struct grant_terms *granted)
 
 static void put_path(struct buf *out, const struct grant_terms *granted)
 {
-	print_quoted(out, granted->subject);
+	put_literal(out, granted->subject);
 }
 
 static void put_command(struct buf *out, const struct grant_terms *granted)
@@ -94,9 +95,14 @@ static bool is_text(const char *text)
 	return true;
 }
 
-/* Bytes that are no text cannot stand in a policy. */
+/*
+ * Bytes that are no text cannot stand in a policy. A program whose name is a pattern would be one by its place alone,
+ * whatever lies there: no rule says what was allowed.
+ */
 static bool can_be_written(const struct grant_terms *granted)
 {
+	if (granted->kind == ACTION_EXEC && glob_is_pattern(granted->subject))
+		return false;
 	for (size_t i = 0; granted->argv && granted->argv[i]; i++)
 		if (!is_text(granted->argv[i]))
 			return false;

@@ -273,6 +273,41 @@ def test_for_ever_is_a_line_in_the_users_own_policy(session_of, server):
     assert later.out.split() == ["answer"]
 
 
+def test_for_ever_of_many_at_once_loses_nobodys_line(session_of, server):
+    """Each of them makes the file new; what one has written, the next must not have taken away."""
+    session, names = session_of(), [f"n{number}.test" for number in range(6)]
+    path = session.box.base / "config" / "test.yaml"
+    session.get(*(f"{name}:{server.port}" for name in names))
+    wait_until(lambda: len(session.questions("listed")) >= len(names), 15, "the questions")
+    answers = [subprocess.Popen([str(session.box.programs.atoll), "approve", f"{session.id}:{question['number']}",
+                                 "--forever"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                **session.box.popen_keywords()) for question in session.questions("listed")]
+    said = [answer.communicate(timeout=60)[0] for answer in answers]
+    assert [answer.returncode for answer in answers] == [0] * len(names), said
+    assert all(f'host: "{name}"' in path.read_text() for name in names), path.read_text()
+
+
+def test_for_ever_of_a_name_like_a_pattern_is_that_name(sandbox):
+    """What a person allows is the file that they saw; what the agent called it must not make it all of its kind."""
+    path = sandbox.policy("atoll: 1\nextends: medium\nexec:\n  default: ask\n  allow:\n    - /bin/sh\n")
+    for name in ("*", "other"):
+        sandbox.copy("/usr/bin/true", sandbox.project / "tools" / name)
+    run = ["sh", "-c", "tools/other && echo other; 'tools/*' && echo star"]
+    session = sandbox.run_outside(sandbox.command_line([], policy=path, options=["-d"])).out.strip()
+    for words in (run, ["sh", "-c", "tools/other"]):
+        assert sandbox.run_atoll("exec", session, "--", *words).out == ""
+    asked = {entry["subject"]: entry["number"]
+             for entry in json.loads(sandbox.run_atoll("ask", session, "--once", "--json").out)}
+    pattern = next(number for subject, number in asked.items() if subject.endswith("/tools/*"))
+    done = sandbox.run_atoll("approve", f"{session}:{pattern}", "--forever")
+    # The control: the other one has a line of its own when it is allowed, and only then runs.
+    assert "other" not in sandbox.run(run, policy=path).out, (done, path.read_text())
+    other = next(number for subject, number in asked.items() if subject.endswith("/tools/other"))
+    assert sandbox.run_atoll("approve", f"{session}:{other}", "--forever").code == 0
+    sandbox.run_atoll("stop", "-t", "0s", session)
+    assert sandbox.run(run, policy=path).out == "other\n" and done.code != 0, done
+
+
 @pytest.mark.parametrize("place, rules, why", [
     ("project", "", "file of the project"), ("config", "  deny: [web.test]\n", ""),
     ("config", "  deny: [other.test]\n", None)])

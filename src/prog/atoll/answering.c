@@ -137,7 +137,7 @@ static void put_people(struct buf *text, struct search *search, const struct ask
 static int answer(struct question_boxes *boxes, struct search *search, struct asking_reply *reply, bool json,
 		  struct err *err)
 {
-	cleanup_forever struct forever forever = { 0 };
+	cleanup_forever struct forever forever = FOREVER_NONE;
 	cleanup_buf struct buf message, text;
 	uint32_t grant = 0;
 	int r;

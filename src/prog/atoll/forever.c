@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,12 +19,13 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
-enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10 };
+enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10, PATIENCE_MS = 10000 };
 
 void forever_done(struct forever *forever)
 {
 	free(forever->text);
 	forever->text = NULL;
+	close_fd(&forever->lock_fd);
 }
 
 /* KIND SUBJECT PORT METHOD PATH [ARGUMENT…] */
@@ -103,6 +105,39 @@ static int check_file(const struct session_record *record, const struct places *
 		return refuse(real, "which is not a file of yours", by_hand, err);
 	forever->mode = st.st_mode & 0777;
 	return str_copy(forever->path, sizeof forever->path, real);
+}
+
+/*
+ * Of two who allow something at the same time, the second puts its line into what the first has written. Who edits the
+ * file knows nothing of a lock: what it was is looked at again before it is replaced.
+ */
+static int hold(struct forever *forever, struct err *err)
+{
+	char directory[PATH_MAX], shown[SAY_PATH_SIZE];
+	int r = str_copy(directory, sizeof directory, forever->path);
+
+	if (r == 0)
+		*strrchr(directory, '/') = 0;
+	if (r == 0)
+		r = path_make_directories(AT_FDCWD, directory, 0700);
+	if (r == 0 || r == -EEXIST)
+		r = forever->lock_fd = fd_open_at(AT_FDCWD, *directory ? directory : "/", O_RDONLY | O_DIRECTORY, 0);
+	if (r >= 0)
+		r = fd_lock_within(forever->lock_fd, LOCK_EX, PATIENCE_MS);
+	if (r == 0)
+		r = seen_look(forever->path, &forever->seen);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "policy", "%s cannot be changed: %s",
+			       say_path(shown, forever->path), strerror(-r)) : 0;
+}
+
+static bool is_unchanged(const struct forever *forever)
+{
+	const struct seen *then = &forever->seen;
+	struct seen now;
+
+	return seen_look(forever->path, &now) == 0 && now.exists == then->exists && now.device == then->device &&
+	       now.inode == then->inode && now.size == then->size && now.mtime_ns == then->mtime_ns &&
+	       now.ctime_ns == then->ctime_ns;
 }
 
 /* ---- its text ---- */
@@ -196,24 +231,22 @@ int forever_prepare(const char *session, char **words, struct forever *ret_forev
 	if (r == 0)
 		r = check_file(&record, &places, ret_forever, err);
 	if (r == 0)
+		r = hold(ret_forever, err);
+	if (r == 0)
 		r = amend(&places, level, words, fd, ret_forever, err);
 	return r == 0 ? read_text(fd, ret_forever, err) : r;
 }
 
 int forever_write(const struct forever *forever, struct err *err)
 {
-	char directory[PATH_MAX], shown[SAY_PATH_SIZE];
-	int r = str_copy(directory, sizeof directory, forever->path);
+	char shown[SAY_PATH_SIZE];
+	int r = is_unchanged(forever) ? 0 : -ESTALE;
 
-	if (r == 0) {
-		*strrchr(directory, '/') = 0;
-		r = path_make_directories(AT_FDCWD, directory, 0700);
-	}
-	if (r == 0 || r == -EEXIST)
+	if (r == 0)
 		r = fd_replace_file_at(AT_FDCWD, forever->path, forever->text, forever->size, forever->mode);
 	if (r >= 0)
 		return 0;
 	err_set(err, ERR_STATE, -r, "policy", "it is allowed for this session, but %s cannot be written: %s",
-		say_path(shown, forever->path), strerror(-r));
+		say_path(shown, forever->path), r == -ESTALE ? "somebody has changed it meanwhile" : strerror(-r));
 	return r;
 }

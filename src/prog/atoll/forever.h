@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "os/seen.h"
 #include "wire/asking.h"
 
 struct forever {
@@ -19,7 +21,11 @@ struct forever {
 	char *text;              /* as it will be; owned */
 	size_t size;
 	mode_t mode;
+	int lock_fd;             /* owned: the directory of the policy, for which one waits for the other; FD_NONE */
+	struct seen seen;        /* what it was when the text was made from it */
 };
+
+#define FOREVER_NONE ((struct forever){ .lock_fd = FD_NONE })
 
 void forever_done(struct forever *forever);
 #define cleanup_forever __attribute__((cleanup(forever_done)))
@@ -33,4 +39,5 @@ char **forever_words(const struct asking_shown *shown);
  */
 int forever_prepare(const char *session, char **words, struct forever *ret_forever, struct err *err) MUST_USE;
 
+/* -ESTALE: somebody has changed the file since; it stays as they left it. */
 int forever_write(const struct forever *forever, struct err *err) MUST_USE;

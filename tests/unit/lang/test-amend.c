@@ -65,6 +65,7 @@ static void a_rule_says_what_was_granted_and_no_more(void **state)
 		"{host: \"a.org\", ports: [443], http: [{methods: [\"PUT\"], paths: [\"/\\\\*a\\\\[b\"]}]}  # n",
 		"{program: \"/usr/bin/git\", argv: [\"git\", \"push \\\"\\\\*\\\"\"]}  # n",
 		"\"/data/\\x0ax: y\"  # n",
+		"\"/data/\\\\[id\\\\]/\\\\*\\\\*\"  # n",
 	};
 	const struct grant_terms rows[] = {
 		{ .kind = ACTION_NET_CONNECT, .subject = "a.org", .port = 443 },
@@ -73,6 +74,7 @@ static void a_rule_says_what_was_granted_and_no_more(void **state)
 		{ .kind = ACTION_HTTP_REQUEST, .subject = "a.org", .port = 443, .method = "PUT", .path = "/*a[b" },
 		{ .kind = ACTION_EXEC, .subject = "/usr/bin/git", .argv = argv },
 		{ .kind = ACTION_FILE_READ, .subject = "/data/\nx: y" },
+		{ .kind = ACTION_FILE_READ, .subject = "/data/[id]/**" },
 	};
 	struct amendment amendment;
 	char item[AMEND_ITEM_SIZE];
@@ -89,6 +91,8 @@ static void what_no_rule_can_say_is_refused(void **state)
 		{ .kind = ACTION_SYSCALL, .subject = "mount" },
 		{ .kind = ACTION_FILE_READ, .subject = "/data/\xff" },
 		{ .kind = ACTION_HTTP_REQUEST, .subject = "a.org", .path = "/" },
+		{ .kind = ACTION_EXEC, .subject = "/tmp/*" },
+		{ .kind = ACTION_EXEC, .subject = "/tmp/a\\b" },
 		{ .kind = ACTION_KIND_COUNT, .subject = "x" },
 	};
 	struct amendment amendment;
