@@ -289,12 +289,14 @@ def test_for_ever_of_many_at_once_loses_nobodys_line(session_of, server):
 
 def test_for_ever_of_a_name_like_a_pattern_is_that_name(sandbox):
     """What a person allows is the file that they saw; what the agent called it must not make it all of its kind."""
-    path = sandbox.policy("atoll: 1\nextends: medium\nexec:\n  default: ask\n  allow:\n    - /bin/sh\n")
+    path = sandbox.policy("atoll: 1\nextends: medium\nexec:\n  default: ask\n  allow:\n    - /bin/bash\n")
     for name in ("*", "other"):
-        sandbox.copy("/usr/bin/true", sandbox.project / "tools" / name)
-    run = ["sh", "-c", "tools/other && echo other; 'tools/*' && echo star"]
+        with open(sandbox.copy("/usr/bin/true", sandbox.project / "tools" / name), "a") as file:
+            file.write(name)
+    # Whatever the program is told that its name is: that is in the caller's hands.
+    run = ["bash", "-c", "(exec -a 'tools/*' tools/other) && echo other; 'tools/*' && echo star"]
     session = sandbox.run_outside(sandbox.command_line([], policy=path, options=["-d"])).out.strip()
-    for words in (run, ["sh", "-c", "tools/other"]):
+    for words in (["bash", "-c", "'tools/*'; true"], run):
         assert sandbox.run_atoll("exec", session, "--", *words).out == ""
     asked = {entry["subject"]: entry["number"]
              for entry in json.loads(sandbox.run_atoll("ask", session, "--once", "--json").out)}
