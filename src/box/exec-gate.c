@@ -57,18 +57,11 @@ int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count
 	return 0;
 }
 
-static int open_gate(struct box *box, struct exec_gate **ret_gate)
+int exec_gate_enter(struct box *box)
 {
-	struct exec_gate *gate = box->exec_gate;
-	int r;
+	const struct exec_gate *gate = box->exec_gate;
 
-	*ret_gate = gate;
-	if (gate->is_open)
-		return 0;
-	/* The first program has not run yet: what the rules name is what it was. */
-	r = gate->programs ? programs_enter(gate->programs, box->policy->policy, box->init.pid) : 0;
-	gate->is_open = r == 0;
-	return r;
+	return gate->programs ? programs_enter(gate->programs, box->policy->policy, box->init.pid) : 0;
 }
 
 /* ---- the first judgement ---- */
@@ -575,17 +568,14 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	static const struct decision unjudged = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
 	struct exec_entry entry = entry_of(exec);
 	struct box *box = context;
+	struct exec_gate *gate = box->exec_gate;
 	struct exec_case *exec_case;
-	struct exec_gate *gate;
 	int r = rate_take(box, RATE_EXEC);
 
 	if (r) {
 		ret_answer->errnum = EAGAIN;
 		return r < 0 ? r : 0;
 	}
-	r = open_gate(box, &gate);
-	if (r < 0)
-		return r;
 	if (!gate->judges_programs && !gate->verifies)
 		return exec_log_start(box, &entry, &unjudged);
 	exec_case = exec_case_new(&gate->cases, exec->exe);

@@ -19,6 +19,11 @@ struct exec_gate;
  * away (plan_refused()). -ENOMEM or -E2BIG.
  */
 int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count) MUST_USE;
+/*
+ * Once, as soon as atoll-init says that it is ready: the root is whole and nothing else has run inside, so what the
+ * rules name is what it was. As above, or why the sandbox's root cannot be opened.
+ */
+int exec_gate_enter(struct box *box) MUST_USE;
 
 /* Handlers of the watch (watch/watch.h); context is the box. */
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;

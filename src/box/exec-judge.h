@@ -19,7 +19,6 @@ struct box;
 struct programs;
 
 struct exec_gate {
-	bool is_open;                /* all that the rules name was looked up */
 	bool judges_programs;        /* or where they lie; else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
 	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */

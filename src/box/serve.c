@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "box/disk-full.h"
+#include "box/exec-gate.h"
 #include "box/state.h"
 #include "os/beside.h"
 #include "os/fd.h"
@@ -43,7 +44,12 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	/* `atoll doctor` asks for the walls alone: every one of them stands now. */
 	if (box->request->flags & REQUEST_CHECK)
 		box_end(box, ENDED_EXIT);
-	return box_announce(box);
+	r = box_announce(box);
+	if (r < 0)
+		return r;
+	/* Init starts the command meanwhile, whose exec would wait for it. */
+	r = exec_gate_enter(box);
+	return r < 0 ? lost(box, "what its policy says about programs cannot be looked up") : 0;
 }
 
 static int on_started(void *context, struct frame *frame, int *fds, size_t fd_count)

@@ -163,7 +163,9 @@ static void put_exec(const struct policy *policy, struct buf *out)
 			buf_put_text(out, "\n## Programs\n\n");
 		if (count > LISTED_MAX)
 			continue;
-		buf_printf(out, "- %s: ", verdict_names[rule->verdict]);
+		buf_put_text(out, "- ");
+		buf_put_text(out, verdict_names[rule->verdict]);
+		buf_put_text(out, ": ");
 		if (rule->program)
 			put_words((const char *const[]){ rule->program, NULL }, "", out);
 		if (rule->argv && rule->argv[0]) {
