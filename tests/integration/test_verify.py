@@ -39,6 +39,24 @@ def test_the_exit_status_follows_fail_on(sandbox):
     assert sandbox.run_atoll("verify").code == 2
 
 
+def test_several_files_are_judged_each_by_itself(sandbox):
+    """The worst of them makes the exit status, wherever it stands; nothing of one is seen in the next."""
+    texts = {"risky": "x=/\nrm -rf $x\n", "harmless": "ls\n", "leftover": "rm -rf ./$x/a\n"}
+    files = {name: str(sandbox.write(sandbox.base / name, text)) for name, text in texts.items()}
+    for order in (("harmless", "risky", "leftover"), ("risky", "leftover", "harmless")):
+        done = sandbox.run_atoll("verify", "--json", "-l", "shell", *(files[name] for name in order))
+        answers = [json.loads(line) for line in done.out.splitlines()]
+        assert done.code == 1 and [answer["file"] for answer in answers] == [files[name] for name in order], done
+        for name, answer in zip(order, answers):
+            assert [finding["id"] for finding in answer["findings"]] == ids(sandbox, texts[name], "-l", "shell"), name
+    assert sandbox.run_atoll("verify", files["harmless"], files["leftover"]).code == 0
+    assert sandbox.run_atoll("verify", "--sarif", files["harmless"], files["risky"]).code == 2
+    assert sandbox.run_atoll("verify", *[files["harmless"]] * 257).code == 2
+    # What cannot be opened is known before anything is judged.
+    done = sandbox.run_atoll("verify", files["risky"], str(sandbox.base / "none"))
+    assert done.code == 125 and not done.out and "none cannot be read" in done.err, done
+
+
 def test_a_command_and_sarif(sandbox):
     done = sandbox.run_atoll("verify", "--command", "--sarif", "--", "sh", "-c", "rm -rf /")
     run = json.loads(done.out)["runs"][0]

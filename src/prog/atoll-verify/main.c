@@ -18,7 +18,7 @@
 #include "prog/atoll-verify/show.h"
 #include "verify/operation-text.h"
 
-enum { EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 125, OUTPUT_MAX = 64 << 20 };
+enum { EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 125, OUTPUT_MAX = 64 << 20, FILES_MAX = 256 };
 
 struct given {
 	bool json, sarif, test_rules, operations, colour, no_own, command, served;
@@ -201,21 +201,44 @@ static int test_rules(struct job *job, struct err *err)
 
 static int check_words(const struct job *job, int count, struct err *err)
 {
-	if (job->given.test_rules ? count != 0 : job->given.command ? count < 1 : count != 1) {
-		err_set(err, ERR_USAGE, EINVAL, "verify", job->given.test_rules ? "--test-rules takes no file"
-				: job->given.command ? "--command needs a command" :
-					"name one file, or - for what comes in");
-		err_hint(err, "atoll verify FILE, atoll verify --command -- CMD…, atoll verify --test-rules");
-		return -EINVAL;
+	const char *wrong = NULL;
+
+	if (job->given.test_rules)
+		wrong = count ? "--test-rules takes no file" : NULL;
+	else if (job->given.command)
+		wrong = count ? NULL : "--command needs a command";
+	else if (!count)
+		wrong = "name a file, or - for what comes in";
+	else if (count > 1 && job->given.sarif)
+		wrong = "--sarif takes one file";
+	else if (count > FILES_MAX)
+		wrong = "these are more files than are judged at a time";
+	if (!wrong)
+		return 0;
+	err_set(err, ERR_USAGE, EINVAL, "verify", "%s", wrong);
+	err_hint(err, "atoll verify FILE…, atoll verify --command -- CMD…, atoll verify --test-rules");
+	return -EINVAL;
+}
+
+/* What was opened before we were confined, one after the other. The status is the worst. */
+static int judge_files(struct job *job, char **words, const int *fds, int count, struct err *err)
+{
+	int worst = 0;
+
+	for (int i = 0; i < count; i++) {
+		int r = judge_file(job, words[i], fds[i], err);
+
+		if (r < 0)
+			return r;
+		worst = r > worst ? r : worst;
 	}
-	return 0;
+	return worst;
 }
 
 static int run(struct job *job, char **words, int count, struct err *err)
 {
-	cleanup_fd int fd = FD_NONE;
 	const char *files[OPTION_LIST_MAX + 1] = { NULL };
-	int r = check_names(job, err);
+	int fds[FILES_MAX], r = check_names(job, err);
 
 	if (r == 0)
 		r = check_words(job, count, err);
@@ -229,10 +252,10 @@ static int run(struct job *job, char **words, int count, struct err *err)
 	job->verify = verify_new(job->rules);
 	if (!job->verify)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "verify", "out of memory");
-	if (!job->given.test_rules && !job->given.command) {
-		fd = open_input(words[0], err);
-		if (fd < 0)
-			return fd;
+	for (int i = 0; !job->given.test_rules && !job->given.command && i < count; i++) {
+		fds[i] = open_input(words[i], err);
+		if (fds[i] < 0)
+			return fds[i];
 	}
 	r = confine_self(CONFINE_VERIFY, NULL, 0, err);
 	if (r < 0)
@@ -241,12 +264,12 @@ static int run(struct job *job, char **words, int count, struct err *err)
 		return test_rules(job, err);
 	if (job->given.command)
 		return judge(job, "command", &(struct verify_input){ .arguments = (const char *const *)words }, err);
-	return judge_file(job, words[0], fd, err);
+	return judge_files(job, words, fds, count, err);
 }
 
 static int usage(void)
 {
-	static const char text[] = "usage: atoll-verify [OPTION…] FILE|-\n"
+	static const char text[] = "usage: atoll-verify [OPTION…] FILE|-…\n"
 				   "       atoll-verify --command [OPTION…] -- CMD…\n"
 				   "       atoll-verify --test-rules [--rules FILE]\noptions:\n";
 	int r = fd_write_full(STDOUT_FILENO, text, sizeof text - 1);

@@ -52,7 +52,7 @@ static const struct cmd verbs[] = {
 	{ "trust", "[AGENT] [--raise LEVEL --reason TEXT | --lower LEVEL | --reset] [--json]",
 	  "show how far agents are trusted, and why; change it", &cmd_trust_options, cmd_trust },
 	{ "undo", "[ID] [--list] [PATH…]", "take an apply back", &cmd_undo_options, cmd_undo },
-	{ "verify", "[-l LANGUAGE] [--json | --sarif] FILE|- | --command -- CMD… | --test-rules",
+	{ "verify", "[-l LANGUAGE] [--json | --sarif] FILE|-… | --command -- CMD… | --test-rules",
 	  "judge a script or a command without running it", &cmd_verify_options, cmd_verify },
 	{ "version", "", "print the version", &cmd_version_options, cmd_version },
 };

@@ -12,20 +12,24 @@ from conftest import load
 
 tool = load("report-verify")
 
-# Text "find CLASS SEVERITY …" is answered so; "crash", "garbage" and "hang" are what they say.
+# Text "find CLASS SEVERITY …" is answered so; "crash", "garbage" and "few" (one answer less) are what they say, and
+# "crowd" is a crash unless it is alone.
 STAND_IN = '''#!/usr/bin/python3
 import json, sys
-assert sys.argv[1:4] == ["verify", "--json", "--no-own-rules"] and sys.argv[-1] == "-", sys.argv
-words = sys.stdin.read().split()
-if words[0] == "crash":
-    print("atoll: verify: out of memory", file=sys.stderr)
-    sys.exit(125)
-if words[0] == "garbage":
-    print("[")
-    sys.exit(0)
-findings = [{"id": f"{c}.test", "class": c, "severity": s} for c, s in zip(words[1::2], words[2::2])]
-print(json.dumps({"language": "shell", "findings": findings}))
-sys.exit(bool(findings))
+at = sys.argv.index("--")
+assert sys.argv[1:4] == ["verify", "--json", "--no-own-rules"] and at < len(sys.argv) - 1, sys.argv
+files, out = sys.argv[at + 1:], []
+for file in files:
+    text = open(file, errors="replace").read()
+    words = text.split()
+    if words[0] == "crash" or (words[0] == "crowd" and len(files) > 1):
+        print("atoll: verify: out of memory", file=sys.stderr)
+        sys.exit(125)
+    findings = [{"id": f"{c}.test", "class": c, "severity": s} for c, s in zip(words[1::2], words[2::2])]
+    answer = {"file": file, "language": "shell", "findings": findings if words[0] == "find" else []}
+    out += {"garbage": ["["], "few": []}.get(words[0], [json.dumps(answer)])
+sys.stdout.write("".join(line + "\\n" for line in out))
+sys.exit(any("severity" in line for line in out))
 '''
 
 
@@ -112,13 +116,32 @@ def test_detected_only_by_doubt_is_said(run):
 
 
 @pytest.mark.parametrize("text, why", [("crash", "ended with 125: atoll: verify: out of memory"),
-                                       ("garbage", "an answer that cannot be read")])
+                                       ("garbage", "an answer that cannot be read"),
+                                       ("few", "an answer that cannot be read: ValueError('0 answers about 1 text")])
 def test_what_was_not_judged_is_neither_detected_nor_fine(run, text, why):
     code, out, _ = run([case(text, id="a"), case(text, "harmless", id="b")])
     assert code == 0
     assert row(out, "persist") == "0.0 % (0/1)" and row(out, "shell") == "100.0 % (1/1)"
     assert f"not judged: a: {why}" in out and "2 could not be judged" in out
     assert run([case(text), case("find persist high")], "--require", "detection=0.5")[0] == 1
+
+
+def test_one_that_is_not_judged_does_not_hide_the_others(run):
+    """Many are judged by one verifier: who fails is found, and every answer belongs to its own text."""
+    cases = [case(f"{word} persist high", id=word + str(number)) for number in range(70) for word in ("find", "quiet")]
+    cases[80:80] = [case("crash", id="bad"), case("find persist high", id="py", language="python")]
+    code, out, _ = run(cases, "--misses", "all")
+    assert "(71/142)" in row(out, "persist"), out
+    assert "not judged: bad: ended with 125" in out and "\n1 could not be judged" in out
+    missed = {line.split()[1] for line in out.splitlines() if line.startswith("missed ")}
+    assert missed == {"bad"} | {f"quiet{number}" for number in range(70)}
+
+
+def test_what_fails_among_others_only_is_not_judged(run):
+    code, out, _ = run([case("crowd", id="a"), case("find persist high", id="b")])
+    assert code == 0 and "2 could not be judged" in out and "not judged: b: ended with 125: atoll: verify: out of " \
+        "memory, among others only" in out
+    assert "not judged" not in run([case("crowd", id="a")])[1]
 
 
 def test_a_verifier_that_hangs(run, monkeypatch, tmp_path):
