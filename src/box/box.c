@@ -205,46 +205,62 @@ static int end_jail(struct box *box)
 	return r;
 }
 
-static void release(struct box *box)
+/* Everything that is not this process's alone: it would outlive it, or somebody waits for it. */
+static void leave(struct box *box)
 {
 	bool are_groups_gone;
 
 	control_close(box);
-	standing_done(box);
-	if (box->watch)
-		events_watch_end(box);
-	watch_free(box->watch);
-	gate_done(box);
-	publish_close(box);
-	canaries_done(box);
-	alerts_done(box);
-	monitor_free(box);
-	change_done(&box->change);
 	desk_close(box);
 	jail_free(box->jail);
-	exec_gate_done(box);
+	box->jail = NULL;
 	exec_trial_done(box);
-	verify_gate_done(box);
-	asking_done(box);
-	notices_free(box);
-	verify_external_free(box);
-	file_gate_done(box);
-	live_free(box->live);
+	verify_gate_close(box);
 	are_groups_gone = limit_group_free(box->limits);
-	pidref_done(&box->init);
-	close_fd(&box->wire_fd);
-	close_fd(&box->signal_fd);
-	close_fd(&box->announce_fd);
-	close_fd(&box->report_fd);
+	box->limits = NULL;
+	/* With the lock: whoever is told that it is over finds it so. */
 	store_done(&box->store);
-	staging_done(&box->staging);
-	loop_done(&box->loop);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	if (are_groups_gone)
 		guardian_dismiss(&box->guardian, staging_trash(&box->staging, box->request));
 	else
 		guardian_leave_to(&box->guardian);
 	control_dismiss_clients(box);
+}
+
+/* One in a process, and what it always has: as fresh zero pages, which calloc() would look through. */
+static struct box the_box;
+
+void box_release(void)
+{
+	struct box *box = &the_box;
+
+	standing_done(box);
+	if (box->watch)
+		events_watch_end(box);
+	watch_free(box->watch);
+	box->watch = NULL;
+	gate_done(box);
+	publish_close(box);
+	canaries_done(box);
+	alerts_done(box);
+	monitor_free(box);
+	change_done(&box->change);
+	exec_gate_done(box);
+	verify_gate_free(box);
+	asking_done(box);
+	notices_free(box);
+	verify_external_free(box);
+	file_gate_done(box);
+	live_free(box->live);
+	box->live = NULL;
+	pidref_done(&box->init);
+	close_fd(&box->wire_fd);
+	close_fd(&box->signal_fd);
+	close_fd(&box->announce_fd);
+	close_fd(&box->report_fd);
+	staging_done(&box->staging);
+	loop_done(&box->loop);
 }
 
 /* --discard is told before it happens; where the log does not take that, everything is kept. */
@@ -317,8 +333,6 @@ int box_announce(struct box *box)
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
 	    int *ret_status, bool *ret_apply, struct err *err)
 {
-	/* One in a process, and what it always has: as fresh zero pages, which calloc() would look through. */
-	static struct box the_box;
 	static uint8_t messages[2][FRAME_MESSAGE_MAX];
 	struct box *box = &the_box;
 	int r;
@@ -355,6 +369,6 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 		summary_print(box);
 	if (audit_writer_done(&box->audit) < 0 && r == 0)
 		r = -EIO;
-	release(box);
+	leave(box);
 	return r;
 }

@@ -23,7 +23,14 @@ struct run_policy {
  * is stopped; announce_fd, which it takes, gets the session's id once the sandbox lives), tears everything
  * down and writes the report. *ret_status is the exit status for the caller, *ret_apply whether
  * `atoll apply` is to follow (REQUEST_APPLY). Negative with *err when the
- * sandbox could not be built or was lost; nothing is left then.
+ * sandbox could not be built or was lost. Either way nothing is left outside this process then; what it still holds
+ * is its own, until box_release() or its end. Once in a process.
  */
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
 	    int *ret_status, bool *ret_apply, struct err *err) MUST_USE;
+
+/*
+ * Gives back what the process holds after box_run(): memory, and descriptors. Only where it goes on: its end takes all
+ * of it at once, sooner than one by one.
+ */
+void box_release(void);

@@ -124,6 +124,9 @@ static int run(const struct launch *launch, int announce_fd, struct err *err)
 	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
 	daily_gc(launch->request);
+	/* Else this process ends now, and what the box holds with it. */
+	if (apply || launch->request->flags & REQUEST_DETACH)
+		box_release();
 	if (apply)
 		return become_apply(launch->request, err);
 	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;

@@ -74,6 +74,9 @@ static int finish_command(struct box *box, struct command *command)
 
 	command->has_begun = command->has_exited = true;
 	control_resume(box);
+	/* The kernel needs its time for the death of PID 1: it has the one that the record takes as well. */
+	if (command->is_main && box->ended == ENDED_NOT)
+		(void)!pidref_signal(&box->init, SIGKILL); /* box_end() sees to it where that fails */
 	r = events_command_end(box, command);
 	if (r < 0)
 		return r;

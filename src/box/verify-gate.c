@@ -544,7 +544,7 @@ void verify_gate_forget(struct box *box, uint64_t token)
 			free_wait(box->verify, &box->verify->waits[i]);
 }
 
-void verify_gate_done(struct box *box)
+void verify_gate_close(struct box *box)
 {
 	struct verify_gate *gate = box->verify;
 	siginfo_t info;
@@ -559,7 +559,16 @@ void verify_gate_done(struct box *box)
 		(void)!pidref_signal(&gate->process, SIGKILL);
 		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
 		pidref_done(&gate->process);
+		gate->process = PIDREF_NONE;
 	}
+}
+
+void verify_gate_free(struct box *box)
+{
+	struct verify_gate *gate = box->verify;
+
+	if (!gate)
+		return;
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id)
 			free_wait(gate, &gate->waits[i]);

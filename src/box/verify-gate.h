@@ -49,4 +49,8 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 /* Nobody waits for it any more. */
 void verify_gate_forget(struct box *box, uint64_t token);
 
-void verify_gate_done(struct box *box);
+/* Ends what judges. Nothing is asked afterwards. */
+void verify_gate_close(struct box *box);
+
+/* After that. */
+void verify_gate_free(struct box *box);

@@ -242,24 +242,19 @@ int cgroup_layout_own(struct cgroup_layout *layout, enum cgroup_kind kind, char 
 	return -ENOENT;
 }
 
+/* The kernel makes these files as one piece: a read gives all of it, or as much as there is room for. */
 static int read_text_fd(int fd, char *out, size_t size)
 {
-	size_t used = 0;
+	ssize_t n;
 
-	for (;;) {
-		ssize_t n = pread(fd, out + used, size - used, (off_t)used);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		used += (size_t)n;
-		if (used == size)
-			return -EFBIG;
-		if (n == 0)
-			break;
-	}
-	out[used] = 0;
+	do
+		n = pread(fd, out, size, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n == size)
+		return -EFBIG;
+	out[n] = 0;
 	return 0;
 }
 
