@@ -62,6 +62,9 @@ static int on_started(void *context, struct frame *frame, int *fds, size_t fd_co
 		return -EBADMSG;
 	command->has_begun = true;
 	control_resume(box);
+	/* While its program starts, which takes longer. */
+	if (command->is_main)
+		store_expect_end(&box->store);
 	if (command->tty && !command->client && command->is_main)
 		return command_open_console(command, take_fd(&fds[0]));
 	control_command_started(box, command, fd_count ? fds[0] : FD_NONE);

@@ -80,29 +80,49 @@ static int store_new(int dir_fd, const char *name, const struct buf *out)
 	return fd < 0 ? fd : fd_write_full(fd, out->bytes, out->size);
 }
 
-int session_store(int dir_fd, const struct session_record *record)
+/* out is initialised. */
+static int encode(const struct session_record *record, struct buf *out)
 {
 	struct session_record copy = *record;
+
+	frame_begin(out, SESSION_FRAME);
+	frame_put_string(out, record->id);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		frame_put_string(out, *string_at(&copy, i) ? *string_at(&copy, i) : "");
+	frame_put_u32(out, (uint32_t)record->box_pid);
+	frame_put_u64(out, record->started_ns);
+	frame_put_u64(out, record->ended_ns);
+	frame_put_u32(out, (uint32_t)record->exit);
+	frame_put_u64(out, record->audit_records);
+	frame_put_u32(out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
+				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0) |
+				    (record->is_lowered ? IS_LOWERED : 0));
+	return frame_end(out);
+}
+
+int session_store(int dir_fd, const struct session_record *record)
+{
 	cleanup_buf struct buf out;
 	int r;
 
 	buf_init(&out, SESSION_FILE_MAX);
-	frame_begin(&out, SESSION_FRAME);
-	frame_put_string(&out, record->id);
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		frame_put_string(&out, *string_at(&copy, i) ? *string_at(&copy, i) : "");
-	frame_put_u32(&out, (uint32_t)record->box_pid);
-	frame_put_u64(&out, record->started_ns);
-	frame_put_u64(&out, record->ended_ns);
-	frame_put_u32(&out, (uint32_t)record->exit);
-	frame_put_u64(&out, record->audit_records);
-	frame_put_u32(&out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
-				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0) |
-				    (record->is_lowered ? IS_LOWERED : 0));
-	r = frame_end(&out);
-	if (r < 0)
-		return r;
-	return store_new(dir_fd, record->ended_ns ? ENDED_FILE : STARTED_FILE, &out);
+	r = encode(record, &out);
+	return r < 0 ? r : store_new(dir_fd, record->ended_ns ? ENDED_FILE : STARTED_FILE, &out);
+}
+
+int session_make_end(int dir_fd)
+{
+	return fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+}
+
+int session_store_end(int fd, const struct session_record *record)
+{
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, SESSION_FILE_MAX);
+	r = encode(record, &out);
+	return r < 0 ? r : fd_write_full(fd, out.bytes, out.size);
 }
 
 static int decode(struct frame *frame, struct session_record *record)

@@ -7,7 +7,7 @@
  *
  *   STATE/sessions/ID/        mode 0700
  *       session.bin           this record (a wire frame) as it was at the start
- *       ended.bin             the same at the end; the one that is read where it is there and whole
+ *       ended.bin             the same at the end, nothing before; the one that is read where it is there and whole
  *       policy.bin            the snapshot that was enforced
  *       narrowing.json        what the verifier proposed to take away from the policy of the run, where it was asked
  *       audit.jsonl           the action log; locked (flock) by the box while it lives
@@ -100,3 +100,10 @@ bool session_id_is_valid(const char *text);
  */
 int session_load(int dir_fd, struct session_record *ret_record) MUST_USE;
 int session_store(int dir_fd, const struct session_record *record) MUST_USE;
+
+/*
+ * Makes ended.bin, empty, which is no record to any reader: to make a file takes up to a third of a millisecond, for
+ * which nobody shall wait at the end. The fd for session_store_end(), owned by the caller. And the record in it, once.
+ */
+int session_make_end(int dir_fd) MUST_USE;
+int session_store_end(int fd, const struct session_record *record) MUST_USE;

@@ -18,6 +18,7 @@ struct store {
 	int lock_fd;	     /* of audit.jsonl, flock held: the session is alive */
 	int audit_fd;	     /* audit.jsonl, O_APPEND; taken by the audit writer */
 	int denials_fd;	     /* denials.jsonl, O_APPEND, readable inside */
+	int end_fd;	     /* of the record of the end; FD_NONE: it is not there yet */
 	int output_fd;	     /* output.log of a detached run, or FD_NONE */
 	char path[PATH_MAX]; /* of the directory */
 	struct session_record record;
@@ -33,7 +34,10 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
 		struct err *err) MUST_USE;
 
-/* Writes the record as it is now. */
+/* Makes what store_save() writes to, ahead of it, once. Where that cannot be, store_save() says why it still cannot. */
+void store_expect_end(struct store *store);
+
+/* Writes the record, at the end. */
 int store_save(struct store *store, struct err *err) MUST_USE;
 
 /* Removes the directory: for a sandbox that never came to life. */

@@ -191,6 +191,31 @@ static void the_end_is_written_over_half_an_end(void **state)
 	assert_int_equal(again.ended_ns, 77);
 }
 
+/* A box makes the file long before the end: nobody takes it for one, whoever finds it so writes over it. */
+static void an_end_that_is_expected_is_none(void **state)
+{
+	cleanup_session_record struct session_record record = { 0 }, expected = { 0 }, ended = { 0 }, lost = { 0 };
+	cleanup_fd int fd = make_session(*state, "abcdefghij01", "nm", "/p", 5), end_fd = FD_NONE;
+
+	assert_int_equal(unlinkat(fd, "ended.bin", 0), 0);
+	end_fd = session_make_end(fd);
+	assert_true(end_fd >= 0);
+	assert_int_equal(session_make_end(fd), -EEXIST);
+	assert_int_equal(session_load(fd, &record), 0);
+	assert_int_equal(record.ended_ns, 0);
+	record.ended_ns = 77;
+	assert_int_equal(session_store_end(end_fd, &record), 0);
+	assert_int_equal(session_load(fd, &ended), 0);
+	assert_int_equal(ended.ended_ns, 77);
+	assert_int_equal(fd_replace_file_at(fd, "ended.bin", "", 0, 0600), 0);
+	assert_int_equal(session_load(fd, &expected), 0);
+	assert_int_equal(expected.ended_ns, 0);
+	expected.ended_ns = 78;
+	assert_int_equal(session_store(fd, &expected), 0);
+	assert_int_equal(session_load(fd, &lost), 0);
+	assert_int_equal(lost.ended_ns, 78);
+}
+
 static void liveness_is_the_lock(void **state)
 {
 	cleanup_session_record struct session_record live = { 0 }, dead = { 0 };
@@ -499,6 +524,7 @@ int main(void)
 		TEST(a_record_comes_back_as_it_was),
 		TEST(a_damaged_record_is_refused_at_every_length),
 		TEST(the_end_is_written_over_half_an_end),
+		TEST(an_end_that_is_expected_is_none),
 		TEST(liveness_is_the_lock),
 		TEST(a_session_that_comes_to_life_meanwhile_is_not_lost),
 		TEST(the_list_is_newest_first_and_passes_over_what_is_no_session),
