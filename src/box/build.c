@@ -437,6 +437,16 @@ static int build_late(void *context, struct err *err)
 	return r;
 }
 
+/* While the child mounts: what of the mounts it may wait for longest. */
+static int build_masks(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err)
+{
+	const struct building *building = context;
+	int r = plan_refuse(building->plan, building->box->policy->policy, ret_masks, ret_count);
+
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot look for the programs that are taken away: %s",
+			       err_errno_name(-r)) : 0;
+}
+
 /* Before anything is mounted: somebody answers for the trees that the kernel does not make. */
 static int build_server(void *context, const struct jail_mount *mount, int device_fd, struct err *err)
 {
@@ -526,6 +536,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 			.limits = box->limits,
 			.plan = build_plan,
 			.late = build_late,
+			.masks = build_masks,
 			.serve = build_server,
 			.meanwhile = build_meanwhile,
 			.context = &building,

@@ -24,6 +24,8 @@ struct plan {
 	size_t mask_count, mask_capacity;
 	uint32_t *refused;               /* see plan_refused() */
 	size_t refused_count, refused_capacity;
+	struct jail_mount *covers;       /* their masks */
+	size_t cover_count, cover_capacity;
 	uint64_t scratch_bytes, scratch_inodes;
 	bool new_binaries;
 };

@@ -273,6 +273,7 @@ static bool is_there(struct looked_into *last, const char *path)
 static int add_refused_program(struct plan *plan, const struct policy *policy, size_t index)
 {
 	const struct exec_rule *rule = &policy->exec[index];
+	const char *target;
 	char real[PATH_MAX];
 	int r = plan_grow(&plan->refused, plan->refused_count, &plan->refused_capacity, sizeof *plan->refused);
 
@@ -282,13 +283,17 @@ static int add_refused_program(struct plan *plan, const struct policy *policy, s
 	/* The file itself is covered, so that no other name of it runs: links and aliases lead to the same place. */
 	if (path_real(rule->program, real, sizeof real) < 0)
 		return 0;
-	return plan_add(plan, (struct jail_mount){ .kind = JAIL_MASK,
-						   .flags = JAIL_OPTIONAL,
-						   .rule = rule->origin.id,
-						   .target = plan_keep(plan, str_dup(real)) });
+	r = plan_grow(&plan->covers, plan->cover_count, &plan->cover_capacity, sizeof *plan->covers);
+	if (r < 0)
+		return r;
+	target = plan_keep(plan, str_dup(real));
+	plan->covers[plan->cover_count++] = (struct jail_mount){
+		.kind = JAIL_MASK, .flags = JAIL_OPTIONAL, .rule = rule->origin.id, .target = target,
+	};
+	return target ? 0 : -ENOMEM;
 }
 
-static int add_refused_programs(struct plan *plan, const struct policy *policy)
+int plan_refuse(struct plan *plan, const struct policy *policy, const struct jail_mount **ret_masks, size_t *ret_count)
 {
 	struct looked_into last = { .path = "", .fd = FD_NONE };
 	int r = 0;
@@ -300,6 +305,8 @@ static int add_refused_programs(struct plan *plan, const struct policy *policy)
 			r = add_refused_program(plan, policy, i);
 	}
 	close_fd(&last.fd);
+	*ret_masks = plan->covers;
+	*ret_count = plan->cover_count;
 	return r;
 }
 
@@ -486,8 +493,6 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	if (r == 0)
 		r = canaries_plan(input->canaries, policy, plan);
 	if (r == 0)
-		r = add_refused_programs(plan, policy);
-	if (r == 0)
 		r = add_devices(plan, policy);
 	if (r == 0)
 		r = add_resolver(plan, policy);
@@ -521,6 +526,7 @@ void plan_free(struct plan *plan)
 	free(plan->layers);
 	free(plan->masks);
 	free(plan->refused);
+	free(plan->covers);
 	free(plan->mounts);
 	free(plan);
 }

@@ -79,9 +79,13 @@ const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count);
 const struct plan_mask *plan_masks(const struct plan *plan, size_t *ret_count);
 
 /*
- * The programs that the mounts take away and that the host has, as indices of the policy's rules of exec; ascending,
- * borrowed from the plan.
+ * Looks for the programs that the mounts take away, once: their masks, which come behind all mounts (borrowed from the
+ * plan). A step of its own, since each name of a long list is a look-up for which no other mount has to wait.
  */
+int plan_refuse(struct plan *plan, const struct policy *policy, const struct jail_mount **ret_masks,
+		size_t *ret_count) MUST_USE;
+
+/* Those of them that the host has, as indices of the policy's rules of exec; ascending, borrowed from the plan. */
 const uint32_t *plan_refused(const struct plan *plan, size_t *ret_count);
 
 /* Borrowed from the plan. */

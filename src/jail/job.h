@@ -37,6 +37,8 @@ struct jail_report {
 	size_t own_device_count;
 	const struct jail_mount *mounts;           /* the spec's, in the shared memory behind this (pack.c) */
 	size_t mount_count;
+	const struct jail_mount *masks;            /* those that come behind them, likewise */
+	size_t mask_count;
 	struct jail_ahead ahead;
 };
 

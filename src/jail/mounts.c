@@ -310,6 +310,21 @@ static int mount_all(struct root *root)
 	return r;
 }
 
+/* They are the last to be known. */
+static int mount_masks(struct root *root)
+{
+	const struct jail_report *report = root->job->report;
+	int r = 0;
+
+	if (!root->job->spec->masks)
+		return 0;
+	if (child_await(root->job) < 0)
+		return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+	for (size_t i = 0; r == 0 && i < report->mask_count; i++)
+		r = mount_mask(root, &report->masks[i]);
+	return r;
+}
+
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 {
 	struct root root = {
@@ -325,5 +340,7 @@ int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err)
 	r = root_open(&root);
 	if (r == 0)
 		r = mount_all(&root);
+	if (r == 0)
+		r = mount_masks(&root);
 	return r < 0 ? r : root_close(&root);
 }

@@ -124,12 +124,13 @@ struct jail_spec {
 	/*
 	 * Called in the parent, once each, so that its own work and the child's go on side by side; a failure ends the
 	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends).
-	 * While the child mounts: late, which makes what the JAIL_LATE among them take from the host, and meanwhile,
-	 * for all that must be there before anything runs inside. NULL: the mounts are there already, and nothing is
-	 * to be done.
+	 * While the child mounts: late, which makes what the JAIL_LATE among them take from the host; masks, which
+	 * gives more of JAIL_MASK, to be mounted behind all others (borrowed as well); and meanwhile, for all that must
+	 * be there before anything runs inside. NULL: the mounts are there already, and nothing is to be done.
 	 */
 	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
 	int (*late)(void *context, struct err *err);
+	int (*masks)(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err);
 	int (*meanwhile)(void *context, struct err *err);
 	void *context;
 	/*

@@ -17,8 +17,8 @@
 #include "os/clone.h"
 #include "os/fd.h"
 
-/* What the mounts of one jail may take of the memory that is shared with its child: reserved, not used. */
-enum { PLAN_MAX = 4 << 20 };
+/* What the mounts of a jail, and the masks behind them, may take of the memory shared with its child: reserved. */
+enum { PLAN_MAX = 4 << 20, MASKS_MAX = 4 << 20, SHARED_MAX = PLAN_MAX + MASKS_MAX };
 
 const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
 	[JAIL_STAGE_CLONE] = "jail.clone",
@@ -93,6 +93,35 @@ static bool has_late(const struct jail_spec *spec, bool by_fuse)
 	return false;
 }
 
+static int all_are_masks(const struct jail_mount *masks, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (masks[i].kind != JAIL_MASK || masks[i].flags & JAIL_LATE)
+			return -EINVAL;
+	return 0;
+}
+
+/* The masks that come behind all mounts, made known to the child. */
+static int plan_masks(struct jail_job *job, struct err *err)
+{
+	struct jail_report *report = job->report;
+	struct jail_spec spec = job->planned;
+	int r = spec.masks(spec.context, &spec.mounts, &spec.mount_count, err);
+
+	if (r == 0)
+		r = jail_spec_check(&spec, err);
+	if (r < 0)
+		return r;
+	r = all_are_masks(spec.mounts, spec.mount_count);
+	report->mask_count = spec.mount_count;
+	if (r == 0)
+		r = mounts_pack(spec.mounts, spec.mount_count, (char *)(report + 1) + PLAN_MAX, MASKS_MAX,
+				&report->masks);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "spec", "what comes behind the mounts is too much, or no mask");
+	return tell_child(job, err);
+}
+
 /* All that the mounts need of the parent. 1: the child has an error to tell. */
 static int serve_mounts(struct jail_job *job, struct err *err)
 {
@@ -105,7 +134,9 @@ static int serve_mounts(struct jail_job *job, struct err *err)
 		r = sources_send(job, err);
 	if (r == 0)
 		r = late_make(job, err);
-	return r == 0 && !job->spec->run_as_root && has_late(job->spec, false) ? tell_child(job, err) : r;
+	if (r == 0 && !job->spec->run_as_root && has_late(job->spec, false))
+		r = tell_child(job, err);
+	return r == 0 && job->spec->masks ? plan_masks(job, err) : r;
 }
 
 /* The sockets of the gate, which were made in the network namespace: they are in our table. */
@@ -275,7 +306,7 @@ static int check_walls(const struct jail_spec *spec, struct err *err)
 
 static int make_report(struct jail_job *job, struct err *err)
 {
-	job->report = mmap(NULL, sizeof *job->report + PLAN_MAX, PROT_READ | PROT_WRITE,
+	job->report = mmap(NULL, sizeof *job->report + SHARED_MAX, PROT_READ | PROT_WRITE,
 			   (beside_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (job->report == MAP_FAILED) {
 		job->report = NULL;
@@ -350,6 +381,6 @@ void jail_free(struct jail *jail)
 	close_fd(&job->parent_socket);
 	close_fd(&job->parent_pidfd);
 	if (job->report)
-		munmap(job->report, sizeof *job->report + PLAN_MAX);
+		munmap(job->report, sizeof *job->report + SHARED_MAX);
 	free(jail);
 }
