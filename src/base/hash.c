@@ -4,8 +4,6 @@
 #include <sodium/crypto_hash_sha256.h>
 #include <string.h>
 
-#include "base/hash-blocks.h"
-
 #ifndef __GLIBC__
 /*
  * Debian's libsodium.a is built against glibc, and the object behind its SHA-256 that zeroes memory pulls in every
@@ -19,9 +17,6 @@ void sodium_memzero(void *const bytes, const size_t size)
 	explicit_bzero(bytes, size);
 }
 #endif
-
-/* Below that, portable code is done before the processor has been asked what it can. */
-enum { HARDWARE_MIN = 4096 };
 
 _Static_assert(sizeof(struct hash_stream) >= sizeof(crypto_hash_sha256_state) &&
 	       _Alignof(struct hash_stream) >= _Alignof(crypto_hash_sha256_state), "the state fits");
@@ -38,21 +33,7 @@ void hash_stream_begin(struct hash_stream *stream)
 
 void hash_stream_add(struct hash_stream *stream, const void *bytes, size_t size)
 {
-	crypto_hash_sha256_state *state = state_of(stream);
-	const uint8_t *from = bytes;
-
-	/* libsodium's state is the chaining value, how many bits went in, and those that wait for a whole block. */
-	if (size >= HARDWARE_MIN && hash_blocks_can()) {
-		size_t waiting = state->count / 8 % HASH_BLOCK_SIZE, missing = waiting ? HASH_BLOCK_SIZE - waiting : 0;
-		size_t blocks = (size - missing) / HASH_BLOCK_SIZE;
-
-		crypto_hash_sha256_update(state, from, missing);
-		hash_blocks_add(state->state, from + missing, blocks);
-		state->count += (uint64_t)blocks * HASH_BLOCK_SIZE * 8;
-		from += missing + blocks * HASH_BLOCK_SIZE;
-		size -= missing + blocks * HASH_BLOCK_SIZE;
-	}
-	crypto_hash_sha256_update(state, from, size);
+	crypto_hash_sha256_update(state_of(stream), bytes, size);
 }
 
 void hash_stream_end(struct hash_stream *stream, struct hash *ret_hash)

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * SHA-256 (FIPS 180-4) through libsodium, long pieces by the processor's own instructions where it has some, and
- * lower-case hex. Pure; needs no sodium_init().
+ * SHA-256 (FIPS 180-4) through libsodium, and lower-case hex. Pure; needs no sodium_init().
  * For integrity only: nothing here is keyed, and nothing compares secrets.
  */
 

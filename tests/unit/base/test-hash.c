@@ -49,31 +49,6 @@ static void pieces_may_begin_and_end_anywhere(void **state)
 	}
 }
 
-/* Long pieces go by the processor's own instructions, where it has them, and short ones never. */
-static void long_pieces_are_as_short_ones(void **state)
-{
-	enum { SHORT = 1000 };
-
-	fill();
-	for (size_t size = 3900; size < 14000; size += 61) {
-		struct hash_stream stream, in_short;
-		size_t begin = size % 131;
-		struct hash whole, wanted;
-
-		hash_stream_begin(&stream);
-		hash_stream_begin(&in_short);
-		hash_stream_add(&stream, bytes, begin);
-		hash_stream_add(&stream, bytes + begin, size);
-		hash_stream_add(&stream, bytes + begin + size, size);
-		hash_stream_end(&stream, &whole);
-		for (size_t at = 0; at < begin + 2 * size; at += SHORT)
-			hash_stream_add(&in_short, bytes + at,
-					begin + 2 * size - at < SHORT ? begin + 2 * size - at : SHORT);
-		hash_stream_end(&in_short, &wanted);
-		assert_memory_equal(&whole, &wanted, sizeof whole);
-	}
-}
-
 /* FIPS 180-4's examples, and NIST's million. */
 static void known_hashes(void **state)
 {
@@ -91,7 +66,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_may_begin_and_end_anywhere),
-		cmocka_unit_test(long_pieces_are_as_short_ones),
 		cmocka_unit_test(known_hashes),
 	};
 
