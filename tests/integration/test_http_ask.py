@@ -7,13 +7,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, policy_text, test_hosts
+from gate import LOOPBACK, policy_text, serve_beside, test_hosts
 from person import ONCE, SESSION, USES, Person
 
 pytestmark = pytest.mark.needs("openssl", "curl", "nginx")
@@ -50,7 +49,7 @@ class Behind(http.server.BaseHTTPRequestHandler):
 def behind():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Behind)
     server.got = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    serve_beside(server)
     yield server
     server.shutdown()
     server.server_close()

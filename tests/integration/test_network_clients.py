@@ -11,14 +11,13 @@ import shutil
 import socket
 import subprocess
 import tarfile
-import threading
 import urllib.parse
 import zipfile
 
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Web, policy_text, test_hosts
+from gate import LOOPBACK, Web, policy_text, serve_beside, test_hosts
 
 
 def allow(sandbox, *ports, more=""):
@@ -228,7 +227,7 @@ class Registry:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        serve_beside(self.server)
 
     def close(self):
         self.server.shutdown()

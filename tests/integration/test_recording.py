@@ -5,12 +5,11 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 
 import pytest
 
-from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, serve_beside, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
@@ -71,7 +70,7 @@ class Api:
         self.server.handle_error = lambda *_: None
         self.server.count, self.server.keys = 0, []
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        serve_beside(self.server)
 
     @property
     def count(self):

@@ -39,6 +39,12 @@ class Certificates:
         return context
 
 
+def serve_beside(server):
+    """Runs a server of socketserver's kind until its shutdown(), which waits for the next look at whether it is wanted:
+    half a second apart if nothing is said."""
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+
+
 class Listener:
     """Accepts on a loopback address and calls serve(connection) for each; heard has what they returned."""
 
@@ -113,7 +119,7 @@ class Web:
         self.server.requests, self.server.directory = [], directory and str(directory)
         self.port = self.server.server_address[1]
         self.requests = self.server.requests
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        serve_beside(self.server)
 
     def close(self):
         self.server.shutdown()

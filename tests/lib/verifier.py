@@ -2,9 +2,9 @@
 """An OpenAI-compatible endpoint on loopback, for the external verifier."""
 import http.server
 import json
-import threading
 
 import pytest
+from gate import serve_beside
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -32,7 +32,7 @@ def model():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     server.daemon_threads, server.heard = True, []
     server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    serve_beside(server)
     yield server
     server.shutdown()
     server.server_close()

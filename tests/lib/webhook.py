@@ -4,7 +4,8 @@ import hashlib
 import hmac
 import http.server
 import json
-import threading
+
+from gate import serve_beside
 
 KEY = b"a key of more than sixteen bytes"
 
@@ -56,7 +57,7 @@ class Webhook:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_port
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}/hook"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        serve_beside(self.server)
 
     def questions(self):
         return [told for told in self.told if told["event"] == "question"]
