@@ -65,8 +65,10 @@ def test_a_person_decides(sandbox):
         waiting = session.popen("echo more >>data/one || echo refused; mv data/one x || echo refused")
         session.answer("deny", "/data/one")
         assert waiting.communicate(timeout=30)[0] == b"refused\nrefused\n"
-        # What contains it cannot be moved away from under the question.
-        assert "denied" in session.run("mkdir q; mv data q/data")[1]
+        # What contains it is asked about too: it cannot be moved away from under the question.
+        waiting = session.popen("mkdir q; mv data q/data")
+        session.answer("deny", "/data")
+        assert b"denied" in waiting.communicate(timeout=30)[1] and (sandbox.project / "data/one").exists()
         log = [json.loads(line) for line in sandbox.audit_log(session.id).read_text().splitlines()]
         denied = {entry["subject"].rsplit("/", 1)[1] for entry in log
                   if entry["type"].startswith("file.") and entry["verdict"] == "deny"}
@@ -74,6 +76,19 @@ def test_a_person_decides(sandbox):
         # Who is killed while it waits leaves nothing behind.
         waiting = session.popen("echo y >data/three & sleep 0.5; kill -9 $!; wait $!; echo over")
         assert b"over" in waiting.communicate(timeout=30)[0]
+    finally:
+        session.stop()
+
+
+def test_silence_is_a_no(sandbox):
+    session = Session(sandbox, POLICY.replace("20s", "2s"))
+    try:
+        waiting = session.popen("cat data/one || echo refused")
+        session.question("/data/one")
+        assert waiting.communicate(timeout=30)[0] == b"refused\n"
+        answers = [entry for entry in map(json.loads, sandbox.audit_log(session.id).read_text().splitlines())
+                   if entry["type"] == "ask.answer"]
+        assert [(entry["verdict"], entry["detail"]["by"]) for entry in answers] == [("deny", "timeout")]
     finally:
         session.stop()
 

@@ -3,8 +3,10 @@
 import json
 import re
 import shutil
+import subprocess
 
 import pytest
+from atoll import wait_until
 
 LEARN = 10
 BUILD = "cc -o prog main.c 2>&1 && ./prog && ls *.txt | wc -l"
@@ -81,11 +83,16 @@ def test_deletions_are_told_while_it_runs(sandbox):
     project(sandbox)
     rules = policy(sandbox, more=", unusual: freeze", data="")
     learn(sandbox, rules)
-    done = run(sandbox, "rm file*.txt; sleep 12; echo on", policy=rules, timeout=120)
-    assert done.report["alerts"]["asked"] and done.out == "on\n", done
-    end = [index for index, line in enumerate(sandbox.audit_log(done.session).read_text().splitlines())
-           if '"alert":"unusual"' in line]
-    assert end and end[0] < len(sandbox.audit_log(done.session).read_text().splitlines()) - 3
+    report, before = sandbox.report_path(), set(sandbox.sessions())
+    child = sandbox.popen(["sh", "-c", "rm file*.txt; read word; echo $word"], policy=rules, options=["--discard"],
+                          report=report, stdin=subprocess.PIPE)
+    wait_until(lambda: set(sandbox.sessions()) - before, 30, "the session")
+    (session,) = set(sandbox.sessions()) - before
+    log = sandbox.audit_log(session)
+    wait_until(lambda: log.exists() and '"alert":"unusual"' in log.read_text(), 60, "the alert")
+    # The command goes on, and has not said a word yet.
+    out, err = child.communicate(b"on\n", timeout=60)
+    assert out == b"on\n" and sandbox.read_report(report)["alerts"]["asked"], (out, err)
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
