@@ -145,9 +145,9 @@ def test_what_fails_among_others_only_is_not_judged(run):
 
 
 def test_a_verifier_that_hangs(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(tool, "JUDGE_SECONDS", 0.2)
     code, out, _ = run([case("quiet", id="a")])
     assert code == 0 and "not judged" not in out
+    monkeypatch.setattr(tool, "JUDGE_SECONDS", 0.2)
     (tmp_path / "atoll").write_text("#!/bin/sh\nexec sleep 60\n")
     code, out, _ = run([case("quiet", id="a")])
     assert code == 0 and "not judged: a: no answer within 0.2 s" in out
