@@ -350,6 +350,8 @@ void events_watch_end(struct box *box)
 {
 	loop_remove(&box->loop, &box->listener_source);
 	loop_remove(&box->loop, &box->watch_source);
+	if (box->watch)
+		watch_end_held(box->watch);
 }
 
 int events_watch_new(struct box *box, int listener_fd)

@@ -47,8 +47,7 @@ enum trace_state trace_look(pid_t tid, int *ret_signal)
 	return TRACE_STOPPED;
 }
 
-void trace_release(pid_t tid, int signal_number)
+bool trace_release(pid_t tid, int signal_number)
 {
-	/* ESRCH: killed meanwhile. */
-	(void)syscall(SYS_ptrace, PTRACE_DETACH, tid, 0, (uintptr_t)signal_number);
+	return syscall(SYS_ptrace, PTRACE_DETACH, tid, 0, (uintptr_t)signal_number) == 0;
 }

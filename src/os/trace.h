@@ -7,6 +7,7 @@
  * something else traces cannot be held.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
@@ -33,5 +34,8 @@ int trace_interrupt(pid_t tid) MUST_USE;
  */
 enum trace_state trace_look(pid_t tid, int *ret_signal);
 
-/* Of a stopped one: no tracee any more, and it goes on (signal: with that one, 0: none). */
-void trace_release(pid_t tid, int signal_number);
+/*
+ * Of a stopped one: no tracee any more, and it goes on (signal: with that one, 0: none). False: it was killed in its
+ * stop, and is a tracee until trace_look() has seen its end.
+ */
+bool trace_release(pid_t tid, int signal_number) MUST_USE;

@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -30,7 +31,7 @@
  * die since it is traced. It has a time, so that the places for those that are held cannot be used up.
  */
 
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, LAST_MS = 2000 };
 
 void held_init(struct held *held)
 {
@@ -39,13 +40,6 @@ void held_init(struct held *held)
 	held->count = 0;
 }
 
-void held_done(struct held *held)
-{
-	/* What is still held dies with us (PTRACE_O_EXITKILL). */
-	close_fd(&held->signal_fd);
-	close_fd(&held->timer_fd);
-	held->count = 0;
-}
 
 /* Signals of children are for nobody else here: whoever starts some waits for them by their number. */
 static int open_signals(struct held *held)
@@ -167,25 +161,44 @@ static enum trace_state look(const struct held_exec *exec, pid_t *ret_pid, int *
 	return trace_look(exec->tgid, ret_signal);
 }
 
-static int conclude_image(struct held_exec *exec, pid_t pid, const struct held_events *events)
+/* It waits for nothing but its end, of which its tracer is told. */
+static void expect_end(struct held_exec *exec, pid_t pid)
+{
+	exec->is_dying = true;
+	exec->tid = exec->tgid = pid;
+}
+
+/*
+ * What was killed in its stop cannot be let go, and stays a tracee: were it forgotten here, nobody would ever wait for
+ * it, neither its parent nor the end of its namespace would come. Whether it is to be forgotten.
+ */
+static bool let_go(struct held_exec *exec, pid_t pid, int signal_number)
+{
+	if (trace_release(pid, signal_number))
+		return true;
+	expect_end(exec, pid);
+	return false;
+}
+
+/* Whether it is to be forgotten. */
+static bool conclude_image(struct held_exec *exec, pid_t pid, const struct held_events *events, int *result)
 {
 	int r = events->on_image(events->context, exec->token, pid);
 
-	if (r == 0) {
-		trace_release(pid, 0);
-		return 0;
-	}
+	if (r == 0)
+		return let_go(exec, pid, 0);
+	if (r < 0 && *result >= 0)
+		*result = r;
 	/* Stopped as it is, SIGKILL is the only thing that it will ever get. */
 	kill(pid, SIGKILL);
-	exec->is_dying = true;
-	exec->tid = exec->tgid = pid;
-	return r < 0 ? r : 0;
+	expect_end(exec, pid);
+	return false;
 }
 
 /* Whether it is to be forgotten; the first negative of a handler is kept in *result. */
 static bool look_at(struct held_exec *exec, const struct held_events *events, int *result)
 {
-	int signal_number, r;
+	int signal_number;
 	pid_t pid;
 
 	switch (look(exec, &pid, &signal_number)) {
@@ -194,18 +207,13 @@ static bool look_at(struct held_exec *exec, const struct held_events *events, in
 	case TRACE_AT_EXEC:
 		if (exec->is_dying)
 			return false;
-		if (exec->is_stray) {
-			trace_release(pid, 0);
-			return true;
-		}
-		r = conclude_image(exec, pid, events);
-		*result = *result < 0 ? *result : r;
-		return !exec->is_dying;
+		return exec->is_stray ? let_go(exec, pid, 0) : conclude_image(exec, pid, events, result);
 	case TRACE_STOPPED:
 		if (exec->is_dying)
 			return false;
-		trace_release(pid, signal_number);
-		break;
+		if (!exec->is_stray)
+			events->on_over(events->context, exec->token);
+		return let_go(exec, pid, signal_number);
 	case TRACE_GONE:
 		break;
 	}
@@ -243,4 +251,35 @@ int held_look(struct held *held, const struct held_events *events)
 	if (read(held->timer_fd, &expired, sizeof expired) == (ssize_t)sizeof expired)
 		set_timer(held);
 	return result < 0 ? result : 0;
+}
+
+/*
+ * What still is a tracee ends here, and is waited for: the listener is closed when all of them are on their way out,
+ * and until its tracer has seen that, neither their parent nor their namespace comes to an end. One that is not ours
+ * after all is left as it is.
+ */
+void held_done(struct held *held)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	uint64_t until_ns = clock_monotonic_ns() + LAST_MS * (uint64_t)NS_PER_MS;
+	int ignored;
+	pid_t pid;
+
+	for (size_t i = 0; i < held->count;)
+		if (held->execs[i].is_stray)
+			held->execs[i] = held->execs[--held->count];
+		else
+			kill(held->execs[i++].tgid, SIGKILL);
+	while (held->count && clock_monotonic_ns() < until_ns) {
+		for (size_t i = 0; i < held->count;)
+			if (look(&held->execs[i], &pid, &ignored) == TRACE_GONE)
+				held->execs[i] = held->execs[--held->count];
+			else
+				i++;
+		if (held->count)
+			nanosleep(&pause, NULL);
+	}
+	close_fd(&held->signal_fd);
+	close_fd(&held->timer_fd);
+	held->count = 0;
 }

@@ -174,6 +174,11 @@ void watch_free(struct watch *watch)
 	free(watch);
 }
 
+void watch_end_held(struct watch *watch)
+{
+	held_done(&watch->held);
+}
+
 int watch_fd(const struct watch *watch)
 {
 	return watch->epoll_fd;

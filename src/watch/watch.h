@@ -167,6 +167,11 @@ struct watch;
 int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_options *options,
 	      const struct watch_handlers *handlers, struct err *err) MUST_USE;
 void watch_free(struct watch *watch);
+/*
+ * When nothing more is served: ends the programs that are held at their start, and sees their end, for which their
+ * parents and their namespace wait. Takes two seconds at most.
+ */
+void watch_end_held(struct watch *watch);
 
 /* For epoll (borrowed): an epoll fd itself, over the listener and a timer. */
 int watch_fd(const struct watch *watch);

@@ -251,3 +251,33 @@ def test_a_rule_about_arguments_holds_for_more_than_can_be_judged(sandbox):
     assert len(done.out.split()) == 5 and "ran" not in done.out.split(), done
     others = sandbox.run(["sh", "-c", "/usr/bin/echo $(seq 900) | wc -w"], policy=policy)
     assert others.out == "900\n", others
+
+
+# Programs that are killed at every moment of their start; some start others as long as they live.
+KILLED = """
+import os, random, signal, sys, time
+def start(*words):
+    pid = os.fork()
+    if not pid:
+        try: os.execv(words[0], words)
+        finally: os._exit(3)
+    return pid
+ended = {}
+for attempt in range(int(sys.argv[1])):
+    pid = start("/usr/bin/true"); until = time.monotonic() + random.random() * 0.004
+    while time.monotonic() < until: pass
+    os.kill(pid, signal.SIGKILL); status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    ended[status] = ended.get(status, 0) + 1
+for number in range(8):
+    if not os.fork():
+        while True: os.waitpid(start("/usr/bin/true"), 0)
+time.sleep(0.2)
+print(ended.get(0, 0) > 0, ended.get(-9, 0) > 0, sum(ended.values()))
+"""
+
+
+def test_what_is_killed_while_it_is_held_is_waited_for(sandbox):
+    """By its parent, and by the end of the sandbox: a tracee that nobody waits for would hold up both."""
+    for rules in ("", 'exec: {deny: ["**/id"]}'):
+        done = sandbox.run([PYTHON, "-c", KILLED, "400"], policy=policy(sandbox, rules), timeout=60)
+        assert done.code == 0 and done.out.split() == ["True", "True", "400"], done
