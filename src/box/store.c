@@ -97,6 +97,20 @@ static int create_files(struct store *store, const struct run_request *request)
 	return r;
 }
 
+/*
+ * The first session of all. ext4 looks at each inode that was given back within the last minutes before it takes a new
+ * one of the same block group, so after a large tree was removed each file beside it costs up to a millisecond: the
+ * sessions get a group where nobody else removes any.
+ */
+static int make_first(const char *state_dir, const char *path)
+{
+	int r = path_make_directories(AT_FDCWD, state_dir, 0700);
+
+	if (r == 0)
+		r = path_make_apart(state_dir, "sessions", 0700);
+	return r == 0 || r == -EEXIST ? path_make_directories(AT_FDCWD, path, 0700) : r;
+}
+
 int store_open(struct store *ret_store, const struct run_request *request, struct err *err)
 {
 	struct store store = { .dir_fd = FD_NONE,
@@ -110,8 +124,7 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 	if (r < 0)
 		return fail(err, r, "cannot name a session below", request->state_dir);
 	if (mkdirat(AT_FDCWD, store.path, 0700) < 0)
-		/* Missing above it: this is the first session of all. */
-		r = errno == ENOENT ? path_make_directories(AT_FDCWD, store.path, 0700) : -errno;
+		r = errno == ENOENT ? make_first(request->state_dir, store.path) : -errno;
 	if (r < 0)
 		return fail(err, r, "cannot make", store.path);
 	store.dir_fd = fd_open_at(AT_FDCWD, store.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -171,4 +173,21 @@ int path_remove_tree(int dir_fd, const char *path)
 	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return remove_entry(dir_fd, path, st.st_dev);
+}
+
+int path_make_apart(const char *parent, const char *name, mode_t mode)
+{
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0);
+	int before, apart, r;
+	bool is_known;
+
+	if (fd < 0)
+		return fd;
+	is_known = ioctl(fd, FS_IOC_GETFLAGS, &before) == 0;
+	apart = is_known ? before | FS_TOPDIR_FL : 0;
+	is_known = is_known && ioctl(fd, FS_IOC_SETFLAGS, &apart) == 0;
+	r = mkdirat(fd, name, mode) < 0 ? -errno : 0;
+	if (is_known)
+		(void)!ioctl(fd, FS_IOC_SETFLAGS, &before);
+	return r;
 }
