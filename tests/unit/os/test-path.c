@@ -8,9 +8,12 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
@@ -98,6 +101,22 @@ static void directories_are_made_where_they_lack(void **state)
 	assert_int_equal(path_make_directories(AT_FDCWD, "/usr/bin", 0700), 0);
 }
 
+static void one_apart_is_made_once_and_leaves_no_attribute(void **state)
+{
+	struct stat st;
+	int before = 0, after = 0;
+	bool has_flags = ioctl(dir_fd, FS_IOC_GETFLAGS, &before) == 0;
+
+	assert_int_equal(path_make_apart(directory, "apart", 0700), 0);
+	assert_int_equal(fstatat(dir_fd, "apart", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(path_make_apart(directory, "apart", 0700), -EEXIST);
+	assert_int_equal(path_make_apart("/nonexistent", "apart", 0700), -ENOENT);
+	if (has_flags)
+		assert_int_equal(ioctl(dir_fd, FS_IOC_GETFLAGS, &after), 0);
+	assert_int_equal(after, before);
+}
+
 static void trees_are_removed_and_links_not_followed(void **state)
 {
 	assert_int_equal(path_make_directories(dir_fd, "tree/deep/deeper", 0700), 0);
@@ -127,6 +146,7 @@ int main(void)
 		cmocka_unit_test(resolution_can_be_confined),
 		cmocka_unit_test(paths_of_fds),
 		cmocka_unit_test(directories_are_made_where_they_lack),
+		cmocka_unit_test(one_apart_is_made_once_and_leaves_no_attribute),
 		cmocka_unit_test(trees_are_removed_and_links_not_followed),
 	};
 
