@@ -344,7 +344,6 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .lock_fd = FD_NONE,
 				     .audit_fd = FD_NONE,
 				     .denials_fd = FD_NONE,
-				     .end_fd = FD_NONE,
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
 	gate_init(&box->gate);

@@ -112,14 +112,19 @@ int session_store(int dir_fd, const struct session_record *record)
 
 int session_make_end(int dir_fd)
 {
-	return fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	cleanup_fd int fd = fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? fd : 0;
 }
 
-int session_store_end(int fd, const struct session_record *record)
+int session_store_end(int dir_fd, const struct session_record *record)
 {
+	cleanup_fd int fd = fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_NOFOLLOW, 0);
 	cleanup_buf struct buf out;
 	int r;
 
+	if (fd < 0)
+		return fd;
 	buf_init(&out, SESSION_FILE_MAX);
 	r = encode(record, &out);
 	return r < 0 ? r : fd_write_full(fd, out.bytes, out.size);

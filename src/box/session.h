@@ -103,7 +103,7 @@ int session_store(int dir_fd, const struct session_record *record) MUST_USE;
 
 /*
  * Makes ended.bin, empty, which is no record to any reader: to make a file takes up to a third of a millisecond, for
- * which nobody shall wait at the end. The fd for session_store_end(), owned by the caller. And the record in it, once.
+ * which nobody shall wait at the end. And the record in that file, once.
  */
 int session_make_end(int dir_fd) MUST_USE;
-int session_store_end(int fd, const struct session_record *record) MUST_USE;
+int session_store_end(int dir_fd, const struct session_record *record) MUST_USE;

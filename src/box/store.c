@@ -117,7 +117,6 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 			       .lock_fd = FD_NONE,
 			       .audit_fd = FD_NONE,
 			       .denials_fd = FD_NONE,
-			       .end_fd = FD_NONE,
 			       .output_fd = FD_NONE };
 	int r = str_format(store.path, sizeof store.path, "%s/sessions/%s", request->state_dir, request->session);
 
@@ -167,15 +166,13 @@ int store_begin(struct store *store, const struct run_request *request, const st
 
 void store_expect_end(struct store *store)
 {
-	int fd = store->end_fd < 0 ? session_make_end(store->dir_fd) : store->end_fd;
-
-	store->end_fd = fd < 0 ? FD_NONE : fd;
+	store->has_end = store->has_end || session_make_end(store->dir_fd) == 0;
 }
 
 int store_save(struct store *store, struct err *err)
 {
-	int r = store->end_fd < 0 ? session_store(store->dir_fd, &store->record)
-				  : session_store_end(store->end_fd, &store->record);
+	int r = store->has_end ? session_store_end(store->dir_fd, &store->record) :
+				 session_store(store->dir_fd, &store->record);
 
 	return r < 0 ? fail(err, r, "cannot write the record in", store->path) : 0;
 }
@@ -190,7 +187,6 @@ void store_done(struct store *store)
 {
 	close_fd(&store->audit_fd);
 	close_fd(&store->denials_fd);
-	close_fd(&store->end_fd);
 	close_fd(&store->output_fd);
 	close_fd(&store->dir_fd);
 	close_fd(&store->lock_fd);

@@ -7,6 +7,7 @@
  */
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "box/session.h"
@@ -18,7 +19,7 @@ struct store {
 	int lock_fd;	     /* of audit.jsonl, flock held: the session is alive */
 	int audit_fd;	     /* audit.jsonl, O_APPEND; taken by the audit writer */
 	int denials_fd;	     /* denials.jsonl, O_APPEND, readable inside */
-	int end_fd;	     /* of the record of the end; FD_NONE: it is not there yet */
+	bool has_end;	     /* the file for the record of the end is there */
 	int output_fd;	     /* output.log of a detached run, or FD_NONE */
 	char path[PATH_MAX]; /* of the directory */
 	struct session_record record;

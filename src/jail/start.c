@@ -18,7 +18,7 @@
 #include "os/fd.h"
 
 /* What the mounts of a jail, and the masks behind them, may take of the memory shared with its child: reserved. */
-enum { PLAN_MAX = 4 << 20, MASKS_MAX = 4 << 20, SHARED_MAX = PLAN_MAX + MASKS_MAX };
+enum { PLAN_MAX = 3 << 20, MASKS_MAX = 1 << 20, SHARED_MAX = PLAN_MAX + MASKS_MAX };
 
 const char *const jail_stage_names[JAIL_STAGE_COUNT] = {
 	[JAIL_STAGE_CLONE] = "jail.clone",
