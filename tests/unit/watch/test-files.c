@@ -368,8 +368,8 @@ static int open_flipping(void *argument)
 
 	if (pthread_create(&thread, NULL, flip_memory, &flip))
 		return 90;
-	/* On a busy machine the thread comes late. */
-	for (int i = 0; i < flips || (refused == 0 && i < FLIPS_UNMEDIATED); i++) {
+	/* On a busy machine the thread comes late, or stays away with the secret written. */
+	for (int i = 0; i < flips || ((refused == 0 || opened == 0) && i < FLIPS_UNMEDIATED); i++) {
 		int fd = open(memory, O_RDONLY);
 
 		refused += fd < 0 && errno == EACCES; /* ENOENT: a name that is half one, half the other */
