@@ -426,12 +426,15 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 }
 
 /* A file of /etc that a program inside reads instead of the host's. path and text are static. */
-static int add_network_file(struct plan *plan, const char *path, const char *text)
+static int add_network_file(struct plan *plan, const char *path, const char *text, bool is_optional)
 {
 	char real[PATH_MAX];
+	int r = path_real(path, real, sizeof real);
 
+	if (r == -ENOENT && is_optional)
+		return 0;
 	/* /etc/resolv.conf mostly is a link into /run, of which the sandbox has nothing: its end is made there. */
-	if (path_real(path, real, sizeof real) < 0 && str_copy(real, sizeof real, path) < 0)
+	if (r < 0 && str_copy(real, sizeof real, path) < 0)
 		return -ENAMETOOLONG;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 						   .target = plan_keep(plan, str_dup(real)),
@@ -442,7 +445,7 @@ static int add_network_file(struct plan *plan, const char *path, const char *tex
 
 /*
  * The resolver of every program inside is the gate, for all names: those of the host's /etc/hosts would lead to
- * addresses that no rule lists. Outside, the gate reads that file itself.
+ * addresses that no rule lists. Outside, the gate reads that file itself. A host may have none, as containers do.
  */
 static int add_resolver(struct plan *plan, const struct policy *policy)
 {
@@ -452,8 +455,8 @@ static int add_resolver(struct plan *plan, const struct policy *policy)
 
 	if (policy->network_mode != NETWORK_GATE)
 		return 0;
-	r = add_network_file(plan, "/etc/resolv.conf", "nameserver " SYNTHETIC_GATE_TEXT "\n");
-	return r < 0 ? r : add_network_file(plan, "/etc/hosts", hosts);
+	r = add_network_file(plan, "/etc/resolv.conf", "nameserver " SYNTHETIC_GATE_TEXT "\n", false);
+	return r < 0 ? r : add_network_file(plan, "/etc/hosts", hosts, true);
 }
 
 static int add_policy(struct plan *plan, const struct policy *policy, struct err *err)

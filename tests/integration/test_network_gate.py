@@ -697,3 +697,24 @@ kill $web
     assert "Directory listing" in done.out and "unknown" in done.out, done
     assert done.out.count("secret.internal") == 1, "outside alone"
     assert "127.0.1.1" in done.out, "its own name, which Java and sudo look up"
+
+
+@pytest.mark.only("root")
+@pytest.mark.needs("unshare", "ip", "curl")
+def test_a_host_without_a_file_of_hosts_has_a_gate(sandbox):
+    """Small systems and containers have no /etc/hosts: then there is nothing that would lead past the gate."""
+    etc = sandbox.base / "etc"
+    policy = sandbox.policy(policy_text(["{host: web.test, ports: [8088]}", *LOOPBACK]))
+    script = f"""
+ip link set lo up
+cp -a /etc {etc}; rm {etc}/hosts; mount --bind {etc} /etc
+cd {sandbox.project}; python3 -m http.server --bind 127.0.0.1 8088 >/dev/null 2>&1 &
+web=$!
+for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1:8088/ && break; sleep 0.05; done
+{' '.join(map(str, sandbox.command_line(['bash', '-c', '"$INNER"'], policy=policy)))}
+kill $web
+"""
+    done = sandbox.run_outside(["unshare", "-n", "-m", "bash", "-c", script],
+                               env={"INNER": "ls /etc/hosts; curl -sS -m 10 http://web.test:8088/",
+                                    "ATOLL_TEST_HOSTS": "web.test=127.0.0.1"})
+    assert "Directory listing" in done.out and "/etc/hosts': No such file" in done.err, done
