@@ -72,6 +72,21 @@ size_t strv_count(const char *const *strv)
 	return count;
 }
 
+char **strv_copy(const char *const *strv)
+{
+	size_t count = strv_count(strv);
+	char **copy = calloc(count + 1, sizeof *copy);
+
+	for (size_t i = 0; copy && i < count; i++) {
+		copy[i] = str_dup(strv[i]);
+		if (!copy[i]) {
+			strv_free(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
 void strv_free(char **strv)
 {
 	for (size_t i = 0; strv && strv[i]; i++)

@@ -46,21 +46,6 @@ size_t asking_shown_size(const struct asking_shown *shown)
 	return size;
 }
 
-static char **copy_vector(char *const *argv)
-{
-	size_t count = strv_count((const char *const *)argv);
-	char **copy = calloc(count + 1, sizeof *copy);
-
-	for (size_t i = 0; copy && i < count; i++) {
-		copy[i] = str_dup(argv[i]);
-		if (!copy[i]) {
-			strv_free(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
 /* Copies a text where there is one; false: out of memory. */
 static bool copy_text(const char **ret_copy, const char *text)
 {
@@ -81,7 +66,7 @@ int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret
 		is_whole = copy.words;
 	}
 	if (is_whole && shown->argv) {
-		copy.argv = copy_vector(shown->argv);
+		copy.argv = strv_copy((const char *const *)shown->argv);
 		is_whole = copy.argv;
 	}
 	if (!is_whole) {

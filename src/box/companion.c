@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
@@ -14,9 +15,9 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-enum { LINK_FD = 3, ABOVE_STANDARD = LINK_FD + 1, RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
+enum { RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
 
-int companion_open(const char *init_path, const char *name, int above)
+int companion_open(const char *init_path, const char *name)
 {
 	char path[PATH_MAX];
 	int fd, r = str_format(path, sizeof path, "%.*s%s", (int)(path_basename(init_path) - init_path), init_path,
@@ -25,37 +26,65 @@ int companion_open(const char *init_path, const char *name, int above)
 	if (r < 0)
 		return r;
 	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, above);
+	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
 }
 
-/* In the child made by vfork(): raw calls only, as for the network gate. */
+/* ---- in the child made by vfork(): raw calls only, see take_identity() in watch/connect.c ---- */
+
+static bool place_fds(const struct companion_spec *spec, int link_fd)
+{
+	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+
+	/* First: it may itself have one of the numbers that come next. */
+	for (int fd = 0; fd <= 2; fd++)
+		if (null_fd < 0 || dup2(null_fd, fd) < 0)
+			return false;
+	if (dup2(link_fd, COMPANION_FD) < 0)
+		return false;
+	for (size_t i = 0; i < spec->given_count; i++)
+		if (spec->given[i].fd >= 0 && dup2(spec->given[i].fd, spec->given[i].number) < 0)
+			return false;
+	return true;
+}
+
+static bool take_uid(uid_t uid)
+{
+	return !uid || (syscall(SYS_setgroups, 0, NULL) == 0 && syscall(SYS_setresgid, uid, uid, uid) == 0 &&
+			syscall(SYS_setresuid, uid, uid, uid) == 0);
+}
+
+/* The timer lives through the exec, and SIGALRM ends whoever did not ask for it. */
+static bool limit_time(unsigned seconds)
+{
+	const struct itimerval limit = { .it_value = { .tv_sec = seconds } };
+	const struct sigaction fatal = { .sa_handler = SIG_DFL };
+
+	return !seconds || (sigaction(SIGALRM, &fatal, NULL) == 0 && setitimer(ITIMER_REAL, &limit, NULL) == 0);
+}
+
 static void become(const struct companion_spec *spec, int program_fd, int link_fd)
 {
-	char *argv[] = { (char *)(spec->name ? spec->name : spec->program), NULL }, *none_set[] = { NULL };
-	uid_t uid = spec->uid;
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	char *name_alone[] = { (char *)spec->program, NULL }, *none_set[] = { NULL };
 	sigset_t none;
 
 	sigemptyset(&none);
 	syscall(SYS_setsid);
-	if (null_fd < 0 || dup2(link_fd, LINK_FD) < 0)
-		return;
-	for (int fd = 0; fd <= 2; fd++)
-		if (dup2(null_fd, fd) < 0)
-			return;
-	if (uid && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
-		    syscall(SYS_setresuid, uid, uid, uid) < 0))
+	if (!place_fds(spec, link_fd) || !take_uid(spec->uid))
 		return;
 	/* After the change of ids, which clears it. */
-	if ((!spec->outlives && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+	if (!spec->outlives && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return;
-	syscall(SYS_execveat, program_fd, "", argv, spec->environment ? spec->environment : none_set,
-		AT_EMPTY_PATH);
+	if (!limit_time(spec->seconds) || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return;
+	syscall(SYS_execveat, program_fd, "", spec->argv ? spec->argv : name_alone,
+		spec->environment ? spec->environment : none_set, AT_EMPTY_PATH);
 }
 
-uid_t companion_uid(const struct box *box, unsigned which)
+/* ---- in the box ---- */
+
+uid_t companion_uid(const struct box *box, enum companion_user user)
 {
-	return getuid() == 0 ? box->watch_options.uid ^ which : 0;
+	return getuid() == 0 ? box->watch_options.uid ^ user : 0;
 }
 
 int companion_uid_choose(uid_t *ret_uid)
@@ -67,11 +96,14 @@ int companion_uid_choose(uid_t *ret_uid)
 	return r;
 }
 
-static int spawn(const struct companion_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
+int companion_spawn(const struct companion_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
 {
 	volatile int failed = 0;
-	pid_t pid = vfork();
+	pid_t pid;
 	int r;
+
+	*ret_process = PIDREF_NONE;
+	pid = vfork();
 
 	if (pid == 0) {
 		become(spec, program_fd, link_fd);
@@ -94,7 +126,7 @@ int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, s
 int companion_start_as(const char *init_path, const struct companion_spec *spec, int *ret_fd,
 		       struct pidref *ret_process)
 {
-	cleanup_fd int program_fd = companion_open(init_path, spec->program, ABOVE_STANDARD);
+	cleanup_fd int program_fd = companion_open(init_path, spec->program);
 	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
 	int ends[2], r;
 
@@ -104,11 +136,11 @@ int companion_start_as(const char *init_path, const struct companion_spec *spec,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	near_fd = ends[0];
-	r = far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
+	r = far_fd = fd_move_above(ends[1], COMPANION_ABOVE);
 	if (r >= 0)
 		r = fd_set_nonblocking(near_fd, true);
 	if (r >= 0)
-		r = spawn(spec, program_fd, far_fd, ret_process);
+		r = companion_spawn(spec, program_fd, far_fd, ret_process);
 	if (r < 0) {
 		companion_end(ret_process);
 		return r;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/desk-token.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "box/companion.h"
@@ -24,7 +19,9 @@
  * before it reads. Whatever becomes of it, who asked hears an answer: the end of the socket is one too.
  */
 
-enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000, ABOVE_STANDARD = TOKEN_FD + 1 };
+enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000 };
+
+_Static_assert((int)TOKEN_FD == (int)COMPANION_FD, "atoll-token answers where the wire says");
 
 static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
 {
@@ -38,28 +35,7 @@ static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const 
 
 /* ---- the program ---- */
 
-/* In the child made by vfork(): raw calls only. */
-static void become_token(int program_fd, char **argv, int text_fd, int link_fd)
-{
-	/* It lives through the exec, and ends what does not end by itself. */
-	const struct itimerval limit = { .it_value = { .tv_sec = TIME_SECONDS } };
-	char *environment[] = { NULL };
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	struct sigaction fatal = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	syscall(SYS_setsid);
-	if (null_fd < 0 || dup2(text_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0 ||
-	    dup2(link_fd, TOKEN_FD) < 0)
-		return;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigaction(SIGALRM, &fatal, NULL) < 0 ||
-	    setitimer(ITIMER_REAL, &limit, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return;
-	syscall(SYS_execveat, program_fd, "", argv, environment, AT_EMPTY_PATH);
-}
-
-static int spawn(struct box *box, int text_fd, int link_fd)
+static int start_program(struct box *box, int text_fd)
 {
 	const struct run_request *request = box->request;
 	const char *policy = box->policy->policy->name;
@@ -68,23 +44,12 @@ static int spawn(struct box *box, int text_fd, int link_fd)
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
 			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
 			 NULL };
-	cleanup_fd int program_fd = companion_open(request->init_path, "atoll-token", ABOVE_STANDARD);
-	volatile int failed = 0;
-	pid_t pid;
-	int r;
+	const struct companion_fd text = { text_fd, STDIN_FILENO };
+	const struct companion_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
+					     .seconds = TIME_SECONDS };
+	struct desk_token *token = &box->desk->token;
 
-	if (program_fd < 0)
-		return program_fd;
-	pid = vfork();
-	if (pid == 0) {
-		become_token(program_fd, argv, text_fd, link_fd);
-		failed = errno;
-		_exit(125);
-	}
-	if (pid < 0)
-		return -errno;
-	r = pidref_open(&box->desk->token.process, pid);
-	return r == 0 && failed ? -failed : r;
+	return companion_start_as(request->init_path, &spec, &token->near_fd, &token->process);
 }
 
 /* ---- what it says ---- */
@@ -200,20 +165,14 @@ static int hear(void *context, uint32_t events)
 static int start(struct box *box, const void *text, size_t size)
 {
 	struct desk_token *token = &box->desk->token;
-	int low_fd = fd_memfd_sealed("token", text, size), ends[2], r;
-	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, ABOVE_STANDARD), far_fd = FD_NONE;
+	int low_fd = fd_memfd_sealed("token", text, size), r;
+	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, COMPANION_ABOVE);
 
 	if (text_fd < 0)
 		return text_fd;
 	if (lseek(text_fd, 0, SEEK_SET) < 0)
 		return -errno;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	token->near_fd = ends[0];
-	far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
-	r = far_fd < 0 ? far_fd : spawn(box, text_fd, far_fd);
-	if (r == 0)
-		r = fd_set_nonblocking(token->near_fd, true);
+	r = start_program(box, text_fd);
 	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = box };
 	return r == 0 ? loop_add(&box->loop, &token->source) : r;
 }

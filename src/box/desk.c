@@ -25,7 +25,7 @@
  * atoll-desk, which has the listening socket as long as anybody is connected, and ends when nobody is.
  */
 
-enum { BACKLOG = 16, UID_BIT = 2 };
+enum { BACKLOG = 16 };
 
 static int bind_inside(void *context, int root_fd, int *ret_fd)
 {
@@ -106,7 +106,7 @@ static int desk_speaks(void *context, uint32_t events)
 static int start(struct box *box)
 {
 	struct desk *desk = box->desk;
-	int r = companion_start(box, "atoll-desk", companion_uid(box, UID_BIT), &desk->near_fd, &desk->process);
+	int r = companion_start(box, "atoll-desk", companion_uid(box, COMPANION_DESK), &desk->near_fd, &desk->process);
 
 	frame_begin(&box->out, DESK_START);
 	if (r == 0)

@@ -56,21 +56,6 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
 	free(exec_case);
 }
 
-static char **copy_argv(const char *const *argv)
-{
-	size_t count = strv_count(argv);
-	char **copy = calloc(count + 1, sizeof *copy);
-
-	for (size_t i = 0; copy && i < count; i++) {
-		copy[i] = str_dup(argv[i]);
-		if (!copy[i]) {
-			strv_free(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
 int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec)
 {
 	struct exec_verified *kept = exec_case->verified = calloc(1, sizeof *kept);
@@ -83,7 +68,7 @@ int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec)
 	kept->is_open_file = exec->is_open_file;
 	kept->argv_left_out = exec->argv_left_out;
 	kept->environment = exec->environment;
-	kept->argv = copy_argv(exec->argv);
+	kept->argv = strv_copy(exec->argv);
 	return kept->argv ? 0 : -ENOMEM;
 }
 
@@ -101,7 +86,7 @@ struct watch_exec exec_case_kept(const struct exec_case *exec_case)
 int exec_case_set(struct exec_case *exec_case, const char *path, const char *const *argv)
 {
 	exec_case->path = str_dup(path);
-	exec_case->argv = copy_argv(argv);
+	exec_case->argv = strv_copy(argv);
 	return exec_case->path && exec_case->argv ? 0 : -ENOMEM;
 }
 
@@ -110,7 +95,7 @@ int exec_case_want(struct exec_case *exec_case, const char *path, const char *co
 {
 	struct exec_want *want = &exec_case->wants[exec_case->want_count];
 
-	*want = (struct exec_want){ str_dup(path), copy_argv(argv), *decision };
+	*want = (struct exec_want){ str_dup(path), strv_copy(argv), *decision };
 	exec_case->want_count++;
 	return want->path && want->argv ? 0 : -ENOMEM;
 }

@@ -272,7 +272,8 @@ static int late(void *context, uint32_t events)
 
 static int spawn(struct job *job)
 {
-	const struct companion_spec spec = { .program = "atoll", .name = (char *)EXEC_TRIAL_NAME,
+	char *argv[] = { (char *)EXEC_TRIAL_NAME, NULL };
+	const struct companion_spec spec = { .program = "atoll", .argv = argv,
 					     .environment = job->box->request->env, .outlives = true };
 	int r = companion_start_as(job->box->request->init_path, &spec, &job->near_fd, &job->process);
 

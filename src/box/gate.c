@@ -2,14 +2,10 @@
 #include "box/gate.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/str.h"
 #include "box/companion.h"
@@ -28,8 +24,10 @@
  * it does not take our word it is ended, and with it the network, which the sandbox can do without.
  */
 
-enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, ABOVE_STANDARD = GATE_CANARIES_FD + 1 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16 };
 
+_Static_assert((int)GATE_FD == (int)COMPANION_FD && (int)GATE_CANARIES_FD < (int)COMPANION_ABOVE,
+	       "the gate finds what it is given where the wire says");
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
 
@@ -54,23 +52,6 @@ static void gate_forget_sockets(struct box *box)
 {
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&box->gate.sockets[i]);
-}
-
-static void read_address(const struct sockaddr *from, struct gate_address *out)
-{
-	*out = (struct gate_address){ 0 };
-	if (from->sa_family == AF_INET) {
-		const struct sockaddr_in *inet = (const void *)from;
-
-		out->bytes[10] = out->bytes[11] = 0xff;
-		memcpy(out->bytes + 12, &inet->sin_addr, 4);
-		out->port = ntohs(inet->sin_port);
-	} else {
-		const struct sockaddr_in6 *inet6 = (const void *)from;
-
-		memcpy(out->bytes, &inet6->sin6_addr, 16);
-		out->port = ntohs(inet6->sin6_port);
-	}
 }
 
 static const char *write_address(const struct gate_address *address, char text[INET6_ADDRSTRLEN])
@@ -126,13 +107,12 @@ int gate_route(void *context, pid_t pid, const struct sockaddr *source, const st
 {
 	struct box *box = context;
 	struct gate_link *gate = &box->gate;
-	struct gate_route route = { .id = ++gate->last_id, .pid = (uint32_t)pid };
+	struct gate_route route = { .id = ++gate->last_id, .pid = (uint32_t)pid,
+				    .source = gate_address_of(source), .target = gate_address_of(target) };
 	int r;
 
 	if (gate->state == LINK_GONE)
 		return 0;
-	read_address(source, &route.source);
-	read_address(target, &route.target);
 	r = grant(box, &route);
 	/* What the gate gets no note about, it closes. */
 	if (r >= 0 && gate_route_put(&box->out, &route) == 0)
@@ -158,74 +138,45 @@ void gate_fill_options(struct box *box, struct watch_options *options)
 
 /* ---- the program ---- */
 
-/* In the child made by vfork(): raw calls only, see take_identity() in watch/connect.c. */
-static void become_gate(const struct gate_link *gate, int snapshot_fd, int tape_fd, bool is_root)
-{
-	char *argv[] = { (char *)"atoll-egress", NULL }, *environment[] = { NULL };
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	sigset_t none;
-
-	sigemptyset(&none);
-	syscall(SYS_setsid);
-	if (null_fd < 0 || dup2(gate->far_fd, GATE_FD) < 0 || dup2(snapshot_fd, GATE_SNAPSHOT_FD) < 0)
-		return;
-	if (tape_fd >= 0 && dup2(tape_fd, GATE_TAPE_FD) < 0)
-		return;
-	if (gate->secrets_fd >= 0 && dup2(gate->secrets_fd, GATE_SECRETS_FD) < 0)
-		return;
-	if (gate->canaries_fd >= 0 && dup2(gate->canaries_fd, GATE_CANARIES_FD) < 0)
-		return;
-	for (int fd = 0; fd <= 2; fd++)
-		if (dup2(null_fd, fd) < 0)
-			return;
-	if (is_root && (syscall(SYS_setgroups, 0, NULL) < 0 ||
-			syscall(SYS_setresgid, gate->uid, gate->uid, gate->uid) < 0 ||
-			syscall(SYS_setresuid, gate->uid, gate->uid, gate->uid) < 0))
-		return;
-	/* After the change of ids, which clears it. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return;
-	syscall(SYS_execveat, gate->program_fd, "", argv, environment, AT_EMPTY_PATH);
-}
-
 /* At a number that is none of the gate's. */
 static int copy_tape(const struct run_request *request)
 {
 	int fd = request->tape ? fd_duplicate(request->tape_fd) : FD_NONE;
 
-	return fd < 0 ? fd : fd_move_above(fd, ABOVE_STANDARD);
+	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
+}
+
+/* The policy as it is now, for the gate to map. */
+static int copy_snapshot(const struct box *box)
+{
+	const struct change *change = &box->change;
+	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->policy->bytes,
+				 change->bytes ? change->size : box->policy->size);
+
+	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
 }
 
 static int spawn(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
-	const struct change *change = &box->change;
-	int snapshot_fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->policy->bytes,
-					  change->bytes ? change->size : box->policy->size), r;
-	cleanup_fd int tape_fd = copy_tape(box->request);
-	volatile int failed = 0;
-	pid_t pid;
+	cleanup_fd int snapshot_fd = copy_snapshot(box), tape_fd = copy_tape(box->request);
+	const struct companion_fd given[] = {
+		{ snapshot_fd, GATE_SNAPSHOT_FD },
+		{ tape_fd, GATE_TAPE_FD },
+		{ gate->secrets_fd, GATE_SECRETS_FD },
+		{ gate->canaries_fd, GATE_CANARIES_FD },
+	};
+	const struct companion_spec spec = {
+		.program = "atoll-egress", .given = given, .given_count = ARRAY_SIZE(given),
+		.uid = getuid() == 0 ? gate->uid : 0,
+	};
+	int r;
 
-	if (snapshot_fd >= 0)
-		snapshot_fd = fd_move_above(snapshot_fd, ABOVE_STANDARD);
 	if (snapshot_fd < 0)
 		return snapshot_fd;
-	if (box->request->tape && tape_fd < 0) {
-		close(snapshot_fd);
+	if (box->request->tape && tape_fd < 0)
 		return tape_fd;
-	}
-	pid = vfork();
-	if (pid == 0) {
-		become_gate(gate, snapshot_fd, tape_fd, getuid() == 0);
-		failed = errno;
-		_exit(125);
-	}
-	r = pid < 0 ? -errno : 0;
-	close(snapshot_fd);
-	if (r == 0)
-		r = pidref_open(&gate->process, pid);
-	if (r == 0 && failed)
-		r = -failed;
+	r = companion_spawn(&spec, gate->program_fd, gate->far_fd, &gate->process);
 	close_fd(&gate->far_fd);
 	close_fd(&gate->secrets_fd);
 	close_fd(&gate->canaries_fd);
@@ -271,22 +222,22 @@ int gate_prepare(struct box *box, uid_t host_uid)
 
 	gate->is_used = true;
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
-	gate->uid = host_uid ^ 1;
-	gate->program_fd = companion_open(box->request->init_path, "atoll-egress", ABOVE_STANDARD);
+	gate->uid = host_uid ^ COMPANION_GATE;
+	gate->program_fd = companion_open(box->request->init_path, "atoll-egress");
 	if (gate->program_fd < 0)
 		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_prepare(box, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
-	gate->far_fd = fd_move_above(ends[1], ABOVE_STANDARD);
+	gate->far_fd = fd_move_above(ends[1], COMPANION_ABOVE);
 	if (gate->far_fd >= 0 && box->request->secrets_fd >= 0)
-		gate->secrets_fd = fd_move_above(box->request->secrets_fd, ABOVE_STANDARD);
+		gate->secrets_fd = fd_move_above(box->request->secrets_fd, COMPANION_ABOVE);
 	if (gate->far_fd < 0 || (box->request->secrets_fd >= 0 && gate->secrets_fd < 0))
 		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
 				    "no socket for the network gate");
 	r = canaries_open_tokens(&box->canaries, &box->out);
 	if (r >= 0)
-		r = gate->canaries_fd = fd_move_above(r, ABOVE_STANDARD);
+		r = gate->canaries_fd = fd_move_above(r, COMPANION_ABOVE);
 	if (r < 0 && r != FD_NONE)
 		return fail_prepare(box, r, "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);

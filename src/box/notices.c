@@ -24,8 +24,7 @@
  * before what is only listed.
  */
 
-enum { END_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4,
-       UID_BITS_DESKTOP = 4, UID_BITS_WEBHOOK = 5 };
+enum { END_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256, TROUBLES_MAX = 4 };
 
 struct slot {
 	uint32_t number;             /* 0: free */
@@ -249,7 +248,7 @@ static int send_start(struct link *link)
 	size_t count = 0;
 
 	if (link->kind == NOTIFY_DESKTOP)
-		start.uid = companion_uid(box, UID_BITS_DESKTOP);
+		start.uid = companion_uid(box, COMPANION_DESKTOP);
 	if (bundle_fd >= 0) {
 		start.flags |= NOTIFY_HAS_BUNDLE;
 		fds[count++] = bundle_fd;
@@ -265,7 +264,7 @@ static int send_start(struct link *link)
 static int start(struct link *link)
 {
 	struct box *box = link->box;
-	uid_t uid = link->kind == NOTIFY_WEBHOOK ? companion_uid(box, UID_BITS_WEBHOOK) : 0;
+	uid_t uid = link->kind == NOTIFY_WEBHOOK ? companion_uid(box, COMPANION_WEBHOOK) : 0;
 	int r;
 
 	if (!link->address[0])

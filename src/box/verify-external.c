@@ -21,7 +21,7 @@
  * next case, a few times.
  */
 
-enum { NS_PER_MS = 1000000, UID_BITS = 6, STARTS_MAX = 4, GRACE_MS = 2000, END_MS = 500, SUBJECT_SIZE = 128 };
+enum { NS_PER_MS = 1000000, STARTS_MAX = 4, GRACE_MS = 2000, END_MS = 500, SUBJECT_SIZE = 128 };
 
 struct open_case {
 	uint32_t id;                 /* 0: free */
@@ -250,8 +250,8 @@ static int start(struct box *box)
 {
 	struct external *external = box->external;
 	const struct judge_origin origin = {
-		.init_path = box->request->init_path, .uid = companion_uid(box, UID_BITS), .env = box->request->env,
-		.secret_fd = box->request->judge_secret_fd,
+		.init_path = box->request->init_path, .uid = companion_uid(box, COMPANION_JUDGE),
+		.env = box->request->env, .secret_fd = box->request->judge_secret_fd,
 	};
 	int r;
 

@@ -9,11 +9,11 @@
 #include <sys/timerfd.h>
 
 #include "base/str.h"
+#include "box/companion.h"
 #include "box/exec-file.h"
 #include "box/exec-gate.h"
 #include "box/state.h"
 #include "box/verify-outcome.h"
-#include "box/verify-program.h"
 #include "box/verify-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -319,6 +319,15 @@ static int send_rules(struct box *box, int files_fd)
 	return r < 0 ? r : frame_send(gate->near_fd, &box->out, fds, is_load ? 1 : 2);
 }
 
+static int start_program(struct box *box)
+{
+	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
+	const struct companion_spec spec = { .program = "atoll-verify", .argv = argv,
+					     .uid = companion_uid(box, COMPANION_VERIFY) };
+
+	return companion_start_as(box->request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
+}
+
 static int start(struct box *box)
 {
 	struct verify_gate *gate = box->verify;
@@ -332,12 +341,10 @@ static int start(struct box *box)
 			r = gate->made_fd = fd_memfd_new("atoll-compiled");
 	}
 	if (r >= 0)
-		r = verify_program_start(box, &gate->process, &gate->near_fd);
+		r = start_program(box);
 	gate->state = STATE_STARTING;
 	if (r == 0)
 		r = send_rules(box, files_fd);
-	if (r == 0)
-		r = fd_set_nonblocking(gate->near_fd, true);
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks, .context =
 		box };
 	return r == 0 ? loop_add(&box->loop, &gate->near_source) : r;

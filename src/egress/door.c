@@ -21,23 +21,6 @@
 
 enum { ACCEPT_BATCH = 32, STRAY_MS = 3000, MS_NS = 1000000, QUIET_MS = 20 };
 
-static void read_sockaddr(const struct sockaddr_storage *from, struct gate_address *out)
-{
-	memset(out, 0, sizeof *out);
-	if (from->ss_family == AF_INET) {
-		const struct sockaddr_in *inet = (const void *)from;
-
-		out->bytes[10] = out->bytes[11] = 0xff;
-		memcpy(out->bytes + 12, &inet->sin_addr, 4);
-		out->port = ntohs(inet->sin_port);
-	} else {
-		const struct sockaddr_in6 *inet6 = (const void *)from;
-
-		memcpy(out->bytes, &inet6->sin6_addr, 16);
-		out->port = ntohs(inet6->sin6_port);
-	}
-}
-
 static bool is_same(const struct gate_address *a, const struct gate_address *b)
 {
 	return a->port == b->port && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
@@ -118,7 +101,7 @@ static int accept_one(struct gate *gate, int door_fd, struct gate_address *ret_s
 	int accepted = gate_accept(gate, door_fd, &from);
 
 	if (accepted >= 0)
-		read_sockaddr(&from, ret_source);
+		*ret_source = gate_address_of((const struct sockaddr *)&from);
 	return accepted;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/gate.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 bool gate_port_is_tls(uint16_t port)
@@ -11,6 +12,25 @@ bool gate_port_is_tls(uint16_t port)
 		if (ports[i] == port)
 			return true;
 	return false;
+}
+
+struct gate_address gate_address_of(const struct sockaddr *from)
+{
+	struct gate_address address = { 0 };
+
+	if (from->sa_family == AF_INET) {
+		const struct sockaddr_in *inet = (const void *)from;
+
+		address.bytes[10] = address.bytes[11] = 0xff;
+		memcpy(address.bytes + 12, &inet->sin_addr, 4);
+		address.port = ntohs(inet->sin_port);
+	} else {
+		const struct sockaddr_in6 *inet6 = (const void *)from;
+
+		memcpy(address.bytes, &inet6->sin6_addr, 16);
+		address.port = ntohs(inet6->sin6_port);
+	}
+	return address;
 }
 
 int gate_start_put(struct buf *out, const struct gate_start *start)

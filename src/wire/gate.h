@@ -11,6 +11,8 @@
 
 #include "wire/frame.h"
 
+struct sockaddr;
+
 /*
  * In atoll-egress. GATE_TAPE_FD is a recording, opened to append to it, or to answer from it; GATE_SECRETS_FD has
  * values (wire/secret.h), where the policy names some; GATE_CANARIES_FD has the tokens of planted canaries in the same
@@ -69,6 +71,9 @@ struct gate_address {
 	uint8_t bytes[16];
 	uint16_t port;
 };
+
+/* Of a socket of AF_INET or AF_INET6. */
+struct gate_address gate_address_of(const struct sockaddr *from);
 
 struct gate_route {
 	uint32_t id;             /* of the connection, from now on */

@@ -42,14 +42,22 @@ static void copies_fit_or_are_empty(void **state)
 
 static void vectors(void **state)
 {
-	char **strv = calloc(3, sizeof *strv);
+	char **strv = calloc(3, sizeof *strv), **copy, **empty;
 
 	assert_int_equal(strv_count(NULL), 0);
 	strv[0] = str_dup("a");
 	strv[1] = str_printf("%s-%d", "b", 2);
 	assert_int_equal(strv_count((const char *const *)strv), 2);
 	assert_string_equal(strv[1], "b-2");
+	copy = strv_copy((const char *const *)strv);
+	empty = strv_copy(NULL);
 	strv_free(strv);
+	assert_int_equal(strv_count((const char *const *)copy), 2);
+	assert_string_equal(copy[0], "a");
+	assert_string_equal(copy[1], "b-2");
+	assert_null(empty[0]);
+	strv_free(copy);
+	strv_free(empty);
 	strv_free(NULL);
 	assert_null(str_dup(NULL));
 }
