@@ -118,7 +118,18 @@ const char *err_advice(const struct err *err)
 		return "a process may not have enough files open here (`ulimit -n`); allow more: `ulimit -n 1024`";
 	if (err->errnum == ENFILE)
 		return "this machine has too many files open; see `sysctl fs.file-nr`";
+	if (err->errnum == EFBIG)
+		return "no file may grow further here (`ulimit -f`); allow more: `ulimit -f unlimited`";
 	return err->hint;
+}
+
+const char *err_joint(const struct err *err)
+{
+	size_t length = strlen(err->message);
+
+	if (!*err_advice(err))
+		return "";
+	return length && err->message[length - 1] == '?' ? " " : "; ";
 }
 
 const char *err_errno_name(int errnum)

@@ -55,6 +55,9 @@ void err_hint(struct err *err, const char *format, ...) __attribute__((format(pr
  */
 const char *err_advice(const struct err *err);
 
+/* What stands between the message and err_advice(): a question ends by itself. "" where there is no advice. */
+const char *err_joint(const struct err *err);
+
 /* A static name for an errno ("EACCES"), or "errno" for one that is not in the table. */
 const char *err_errno_name(int errnum);
 

@@ -16,6 +16,6 @@ int program_status(int r, const struct err *err)
 		err = &unsaid;
 	}
 	advice = err_advice(err);
-	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, *advice ? "; " : "", advice);
+	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, err_joint(err), advice);
 	return err_exit_status(err);
 }

@@ -123,7 +123,8 @@ static int run(struct box *box)
 bool box_will_apply(const struct box *box)
 {
 	return box->request->flags & REQUEST_APPLY && box->staging.has_changes && box->ended == ENDED_EXIT &&
-	       box->exit_code == 0 && !box->failure_status && !alerts_hold_apply(box);
+	       box->exit_code == 0 && !box->failure_status && !box->lost_errno &&
+	       !alerts_hold_apply(box);
 }
 
 static int exit_status(const struct box *box)
@@ -144,7 +145,8 @@ static int exit_status(const struct box *box)
 		 * looks. */
 		return 128 + box->exit_signal;
 	default:
-		return box->exit_code;
+		/* What the user's file did not take is gone: that must not look like success. */
+		return box->exit_code == 0 && box->lost_errno ? 125 : box->exit_code;
 	}
 }
 

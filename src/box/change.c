@@ -69,8 +69,8 @@ static int refuse_parts(uint32_t parts, struct err *err)
 		if (parts >> part & 1)
 			buf_printf(&list, "%s%s", list.size ? ", " : "", policy_part_names[part]);
 	err_set(err, ERR_POLICY, EOPNOTSUPP, "policy",
-		"only the network can change while a sandbox runs, and this policy has another %s; the policy in force "
-		"stays", buf_text(&list));
+		"only the network can change while a sandbox runs, and this policy differs in more: %s; the policy in "
+		"force stays", buf_text(&list));
 	err_hint(err, "take the rest over from the present policy, or start a new run (`atoll fork` keeps what is "
 		      "staged)");
 	return -EOPNOTSUPP;

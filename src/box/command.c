@@ -215,6 +215,8 @@ void command_free(struct command *command)
 		console_close(&command->console);
 	if (command->has_stdio)
 		stdio_close(&command->stdio);
+	if (command->is_main && command->has_stdio)
+		command->box->lost_errno = stdio_lost(&command->stdio, &command->box->lost_name);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		if (command->box->commands[i] == command)
 			command->box->commands[i] = NULL;

@@ -514,15 +514,17 @@ void control_command_ended(struct box *box, struct command *command)
 {
 	struct client *client = command->client;
 	int status = command->has_exited ? command_status(command) : 128 + SIGKILL;
+	const char *lost = NULL;
+	int lost_errno = command->has_stdio ? stdio_lost(&command->stdio, &lost) : 0;
 
 	if (!client)
 		return;
 	frame_begin(&box->out, CONTROL_EXITED);
 	frame_put_u32(&box->out, (uint32_t)status);
-	frame_put_u32(&box->out, (uint32_t)command->failed_errno);
-	frame_put_string(&box->out, command->is_overdue
-					    ? "time"
-					    : ended_names[command->has_exited ? ENDED_EXIT : box->ended]);
+	frame_put_u32(&box->out, (uint32_t)(lost_errno ? lost_errno : command->failed_errno));
+	frame_put_string(&box->out, lost_errno	       ? lost
+				    : command->is_overdue ? "time"
+							  : ended_names[command->has_exited ? ENDED_EXIT : box->ended]);
 	client_reply(client, frame_end(&box->out), NULL, 0);
 	command->client = NULL;
 	client->command = NULL;

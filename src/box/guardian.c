@@ -294,7 +294,10 @@ int guardian_start(struct guardian *ret_guardian, const struct guardian_task *ta
 	close(ends[0]);
 	if (pid < 0) {
 		close(ends[1]);
-		return err_set(err, ERR_INTERNAL, -pid, "guardian", "clone: %s", err_errno_name(-pid));
+		err_set(err, ERR_INTERNAL, -pid, "guardian", "no process can be started: %s", err_errno_name(-pid));
+		if (pid == -EAGAIN)
+			err_hint(err, "you may not have more of them here (`ulimit -u`): end some, or allow more");
+		return pid;
 	}
 	*ret_guardian = (struct guardian){ .pipe_fd = ends[1], .pid = pid };
 	return 0;

@@ -39,7 +39,7 @@ static void print_error(const struct err *err)
 	struct buf out;
 
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_printf(&out, "atoll: %s%s%s\n", err->message, *advice ? "; " : "", advice);
+	buf_printf(&out, "atoll: %s%s%s\n", err->message, err_joint(err), advice);
 	if (fd_write_full(2, out.bytes, out.size) < 0)
 		return; /* nobody reads */
 }

@@ -72,6 +72,17 @@ static int prepare_in(struct relay *relay)
 		       : fd_set_nonblocking(relay->in, true);
 }
 
+/*
+ * A reader that has left, or a terminal that was hung up, wants no more: that is no failure. All else (a full disk, a
+ * limit on the size of files) loses what somebody asked for.
+ */
+static void note_loss(struct relay *relay, int errnum)
+{
+	if (errnum == EPIPE || errnum == ECONNRESET || (errnum == EIO && isatty(relay->out)))
+		return;
+	relay->lost_errno = errnum;
+}
+
 static void finish(struct relay *relay)
 {
 	void (*on_close)(void *) = relay->on_close;
@@ -140,6 +151,7 @@ static int flush(struct relay *relay)
 		if (n == -EAGAIN)
 			return wait_for_out(relay);
 		if (n < 0) {
+			note_loss(relay, (int)-n);
 			finish(relay);
 			return 0;
 		}

@@ -31,6 +31,7 @@ struct relay {
 	uint8_t *pending; /* RELAY_CHUNK bytes, made on first use */
 	uint32_t pending_at, pending_size;
 	uint64_t moved_bytes;
+	int lost_errno; /* out took no more, and not since its reader had left: bytes are lost; outlives the end */
 	/* Told of n more bytes; 1: no more than these may pass, negative ends the sandbox. NULL: not asked. */
 	int (*on_bytes)(void *context, uint64_t n);
 	void (*on_close)(void *context);

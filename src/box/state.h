@@ -155,6 +155,8 @@ struct box {
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
 	int failure_errno;
+	int lost_errno;		    /* its output could not be delivered; 0: it was */
+	const char *lost_name;	    /* which one, where lost_errno is set */
 	bool has_no_cwd; /* it failed since its working directory cannot be entered inside */
 
 	struct box_stage stages[BOX_STAGES_MAX];

@@ -163,3 +163,16 @@ void stdio_close(struct stdio *stdio)
 	for (int i = STDIO_OUT; i <= STDIO_ERR; i++)
 		relay_close(&stdio->relays[i]);
 }
+
+int stdio_lost(const struct stdio *stdio, const char **ret_name)
+{
+	static const char *const names[STDIO_COUNT] = { [STDIO_OUT] = "stdout", [STDIO_ERR] = "stderr" };
+
+	for (int i = STDIO_OUT; i <= STDIO_ERR; i++) {
+		if (!stdio->relays[i].lost_errno)
+			continue;
+		*ret_name = names[i];
+		return stdio->relays[i].lost_errno;
+	}
+	return 0;
+}

@@ -37,3 +37,9 @@ bool stdio_has_output(const struct stdio *stdio);
 void stdio_close_input(struct stdio *stdio);
 
 void stdio_close(struct stdio *stdio);
+
+/*
+ * Whether an output's bytes were lost since the user's file took no more: its errno, with *ret_name what people call
+ * the stream; else 0. Also after stdio_close().
+ */
+int stdio_lost(const struct stdio *stdio, const char **ret_name);

@@ -51,6 +51,14 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_put_text(out, narrowing_hint);
 }
 
+/* The streams' own file took no more: said also where only failures are. */
+static void put_lost(const struct box *box, struct buf *out)
+{
+	if (box->lost_errno)
+		buf_printf(out, "atoll: %s cannot be written: %s; the rest of what the command wrote there is lost\n",
+			   box->lost_name, strerror(box->lost_errno));
+}
+
 static void put_hits(const struct box *box, struct buf *out)
 {
 	if (box->ended != ENDED_EXIT && box->ended != ENDED_SIGNAL)
@@ -185,7 +193,7 @@ static void put_earlier(const struct box *box, struct buf *out)
 {
 	if (*box->staging.earlier)
 		buf_printf(out,
-			   "atoll: an earlier session of this project holds changes that nobody looked at: "
+			   "atoll: an earlier session of this project holds changes that nobody applied or dropped: "
 			   "atoll diff %s\n",
 			   box->staging.earlier);
 }
@@ -222,6 +230,7 @@ void summary_print(const struct box *box)
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_failure(box, &out);
+	put_lost(box, &out);
 	if (!(box->request->flags & REQUEST_QUIET)) {
 		put_ended(box, &out);
 		put_hits(box, &out);

@@ -7,7 +7,8 @@
 /* What to do about each wall that this folder builds. */
 static const char *const wall_hints[WALL_COUNT] = {
 	[WALL_USERNS] = "user namespaces are off or used up here: see `sysctl kernel.unprivileged_userns_clone "
-			"user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns`, or run `atoll doctor`",
+			"user.max_user_namespaces kernel.apparmor_restrict_unprivileged_userns` and `ulimit -u`, or "
+			"run `atoll doctor`",
 	[WALL_MOUNTS] = "the kernel or a security module refuses mounts in a user namespace: `atoll doctor` says which",
 	[WALL_PIDNS] = "see `sysctl user.max_pid_namespaces`, or run `atoll doctor`",
 	[WALL_NETNS] = "see `sysctl user.max_net_namespaces`, or run `atoll doctor`",

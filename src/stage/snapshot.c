@@ -291,8 +291,9 @@ int stage_snapshot_load(const struct stage_hold *hold, const char *name, struct 
 	if (r >= 0)
 		r = stage_chain_load(fd, name, false, ret_chain);
 	if (r == -ENOENT) {
-		err_set(err, ERR_USAGE, ENOENT, "snapshot", "session %s has no such snapshot", hold->session);
-		err_hint(err, "atoll snapshot --list %s", hold->session);
+		err_set(err, ERR_USAGE, ENOENT, "snapshot", "session %s has no such snapshot: %s", hold->session,
+			stage_snapshot_name_is_valid(name) ? name : "that is no name of one");
+		err_hint(err, "atoll snapshot --list %s shows those it has", hold->session);
 		return -ENOENT;
 	}
 	return r < 0 ? fail(hold, r, "the snapshot cannot be read", err) : 0;

@@ -29,7 +29,8 @@ enum control_message {
 	CONTROL_TOKEN,           /* as TOKEN_HOLDS (wire/token.h): a token was presented; -> CONTROL_DONE, then EXEC */
 	/* box -> client */
 	CONTROL_STARTED = 64,    /* fd: the pty master where a terminal was asked for */
-	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started) or 0, string ended */
+	CONTROL_EXITED,          /* u32 exit status as `atoll run` has it, u32 errno (not started, or output lost) or 0,
+				    string ended, or with lost output the stream: "stdout", "stderr" */
 	CONTROL_STOPPED,         /* u32 signal */
 	CONTROL_STATUS_JSON,     /* bytes */
 	CONTROL_DONE,            /* u32 0; of CONTROL_THAW see there */

@@ -141,7 +141,7 @@ def test_what_was_dropped_does_not_hide_an_older_session(sandbox, project):
     for i in range(2):
         assert f"atoll diff {older.session}" in sandbox.run("true").err
     assert sandbox.run_atoll("discard", older.session).code == 0
-    assert "nobody looked at" not in sandbox.run("true").err
+    assert "nobody applied" not in sandbox.run("true").err
 
 
 def test_a_masked_name_stays_absent_whatever_the_host_does(sandbox, project):

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/options.h"
+#include "base/names.h"
 #include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
@@ -70,13 +71,22 @@ static int check_names(char **words, size_t count, struct err *err)
 	return 0;
 }
 
+/* The word is not shown either: it may be a secret. name NULL: there was none. */
+static int set_unknown(const char *name, struct err *err)
+{
+	static const char *const all[] = { "set", "list", "remove", "rename", "passphrase", "unlock", "lock" };
+	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
+
+	err_set(err, ERR_USAGE, EINVAL, "secret", "say what to do with secrets");
+	if (nearest)
+		err_hint(err, "did you mean `atoll secret %s`?", nearest);
+	else
+		err_hint(err, "set, list, remove, rename, passphrase, unlock or lock; `atoll help secret`");
+	return -EINVAL;
+}
+
 static int check_usage(const struct verb *verb, const struct secret_options *given, size_t words, struct err *err)
 {
-	if (!verb) {
-		err_set(err, ERR_USAGE, EINVAL, "secret", "say what to do with secrets");
-		err_hint(err, "set, list, remove, rename, passphrase, unlock or lock; `atoll help secret`");
-		return -EINVAL;
-	}
 	if (words < verb->words_min || words > verb->words_max) {
 		err_set(err, ERR_USAGE, EINVAL, "secret", "%s", words > verb->words_max && verb->words_max == 1
 			? "one name and nothing else: a value is never an argument, which others could read"
@@ -137,7 +147,7 @@ static int run(int argc, char **argv, struct err *err)
 	job.words = argv + rest + 1;
 	job.word_count = rest < argc ? (size_t)(argc - rest - 1) : 0;
 	job.json = given.json;
-	r = check_usage(verb, &given, job.word_count, err);
+	r = verb ? check_usage(verb, &given, job.word_count, err) : set_unknown(argv[rest], err);
 	if (r == 0)
 		r = check_names(job.words, job.word_count, err);
 	if (r == 0 && !given.directory)

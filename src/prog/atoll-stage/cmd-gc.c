@@ -416,7 +416,7 @@ static void put_json(const struct gc *gc, struct buf *out)
 static void put_kept(const struct candidate *item, struct buf *out)
 {
 	static const char *const texts[FATE_COUNT] = {
-		[FATE_UNREVIEWED] = "has staged changes that nobody has reviewed (atoll diff, or --unreviewed)",
+		[FATE_UNREVIEWED] = "has staged changes that nobody applied or dropped (atoll diff, or --unreviewed)",
 		[FATE_UNFINISHED] = "has an apply that was cut off: any verb of it finishes that first",
 		[FATE_TOUCHED] = "is just being built on",
 		[FATE_FAILED] = "could not be removed",

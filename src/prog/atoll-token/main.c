@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
@@ -64,17 +65,26 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+/* The word is not shown: it may be a token. name NULL: there was none. */
+static int set_unknown(const char *name, struct err *err)
+{
+	static const char *const all[] = { "mint", "show", "narrow", "verify", "list", "revoke", "trust", "key" };
+	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
+
+	err_set(err, ERR_USAGE, EINVAL, "token", "say what to do with tokens");
+	if (nearest)
+		err_hint(err, "did you mean `atoll token %s`?", nearest);
+	else
+		err_hint(err, "mint, show, narrow, verify, list, revoke, trust or key; `atoll help token`");
+	return -EINVAL;
+}
+
 static int check_usage(const struct verb *verb, const struct job *job)
 {
 	const struct token_options *given = &job->given;
 	bool has_block = given->allow.count || given->limit.count || given->expires || given->not_before ||
 			 given->uses || given->seal;
 
-	if (!verb) {
-		err_set(job->err, ERR_USAGE, EINVAL, "token", "say what to do with tokens");
-		err_hint(job->err, "mint, show, narrow, verify, list, revoke, trust or key; `atoll help token`");
-		return -EINVAL;
-	}
 	for (size_t i = 0; i < job->word_count; i++)
 		if (token_is_text(job->words[i])) {
 			err_set(job->err, ERR_USAGE, EINVAL, "token",
@@ -184,7 +194,7 @@ static int run(int argc, char **argv, struct err *err)
 	job.words = argv + rest + 1;
 	job.word_count = rest < argc ? (size_t)(argc - rest - 1) : 0;
 	job.now_s = clock_realtime_ns() / 1000000000;
-	r = check_usage(verb, &job);
+	r = verb ? check_usage(verb, &job) : set_unknown(argv[rest], err);
 	if (r == 0 && sodium_init() < 0)
 		r = err_set(err, ERR_INTERNAL, EIO, "token", "libsodium does not start");
 	if (r < 0)

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
 
 static int spawn(const struct beside *beside, const char *program, pid_t *ret_pid)
 {
@@ -52,7 +53,5 @@ int beside_run(const struct beside *beside, struct err *err)
 		r = spawn(beside, program, &pid);
 	if (r == 0)
 		return wait_for(beside, pid, err);
-	err_set(err, ERR_STATE, -r, "start", "%s cannot be started: %s", beside->program, strerror(-r));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return r;
+	return say_not_started("start", beside->program, -r, err);
 }

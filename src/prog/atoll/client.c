@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll/client.h"
 
-#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
 #include "box/contact.h"
 #include "os/fd.h"
+#include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 
-void client_project(char *out, size_t size)
+int client_project(char out[PATH_MAX], struct err *err)
 {
 	char cwd[PATH_MAX];
-	struct err err;
+	int r = places_cwd(cwd, err);
 
-	if (!getcwd(cwd, sizeof cwd) || session_project_of(cwd, out, size, &err) < 0)
-		out[0] = 0;
+	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
 }
 
 int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err)
@@ -28,7 +27,9 @@ int client_find(const char *id_or_name, struct session_record *ret_record, struc
 		return r;
 	/* Which project this is matters only where no session is named. */
 	if (!id_or_name)
-		client_project(project, sizeof project);
+		r = client_project(project, err);
+	if (r < 0)
+		return r;
 	return session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
 }
 

@@ -6,6 +6,7 @@
  * Used by the verbs of `atoll` that speak to a running box.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -20,8 +21,11 @@ int client_find(const char *id_or_name, struct session_record *ret_record, struc
 /* The same, and a connection to its box in *ret_fd, owned by the caller. */
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err) MUST_USE;
 
-/* The project of the working directory, or "" when there is none to be found. */
-void client_project(char *out, size_t size);
+/*
+ * The project of the working directory, for verbs to which no session was named: which one they then mean is never
+ * guessed. Fails where the working directory is gone or cannot be read.
+ */
+int client_project(char out[PATH_MAX], struct err *err) MUST_USE;
 
 /* An answer of the box. bytes are those of the caller's scratch buffer; fd is FD_NONE or owned by the caller. */
 struct client_answer {

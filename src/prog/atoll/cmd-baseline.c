@@ -178,7 +178,7 @@ static int finish(struct looking *looking, struct err *err)
 
 int cmd_baseline(int argc, char **argv, struct err *err)
 {
-	char state[PATH_MAX], project[PATH_MAX], directory[PATH_MAX];
+	char state[PATH_MAX], project[PATH_MAX] = "", directory[PATH_MAX];
 	struct baseline_options given = { 0 };
 	struct looking looking = { .given = &given, .project = project };
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
@@ -198,7 +198,9 @@ int cmd_baseline(int argc, char **argv, struct err *err)
 		r = str_format(directory, sizeof directory, "%s/baselines", state);
 	if (r < 0)
 		return err->code ? r : err_set(err, ERR_STATE, -r, "baseline", "the state directory has a long path");
-	client_project(project, sizeof project);
+	r = given.all ? 0 : client_project(project, err);
+	if (r < 0)
+		return r;
 	buf_init(&looking.out, 64 << 20);
 	json_init(&looking.json, &looking.out);
 	if (given.json)

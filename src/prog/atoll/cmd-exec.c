@@ -101,14 +101,25 @@ static int join_terminal(struct attendance *attendance, int *master_fd)
 static int take_exit(struct attendance *attendance, struct frame *frame)
 {
 	uint32_t status = frame_get_u32(frame), errnum = frame_get_u32(frame);
+	const char *ended = frame_get_string(frame);
 	char shown[SAY_PATH_SIZE];
 
-	if (!frame_get_string(frame) || frame_finish(frame) < 0 || status > 255)
+	if (!ended || frame_finish(frame) < 0 || status > 255)
 		return -EPROTO;
 	attendance->status = (int)status;
 	attendance->is_over = true;
 	if (!errnum)
 		return 0;
+	if (str_equal(ended, "stdout") || str_equal(ended, "stderr")) {
+		struct err lost = { 0 };
+
+		err_set(&lost, ERR_STATE, (int)errnum, "exec",
+			"%s cannot be written: %s; the rest of what the command wrote there is lost", ended,
+			strerror((int)errnum));
+		say_error(&lost);
+		attendance->status = status ? (int)status : 125;
+		return 0;
+	}
 	return err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum,
 		       "exec", "%s cannot be started: %s", say_path(shown, attendance->command),
 		       strerror((int)errnum));
@@ -345,6 +356,17 @@ static int present_token(const char *file, const struct session_record *record, 
 	return r != 0 ? r : send_held(&held, socket_fd, err);
 }
 
+/* No program's name begins with a dash: what was meant is an option. */
+static int set_misplaced(const char *session, const char *option, struct err *err)
+{
+	char shown[SAY_PATH_SIZE], shown_session[SAY_PATH_SIZE];
+
+	err_set(err, ERR_USAGE, EINVAL, "exec", "%s stands behind the session, where the command begins",
+		say_path(shown, option));
+	err_hint(err, "options come first: atoll exec %s… %s -- CMD", shown, say_path(shown_session, session));
+	return -EINVAL;
+}
+
 int cmd_exec(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
@@ -363,6 +385,8 @@ int cmd_exec(int argc, char **argv, struct err *err)
 		session = argv[rest++];
 		if (rest < argc && str_equal(argv[rest], "--"))
 			rest++;
+		else if (rest < argc && argv[rest][0] == '-')
+			return set_misplaced(session, argv[rest], err);
 	}
 	if (rest >= argc) {
 		err_set(err, ERR_USAGE, EINVAL, "exec", "there is no command to run");

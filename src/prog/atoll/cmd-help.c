@@ -33,6 +33,25 @@ static int show_overview(struct err *err)
 	return say_out(&text, err);
 }
 
+int cmd_set_unknown(const char *stage, const char *name, struct err *err)
+{
+	enum { VERBS_MAX = 64 };
+	const char *names[VERBS_MAX], *nearest;
+	size_t count = cmd_count < VERBS_MAX ? cmd_count : VERBS_MAX;
+	char shown[SAY_PATH_SIZE];
+
+	for (size_t i = 0; i < count; i++)
+		names[i] = cmd_table[i].name;
+	/* `atoll --hlep` is near to help as well. */
+	nearest = names_nearest(names, count, name + strspn(name, "-"));
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no verb of atoll", say_path(shown, name));
+	if (nearest)
+		err_hint(err, "did you mean `atoll %s%s`?", *stage ? "help " : "", nearest);
+	else
+		err_hint(err, "`atoll help` lists them");
+	return -EINVAL;
+}
+
 int cmd_show_help(const char *name)
 {
 	const struct cmd *cmd = cmd_find(name);
@@ -64,13 +83,7 @@ int cmd_help(int argc, char **argv, struct err *err)
 		return completion_print(given.completion, err);
 	if (rest == argc)
 		return show_overview(err);
-	if (!cmd_find(argv[rest])) {
-		char shown[SAY_PATH_SIZE];
-
-		err_set(err, ERR_USAGE, EINVAL, "help", "%s is no verb of atoll",
-			say_path(shown, argv[rest]));
-		err_hint(err, "`atoll help` lists them");
-		return -EINVAL;
-	}
+	if (!cmd_find(argv[rest]))
+		return cmd_set_unknown("help", argv[rest], err);
 	return cmd_show_help(argv[rest]);
 }

@@ -116,10 +116,10 @@ static int find_session(const char *name, struct session_record *ret_record, cha
 	char state[PATH_MAX], project[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	if (r < 0)
-		return r;
-	client_project(project, sizeof project);
-	r = session_find(state, project, name, false, ret_record, err);
+	if (r == 0 && !name)
+		r = client_project(project, err);
+	if (r == 0)
+		r = session_find(state, name ? NULL : project, name, false, ret_record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, ret_record->id, "audit.jsonl", log, PATH_MAX);

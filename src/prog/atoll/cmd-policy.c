@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/str.h"
 #include "box/session.h"
 #include "os/path.h"
@@ -66,9 +67,10 @@ static int find_snapshot(const char *session, char out[PATH_MAX], struct err *er
 	char state[PATH_MAX], project[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	client_project(project, sizeof project);
+	if (r == 0 && !session)
+		r = client_project(project, err);
 	if (r == 0)
-		r = session_find(state, project, session, false, &record, err);
+		r = session_find(state, session ? NULL : project, session, false, &record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, record.id, "policy.bin", out, PATH_MAX);
@@ -180,11 +182,29 @@ static int explain_trust(const struct policy_options *given, char **words, struc
 		      : policy_explain_trust(snapshot_policy(compiled.snapshot), &places, words[0], given->json, err);
 }
 
+/* NULL: nothing was named. */
+static int set_unknown(const char *name, struct err *err)
+{
+	static const char *const all[] = { "check", "diff", "explain", "learn", "set", "show", "test" };
+	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
+	char shown[SAY_PATH_SIZE];
+
+	if (name)
+		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
+			say_path(shown, name));
+	else
+		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
+	if (nearest)
+		err_hint(err, "did you mean `atoll policy %s`?", nearest);
+	else
+		err_hint(err, "check, diff, explain, learn, set, show or test; `atoll help policy` explains them");
+	return -EINVAL;
+}
+
 int cmd_policy(int argc, char **argv, struct err *err)
 {
 	static const char *const verbs[] = { "check", "diff", "explain", "show" };
 	struct policy_options given = { 0 };
-	char shown[SAY_PATH_SIZE];
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r == 1)
@@ -212,11 +232,5 @@ int cmd_policy(int argc, char **argv, struct err *err)
 			return err_set(err, ERR_USAGE, E2BIG, "policy", "too many words");
 		return become(&given, argv[rest], argv + rest + 1, err);
 	}
-	if (rest < argc)
-		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
-			say_path(shown, argv[rest]));
-	else
-		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
-	err_hint(err, "check, diff, explain, learn, set, show or test; `atoll help policy` explains them");
-	return -EINVAL;
+	return set_unknown(rest < argc ? argv[rest] : NULL, err);
 }

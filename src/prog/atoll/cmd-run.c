@@ -126,8 +126,8 @@ static int check_options(const struct run_options *given, bool has_command, stru
 
 		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level",
 			say_path(shown, given->front.trust));
-		err_hint(err, "%s%s; the levels are none, low, medium, high and full",
-			 nearest ? "did you mean " : "use one", nearest ? nearest : "");
+		err_hint(err, "%s%s%sthe levels are none, low, medium, high and full",
+			 nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
 		return -EINVAL;
 	}
 	return 0;

@@ -158,8 +158,8 @@ static int parse_level(const char *text, enum trust_level *ret_level, struct err
 		return 0;
 	}
 	err_set(err, ERR_USAGE, EINVAL, "trust", "%s is no trust level", say_path(shown, text));
-	err_hint(err, "%s%s; the levels are none, low, medium, high and full", nearest ? "did you mean " : "use one",
-		 nearest ? nearest : "");
+	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full",
+			 nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
 	return -EINVAL;
 }
 

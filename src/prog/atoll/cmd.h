@@ -36,6 +36,9 @@ extern const size_t cmd_count;
 /* NULL when there is none; used by `atoll help VERB` too. */
 const struct cmd *cmd_find(const char *name);
 
+/* Fills *err for a name that is no verb, with the nearest one. -EINVAL. */
+int cmd_set_unknown(const char *stage, const char *name, struct err *err) MUST_USE;
+
 /* The help of one verb on stdout, for its --help. The exit status. */
 int cmd_show_help(const char *name);
 

@@ -15,6 +15,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/seen.h"
+#include "prog/atoll/say.h"
 
 enum {
 	CACHE_ENTRIES_MAX = 512,
@@ -239,11 +240,8 @@ static int run_compiler(const struct compiled_request *request, const struct com
 		argv[argc++] = pairs[i][1];
 	}
 	r = spawn_compiler(program, job, argv, &pid);
-	if (r != 0) {
-		err_set(err, ERR_STATE, r, "policy", "%s cannot be started: %s", program, strerror(r));
-		err_hint(err, "atoll's programs belong into one directory; install atoll again");
-		return -r;
-	}
+	if (r != 0)
+		return say_not_started("policy", program, r, err);
 	return wait_compiler(pid, err);
 }
 

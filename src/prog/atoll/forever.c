@@ -150,7 +150,7 @@ static int run(const char *program, const char **argv, struct err *err)
 
 	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, environment);
 	if (r != 0)
-		return err_set(err, ERR_STATE, r, "policy", "%s cannot be started: %s", program, strerror(r));
+		return say_not_started("policy", program, r, err);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_set(err, ERR_INTERNAL, errno, "policy", "atoll-policy cannot be waited for: %s",

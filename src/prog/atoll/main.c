@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 
-#include "base/names.h"
 #include "base/str.h"
 #include "box/exec-trial.h"
 #include "box/guardian.h"
@@ -12,28 +13,34 @@
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	enum { VERBS_MAX = 64 };
-	const char *names[VERBS_MAX], *nearest;
 	const struct cmd *cmd = cmd_find(argv[0]);
-	char shown[SAY_PATH_SIZE];
 
-	if (cmd)
-		return cmd->run(argc, argv, err);
-	for (size_t i = 0; i < cmd_count && i < VERBS_MAX; i++)
-		names[i] = cmd_table[i].name;
-	nearest = names_nearest(names, cmd_count < VERBS_MAX ? cmd_count : VERBS_MAX, argv[0]);
-	err_set(err, ERR_USAGE, EINVAL, "", "%s is no verb of atoll", say_path(shown, argv[0]));
-	if (nearest)
-		err_hint(err, "did you mean `atoll %s`?", nearest);
-	else
-		err_hint(err, "`atoll help` lists them");
-	return -EINVAL;
+	return cmd ? cmd->run(argc, argv, err) : cmd_set_unknown("", argv[0], err);
 }
 
 /* 126 and 127 speak of the command in the sandbox: a session that is not there is a failure of atoll's. */
 static int exit_status(const struct err *err)
 {
 	return str_equal(err->stage, "session") ? 125 : err_exit_status(err);
+}
+
+enum { STACK_MIN_KIB = 512 };
+
+/*
+ * What the caller's limits would end us for without a word. Beyond RLIMIT_FSIZE a write is an error that is told, and
+ * no signal. A stack that is too small is seen before it ends: paths of full length lie on ours.
+ */
+static int meet_limits(struct err *err)
+{
+	struct rlimit stack;
+
+	signal(SIGXFSZ, SIG_IGN);
+	if (getrlimit(RLIMIT_STACK, &stack) < 0 || stack.rlim_cur >= (rlim_t)STACK_MIN_KIB << 10)
+		return 0;
+	err_set(err, ERR_USAGE, EINVAL, "", "a stack of %zu KiB (`ulimit -s`) is too small",
+		(size_t)(stack.rlim_cur >> 10));
+	err_hint(err, "allow at least %d: `ulimit -s %d`", STACK_MIN_KIB, STACK_MIN_KIB);
+	return -EINVAL;
 }
 
 int main(int argc, char **argv)
@@ -51,6 +58,11 @@ int main(int argc, char **argv)
 		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
 	if (argc > 0 && str_equal(argv[0], EXEC_TRIAL_NAME))
 		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
+	status = meet_limits(&err);
+	if (status < 0) {
+		say_error(&err);
+		return exit_status(&err);
+	}
 	if (argc < 2) {
 		status = run_verb(1, help, &err);
 	} else {

@@ -51,10 +51,10 @@ static int test_one(const char *state, const char *policy, const char *session, 
 	struct policy_trial trial = { .state = state, .record = &record, .compiled = &compiled, .policy = policy,
 				      .json = json };
 	char project[PATH_MAX];
-	int r;
+	int r = session ? 0 : client_project(project, err);
 
-	client_project(project, sizeof project);
-	r = session_find(state, project, session, false, &record, err);
+	if (r == 0)
+		r = session_find(state, session ? NULL : project, session, false, &record, err);
 	if (r == 0)
 		r = policy_of_session(&record, policy, &compiled, err);
 	if (r != 0)

@@ -165,9 +165,7 @@ static int finish(struct review *review, char program[PATH_MAX], struct err *err
 
 static int fail_start(const char *program, int errnum, struct err *err)
 {
-	err_set(err, ERR_STATE, errnum, "stage", "%s cannot be started: %s", program, strerror(errnum));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -errnum;
+	return say_not_started("stage", program, errnum, err);
 }
 
 int review_exec(struct review *review, struct err *err)

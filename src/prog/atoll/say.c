@@ -41,7 +41,7 @@ void say_error(const struct err *err)
 	}
 	put_safe(&line, err->message);
 	if (*advice) {
-		buf_put_text(&line, "; ");
+		buf_put_text(&line, err_joint(err));
 		put_safe(&line, advice);
 	}
 	buf_put_char(&line, '\n');
@@ -59,6 +59,14 @@ int say_out(struct buf *text, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "output", "stdout cannot be written: %s", strerror(-r));
 	return 0;
+}
+
+int say_not_started(const char *stage, const char *program, int errnum, struct err *err)
+{
+	err_set(err, ERR_STATE, errnum, stage, "%s cannot be started: %s", program, strerror(errnum));
+	err_hint(err, errnum == EAGAIN ? "you may not have more processes here (`ulimit -u`): end some, or allow more"
+				       : "atoll's programs belong into one directory; install atoll again");
+	return -errnum;
 }
 
 const char *say_path(char out[SAY_PATH_SIZE], const char *path)

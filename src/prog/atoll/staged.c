@@ -13,6 +13,7 @@
 #include "os/fd.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/say.h"
 #include "stage/snapshot.h"
 
 extern char **environ;
@@ -50,9 +51,7 @@ static int find_program(char out[PATH_MAX], struct err *err)
 
 static int fail_start(const char *program, int errnum, struct err *err)
 {
-	err_set(err, ERR_STATE, errnum, "stage", "%s cannot be started: %s", program, strerror(errnum));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -errnum;
+	return say_not_started("stage", program, errnum, err);
 }
 
 int staged_become(struct staged_args *args, struct err *err)
@@ -158,13 +157,14 @@ int staged_find_newest(const char *state, struct session_record *ret_record, str
 	char project[PATH_MAX];
 	bool is_found = false;
 	size_t count;
-	int r = session_list(state, &records, &count, err);
+	int r = client_project(project, err);
 
+	if (r == 0)
+		r = session_list(state, &records, &count, err);
 	if (r < 0)
 		return r;
-	client_project(project, sizeof project);
 	for (size_t i = 0; i < count; i++) {
-		bool is_here = !*project || str_equal(project, records[i].project);
+		bool is_here = str_equal(project, records[i].project);
 
 		if (!is_found && is_here && records[i].is_staged && !records[i].is_trial) {
 			*ret_record = records[i];
