@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/timerfd.h>
 
 #include "os/fd.h"
 
@@ -45,6 +46,14 @@ static bool is_foreground(int tty_fd)
 	return tcgetpgrp(tty_fd) == getpgrp();
 }
 
+/* No error is the background: a terminal that is hung up or not our own is read, and says so. */
+static bool is_in_background(int tty_fd)
+{
+	pid_t foreground = tcgetpgrp(tty_fd);
+
+	return foreground > 0 && foreground != getpgrp();
+}
+
 static int make_raw(struct console *console)
 {
 	struct termios raw;
@@ -68,6 +77,55 @@ static void make_cooked(struct console *console)
 	console->is_raw = false;
 }
 
+/*
+ * A read from the background stops us with SIGTTIN, and with us a command that wants nothing from the keyboard: what
+ * is typed there is the shell's. The kernel has no event for a return to the foreground, so it is looked for.
+ */
+enum { BACKGROUND_LOOK_MS = 200 };
+
+static void end_waiting(struct console *console)
+{
+	loop_remove(console->loop, &console->timer);
+	close_fd(&console->timer_fd);
+}
+
+static int look_for_foreground(void *context, uint32_t events)
+{
+	struct console *console = context;
+	uint64_t times;
+	int r;
+
+	if (read(console->timer_fd, &times, sizeof times) < 0 && errno == EAGAIN)
+		return 0;
+	if (!is_in_background(console->tty_fd)) {
+		end_waiting(console);
+		r = make_raw(console);
+		return r < 0 ? r : relay_release(&console->input);
+	}
+	return 0;
+}
+
+/* False: the keyboard is not ours now, and the input waits. Where that cannot be arranged the kernel stops us. */
+static bool may_read(void *context)
+{
+	const struct itimerspec often = { .it_value.tv_nsec = BACKGROUND_LOOK_MS * 1000000L,
+					  .it_interval.tv_nsec = BACKGROUND_LOOK_MS * 1000000L };
+	struct console *console = context;
+
+	if (console->timer_fd >= 0 || !is_in_background(console->tty_fd))
+		return console->timer_fd < 0;
+	console->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	console->timer = (struct loop_source){ .fd = console->timer_fd, .events = EPOLLIN,
+					       .ready = look_for_foreground, .context = console };
+	if (console->timer_fd < 0 || timerfd_settime(console->timer_fd, 0, &often, NULL) < 0 ||
+	    loop_add(console->loop, &console->timer) < 0) {
+		close_fd(&console->timer_fd);
+		return true;
+	}
+	relay_hold(&console->input);
+	return false;
+}
+
 static int open_input(struct console *console)
 {
 	/* An own description of the terminal, so that non-blocking reads do not become the shell's. */
@@ -86,6 +144,8 @@ static int open_input(struct console *console)
 		return out;
 	}
 	console->input.out_is_own = true;
+	console->input.may_read = may_read;
+	console->input.context = console;
 	return relay_open(&console->input, console->loop, in, out);
 }
 
@@ -123,7 +183,8 @@ int console_open(struct console *console, struct loop *loop, int master_fd, bool
 {
 	int r;
 
-	*console = (struct console){ .loop = loop, .tty_fd = find_tty(), .master_fd = master_fd };
+	*console = (struct console){ .loop = loop, .tty_fd = find_tty(), .master_fd = master_fd,
+				     .timer_fd = FD_NONE };
 	console->output.on_bytes = on_output;
 	console->output.context = context;
 	r = console->tty_fd < 0 ? console->tty_fd : open_output(console);
@@ -160,6 +221,7 @@ void console_close(struct console *console)
 {
 	if (relay_drain(&console->output) < 0)
 		relay_close(&console->output);
+	end_waiting(console);
 	relay_close(&console->input);
 	relay_close(&console->output);
 	make_cooked(console);

@@ -19,6 +19,8 @@ struct console {
 	int master_fd;	      /* owned duplicate for sizes */
 	struct termios modes; /* as the user had them */
 	bool is_raw;
+	int timer_fd;	      /* while we are in the background and something was typed; else FD_NONE */
+	struct loop_source timer;
 };
 
 /* Which of 0, 1 and 2 are the user's terminal: bits 1 << fd; 0 when none is. */

@@ -241,6 +241,8 @@ static int in_ready(void *context, uint32_t events)
 		finish(relay);
 		return 0;
 	}
+	if (relay->may_read && !relay->may_read(relay->context))
+		return 0;
 	r = move(relay);
 	return r < 0 ? r : 0;
 }

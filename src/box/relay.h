@@ -34,6 +34,8 @@ struct relay {
 	int lost_errno; /* out took no more, and not since its reader had left: bytes are lost; outlives the end */
 	/* Told of n more bytes; 1: no more than these may pass, negative ends the sandbox. NULL: not asked. */
 	int (*on_bytes)(void *context, uint64_t n);
+	/* Asked before in is read; false: not now, and the relay was held by whoever says so. NULL: always. */
+	bool (*may_read)(void *context);
 	void (*on_close)(void *context);
 	void *context;
 };

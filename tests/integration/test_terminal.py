@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shlex
 import time
 
 import pexpect
@@ -143,6 +144,32 @@ def test_suspend_and_resume_from_the_callers_shell(sandbox, outside):
     child.expect(PROMPT)
     child.sendline(b"echo status=$?; exit")
     child.expect(rb"status=0")
+    child.close(force=True)
+
+
+def test_in_the_background_it_runs_on_while_somebody_types(sandbox, outside):
+    """What is typed then is the shell's: to read it from the background stops the whole run, which wants none of it."""
+    word = "worked"
+    command = ["sh", "-c", f"sleep 1.5; echo {word[:3]}''{word[3:]}; read line; echo got=$line"]
+    words = command if outside else sandbox.command_line(command, options=["-q"])
+    child = sandbox.spawn(["bash", "--norc", "--noprofile", "-i"], outside=True)
+    child.sendline(b"PS1='@''@ '; bind 'set enable-bracketed-paste off'; stty -echo")
+    child.expect(PROMPT)
+    time.sleep(0.2)
+    child.sendline(shlex.join(map(str, words)).encode() + b" &")
+    child.expect(PROMPT)
+    time.sleep(0.5)
+    for number in range(4):
+        child.sendline(b"echo outer-$((1 + %d))" % number)
+        child.expect(b"outer-%d" % (number + 1))
+        time.sleep(0.1)
+    child.expect(word.encode())
+    child.sendline(b"fg")
+    child.expect(b"sh -c")
+    time.sleep(0.8)
+    child.sendline(b"line")
+    child.expect(b"got=line")
+    child.expect(PROMPT)
     child.close(force=True)
 
 
