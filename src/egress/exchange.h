@@ -104,7 +104,7 @@ struct exchange {
 	uint64_t heads;          /* that were whole, from 1 */
 	uint64_t requests;       /* of them */
 	struct progress sent, received; /* of the bodies of the last one */
-	const char *unreachable; /* static; set: the server is not to be had, and every request is told why */
+	const char *unreachable; /* lives as long; set: the server is not to be had, and every request is told why */
 };
 
 enum exchange_state {

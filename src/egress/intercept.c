@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/str.h"
 #include "egress/alpn.h"
 #include "egress/ca.h"
 #include "egress/http2.h"
@@ -29,6 +30,7 @@ enum {
 	READ_SIZE = 16 << 10,          /* one record of TLS */
 	BUFFER_FULL = 64 << 10,        /* no more is read while so much waits to be written */
 	BUFFER_MAX = 1 << 20,
+	PROBLEM_SIZE = 512,
 	ROUNDS_MAX = 32,               /* then other connections have a turn */
 };
 
@@ -59,6 +61,7 @@ struct intercept {
 	enum phase phase;
 	enum alpn protocol;
 	const char *unreachable;
+	char problem[PROBLEM_SIZE];    /* what that says of a server */
 	struct exchange exchange;
 	struct http2 *http2;
 	struct buf unread;             /* of the client: what HTTP/1.1 may not look at yet */
@@ -164,6 +167,19 @@ static enum alpn preferred(const struct intercept *intercept)
 	return !tape_answers(tape) || tape_is_http2(tape, &intercept->options.server) ? ALPN_HTTP2 : ALPN_HTTP1;
 }
 
+/* Whose certificate it is stands in it: one program talks to many servers. */
+static const char *describe_problem(struct intercept *intercept)
+{
+	const struct target_server *server = &intercept->options.server;
+	const char *problem = upstream_problem(outside_of(intercept)->ssl);
+	bool is_ipv6 = strchr(server->host, ':');
+
+	if (str_format(intercept->problem, sizeof intercept->problem, "no TLS with %s%s%s:%u: %s", is_ipv6 ? "[" : "",
+		       server->host, is_ipv6 ? "]" : "", (unsigned)server->port, problem) < 0)
+		return problem;
+	return intercept->problem;
+}
+
 static void start_client(struct intercept *intercept, bool is_reached)
 {
 	SSL *inside = inside_of(intercept)->ssl;
@@ -174,7 +190,7 @@ static void start_client(struct intercept *intercept, bool is_reached)
 	else
 		intercept->protocol = offered & preferred(intercept) ? preferred(intercept) : offered;
 	if (!is_reached && has_server(intercept))
-		intercept->unreachable = upstream_problem(outside_of(intercept)->ssl);
+		intercept->unreachable = describe_problem(intercept);
 	ca_allow(inside, intercept->protocol);
 	intercept->phase = PHASE_CLIENT;
 }
