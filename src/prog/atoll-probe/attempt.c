@@ -50,7 +50,7 @@ enum outcome outcome_of_reach(struct note *note, long ret)
 
 enum outcome outcome_no_target(struct note *note, const char *option)
 {
-	return outcome(note, OUTCOME_NOT_APPLICABLE, "%s was not given", option);
+	return outcome(note, OUTCOME_NOT_APPLICABLE, "nothing to try it on: %s", option);
 }
 
 enum outcome try_syscall(const struct attempt *attempt, const struct targets *targets, struct note *note)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* F1, F9, F18, F30: reading a secret by every spelling, and the sandbox's own files. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +236,14 @@ static enum outcome try_list_hidden(const struct attempt *attempt, const struct 
 	return outcome(note, OUTCOME_BROKE, "its names were listed");
 }
 
+static bool is_shown(const struct attempt *attempt, const struct targets *targets)
+{
+	for (size_t i = 0; i < targets->shown.count; i++)
+		if (strcmp(targets->shown.values[i], attempt->name) == 0)
+			return true;
+	return false;
+}
+
 /* What every machine has and no job needs. */
 static enum outcome try_read_system(const struct attempt *attempt, const struct targets *targets,
 				    struct note *note)
@@ -241,6 +251,8 @@ static enum outcome try_read_system(const struct attempt *attempt, const struct 
 	char byte;
 	ssize_t size = raw_read_file(attempt->text, &byte, 1);
 
+	if (size > 0 && is_shown(attempt, targets))
+		return outcome(note, OUTCOME_NOT_APPLICABLE, "the policy shows it");
 	if (size == 0)
 		return outcome(note, OUTCOME_HELD, "empty");
 	return outcome_of_call(note, size, "read");
@@ -255,6 +267,8 @@ static enum outcome try_home(const struct attempt *attempt, const struct targets
 	if (!home)
 		return outcome(note, OUTCOME_NOT_APPLICABLE, "HOME is not set");
 	size = raw_read_file(joined(home, attempt->text), bytes, sizeof bytes);
+	if ((size > 0 || (size < 0 && errno == EISDIR)) && is_shown(attempt, targets))
+		return outcome(note, OUTCOME_NOT_APPLICABLE, "the policy shows it");
 	if (size == 0)
 		return outcome(note, OUTCOME_HELD, "empty");
 	if (size < 0 && errno == EISDIR)
@@ -267,13 +281,21 @@ static enum outcome try_home(const struct attempt *attempt, const struct targets
  * /run/atoll. */
 static bool has_socket(int fd)
 {
+	enum { ID_LENGTH = 12, NAME_AT = offsetof(struct dirent, d_name) };
 	char entries[4096];
 	long size;
 
+	/* "<session's id>.sock"; the sandbox's own ask.sock is for whoever is inside. */
 	while ((size = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
-		for (long i = 0; i + 5 < size; i++)
-			if (memcmp(entries + i, ".sock", 6) == 0)
+		for (long at = 0; at + NAME_AT < size;) {
+			unsigned short length;
+
+			memcpy(&length, entries + at + offsetof(struct dirent, d_reclen), sizeof length);
+			if (strlen(entries + at + NAME_AT) == ID_LENGTH + 5 &&
+			    strcmp(entries + at + NAME_AT + ID_LENGTH, ".sock") == 0)
 				return true;
+			at += length;
+		}
 	return false;
 }
 

@@ -44,6 +44,8 @@ struct settings {
 
 #define TARGET(name, field, argument, help) \
 	{ 0, name, argument, help, OPTION_TEXT, offsetof(struct settings, field) }
+#define TARGETS(name, field, argument, help) \
+	{ 0, name, argument, help, OPTION_LIST, offsetof(struct settings, field) }
 #define FLAG(name, field, help) { 0, name, NULL, help, OPTION_FLAG, offsetof(struct settings, field) }
 
 static const struct option options[] = {
@@ -68,6 +70,7 @@ static const struct option options[] = {
 	TARGET("port", port, "N", "a TCP listener of the host on loopback"),
 	TARGET("noexec", targets.noexec, "1", "the policy forbids new binaries"),
 	TARGET("user-namespaces", targets.user_namespaces, "1", "the policy allows user namespaces"),
+	TARGETS("shown", targets.shown, "NAME", "an attempt on what the policy shows, as it should"),
 	TARGET("shared-network", targets.shared_network, "1", "the policy shares the host's network"),
 	FLAG("print-identity", identity, "print the effective uid and capabilities (used by the attempts)"),
 };

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/options.h"
 
 enum outcome {
 	OUTCOME_HELD,            /* refused */
@@ -47,6 +48,7 @@ struct targets {
 	const char *state;          /* directory of atoll's state */
 	const char *user_namespaces;/* "1": the policy lets programs make their own */
 	const char *noexec;         /* "1": the policy forbids new binaries */
+	struct option_list shown;   /* names of attempts on what the policy shows, as it should */
 	const char *shared_network; /* "1": the policy shares the host's network */
 	long host_pid;              /* a host process of the same user */
 	long port;                  /* a TCP listener of the host on 127.0.0.1 and ::1 */

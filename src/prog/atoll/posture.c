@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
@@ -15,12 +17,14 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/pty.h"
+#include "policy/decide.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/front.h"
 #include "prog/atoll/places.h"
+#include "prog/atoll/posture-targets.h"
 #include "prog/atoll/say.h"
 
-enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 24 };
+enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 80, SHOWN_MAX = 32, SHOWN_SIZE = 160 };
 
 /* A sandbox of the doctor's: its project, and the policy that it runs under. */
 struct stand {
@@ -28,7 +32,30 @@ struct stand {
 	char project[96], policy[96];
 	struct places places;
 	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
+	struct posture_targets targets;
 };
+
+/* What would end us ends the sandbox and what was made for it first. */
+static const int ending_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+static volatile sig_atomic_t ended_by;
+
+static void on_ending_signal(int number)
+{
+	ended_by = number;
+}
+
+static void handle_ending_signals(void (*handler)(int))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++) {
+		struct sigaction before;
+
+		/* nohup: what is ignored stays so. */
+		if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(ending_signals[i], &action, NULL);
+	}
+}
 
 /* /tmp may be a tmpfs, of which root cannot give a sandbox anything to write before Linux 6.3 (no idmapped mounts). */
 static int make_directory(struct stand *stand)
@@ -49,6 +76,8 @@ static int stand_open(struct stand *stand, struct err *err)
 	int r;
 
 	*stand = (struct stand){ 0 };
+	posture_targets_init(&stand->targets);
+	handle_ending_signals(on_ending_signal);
 	r = make_directory(stand);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "doctor", "no directory can be made in /var/tmp or /tmp: %s",
@@ -71,6 +100,10 @@ static void stand_close(struct stand *stand)
 		rmdir(stand->directory);
 	if (stand->secret[0])
 		unlink(stand->secret);
+	posture_targets_remove(&stand->targets);
+	handle_ending_signals(SIG_DFL);
+	if (ended_by)
+		raise(ended_by);
 }
 
 /* In the child: the captured stream becomes the pipe; stdin is empty. Does not return. */
@@ -80,6 +113,7 @@ static void stand_child(const struct front_options *front, char **command, int c
 	int null = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	int status = 125;
 
+	handle_ending_signals(SIG_DFL);
 	if (null >= 0 && dup2(null, 0) == 0 && (captured == 1 || dup2(null, 1) == 1) &&
 	    dup2(pipe_fd, captured) == captured)
 		status = front_start(front, command, clock_monotonic_ns(), &err);
@@ -90,7 +124,8 @@ static void stand_child(const struct front_options *front, char **command, int c
 	_exit(status);
 }
 
-static int read_all(int fd, struct buf *out)
+/* The child that writes to fd is told of a signal that came to us alone. */
+static int read_all(int fd, pid_t child, struct buf *out)
 {
 	for (;;) {
 		uint8_t bytes[4096];
@@ -100,6 +135,8 @@ static int read_all(int fd, struct buf *out)
 			return buf_error(out);
 		if (n < 0 && errno != EINTR)
 			return -errno;
+		if (n < 0 && ended_by)
+			kill(child, ended_by);
 		if (n > 0)
 			buf_put(out, bytes, (size_t)n);
 	}
@@ -122,7 +159,7 @@ static int stand_run(const struct front_options *front, char **command, int capt
 	r = pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (r == 0)
-		r = read_all(ends[0], out);
+		r = read_all(ends[0], pid, out);
 	close(ends[0]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
@@ -172,6 +209,35 @@ int posture_check(const struct posture_request *request, char *why, size_t size)
 	return r;
 }
 
+/* The names of all attempts, a line each. */
+static int list_attempts(const struct stand *stand, struct buf *out, struct err *err)
+{
+	char program[PATH_MAX];
+	char *argv[] = { program, (char *)(uintptr_t)"--list", NULL };
+	int ends[2], status = -1, r = path_join(program, sizeof program, stand->places.programs, "atoll-probe");
+	pid_t pid;
+
+	if (r < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, r < 0 ? -r : errno, "doctor", "no pipe can be made");
+	pid = fork();
+	if (pid == 0) {
+		if (dup2(ends[1], 1) == 1)
+			execv(program, argv);
+		_exit(127);
+	}
+	r = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (r == 0)
+		r = read_all(ends[0], pid, out);
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			r = -errno;
+	if (r == 0 && (status != 0 || !out->size))
+		r = -ENOENT;
+	return r < 0 ? say_not_started("doctor", program, -r, err) : 0;
+}
+
 /* The policy asked for, and atoll's own directory in view: else the probe could not be started in most
  * places. */
 static int write_policy(const struct stand *stand, const struct posture_request *request, struct err *err)
@@ -196,6 +262,7 @@ static int write_policy(const struct stand *stand, const struct posture_request 
 	json_object_begin(&json, "files");
 	json_array_begin(&json, "read");
 	json_string(&json, NULL, stand->places.programs);
+	json_string(&json, NULL, stand->targets.readonly);
 	json_array_end(&json);
 	json_object_end(&json);
 	json_object_end(&json);
@@ -223,6 +290,8 @@ struct arguments {
 	char *argv[ARGUMENTS_MAX];
 	size_t count;
 	char program[PATH_MAX], host_pid[16];
+	char shown[SHOWN_MAX][SHOWN_SIZE]; /* names of attempts on what the policy itself shows */
+	size_t shown_count;
 };
 
 static void add(struct arguments *arguments, const char *option, const char *value)
@@ -232,8 +301,63 @@ static void add(struct arguments *arguments, const char *option, const char *val
 		arguments->argv[arguments->count++] = (char *)(uintptr_t)value;
 }
 
+/* Not in view, or something private in its place. */
+static bool is_hidden_by(const struct policy *policy, const char *path)
+{
+	size_t rule;
+	enum file_class class = policy_classify(policy, path, &rule);
+
+	return class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH;
+}
+
+/* "system/var/log/x" and "home/.x" are attempts to read /var/log/x and ~/.x: what the policy shows is no breach. */
+static int add_shown(struct arguments *arguments, const struct stand *stand, const struct policy *policy,
+		     const char *names)
+{
+	char path[PATH_MAX];
+
+	for (const char *at = names; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		int size = (int)strcspn(at, "\n");
+		bool is_home = strncmp(at, "home/", 5) == 0;
+		char *name = arguments->shown[arguments->shown_count];
+		int r;
+
+		if (!is_home && strncmp(at, "system/", 7) != 0)
+			continue;
+		r = is_home ? str_format(path, sizeof path, "%s/%.*s", stand->places.home, size - 5, at + 5)
+			    : str_format(path, sizeof path, "%.*s", size - 6, at + 6);
+		if (r < 0)
+			return r;
+		if (is_hidden_by(policy, path))
+			continue;
+		if (arguments->shown_count == SHOWN_MAX)
+			return -E2BIG;
+		r = str_format(name, SHOWN_SIZE, "%.*s", size, at);
+		if (r < 0)
+			return r;
+		arguments->shown_count++;
+		add(arguments, "--shown", name);
+	}
+	return 0;
+}
+
+static void add_targets(struct arguments *arguments, const struct stand *stand, const struct policy *policy)
+{
+	const struct posture_targets *targets = &stand->targets;
+
+	if (is_hidden_by(policy, targets->hidden))
+		add(arguments, "--hidden", targets->hidden);
+	add(arguments, "--readonly", targets->readonly);
+	add(arguments, "--socket", targets->stream);
+	add(arguments, "--datagram", targets->datagram);
+	add(arguments, "--abstract", targets->abstract_name);
+	add(arguments, "--port", targets->port);
+	if (targets->shm_path[0])
+		add(arguments, "--shm-file", targets->shm_path + strlen("/dev/shm/"));
+}
+
 static int make_arguments(struct arguments *arguments, const struct stand *stand, const struct policy *policy,
-			  bool json)
+			  const char *names, bool json)
 {
 	int r = path_join(arguments->program, sizeof arguments->program, stand->places.programs,
 			  "atoll-probe");
@@ -247,7 +371,7 @@ static int make_arguments(struct arguments *arguments, const struct stand *stand
 		add(arguments, "--json", NULL);
 	add(arguments, "--scratch", "/tmp");
 	add(arguments, "--secret", stand->secret);
-	add(arguments, "--hidden", stand->places.state);
+	add_targets(arguments, stand, policy);
 	add(arguments, "--state", stand->places.state);
 	add(arguments, "--control", stand->places.runtime);
 	add(arguments, "--host-pid", arguments->host_pid);
@@ -257,7 +381,7 @@ static int make_arguments(struct arguments *arguments, const struct stand *stand
 		add(arguments, "--user-namespaces", "1");
 	if (policy->network_mode == NETWORK_HOST)
 		add(arguments, "--shared-network", "1");
-	return 0;
+	return add_shown(arguments, stand, policy, names);
 }
 
 /* What the policy itself allows is not to be reported as broken: the probe is told. 1: atoll-policy has
@@ -361,19 +485,26 @@ static int probe_in(struct stand *stand, const struct posture_request *request, 
 	};
 	cleanup_compiled struct compiled compiled = { 0 };
 	struct arguments arguments = { .count = 0 };
-	cleanup_buf struct buf text;
-	int r = write_policy(stand, request, err);
+	cleanup_buf struct buf text, names;
+	int r;
 
 	buf_init(&text, OUTPUT_MAX);
+	buf_init(&names, OUTPUT_MAX);
+	r = list_attempts(stand, &names, err);
+	if (r == 0)
+		r = posture_targets_make(&stand->targets, stand->directory, stand->project, buf_text(&names), err);
+	if (r == 0)
+		r = write_policy(stand, request, err);
 	if (r == 0)
 		r = make_secret(stand, err);
 	if (r == 0)
 		r = find_policy(stand, request, &compiled, err);
 	if (r != 0)
 		return r == 1 ? 125 : r;
-	r = make_arguments(&arguments, stand, snapshot_policy(compiled.snapshot), json);
+	r = make_arguments(&arguments, stand, snapshot_policy(compiled.snapshot),
+			   buf_text(&names), json);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "doctor", "the path of atoll's programs is too long");
+		return err_set(err, ERR_INTERNAL, -r, "doctor", "the arguments of atoll-probe are too long");
 	r = stand_run(&front, arguments.argv, 1, &text, err);
 	return r < 0 ? r : show(&text, json, r, err);
 }
