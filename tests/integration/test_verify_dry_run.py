@@ -57,7 +57,7 @@ def test_what_deletes_is_asked_about_with_what_was_seen(sandbox, session):
     sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", "echo 1 >a; echo 2 >b; mkdir d")
     silent = sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", f"rm a b; {DEED}")
     assert silent.code == 126 and sandbox.staged("a", session).exists(), silent
-    assert phases(sandbox, session) == [("tried", "told", "ask")], sandbox.audit_log(session).read_text()[-4000:]
+    assert phases(sandbox, session) == [("tried", "told", "ask")], (silent, sandbox.audit_log(session).read_text()[-4000:])
     with Person(sandbox, session, lambda question: (True, 0, 0)) as person:
         allowed = sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", f"rm a; {DEED}; echo yes")
         assert allowed.code == 0 and allowed.out == "yes\n", allowed
@@ -72,7 +72,7 @@ def test_nothing_goes_out_while_it_is_tried(sandbox, session):
            "sys.exit(0 if s.connect_ex(('192.0.2.1', 9)) else 7)")
     done = sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", f"python3 -c \"{ask}\"; {DEED}")
     assert done.code == 126, done
-    assert len(records(sandbox, session)) == 1, sandbox.audit_log(session).read_text()[-4000:]
+    assert len(records(sandbox, session)) == 1, (done, sandbox.audit_log(session).read_text()[-4000:])
     (tried,) = records(sandbox, session)
     assert tried["detail"]["result"] == "told" and "refused" in tried["detail"]["text"], tried
 
