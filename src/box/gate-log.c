@@ -426,12 +426,38 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
+/*
+ * The sandbox cannot tell: its connection stood before the host was looked for. A person who reads "connection reset"
+ * is told at the end that nobody was there.
+ */
+static void note_unreached(struct gate_link *gate, const struct gate_closed *closed)
+{
+	static const char *const whys[] = { "the name cannot be resolved", "the host's proxy", "ECONNREFUSED",
+					    "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT" };
+	char *shown = gate->unreached_first, other[sizeof gate->unreached_first];
+	struct buf text;
+	size_t i = 0;
+
+	while (closed->why && i < ARRAY_SIZE(whys) && strncmp(closed->why, whys[i], strlen(whys[i])) != 0)
+		i++;
+	if (closed->address || closed->in_bytes || !closed->why || i == ARRAY_SIZE(whys))
+		return;
+	if (gate->unreached++)
+		shown = other;
+	buf_init_fixed(&text, shown, sizeof other);
+	buf_put_escaped(&text, closed->open.host, strlen(closed->open.host), 128);
+	buf_printf(&text, ":%u: ", closed->open.port);
+	buf_put_escaped(&text, closed->why, strlen(closed->why), 64);
+	gate->unreached_differ |= !str_equal(buf_text(&text), gate->unreached_first);
+}
+
 int gate_log_closed(struct box *box, const struct gate_closed *closed)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = closed->open.host };
 	struct net_detail detail = { .port = closed->open.port, .id = closed->open.id, .closed = closed };
 	int r = monitor_note(box, MONITOR_EGRESS, closed->out_bytes);
 
+	note_unreached(&box->gate, closed);
 	if (r < 0)
 		return r;
 	if (box->gate.policy->audit_network == AUDIT_OFF)

@@ -46,6 +46,9 @@ struct gate_link {
 	char refused_name[256];             /* the last look-up that was refused, and when: */
 	uint64_t refused_name_ns;           /* programs ask for two types at once */
 	char failure[256];                  /* why there is no network any more; "": there is */
+	uint64_t unreached;                 /* connections that were let out and came to nobody */
+	char unreached_first[256];          /* the first of them: "host:port: why", escaped */
+	bool unreached_differ;              /* and others were about something else */
 	uint64_t lookups, connections, requests, simulated, replayed;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
 	uint64_t moved_in, moved_out;       /* of all, as the gate last said */

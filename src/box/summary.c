@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
+#include "base/str.h"
 #include "box/narrowing.h"
 #include "box/state.h"
 #include "os/fd.h"
+#include "os/path.h"
+#include "policy/decide.h"
 
 /* The few lines that a person sees at the end of a run, on stderr, and only when there is something to say.
  */
@@ -27,6 +32,62 @@ static void put_ended(const struct box *box, struct buf *out)
 	buf_put_text(out, box->hit_count ? ")\n" : "\n");
 }
 
+static const char *find_path_variable(char *const *env)
+{
+	for (size_t i = 0; env && env[i]; i++)
+		if (strncmp(env[i], "PATH=", 5) == 0)
+			return env[i] + 5;
+	return "";
+}
+
+/* The file that the caller's shell would have run: its real path, or "". */
+static void find_on_host(const struct run_request *request, const char *command, char out[PATH_MAX])
+{
+	const char *path = find_path_variable(request->env);
+	char candidate[PATH_MAX];
+
+	*out = 0;
+	if (strchr(command, '/')) {
+		if (*command != '/' ? path_join(candidate, sizeof candidate, request->cwd, command) < 0
+				    : str_copy(candidate, sizeof candidate, command) < 0)
+			return;
+		if (access(candidate, X_OK) != 0 || path_real(candidate, out, PATH_MAX) < 0)
+			*out = 0;
+		return;
+	}
+	for (size_t length; *path; path += length + (path[length] == ':')) {
+		length = strcspn(path, ":");
+		if (*path == '/' && str_format(candidate, sizeof candidate, "%.*s/%s", (int)length, path, command) == 0 &&
+		    access(candidate, X_OK) == 0 && path_real(candidate, out, PATH_MAX) == 0)
+			return;
+	}
+	*out = 0;
+}
+
+/* There on the host and not inside: which of both reasons it is decides what is to be done. */
+static void put_not_found(const struct box *box, const char *command, struct buf *out)
+{
+	char path[PATH_MAX];
+	enum file_class class;
+	size_t rule;
+
+	find_on_host(box->request, command, path);
+	buf_put_text(out, ": not found in the sandbox");
+	if (!*path) {
+		buf_put_text(out, "; see what is there with: atoll policy show\n");
+		return;
+	}
+	class = policy_classify(box->policy->policy, path, &rule);
+	buf_put_text(out, class == FILE_MASK			       ? ": the policy masks "
+			  : class == FILE_HIDDEN || class == FILE_SCRATCH ? ": the policy does not show "
+									  : ": ");
+	buf_put_escaped(out, path, strlen(path), SUMMARY_NAME_MAX);
+	buf_put_text(out, class == FILE_MASK ? "\n"
+			  : class == FILE_HIDDEN || class == FILE_SCRATCH
+				  ? "; a policy of yours can list it, and what it needs, under files.read\n"
+				  : " is there, but what its first line or its loader names is not\n");
+}
+
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
@@ -44,7 +105,7 @@ static void put_failure(const struct box *box, struct buf *out)
 	else if (box->failure_status == 127 && !*command)
 		buf_put_text(out, "the command is an empty word, which is no program's name\n");
 	else if (box->failure_status == 127)
-		buf_put_text(out, ": not found in the sandbox; see what is there with: atoll policy show\n");
+		put_not_found(box, command, out);
 	else
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
 	if (narrowing_holds(box->request->narrowing))
@@ -69,7 +130,13 @@ static void put_hits(const struct box *box, struct buf *out)
 
 static void put_network(const struct box *box, struct buf *out)
 {
-	if (!box->gate.failure[0])
+	const struct gate_link *gate = &box->gate;
+
+	if (gate->unreached)
+		buf_printf(out, "atoll: %s: %llu connection%s reached nobody outside: %s%s; more: atoll log --net %s\n",
+			   box->request->session, (unsigned long long)gate->unreached, gate->unreached == 1 ? "" : "s",
+			   gate->unreached_first, gate->unreached_differ ? ", …" : "", box->request->session);
+	if (!gate->failure[0])
 		return;
 	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->request->session);
 	buf_put_escaped(out, box->gate.failure, strlen(box->gate.failure), SUMMARY_NAME_MAX);

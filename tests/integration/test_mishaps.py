@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong around atoll and is not its fault: a directory that is gone, files that take no more, low limits.
 Each ends with a line that says so, and nothing looks as if it had gone well."""
+import pexpect
 import pytest
 
 from atoll import DEFAULT_TIMEOUT
@@ -112,3 +113,60 @@ def test_no_more_processes_is_said(sandbox):
     result = shell(sandbox, 'ulimit -u 1; exec "$ATOLL" run -q -- true')
     assert result.code == 125, result
     line_of(result, "ulimit -u")
+
+
+# --- A command that is there outside only. ---
+
+def test_a_program_that_the_policy_does_not_show_is_named(sandbox):
+    tool = sandbox.write(sandbox.home / "venv/bin/tool", "#!/bin/sh\necho outside\n", 0o755)
+    for script in ('"$ATOLL" run -q -- "$1"', 'PATH=$(dirname "$1"):$PATH; "$ATOLL" run -q -- tool'):
+        result = shell(sandbox, script, str(tool))
+        assert result.code == 127, result
+        line_of(result, f"not found in the sandbox: the policy does not show {tool}", "files.read")
+
+
+def test_a_masked_program_is_said_to_be_masked(sandbox):
+    tool = sandbox.write(sandbox.home / ".ssh/tool", "#!/bin/sh\n", 0o755)
+    result = shell(sandbox, '"$ATOLL" run -q -- "$1"', str(tool))
+    assert result.code == 127 and "files.read" not in line_of(result, f"the policy masks {tool}")
+
+
+def test_a_script_whose_interpreter_is_missing_inside_is_not_said_to_be_missing(sandbox):
+    sandbox.write(sandbox.home / "venv/bin/tool", "#!/bin/sh\n", 0o755)
+    script = sandbox.write(sandbox.project / "script", f"#!{sandbox.home}/venv/bin/tool\n", 0o755)
+    result = shell(sandbox, '"$ATOLL" run -q -- ./script')
+    assert result.code == 127
+    line_of(result, f"{script} is there", "first line")
+
+
+def test_a_program_that_is_nowhere_is_only_not_found(sandbox):
+    result = shell(sandbox, '"$ATOLL" run -q -- no-such-program')
+    assert result.code == 127 and "does not show" not in line_of(result, "not found in the sandbox; see what is there")
+
+
+def test_a_command_that_exec_may_not_start_says_where_to_look(sandbox):
+    session = sandbox.run_atoll("run", "-q", "-d", "-n", "box").out.strip()
+    try:
+        sandbox.write(sandbox.project / "plain", "no program\n")
+        result = sandbox.run_atoll("exec", "box", "--", "./plain")
+        assert result.code == 126
+        line_of(result, "Permission denied", f"atoll log --denied {session}")
+    finally:
+        sandbox.run_atoll("stop", "-t", "0s", "--all")
+
+
+# --- Nothing to show. ---
+
+@pytest.mark.parametrize("words, said", [(["alerts"], b"nothing of that is in the log"),
+                                         (["log", "--denied"], b"nothing of that is in the log"),
+                                         (["grants"], b"nothing was allowed or refused"),
+                                         (["ask", "--once"], b"nothing is open")])
+def test_nothing_is_said_to_a_person_and_shown_to_no_program(sandbox, words, said):
+    assert sandbox.run("true").code == 0
+    piped = sandbox.run_atoll(*words)
+    assert (piped.code, piped.out, piped.err) == (0, "", "")
+    child = sandbox.spawn([sandbox.programs.atoll, *words], outside=True)
+    child.expect(said)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0

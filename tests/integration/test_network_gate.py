@@ -642,6 +642,19 @@ def test_the_hook_of_the_tests_is_never_silent(sandbox, plain):
     assert "ATOLL_TEST_HOSTS" in done.err, done
 
 
+def test_a_host_that_is_not_there_is_named_at_the_end(sandbox, plain):
+    """Inside, the connection stands before the host is looked for, and then breaks: as if atoll were at fault."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        policy = allow(sandbox, port, plain.port)
+        done = sandbox.run(f"curl -sS http://web.test:{port}/; true", policy=policy, env=test_hosts())
+    said = f"reached nobody outside: web.test:{port}: ECONNREFUSED; more: atoll log --net {done.session}"
+    assert said in done.err, done
+    there = sandbox.run(f"curl -sS http://web.test:{plain.port}/", policy=policy, env=test_hosts())
+    assert there.code == 0 and "reached nobody" not in there.err, there
+
+
 # --- The resolver outside. ---
 
 @pytest.mark.only("root")

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "audit/reader.h"
 #include "base/str.h"
@@ -144,6 +145,9 @@ static int show_all(struct walk *walk)
 	/* While the box writes, half a line is only early; afterwards it is damage. */
 	if (r == 1 && is_box_gone(walk->show))
 		fprintf(stderr, "atoll: log: the last line is cut off; see atoll log verify\n");
+	/* A person is told that there is nothing, a program sees it. */
+	if (!count && !walk->show->json && isatty(STDOUT_FILENO))
+		printf("nothing of that is in the log\n");
 	return 0;
 }
 

@@ -95,7 +95,7 @@ static void put_line(const struct ledger_entry *entry, struct job *job, struct b
 		clock_format_rfc3339(entry->expires_s * NS_PER_S, expires);
 	buf_printf(out, "%s  %-6s  %-19.19s  %4u  %s\n", id, entry->flags & LEDGER_MINTED ? "yes" : "no", expires,
 		   entry->used, entry->flags & LEDGER_REVOKED ? "revoked" :
-		   entry->expires_s <= job->now_s ? "expired" : "");
+		   entry->expires_s <= job->now_s ? "expired" : "holds");
 }
 
 int cmd_list(struct job *job)

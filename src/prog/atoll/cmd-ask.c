@@ -147,6 +147,8 @@ static int list_once(struct listing *listing, struct question_boxes *boxes, stru
 	if (listing->given->json) {
 		json_array_end(&listing->json);
 		buf_put_char(&listing->text, '\n');
+	} else if (!listing->text.size && isatty(STDOUT_FILENO)) {
+		buf_put_text(&listing->text, "nothing is open\n");
 	}
 	return say_out(&listing->text, err);
 }

@@ -59,6 +59,7 @@ struct attendance {
 	struct loop_source socket_source, signal_source;
 	struct console console;
 	bool has_console, is_over;
+	const char *session; /* its id */
 	int status;
 	const char *command;
 	struct buf message;
@@ -120,9 +121,11 @@ static int take_exit(struct attendance *attendance, struct frame *frame)
 		attendance->status = status ? (int)status : 125;
 		return 0;
 	}
-	return err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum,
-		       "exec", "%s cannot be started: %s", say_path(shown, attendance->command),
-		       strerror((int)errnum));
+	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum, "exec",
+		"%s cannot be started: %s", say_path(shown, attendance->command), strerror((int)errnum));
+	if (errnum == EACCES || errnum == EPERM)
+		err_hint(attendance->err, "what the policy refused is in: atoll log --denied %s", attendance->session);
+	return -(int)errnum;
 }
 
 static int take_answer(struct attendance *attendance, struct client_answer *answer)
@@ -400,6 +403,7 @@ int cmd_exec(int argc, char **argv, struct err *err)
 			       strerror(-r));
 	buf_init_fixed(&attendance.message, message, sizeof message);
 	attendance.command = argv[rest];
+	attendance.session = record.id;
 	r = client_find(session, &record, err);
 	if (r == 0)
 		r = write_request(&record, &given, argv + rest, &attendance.message, err);

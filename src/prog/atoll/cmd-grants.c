@@ -103,6 +103,8 @@ static int list(bool is_json, const char *session, struct err *err)
 	if (is_json) {
 		json_array_end(&listing.json);
 		buf_put_char(&listing.text, '\n');
+	} else if (!listing.text.size && isatty(STDOUT_FILENO)) {
+		buf_put_text(&listing.text, "nothing was allowed or refused by a person\n");
 	}
 	if (r == 0)
 		r = say_out(&listing.text, err);

@@ -96,12 +96,13 @@ static void put_record(const struct explained *explained, struct buf *out)
 
 static void put_table(const struct explained *explained, struct buf *out)
 {
-	buf_printf(out, "\n  %-12s", "a record at");
+	buf_printf(out, "\n  %-11s", "a record at");
 	for (int level = 0; level < TRUST_COUNT; level++)
-		buf_printf(out, "%-8s", trust_level_names[level]);
-	buf_printf(out, "\n  %-12s", "runs at");
+		buf_printf(out, level + 1 < TRUST_COUNT ? " %-7s" : " %s", trust_level_names[level]);
+	buf_printf(out, "\n  %-11s", "runs at");
 	for (int level = 0; level < TRUST_COUNT; level++)
-		buf_printf(out, "%-8s", trust_level_names[run_level(explained, level, TRUST_FULL)]);
+		buf_printf(out, level + 1 < TRUST_COUNT ? " %-7s" : " %s",
+			   trust_level_names[run_level(explained, level, TRUST_FULL)]);
 	buf_put_text(out, "\n\n  with --confidence below ");
 	for (int level = TRUST_LOW; level < TRUST_COUNT; level++) {
 		uint32_t least = least_confidence(level);
