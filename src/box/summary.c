@@ -57,7 +57,8 @@ static void find_on_host(const struct run_request *request, const char *command,
 	}
 	for (size_t length; *path; path += length + (path[length] == ':')) {
 		length = strcspn(path, ":");
-		if (*path == '/' && str_format(candidate, sizeof candidate, "%.*s/%s", (int)length, path, command) == 0 &&
+		if (*path == '/' &&
+		    str_format(candidate, sizeof candidate, "%.*s/%s", (int)length, path, command) == 0 &&
 		    access(candidate, X_OK) == 0 && path_real(candidate, out, PATH_MAX) == 0)
 			return;
 	}

@@ -57,7 +57,8 @@ def test_what_deletes_is_asked_about_with_what_was_seen(sandbox, session):
     sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", "echo 1 >a; echo 2 >b; mkdir d")
     silent = sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", f"rm a b; {DEED}")
     assert silent.code == 126 and sandbox.staged("a", session).exists(), silent
-    assert phases(sandbox, session) == [("tried", "told", "ask")], (silent, sandbox.audit_log(session).read_text()[-4000:])
+    log = sandbox.audit_log(session).read_text()[-4000:]
+    assert phases(sandbox, session) == [("tried", "told", "ask")], (silent, log)
     with Person(sandbox, session, lambda question: (True, 0, 0)) as person:
         allowed = sandbox.run_atoll("exec", session, "--", "/bin/sh", "-c", f"rm a; {DEED}; echo yes")
         assert allowed.code == 0 and allowed.out == "yes\n", allowed
