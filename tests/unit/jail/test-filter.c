@@ -242,6 +242,7 @@ static const struct {
 	{ SYS_clone, { 0x10000011 }, NOTIFY, ALLOW },
 	{ SYS_clone, { 0x20011 }, NOTIFY, ALLOW },
 	{ SYS_clone, { 0x11 }, BOTH(ALLOW) },
+	{ SYS_clone, { 0x2011 }, BOTH(NOTIFY) }, /* CLONE_PTRACE */
 	{ SYS_clone, { 0x3d0f00 }, BOTH(ALLOW) }, /* pthread_create */
 	{ SYS_clone3, { 0 }, BOTH(DEFAULT_ANSWER) },
 	{ SYS_bpf, { 0 }, BOTH(NOTIFY) },
