@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,16 +92,36 @@ static struct file_waiting *add(struct file_wait *wait, uint64_t id, pid_t pid)
 	return waiting;
 }
 
+/* Of the box's descriptors some tell others by their end that the box is gone (box/guardian.c). */
+static int keep_only(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if ((low && syscall(SYS_close_range, 0, low - 1, 0) < 0) ||
+	    (high > low + 1 && syscall(SYS_close_range, low + 1, high - 1, 0) < 0) ||
+	    syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The death signal comes after the change of ids, which clears it; an end before it the parent's id alone tells. */
+static bool bind_to(pid_t box)
+{
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == box;
+}
+
 /* In the child, which ends with the box and holds nothing up but itself. */
-static _Noreturn void open_and_answer(const struct file_wait *wait, const struct file_wait_open *open)
+static _Noreturn void open_and_answer(const struct file_wait *wait, const struct file_wait_open *open, pid_t box)
 {
 	char link[FILE_LINK_SIZE];
-	sigset_t none;
+	sigset_t all;
 	int fd, r;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || identity_take(open->uid, open->gid) < 0)
+	/* Those of the box's terminal are the box's to hear. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	if (keep_only(wait->reply->listener_fd, open->object_fd) < 0 || identity_take(open->uid, open->gid) < 0 ||
+	    !bind_to(box))
 		_exit(1);
 	fd = fd_open_at(AT_FDCWD, file_link(open->object_fd, link), open->flags, 0);
 	r = fd < 0 ? reply_error(wait->reply, open->id, -fd) : reply_fd(wait->reply, open->id, fd, open->is_cloexec);
@@ -110,13 +131,14 @@ static _Noreturn void open_and_answer(const struct file_wait *wait, const struct
 int file_wait_add_open(struct file_wait *wait, const struct file_wait_open *open)
 {
 	struct file_waiting *waiting = add(wait, open->id, open->pid);
+	pid_t box = getpid();
 
 	if (!waiting)
 		return -ENFILE;
 	waiting->is_opening = true;
 	waiting->child = fork();
 	if (waiting->child == 0)
-		open_and_answer(wait, open);
+		open_and_answer(wait, open, box);
 	if (waiting->child < 0) {
 		waiting->child = 0;
 		drop(wait, wait->count - 1);

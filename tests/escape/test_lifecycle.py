@@ -153,6 +153,57 @@ def test_killed_at_random_moments(sandbox, which):
     assert_nothing_is_left(sandbox, which)
 
 
+MEDIATED = "atoll: 1\nextends: medium\naudit: {files: all}\n"
+
+# Some that open a FIFO and are killed meanwhile, again and again, so that the box starts and ends who opens for them.
+OPENERS = r"""
+import os, random, signal, time
+for number in range(6):
+    if os.fork():
+        continue
+    name = f"/tmp/fifo{number}"; os.mkfifo(name)
+    while True:
+        pid = os.fork()
+        if not pid:
+            os.open(name, os.O_RDONLY)
+        time.sleep(0.003 + random.random() * 0.003); os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_who_waits_for_a_fifo_goes_with_the_box(sandbox):
+    """Where the box opens files for others, a process of its own waits for the other end. It outlives no box, whose end
+    its guardian would not hear of as long as anybody else has the box's descriptors."""
+    policy = sandbox.policy(MEDIATED)
+    generator = random.Random(11)
+    for _ in range(ROUNDS * 2):
+        child = sandbox.popen(["python3", "-c", OPENERS], policy=policy)
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.05 + generator.random() * 0.05)
+        kill([child.pid])
+        child.wait(timeout=15)
+    assert_nothing_is_left(sandbox, "box")
+
+
+def test_who_waits_for_a_fifo_holds_nothing_else(sandbox):
+    child = sandbox.popen(["sh", "-c", "mkfifo /tmp/fifo; cat /tmp/fifo & sleep 77"], policy=sandbox.policy(MEDIATED))
+
+    def waiting():
+        return [pid for pid in named(sandbox, "atoll-box") if pid != child.pid]
+
+    def held(pid):
+        return sorted(os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+
+    wait_until(lambda: waiting() and held(waiting()[0]) == ["/tmp/fifo", "anon_inode:seccomp notify"],
+               what="a process that waits, with what it needs")
+    # The control: the box itself has more.
+    assert len(held(child.pid)) > 8
+    kill([child.pid])
+    child.wait(timeout=15)
+    assert_nothing_is_left(sandbox, "box")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_ended_by_a_signal(sandbox, number):
     """The caller's signal ends the command; the status is 128 + N, or the command's own answer to it."""
