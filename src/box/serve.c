@@ -448,10 +448,14 @@ static int timeout_ms(const struct box *box)
 	return earlier(timeout, prompt_timeout_ms(box));
 }
 
-/* Forgets commands of `atoll exec` that have ended and whose output was delivered. */
-static bool settle_commands(struct box *box)
+/*
+ * Forgets commands of `atoll exec` that have ended and whose output was delivered. Who hears of it finds it in the log.
+ * 1: none is left; 0: some are; negative: the log failed.
+ */
+static int settle_commands(struct box *box)
 {
 	bool is_settled = true;
+	int r;
 
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		struct command *command = box->commands[i];
@@ -459,6 +463,9 @@ static bool settle_commands(struct box *box)
 		if (!command)
 			continue;
 		if (box->init_is_gone ? command_is_drained(command) : command_is_settled(command)) {
+			r = command->client ? audit_flush(&box->audit) : 0;
+			if (r < 0)
+				return r;
 			control_command_ended(box, command);
 			if (!command->is_main || box->init_is_gone)
 				command_free(command);
@@ -559,11 +566,11 @@ int serve_start(struct box *box)
 int serve(struct box *box)
 {
 	for (;;) {
-		int r = 0;
+		int settled = settle_commands(box), r = settled < 0 ? settled : 0;
 
-		if ((settle_commands(box) && box->init_is_gone) || is_delivery_over(box))
+		if (r == 0 && ((settled && box->init_is_gone) || is_delivery_over(box)))
 			return 0;
-		if (box->ended == ENDED_NOT)
+		if (r == 0 && box->ended == ENDED_NOT)
 			r = check_clocks(box);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = asking_check(box, clock_monotonic_ns());

@@ -127,6 +127,20 @@ def test_follow_ends_when_the_supervisor_was_killed(sandbox):
     assert follower.returncode == 0 and b"session.end" not in out
 
 
+def test_who_hears_that_a_command_is_over_finds_it_in_the_log(sandbox):
+    started = sandbox.run_outside(sandbox.command_line(["sleep", "600"], options=["-d"]))
+    session = started.out.strip()
+    try:
+        for status in range(20):
+            done = sandbox.run_atoll("exec", session, "--", "sh", "-c", f"exit {status}")
+            log = sandbox.audit_log(session).read_text().splitlines()
+            assert done.code == status
+            last = json.loads(log[-1])
+            assert last["type"] == "exec.end" and last["detail"]["exit"] == status, last
+    finally:
+        sandbox.run_atoll("stop", session)
+
+
 def test_the_reader_is_confined(sandbox):
     sandbox.popen(["sleep", "30"])
     session = wait_for_session(sandbox, [])
