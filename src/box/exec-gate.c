@@ -513,13 +513,17 @@ static int judge_case(struct box *box, struct exec_case *exec_case, const struct
 					       : conclude_verified(box, exec_case, exec, ret_answer);
 }
 
-/* What the command would do is looked at first. 0: that is known; 1: it will be; negative: the log failed. */
-static int verify(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec)
+/*
+ * What the command would do is looked at first. 0: that is known, or *ret_errnum says that it is none; 1: it will be;
+ * negative: the log failed.
+ */
+static int verify(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec, int *ret_errnum)
 {
 	int r = exec_case_keep(exec_case, exec);
 
 	if (r == 0)
-		r = verify_gate_ask(box, exec, exec_case->token, &exec_case->verified->outcome);
+		r = verify_gate_ask(box, exec, exec_case->token, &exec_case->verified->outcome,
+				    ret_errnum);
 	exec_case->is_verifying = r == 1;
 	return r;
 }
@@ -581,7 +585,11 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	exec_case = exec_case_new(&gate->cases, exec->exe);
 	if (!exec_case)
 		return -ENOMEM;
-	r = gate->verifies ? verify(box, exec_case, exec) : 0;
+	r = gate->verifies ? verify(box, exec_case, exec, &ret_answer->errnum) : 0;
+	if (ret_answer->errnum) {
+		exec_drop_case(box, exec_case);
+		return 0;
+	}
 	ret_answer->is_later = r == 1;
 	return r ? (r < 0 ? r : 0) : judge_case(box, exec_case, exec, ret_answer);
 }

@@ -420,7 +420,7 @@ static const char *name_to_judge(const struct verify_gate *gate, const struct wa
 /*
  * What is executed, where it is a script; else *ret_fd is FD_NONE. A text without a first line that names what
  * interprets it is one as well: the kernel refuses it, and the shell that hears so runs it itself, without an exec.
- * -ENOENT, -ENOTDIR, -EACCES: the exec will fail, as those do with which a shell looks for a program in one directory
+ * -ENOENT, -ENOTDIR, -EACCES: the exec fails so, as those do with which a shell looks for a program in one directory
  * after the other; another error: nobody can tell what it is.
  */
 static int open_executed(const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
@@ -504,7 +504,8 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 	return NULL;
 }
 
-int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome)
+int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome,
+		    int *ret_errnum)
 {
 	cleanup_fd int fd = FD_NONE;
 	struct verify_question question = { .file = VERIFY_PROGRAM };
@@ -514,9 +515,12 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 	int r;
 
 	*ret_outcome = (struct verify_outcome){ .action = VERIFY_OFF };
+	*ret_errnum = 0;
 	r = open_executed(exec, path, &fd);
-	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES) {
+		*ret_errnum = -r;
 		return 0;
+	}
 	if (r < 0)
 		return verify_conclude_unknown(box, exec->pid, exec->exe,
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);

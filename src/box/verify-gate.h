@@ -40,10 +40,12 @@ struct verify_outcome {
 int verify_gate_prepare(struct box *box) MUST_USE;
 
 /*
- * 0: *ret_outcome says it; 1: exec_gate_verified(box, token, …) will be called; negative: the log failed. exec is
- * borrowed during the call; its caller stands still. After verify_gate_prepare(), of a policy that has it looked at.
+ * 0: *ret_outcome says it, or where *ret_errnum is set there is nothing to look at: the exec fails with it, whatever is
+ * there a moment later; 1: exec_gate_verified(box, token, …) will be called; negative: the log failed. exec is borrowed
+ * during the call; its caller stands still. After verify_gate_prepare(), of a policy that has it looked at.
  */
-int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome)
+int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome,
+		    int *ret_errnum)
 	MUST_USE;
 
 /* Nobody waits for it any more. */

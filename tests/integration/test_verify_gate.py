@@ -300,3 +300,29 @@ def test_many_words_that_tell_nothing_are_not_asked_about(sandbox):
         assert sandbox.run_atoll("exec", session, "--", "/usr/bin/true", *["a"] * count).code == code, count
     sandbox.run_atoll("stop", session)
     assert {one["rule"] for one in records(sandbox, session)} == {"verify.unknown.arguments"}
+
+
+# One thread lets the program come and go while others start it: what is there after the look must not run unlooked at.
+COMES_AND_GOES = """
+import os, subprocess, sys, threading, time
+end = time.monotonic() + float(sys.argv[1])
+def flip():
+    while time.monotonic() < end:
+        os.link("kept", "flipped"); os.unlink("flipped")
+def starts():
+    while time.monotonic() < end:
+        pid = os.posix_spawn("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 50 ]; do ./flipped; i=$((i+1)); done"],
+                             os.environ)
+        os.waitpid(pid, 0)
+threads = [threading.Thread(target=flip)] + [threading.Thread(target=starts) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize("text, ran", [("exit 0", True), (DEED, False)])
+def test_what_comes_after_the_look_does_not_run(sandbox, text, ran):
+    """Positive control: a harmless program that comes and goes is started now and then."""
+    sandbox.write(sandbox.project / "kept", f"#!/bin/sh\necho >>ran\n{text}\n", 0o755)
+    done = sandbox.run(["python3", "-c", COMES_AND_GOES, "3"], policy=policy(sandbox), stderr=subprocess.DEVNULL)
+    assert sandbox.staged("ran", done.session).exists() == ran, done
