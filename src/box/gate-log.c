@@ -58,7 +58,8 @@ static const struct refusal_text limit_texts[NET_LIMIT_COUNT + 1] = {
 
 static const char pause_rule[] = "network.limits.cooldown";
 
-enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000 };
+enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000,
+       CUT_SIZE = sizeof "…" };
 
 struct net_detail {
 	uint32_t port, type, id;
@@ -426,6 +427,13 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
+static void tally_add(struct gate_tally *tally, const char *text)
+{
+	if (!tally->count++ && str_copy(tally->first, sizeof tally->first, text) < 0)
+		tally->first[0] = 0;
+	tally->differ |= !str_equal(text, tally->first);
+}
+
 /*
  * The sandbox cannot tell: its connection stood before the host was looked for. A person who reads "connection reset"
  * is told at the end that nobody was there.
@@ -434,21 +442,33 @@ static void note_unreached(struct gate_link *gate, const struct gate_closed *clo
 {
 	static const char *const whys[] = { "the name cannot be resolved", "the host's proxy", "ECONNREFUSED",
 					    "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT" };
-	char *shown = gate->unreached_first, other[sizeof gate->unreached_first];
 	struct buf text;
+	char memory[sizeof gate->unreached.first];
 	size_t i = 0;
 
 	while (closed->why && i < ARRAY_SIZE(whys) && strncmp(closed->why, whys[i], strlen(whys[i])) != 0)
 		i++;
 	if (closed->address || closed->in_bytes || !closed->why || i == ARRAY_SIZE(whys))
 		return;
-	if (gate->unreached++)
-		shown = other;
-	buf_init_fixed(&text, shown, sizeof other);
+	buf_init_fixed(&text, memory, sizeof memory);
 	buf_put_escaped(&text, closed->open.host, strlen(closed->open.host), 128);
 	buf_printf(&text, ":%u: ", closed->open.port);
 	buf_put_escaped(&text, closed->why, strlen(closed->why), 64);
-	gate->unreached_differ |= !str_equal(buf_text(&text), gate->unreached_first);
+	tally_add(&gate->unreached, buf_text(&text));
+}
+
+/* A client that shows no answer's body leaves a person with a 502 of an unknown server; the text names it. */
+static void note_untrusted(struct gate_link *gate, const char *problem)
+{
+	static const char no_tls[] = "no TLS with ";
+	char memory[sizeof gate->untrusted.first];
+	struct buf text;
+
+	if (!problem || strncmp(problem, no_tls, strlen(no_tls)) != 0)
+		return;
+	buf_init_fixed(&text, memory, sizeof memory);
+	buf_put_escaped(&text, problem, strlen(problem), sizeof memory - CUT_SIZE);
+	tally_add(&gate->untrusted, buf_text(&text));
 }
 
 int gate_log_closed(struct box *box, const struct gate_closed *closed)
@@ -561,6 +581,7 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
 	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
+	note_untrusted(&box->gate, request->problem);
 	if (decision.verdict < VERDICT_SIMULATE)
 		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
 	if (request->is_limited)

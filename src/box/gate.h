@@ -24,6 +24,13 @@ struct sockaddr;
 struct watch_network;
 struct watch_options;
 
+/* What a person is told at the end of one kind of failures. */
+struct gate_tally {
+	uint64_t count;
+	char first[256];    /* of the first of them, escaped */
+	bool differ;        /* others were about something else */
+};
+
 struct gate_link {
 	bool is_used;                       /* the policy has a gate */
 	int sockets[GATE_SOCKET_COUNT];     /* owned until the gate has them */
@@ -46,9 +53,8 @@ struct gate_link {
 	char refused_name[256];             /* the last look-up that was refused, and when: */
 	uint64_t refused_name_ns;           /* programs ask for two types at once */
 	char failure[256];                  /* why there is no network any more; "": there is */
-	uint64_t unreached;                 /* connections that were let out and came to nobody */
-	char unreached_first[256];          /* the first of them: "host:port: why", escaped */
-	bool unreached_differ;              /* and others were about something else */
+	struct gate_tally unreached;        /* connections that were let out and came to nobody: "host:port: why" */
+	struct gate_tally untrusted;        /* requests that were not sent, for no TLS was possible with the server */
 	uint64_t lookups, connections, requests, simulated, replayed;
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
 	uint64_t moved_in, moved_out;       /* of all, as the gate last said */

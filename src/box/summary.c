@@ -129,14 +129,21 @@ static void put_hits(const struct box *box, struct buf *out)
 		buf_printf(out, "atoll: %s: limit reached: %s\n", box->request->session, box->hits[i]);
 }
 
+static void put_tally(const struct box *box, const struct gate_tally *tally, const char *what, const char *fate,
+		      struct buf *out)
+{
+	if (tally->count)
+		buf_printf(out, "atoll: %s: %llu %s%s %s: %s%s; more: atoll log --net %s\n", box->request->session,
+			   (unsigned long long)tally->count, what, tally->count == 1 ? "" : "s", fate, tally->first,
+			   tally->differ ? ", …" : "", box->request->session);
+}
+
 static void put_network(const struct box *box, struct buf *out)
 {
 	const struct gate_link *gate = &box->gate;
 
-	if (gate->unreached)
-		buf_printf(out, "atoll: %s: %llu connection%s reached nobody outside: %s%s; more: atoll log --net %s\n",
-			   box->request->session, (unsigned long long)gate->unreached, gate->unreached == 1 ? "" : "s",
-			   gate->unreached_first, gate->unreached_differ ? ", …" : "", box->request->session);
+	put_tally(box, &gate->unreached, "connection", "reached nobody outside", out);
+	put_tally(box, &gate->untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;
 	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->request->session);

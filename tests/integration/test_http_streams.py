@@ -401,6 +401,7 @@ def test_servers_that_cannot_be_trusted(sandbox, certificates, secure, tmp_path)
     assert not own.heads and [head.split(b" ")[1] for head in secure.heads] == [b"/v1/d"]
     errors = [entry["detail"].get("error") for entry in records(sandbox, done)]
     assert errors == [*reasons, None], errors
+    assert f": 3 requests not sent: {reasons[0]}, …; more: atoll log --net {done.session}\n" in done.err, done
 
 
 # --- A real server, in both versions of HTTP. ---
