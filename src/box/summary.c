@@ -89,13 +89,52 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 				  : " is there, but what its first line or its loader names is not\n");
 }
 
+/* The refusal because of which the command itself did not start; NULL: it was another reason. */
+static const struct denial *find_refusal(const struct box *box)
+{
+	char memory[DENIAL_SUBJECT_MAX];
+	const char *command = box->request->argv[0];
+	struct buf shown;
+	size_t size;
+
+	if (box->failure_errno != EACCES || box->has_no_cwd)
+		return NULL;
+	buf_init_fixed(&shown, memory, sizeof memory);
+	buf_put_escaped(&shown, command, strlen(command), 0);
+	if (buf_error(&shown))
+		return NULL;
+	size = shown.size;
+	for (size_t i = box->denials.count; i-- > 0;) {
+		const struct denial *denial = &box->denials.kept[i];
+		size_t length = strlen(denial->subject);
+
+		if (denial->kind != ACTION_EXEC || length < size ||
+		    memcmp(denial->subject + length - size, shown.bytes, size) != 0)
+			continue;
+		/* A name without a slash was looked for in the directories of PATH. */
+		if (length == size || (!strchr(command, '/') && denial->subject[length - size - 1] == '/'))
+			return denial;
+	}
+	return NULL;
+}
+
+/* The rule, for "Permission denied" alone sends people to look at the modes of files. */
+static void put_refusal(const struct box *box, const struct denial *denial, struct buf *out)
+{
+	buf_put_text(out, ": refused: ");
+	buf_put_escaped(out, denial->reason, strlen(denial->reason), 0);
+	buf_printf(out, " [%s]; more: atoll log --denied %s\n", denial->rule, box->request->session);
+}
+
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
 	const char *command = box->request->argv[0];
+	const struct denial *refusal;
 
 	if (!box->failure_status)
 		return;
+	refusal = find_refusal(box);
 	buf_put_text(out, "atoll: ");
 	if (box->has_no_cwd)
 		command = box->request->cwd;
@@ -107,6 +146,8 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_put_text(out, "the command is an empty word, which is no program's name\n");
 	else if (box->failure_status == 127)
 		put_not_found(box, command, out);
+	else if (refusal)
+		put_refusal(box, refusal, out);
 	else
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
 	if (narrowing_holds(box->request->narrowing))

@@ -24,6 +24,24 @@ def records(sandbox, session, kind="exec.verify"):
     return [entry for entry in map(json.loads, lines) if entry["type"] == kind]
 
 
+@pytest.mark.parametrize("how", ["path", "search", "unanswered", "modes"])
+def test_a_refused_command_names_the_rule_also_where_nothing_else_is_said(sandbox, how):
+    text, mode = ("true", 0o644) if how == "modes" else (DEED, 0o755)
+    program = sandbox.write(sandbox.project / "deed.sh", f"#!/bin/sh\n{text}\n", mode)
+    asks = "verify: {low: note, medium: note, high: note, critical: ask}"
+    command = {"search": ["sh", "-c", DEED]}.get(how, [str(program)])
+    done = sandbox.run(command, policy=policy(sandbox, asks if how == "unanswered" else STRICT), options=["-q"])
+    said = [line for line in done.err.splitlines() if line.startswith(f"atoll: {command[0]}: ")]
+    assert done.code == 126 and len(said) == 1 and " refused:\n" not in done.err, done
+    if how == "modes":
+        assert said[0].endswith(": cannot be run in the sandbox: Permission denied"), said
+        return
+    denial = done.report["denials"][-1]
+    assert denial["rule"] == "verify.destructive.remove-system" and denial["reason"], denial
+    assert said[0] == (f"atoll: {command[0]}: refused: {denial['reason']} [{denial['rule']}]; "
+                       f"more: atoll log --denied {done.session}"), said
+
+
 @pytest.mark.parametrize("how", ["inline", "script", "program", "env", "stdin"])
 def test_what_rules_refuse_does_not_run(sandbox, how):
     script = sandbox.write(sandbox.project / "deed.sh", f"#!/bin/sh\ntouch ran\n{DEED}\n", 0o755)
