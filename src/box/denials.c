@@ -106,26 +106,41 @@ static void count_burst(struct denials *denials)
 		denials->burst_max = denials->burst;
 }
 
-int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
-		uint32_t episode)
+/* denial: what is known of it beside action and decision. */
+static int add(struct denials *denials, const struct action *action, const struct decision *decision,
+	       struct denial denial)
 {
-	struct denial denial = { .kind = action->kind, .count = 1, .episode = episode };
 	struct denial *known;
 
+	denial.kind = action->kind;
+	denial.count = 1;
 	format_subject(&denial, action);
 	copy_cut(denial.rule, sizeof denial.rule, decision->rule.id);
 	copy_cut(denial.reason, sizeof denial.reason, decision->reason);
 	format_hint(denials, &denial, action, decision);
 	denials->total++;
+	denials->repeats += denial.repeats;
 	count_burst(denials);
 	known = find(denials, &denial);
 	if (known) {
 		known->count++;
+		known->repeats += denial.repeats;
 		return 0;
 	}
 	if (denials->count < DENIALS_KEPT)
 		denials->kept[denials->count++] = denial;
 	return append(denials, &denial);
+}
+
+int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
+		uint32_t episode)
+{
+	return add(denials, action, decision, (struct denial){ .episode = episode });
+}
+
+int denials_add_repeat(struct denials *denials, const struct action *action, const struct decision *decision)
+{
+	return add(denials, action, decision, (struct denial){ .repeats = 1 });
 }
 
 void denials_to_json(const struct denials *denials, struct json *json)

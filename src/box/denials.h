@@ -24,6 +24,7 @@ struct denial {
 	char reason[DENIAL_TEXT_MAX], hint[DENIAL_TEXT_MAX];
 	uint32_t episode;
 	uint64_t count;
+	uint64_t repeats; /* of them: further places at which one search looked for the same program */
 };
 
 struct denials {
@@ -31,6 +32,7 @@ struct denials {
 	int fd; /* borrowed: denials.jsonl, O_APPEND */
 	uint64_t file_bytes;
 	uint64_t total; /* every refusal, also those that are not kept */
+	uint64_t repeats; /* of them; for people one search is one refusal */
 	uint64_t burst_ns; /* when the present ten seconds began */
 	uint64_t burst, burst_max; /* refusals in them; the most in any */
 	size_t count;
@@ -43,6 +45,9 @@ struct denials {
  */
 int denials_add(struct denials *denials, const struct action *action, const struct decision *decision,
 		uint32_t episode) MUST_USE;
+
+/* As denials_add(), for one more place of a search whose first refusal was added already. */
+int denials_add_repeat(struct denials *denials, const struct action *action, const struct decision *decision) MUST_USE;
 
 /* Writes the "denials" array. */
 void denials_to_json(const struct denials *denials, struct json *json);

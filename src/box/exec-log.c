@@ -94,6 +94,39 @@ static int hold_against(struct box *box, const struct exec_entry *entry, const s
 	return trust_note(box, TRUST_VERIFIER, cause);
 }
 
+/*
+ * Whether one process looks for one program at one more place, as execvp(3) does along PATH, where many hosts have the
+ * same directory under two names. A place that comes again begins another search.
+ */
+static bool goes_on_searching(struct box *box, const struct exec_entry *entry, const struct decision *decision)
+{
+	const char *const path[] = { entry->subject, NULL };
+	struct exec_search *search = &box->search, now = { .pid = entry->pid };
+	struct hash_stream stream;
+	bool is_next;
+
+	if (!entry->argv || entry->argv_left_out) {
+		search->pid = 0;
+		return false;
+	}
+	hash_stream_begin(&stream);
+	for (const char *const *word = entry->argv; *word; word++)
+		hash_stream_add(&stream, *word, strlen(*word) + 1);
+	hash_stream_add(&stream, path_basename(entry->subject), strlen(path_basename(entry->subject)) + 1);
+	hash_stream_add(&stream, decision->rule.id, strlen(decision->rule.id) + 1);
+	hash_stream_end(&stream, &now.what);
+	exec_hash_argv(path, &now.first);
+	now.last = now.first;
+	is_next = search->pid == now.pid && memcmp(&search->what, &now.what, sizeof now.what) == 0 &&
+		  memcmp(&search->first, &now.first, sizeof now.first) != 0 &&
+		  memcmp(&search->last, &now.last, sizeof now.last) != 0;
+	if (is_next)
+		search->last = now.last;
+	else
+		*search = now;
+	return is_next;
+}
+
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
 	struct action action = { .kind = ACTION_EXEC, .subject = entry->subject };
@@ -103,7 +136,8 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 	if (r == 0)
 		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
-		r = denials_add(&box->denials, &action, decision, 0);
+		r = goes_on_searching(box, entry, decision) ? denials_add_repeat(&box->denials, &action, decision)
+							    : denials_add(&box->denials, &action, decision, 0);
 	if (r == 0 && entry->is_condemned)
 		r = hold_against(box, entry, decision);
 	return r < 0 ? r : rate_refused(box);

@@ -130,6 +130,7 @@ struct box {
 	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct condemned condemned;
+	struct exec_search search;
 	struct exec_trials *trials;  /* NULL: nothing was tried yet */
 	struct verify_gate *verify;  /* NULL: none is judged */
 	uint64_t noted;		/* commands that ran though something bad was found in them */

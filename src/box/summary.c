@@ -195,20 +195,24 @@ static void put_network(const struct box *box, struct buf *out)
 static void put_denials(const struct box *box, struct buf *out)
 {
 	const struct denials *denials = &box->denials;
+	size_t shown = 0;
 
 	if (!denials->total)
 		return;
 	buf_printf(out, "atoll: %s: %llu refused:\n", box->request->session,
-		   (unsigned long long)denials->total);
-	for (size_t i = 0; i < denials->count && i < SUMMARY_DENIALS; i++) {
+		   (unsigned long long)(denials->total - denials->repeats));
+	for (size_t i = 0; i < denials->count && shown <= SUMMARY_DENIALS; i++) {
 		const struct denial *denial = &denials->kept[i];
+		uint64_t count = denial->count - denial->repeats;
 
+		if (!count || shown++ == SUMMARY_DENIALS)
+			continue;
 		buf_printf(out, "  %-12s %s", action_kind_names[denial->kind], denial->subject);
-		if (denial->count > 1)
-			buf_printf(out, " (%llu times)", (unsigned long long)denial->count);
+		if (count > 1)
+			buf_printf(out, " (%llu times)", (unsigned long long)count);
 		buf_printf(out, "  [%s]\n", denial->rule);
 	}
-	if (denials->count > SUMMARY_DENIALS)
+	if (shown > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->request->session);
 	if (asking_unanswered(box))

@@ -83,6 +83,34 @@ git push x 2>&1; /usr/bin/git push; echo $?"""
     assert any(entry["rule"] == "exec.deny[1]" for entry in done.report["denials"]), done
 
 
+@pytest.mark.parametrize("how, count", [("shell", 1), ("python", 1), ("env", 1), ("two processes", 2), ("again", 2),
+                                        ("other words", 2)])
+def test_one_search_along_path_is_one_refusal_for_people(sandbox, how, count):
+    """Two directories of PATH that are the same one: each attempt is in the log, and the summary counts the search."""
+    tool = sandbox.write(sandbox.project / "a" / "tool", "#!/bin/sh\necho ran\n", 0o755)
+    (sandbox.project / "b").symlink_to("a")
+    places = [f"{sandbox.project}/{name}/tool" for name in "ab"]
+    search = f"PATH={sandbox.project}/a:{sandbox.project}/b"
+    tries = {"again": [(places[0], "")] * 2, "other words": [(places[0], ""), (places[1], "x")]}.get(how, ())
+    script = f"import os\nfor path, word in {list(tries)}:\n try: os.execv(path, ['tool', word])\n except OSError: pass"
+    find = "import os\ntry: os.execvp('tool', ['tool'])\nexcept OSError: pass"
+    command = {"shell": ["/usr/bin/dash", "-c", f"{search} tool"], "env": ["/usr/bin/env", search, "tool"],
+               "python": ["/usr/bin/env", search, PYTHON, "-c", find],
+               "two processes": ["/usr/bin/dash", "-c", "; ".join(places)]}.get(how, [PYTHON, "-c", script])
+    plain = sandbox.run([str(tool)], policy=policy(sandbox, ""))
+    assert plain.out == "ran\n", plain
+    done = sandbox.run(command, policy=policy(sandbox, 'exec: {deny: ["**/tool"]}'))
+    entries = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
+    tried = [entry["subject"] for entry in entries if entry["type"] == "exec.start" and entry["verdict"] == "deny"]
+    assert tried == (places[:1] * 2 if how == "again" else places), (tried, done)
+    assert sum(entry["count"] for entry in done.report["denials"]) == 2, done.report["denials"]
+    lines = [line.split() for line in done.err.splitlines()]
+    assert [line[2] for line in lines if line[-1:] == ["refused:"]] == [str(count)], done
+    said = [line for line in lines if line[:1] == ["exec"]]
+    assert [line[1] for line in said] == (places[:1] if count == 1 or how == "again" else places), done
+    assert ("(2 times)" in done.err) == (how == "again"), done
+
+
 def test_the_agent_and_people_are_told(sandbox):
     text = "exec: {default: deny, allow: [/bin/sh, /usr/bin/cat]}"
     done = sandbox.run(["sh", "-c", "id; cat /run/atoll/denials.jsonl /run/atoll/limits.md"],
