@@ -109,9 +109,13 @@ static void put_network(const struct policy *policy, struct buf *out)
 				  "fail; retrying does not help.\n");
 		return;
 	}
-	buf_put_text(out, policy->network_default == VERDICT_ALLOW
-				  ? "Hosts of the public internet can be reached; private addresses cannot.\n\n"
-				  : "Hosts by name, and only these; other names do not exist here:\n\n");
+	if (policy->network_default == VERDICT_ALLOW)
+		buf_put_text(out, "Hosts of the public internet can be reached; private addresses cannot.\n\n");
+	else if (policy->network_default == VERDICT_ASK)
+		buf_put_text(out, "These hosts, by name. About any other a person is asked when you look it up: "
+				  "without a\nyes its name does not exist here.\n\n");
+	else
+		buf_put_text(out, "Hosts by name, and only these; other names do not exist here:\n\n");
 	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
 		const struct net_rule *rule = &policy->network[i];
 

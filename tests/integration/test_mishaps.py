@@ -170,3 +170,18 @@ def test_nothing_is_said_to_a_person_and_shown_to_no_program(sandbox, words, sai
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+def test_a_list_fits_the_terminal(sandbox):
+    """Long policies, projects and commands would wrap each line; a program gets all of it."""
+    project = sandbox.make_directory(sandbox.home / ("deep/" * 12 + "project"))
+    policy = sandbox.policy("atoll: 1\nextends: medium\n", "a-name-that-is-rather-long-for-a-policy.yaml")
+    assert sandbox.run(["echo", "caf\u00e9" * 30], cwd=project, policy=policy).code == 0
+    whole = sandbox.run_atoll("ps", "-a")
+    assert "deep/project  " in whole.out and len(whole.out.splitlines()[1]) > 130, whole
+    child = sandbox.spawn([sandbox.programs.atoll, "ps", "-a"], outside=True, size=(24, 130))
+    child.expect(pexpect.EOF)
+    child.close()
+    lines = child.before.decode().splitlines()
+    assert len(lines) == 2 and all(len(line) <= 130 for line in lines), lines
+    assert "\u2026" in lines[1] and "/project " in lines[1] and "echo caf\u00e9" in lines[1], lines

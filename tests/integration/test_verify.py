@@ -146,3 +146,12 @@ def test_a_line_does_not_hide_the_one_before(sandbox, deed, beside):
 def test_words_over_several_lines_stay_one_command(sandbox):
     assert ids(sandbox, "rm -r \\\n  -f \\\n  /\n") == ids(sandbox, "rm -r -f /\n") != []
     assert "destructive.remove-system" in ids(sandbox, "a=(rm\n-rf\n/)\n${a[@]}\n")
+
+
+def test_a_command_in_quotes_is_not_found_harmless(sandbox):
+    """As one word it is the name of a program, in which no rule can find anything."""
+    result = sandbox.run_atoll("verify", "--command", "--", "rm -rf ~")
+    assert result.code == 2 and "leave out the quotes" in result.err and result.out == "", result
+    tool = sandbox.write(sandbox.home / "a tool", "#!/bin/sh\n", 0o755)
+    assert sandbox.run_atoll("verify", "--command", "--", str(tool)).code == 0
+    assert sandbox.run_atoll("verify", "--command", "--", "sh", "-c", "rm -rf ~").code == 1

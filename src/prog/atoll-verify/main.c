@@ -199,7 +199,13 @@ static int test_rules(struct job *job, struct err *err)
 	return wrong ? EXIT_FOUND : 0;
 }
 
-static int check_words(const struct job *job, int count, struct err *err)
+/* `--command -- 'rm -rf ~'`: nothing would be found in a program of that name. */
+static bool is_quoted_whole(char **words, int count)
+{
+	return count == 1 && strpbrk(words[0], " \t\n") && access(words[0], X_OK) != 0;
+}
+
+static int check_words(const struct job *job, char **words, int count, struct err *err)
 {
 	const char *wrong = NULL;
 
@@ -213,6 +219,11 @@ static int check_words(const struct job *job, int count, struct err *err)
 		wrong = "--sarif takes one file";
 	else if (count > FILES_MAX)
 		wrong = "these are more files than are judged at a time";
+	if (!wrong && job->given.command && is_quoted_whole(words, count)) {
+		err_set(err, ERR_USAGE, EINVAL, "verify", "all in quotes, the command is one word: a program's name");
+		err_hint(err, "leave out the quotes, or: atoll verify --command -- sh -c '…'");
+		return -EINVAL;
+	}
 	if (!wrong)
 		return 0;
 	err_set(err, ERR_USAGE, EINVAL, "verify", "%s", wrong);
@@ -241,7 +252,7 @@ static int run(struct job *job, char **words, int count, struct err *err)
 	int fds[FILES_MAX], r = check_names(job, err);
 
 	if (r == 0)
-		r = check_words(job, count, err);
+		r = check_words(job, words, count, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < job->given.rules.count; i++)

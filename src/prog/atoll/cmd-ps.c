@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "limit/limit.h"
 #include "os/clock.h"
+#include "os/pty.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/listed.h"
@@ -71,6 +72,25 @@ static void set_cell(struct row *row, size_t column, const char *text)
 }
 
 /* "yes": it may hold changes that nobody has looked at. */
+/* Of a path that is too long the end is shown, which tells more. */
+static void set_path(struct row *row, size_t column, const char *path)
+{
+	size_t length = strlen(path);
+	const char *end = path + (length > CELL_MAX ? length - (CELL_MAX - 8) : 0);
+	struct buf cell;
+
+	if (end == path) {
+		set_cell(row, column, path);
+		return;
+	}
+	while (((unsigned char)*end & 0xc0) == 0x80)
+		end++;
+	buf_init_fixed(&cell, row->cells[column], sizeof row->cells[column]);
+	buf_put_text(&cell, "…");
+	buf_put_escaped(&cell, end, strlen(end), CELL_MAX);
+	(void)buf_text(&cell);
+}
+
 static void set_staged(struct row *row, size_t column, const char *state, const struct session_record *record)
 {
 	char memory[64], origin[SESSION_ID_SIZE];
@@ -105,8 +125,8 @@ static void make_row(struct row *row, const char *state, const struct session_re
 				  text);
 	set_cell(row, 3, !record->is_live && !record->ended_ns ? "" : text);
 	set_staged(row, 4, state, record);
-	set_cell(row, 5, record->policy);
-	set_cell(row, 6, record->project);
+	set_path(row, 5, record->policy);
+	set_path(row, 6, record->project);
 	set_cell(row, 7, record->command);
 }
 
@@ -120,9 +140,63 @@ static size_t width_of(const char *text)
 	return width;
 }
 
-static void put_table(struct buf *out, const struct row *rows, size_t count)
+/* The byte where character number skip begins. */
+static char *at_character(char *text, size_t skip)
+{
+	for (; *text; text++)
+		if (((unsigned char)*text & 0xc0) != 0x80 && skip-- == 0)
+			break;
+	return text;
+}
+
+static const char cut[] = "…";
+
+/* Of a path the end tells more. A cell has room for the mark. */
+static void keep_end(char *cell, size_t width)
+{
+	size_t had = width_of(cell);
+	char *end;
+
+	if (had <= width)
+		return;
+	end = at_character(cell, had - width + 1);
+	memmove(cell + sizeof cut - 1, end, strlen(end) + 1);
+	memcpy(cell, cut, sizeof cut - 1);
+}
+
+static void keep_start(char *cell, size_t width)
+{
+	if (width_of(cell) > width)
+		memcpy(at_character(cell, width - 1), cut, sizeof cut);
+}
+
+/* So that a line stays one line on the terminal: policies and projects that are long paths, and then the command. */
+static void fit(struct row *rows, size_t count, size_t columns)
+{
+	enum { POLICY_WIDTH = 16, PROJECT_WIDTH = 28, COMMAND_WIDTH = 12 };
+	size_t widths[COLUMN_COUNT] = { 0 }, used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		keep_end(rows[i].cells[5], POLICY_WIDTH);
+		keep_end(rows[i].cells[6], PROJECT_WIDTH);
+		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
+			if (width_of(rows[i].cells[c]) > widths[c])
+				widths[c] = width_of(rows[i].cells[c]);
+	}
+	for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
+		used += widths[c] + 2;
+	for (size_t i = 0; i < count; i++)
+		keep_start(rows[i].cells[COLUMN_COUNT - 1],
+			   columns > used + COMMAND_WIDTH ? columns - used : COMMAND_WIDTH);
+}
+
+static void put_table(struct buf *out, struct row *rows, size_t count)
 {
 	size_t widths[COLUMN_COUNT] = { 0 };
+	struct pty_size size;
+
+	if (pty_get_size(STDOUT_FILENO, &size) == 0 && size.columns)
+		fit(rows, count, size.columns);
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t c = 0; c < COLUMN_COUNT; c++)

@@ -38,6 +38,29 @@ static void says_what_may_be_done(void **state)
 	assert_null(strchr(text, '\033'));
 }
 
+static void says_what_happens_with_hosts_that_no_rule_lists(void **state)
+{
+	static const struct {
+		enum verdict verdict;
+		const char *said;
+	} cases[] = {
+		{ VERDICT_DENY, "only these; other names do not exist here" },
+		{ VERDICT_ASK, "About any other a person is asked" },
+		{ VERDICT_ALLOW, "public internet can be reached" },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct policy policy = { .name = "x", .network_mode = NETWORK_GATE,
+					 .network_default = cases[i].verdict };
+		cleanup_buf struct buf out;
+
+		buf_init(&out, 1 << 16);
+		assert_int_equal(policy_describe(&policy, &out), 0);
+		for (size_t j = 0; j < sizeof cases / sizeof *cases; j++)
+			assert_int_equal(!!strstr(buf_text(&out), cases[j].said), i == j);
+	}
+}
+
 static void a_full_buffer_is_an_error(void **state)
 {
 	struct policy policy = { .name = "medium" };
@@ -71,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_may_be_done),
+		cmocka_unit_test(says_what_happens_with_hosts_that_no_rule_lists),
 		cmocka_unit_test(a_full_buffer_is_an_error),
 		cmocka_unit_test(limits_as_text),
 	};
