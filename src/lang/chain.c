@@ -212,7 +212,10 @@ static void unknown_name(struct lang *lang, struct place from, const char *name)
 {
 	const char *nearest = names_nearest(lang_shipped_names, strv_count(lang_shipped_names), name);
 
-	if (nearest)
+	if (nearest && str_equal(nearest, name))
+		diag_add(&lang->diags, from, "the shipped policy \"%.60s\" is missing below %s; install atoll again",
+			 name, lang->request.policies_dir);
+	else if (nearest)
 		diag_add(&lang->diags, from, "there is no policy \"%.60s\"; did you mean \"%s\"?", name,
 			 nearest);
 	else

@@ -185,3 +185,15 @@ def test_a_list_fits_the_terminal(sandbox):
     lines = child.before.decode().splitlines()
     assert len(lines) == 2 and all(len(line) <= 130 for line in lines), lines
     assert "\u2026" in lines[1] and "/project " in lines[1] and "echo caf\u00e9" in lines[1], lines
+
+
+# --- An installation that is not whole. ---
+
+def test_a_shipped_policy_that_is_gone_is_not_a_misspelt_one(sandbox):
+    there = sandbox.make_directory(sandbox.base / "bin")
+    for program in sandbox.programs.directory.iterdir():
+        if program.is_file():
+            sandbox.copy(program, there / program.name)
+    result = sandbox.run_outside([there / "atoll", "run", "-q", "--", "true"])
+    assert result.code == 125, result
+    assert "did you mean" not in line_of(result, '"medium" is missing below', "install atoll again")
