@@ -450,6 +450,46 @@ static bool has_witness(const struct trust_home *place, const char *agent)
 	return read_seen(place->state_dir, agent, &seen) == 0 && seen.is_there;
 }
 
+/* Whether name, of a file beside witnesses, can be an agent's own: whoever writes for one has locked it first. */
+static bool is_of_agent(const char *base, const char *name)
+{
+	cleanup_fd int dir_fd = open_directory(base, records_name);
+	char lock[NAME_MAX + sizeof ".lock"];
+	struct stat st;
+
+	return dir_fd < 0 || str_format(lock, sizeof lock, "%s.lock", name) < 0 ||
+	       fstatat(dir_fd, lock, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/*
+ * fd_replace_file_at() writes beside its file. Who is killed there leaves that behind, and nobody who holds the lock of
+ * name's agent has one of their own at this time. Best effort: what stays is read by nobody.
+ */
+static void remove_leftovers(const char *base, const char *directory, const char *name)
+{
+	static const char mark[] = ".tmp.";
+	size_t length = strlen(name), cut = strlen(mark);
+	int fd = open_directory(base, directory);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		close_fd(&fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		const char *rest = entry->d_name + length;
+
+		if (strncmp(entry->d_name, name, length) != 0 || strncmp(rest, mark, cut) != 0 ||
+		    strlen(rest + cut) != SESSION_ID_SIZE - 1 ||
+		    strspn(rest + cut, "abcdefghijklmnopqrstuvwxyz0123456789") != SESSION_ID_SIZE - 1)
+			continue;
+		if (!is_of_agent(base, entry->d_name))
+			(void)!unlinkat(fd, entry->d_name, 0);
+	}
+	closedir(dir);
+}
+
 int trust_book_write(const struct trust_home *place, const struct trust_book *book, bool is_durable)
 {
 	uint64_t last = book->base_seq + book->count;
@@ -461,6 +501,10 @@ int trust_book_write(const struct trust_home *place, const struct trust_book *bo
 	trust_file_format(book, &out);
 	if (r == 0)
 		r = buf_error(&out);
+	if (r == 0 && book->lock_fd >= 0) {
+		remove_leftovers(place->state_dir, records_name, name);
+		remove_leftovers(place->state_dir, witness_name, book->agent);
+	}
 	/* Once the first record is there its witness must not be missing. */
 	if (r == 0 && !has_witness(place, book->agent))
 		r = write_witness(place->state_dir, book, book->base_seq);

@@ -112,7 +112,8 @@ void trust_book_reset(struct trust_book *book);
 /*
  * Writes a book that is locked. Negative errno: it is as before, or whole and new without what vouches for it; never a
  * part of one. is_durable: on the disk when it
- * returns (levels that fell); else a power cut may lose the end.
+ * returns (levels that fell); else a power cut may lose the end. What a killed writer of this record left beside it is
+ * removed.
  */
 int trust_book_write(const struct trust_home *place, const struct trust_book *book, bool is_durable) MUST_USE;
 

@@ -381,6 +381,40 @@ static void a_full_disk_leaves_what_was_there(void **state)
 	assert_int_equal(level("full"), TRUST_NONE);
 }
 
+static bool is_there(const char *name)
+{
+	return access(path_to(name), F_OK) == 0;
+}
+
+/* Only of the locked record: of another one somebody may write now, and an agent may be called like a leftover. */
+static void what_a_killed_writer_left_is_removed(void **state)
+{
+	static const char *const gone[] = { "trust/left.bin.tmp.abcdefghij01", "trust.seen/left.tmp.abcdefghij01",
+					    "trust.seen/left.tmp.zzzzzzzzzzzz" };
+	static const char *const kept[] = { "trust/other.bin.tmp.abcdefghij01", "trust.seen/other.tmp.abcdefghij01",
+					    "trust/left.bin.tmp.abcdefghij0", "trust/left.bin.tmp.abcdefghij0A",
+					    "trust.seen/left.tmp.abcdefghij012", "trust/left2.bin.tmp.abcdefghij01" };
+	static const char like[] = "left.tmp.aaaaaaaaaaaa";
+
+	assert_int_equal(note("left", TRUST_BEGUN, "aaaaaaaaaaaa"), 0);
+	assert_int_equal(note(like, TRUST_CANARY, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+		copy("trust/left.bin", gone[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		copy("trust/left.bin", kept[i]);
+	assert_int_equal(fault("left"), TRUST_FINE);
+	assert_true(is_there(gone[0])); /* who only reads holds no lock, and removes nothing */
+	assert_int_equal(note("left", TRUST_CLEAN, "aaaaaaaaaaaa"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+		assert_false(is_there(gone[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		assert_true(is_there(kept[i]));
+	assert_int_equal(fault(like), TRUST_FINE);
+	assert_int_equal(level(like), TRUST_NONE);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		assert_int_equal(unlink(path_to(kept[i])), 0);
+}
+
 static void agents_are_listed(void **state)
 {
 	char **names;
@@ -424,6 +458,7 @@ int main(void)
 		cmocka_unit_test(the_oldest_is_forgotten_and_who_runs_is_not),
 		cmocka_unit_test(two_at_once_lose_nothing),
 		cmocka_unit_test(a_full_disk_leaves_what_was_there),
+		cmocka_unit_test(what_a_killed_writer_left_is_removed),
 		cmocka_unit_test(agents_are_listed),
 	};
 
