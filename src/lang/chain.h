@@ -19,6 +19,7 @@ struct source_text {
 struct lang {
 	struct arena arena;
 	struct diags diags;
+	struct diags warnings; /* of the last finish_policy() */
 	struct draft draft;   /* merged */
 	struct draft project; /* of .atoll.yaml */
 	struct lang_request request;

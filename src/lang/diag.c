@@ -46,7 +46,7 @@ void diags_sort(struct diags *diags)
 	}
 }
 
-void diags_put(const struct diags *diags, struct buf *out)
+static void put(const struct diags *diags, const char *before, const char *many, struct buf *out)
 {
 	for (size_t i = 0; i < shown(diags); i++) {
 		const struct diag *diag = &diags->items[i];
@@ -60,16 +60,27 @@ void diags_put(const struct diags *diags, struct buf *out)
 			/* Of no file, but of what was typed. */
 			buf_put_text(out, "atoll: ");
 		}
+		buf_put_text(out, before);
 		buf_put_escaped(out, diag->message, strlen(diag->message), 0);
 		buf_put_char(out, '\n');
 	}
 	if (diags->count > DIAGS_MAX)
-		buf_printf(out, "and %zu more errors\n", diags->count - DIAGS_MAX);
+		buf_printf(out, "and %zu more %s\n", diags->count - DIAGS_MAX, many);
 }
 
-void diags_put_json(const struct diags *diags, struct json *json)
+void diags_put(const struct diags *diags, struct buf *out)
 {
-	json_array_begin(json, "errors");
+	put(diags, "", "errors", out);
+}
+
+void diags_put_warnings(const struct diags *diags, struct buf *out)
+{
+	put(diags, "warning: ", "warnings", out);
+}
+
+void diags_put_json(const struct diags *diags, const char *name, struct json *json)
+{
+	json_array_begin(json, name);
 	for (size_t i = 0; i < shown(diags); i++) {
 		const struct diag *diag = &diags->items[i];
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The errors of one compilation, each with the place in the text that it is about. All of them are
- * collected, up to a bound, so that a person mends a file in one go.
+ * The errors of one compilation, each with the place in the text that it is about, and beside them the warnings. All of
+ * them are collected, up to a bound, so that a person mends a file in one go.
  */
 
 #include <stdint.h>
@@ -39,5 +39,8 @@ void diags_sort(struct diags *diags);
 /* One line "file:line:column: message" each; hostile bytes are escaped. */
 void diags_put(const struct diags *diags, struct buf *out);
 
-/* The array "errors" of objects {file, line, column, message}. */
-void diags_put_json(const struct diags *diags, struct json *json);
+/* As diags_put(), with "warning: " before the message. */
+void diags_put_warnings(const struct diags *diags, struct buf *out);
+
+/* The array of this name of objects {file, line, column, message}. */
+void diags_put_json(const struct diags *diags, const char *name, struct json *json);

@@ -74,9 +74,10 @@ int lang_compile(const struct lang_request *request, struct lang **ret_lang)
 	if (!lang)
 		return -ENOMEM;
 	lang->request = *request;
-	lang->diags.arena = &lang->arena;
+	lang->diags.arena = lang->warnings.arena = &lang->arena;
 	r = compile(lang);
 	diags_sort(&lang->diags);
+	diags_sort(&lang->warnings);
 	if (lang->arena.has_failed)
 		r = -ENOMEM;
 	if (r < 0) {
@@ -119,5 +120,18 @@ void lang_put_errors(const struct lang *lang, struct buf *out)
 
 void lang_put_errors_json(const struct lang *lang, struct json *json)
 {
-	diags_put_json(&lang->diags, json);
+	diags_put_json(&lang->diags, "errors", json);
+}
+
+void lang_put_warnings(const struct lang *lang, struct buf *out)
+{
+	if (lang->policy)
+		diags_put_warnings(&lang->warnings, out);
+}
+
+void lang_put_warnings_json(const struct lang *lang, struct json *json)
+{
+	static const struct diags none;
+
+	diags_put_json(lang->policy ? &lang->warnings : &none, "warnings", json);
 }

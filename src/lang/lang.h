@@ -73,6 +73,13 @@ void lang_put_errors(const struct lang *lang, struct buf *out);
 void lang_put_errors_json(const struct lang *lang, struct json *json);
 
 /*
+ * Of a policy that is valid: lines "file:line:column: warning: message" about what is allowed more widely than it
+ * looks; or the same as a JSON array "warnings".
+ */
+void lang_put_warnings(const struct lang *lang, struct buf *out);
+void lang_put_warnings_json(const struct lang *lang, struct json *json);
+
+/*
  * A host as rules hold it: in lower case, an international name in its xn-- form. What is no name stays one that no
  * rule has. In arena; NULL as arena_alloc().
  */

@@ -86,6 +86,41 @@ def test_check_says_all_errors_at_once(sandbox):
     assert as_json.code == 1 and len(json.loads(as_json.out)["errors"]) == 2
 
 
+def test_check_warns_of_arguments_that_allow_any_file_of_a_name(sandbox):
+    """Of rules that allow, and of no others; the policy is valid, and there is no warning of what one says to write."""
+    text = """atoll: 1
+extends: medium
+exec:
+  default: deny
+  deny: [{argv: [rm, "**"]}]
+  ask: [{argv: [git, push, "**"]}]
+  allow:
+    - /usr/bin/cat
+    - {argv: [git, "**"]}
+    - {program: /usr/bin/git, argv: [git, "**"]}
+    - argv: ["a\\x1bJ*", x]
+"""
+    policy = sandbox.policy(text)
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [kept]}\n")
+    done = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)
+    lines = done.out.splitlines()
+    assert done.code == 0 and not done.err and lines[0].startswith("the policy is valid: ") and len(lines) == 3, done
+    assert lines[1] == (f'{policy}:9:7: warning: without "program" any file that is called "git" may run; name the '
+                        "program by its path: {program: /usr/bin/git, argv: [...]}"), lines
+    assert lines[2].startswith(f"{policy}:11:7: warning: without ") and '"a\\x1bJ*"' in lines[2], lines
+    as_json = sandbox.run_atoll("policy", "check", "--json", str(policy), cwd=sandbox.project)
+    result = json.loads(as_json.out)
+    assert as_json.code == 0 and result["valid"] and not result["errors"], result
+    assert [(one["file"], one["line"], one["column"]) for one in result["warnings"]] == [(str(policy), 9, 7),
+                                                                                       (str(policy), 11, 7)], result
+    on_top = sandbox.run_atoll("policy", "-p", str(policy), "check", ".atoll.yaml", cwd=sandbox.project)
+    assert on_top.code == 0 and on_top.out.count(": warning: ") == 2, on_top
+    wrong = sandbox.run_atoll("policy", "check", "--json", str(sandbox.policy(text + "fiels: {}\n", "wrong.yaml")))
+    assert wrong.code == 1 and json.loads(wrong.out)["warnings"] == [], wrong
+    shipped = sandbox.run_atoll("policy", "check", "low", cwd=sandbox.project)
+    assert shipped.code == 0 and "warning" not in shipped.out, shipped
+
+
 CONTRADICTIONS = """atoll: 1
 extends: medium
 fiels: {}

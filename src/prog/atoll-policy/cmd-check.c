@@ -13,6 +13,7 @@ static void put_json(const struct lang *lang, struct buf *out)
 	json_object_begin(&json, NULL);
 	json_bool(&json, "valid", policy != NULL);
 	lang_put_errors_json(lang, &json);
+	lang_put_warnings_json(lang, &json);
 	json_array_begin(&json, "unenforced");
 	for (size_t i = 0; policy && i < policy->unenforced_count; i++) {
 		json_object_begin(&json, NULL);
@@ -27,8 +28,10 @@ static void put_json(const struct lang *lang, struct buf *out)
 }
 
 /* tightening: the project's own file that was checked, and policy is what it was checked on; NULL: none was named. */
-static void put_text(const struct policy *policy, const char *tightening, struct buf *out)
+static void put_text(const struct lang *lang, const char *tightening, struct buf *out)
 {
+	const struct policy *policy = lang_policy(lang);
+
 	if (tightening) {
 		buf_put_escaped(out, tightening, strlen(tightening), 0);
 		buf_printf(out, " only tightens, as a project's own file may: with it the policy is ");
@@ -42,6 +45,7 @@ static void put_text(const struct policy *policy, const char *tightening, struct
 		buf_printf(out, "this atoll cannot enforce %s yet (%s:%u); a run is refused\n",
 			   policy->unenforced[i].what, policy->unenforced[i].origin.file,
 			   policy->unenforced[i].origin.line);
+	lang_put_warnings(lang, out);
 }
 
 /* A project's own file is checked where it counts: on top of the policy that it tightens. */
@@ -80,7 +84,7 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err)
 	if (!given->json) {
 		r = given_compile(given, &request, &lang, err);
 		if (r == 0)
-			put_text(lang_policy(lang), request.without_project_file || !argc ? NULL : argv[0], &out);
+			put_text(lang, request.without_project_file || !argc ? NULL : argv[0], &out);
 	} else {
 		r = lang_compile(&request, &lang);
 		if (r < 0)
