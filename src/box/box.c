@@ -220,6 +220,9 @@ static void leave(struct box *box)
 	verify_gate_close(box);
 	are_groups_gone = limit_group_free(box->limits);
 	box->limits = NULL;
+	/* Else it is the guardian's, behind the groups. */
+	if (are_groups_gone)
+		control_unlink(box);
 	/* With the lock: whoever is told that it is over finds it so. */
 	store_done(&box->store);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */

@@ -532,15 +532,21 @@ void control_command_ended(struct box *box, struct command *command)
 
 void control_close(struct box *box)
 {
-	char path[PATH_MAX];
-
 	if (box->listen_fd < 0)
 		return;
 	loop_remove(&box->loop, &box->listen_source);
 	close_fd(&box->listen_fd);
-	if (str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) ==
-	    0)
+	box->has_socket_name = true;
+}
+
+void control_unlink(struct box *box)
+{
+	char path[PATH_MAX];
+
+	if (box->has_socket_name &&
+	    str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) == 0)
 		unlink(path);
+	box->has_socket_name = false;
 }
 
 void control_dismiss_clients(struct box *box)

@@ -100,6 +100,19 @@ static void remove_socket(const struct guardian_task *task, const char *session)
 		unlink(path);
 }
 
+/* An empty file, or half of one, is none: its box was killed while it wrote that. */
+static bool has_record(const struct guardian_task *task, const char *session)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_fd int dir_fd = FD_NONE;
+	char path[PATH_MAX];
+
+	if (session_path(task->state_dir, session, "", path, sizeof path) < 0)
+		return true;
+	dir_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return dir_fd >= 0 && session_load(dir_fd, &record) == 0;
+}
+
 /*
  * A box that was killed before it had a record left its socket and perhaps a cgroup. One that is just coming to life
  * has no record either, but listens a moment after its socket is there.
@@ -108,11 +121,10 @@ static bool is_stillborn(const struct guardian_task *task, int runtime_fd, const
 {
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	char path[PATH_MAX];
 	struct stat st;
 	int r;
 
-	if (session_path(task->state_dir, session, "session.bin", path, sizeof path) < 0 || access(path, F_OK) == 0)
+	if (has_record(task, session))
 		return false;
 	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", runtime_fd, session);
 	if (r < 0 || fd < 0 || stat(address.sun_path, &st) < 0 || time(NULL) - st.st_ctim.tv_sec < STILLBORN_S)

@@ -104,6 +104,7 @@ struct box {
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */
 	int signal_fd, listen_fd;
+	bool has_socket_name;        /* nobody listens there any more */
 	struct command *commands[BOX_COMMANDS_MAX];
 	uint32_t next_command;
 	struct client *clients[BOX_CLIENTS_MAX];
@@ -215,7 +216,9 @@ int serve_start(struct box *box) MUST_USE;
 int control_bind(
 	struct box *box) MUST_USE; /* makes the socket; clients that come early wait in its backlog */
 int control_start(struct box *box) MUST_USE;
-void control_close(struct box *box);
+void control_close(struct box *box); /* nobody is heard any more; the name of the socket stays */
+/* Takes the name away, by which whoever tidies behind a box that was killed finds what that has left. */
+void control_unlink(struct box *box);
 void control_dismiss_clients(struct box *box); /* the last act: `atoll stop` returns when nothing is left */
 int control_check(struct box *box) MUST_USE;
 bool control_is_followed(const struct box *box); /* somebody hears of questions */

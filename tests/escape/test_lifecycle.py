@@ -51,13 +51,38 @@ def kill(pids, number=signal.SIGKILL):
             pass
 
 
+def children(pid):
+    try:
+        words = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(word) for word in words]
+
+
+def comm(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def makers(box):
+    """Who makes the jail: the process that makes namespaces ahead, then the first process, until it is atoll-init."""
+    return [pid for pid in children(box) if comm(pid) != "atoll-guardian"]
+
+
+def guardians(box):
+    return [pid for pid in children(box) if comm(pid) == "atoll-guardian"]
+
+
 def assert_nothing_is_left(sandbox, which):
     """Where even the guardian was killed, names of cgroups may stay until the next run, but no process."""
     left = leaks.wait_for_none(sandbox, seconds=2 if which == "all" else 4)
     if which == "all":
         assert not {kind: what for kind, what in left.items() if kind != "cgroups"}
         assert sandbox.run(["true"]).code == 0
-        left = leaks.wait_for_none(sandbox)
+        # Each of those that were lost is looked for in all groups.
+        left = leaks.wait_for_none(sandbox, 4 + ROUNDS / 5)
     assert not left, left
 
 
@@ -107,6 +132,49 @@ def test_a_group_that_is_held_for_longer_than_a_box_waits_goes_all_the_same(sand
 
 
 @pytest.mark.only("root")
+def test_groups_that_neither_box_nor_guardian_removed_go_with_the_next_run(sandbox):
+    """A box that could not remove its groups, or was killed before, leaves the name by which it is found."""
+    child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
+    assert child.stdout.readline() == b"ready\n"
+    groups = groups_of(sandbox)
+    if not groups:
+        pytest.skip("no cgroup can be made here")
+    kill(guardians(child.pid))
+    holds = [group / "held" for group in groups]
+    for hold in holds:
+        hold.mkdir()
+    try:
+        child.terminate()
+        child.wait(timeout=20)
+        # The control: the box is gone, and could not remove them.
+        assert groups_of(sandbox)
+    finally:
+        for hold in holds:
+            hold.rmdir()
+    assert sandbox.run(["true"]).code == 0
+    assert not leaks.wait_for_none(sandbox, 8)
+    assert not list((sandbox.runtime / "atoll").glob("*.sock"))
+
+
+def test_a_session_that_was_lost_while_its_record_was_written_is_tidied(sandbox):
+    """Box and guardian were killed between the making of the file and its content."""
+    child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
+    assert child.stdout.readline() == b"ready\n"
+    pids = [child.pid, *guardians(child.pid)]
+    kill(pids, signal.SIGSTOP)
+    kill(pids)
+    child.wait(timeout=10)
+    session = sandbox.audit_log(sandbox.sessions()[0]).parent
+    os.truncate(session / "session.bin", 0)
+    # The control: nobody was left to remove it.
+    assert list((sandbox.runtime / "atoll").glob("*.sock"))
+    time.sleep(3)
+    assert sandbox.run(["true"]).code == 0
+    wait_until(lambda: not list((sandbox.runtime / "atoll").glob("*.sock")), 8, "the name of its socket goes")
+    assert not leaks.wait_for_none(sandbox, 8)
+
+
+@pytest.mark.only("root")
 def test_groups_of_a_lost_session_of_another_login_go_with_the_next_run(sandbox):
     """Box and guardian were killed; the next run is started from a group beside theirs, as another login has one."""
     here = next((line.split(":", 2)[2] for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()
@@ -151,6 +219,36 @@ def test_killed_at_random_moments(sandbox, which):
         child.stdout.close()
         child.stderr.close()
     assert_nothing_is_left(sandbox, which)
+
+
+def wait_beside(seconds):
+    """Busily, since the steps of a start take less than what a sleep oversleeps."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        continue
+
+
+@pytest.mark.parametrize("which", ["maker", "guardian, then box", "guardian and box", "all children"])
+def test_killed_while_the_jail_is_made(sandbox, which):
+    """At every stage from the first process beside the box to the command. Whoever lost one sees that by itself."""
+    generator = random.Random(23)
+    find = {"maker": makers, "all children": children}.get(which, guardians)
+    ended = []
+    for _ in range(ROUNDS * 2):
+        child = sandbox.popen(["true"])
+        end = time.monotonic() + 5
+        while not find(child.pid) and child.poll() is None and time.monotonic() < end:
+            continue
+        wait_beside(generator.random() * generator.choice([0.0003, 0.003, 0.02]))
+        kill([*find(child.pid), *([child.pid] if which == "guardian and box" else [])])
+        if which == "guardian, then box":
+            wait_beside(generator.random() * 0.01)
+            kill([child.pid])
+        ended.append(child.wait(timeout=15))
+        child.stdout.close()
+        child.stderr.close()
+    assert any(ended), "some were killed in time"
+    assert_nothing_is_left(sandbox, "box" if which == "maker" else "all")
 
 
 MEDIATED = "atoll: 1\nextends: medium\naudit: {files: all}\n"
