@@ -62,7 +62,7 @@ static bool limit_time(unsigned seconds)
 	return !seconds || (sigaction(SIGALRM, &fatal, NULL) == 0 && setitimer(ITIMER_REAL, &limit, NULL) == 0);
 }
 
-static void become(const struct companion_spec *spec, int program_fd, int link_fd)
+static void become(const struct companion_spec *spec, int program_fd, int link_fd, pid_t parent)
 {
 	char *name_alone[] = { (char *)spec->program, NULL }, *none_set[] = { NULL };
 	sigset_t none;
@@ -73,6 +73,9 @@ static void become(const struct companion_spec *spec, int program_fd, int link_f
 		return;
 	/* After the change of ids, which clears it. */
 	if (!spec->outlives && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return;
+	/* vfork(2) holds its caller, but not against SIGKILL: who was killed before sends no signal any more. */
+	if (!spec->outlives && getppid() != parent)
 		return;
 	if (!limit_time(spec->seconds) || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return;
@@ -99,14 +102,14 @@ int companion_uid_choose(uid_t *ret_uid)
 int companion_spawn(const struct companion_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
 {
 	volatile int failed = 0;
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 	int r;
 
 	*ret_process = PIDREF_NONE;
 	pid = vfork();
 
 	if (pid == 0) {
-		become(spec, program_fd, link_fd);
+		become(spec, program_fd, link_fd, parent);
 		failed = errno;
 		_exit(125);
 	}

@@ -58,6 +58,8 @@ int main(int argc, char **argv)
 		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
 	if (argc > 0 && str_equal(argv[0], EXEC_TRIAL_NAME))
 		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
+	/* Ignored, as a caller may have left it, nobody could be waited for; what we start inherits it. */
+	signal(SIGCHLD, SIG_DFL);
 	status = meet_limits(&err);
 	if (status < 0) {
 		say_error(&err);
