@@ -120,8 +120,11 @@ int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_befor
 		return r;
 	if (other && other->tid == tid && !other->is_dying) {
 		*ret_before = other->token;
+		/* One that was let go meanwhile and has not been looked at: this exec is meant. */
+		other->is_stray = false;
 		other->token = token;
 		other->until_ns = end_of_time(held);
+		set_timer(held);
 		return 1;
 	}
 	if (other || held->count == HELD_MAX)

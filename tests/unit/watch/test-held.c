@@ -10,15 +10,19 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "guest.h"
 #include "os/fd.h"
 #include "watch/held.h"
 
@@ -237,6 +241,64 @@ static void a_second_exec_of_a_process_waits_its_turn(void **state)
 	held_done(&held);
 }
 
+static int execute(void *argument)
+{
+	char *argv[] = { program, NULL };
+
+	execv(program, argv);
+	return errno;
+}
+
+/* Waits for an exec, which a guest's kernel then keeps waiting for the answer whatever else wants to stop it. */
+static uint64_t receive_exec(const struct guest *guest)
+{
+	struct seccomp_notif request = { 0 };
+
+	assert_int_equal(ioctl(guest->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request), 0);
+	assert_int_equal(request.pid, guest->pid);
+	return request.id;
+}
+
+/*
+ * A signal that another thread took made the call begin anew while its first notification was answered: what was let go
+ * then is held for the second one, and its program judged.
+ */
+static void who_was_let_go_is_held_again(void **state)
+{
+	const int calls[] = { SYS_execve };
+	struct guest guest = guest_start(calls, ARRAY_SIZE(calls), execute, NULL);
+	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	struct held held;
+	uint64_t before = 0;
+
+	memset(&seen, 0, sizeof seen);
+	seen.verdict = 1;
+	held_init(&held);
+	close(guest.start_fd);
+	answer.id = receive_exec(&guest);
+	assert_int_equal(held_begin(&held, guest.pid, 4, &before), 0);
+	held_abandon(&held, guest.pid);
+	/* Before Linux 5.19 the stop takes it out of its wait. */
+	if (ioctl(guest.listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &answer.id) < 0) {
+		kill(guest.pid, SIGKILL);
+		serve(&held);
+		held_done(&held);
+		close(guest.listener_fd);
+		skip();
+	}
+	assert_int_equal(held_begin(&held, guest.pid, 5, &before), 1);
+	assert_int_equal(before, 4);
+	assert_int_equal(ioctl(guest.listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
+	held_continued(&held, guest.pid);
+	serve(&held);
+	assert_int_equal(seen.images, 1);
+	assert_int_equal(seen.token, 5);
+	/* Killed before its first instruction. */
+	assert_int_equal(kill(guest.pid, 0), -1);
+	held_done(&held);
+	close(guest.listener_fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +307,7 @@ int main(void)
 		cmocka_unit_test(an_exec_that_takes_too_long_is_killed),
 		cmocka_unit_test(who_was_not_meant_is_let_go),
 		cmocka_unit_test(a_second_exec_of_a_process_waits_its_turn),
+		cmocka_unit_test(who_was_let_go_is_held_again),
 	};
 	int failed;
 
