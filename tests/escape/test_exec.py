@@ -214,6 +214,69 @@ def test_what_changes_after_it_was_judged_does_not_run(sandbox, what):
     assert counts["refused"] != "0" or counts["killed"] != "0", done
 
 
+# Each attempt shares its working directory and its descriptors with a process that changes what they are, or runs in a
+# thread that is not its first, by a path that another process changes.
+SHARERS = r"""
+import ctypes, mmap, os, random, signal, sys, tempfile, threading, time
+what = sys.argv[1]
+libc = ctypes.CDLL(None)
+CLONE, EXECVEAT = (56, 322) if os.uname().machine == "x86_64" else (220, 281)
+CLONE_FS, CLONE_FILES, AT_EMPTY_PATH = 0x200, 0x400, 0x1000
+place = tempfile.mkdtemp(); os.chdir(place)
+for kind, program in ("good", b"/usr/bin/true"), ("evil", b"/usr/bin/id"):
+    os.mkdir(kind); os.symlink(program, kind + "/program")
+memory = mmap.mmap(-1, 4096)
+base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+good, evil = b"/usr/bin/true\0\0", b"/usr/bin/id\0\0\0\0"
+names = ("good", "evil") if what == "directory" else ("good/program", "evil/program")
+opened = [os.open(name, os.O_PATH) for name in names]; target = os.dup(opened[0])
+arguments = (ctypes.c_char_p * 2)(b"x", None)
+def change(number):
+    if what == "cwd": os.chdir(f"{place}/{('good', 'evil')[number]}")
+    elif what == "thread": memory[:len(good)] = (good, evil)[number]
+    else: os.dup2(opened[number], target)
+def flip(owner):
+    libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+    while os.getppid() == owner: change(1); change(0)
+    os._exit(0)
+def execute():
+    if what == "cwd": libc.execv(b"./program", arguments)
+    elif what == "thread": libc.execv(ctypes.c_void_p(base), arguments)
+    elif what == "open file": libc.syscall(EXECVEAT, target, b"", arguments, None, AT_EMPTY_PATH)
+    else: libc.syscall(EXECVEAT, target, b"program", arguments, None, 0)
+    os._exit(99)
+ran = {}
+for attempt in range(int(sys.argv[2])):
+    out, into = os.pipe(); pid = os.fork()
+    if not pid:
+        os.dup2(into, 1); os.dup2(into, 2); os.close(into); change(0)
+        owner = os.getpid(); until = time.monotonic() + random.random() * 0.002
+        if libc.syscall(CLONE, CLONE_FS | CLONE_FILES | signal.SIGCHLD, 0, 0, 0, 0) == 0: flip(owner)
+        while time.monotonic() < until: pass
+        if what == "thread": threading.Thread(target=execute).start(); time.sleep(60)
+        execute()
+    os.close(into); status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    text = os.read(out, 4096); os.close(out)
+    kind = "evil" if b"uid=" in text else "good" if status == 0 else "refused" if status == 99 else "killed"
+    ran[kind] = ran.get(kind, 0) + 1
+print(*[f"{kind}={ran.get(kind, 0)}" for kind in ("good", "evil", "refused", "killed")])
+"""
+
+
+@pytest.mark.parametrize("what", ["cwd", "open file", "directory", "thread"])
+def test_what_a_sharer_changes_after_it_was_judged_does_not_run(sandbox, what):
+    def attack(rules):
+        done = sandbox.run([PYTHON, "-c", SHARERS, what, "80"], policy=policy(sandbox, rules))
+        assert done.code == 0, done
+        return dict(pair.split("=") for pair in done.out.split()), done
+
+    counts, done = attack("")
+    assert counts["good"] != "0" and counts["evil"] != "0", done
+    counts, done = attack('exec: {deny: ["**/id"]}')
+    assert counts["good"] != "0" and counts["evil"] == "0", done
+    assert counts["refused"] != "0" or counts["killed"] != "0", done
+
+
 def test_what_something_else_traces_starts_nothing(sandbox):
     script = r"""
 import ctypes, os, signal

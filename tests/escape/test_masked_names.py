@@ -73,6 +73,63 @@ def test_every_way_to_a_masked_name(sandbox):
     assert str(sandbox.project / "sub/.token") in denied and str(sandbox.project / "n/d/.token") in denied, denied
 
 
+# Opens the same words again and again, while who shares directory, descriptors and memory changes what they mean.
+SHARED = r"""
+import ctypes, mmap, os, signal, sys
+what = sys.argv[1]
+libc = ctypes.CDLL(None)
+top = os.getcwd()
+memory = mmap.mmap(-1, 4096)
+base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+paths = b"plain/.tokem\0", b"sub/.token\0\0\0"
+places = top + "/plain", top + "/sub"
+names = places if what == "directory" else ("plain/.tokem", "sub/.token")
+opened = [os.open(name, os.O_PATH) for name in names]; target = os.dup(opened[0])
+word = b".token"
+def change(number):
+    if what == "cwd": os.chdir(places[number])
+    elif what == "path": memory[:len(paths[number])] = paths[number]
+    else: os.dup2(opened[number], target)
+def opening(flags):
+    if what == "cwd": return libc.open(word, flags)
+    if what == "path": return libc.open(ctypes.c_void_p(base), flags)
+    if what == "directory": return libc.openat(target, word, flags)
+    return libc.open(f"/proc/self/fd/{target}".encode(), flags)
+change(0)
+owner = os.getpid()
+if libc.syscall(56 if os.uname().machine == "x86_64" else 220, 0x200 | 0x400 | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+    libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+    while os.getppid() == owner: change(1); change(0)
+    os._exit(0)
+seen = {"plain": 0, "secret": 0, "refused": 0}
+for number in range(1500):
+    fd = opening((os.O_RDONLY, os.O_RDWR)[number & 1])
+    kind = "refused" if fd < 0 else "secret" if b"SECRET" in os.pread(fd, 9, 0) else "plain"
+    seen[kind] += 1
+    if fd >= 0: os.close(fd)
+print(*[f"{kind}={count}" for kind, count in seen.items()])
+"""
+
+
+@pytest.mark.parametrize("what", ["cwd", "directory", "/proc/self/fd", "path"])
+def test_what_a_sharer_changes_opens_no_masked_name(sandbox, what):
+    """CLONE_FS and CLONE_FILES: chdir, dup2 and a store between the call and the look at it."""
+    def attack(rules, name):
+        sandbox.write(sandbox.project / "sub/.token", "SECRET")
+        for plain in ("plain/.tokem", "plain/.token"):
+            sandbox.write(sandbox.project / plain, "PLAIN")
+        text = f"atoll: 1\nextends: medium\naudit: {{files: all}}\n{rules}\n"
+        done = sandbox.run(["/usr/bin/python3", "-c", SHARED, what], policy=sandbox.policy(text, name))
+        assert done.code == 0, done
+        return dict(pair.split("=") for pair in done.out.split()), done
+
+    counts, done = attack("", "open.yaml")
+    assert counts["plain"] != "0" and counts["secret"] != "0", done
+    counts, done = attack('files: {mask: ["sub/.tok*"]}', "masked.yaml")
+    assert counts["plain"] != "0" and counts["secret"] == "0" and counts["refused"] != "0", done
+    assert any(entry["subject"] == str(sandbox.project / "sub/.token") for entry in done.report["denials"]), done
+
+
 def test_a_masked_name_that_appears_later(sandbox):
     """Made by the host in a directory that did not exist at the start, in a tree that is written in place."""
     policy = sandbox.policy('atoll: 1\nextends: high\nfiles: {mask: ["**/.token"]}\n')
