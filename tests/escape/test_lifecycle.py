@@ -301,6 +301,58 @@ def test_who_waits_for_a_fifo_holds_nothing_else(sandbox):
     child.wait(timeout=15)
     assert_nothing_is_left(sandbox, "box")
 
+def builders(box):
+    """pids of a box's children in a user namespace of their own: those that build the jail, and init. A look takes
+    some 0.1 ms."""
+    found = []
+    try:
+        for word in pathlib.Path(f"/proc/{box}/task/{box}/children").read_text().split():
+            if os.readlink(f"/proc/{word}/ns/user") != os.readlink("/proc/self/ns/user"):
+                found.append(int(word))
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        pass
+    return found
+
+
+@pytest.mark.parametrize("which", ["any", "guardian"])
+def test_one_of_those_that_build_the_jail_is_killed(sandbox, which):
+    """The process that makes the namespaces ahead, the first, init; alone, or with the guardian: the box, which nobody
+    kills, says so, ends by itself and leaves nothing."""
+    generator = random.Random(11)
+    ends = []
+    for _ in range(4 * ROUNDS):
+        child = sandbox.popen(["sh", "-c", "echo ran; exec sleep 77"])
+        guardian, until = [], time.monotonic() + generator.random() * 0.012
+        while not (pids := builders(child.pid)) or time.monotonic() < until:
+            assert child.poll() is None
+        if which == "guardian":
+            guardian = named(sandbox, "atoll-guardian")
+            pids = builders(child.pid)
+        kill([*guardian, *pids[:1], *pids[1 + generator.randrange(2):]])
+        # Whoever was killed at the end of its work was not missed: then it is init's turn.
+        if child.stdout.readline():
+            kill(builders(child.pid))
+        said = child.communicate(timeout=15)[1]
+        ends.append(child.returncode)
+        assert child.returncode in (125, 137) and said, (child.returncode, said)
+    assert 125 in ends, ends
+    assert_nothing_is_left(sandbox, which)
+
+
+def test_box_and_guardian_are_killed_at_once(sandbox):
+    """At every stage of the start: nobody is left to tidy up, and still no process lives, nor a mount."""
+    generator = random.Random(13)
+    pairs = 0
+    for _ in range(2 * ROUNDS):
+        child = sandbox.popen(["sh", "-c", "exec sleep 77"])
+        time.sleep(generator.random() * 0.02)
+        guardians = named(sandbox, "atoll-guardian")
+        pairs += len(guardians) == 1
+        kill([*guardians, child.pid])
+        child.communicate(timeout=15)
+    assert pairs, "the guardian was never there yet"
+    assert_nothing_is_left(sandbox, "all")
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_ended_by_a_signal(sandbox, number):
