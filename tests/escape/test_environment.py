@@ -64,12 +64,17 @@ def test_closed_standard_descriptors(sandbox):
 def test_no_secret_on_a_command_line(sandbox, detach):
     """F20: other users read /proc/PID/cmdline of every process."""
     policy = sandbox.policy("atoll: 1\nextends: medium\nenv: {pass: [MY_TOKEN], set: {MY_OTHER: planted-two}}\n")
-    child = sandbox.popen(["sleep", "60"], policy=policy, env={"MY_TOKEN": "planted-one"},
-                          options=["-d"] if detach else [])
+    length = f"60.{os.getpid()}{sandbox.base.name[1:]}"
+    env = {"MY_TOKEN": "planted-one"}
+    child = sandbox.popen(["sleep", length], policy=policy, env=env, options=["-d"] if detach else [])
     try:
-        wait_until(lambda: b"sleep" in commands(), what="the command runs")
-        seen = commands()
-        assert b"planted-one" not in seen and b"planted-two" not in seen
+        # The command itself, not the line of who is asked to run it.
+        pid = wait_until(lambda: running(["sleep", length]), what="the command runs")
+        # The control: it has both, as anything inside that is started with them has.
+        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+        assert b"planted-one" in environment and b"planted-two" in environment
+        seen = b"".join(command for _, command in commands())
+        assert length.encode() in seen and b"planted-one" not in seen and b"planted-two" not in seen
     finally:
         if detach:
             child.wait()
@@ -80,14 +85,21 @@ def test_no_secret_on_a_command_line(sandbox, detach):
 
 
 def commands():
-    text = b""
+    """(pid, command line) of every process but this one."""
+    found = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                text += pathlib.Path(f"/proc/{entry.name}/cmdline").read_bytes() + b"\n"
+                found.append((int(entry.name), pathlib.Path(f"/proc/{entry.name}/cmdline").read_bytes()))
             except OSError:
                 pass
-    return text
+    return found
+
+
+def running(words):
+    """The pid of the process with exactly these words; None."""
+    wanted = b"".join(word.encode() + b"\0" for word in words)
+    return next((pid for pid, command in commands() if command == wanted), None)
 
 
 def test_umask_and_working_directory_are_the_callers(sandbox):
@@ -97,8 +109,12 @@ def test_umask_and_working_directory_are_the_callers(sandbox):
 
 
 def test_the_inside_sees_itself_alone(sandbox):
-    """The inside knows its own hostname and ids only."""
-    done = sandbox.run("hostname; cat /proc/sys/kernel/hostname; cat /etc/hostname 2>/dev/null; id -u; ls /proc | "
-            "grep -c '^[0-9]'")
-    assert socket.gethostname() not in done.out.split()[:1]
-    assert int(done.out.split()[-1]) < 8
+    """The inside knows its own hostname and processes only."""
+    script = ("uname -n; cat /proc/sys/kernel/hostname; python3 -c 'import socket; print(socket.gethostname())'; "
+              "ls /proc | grep -c '^[0-9]'")
+    control = sandbox.run_outside(["sh", "-c", script]).out.split()
+    assert control[:3] == [socket.gethostname()] * 3 and int(control[3]) >= 8, control
+    done = sandbox.run(script)
+    words = done.out.split()
+    assert len(words) == 4 and socket.gethostname() not in words, done
+    assert int(words[3]) < 8, done

@@ -3,11 +3,14 @@
 files."""
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 import pytest
+
+from atoll import wait_until
 
 
 def tree(root, left_out=()):
@@ -79,21 +82,36 @@ def test_same_path_in_two_classes_is_an_error_however_it_is_spelt(sandbox):
     assert done.code == 125 and "test.yaml:" in done.err, done
 
 
+EXCHANGE = ("import ctypes, sys; a, b = (name.encode() for name in sys.argv[1:]); "
+            "sys.exit(ctypes.CDLL(None).renameat2(-100, a, -100, b, 2) and 1)")
+# Of a file that the policy masks; one after another, in this order.
+MASKED_WAYS = {
+    "read": "grep secret conf/token", "link": "ln conf/token x && grep secret x",
+    "symlink": "ln -s conf/token y && grep secret y", "move": "mv conf/token z && grep secret z",
+    "exchange": f"echo new >n; /usr/bin/python3 -c '{EXCHANGE}' n conf/token && grep secret n",
+    "root": "grep secret /proc/self/root$PWD/conf/token", "cwd": "grep secret /proc/self/cwd/conf/token",
+    "descriptor": "exec 5<conf; grep secret /proc/self/fd/5/token",
+    "parent": "mv conf conf2 && grep secret conf2/token", "back": "mv conf2 conf; grep secret conf/token",
+    "copy": "cp -a conf c && grep secret c/token", "unmount": "umount conf/token", "write": "echo x >conf/token",
+    "remove": "rm -f conf/token && test ! -e conf/token", "fd": "exec 6<conf/token; grep secret <&6",
+}
+
+
+def works_outside(sandbox, name):
+    place = sandbox.base / "control" / name
+    sandbox.write(place / ("conf2" if name == "back" else "conf") / "token", "the secret\n", 0o600)
+    return sandbox.run_outside(["bash", "-c", MASKED_WAYS[name]], cwd=place).code == 0
+
+
 @pytest.mark.parametrize("trust", ["medium", "high"])
 def test_mask_holds_under_every_name(sandbox, trust):
     """F9, F18: a masked file stays masked when its directory moves, by links and by descriptors."""
+    # The control: each of them alone, in a tree of its own. To unmount there must be a mount.
+    assert [name for name in MASKED_WAYS if not works_outside(sandbox, name)] == ["unmount"]
     secret = sandbox.write(sandbox.project / "conf/token", "the secret\n", 0o600)
     sandbox.write(sandbox.project / "plain", "plain\n")
     policy = sandbox.policy(f"atoll: 1\nextends: {trust}\nfiles:\n  mask: [conf/token]\n")
-    script = attempts(plain="cat plain", read="grep secret conf/token", link="ln conf/token x && grep secret x",
-                      symlink="ln -s conf/token y && grep secret y", move="mv conf/token z && grep secret z",
-                      exchange="echo new >n; mv --exchange n conf/token && grep secret n",
-                              root="grep secret /proc/self/root$PWD/conf/token",
-                      parent="mv conf conf2 && grep secret conf2/token", back="mv conf2 conf; grep secret conf/token",
-                      copy="cp -a conf c && grep secret c/token", unmount="umount conf/token",
-                              write="echo x >conf/token",
-                      remove="rm -f conf/token && test ! -e conf/token", fd="exec 5<conf/token; grep secret <&5")
-    seen = verdicts(sandbox.run(script, policy=policy))
+    seen = verdicts(sandbox.run(attempts(plain="cat plain", **MASKED_WAYS), policy=policy))
     assert seen.pop("plain") and seen.pop("back") is False
     if trust == "medium":  # staged: the name is free, and what is written there stays in the sandbox
         assert seen.pop("write") and seen.pop("remove")
@@ -105,11 +123,13 @@ def test_mask_holds_under_every_name(sandbox, trust):
 def test_mask_of_a_directory_does_not_swallow_writes(sandbox):
     """F12: a write into a masked directory fails; it does not succeed into nowhere."""
     sandbox.write(sandbox.project / "private/key", "the secret\n")
+    script = attempts(write="echo x >private/new", read="cat private/key", list="test -n \"$(ls private)\"",
+                      rename="mv private elsewhere")
+    control = verdicts(sandbox.run(script))
+    assert len(control) == 4 and all(control.values()), control
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  mask: [private]\n")
-    seen = verdicts(sandbox.run(attempts(write="echo x >private/new", read="cat private/key",
-            list="test -n \"$(ls private)\"",
-                                         rename="mv private elsewhere"), policy=policy))
-    assert not any(seen.values()), seen
+    seen = verdicts(sandbox.run(script, policy=policy))
+    assert len(seen) == 4 and not any(seen.values()), seen
     assert (sandbox.project / "private/key").read_text() == "the secret\n"
     assert os.listdir(sandbox.project / "private") == ["key"]
 
@@ -131,12 +151,14 @@ def test_a_written_link_is_not_followed_at_the_next_start(sandbox):
 
 
 SWAPPER = r"""
-import os, sys
+import os, sys, time
 place, target = sys.argv[1:3]
 while True:
+    time.sleep(0.0003)
     try:
         os.rename(place, place + ".real")
         os.symlink(target, place)
+        time.sleep(0.0003)
         os.unlink(place)
         os.rename(place + ".real", place)
     except OSError:
@@ -144,18 +166,35 @@ while True:
 """
 
 
+def met_directory(ends):
+    return any(code == 1 and text == "plain\n" for code, text, _ in ends)
+
+
+def met_link(ends):
+    return any(code == 125 and "symbolic link" in error for code, _, error in ends)
+
+
 def test_a_link_swapped_during_the_start_is_not_followed(sandbox):
     """F1: a process outside (left from another tool) swaps a policy path while mounts are being made."""
     sandbox.write(sandbox.home / "hidden/id", "the secret\n", 0o600)
     out = sandbox.make_directory(sandbox.project / "out")
+    sandbox.write(out / "id", "plain\n")
     policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [./out]\n")
     swapper = subprocess.Popen([sys.executable, "-c", SWAPPER, str(out), str(sandbox.home / "hidden")],
                                **sandbox.popen_keywords())
+    ends = []
     try:
-        end = time.monotonic() + 4
-        while time.monotonic() < end:
+        # The control: whoever follows what is there gets one or the other.
+        outside = set()
+        wait_until(lambda: outside.add(sandbox.run_outside(["cat", "out/id"], cwd=sandbox.project).out) or
+                   {"plain\n", "the secret\n"} <= outside, 20, "it is followed outside")
+        begun = time.monotonic()
+        # Some meet the directory and some the link, which ends the run.
+        while time.monotonic() < begun + 4 or not (met_directory(ends) and met_link(ends)):
+            assert time.monotonic() < begun + 30, ends
             done = sandbox.run(["cat", "out/id", f"{sandbox.home}/hidden/id"], policy=policy)
             assert "the secret" not in done.out, done
+            ends.append((done.code, done.out, done.err))
     finally:
         swapper.kill()
         swapper.wait()
@@ -312,26 +351,44 @@ def test_the_home_is_byte_identical_afterwards(sandbox):
     assert os.listdir(sandbox.project) == [".git"], "the run left names in the project"
 
 
+def repository_at(sandbox, name):
+    """A new repository in the project, and what its .git/config says."""
+    place = sandbox.make_directory(sandbox.project / name)
+    sandbox.run_outside(["git", "init", "-q", "."], cwd=place, check=True)
+    return place, (place / ".git/config").read_bytes()
+
+
+def assert_attack_works_outside(sandbox):
+    """The control: every line of it does its work where nothing is in its way."""
+    place, before = repository_at(sandbox, "control")
+    sandbox.run_outside(["bash", "-c", script_against("control")])
+    assert (place / ".git/config").read_bytes() != before and planted_hooks(place / ".git")
+    shutil.rmtree(place)
+
+
 @pytest.mark.needs("git")
-def test_git_hooks_and_configuration_are_protected(sandbox):
-    """F2, F7, F21, F22: what git or an editor would run outside is not the sandbox's to write, while git works."""
+@pytest.mark.parametrize("trust", ["medium", "high"])
+def test_git_hooks_and_configuration_are_protected(sandbox, trust):
+    """F2, F7, F22: what git or an editor would run outside is not the sandbox's to write, while git works; also where
+    the project is written in place."""
+    assert_attack_works_outside(sandbox)
     project = sandbox.git_project()
     sandbox.write(project / "file", "one\n")
-    before = {".git/config": (project / ".git/config").read_bytes()}
-    sandbox.run(script_against("."))
-    for name, content in before.items():
-        assert (project / name).read_bytes() == content, f"{name} was changed"
+    before = (project / ".git/config").read_bytes()
+    done = sandbox.run(script_against(".") + "\necho x >written", trust=trust)
+    assert done.code == 0 and (project / "written").exists() == (trust == "high"), done
+    assert (project / ".git/config").read_bytes() == before
     assert not planted_hooks(project / ".git")
-    done = sandbox.run("git add file && git commit -qm one && git log --oneline")
+    done = sandbox.run("git add file && git commit -qm one && git log --oneline", trust=trust)
     assert done.code == 0, done
 
 
 @pytest.mark.needs("git")
 def test_nested_repositories_are_protected(sandbox):
-    """F21."""
-    sub = sandbox.make_directory(sandbox.git_project() / "sub")
-    sandbox.run_outside(["git", "init", "-q", "sub"], check=True)
-    before = (sub / ".git/config").read_bytes()
+    """F21: where the project is staged. Where it is written in place: test_known_holes.py."""
+    assert_attack_works_outside(sandbox)
+    sandbox.git_project()
+    sub, before = repository_at(sandbox, "sub")
     sandbox.run(script_against("sub"))
     assert (sub / ".git/config").read_bytes() == before
     assert not planted_hooks(sub / ".git")

@@ -59,6 +59,18 @@ def test_what_is_read_only_stays_so_when_it_is_replaced(sandbox):
         raise GotThrough(file.read_text())
 
 
+@pytest.mark.needs("git")
+@known_hole("at `high` hooks and settings of a repository below the project")
+def test_a_repository_below_the_project_keeps_its_hooks(sandbox):
+    sandbox.git_project()
+    sandbox.run_outside(["git", "init", "-q", "sub"], cwd=sandbox.project, check=True)
+    script = "echo planted >.git/hooks/pre-commit; echo planted >sub/.git/hooks/pre-commit; true"
+    assert sandbox.run(["sh", "-c", script], trust="high").code == 0
+    assert not (sandbox.project / ".git/hooks/pre-commit").exists(), "its own are read-only"
+    if (sandbox.project / "sub/.git/hooks/pre-commit").exists():
+        raise GotThrough("sub/.git/hooks/pre-commit")
+
+
 def test_a_directory_keeps_its_mask(sandbox):
     """The way out that SECURITY.md names: a directory that is masked keeps what is replaced in it."""
     policy = sandbox.policy("atoll: 1\nextends: high\nfiles:\n  mask: [./private]\n")

@@ -290,14 +290,16 @@ def test_open_files(sandbox):
 
 def test_a_second_run_inherits_nothing(sandbox):
     """R3: limits, files, processes, names of the first run are gone in the second."""
-    hostile = ("touch /tmp/left /dev/shm/left ~/left; ulimit -n 10; ulimit -t 1; nice -n 19 sleep 100 & ipcmk -M "
-            "4096; umask 777")
+    hostile = ("touch /tmp/left /dev/shm/left ~/left; ulimit -n 10; ulimit -t 7; nice -n 19 sleep 100 & ipcmk -M "
+               "4096; umask 777; until ps -eo comm= | grep -qx sleep; do :; done; ")
+    look = ("ls /tmp /dev/shm ~ | grep -c left; ulimit -n; ulimit -t; umask; ipcs -m | grep -c 4096; "
+            "ps -eo comm= | grep -cx sleep")
     before = pathlib.Path("/proc/self/limits").read_text()
-    sandbox.run(hostile, policy=limits(sandbox, wall="2s"))
-    done = sandbox.run("ls /tmp /dev/shm ~; ulimit -n; ulimit -t; umask; nice; ipcs -m | grep -c 4096; ps ax | "
-            "grep -c '[s]leep'")
-    assert "left" not in done.out, done
+    # The control: who looks in the first run sees all of it.
+    first = sandbox.run(hostile + look + "; wait", policy=limits(sandbox, wall="2s"))
+    assert first.out.split()[-6:] == ["3", "10", "7", "0777", "1", "1"], first
+    done = sandbox.run(look)
     words = done.out.split()
-    assert words[-2:] == ["0", "0"], done
-    assert "10" not in words, done
+    assert len(words) == 6 and words[0] == "0" and words[4:] == ["0", "0"], done
+    assert words[1] != "10" and words[2] != "7" and words[3] != "0777", done
     assert pathlib.Path("/proc/self/limits").read_text() == before
