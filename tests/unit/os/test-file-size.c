@@ -64,10 +64,12 @@ static void start(struct peer *first, struct peer *child, rlim_t own)
 
 			setrlimit(RLIMIT_FSIZE, &limit);
 		}
-		if (pid == 0)
-			write_when_asked(ask[1][0], answer[1][1]);
-		if (write(told[1], &pid, sizeof pid) == sizeof pid)
+		if (pid > 0)
 			write_when_asked(ask[0][0], answer[0][1]);
+		/* The child says who it is itself, and only now: whoever has heard of it finds its limit set. */
+		pid = getpid();
+		if (write(told[1], &pid, sizeof pid) == sizeof pid)
+			write_when_asked(ask[1][0], answer[1][1]);
 		_exit(1);
 	}
 	assert_int_equal(read(told[0], &child->pid, sizeof child->pid), sizeof child->pid);
