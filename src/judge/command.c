@@ -89,6 +89,9 @@ static void become(const struct judge *judge, int in_fd, int out_fd)
 {
 	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_WRONLY, 0);
 
+	/* Atoll ignores these for itself, which is inherited; but who writes to a closed pipe is to end. */
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	setsid();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || chdir("/") < 0 || null_fd < 0 || dup2(in_fd, 0) < 0 ||
 	    dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)

@@ -52,6 +52,18 @@ def test_a_denial_of_the_verifier_denies_what_rules_allow(sandbox):
     assert done.report["external"]["deny"] == 1 and done.report["external"]["stops"] == 0
 
 
+def test_the_verifiers_command_ignores_no_signal(sandbox):
+    """A verifier is a program of the user, started as a shell would start it."""
+    command = sandbox.write(sandbox.base / "config" / "verifier", """#!/bin/sh
+cat >/dev/null
+for name in PIPE XFSZ; do sh -c "kill -$name \\$\\$"; seen="$seen $?"; done
+printf '{"verdict": "deny", "reason": "ended%s"}' "$seen"
+""", 0o755)
+    assert "ended 141 153" in sandbox.run_outside([command]).out
+    done = sandbox.run(f"{ID} -u || echo refused", policy=policy_of(sandbox, f'command: ["{command}"], when: all'))
+    assert any("ended 141 153" in entry["reason"] for entry in done.report["denials"]), done
+
+
 def test_the_verifier_sees_action_and_task_and_is_no_part_of_the_sandbox(sandbox):
     command = verifier(sandbox, "open('/dev/null', 'w'); seen = dict(case, writes=os.access('/tmp', os.W_OK))\n"
                        "try: open(os.path.expanduser('~/touched'), 'w'); wrote = True\n"
