@@ -20,7 +20,8 @@
  * still come there by another program (cat, tee): its output is held first, until that program has taken what it was
  * given and had time to show it. It is released when the prompt is gone. Where a program has the terminal in a mode of
  * its own (a pager, an editor), or we are in the background, nothing is drawn: its keys would be our answers. Keys that
- * were typed before the question stood there are thrown away.
+ * were typed before the question stood there are thrown away, and only then come the last words: who has read them is
+ * never one of those.
  *
  * How long a question is, the agent chooses: what scrolled off the screen would leave room for another beginning. So it
  * stands there as a whole, or there is no answer to it here. And what the agent wrote before has set the terminal:
@@ -75,9 +76,14 @@ bool prompt_is_possible(struct box *box)
 }
 
 /* False: it does not stand there as a whole. A terminal that takes nothing now is one that nobody looks at. */
+static bool write_bytes(struct box *box, const void *bytes, size_t size)
+{
+	return write(box->prompt.tty_fd, bytes, size) == (ssize_t)size;
+}
+
 static bool write_text(struct box *box, const struct buf *text)
 {
-	return buf_error(text) == 0 && write(box->prompt.tty_fd, text->bytes, text->size) == (ssize_t)text->size;
+	return buf_error(text) == 0 && write_bytes(box, text->bytes, text->size);
 }
 
 void prompt_ring(struct box *box)
@@ -167,7 +173,8 @@ static int leave(struct box *box, const char *why)
 	return release_output(box);
 }
 
-static const char choices[] = "    [y] once  [s] for this session  [n] no  [?] more, then Enter: ";
+static const char choices[] = "    [y] once  [s] for this session  [n] no  [?] more, ";
+static const char last_words[] = "then Enter: ";
 
 /*
  * Margins, origin, insertion, no wrapping, attributes, character sets, colours; then below all that stands there. The
@@ -215,9 +222,10 @@ static void say_too_long(struct box *box, const struct question *question)
 	(void)!write_text(box, &text);
 }
 
-/* False: it does not stand there as a whole. */
-static bool draw(struct box *box, const struct question *question)
+/* With is_new no key that was typed before counts. False: it does not stand there as a whole. */
+static bool draw(struct box *box, const struct question *question, bool is_new)
 {
+	const size_t last_size = strlen(last_words);
 	struct asking_question told = asking_tell(question, clock_monotonic_ns());
 	cleanup_buf struct buf text;
 
@@ -228,8 +236,11 @@ static bool draw(struct box *box, const struct question *question)
 	buf_printf(&text, "%s:\n", box->request->session);
 	asking_words_put_question(&text, &told, "", clock_realtime_ns());
 	buf_put_text(&text, choices);
+	buf_put_text(&text, last_words);
 	if (buf_error(&text) == 0 && fits_on_screen(box, &text))
-		return write_text(box, &text);
+		return write_bytes(box, text.bytes, text.size - last_size) &&
+		       (!is_new || (tcdrain(box->prompt.tty_fd) == 0 && tcflush(box->prompt.tty_fd, TCIFLUSH) == 0)) &&
+		       write_bytes(box, last_words, last_size);
 	say_too_long(box, question);
 	return false;
 }
@@ -292,7 +303,7 @@ static int terminal_ready(void *context, uint32_t events)
 	question = find(box, box->prompt.number);
 	(void)!write(box->prompt.tty_fd, help, sizeof help - 1);
 	/* Again, since the help may have moved its beginning off the screen. */
-	return question && draw(box, question) ? 0 : leave(box, NULL);
+	return question && draw(box, question, false) ? 0 : leave(box, NULL);
 }
 
 static int show(struct box *box)
@@ -304,7 +315,7 @@ static int show(struct box *box)
 		return leave(box, NULL);
 	prompt->hash = question->hash;
 	prompt->waiting = (uint32_t)question->waiting_count;
-	if (!draw(box, question) || tcdrain(prompt->tty_fd) < 0 || tcflush(prompt->tty_fd, TCIFLUSH) < 0)
+	if (!draw(box, question, true))
 		return leave(box, NULL);
 	prompt->state = PROMPT_SHOWN;
 	prompt->source = (struct loop_source){ .fd = prompt->tty_fd, .events = EPOLLIN, .ready = terminal_ready,

@@ -398,6 +398,21 @@ def test_a_prompt_where_the_streams_are_no_terminal(sandbox, server, key, answer
     assert bool(server.heard) == (got == b"answer") or wait_until(lambda: server.heard)
 
 
+@pytest.mark.needs("strace")
+def test_who_answers_as_soon_as_the_prompt_stands_there_is_heard(sandbox):
+    """However long the box takes from one step of the prompt to the next; what was typed before it answers nothing."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {ask: ['**/id']}\nask: {timeout: 20s}\n")
+    line = " ".join(f"'{word}'" for word in sandbox.command_line(["id", "-u"], policy=policy))
+    slow = "strace -qq -o /dev/null -e trace=ioctl -e inject=ioctl:delay_enter=30000"
+    child = sandbox.spawn(["sh", "-c", f"{slow} {line} </dev/null 2>&1 | cat; echo END"], outside=True)
+    child.send("n\n")
+    child.expect_exact(b"then Enter: ")
+    child.send("y\n")
+    child.expect_exact(b"allowed")
+    child.expect_exact(f"{sandbox.identity.uid}\r\n".encode())
+    child.expect_exact(b"END")
+
+
 def test_no_prompt_where_the_agent_has_the_screen(sandbox, server):
     policy = sandbox.policy(policy_text(LOOPBACK, "  default: ask\n"))
     child = sandbox.spawn([PYTHON, "-c", GET, f"web.test:{server.port}"], policy=policy, env=test_hosts())
