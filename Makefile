@@ -11,7 +11,7 @@ HOST   := atoll-desk atoll-egress atoll-judge atoll-learn atoll-notify atoll-pol
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
-	@ninja -C $(BUILD)/host --quiet
+	@ninja -C $(BUILD)/host --quiet programs
 	@tools/link-programs $(BUILD)
 
 $(BUILD)/musl/build.ninja: | packages
