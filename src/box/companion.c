@@ -15,7 +15,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-enum { RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000 };
+enum { RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000, SIGNAL_MAX = 64 };
 
 int companion_open(const char *init_path, const char *name)
 {
@@ -53,13 +53,26 @@ static bool take_uid(uid_t uid)
 			syscall(SYS_setresuid, uid, uid, uid) == 0);
 }
 
+/*
+ * What a caller ignores would be ignored for ever, also the numbers that a libc keeps for itself and lets nobody set.
+ * The box's own two are wanted: a write fails instead.
+ */
+static void take_signals(void)
+{
+	/* struct kernel_sigaction, rt_sigaction(2): SIG_DFL, no flags, no mask. */
+	static const uint64_t as_ever[4];
+
+	for (int number = 1; number <= SIGNAL_MAX; number++)
+		if (number != SIGPIPE && number != SIGXFSZ)
+			syscall(SYS_rt_sigaction, number, as_ever, NULL, SIGNAL_MAX / 8);
+}
+
 /* The timer lives through the exec, and SIGALRM ends whoever did not ask for it. */
 static bool limit_time(unsigned seconds)
 {
 	const struct itimerval limit = { .it_value = { .tv_sec = seconds } };
-	const struct sigaction fatal = { .sa_handler = SIG_DFL };
 
-	return !seconds || (sigaction(SIGALRM, &fatal, NULL) == 0 && setitimer(ITIMER_REAL, &limit, NULL) == 0);
+	return !seconds || setitimer(ITIMER_REAL, &limit, NULL) == 0;
 }
 
 static void become(const struct companion_spec *spec, int program_fd, int link_fd, pid_t parent)
@@ -68,6 +81,7 @@ static void become(const struct companion_spec *spec, int program_fd, int link_f
 	sigset_t none;
 
 	sigemptyset(&none);
+	take_signals();
 	syscall(SYS_setsid);
 	if (!place_fds(spec, link_fd) || !take_uid(spec->uid))
 		return;

@@ -291,15 +291,19 @@ def test_who_waits_for_a_fifo_holds_nothing_else(sandbox):
         return [pid for pid in named(sandbox, "atoll-box") if pid != child.pid]
 
     def held(pid):
-        return sorted(os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        try:
+            return sorted(os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        except (FileNotFoundError, ProcessLookupError):
+            return []
 
-    wait_until(lambda: waiting() and held(waiting()[0]) == ["/tmp/fifo", "anon_inode:seccomp notify"],
+    wait_until(lambda: ["/tmp/fifo", "anon_inode:seccomp notify"] in [held(pid) for pid in waiting()],
                what="a process that waits, with what it needs")
     # The control: the box itself has more.
     assert len(held(child.pid)) > 8
     kill([child.pid])
     child.wait(timeout=15)
     assert_nothing_is_left(sandbox, "box")
+
 
 def builders(box):
     """pids of a box's children in a user namespace of their own: those that build the jail, and init. A look takes

@@ -117,9 +117,13 @@ def looked(sandbox, programs, monkeypatch):
     own.remove()
 
 
+CARELESSLY_IGNORED = signal.SIGCHLD, signal.SIGUSR2, signal.SIGRTMIN
+
+
 def block_and_ignore():
     """What a careless caller leaves behind."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for number in CARELESSLY_IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
 
 
@@ -153,7 +157,8 @@ def test_companions_find_what_they_were_given_and_nothing_else(sandbox, looked):
     # The control: a program that nobody looks after has what the caller left.
     control = subprocess.run(["grep", "SigIgn", "/proc/self/status"], preexec_fn=block_and_ignore, check=True,
                              capture_output=True, text=True)
-    assert int(control.stdout.split()[-1], 16) & 1 << signal.SIGCHLD - 1
+    for number in CARELESSLY_IGNORED:
+        assert int(control.stdout.split()[-1], 16) & 1 << number - 1
     for name, one in seen.items():
         given = {number: what for number, what in one.fds.items() if number > 3}
         streams = {number: one.fds[number] for number in STREAMS}
