@@ -84,6 +84,9 @@ int source_open(const struct jail_mount *mount, struct err *err)
 		return -ENOENT;
 	err_set(err, ERR_WALL, -fd, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", mount->source, rule_of(mount),
 		err_errno_name(-fd));
+	if (fd == -ENOENT || fd == -ENOTDIR)
+		err_hint(err, "make it, or let the policy's rule say that it need not be there: "
+			      "{path: …, optional: true}");
 	return fd == -ENOENT ? -ENXIO : fd;
 }
 

@@ -197,3 +197,11 @@ def test_a_shipped_policy_that_is_gone_is_not_a_misspelt_one(sandbox):
     result = sandbox.run_outside([there / "atoll", "run", "-q", "--", "true"])
     assert result.code == 125, result
     assert "did you mean" not in line_of(result, '"medium" is missing below', "install atoll again")
+
+
+def test_a_path_of_the_policy_that_is_not_there(sandbox):
+    text = "atoll: 1\nextends: medium\nfiles:\n  read: [{{path: {0}{1}}}]\n"
+    refused = sandbox.run(["true"], policy=sandbox.policy(text.format("/srv/not-there", "")))
+    assert refused.code == 125 and "/srv/not-there (files.read[0])" in refused.err, refused
+    assert "optional: true" in refused.err and refused.err.count("\n") == 1, refused
+    assert sandbox.run(["true"], policy=sandbox.policy(text.format("/srv/not-there", ", optional: true"))).code == 0
