@@ -38,7 +38,7 @@ run: all ## build a real project inside the default boundary, then let a hostile
 
 # A build that begins here is the one that tolerates no warning, so that tools/check need not make another.
 check: WERROR := -Dwerror=true
-check: check-packages all ## every suite; ends within 10 minutes
+check: check-packages all ## every suite; 10 to 12 minutes on two processors
 	@tools/check $(BUILD)
 
 check-vm: check-packages all ## limits and whole sandboxes on a cgroup v2 machine: Debian's kernel in software emulation
