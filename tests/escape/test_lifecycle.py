@@ -109,14 +109,14 @@ def groups_of(sandbox):
     return [pathlib.Path(path) for path in leaks.cgroups(sandbox.sessions())]
 
 
-@pytest.mark.only("root")
-def test_a_group_that_is_held_for_longer_than_a_box_waits_goes_all_the_same(sandbox):
-    """What keeps a cgroup busy (here: a group below it) outlives the box; its guardian has more patience."""
+def end_with_held_groups(sandbox, before_the_end=lambda child: None):
+    """A run whose cgroups are kept busy (by a group below each) for longer than its box waits."""
     child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
     assert child.stdout.readline() == b"ready\n"
     groups = groups_of(sandbox)
     if not groups:
         pytest.skip("no cgroup can be made here")
+    before_the_end(child)
     holds = [group / "held" for group in groups]
     for hold in holds:
         hold.mkdir()
@@ -128,29 +128,19 @@ def test_a_group_that_is_held_for_longer_than_a_box_waits_goes_all_the_same(sand
     finally:
         for hold in holds:
             hold.rmdir()
+
+
+@pytest.mark.only("root")
+def test_a_group_that_is_held_for_longer_than_a_box_waits_goes_all_the_same(sandbox):
+    """It outlives the box; its guardian has more patience."""
+    end_with_held_groups(sandbox)
     assert not leaks.wait_for_none(sandbox, 8)
 
 
 @pytest.mark.only("root")
 def test_groups_that_neither_box_nor_guardian_removed_go_with_the_next_run(sandbox):
     """A box that could not remove its groups, or was killed before, leaves the name by which it is found."""
-    child = sandbox.popen(["sh", "-c", "echo ready; exec sleep 77"])
-    assert child.stdout.readline() == b"ready\n"
-    groups = groups_of(sandbox)
-    if not groups:
-        pytest.skip("no cgroup can be made here")
-    kill(guardians(child.pid))
-    holds = [group / "held" for group in groups]
-    for hold in holds:
-        hold.mkdir()
-    try:
-        child.terminate()
-        child.wait(timeout=20)
-        # The control: the box is gone, and could not remove them.
-        assert groups_of(sandbox)
-    finally:
-        for hold in holds:
-            hold.rmdir()
+    end_with_held_groups(sandbox, lambda child: kill(guardians(child.pid)))
     assert sandbox.run(["true"]).code == 0
     assert not leaks.wait_for_none(sandbox, 8)
     assert not list((sandbox.runtime / "atoll").glob("*.sock"))

@@ -142,12 +142,27 @@ static int read_all(int fd, pid_t child, struct buf *out)
 	}
 }
 
+/* What a child (as fork(2) returned it) writes into the pipe, which is closed. 0 and *ret_status; -errno. */
+static int hear_child(pid_t pid, const int ends[2], struct buf *out, int *ret_status)
+{
+	int r = pid < 0 ? -errno : 0;
+
+	close(ends[1]);
+	if (r == 0)
+		r = read_all(ends[0], pid, out);
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, ret_status, 0) < 0)
+		if (errno != EINTR)
+			r = -errno;
+	return r;
+}
+
 /* Runs command in a sandbox; what it writes to captured (1 or 2) goes to out. The wait status, or -errno with
  * *err. */
 static int stand_run(const struct front_options *front, char **command, int captured, struct buf *out,
 		     struct err *err)
 {
-	int ends[2], status, r;
+	int ends[2], status = -1, r;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -156,14 +171,7 @@ static int stand_run(const struct front_options *front, char **command, int capt
 	pid = fork();
 	if (pid == 0)
 		stand_child(front, command, captured, ends[1]);
-	r = pid < 0 ? -errno : 0;
-	close(ends[1]);
-	if (r == 0)
-		r = read_all(ends[0], pid, out);
-	close(ends[0]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			r = -errno;
+	r = hear_child(pid, ends, out, &status);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "doctor", "the sandbox cannot be watched: %s",
 			       strerror(-r));
@@ -225,14 +233,7 @@ static int list_attempts(const struct stand *stand, struct buf *out, struct err 
 			execv(program, argv);
 		_exit(127);
 	}
-	r = pid < 0 ? -errno : 0;
-	close(ends[1]);
-	if (r == 0)
-		r = read_all(ends[0], pid, out);
-	close(ends[0]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			r = -errno;
+	r = hear_child(pid, ends, out, &status);
 	if (r == 0 && (status != 0 || !out->size))
 		r = -ENOENT;
 	return r < 0 ? say_not_started("doctor", program, -r, err) : 0;
