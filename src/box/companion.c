@@ -121,7 +121,6 @@ int companion_spawn(const struct companion_spec *spec, int program_fd, int link_
 
 	*ret_process = PIDREF_NONE;
 	pid = vfork();
-
 	if (pid == 0) {
 		become(spec, program_fd, link_fd, parent);
 		failed = errno;

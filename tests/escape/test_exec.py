@@ -200,18 +200,23 @@ print(*[f"{kind}={ran.get(kind, 0)}" for kind in ("good", "evil", "refused", "ki
 FLIP_RULES = {"path": '{deny: ["**/id"]}', "link": '{deny: ["**/id"]}', "argv": "{deny: [{argv: [id, -u]}]}"}
 
 
-@pytest.mark.parametrize("what", FLIP_RULES)
-def test_what_changes_after_it_was_judged_does_not_run(sandbox, what):
-    def flip(rules):
-        done = sandbox.run([PYTHON, "-c", FLIPS, what, "120"], policy=policy(sandbox, rules))
+def must_not_win(sandbox, script, words, rules):
+    """A race whose script counts what ran: won without the rules, and lost with them."""
+    def attack(rules):
+        done = sandbox.run([PYTHON, "-c", script, *words], policy=policy(sandbox, rules))
         assert done.code == 0, done
         return dict(pair.split("=") for pair in done.out.split()), done
 
-    counts, done = flip("")
+    counts, done = attack("")
     assert counts["good"] != "0" and counts["evil"] != "0", done
-    counts, done = flip(f"exec: {FLIP_RULES[what]}")
+    counts, done = attack(rules)
     assert counts["good"] != "0" and counts["evil"] == "0", done
     assert counts["refused"] != "0" or counts["killed"] != "0", done
+
+
+@pytest.mark.parametrize("what", FLIP_RULES)
+def test_what_changes_after_it_was_judged_does_not_run(sandbox, what):
+    must_not_win(sandbox, FLIPS, [what, "120"], f"exec: {FLIP_RULES[what]}")
 
 
 # Each attempt shares its working directory and its descriptors with a process that changes what they are, or runs in a
@@ -265,16 +270,7 @@ print(*[f"{kind}={ran.get(kind, 0)}" for kind in ("good", "evil", "refused", "ki
 
 @pytest.mark.parametrize("what", ["cwd", "open file", "directory", "thread"])
 def test_what_a_sharer_changes_after_it_was_judged_does_not_run(sandbox, what):
-    def attack(rules):
-        done = sandbox.run([PYTHON, "-c", SHARERS, what, "80"], policy=policy(sandbox, rules))
-        assert done.code == 0, done
-        return dict(pair.split("=") for pair in done.out.split()), done
-
-    counts, done = attack("")
-    assert counts["good"] != "0" and counts["evil"] != "0", done
-    counts, done = attack('exec: {deny: ["**/id"]}')
-    assert counts["good"] != "0" and counts["evil"] == "0", done
-    assert counts["refused"] != "0" or counts["killed"] != "0", done
+    must_not_win(sandbox, SHARERS, [what, "80"], 'exec: {deny: ["**/id"]}')
 
 
 def test_what_something_else_traces_starts_nothing(sandbox):

@@ -18,19 +18,27 @@ int client_project(char out[PATH_MAX], struct err *err)
 	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
 }
 
+/* Which project this is matters only where no session is named. */
+static int find(const char *state, const char *id_or_name, bool live_only, struct session_record *ret_record,
+		struct err *err)
+{
+	char project[PATH_MAX];
+	int r = id_or_name ? 0 : client_project(project, err);
+
+	return r < 0 ? r : session_find(state, id_or_name ? NULL : project, id_or_name, live_only, ret_record, err);
+}
+
 int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err)
 {
-	char state[PATH_MAX], project[PATH_MAX];
+	char state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	if (r < 0)
-		return r;
-	/* Which project this is matters only where no session is named. */
-	if (!id_or_name)
-		r = client_project(project, err);
-	if (r < 0)
-		return r;
-	return session_find(state, id_or_name ? NULL : project, id_or_name, true, ret_record, err);
+	return r < 0 ? r : find(state, id_or_name, true, ret_record, err);
+}
+
+int client_find_any(const char *state, const char *id_or_name, struct session_record *ret_record, struct err *err)
+{
+	return find(state, id_or_name, false, ret_record, err);
 }
 
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)

@@ -18,7 +18,11 @@
 /* The live session that id_or_name means (NULL: the newest of the project of the working directory). */
 int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err) MUST_USE;
 
-/* The same, and a connection to its box in *ret_fd, owned by the caller. */
+/* The same in this state directory, also of those that have ended. */
+int client_find_any(const char *state, const char *id_or_name, struct session_record *ret_record, struct err *err)
+	MUST_USE;
+
+/* The live one, and a connection to its box in *ret_fd, owned by the caller. */
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err) MUST_USE;
 
 /*

@@ -113,13 +113,11 @@ static int check_usage(const struct log_options *given, bool verify, struct err 
 
 static int find_session(const char *name, struct session_record *ret_record, char log[PATH_MAX], struct err *err)
 {
-	char state[PATH_MAX], project[PATH_MAX];
+	char state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	if (r == 0 && !name)
-		r = client_project(project, err);
 	if (r == 0)
-		r = session_find(state, name ? NULL : project, name, false, ret_record, err);
+		r = client_find_any(state, name, ret_record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, ret_record->id, "audit.jsonl", log, PATH_MAX);

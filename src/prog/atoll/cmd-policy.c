@@ -47,7 +47,6 @@ enum { WORDS_MAX = 256 };
 
 static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 {
-	char cwd[PATH_MAX];
 	int r;
 
 	if (given) {
@@ -56,21 +55,18 @@ static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 				       given, strerror(-r))
 			     : 0;
 	}
-	r = places_cwd(cwd, err);
-	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
+	return client_project(out, err);
 }
 
 /* Where the box keeps what it enforces, also after `policy set`. */
 static int find_snapshot(const char *session, char out[PATH_MAX], struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	char state[PATH_MAX], project[PATH_MAX];
+	char state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	if (r == 0 && !session)
-		r = client_project(project, err);
 	if (r == 0)
-		r = session_find(state, session ? NULL : project, session, false, &record, err);
+		r = client_find_any(state, session, &record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, record.id, "policy.bin", out, PATH_MAX);

@@ -121,15 +121,8 @@ static int check_options(const struct run_options *given, bool has_command, stru
 		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}
-	if (given->front.trust && names_find(trust_level_names, TRUST_COUNT, given->front.trust) < 0) {
-		const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, given->front.trust);
-
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no trust level",
-			say_path(shown, given->front.trust));
-		err_hint(err, "%s%s%sthe levels are none, low, medium, high and full",
-			 nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
-		return -EINVAL;
-	}
+	if (given->front.trust && names_find(trust_level_names, TRUST_COUNT, given->front.trust) < 0)
+		return say_no_level("run", given->front.trust, err);
 	return 0;
 }
 

@@ -150,17 +150,11 @@ static int show(const struct trust_home *home, const char *agent, bool is_json, 
 static int parse_level(const char *text, enum trust_level *ret_level, struct err *err)
 {
 	int level = names_find(trust_level_names, TRUST_COUNT, text);
-	const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, text);
-	char shown[SAY_PATH_SIZE];
 
-	if (level >= 0) {
-		*ret_level = (enum trust_level)level;
-		return 0;
-	}
-	err_set(err, ERR_USAGE, EINVAL, "trust", "%s is no trust level", say_path(shown, text));
-	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full",
-			 nearest ? "did you mean " : "", nearest ? nearest : "", nearest ? "? " : "");
-	return -EINVAL;
+	if (level < 0)
+		return say_no_level("trust", text, err);
+	*ret_level = (enum trust_level)level;
+	return 0;
 }
 
 static int what_to_do(const struct trust_options *given, struct trust_news *news, struct err *err)

@@ -50,11 +50,8 @@ static int test_one(const char *state, const char *policy, const char *session, 
 	cleanup_compiled struct compiled compiled = { 0 };
 	struct policy_trial trial = { .state = state, .record = &record, .compiled = &compiled, .policy = policy,
 				      .json = json };
-	char project[PATH_MAX];
-	int r = session ? 0 : client_project(project, err);
+	int r = client_find_any(state, session, &record, err);
 
-	if (r == 0)
-		r = session_find(state, session ? NULL : project, session, false, &record, err);
 	if (r == 0)
 		r = policy_of_session(&record, policy, &compiled, err);
 	if (r != 0)

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "base/names.h"
 #include "base/utf8.h"
 #include "os/fd.h"
 #include "os/pty.h"
+#include "policy/policy.h"
 
 /* Messages are escaped where they are made; this holds back what nobody thought of. */
 static void put_safe(struct buf *line, const char *text)
@@ -67,6 +69,17 @@ int say_not_started(const char *stage, const char *program, int errnum, struct e
 	err_hint(err, errnum == EAGAIN ? "you may not have more processes here (`ulimit -u`): end some, or allow more"
 				       : "atoll's programs belong into one directory; install atoll again");
 	return -errnum;
+}
+
+int say_no_level(const char *stage, const char *text, struct err *err)
+{
+	const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, text);
+	char shown[SAY_PATH_SIZE];
+
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no trust level", say_path(shown, text));
+	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full", nearest ? "did you mean " : "",
+		 nearest ? nearest : "", nearest ? "? " : "");
+	return -EINVAL;
 }
 
 const char *say_path(char out[SAY_PATH_SIZE], const char *path)
