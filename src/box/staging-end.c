@@ -257,6 +257,7 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 		return;
 	/* Most runs change nothing: then nothing has to be walked. What a fork stands on was counted at its own end. */
 	is_unused = stage_live_is_used(staging->stage_fd, &staging->record) == 0;
+	staging->is_unlike_origin = !is_unused && !str_equal(staging->record.origin, staging->record.session);
 	staging->is_as_origin = is_unused && staging->chain.count;
 	staging->is_counted = is_unused || count_changes(staging, request->state_dir, policy) == 0;
 	staging->has_changes = staging->is_as_origin || !staging->is_counted || counts->added || counts->modified ||
@@ -269,7 +270,7 @@ int staging_conclude(struct staging *staging, const struct run_request *request,
 
 	if (staging->stage_fd < 0)
 		return 0;
-	staging->is_kept = staging->has_changes && !is_dropped;
+	staging->is_kept = (staging->has_changes || staging->is_unlike_origin) && !is_dropped;
 	if (!staging->is_kept) {
 		r = stage_claim(staging->stage_fd, CLAIM_MS);
 		staging->is_in_use = staging->is_kept = r < 0;

@@ -23,8 +23,9 @@ struct staging {
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
 	bool is_as_origin;          /* a fork that wrote nothing: it has the changes that it stands on, uncounted */
+	bool is_unlike_origin;      /* a fork that wrote, so that it counts although nothing may differ from the host */
 	bool is_in_use;             /* it should have gone, but a command was at work on it */
-	bool is_kept;               /* it has changes, or something that was applied or named while it ran */
+	bool is_kept;               /* it has changes, is unlike its origin, or was applied or named while it ran */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };

@@ -59,6 +59,25 @@ def test_a_session_that_moved_since_is_not_overwritten(trials, ended):
     assert trials.show(ended) == moved
 
 
+def test_what_takes_back_all_that_was_staged_is_a_change(trials, ended):
+    """The trial ends as the host is, and unlike the session: it is told, it is not clean, and it is done."""
+    told = trials.tell("rm a", "--if-clean", session=ended, code=1)
+    assert changes(told) == {"a": "deleted"} and not told["clean"] and told["done"] == "undecided", told
+    assert trials.show(ended).keys() == {"a"}
+    trials.accept(told["trial"])
+    assert trials.show(ended) == {} and trials.fork([ended], "ls") == "directory\nhost\n"
+    # The same done a second time, for it reached for something.
+    trials.atoll("restore", ended, "dry-run-1")
+    told = trials.tell("getent hosts unlisted.example; rm a", "--yes", session=ended, code=0)
+    assert told["done"] == "done-again" and changes(told) == {"a": "deleted"} and not told["difference"], told
+    assert trials.show(ended) == {}
+
+
+def test_what_takes_back_all_that_a_running_session_staged_is_a_change(trials, live):
+    told = trials.tell("rm a", "--if-clean", session=live, code=1)
+    assert changes(told) == {"a": "deleted"} and not told["clean"] and trials.exec(live, "cat a") == "one\n", told
+
+
 def test_done_again_where_something_was_asked(trials, ended):
     """It reached for the network, so that nothing is taken over; alike, the second run becomes the state."""
     told = trials.tell("getent hosts unlisted.example; echo b > b", "--yes", session=ended, code=0)
