@@ -54,6 +54,19 @@ size_t print_diff_allows(const struct policy *a, const struct policy *b, struct 
 	return allows;
 }
 
+bool print_diff_has(const struct policy *a, const struct policy *b, const char *dimension)
+{
+	struct differ differ = { .a = a, .b = b };
+	bool has;
+
+	diff_compare(&differ);
+	has = differ.arena.has_failed;
+	for (size_t i = 0; i < differ.changes.count; i++)
+		has |= str_has_prefix(((const struct change *)differ.changes.items)[i].dimension, dimension);
+	arena_done(&differ.arena);
+	return has;
+}
+
 size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json)
 {
 	struct differ differ = { .a = a, .b = b };

@@ -9,6 +9,7 @@
 #include "policy/compare-net.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
+#include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/same.h"
 
@@ -72,24 +73,12 @@ static void compare_answer(struct differ *differ, const struct action *action, c
 			   arena_format(&differ->arena, "status %u, %zu bytes", to->status, to->body_size), false);
 }
 
-/* A path that the pattern matches: its stars as plain names. NULL for sets, which are not sampled. */
+/* A path that the pattern matches. NULL: there is none. */
 static const char *sample(struct arena *arena, const char *pattern)
 {
-	char *out = arena_alloc(arena, strlen(pattern) + 1), *at = out;
+	char *out = arena_alloc(arena, strlen(pattern) + 1);
 
-	for (; out && *pattern; pattern++) {
-		if (*pattern == '[')
-			return NULL;
-		if (*pattern == '\\' && pattern[1])
-			pattern++;
-		else if (*pattern == '*' && pattern[1] == '*')
-			pattern++, *at++ = 'x';
-		else if (*pattern == '*' || *pattern == '?')
-			*at++ = 'x';
-		if (*pattern != '*' && *pattern != '?')
-			*at++ = *pattern;
-	}
-	return out;
+	return out && glob_sample(pattern, out) ? out : NULL;
 }
 
 /* A place that both policies show, for patterns that hold everywhere: the project, or some path. */

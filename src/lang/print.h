@@ -55,5 +55,11 @@ size_t print_diff_brief(const struct policy *a, const struct policy *b, struct b
 /* Those of them that b allows: lines (out NULL: none are written), and how many. SIZE_MAX: out of memory. */
 size_t print_diff_allows(const struct policy *a, const struct policy *b, struct buf *out);
 
+/*
+ * Whether they decide otherwise about anything of a dimension ("file.read"), or of one that begins so ("net."). True
+ * where there is no memory to find out.
+ */
+bool print_diff_has(const struct policy *a, const struct policy *b, const char *dimension);
+
 /* The same as an object {"allows": […], "denies": […]}. */
 size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json);

@@ -2,10 +2,12 @@
 #include "learn/compare.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "lang/print.h"
 #include "learn/action-text.h"
 
 enum { ACTION_TEXT_MAX = 16 << 10 };
@@ -46,6 +48,43 @@ static int compare(void *context, const struct observed *observed)
 	return r;
 }
 
+/* Which records tell of it, and which dimensions of the policies decide about it. */
+static const struct {
+	const char *name, *what, *setting;
+	size_t depth;                /* of the records: its offset in struct policy */
+	enum audit_depth needed;
+	const char *dimensions[2];   /* as print_diff_has() has them */
+} gaps[COMPARISON_GAP_COUNT] = {
+	[GAP_READS] = { "reads", "files that were read", "files: all", offsetof(struct policy, audit_files),
+			AUDIT_ALL, { "file.read" } },
+	[GAP_WRITES] = { "writes", "files that were written, removed or renamed", "files: writes",
+			 offsetof(struct policy, audit_files), AUDIT_WRITES, { "file.write" } },
+	[GAP_PROGRAMS] = { "programs", "programs that were started", "exec: all",
+			   offsetof(struct policy, audit_exec), AUDIT_WRITES, { "exec" } },
+	[GAP_NETWORK] = { "network", "names, connections and requests", "network: all",
+			  offsetof(struct policy, audit_network), AUDIT_WRITES, { "net.", "http." } },
+};
+
+static void find_gaps(struct comparison *comparison, const struct comparison_sides *sides)
+{
+	for (size_t i = 0; i < COMPARISON_GAP_COUNT; i++) {
+		enum audit_depth depth = *(const enum audit_depth *)((const char *)sides->before + gaps[i].depth);
+
+		comparison->is_unrecorded[i] = depth < gaps[i].needed;
+		for (size_t j = 0; comparison->is_unrecorded[i] && j < ARRAY_SIZE(gaps[i].dimensions); j++)
+			comparison->may_differ[i] |= gaps[i].dimensions[j] &&
+						     print_diff_has(sides->before, sides->after, gaps[i].dimensions[j]);
+	}
+}
+
+bool comparison_is_incomplete(const struct comparison *comparison)
+{
+	for (size_t i = 0; i < COMPARISON_GAP_COUNT; i++)
+		if (comparison->may_differ[i])
+			return true;
+	return comparison->relative || comparison->log.unreadable;
+}
+
 int comparison_make(struct comparison *ret_comparison, const struct comparison_sides *sides, int log_fd)
 {
 	struct comparison comparison = { .before = sides->before, .after = sides->after,
@@ -57,6 +96,7 @@ int comparison_make(struct comparison *ret_comparison, const struct comparison_s
 		r = -ENOMEM;
 	if (r == 0)
 		r = observed_read(log_fd, compare, &comparison, &comparison.log);
+	find_gaps(&comparison, sides);
 	if (r == 0)
 		*ret_comparison = comparison;
 	else
@@ -95,18 +135,23 @@ static void put_head(const struct comparison *comparison, const struct compariso
 		buf_printf(out, "%llu of %llu", (unsigned long long)comparison->different,
 			   (unsigned long long)(comparison->different + comparison->same));
 	else
-		buf_printf(out, "none of %llu", (unsigned long long)comparison->same);
+		buf_printf(out, "none of %llu%s", (unsigned long long)comparison->same,
+			   comparison_is_incomplete(comparison) ? " recorded" : "");
 	buf_put_text(out, " decisions would differ under ");
 	buf_put_escaped(out, names->policy, strlen(names->policy), 0);
+	if (!comparison->different && comparison_is_incomplete(comparison))
+		buf_put_text(out, "; whether others would cannot be known");
 	buf_put_char(out, '\n');
 }
 
 /* What the comparison cannot show, so that silence means something. */
 static void put_limits(const struct comparison *comparison, struct buf *out)
 {
-	if (comparison->before->audit_files != AUDIT_ALL)
-		buf_put_text(out, "  not seen: files that were read; the session did not record them "
-				  "(audit: {files: all})\n");
+	for (size_t i = 0; i < COMPARISON_GAP_COUNT; i++)
+		if (comparison->is_unrecorded[i])
+			buf_printf(out, "  not seen: %s; the session did not record them (audit: {%s})%s\n",
+				   gaps[i].what, gaps[i].setting,
+				   comparison->may_differ[i] ? "; the policies differ about some" : "");
 	if (comparison->relative)
 		buf_printf(out, "  not decided: programs started by a relative path: %llu\n",
 			   (unsigned long long)comparison->relative);
@@ -170,7 +215,13 @@ void comparison_format_json(const struct comparison *comparison, const struct co
 		put_difference(&json, &comparison->kept[i], &comparison->tally.items[i]);
 	json_array_end(&json);
 	json_u64(&json, "left_out", comparison->tally.left_out);
-	json_bool(&json, "reads_recorded", comparison->before->audit_files == AUDIT_ALL);
+	json_bool(&json, "complete", !comparison_is_incomplete(comparison));
+	json_bool(&json, "reads_recorded", !comparison->is_unrecorded[GAP_READS]);
+	json_object_begin(&json, "unrecorded");
+	for (size_t i = 0; i < COMPARISON_GAP_COUNT; i++)
+		if (comparison->is_unrecorded[i])
+			json_string(&json, gaps[i].name, comparison->may_differ[i] ? "may-differ" : "same-rules");
+	json_object_end(&json);
 	json_bool(&json, "policy_changed", comparison->log.is_policy_changed);
 	json_bool(&json, "ended", comparison->log.has_end);
 	json_u64(&json, "relative", comparison->relative);

@@ -10,4 +10,5 @@ enum {
 	LEARN_POLICY_FD = 3,     /* the compiled policy that a log is compared with */
 	LEARN_NUMBERS_FD = 4,    /* struct effects_numbers (learn/effects.h) is written there */
 	LEARN_DIFFERS = 1,       /* exit status: a decision would differ */
+	LEARN_UNKNOWN = 3,       /* exit status: none that is recorded would, and others may */
 };

@@ -95,6 +95,44 @@ static bool match_one(const char **at, const char *end, unsigned char c)
 	return (unsigned char)*p == c;
 }
 
+/* A character that is in the set at *at (behind "["), letters first; *at moves behind "]". 0: none is. */
+static char member(const char **at)
+{
+	const char *end = *at + strlen(*at), *behind = end;
+
+	for (unsigned i = 'a'; i < 'a' + UINT8_MAX; i++) {
+		unsigned char c = (unsigned char)i;
+
+		behind = *at;
+		if (c && c != '/' && match_set(&behind, end, c)) {
+			*at = behind;
+			return (char)c;
+		}
+	}
+	return 0;
+}
+
+bool glob_sample(const char *pattern, char *out)
+{
+	while (*pattern) {
+		bool is_escaped = *pattern == '\\' && pattern[1];
+		bool is_wild = *pattern == '*' || *pattern == '?';
+
+		if (*pattern == '[') {
+			pattern++;
+			*out = member(&pattern);
+			if (!*out++)
+				return false;
+			continue;
+		}
+		pattern += is_escaped;
+		*out++ = is_wild ? 'x' : *pattern;
+		pattern += is_wild && pattern[0] == '*' && pattern[1] == '*' ? 2 : 1;
+	}
+	*out = 0;
+	return true;
+}
+
 static bool match_component(const struct component *component, const char *text, size_t length)
 {
 	const char *p = component->text, *end = p + component->length;

@@ -50,5 +50,11 @@ static inline bool glob_may_match_below(unsigned ending, const struct glob_endin
 /* Whether text has *, ?, [ or a backslash, so that it is a glob and not a path. */
 bool glob_is_pattern(const char *text);
 
+/*
+ * A path that the well-formed pattern matches, in out[strlen(pattern) + 1]: stars as "x", of a set one of its members.
+ * False: a set that no character is in.
+ */
+bool glob_sample(const char *pattern, char *out);
+
 /* NULL, or one sentence on what is wrong: unclosed set, "**" inside a component, too long. */
 const char *glob_problem(const char *pattern);

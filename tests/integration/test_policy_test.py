@@ -63,7 +63,31 @@ def test_what_was_not_recorded_is_said(sandbox):
     text = sandbox.run_atoll("policy", "test", "none", done.session)
     assert "not seen: files that were read" in text.out, text
     comparison, = compared(sandbox, "medium", done.session, code=0)
-    assert not comparison["reads_recorded"]
+    assert not comparison["reads_recorded"] and comparison["complete"]       # the rules about reading are the same
+    assert comparison["unrecorded"] == {"reads": "same-rules", "writes": "same-rules"}, comparison
+
+
+def test_what_cannot_be_known_has_a_status_of_its_own(sandbox):
+    """`none of N would differ` of a session that recorded no files said nothing about its files."""
+    blind = sandbox.policy("atoll: 1\nextends: medium\naudit: {files: off, exec: off, network: off}\n", "blind.yaml")
+    done = sandbox.run("echo 1 > made; cat made; true", policy=blind)
+    for text, kinds in (
+        (f"drop: ['.']\nfiles: {{read: ['{sandbox.project}']}}\n", {"writes"}),
+        (f"files: {{mask: ['{sandbox.project}/made']}}\n", {"reads", "writes"}),
+        ("files: {mask: ['**/mad[e]']}\n", {"reads", "writes"}),
+        ("exec: {deny: [{program: /usr/bin/cat}]}\n", {"programs"}),
+        ("network: {allow: [{host: unlisted.example, ports: [443]}]}\n", {"network"}),
+    ):
+        other = sandbox.policy("atoll: 1\nextends: medium\n" + text, "other.yaml")
+        comparison, = compared(sandbox, other, done.session, code=3)
+        told = comparison["unrecorded"]
+        assert told.keys() == {"reads", "writes", "programs", "network"} and not comparison["complete"], comparison
+        assert {kind for kind in told if told[kind] == "may-differ"} == kinds, (text, told)
+    text = sandbox.run_atoll("policy", "test", str(other), done.session)
+    assert text.code == 3 and "cannot be known" in text.out and "policies differ about some" in text.out, text
+    # The same rules decide the same about whatever it was.
+    comparison, = compared(sandbox, "medium", done.session, code=0)
+    assert comparison["complete"], comparison
 
 
 def test_several_sessions_and_one_that_differs(sandbox):
@@ -98,7 +122,7 @@ def test_a_damaged_log_is_said_to_be(sandbox, damage, told):
     log = sandbox.audit_log(done.session)
     log.write_bytes(damage(log.read_bytes()))
     text = sandbox.run_atoll("policy", "test", "medium", done.session)
-    assert text.code in (0, 1) and told in text.out, text
+    assert text.code == (3 if "decided about" in told else 0) and told in text.out, text
 
 
 def test_bad_input_is_one_clear_error(sandbox):

@@ -3,7 +3,8 @@
 /*
  * atoll-learn: what `atoll policy test` and `learn` run. Opens the log of one session and the policy that it ran
  * under, takes another compiled policy from LEARN_POLICY_FD, gives up everything else, and only then looks into them.
- * Exit status: 0; 1 when a decision would differ; 125 when it could not do its work.
+ * Exit status: 0; 1 when a decision would differ; 3 when none that is recorded would, and others may; 125 when it could
+ * not do its work.
  */
 
 #include <fcntl.h>
@@ -183,6 +184,8 @@ static int test(const struct given *given, const struct inputs *inputs, struct e
 	r = comparison.different || wider || !is_told ? put_out(&out, err) : 0;
 	if (r == 0 && (comparison.different || wider))
 		r = LEARN_DIFFERS;
+	else if (r == 0 && !is_told && comparison_is_incomplete(&comparison))
+		r = LEARN_UNKNOWN;
 	comparison_done(&comparison);
 	return r;
 }

@@ -59,6 +59,12 @@ static int test_one(const char *state, const char *policy, const char *session, 
 	return policy_try(&trial, err);
 }
 
+/* Of several sessions: that one differs says more than that of another it cannot be known. */
+static int worse(int a, int b)
+{
+	return a == LEARN_DIFFERS || b == LEARN_DIFFERS ? LEARN_DIFFERS : a ? a : b;
+}
+
 int policy_test(char **words, bool json, struct err *err)
 {
 	char state[PATH_MAX];
@@ -75,9 +81,9 @@ int policy_test(char **words, bool json, struct err *err)
 		return r;
 	do {
 		r = test_one(state, words[0], words[1] ? *sessions : NULL, json, err);
-		if (r < 0 || r > LEARN_DIFFERS)
+		if (r != 0 && r != LEARN_DIFFERS && r != LEARN_UNKNOWN)
 			return r;
-		result |= r;
+		result = worse(result, r);
 	} while (words[1] && *++sessions);
 	return result;
 }

@@ -12,8 +12,8 @@
 #include "base/err.h"
 
 /*
- * words: the policy, then sessions (none: the newest of the project). Returns 0 where nothing would differ, 1 where
- * something would, or negative with *err.
+ * words: the policy, then sessions (none: the newest of the project). Returns 0 where nothing would differ,
+ * LEARN_DIFFERS where something would, LEARN_UNKNOWN where that cannot be known, or negative with *err.
  */
 int policy_test(char **words, bool json, struct err *err) MUST_USE;
 

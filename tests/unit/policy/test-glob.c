@@ -86,6 +86,22 @@ static void names_problems(void **state)
 	assert_non_null(glob_problem(long_pattern));
 }
 
+static void samples_are_matched(void **state)
+{
+	static const char *const patterns[] = {
+		"/a/**/b*.c", "/**/mad[e]", "/x[!a-z]y", "/x[^a-zA-Z0-9]", "/\\[a\\*\\?", "/[]]", "/[a-c]?[!a]", "**",
+	};
+	char out[64];
+
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+		assert_true(glob_sample(patterns[i], out));
+		assert_true(glob_match(patterns[i], out));
+	}
+	assert_true(glob_sample("/\\*\\?", out));
+	assert_string_equal(out, "/*?");
+	assert_false(glob_sample("/a[!\x01-\xff]", out));
+}
+
 /* A backtracking matcher would need longer than the universe for these. */
 static void hostile_text_costs_little(void **state)
 {
@@ -109,6 +125,7 @@ int main(void)
 		cmocka_unit_test(matches_components),
 		cmocka_unit_test(says_how_deep),
 		cmocka_unit_test(names_problems),
+		cmocka_unit_test(samples_are_matched),
 		cmocka_unit_test(hostile_text_costs_little),
 	};
 
