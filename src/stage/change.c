@@ -62,6 +62,15 @@ const char *const stage_reason_texts[STAGE_REASON_COUNT] = {
 /* Bits of a mode that reach the host: set-id bits never do, so they are no difference either. */
 enum { MODE_MASK = 01777 };
 
+/* What is known of a directory while the walk is below it. */
+struct level_of_judge {
+	uint64_t stays_before;    /* judge.stays when it was entered; SETTLED: leave() shall not judge it */
+	bool has_changed;         /* entries of the host's may have come, gone or been renamed in it since the start */
+};
+
+/* stays_before of an entry that leave() shall not judge. */
+#define SETTLED UINT64_MAX
+
 struct judge {
 	const struct stage_stack *stack;
 	const struct stage_change_options *options;
@@ -70,8 +79,8 @@ struct judge {
 	struct compare compare;
 	struct origins *origins;  /* made when first needed */
 	uint64_t stays;           /* paths of the host that cannot go, so far */
-	uint64_t *stays_before;   /* by depth: stays when the directory was entered */
-	size_t moved_at;          /* 1 + depth of a directory that the host has put there by a rename; 0: none */
+	struct level_of_judge *levels;     /* by depth */
+	size_t moved_at;          /* 1 + depth of a directory that may not be the one of the start; 0: none */
 	size_t left_at;           /* 1 + depth of a directory that cannot be made; 0: none */
 };
 
@@ -220,7 +229,7 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 	cleanup_free char *path = NULL;
 	struct stat st;
 
-	if (fstat(entry->host_dir_fd, &st) < 0)
+	if (judge->moved_at || fstat(entry->host_dir_fd, &st) < 0)
 		return false;
 	if (!is_since(&st.st_ctim, options->start_ns))
 		return true;
@@ -390,14 +399,33 @@ static bool host_is_directory(const struct stage_entry *entry)
 }
 
 /*
- * Whether the host has renamed another directory to this name since the start: what is in it has old ctimes and is not
- * what the sandbox saw. A rename leaves the mtime alone, which an entry that comes or goes does not; a chmod looks the
- * same and costs a conflict that is none. The root of the tree was compared by its number.
+ * Whether the host's directory is the one that was there at the start. A rename to this name gives a new ctime to the
+ * directory that is renamed and to the one above it, so where either is old it is the same; where both are new it is
+ * only if somebody noted it in time. mtimes say nothing: a file that comes into a directory which was moved here sets
+ * them, and so may anybody. What is in another directory has old ctimes of its own and is not what the sandbox saw. The
+ * root of the tree was compared when it was opened.
  */
-static bool is_moved(const struct judge *judge, const struct stage_entry *entry)
+static bool is_same_directory(const struct judge *judge, const struct stage_entry *entry, bool has_changed)
 {
-	return *entry->path && host_is_directory(entry) && host_has_changed(judge, entry) &&
-	       !is_since(&entry->host.st_mtim, judge->options->start_ns);
+	const struct stage_change_options *options = judge->options;
+
+	if (!entry->depth || !has_changed || !judge->levels[entry->depth - 1].has_changed)
+		return true;
+	return options->is_seen && options->is_seen(options->context, entry);
+}
+
+static void enter_directory(struct judge *judge, const struct stage_entry *entry)
+{
+	const struct stage_change_options *options = judge->options;
+	bool has_changed = host_has_changed(judge, entry);
+
+	judge->levels[entry->depth].has_changed = has_changed;
+	if (judge->moved_at)
+		return;
+	if (!is_same_directory(judge, entry, has_changed))
+		judge->moved_at = 1 + entry->depth;
+	else if (options->note_seen && entry->depth)
+		options->note_seen(options->context, entry);
 }
 
 /* The verdict on one entry before what is below it. STAGE_WALK_SKIP where that does not matter any more. */
@@ -431,23 +459,20 @@ static int judge_entry(struct judge *judge, const struct stage_entry *entry)
 	return entry->host_exists ? judge_file(judge, entry) : judge_added(judge, entry);
 }
 
-/* stays_before of an entry that leave() shall not judge. */
-#define SETTLED UINT64_MAX
-
 static int enter(void *context, const struct stage_entry *entry)
 {
 	struct judge *judge = context;
 	enum wanted want = wanted(judge->options, entry->path);
 	int r;
 
-	if (want != WANTED_NO && !judge->moved_at && is_moved(judge, entry))
-		judge->moved_at = 1 + entry->depth;
-	judge->stays_before[entry->depth] = want == WANTED_YES ? judge->stays : SETTLED;
+	if (want != WANTED_NO && host_is_directory(entry))
+		enter_directory(judge, entry);
+	judge->levels[entry->depth].stays_before = want == WANTED_YES ? judge->stays : SETTLED;
 	if (want != WANTED_YES)
 		return want == WANTED_NO ? STAGE_WALK_SKIP : 0;
 	r = judge_entry(judge, entry);
 	if (r == STAGE_WALK_SKIP)
-		judge->stays_before[entry->depth] = SETTLED;
+		judge->levels[entry->depth].stays_before = SETTLED;
 	return r;
 }
 
@@ -461,23 +486,10 @@ static enum stage_reason reason_of_trouble(enum stage_walk_trouble trouble)
 	return reasons[trouble];
 }
 
-/*
- * A directory that the host has made since the start, where the sandbox left a file or nothing: the base was something
- * else then. What is below a directory of before the start is judged by itself.
- */
-static bool is_born_since(const struct judge *judge, const struct stage_entry *entry)
-{
-	uint64_t birth_ns;
-
-	return host_has_changed(judge, entry) && entry->host_dir_fd >= 0 &&
-	       path_birth_ns(entry->host_dir_fd, entry->name, &birth_ns) == 0 &&
-	       birth_ns >= judge->options->start_ns;
-}
-
 static int leave(void *context, const struct stage_entry *entry)
 {
 	struct judge *judge = context;
-	uint64_t before = judge->stays_before[entry->depth];
+	uint64_t before = judge->levels[entry->depth].stays_before;
 	bool is_other = judge->moved_at == 1 + entry->depth;
 	struct stage_change change;
 
@@ -492,8 +504,8 @@ static int leave(void *context, const struct stage_entry *entry)
 	change = change_of(judge, entry);
 	if (judge->stays > before)
 		set_state(&change, STAGE_CONFLICT, STAGE_BELOW);
-	else if (is_other || is_born_since(judge, entry))
-		set_state(&change, STAGE_CONFLICT, STAGE_HOST_ADDED);
+	else if (judge->levels[entry->depth].has_changed)
+		set_state(&change, STAGE_CONFLICT, is_other ? STAGE_HOST_ADDED : STAGE_HOST_CHANGED);
 	return emit(judge, &change);
 }
 
@@ -502,11 +514,11 @@ static int walk_judged(struct judge *judge)
 	struct stage_visitor visitor = { .enter = enter, .leave = leave, .context = judge };
 	int r;
 
-	judge->stays_before = calloc(STAGE_WALK_DEPTH_MAX + 1, sizeof *judge->stays_before);
-	if (!judge->stays_before)
+	judge->levels = calloc(STAGE_WALK_DEPTH_MAX + 1, sizeof *judge->levels);
+	if (!judge->levels)
 		return -ENOMEM;
 	r = stage_walk(judge->stack, &visitor);
-	free(judge->stays_before);
+	free(judge->levels);
 	compare_done(&judge->compare);
 	origins_free(judge->origins);
 	return r;

@@ -101,6 +101,13 @@ struct stage_change_options {
 	bool (*is_masked)(void *context, const char *path);
 	/* Whether the host's file is exactly what an earlier apply of this session left there. May be NULL. */
 	bool (*is_own)(void *context, const char *path, const struct stat *host);
+	/*
+	 * Whether the host's directory is one that note_seen() was told of: the one that was there at the start. Asked
+	 * only where ctimes do not tell. May be NULL.
+	 */
+	bool (*is_seen)(void *context, const struct stage_entry *entry);
+	/* Told each directory of the host, but the root, that is sure to be the one of the start. May be NULL. */
+	void (*note_seen)(void *context, const struct stage_entry *entry);
 	void *context;
 };
 
