@@ -194,10 +194,10 @@ static int check_reply(const struct question *question, const struct asking_repl
 	return 0;
 }
 
-/* How many of those that wait now an answer lets through. */
+/* How many of those that wait now an answer lets through. Of what nobody was shown, the first. */
 static size_t reached(const struct question *question, const struct asking_reply *reply)
 {
-	size_t most = reply->waiting ? reply->waiting : 1;
+	size_t most = question->is_sealed ? asking_count_shown(question) : 1;
 
 	if (!reply->is_allowed || (reply->scope != ASKING_ONCE && reply->scope != ASKING_USES))
 		return question->waiting_count;
@@ -212,39 +212,6 @@ static bool holds_on(const struct asking_reply *reply, size_t count)
 	if (!reply->is_allowed)
 		return true;
 	return reply->scope == ASKING_ONCE ? !count : reply->scope != ASKING_USES || reply->amount > count;
-}
-
-/* Those who came after it was shown were not allowed with it: they are another question, of the same thing. */
-static int ask_anew(struct box *box, struct question *question, size_t first)
-{
-	size_t count = question->waiting_count - first;
-	struct asking_waiting *waiting;
-	struct asking_shown copy;
-	struct question *rest;
-
-	if (!count)
-		return 0;
-	waiting = malloc(count * sizeof *waiting);
-	if (!waiting || asking_shown_copy(&question->shown, &copy) < 0) {
-		free(waiting);
-		return -ENOMEM;
-	}
-	/* Whoever has to make room, it is not this question, for which somebody waits. */
-	rest = asking_question_new(box->asking, &copy, &question->hash);
-	if (!rest) {
-		asking_shown_done(&copy);
-		free(waiting);
-		return -ENOMEM;
-	}
-	memcpy(waiting, question->waiting + first, count * sizeof *waiting);
-	question->waiting_count = first;
-	rest->waiting = waiting;
-	rest->waiting_count = rest->waiting_size = count;
-	rest->times = (uint32_t)count;
-	rest->pid = question->pid;
-	rest->until_ns = question->until_ns;
-	box->asking->asked++;
-	return asking_log_open(box, rest);
 }
 
 static void count_answer(struct asking *asking, bool is_allowed, size_t count)
@@ -510,7 +477,8 @@ int asking_answer(struct box *box, const struct asking_reply *reply, const struc
 		    bring_in(box, &question->shown, grant, by, question->number, err) : 0;
 	if (r)
 		return r < 0 ? r : fail_answer(box, question, grant, by, err);
-	r = ask_anew(box, question, count);
+	/* Those who came after it was shown were not allowed with it. */
+	r = asking_part(box, question, count);
 	return r < 0 ? r : conclude(box, question, reply, grant);
 }
 

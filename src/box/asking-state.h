@@ -3,7 +3,8 @@
 
 /*
  * What the queue of questions holds, shared by the files asking*.c and by nobody else: asking.c asks, asking-answer.c
- * answers and grants, asking-log.c writes it down, asking-text.c copies and tells it. See asking.h.
+ * answers and grants, asking-shown.c keeps apart who asked before and after people were shown it, asking-log.c writes
+ * it down, asking-text.c copies and tells it. See asking.h.
  */
 
 #include "box/asking.h"
@@ -11,6 +12,7 @@
 struct asking_waiting {
 	struct asking_waiter waiter;     /* done NULL: it was forgotten */
 	uint64_t until_ns;
+	bool is_late;                    /* came when the question was sealed: no answer to it is about this one */
 };
 
 struct question {
@@ -20,6 +22,7 @@ struct question {
 	bool is_allowed;                 /* ASKING_ANSWERED */
 	uint32_t noticed;                /* 1u << kind of those notices that told of it */
 	bool is_prompted;                /* the person at the terminal was asked, or cannot be */
+	bool is_sealed;                  /* somebody was shown it: who waited then is what an answer is about */
 	pid_t pid;
 	uint64_t asked_ns;               /* CLOCK_REALTIME */
 	uint64_t until_ns;               /* CLOCK_MONOTONIC: WAITS: of the last waiter; else when it is forgotten */
@@ -74,6 +77,12 @@ void asking_shown_done(struct asking_shown *shown);
 /* As people are told of it; borrows from the question. */
 struct asking_question asking_tell(const struct question *question, uint64_t now_ns);
 
+/* How many wait who are part of the question: the first ones. */
+size_t asking_count_shown(const struct question *question);
+
+/* Somebody is shown it: whoever asks the same from now on is not part of it. By whatever shows a question. */
+void asking_seal(struct question *question);
+
 /* Bytes of all that must be shown whole. */
 size_t asking_shown_size(const struct asking_shown *shown);
 
@@ -89,6 +98,12 @@ void asking_due(struct asking *asking, uint64_t when_ns);
 
 /* A question of what is shown, which it takes over; NULL: no room, or out of memory. */
 struct question *asking_question_new(struct asking *asking, struct asking_shown *shown, const struct hash *hash);
+
+/*
+ * From the waiter first on they wait for another question, of the same thing, which nobody was shown. Negative: the log
+ * failed, or out of memory.
+ */
+int asking_part(struct box *box, struct question *question, size_t first) MUST_USE;
 
 /* Nobody waits for it any more; it is kept for a while. */
 void asking_rest(struct asking *asking, struct question *question, enum asking_state state);

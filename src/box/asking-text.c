@@ -99,8 +99,9 @@ struct asking_question asking_tell(const struct question *question, uint64_t now
 {
 	return (struct asking_question){
 		.number = question->number, .hash = question->hash.bytes, .state = question->state,
-		.waiting = (uint32_t)question->waiting_count, .times = question->times, .pid = (uint32_t)question->pid,
-		.asked_ns = question->asked_ns, .left_ms = left_ms(question->until_ns, now_ns),
+		.waiting = (uint32_t)asking_count_shown(question), .times = question->times,
+		.pid = (uint32_t)question->pid, .asked_ns = question->asked_ns,
+		.left_ms = left_ms(question->until_ns, now_ns),
 		.is_allowed = question->is_allowed, .shown = question->shown,
 	};
 }
@@ -127,7 +128,7 @@ static int by_generation(const void *a, const void *b)
 }
 
 /* How many fit, and take so much that the frame is full. */
-static size_t count_fitting(const struct question **sorted, size_t count)
+static size_t count_fitting(struct question *const *sorted, size_t count)
 {
 	size_t size = 0, i = 0;
 
@@ -136,9 +137,9 @@ static size_t count_fitting(const struct question **sorted, size_t count)
 	return i;
 }
 
-uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf *out)
+uint64_t asking_put_questions(const struct box *box, uint64_t after, bool is_shown, struct buf *out)
 {
-	const struct question *sorted[ASKING_QUESTIONS_MAX];
+	struct question *sorted[ASKING_QUESTIONS_MAX];
 	uint64_t now_ns = clock_monotonic_ns();
 	size_t count = 0;
 
@@ -153,6 +154,8 @@ uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf 
 	for (size_t i = 0; i < count; i++) {
 		struct asking_question told = asking_tell(sorted[i], now_ns);
 
+		if (is_shown)
+			asking_seal(sorted[i]);
 		asking_question_put(out, &told);
 	}
 	return after;

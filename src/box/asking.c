@@ -18,6 +18,7 @@
 enum { NS_PER_MS = 1000000, WAITING_FIRST = 4, LISTENERS_MS = 20 };
 
 static const char nobody_reason[] = "a person has to allow this, and nobody can be asked now";
+static const char left_reason[] = "a person was asked to allow this, and it was given up before anybody answered";
 static const char silent_reason[] = "a person was asked to allow this, and did not answer in time";
 static const char flood_reason[] = "too many questions were asked, so nobody is asked about this";
 static const char long_reason[] = "a person has to allow this, and it is too long to be shown";
@@ -101,16 +102,19 @@ void asking_rest(struct asking *asking, struct question *question, enum asking_s
 	asking_touch(asking, question);
 }
 
-/* Those that can still be asked again as the same question. */
+/* The one that can still be asked again as the same question: the last, since those before it were shown. */
 static struct question *find_question(struct asking *asking, const struct hash *hash)
 {
+	struct question *found = NULL;
+
 	for (size_t i = 0; i < asking->question_count; i++) {
 		struct question *question = asking->questions[i];
 
-		if (question->state != ASKING_ANSWERED && memcmp(&question->hash, hash, sizeof *hash) == 0)
-			return question;
+		if (question->state != ASKING_ANSWERED && memcmp(&question->hash, hash, sizeof *hash) == 0 &&
+		    (!found || question->number > found->number))
+			found = question;
 	}
-	return NULL;
+	return found;
 }
 
 static bool take_token(struct asking *asking)
@@ -142,7 +146,11 @@ static bool add_waiting(struct asking *asking, struct question *question, const 
 		question->waiting = grown;
 		question->waiting_size = size;
 	}
-	question->waiting[question->waiting_count++] = (struct asking_waiting){ *waiter, until_ns };
+	/* The first is the next try that an answer to what nobody waits for is good for. */
+	question->waiting[question->waiting_count] = (struct asking_waiting){
+		*waiter, until_ns, question->is_sealed && question->waiting_count
+	};
+	question->waiting_count++;
 	asking->waiting_count++;
 	if (question->state != ASKING_WAITS || until_ns > question->until_ns)
 		question->until_ns = until_ns;
@@ -178,6 +186,8 @@ static void forget_in(struct asking *asking, struct question *question, const st
 	}
 	if (question->state == ASKING_WAITS && !question->waiting_count)
 		asking_rest(asking, question, ASKING_LISTED);
+	if (question->waiting_count && question->waiting[0].is_late)
+		asking_due(asking, 0);
 }
 
 void asking_forget(struct box *box, const struct asking_waiter *waiter)
@@ -344,6 +354,26 @@ int asking_begin(struct box *box, const struct asking_request *request, const st
 	return ask(box, request, waiter, ret_outcome);
 }
 
+int asking_left(struct box *box, const struct asking_waiter *waiter, struct asking_outcome *ret_outcome)
+{
+	struct asking_answer_log log = { .via = "left" };
+	struct asking *asking = box->asking;
+
+	for (size_t i = 0; asking && i < asking->question_count; i++) {
+		struct question *question = asking->questions[i];
+		size_t at = 0;
+
+		while (at < question->waiting_count && !is_same_waiter(&question->waiting[at].waiter, waiter))
+			at++;
+		if (at == question->waiting_count)
+			continue;
+		asking->unanswered++;
+		*ret_outcome = unanswered(asking, question, left_reason);
+		return question->waiting_count == 1 && asking_log_answer(box, question, &log) < 0 ? -EIO : 1;
+	}
+	return 0;
+}
+
 /* ---- time ---- */
 
 static void sort_out_due(struct question *question, uint64_t now_ns, size_t *ret_due)
@@ -361,15 +391,24 @@ static void sort_out_due(struct question *question, uint64_t now_ns, size_t *ret
 	*ret_due = due;
 }
 
+/* Who was shown is gone; who came later waits for another question. */
+static int part_from_none(struct box *box, struct question *question)
+{
+	return question->waiting_count && question->waiting[0].is_late ? asking_part(box, question, 0) : 0;
+}
+
 /* 1: it is forgotten. */
 static int check_question(struct box *box, struct question *question, uint64_t now_ns)
 {
 	struct asking_answer_log log = { .via = "timeout" };
 	struct asking_outcome outcome;
 	size_t due;
-	int r = 0;
+	int r;
 
 	forget_in(box->asking, question, NULL);
+	r = part_from_none(box, question);
+	if (r < 0)
+		return r;
 	if (question->state != ASKING_WAITS)
 		return question->until_ns <= now_ns;
 	sort_out_due(question, now_ns, &due);
@@ -381,12 +420,15 @@ static int check_question(struct box *box, struct question *question, uint64_t n
 	outcome = unanswered(box->asking, question, silent_reason);
 	if (due == question->waiting_count)
 		asking_rest(box->asking, question, ASKING_LISTED);
-	return r < 0 ? r : asking_deliver(box->asking, question, due, &outcome);
+	if (r == 0)
+		r = asking_deliver(box->asking, question, due, &outcome);
+	return r < 0 ? r : part_from_none(box, question);
 }
 
-int asking_hush(struct box *box)
+/* All that wait are refused now. */
+static int refuse_waiting(struct box *box, const char *via, const char *reason)
 {
-	struct asking_answer_log log = { .via = "nobody" };
+	struct asking_answer_log log = { .via = via };
 	struct asking *asking = box->asking;
 	int r = 0;
 
@@ -398,12 +440,22 @@ int asking_hush(struct box *box)
 			continue;
 		asking->unanswered += question->waiting_count;
 		r = asking_log_answer(box, question, &log);
-		outcome = unanswered(asking, question, nobody_reason);
+		outcome = unanswered(asking, question, reason);
 		asking_rest(asking, question, ASKING_LISTED);
 		if (r == 0)
 			r = asking_deliver(asking, question, question->waiting_count, &outcome);
 	}
 	return r;
+}
+
+int asking_hush(struct box *box)
+{
+	return refuse_waiting(box, "nobody", nobody_reason);
+}
+
+int asking_end(struct box *box)
+{
+	return refuse_waiting(box, "left", left_reason);
 }
 
 static void find_next_due(struct asking *asking, uint64_t now_ns)

@@ -126,6 +126,18 @@ bool asking_was_heard(struct box *box);
 /* Nobody can hear any more: what waits is refused now, and stays listed. Negative: the log failed. */
 int asking_hush(struct box *box) MUST_USE;
 
+/* Nothing runs inside any more: the same, of whatever still waits. */
+int asking_end(struct box *box) MUST_USE;
+
+/*
+ * Who waits is gone before anybody answered: 1 and *ret_outcome, by which it was refused; 0: nobody waits so. Before
+ * asking_forget(), or from is_gone(). Negative: the log failed.
+ */
+int asking_left(struct box *box, const struct asking_waiter *waiter, struct asking_outcome *ret_outcome) MUST_USE;
+
+/* Who waits for a question and came after it was shown waits for one of its own. Negative: the log failed. */
+int asking_part_late(struct box *box) MUST_USE;
+
 /* What is due; and how long nothing is (-1: for ever). Negative: the log failed. */
 int asking_check(struct box *box, uint64_t now_ns) MUST_USE;
 int asking_timeout_ms(const struct box *box, uint64_t now_ns);
@@ -155,9 +167,9 @@ uint64_t asking_generation(const struct box *box);
 
 /*
  * Adds to a frame the generation that it tells and what changed after that one, oldest first, as far as it fits.
- * Returns the generation told.
+ * is_shown: a person sees them. Returns the generation told.
  */
-uint64_t asking_put_questions(const struct box *box, uint64_t after, struct buf *out);
+uint64_t asking_put_questions(const struct box *box, uint64_t after, bool is_shown, struct buf *out);
 
 /* The same for grants, by number. */
 void asking_put_grants(const struct box *box, uint32_t after, struct buf *out);

@@ -290,12 +290,21 @@ static void conclude_staging(struct box *box)
 	box->store.record.is_staged = staging->is_kept;
 }
 
+/* A program that gave up waiting was refused, and whoever reads the log later finds it so. */
+static int end_questions(struct box *box)
+{
+	file_gate_end(box);
+	return asking_end(box);
+}
+
 static int conclude(struct box *box, int r, int *ret_status)
 {
 	bool was_alive = box->init_state != 0;
 
 	if (end_jail(box) < 0 && r == 0)
 		r = -EIO;
+	if (r == 0)
+		r = end_questions(box);
 	if (gate_finish(box) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)

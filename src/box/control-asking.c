@@ -10,40 +10,6 @@
  * one that is stopped, or slow, has one answer in its socket and no more: the sandbox never waits for it.
  */
 
-static void send_questions(struct client *client)
-{
-	struct box *box = client->box;
-
-	frame_begin(&box->out, CONTROL_QUESTIONS);
-	client->told = asking_put_questions(box, client->told, &box->out);
-	client->is_owed = false;
-	client_reply(client, frame_end(&box->out), NULL, 0);
-}
-
-void client_tell_questions(struct client *client)
-{
-	if (client->is_owed && asking_generation(client->box) > client->told)
-		send_questions(client);
-}
-
-int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	uint64_t after = frame_get_u64(frame);
-	uint32_t waits = frame_get_u32(frame);
-
-	if (frame_finish(frame) < 0 || waits > 1)
-		return -EBADMSG;
-	client->state = CLIENT_ASKING;
-	client->told = after;
-	client->is_follower = client->is_owed = waits;
-	if (waits)
-		client_tell_questions(client);
-	else
-		send_questions(client);
-	return 0;
-}
-
 /* Without a reason of its own it was the log that failed. */
 static int fail(struct client *client, int r, struct err *err)
 {
@@ -53,6 +19,46 @@ static int fail(struct client *client, int r, struct err *err)
 		box_end(client->box, ENDED_POLICY);
 	}
 	client_reply_error(client, err);
+	return 0;
+}
+
+static void send_questions(struct client *client, bool is_shown)
+{
+	struct box *box = client->box;
+
+	frame_begin(&box->out, CONTROL_QUESTIONS);
+	client->told = asking_put_questions(box, client->told, is_shown, &box->out);
+	client->is_owed = false;
+	client_reply(client, frame_end(&box->out), NULL, 0);
+}
+
+void client_tell_questions(struct client *client)
+{
+	if (client->is_owed && asking_generation(client->box) > client->told)
+		send_questions(client, true);
+}
+
+int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t after = frame_get_u64(frame);
+	uint32_t how = frame_get_u32(frame);
+	struct err err = { 0 };
+	int r = 0;
+
+	if (frame_finish(frame) < 0 || how >= ASKING_LOOK_COUNT)
+		return -EBADMSG;
+	client->state = CLIENT_ASKING;
+	client->told = after;
+	client->is_follower = client->is_owed = how == ASKING_FOLLOW;
+	if (how == ASKING_LIST)
+		r = asking_part_late(client->box);
+	if (r < 0)
+		return fail(client, r, &err);
+	if (how == ASKING_FOLLOW)
+		client_tell_questions(client);
+	else
+		send_questions(client, how != ASKING_FIND);
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "box/state.h"
 #include "box/verify-gate.h"
 #include "os/fd.h"
+#include "os/proc.h"
 #include "policy/decide-exec.h"
 
 /*
@@ -204,14 +205,28 @@ static struct exec_entry entry_of(const struct watch_exec *exec)
 
 static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
 
+static int refuse_left(struct box *box, struct exec_case *exec_case, const struct asking_outcome *outcome)
+{
+	struct exec_entry entry = { exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
+	struct decision decision = exec_decision_of(outcome);
+
+	return log_decision(box, exec_case, &entry, &decision);
+}
+
 /* Whether the caller died while a person was asked: then nothing is left of its exec. */
 static bool is_gone(void *context, uint64_t token)
 {
 	struct box *box = context;
 	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct asking_waiter waiter = { .done = answered, .context = box, .token = token };
+	struct asking_outcome outcome;
 
 	if (watch_is_awaited(box->watch, exec_case->id))
 		return false;
+	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
+	 * heard by all who use it next. */
+	if (proc_is_over(exec_case->pid) && asking_left(box, &waiter, &outcome) > 0)
+		(void)!refuse_left(box, exec_case, &outcome);
 	exec_drop_case(box, exec_case);
 	return true;
 }

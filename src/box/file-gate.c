@@ -388,7 +388,7 @@ static struct file_question *find_question(struct box *box, uint64_t id, const c
 	return NULL;
 }
 
-static struct file_question *add_question(struct box *box, uint64_t id, const char *path)
+static struct file_question *add_question(struct box *box, const struct watch_file *event, const char *path)
 {
 	struct file_log *log = &box->files;
 	struct file_question *question;
@@ -398,7 +398,8 @@ static struct file_question *add_question(struct box *box, uint64_t id, const ch
 	if (!log->questions || log->question_count == FILE_QUESTIONS_MAX)
 		return NULL;
 	question = &log->questions[log->question_count];
-	*question = (struct file_question){ .id = id, .path = str_dup(path) };
+	*question = (struct file_question){ .id = event->id, .path = str_dup(path), .access = event->access,
+					    .call = event->call, .pid = event->pid };
 	if (!question->path)
 		return NULL;
 	log->question_count++;
@@ -417,15 +418,6 @@ static void forget_questions(struct box *box, uint64_t id)
 	}
 }
 
-void file_gate_gone(void *context, uint64_t id)
-{
-	struct box *box = context;
-	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = id };
-
-	asking_forget(box, &waiter);
-	forget_questions(box, id);
-}
-
 /* What the person said is not a rule of the policy: the denial tells it in their words. */
 static int settle(struct box *box, const struct watch_file *event, const char *path,
 		  const struct asking_outcome *outcome)
@@ -433,6 +425,38 @@ static int settle(struct box *box, const struct watch_file *event, const char *p
 	struct decision decision = { VERDICT_DENY, outcome->rule, outcome->reason, outcome->hint, NULL, false };
 
 	return refuse(box, event, path, &decision, EACCES);
+}
+
+/* What a caller that died still waited for, it was refused. */
+static void refuse_left(struct box *box, const struct file_question *question, const struct asking_waiter *waiter)
+{
+	struct watch_file event = { .id = question->id, .pid = question->pid, .call = question->call,
+				    .access = question->access, .path = question->path };
+	struct asking_outcome outcome;
+
+	/* What fails with the log is heard by all who use it next. */
+	if (asking_left(box, waiter, &outcome) > 0)
+		(void)!settle(box, &event, question->path, &outcome);
+}
+
+void file_gate_gone(void *context, uint64_t id)
+{
+	struct box *box = context;
+	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = id };
+
+	/* A signal that interrupted the call takes nobody's answer away: it is made again. */
+	for (size_t i = 0; i < box->files.question_count; i++)
+		if (box->files.questions[i].id == id && !box->files.questions[i].is_answered &&
+		    proc_is_over(box->files.questions[i].pid))
+			refuse_left(box, &box->files.questions[i], &waiter);
+	asking_forget(box, &waiter);
+	forget_questions(box, id);
+}
+
+void file_gate_end(struct box *box)
+{
+	while (box->files.question_count)
+		file_gate_gone(box, box->files.questions[0].id);
 }
 
 static void keep_answer(struct file_question *question, const struct asking_outcome *outcome)
@@ -505,7 +529,7 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 		return settle(box, event, path, &outcome);
 	}
 	if (!question)
-		question = add_question(box, event->id, path);
+		question = add_question(box, event, path);
 	if (!question)
 		return ENFILE;
 	read_program(event->pid, program, sizeof program);

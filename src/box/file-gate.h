@@ -21,6 +21,9 @@ struct box;
 struct file_question {
 	uint64_t id;                 /* of the notification */
 	char *path;                  /* owned: what was asked about */
+	enum watch_file_access access;
+	const char *call;            /* static: name of the system call */
+	pid_t pid;
 	bool is_answered, is_allowed;
 	bool is_due;                 /* its caller has not heard of the answer yet */
 	char rule[64];               /* of the grant */
@@ -47,6 +50,9 @@ int file_gate_judge(void *context, const struct watch_file *event);
 int file_gate_ask(void *context, const struct watch_file *event);
 int file_gate_record(void *context, const struct watch_file *event);
 void file_gate_gone(void *context, uint64_t id);
+
+/* Nothing runs inside any more: what is still asked about is refused, and written down. Before asking_end(). */
+void file_gate_end(struct box *box);
 
 /* Goes on with the calls whose questions were answered. Negative as watch_serve(). */
 int file_gate_retry(struct box *box) MUST_USE;

@@ -66,19 +66,16 @@ static bool is_gone(void *context, uint64_t token)
 {
 	struct gate_pending *pending = context;
 	struct box *box = pending->box;
-	uint32_t id = pending->id;
-	char program[PATH_MAX];
-	int r;
+	struct asking_waiter waiter = { .done = on_answer, .context = pending };
+	struct asking_outcome outcome;
 
-	(void)token;
-	if (!pending->has_left || !pending->pid)
+	if (!pending->has_left || !pending->pid || !proc_is_over((pid_t)pending->pid))
 		return false;
-	r = proc_program((pid_t)pending->pid, program, sizeof program);
-	if (r != -ENOENT && r != -ESRCH)
-		return false;
-	drop(box, pending);
-	/* What fails with the gate is heard by all who use it next. */
-	(void)!gate_answer(box, id, false);
+	/* What fails with the gate, or the log, is heard by all who use it next. */
+	if (asking_left(box, &waiter, &outcome) > 0)
+		(void)!on_answer(pending, token, &outcome);
+	else
+		drop(box, pending);
 	return true;
 }
 

@@ -28,7 +28,7 @@ enum { END_MS = 2500, TEXT_MAX = 56 << 10, JSON_MAX = 64 << 10, STALE_MAX = 256,
 
 struct slot {
 	uint32_t number;             /* 0: free */
-	uint32_t state, waiting;     /* as told */
+	uint32_t state;              /* as told */
 	struct hash hash;
 };
 
@@ -202,8 +202,6 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return ++link->stale > STALE_MAX ? -EPROTO : 0;
 	if (link->box->ended != ENDED_NOT)
 		return 0;
-	if (reply.waiting > slot->waiting)
-		reply.waiting = slot->waiting;
 	r = asking_answer(link->box, &reply, &by, &grant, &ignored);
 	link->answers += r == 0;
 	link->fatal = r < 0 ? r : 0;
@@ -354,15 +352,17 @@ static int take_back(struct link *link, struct slot *slot, const struct question
 
 static int tell(struct link *link, struct slot *slot, struct question *question)
 {
-	int r = hand_over(link, put_question(link->box, question));
+	int r;
+
+	asking_seal(question);
+	r = hand_over(link, put_question(link->box, question));
 
 	if (r <= 0 && r != -EMSGSIZE && r != -ENOBUFS)
 		return r;
 	link->questions += !(question->noticed & 1u << link->kind);
 	question->noticed |= 1u << link->kind;
 	if (r > 0)
-		*slot = (struct slot){ question->number, question->state, (uint32_t)question->waiting_count,
-				       question->hash };
+		*slot = (struct slot){ question->number, question->state, question->hash };
 	return 1;
 }
 

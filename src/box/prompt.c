@@ -274,7 +274,6 @@ static int answer(struct box *box, struct asking_reply *reply)
 
 	reply->number = prompt->number;
 	reply->hash = prompt->hash.bytes;
-	reply->waiting = prompt->waiting;
 	r = asking_answer(box, reply, &by, &grant, &err);
 	if (r < 0)
 		return r;
@@ -309,12 +308,12 @@ static int terminal_ready(void *context, uint32_t events)
 static int show(struct box *box)
 {
 	struct prompt *prompt = &box->prompt;
-	const struct question *question = find(box, prompt->number);
+	struct question *question = find(box, prompt->number);
 
 	if (!question || !may_draw(box))
 		return leave(box, NULL);
 	prompt->hash = question->hash;
-	prompt->waiting = (uint32_t)question->waiting_count;
+	asking_seal(question);
 	if (!draw(box, question, true))
 		return leave(box, NULL);
 	prompt->state = PROMPT_SHOWN;

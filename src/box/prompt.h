@@ -20,7 +20,7 @@ struct prompt {
 	int tty_fd;                  /* owned; FD_NONE: not opened */
 	bool is_tried;               /* there is no such terminal */
 	enum prompt_state state;
-	uint32_t number, waiting;    /* of the question, as it was drawn */
+	uint32_t number;             /* of the question, as it was drawn */
 	struct hash hash;
 	uint64_t since_ns;           /* PROMPT_SETTLING: when output was held */
 	uint64_t rung_ns;            /* the last bell */

@@ -27,7 +27,6 @@ enum { CONNECT_MS = 3000, CALL_MS = 3000, ACTIVATE_MS = 10000, US_PER_MS = 1000,
 struct notice {
 	uint32_t number;             /* of the question; 0: free */
 	uint8_t hash[ASKING_HASH_SIZE];
-	uint32_t waiting;
 	bool may_allow;              /* all of it is shown */
 	bool is_gone;                /* a person took it from the screen */
 	uint32_t id;                 /* 0: not on the screen */
@@ -210,7 +209,6 @@ static int on_action(sd_bus_message *message, void *context, sd_bus_error *ret_e
 		return 0;
 	reply.number = notice->number;
 	reply.hash = notice->hash;
-	reply.waiting = notice->waiting;
 	desktop->lost = notify_tell_answer(desktop->link, &reply);
 	return 0;
 }
@@ -290,7 +288,6 @@ static int on_question(void *context, struct frame *frame, int *fds, size_t fd_c
 		return -ENOMEM;
 	notice->number = question.number;
 	memcpy(notice->hash, question.hash, sizeof notice->hash);
-	notice->waiting = question.waiting;
 	notice->allow_label = question.state == ASKING_WAITS ? "Allow once" : "Allow the next try";
 	if (str_format(notice->summary, sizeof notice->summary, "atoll asks: question %u of %s", question.number,
 		       desktop->session) < 0)

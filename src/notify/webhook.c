@@ -28,7 +28,7 @@ static const uint32_t ALERT_NUMBER = UINT32_C(1) << 31;
 struct item {
 	uint32_t number;             /* 0: free */
 	uint8_t hash[ASKING_HASH_SIZE];
-	uint32_t state, waiting;     /* of the question */
+	uint32_t state;              /* of the question */
 	bool is_closing;             /* it is over, and that is what is posted */
 	bool is_delivered;           /* the server knows of it */
 	unsigned attempts;           /* that failed, of this body */
@@ -158,7 +158,7 @@ static int answered(struct webhook *webhook, struct item *item, const struct ans
 {
 	struct asking_reply reply = {
 		.number = item->number, .hash = item->hash, .is_allowed = answer->is_allowed, .scope = answer->scope,
-		.amount = answer->amount, .waiting = item->waiting,
+		.amount = answer->amount,
 	};
 	int r;
 
@@ -245,7 +245,6 @@ static int on_question(void *context, struct frame *frame, int *fds, size_t fd_c
 	item->number = question.number;
 	memcpy(item->hash, question.hash, sizeof item->hash);
 	item->state = question.state;
-	item->waiting = question.waiting;
 	buf_done(&item->post.body);
 	buf_init(&item->post.body, MESSAGE_BODY_MAX);
 	message_put_question(&item->post.body, &webhook->frame, &question);

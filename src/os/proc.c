@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
@@ -75,6 +76,14 @@ int proc_program(pid_t pid, char *out, size_t size)
 		return -ENAMETOOLONG;
 	out[length] = 0;
 	return 0;
+}
+
+bool proc_is_over(pid_t pid)
+{
+	char program[PATH_MAX];
+	int r = proc_program(pid, program, sizeof program);
+
+	return r == -ENOENT || r == -ESRCH;
 }
 
 int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat)

@@ -6,6 +6,7 @@
  * counters. Figures of processes that end while being read are left out. proc(5).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -44,6 +45,9 @@ int proc_path(pid_t pid, const char *what, char *out, size_t size) MUST_USE;
  * may run another by now. -ENOENT, -EACCES, -ENAMETOOLONG.
  */
 int proc_program(pid_t pid, char *out, size_t size) MUST_USE;
+
+/* Whether it runs no program any more: it has ended, reaped or not. Of a process of ours; its number may be reused. */
+bool proc_is_over(pid_t pid);
 
 /* /proc/PID/stat below proc_fd. -ESRCH or -ENOENT when it is gone. */
 int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;

@@ -141,7 +141,6 @@ void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply)
 	frame_put_u32(out, reply->is_allowed);
 	frame_put_u32(out, reply->scope);
 	frame_put_u64(out, reply->amount);
-	frame_put_u32(out, reply->waiting);
 }
 
 int asking_reply_put(struct buf *out, const struct asking_reply *reply)
@@ -167,7 +166,6 @@ int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply)
 	reply.is_allowed = frame_get_u32(frame);
 	reply.scope = frame_get_u32(frame);
 	reply.amount = frame_get_u64(frame);
-	reply.waiting = frame_get_u32(frame);
 	if (frame_finish(frame) < 0 || !is_sound(&reply))
 		return -EBADMSG;
 	*ret_reply = reply;

@@ -20,8 +20,17 @@ enum asking_state {
 	ASKING_STATE_COUNT,
 };
 
+/* How somebody looks at questions. */
+enum asking_look {
+	ASKING_LIST,             /* all that are there, each as a whole */
+	ASKING_FOLLOW,           /* those that come; who asks the same as one that was shown is not told of */
+	ASKING_GLANCE,           /* those that are there, again and again: what was shown before stays what it was */
+	ASKING_FIND,             /* a program looks for the one that a person has named: nobody is shown anything */
+	ASKING_LOOK_COUNT,
+};
+
 enum asking_scope {
-	ASKING_ONCE,             /* those that wait as shown; where none does, the next one within ten minutes */
+	ASKING_ONCE,             /* those that waited when it was shown; where none does, the next in ten minutes */
 	ASKING_USES,             /* so many */
 	ASKING_TIME,             /* as often as wanted, for so long */
 	ASKING_SESSION,          /* until the sandbox ends */
@@ -45,7 +54,7 @@ struct asking_question {
 	uint32_t number;         /* unique in its session, never used again */
 	const uint8_t *hash;     /* ASKING_HASH_SIZE bytes, of exactly what is asked */
 	uint32_t state;          /* enum asking_state */
-	uint32_t waiting, times; /* how many wait now; how often it was asked */
+	uint32_t waiting, times; /* how many wait who are part of it; how often it was asked */
 	uint32_t pid;            /* of the first who asked, as the host sees it; 0: not known */
 	uint64_t asked_ns;       /* CLOCK_REALTIME, the first time */
 	uint64_t left_ms;        /* until it is refused, or forgotten */
@@ -59,7 +68,6 @@ struct asking_reply {
 	uint32_t is_allowed;
 	uint32_t scope;          /* enum asking_scope */
 	uint64_t amount;         /* ASKING_USES: how many; ASKING_TIME: ms; else 0 */
-	uint32_t waiting;        /* as shown: no more of them than that are let through by ASKING_ONCE */
 };
 
 struct asking_grant {

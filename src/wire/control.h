@@ -22,7 +22,7 @@ enum control_message {
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
 	CONTROL_REVIEW,          /* box/review-log.h: a record; -> CONTROL_DONE once it is written */
 	CONTROL_POLICY,          /* fd: a snapshot, sealed: the network goes by it; -> CONTROL_CHANGED */
-	CONTROL_ASKS,            /* u64 after, u32 1: wait for one; -> CONTROL_QUESTIONS; may be repeated */
+	CONTROL_ASKS,            /* u64 after, u32 asking_look; -> CONTROL_QUESTIONS, with FOLLOW once there is one */
 	CONTROL_ANSWER,          /* struct asking_reply (wire/asking.h); -> CONTROL_ANSWERED */
 	CONTROL_GRANTS,          /* u32 after which number; -> CONTROL_GRANTED */
 	CONTROL_REVOKE,          /* u32 number of a grant; -> CONTROL_DONE */

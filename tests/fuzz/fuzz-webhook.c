@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (size > ANSWER_MAX || answer.scope == ASKING_FOREVER || !answer.question)
 		abort();
 	reply = (struct asking_reply){ answer.question, answer.hash, answer.is_allowed,
-				       answer.scope,	answer.amount, 1 };
+				       answer.scope,	answer.amount };
 	if (notify_answer_put(&out, &reply) < 0 || frame_open(&frame, out.bytes, out.size) < 0 ||
 	    notify_answer_get(&frame, &read) < 0)
 		abort();

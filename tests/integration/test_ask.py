@@ -11,6 +11,7 @@ import pytest
 from atoll import wait_until
 from control import STATUS, STATUS_JSON, Control
 from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
+from person import Person, find_questions
 
 PYTHON = "/usr/bin/python3"
 GET = """
@@ -178,11 +179,20 @@ def test_a_connection_waits_while_others_go_on(session_of, server):
 def test_a_burst_is_one_question_and_once_is_for_those_that_were_shown(session_of, server):
     session, target = session_of(), f"web.test:{server.port}"
     session.heard()
-    waiting = [session.popen(target) for _ in range(3)]
-    question = wait_until(lambda: next((q for q in session.questions("waiting") if q["waiting"] == 3), None), 15)
-    assert len(session.questions()) == 1
+    waiting = [session.popen(target)]
+    question = session.wait_for("web.test")
+    # More of the same come after it was shown: they are behind it, and no answer to it is about them.
+    waiting += [session.popen(target) for _ in range(3)]
+    wait_until(lambda: [entry["times"] for entry in find_questions(session.box, session.id)] == [4], 15, "all of them")
+    assert [entry["waiting"] for entry in find_questions(session.box, session.id)] == [1]
     assert session.answer("approve", question).code == 0
-    assert [child.communicate(timeout=30)[0].split() for child in waiting] == [[b"answer"]] * 3
+    wait_until(lambda: sum(child.poll() is not None for child in waiting) == 1, 15, "the one that was shown")
+    rest = session.wait_for("web.test")
+    assert rest["number"] != question["number"] and rest["hash"] == question["hash"] and rest["waiting"] == 3
+    assert len(server.heard) <= 1 and sum(child.poll() is None for child in waiting) == 3
+    # The control: those three were shown as one question, and one answer is for them all.
+    assert session.answer("approve", rest).code == 0
+    assert [child.communicate(timeout=30)[0].split() for child in waiting] == [[b"answer"]] * 4
     # Once: the next one is another question, and nobody else's answer is good for it.
     again = session.popen(target)
     second = session.wait_for("web.test")
@@ -529,6 +539,42 @@ def test_a_question_of_a_connection_whose_program_died_waits_no_longer(session_o
     session.box.run_atoll("exec", session.id, "--", "sh", "-c", "kill -9 $(pgrep -f create_connection)")
     dying.wait(30)
     wait_until(lambda: not session.questions("waiting"), 5, "the end of the question")
+    # It was refused: the log says so, and the sandbox is told.
+    refused = [entry for entry in session.records("net.connect") if entry["verdict"] == "deny"]
+    assert [(entry["subject"], entry["detail"]["port"]) for entry in refused] == [("web.test", server.port)]
+    told = session.box.run_atoll("exec", session.id, "--", "cat", "/run/atoll/denials.jsonl").out
+    assert "given up before anybody answered" in told and f"atoll approve {second['number']}" in told
+
+
+@pytest.mark.needs("curl")
+def test_what_nobody_answered_before_the_end_was_refused(sandbox):
+    """Programs wait less long than a person takes, and all is over: log, summary and report have each as a denial."""
+    refused = {"net.connect": "unlisted.test", "exec.start": "/usr/bin/id", "file.open": "data/x"}
+    sandbox.write(sandbox.project / "data/x", "READ\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nnetwork: {default: ask}\nfiles: {ask: [data]}\n"
+                            "exec: {ask: ['**/id']}\nask: {timeout: 60s}\n")
+    report = sandbox.base / "report.json"
+    script = ("echo $ATOLL_SESSION; read line; curl -sS -m 2 http://unlisted.test/ & timeout -s KILL 2 id -G & "
+              "timeout -s KILL 2 cat data/x; wait; true")
+    with subprocess.Popen(sandbox.command_line(["sh", "-c", script], policy=policy, report=report),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          start_new_session=True, **sandbox.popen_keywords()) as child:
+        sandbox.children.append(child)
+        with Person(sandbox, child.stdout.readline().decode().strip()) as person:
+            child.stdin.write(b"go\n")
+            child.stdin.flush()
+            wait_until(lambda: len(person.seen) == len(refused), 15, "the questions")
+            out, err = child.communicate(timeout=60)
+    assert b"READ" not in out and b"denied" in err, (out, err)
+    told = json.loads(report.read_text())
+    entries = [json.loads(entry) for entry in sandbox.audit_log(told["session"]).read_text().splitlines()]
+    assert told["asked"]["unanswered"] == len(refused), told["asked"]
+    for kind, subject in refused.items():
+        denials = [denial for denial in told["denials"] if subject in denial["subject"]]
+        assert len(denials) == 1 and "before anybody answered" in denials[0]["reason"], (kind, told["denials"])
+        assert "atoll approve" in denials[0]["hint"], denials
+        in_log = [entry["subject"] for entry in entries if entry["type"] == kind and entry.get("verdict") == "deny"]
+        assert len(in_log) == 1 and in_log[0].endswith(subject), (kind, in_log)
 
 
 @pytest.mark.parametrize("words", [

@@ -8,6 +8,7 @@ import control
 ASKS, ANSWER, GRANTS, REVOKE = range(10, 14)
 QUESTIONS, ANSWERED, GRANTED = range(71, 74)
 ONCE, USES, TIME, SESSION = range(4)
+LIST, FOLLOW, GLANCE, FIND = range(4)
 
 
 class Reader:
@@ -54,6 +55,23 @@ QUESTION = ("number", "hash", "state", "waiting", "times", "pid", "asked_ns", "l
             "subject", "argv", "method", "path", "program", "cwd", "port", "rule", "why", "words")
 
 
+def take_questions(bytes_):
+    """The generation that a frame tells, and its questions."""
+    reader = Reader(bytes_)
+    after, questions = reader.field(), []
+    while not reader.is_at_end:
+        questions.append({name: reader.field() for name in QUESTION})
+    return after, questions
+
+
+def find_questions(sandbox, session):
+    """What is asked, without anybody being shown it."""
+    with control.Control(sandbox, session) as other:
+        kind, rest = other.ask(ASKS, u64(0), control.u32(FIND))
+    assert kind == QUESTIONS
+    return take_questions(rest)[1]
+
+
 class Person:
     """Follows the questions of a session from a thread; seen has each as it was first told."""
 
@@ -62,7 +80,7 @@ class Person:
         self.sandbox, self.session, self.answer = sandbox, session, answer
         self.seen, self.errors = {}, []
         self.control = control.Control(sandbox, session, timeout=60)
-        self.control.send(control.frame(ASKS, u64(0), control.u32(1)))
+        self.control.send(control.frame(ASKS, u64(0), control.u32(FOLLOW)))
         # The box serves who spoke first: from this answer on it knows that somebody listens.
         with control.Control(sandbox, session) as other:
             other.ask(control.STATUS)
@@ -77,10 +95,8 @@ class Person:
                 return
             if answer is None or answer[0] != QUESTIONS:
                 return
-            reader = Reader(answer[1])
-            after = reader.field()
-            while not reader.is_at_end:
-                question = {name: reader.field() for name in QUESTION}
+            after, questions = take_questions(answer[1])
+            for question in questions:
                 if question["number"] in self.seen:
                     continue
                 self.seen[question["number"]] = question
@@ -88,7 +104,7 @@ class Person:
                 if said:
                     self.say(question, *said)
             try:
-                self.control.send(control.frame(ASKS, u64(after), control.u32(1)))
+                self.control.send(control.frame(ASKS, u64(after), control.u32(FOLLOW)))
             except OSError:
                 return
 
@@ -96,8 +112,7 @@ class Person:
         """The box's answer: the number of the grant, or what it says against it (bytes of struct err)."""
         with control.Control(self.sandbox, self.session) as other:
             kind, rest = other.ask(ANSWER, control.u32(question["number"]), blob(question["hash"]),
-                                   control.u32(is_allowed), control.u32(scope), u64(amount),
-                                   control.u32(question["waiting"]))
+                                   control.u32(is_allowed), control.u32(scope), u64(amount))
         if kind == ANSWERED:
             return Reader(rest).field()
         self.errors.append(rest.decode(errors="replace"))

@@ -139,7 +139,6 @@ static void take_question(struct inbox_question *kept, const struct asking_quest
 	if (!is_same)
 		kept->since_ns = clock_monotonic_ns();
 	kept->number = question->number;
-	kept->waiting = question->waiting;
 	memcpy(kept->hash, question->hash, sizeof kept->hash);
 	buf_init_fixed(&text, kept->text, sizeof kept->text);
 	describe(&question->shown, &text);
@@ -245,7 +244,6 @@ int inbox_answer(struct inbox *inbox, bool is_allowed)
 	frame_put_u32(&inbox->out, is_allowed);
 	frame_put_u32(&inbox->out, ASKING_ONCE);
 	frame_put_u64(&inbox->out, 0);
-	frame_put_u32(&inbox->out, question->waiting);
 	return send_out(inbox);
 }
 

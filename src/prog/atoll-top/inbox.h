@@ -16,7 +16,7 @@ enum { INBOX_NOTICE_SIZE = TOP_NOTICE_MAX * 4, INBOX_QUESTION_SIZE = 1024 };
 /* The first question that a sandbox has open. */
 struct inbox_question {
 	char id[SESSION_ID_SIZE];            /* whose; "": none */
-	uint32_t number, waiting;
+	uint32_t number;
 	uint8_t hash[ASKING_HASH_SIZE];
 	uint64_t since_ns;                   /* since when it is the one that is shown */
 	bool is_whole;                       /* all of what it asks is in text */

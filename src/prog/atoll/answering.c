@@ -20,7 +20,6 @@ struct search {
 	size_t found;
 	char others[160];              /* what they are called, where there are more of that number */
 	uint8_t hash[ASKING_HASH_SIZE];
-	uint32_t waiting;
 	struct buf words;
 	char **terms;                  /* the same for forever_prepare(); owned */
 };
@@ -43,7 +42,6 @@ static int visit(void *context, const struct question_box *box, const struct ask
 	}
 	search->box = (struct question_box *)box;
 	memcpy(search->hash, question->hash, sizeof search->hash);
-	search->waiting = question->waiting;
 	strv_free(search->terms);
 	search->terms = forever_words(&question->shown);
 	if (!search->terms)
@@ -59,7 +57,7 @@ static int find(struct question_boxes *boxes, const char *word, struct search *s
 	int r = question_open_named(boxes, word, "question", &search->number, err);
 
 	if (r == 0)
-		r = question_boxes_visit(boxes, visit, search, err);
+		r = question_boxes_visit(boxes, ASKING_FIND, visit, search, err);
 	if (r < 0)
 		return r;
 	if (!search->box) {
@@ -146,7 +144,6 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 	buf_init(&text, TEXT_MAX);
 	reply->number = search->number;
 	reply->hash = search->hash;
-	reply->waiting = search->waiting;
 	r = reply->scope == ASKING_FOREVER ? forever_prepare(search->box->session, search->terms, &forever, err) : 0;
 	if (r)
 		return r;

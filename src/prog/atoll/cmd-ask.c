@@ -141,7 +141,7 @@ static int list_once(struct listing *listing, struct question_boxes *boxes, stru
 
 	if (listing->given->json)
 		json_array_begin(&listing->json, NULL);
-	r = question_boxes_visit(boxes, visit, listing, err);
+	r = question_boxes_visit(boxes, ASKING_LIST, visit, listing, err);
 	if (r < 0)
 		return r;
 	if (listing->given->json) {
@@ -179,7 +179,7 @@ static int follow_box(struct listing *listing, struct question_boxes *boxes, str
 	listing->is_first = box->told == 0;
 	r = question_box_hear(boxes, box, visit, listing, &gone);
 	if (r >= 0)
-		r = question_box_ask(box, true, &gone);
+		r = question_box_ask(box, ASKING_FOLLOW, &gone);
 	if (r < 0)
 		close_fd(&box->fd);
 	return say_news(listing, err);
@@ -189,7 +189,7 @@ static int follow_box(struct listing *listing, struct question_boxes *boxes, str
 static int greet(struct question_boxes *boxes, size_t first, struct err *err)
 {
 	for (size_t i = first; i < boxes->count; i++)
-		if (question_box_ask(&boxes->list[i], true, err) < 0)
+		if (question_box_ask(&boxes->list[i], ASKING_FOLLOW, err) < 0)
 			close_fd(&boxes->list[i].fd);
 	return 0;
 }

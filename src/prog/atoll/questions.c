@@ -126,7 +126,7 @@ static int receive(struct question_boxes *boxes, struct question_box *box, uint1
 	return 0;
 }
 
-int question_box_ask(struct question_box *box, bool waits, struct err *err)
+int question_box_ask(struct question_box *box, enum asking_look how, struct err *err)
 {
 	cleanup_buf struct buf message;
 	int r;
@@ -134,7 +134,7 @@ int question_box_ask(struct question_box *box, bool waits, struct err *err)
 	buf_init(&message, 64);
 	frame_begin(&message, CONTROL_ASKS);
 	frame_put_u64(&message, box->told);
-	frame_put_u32(&message, waits);
+	frame_put_u32(&message, how);
 	r = frame_end(&message);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "ask", "out of memory") : send(box, &message, err);
 }
@@ -186,14 +186,15 @@ static bool is_gone(const struct err *err)
 	return err->errnum == ECONNRESET || err->errnum == EPIPE || err->errnum == ESHUTDOWN;
 }
 
-int question_boxes_visit(struct question_boxes *boxes, question_visit visit, void *context, struct err *err)
+int question_boxes_visit(struct question_boxes *boxes, enum asking_look how, question_visit visit, void *context,
+			 struct err *err)
 {
 	for (size_t i = 0; i < boxes->count; i++) {
 		struct question_box *box = &boxes->list[i];
 		int r;
 
 		do {
-			r = question_box_ask(box, false, err);
+			r = question_box_ask(box, how, err);
 			if (r == 0)
 				r = question_box_hear(boxes, box, visit, context, err);
 		} while (r > 0);

@@ -38,8 +38,8 @@ void question_boxes_init(struct question_boxes *boxes);
  */
 int question_boxes_open(struct question_boxes *boxes, const char *id_or_name, struct err *err) MUST_USE;
 
-/* Asks for what changed; waits: the answer comes when something does. */
-int question_box_ask(struct question_box *box, bool waits, struct err *err) MUST_USE;
+/* Asks for what changed. */
+int question_box_ask(struct question_box *box, enum asking_look how, struct err *err) MUST_USE;
 
 /* Negative ends the walk with that. */
 typedef int (*question_visit)(void *context, const struct question_box *box, const struct asking_question *question);
@@ -50,7 +50,8 @@ int question_box_hear(struct question_boxes *boxes, struct question_box *box, qu
 		      struct err *err) MUST_USE;
 
 /* Every question, and every grant, that there is now. A box that ends meanwhile has none. */
-int question_boxes_visit(struct question_boxes *boxes, question_visit visit, void *context, struct err *err) MUST_USE;
+int question_boxes_visit(struct question_boxes *boxes, enum asking_look how, question_visit visit, void *context,
+			 struct err *err) MUST_USE;
 int question_boxes_visit_grants(struct question_boxes *boxes, grant_visit visit, void *context, struct err *err)
 	MUST_USE;
 

@@ -421,7 +421,7 @@ static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
 		return -EBADMSG;
 	frame_begin(&feed->out, CONTROL_ASKS);
 	frame_put_u64(&feed->out, 0);
-	frame_put_u32(&feed->out, 0);
+	frame_put_u32(&feed->out, ASKING_GLANCE);
 	return call_box(feed, id, frame_end(&feed->out), questions_answered);
 }
 

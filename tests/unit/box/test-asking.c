@@ -118,8 +118,8 @@ static struct asking_reply reply_to(struct fixture *fixture, uint32_t number, bo
 	struct question *question = question_at(fixture, number);
 
 	assert_non_null(question);
-	return (struct asking_reply){ number, question->hash.bytes, is_allowed, scope, amount,
-				      (uint32_t)question->waiting_count };
+	asking_seal(question);
+	return (struct asking_reply){ number, question->hash.bytes, is_allowed, scope, amount };
 }
 
 static int answer(struct fixture *fixture, struct asking_reply reply, uint32_t *ret_grant)
@@ -352,6 +352,84 @@ static void a_refusal_is_remembered_until_it_is_taken_back(void **state)
 	end(fixture);
 }
 
+/* A question that a person was shown is about those who waited then, whatever joins it. */
+static void late_ones_are_a_question_of_their_own_when_listed_or_left_alone(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
+	struct asking_outcome outcome;
+	uint32_t grant;
+
+	for (uint64_t token = 1; token <= 5; token++) {
+		assert_int_equal(ask(fixture, connect_to("a.example"), token, &outcome), 1);
+		if (token == 1)
+			asking_seal(question_at(fixture, 1));
+	}
+	assert_int_equal(asking_tell(question_at(fixture, 1), 0).waiting, 1);
+	assert_null(question_at(fixture, 2));
+	/* Listed anew: who was shown keeps its number. */
+	assert_int_equal(asking_part_late(&fixture->box), 0);
+	assert_int_equal(asking_tell(question_at(fixture, 1), 0).waiting, 1);
+	assert_int_equal(asking_tell(question_at(fixture, 2), 0).waiting, 4);
+	asking_seal(question_at(fixture, 2));
+	assert_int_equal(ask(fixture, connect_to("a.example"), 6, &outcome), 1);
+	assert_int_equal(outcome.question, 2);
+	/* Who was shown first gives up: nobody inherits an answer that is on its way. */
+	asking_forget(&fixture->box, &waiter);
+	assert_int_equal(question_at(fixture, 1)->state, ASKING_LISTED);
+	assert_int_equal(answer(fixture, reply_to(fixture, 2, true, ASKING_ONCE, 0), &grant), 0);
+	assert_int_equal(fixture->told_count, 4);
+	assert_int_equal(question_at(fixture, 3)->waiting_count, 1);
+	/* The same where those who came late are all that is left of one. */
+	asking_seal(question_at(fixture, 3));
+	assert_int_equal(ask(fixture, connect_to("a.example"), 7, &outcome), 1);
+	waiter.token = 6;
+	asking_forget(&fixture->box, &waiter);
+	assert_int_equal(asking_check(&fixture->box, clock_monotonic_ns()), 0);
+	assert_int_equal(question_at(fixture, 3)->state, ASKING_LISTED);
+	assert_int_equal(question_at(fixture, 4)->waiting_count, 1);
+	assert_int_equal(fixture->told_count, 4);
+	end(fixture);
+}
+
+static void what_nobody_was_shown_is_answered_for_one(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_outcome outcome;
+	struct asking_reply reply;
+	uint32_t grant;
+
+	for (uint64_t token = 1; token <= 3; token++)
+		assert_int_equal(ask(fixture, connect_to("a.example"), token, &outcome), 1);
+	reply = (struct asking_reply){ 1, question_at(fixture, 1)->hash.bytes, true, ASKING_ONCE, 0 };
+	assert_int_equal(answer(fixture, reply, &grant), 0);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(question_at(fixture, 2)->waiting_count, 2);
+	end(fixture);
+}
+
+static void who_gives_up_or_ends_was_refused(void **state)
+{
+	struct fixture *fixture = begin(true);
+	struct asking_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
+	struct asking_outcome outcome;
+
+	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
+	assert_int_equal(asking_left(&fixture->box, &waiter, &outcome), 1);
+	assert_int_equal(outcome.verdict, ASKING_UNANSWERED);
+	assert_non_null(strstr(outcome.reason, "given up before anybody answered"));
+	assert_non_null(strstr(outcome.hint, "atoll approve 1"));
+	asking_forget(&fixture->box, &waiter);
+	assert_int_equal(asking_left(&fixture->box, &waiter, &outcome), 0);
+	assert_int_equal(ask(fixture, connect_to("b.example"), 2, &outcome), 1);
+	assert_int_equal(asking_end(&fixture->box), 0);
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(fixture->told[0].verdict, ASKING_UNANSWERED);
+	assert_int_equal(count_in_log(fixture, "\"ask.answer\""), 2);
+	assert_int_equal(asking_unanswered(&fixture->box), 2);
+	end(fixture);
+}
+
 static void who_is_gone_is_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
@@ -569,7 +647,7 @@ static void followers_are_told_what_changed(void **state)
 	assert_int_equal(ask(fixture, connect_to("b.example"), 2, &outcome), 1);
 	assert_int_equal(ask(fixture, connect_to("a.example"), 3, &outcome), 1);
 	frame_begin(&out, 1);
-	after = asking_put_questions(&fixture->box, 0, &out);
+	after = asking_put_questions(&fixture->box, 0, true, &out);
 	assert_int_equal(after, asking_generation(&fixture->box));
 	assert_int_equal(frame_end(&out), 0);
 	assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
@@ -600,6 +678,9 @@ int main(void)
 		cmocka_unit_test(a_grant_for_the_session_answers_what_else_is_open),
 		cmocka_unit_test(a_counted_grant_is_for_who_asked_and_runs_out),
 		cmocka_unit_test(a_refusal_is_remembered_until_it_is_taken_back),
+		cmocka_unit_test(late_ones_are_a_question_of_their_own_when_listed_or_left_alone),
+		cmocka_unit_test(what_nobody_was_shown_is_answered_for_one),
+		cmocka_unit_test(who_gives_up_or_ends_was_refused),
 		cmocka_unit_test(who_is_gone_is_not_told),
 		cmocka_unit_test(who_died_is_found_and_not_told),
 		cmocka_unit_test(who_is_forgotten_by_another_that_is_told_is_not_told),

@@ -74,7 +74,7 @@ static void a_question_comes_back(void **state)
 
 static void what_comes_from_a_notice_is_within_its_bounds(void **state)
 {
-	struct asking_reply reply = { 3, hash, 1, ASKING_USES, 2, 1 }, read;
+	struct asking_reply reply = { 3, hash, 1, ASKING_USES, 2 }, read;
 	char trouble[NOTIFY_TROUBLE_MAX + 2];
 	struct frame frame;
 	const char *text;
