@@ -16,49 +16,6 @@
  * stays (`stays` counts that), and nothing can be added below a directory that cannot be made (`left_at`).
  */
 
-const char *const stage_change_kind_names[STAGE_CHANGE_KIND_COUNT] = {
-	[STAGE_ADDED] = "added",
-	[STAGE_MODIFIED] = "modified",
-	[STAGE_DELETED] = "deleted",
-};
-
-const char *const stage_change_state_names[STAGE_CHANGE_STATE_COUNT] = {
-	[STAGE_CLEAN] = "clean",
-	[STAGE_CONFLICT] = "conflict",
-	[STAGE_REFUSED] = "refused",
-};
-
-const char *const stage_reason_names[STAGE_REASON_COUNT] = {
-	[STAGE_REASON_NONE] = "none",         [STAGE_HOST_CHANGED] = "host-changed",
-	[STAGE_HOST_DELETED] = "host-deleted", [STAGE_HOST_ADDED] = "host-added",
-	[STAGE_BELOW] = "below",              [STAGE_ABOVE] = "above",
-	[STAGE_FIFO] = "fifo",                [STAGE_SOCKET] = "socket",
-	[STAGE_DEVICE] = "device",            [STAGE_FORGED] = "forged",
-	[STAGE_MASKED] = "masked",            [STAGE_MOUNT] = "mount",
-	[STAGE_RESERVED] = "reserved",
-	[STAGE_TOO_DEEP] = "too-deep",        [STAGE_UNREADABLE] = "unreadable",
-	[STAGE_RACED] = "raced",
-};
-
-const char *const stage_reason_texts[STAGE_REASON_COUNT] = {
-	[STAGE_REASON_NONE] = "",
-	[STAGE_HOST_CHANGED] = "changed on the host since the run began",
-	[STAGE_HOST_DELETED] = "deleted on the host since the run began",
-	[STAGE_HOST_ADDED] = "added or changed on the host since the run began",
-	[STAGE_BELOW] = "something below it has to stay",
-	[STAGE_ABOVE] = "the directory it is in cannot be made",
-	[STAGE_FIFO] = "a FIFO is never applied",
-	[STAGE_SOCKET] = "a socket is never applied",
-	[STAGE_DEVICE] = "a device is never applied",
-	[STAGE_FORGED] = "it carries forged attributes of the overlay",
-	[STAGE_MASKED] = "the policy masks this name",
-	[STAGE_MOUNT] = "another file system is mounted there",
-	[STAGE_RESERVED] = "apply uses names like this one",
-	[STAGE_TOO_DEEP] = "it lies too deep",
-	[STAGE_UNREADABLE] = "it cannot be read",
-	[STAGE_RACED] = "it changed while it was read",
-};
-
 /* Bits of a mode that reach the host: set-id bits never do, so they are no difference either. */
 enum { MODE_MASK = 01777 };
 
@@ -294,11 +251,16 @@ static int has_same_xattrs(const struct stage_entry *entry)
 	       compare_xattrs(&staged, &host, has_own_acl ? attributes_is_content : attributes_is_user);
 }
 
-/* What differs between two files or two links; fills change->differs. -ESTALE, -EACCES, … where that cannot be seen. */
-static int find_differences(struct judge *judge, const struct stage_entry *entry, bool need_content,
+/*
+ * What differs between two files or two links; fills change->differs. Attributes are looked at where nothing else
+ * differs, and wherever the host has changed its side, whose own may be among them. -ESTALE, … where that cannot be
+ * seen.
+ */
+static int find_differences(struct judge *judge, const struct stage_entry *entry, bool changed,
 			    struct stage_change *change)
 {
 	const struct stat *staged = &entry->staged, *host = &entry->host;
+	bool need_content = changed || judge->options->exact_content;
 	int r = 1;
 
 	if (!S_ISLNK(staged->st_mode) && (staged->st_mode & MODE_MASK) != (host->st_mode & MODE_MASK))
@@ -311,11 +273,17 @@ static int find_differences(struct judge *judge, const struct stage_entry *entry
 		r = has_same_content(judge, entry);
 	else
 		r = 0;
+	/*
+	 * A file that its owner made unreadable (chmod 000), on either side: size and time say as much as they can, and
+	 * what is applied is the staged file whatever they say. With a change of the host's it is a conflict.
+	 */
+	if (r == -EACCES)
+		r = !changed && !(change->differs & STAGE_DIFFERS_MTIME);
 	if (r == -EDQUOT)
 		r = 0;
 	if (r == 0)
 		change->differs |= STAGE_DIFFERS_CONTENT;
-	if (r > 0 && !change->differs) {
+	if (r > 0 && (!change->differs || changed)) {
 		r = has_same_xattrs(entry);
 		if (r == 0)
 			change->differs |= STAGE_DIFFERS_XATTRS;
@@ -340,11 +308,11 @@ static int judge_file(struct judge *judge, const struct stage_entry *entry)
 	if (reason_of_type(entry->host.st_mode))
 		return refuse(judge, entry, reason_of_type(entry->host.st_mode));
 	if (!change.differs)
-		r = find_differences(judge, entry, changed || judge->options->exact_content, &change);
+		r = find_differences(judge, entry, changed, &change);
 	if (r < 0)
 		return reason_of_errno(r) ? refuse(judge, entry, reason_of_errno(r)) : r;
 	/* Both sides came to the same: nothing is to be done, whenever it was. */
-	is_alike = !(change.differs & ~(unsigned)(STAGE_DIFFERS_MTIME | STAGE_DIFFERS_XATTRS));
+	is_alike = !(change.differs & ~(unsigned)STAGE_DIFFERS_MTIME);
 	if (!change.differs || (changed && is_alike))
 		return 0;
 	if (changed)

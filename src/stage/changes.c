@@ -7,6 +7,49 @@
 #include "stage/attributes.h"
 #include "stage/change.h"
 
+const char *const stage_change_kind_names[STAGE_CHANGE_KIND_COUNT] = {
+	[STAGE_ADDED] = "added",
+	[STAGE_MODIFIED] = "modified",
+	[STAGE_DELETED] = "deleted",
+};
+
+const char *const stage_change_state_names[STAGE_CHANGE_STATE_COUNT] = {
+	[STAGE_CLEAN] = "clean",
+	[STAGE_CONFLICT] = "conflict",
+	[STAGE_REFUSED] = "refused",
+};
+
+const char *const stage_reason_names[STAGE_REASON_COUNT] = {
+	[STAGE_REASON_NONE] = "none",         [STAGE_HOST_CHANGED] = "host-changed",
+	[STAGE_HOST_DELETED] = "host-deleted", [STAGE_HOST_ADDED] = "host-added",
+	[STAGE_BELOW] = "below",              [STAGE_ABOVE] = "above",
+	[STAGE_FIFO] = "fifo",                [STAGE_SOCKET] = "socket",
+	[STAGE_DEVICE] = "device",            [STAGE_FORGED] = "forged",
+	[STAGE_MASKED] = "masked",            [STAGE_MOUNT] = "mount",
+	[STAGE_RESERVED] = "reserved",
+	[STAGE_TOO_DEEP] = "too-deep",        [STAGE_UNREADABLE] = "unreadable",
+	[STAGE_RACED] = "raced",
+};
+
+const char *const stage_reason_texts[STAGE_REASON_COUNT] = {
+	[STAGE_REASON_NONE] = "",
+	[STAGE_HOST_CHANGED] = "changed on the host since the run began",
+	[STAGE_HOST_DELETED] = "deleted on the host since the run began",
+	[STAGE_HOST_ADDED] = "added or changed on the host since the run began",
+	[STAGE_BELOW] = "something below it has to stay",
+	[STAGE_ABOVE] = "the directory it is in cannot be made",
+	[STAGE_FIFO] = "a FIFO is never applied",
+	[STAGE_SOCKET] = "a socket is never applied",
+	[STAGE_DEVICE] = "a device is never applied",
+	[STAGE_FORGED] = "it carries forged attributes of the overlay",
+	[STAGE_MASKED] = "the policy masks this name",
+	[STAGE_MOUNT] = "another file system is mounted there",
+	[STAGE_RESERVED] = "apply uses names like this one",
+	[STAGE_TOO_DEEP] = "it lies too deep",
+	[STAGE_UNREADABLE] = "it cannot be read",
+	[STAGE_RACED] = "it changed while it was read",
+};
+
 /* Changes as a list: the paths lie in blocks, because they may be long and many. */
 
 enum { BLOCK_SIZE = 256 << 10 };

@@ -203,49 +203,95 @@ static int describe(struct copy *copy, int fd, const struct stat *source)
 	return COPY_MADE;
 }
 
+/* What is copied, opened. */
+struct source {
+	int fd;               /* owned */
+	int lent_fd;          /* owned: where the right to read was lent, O_PATH; else FD_NONE */
+	mode_t mode;          /* what it had before */
+	struct stat now;      /* as it is while it is open; `seen` of the caller is what it was before */
+};
+
+static int set_mode(int path_fd, mode_t mode)
+{
+	char link[32];
+	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
+
+	return r < 0 ? r : chmod(link, mode & 07777) < 0 ? -errno : 0;
+}
+
+/* 0, or -errno: the mode that was lent is still there. */
+static int close_source(struct source *source)
+{
+	int r = source->lent_fd >= 0 ? set_mode(source->lent_fd, source->mode) : 0;
+
+	close_fd(&source->lent_fd);
+	close_fd(&source->fd);
+	return r;
+}
+
 /*
- * The owner may not be able to read his own file: the agent can chmod it to 0. The right to read is put on for the
- * moment of the open and taken off again.
+ * The owner may not be able to read his own file: the agent can chmod it to 0. The right to read is lent until the copy
+ * is made, since attributes are read with it too.
  */
-static int open_unreadable(const struct copy *copy, const struct stat *seen)
+static int open_unreadable(const struct copy *copy, const struct stat *seen, struct source *source)
 {
 	char link[32];
 	cleanup_fd int path_fd = fd_open_at(copy->from_fd, copy->from, O_PATH | O_NOFOLLOW, 0);
 	struct stat st;
-	int fd;
+	int r;
 
 	if (path_fd < 0)
 		return path_fd;
 	if (fstat(path_fd, &st) < 0 || st.st_ino != seen->st_ino || st.st_dev != seen->st_dev ||
 	    st.st_uid != geteuid() || str_format(link, sizeof link, "/proc/self/fd/%d", path_fd) < 0)
 		return -EACCES;
-	if (chmod(link, (st.st_mode & 07777) | S_IRUSR) < 0)
-		return -errno;
-	fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
-	if (chmod(link, st.st_mode & 07777) < 0 && fd >= 0) {
-		close_fd(&fd);
-		fd = -EACCES;
-	}
-	return fd;
+	r = set_mode(path_fd, st.st_mode | S_IRUSR);
+	if (r < 0)
+		return r;
+	source->mode = st.st_mode;
+	source->lent_fd = take_fd(&path_fd);
+	source->fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
+	return source->fd;
 }
 
-/* An fd of the very file or directory that was looked at, with *st as it is now. -ESTALE: another one by now. */
-static int open_source(const struct copy *copy, struct stat *st)
+static bool is_as_seen(const struct source *source, const struct stat *seen)
 {
-	int kind = S_ISDIR(st->st_mode) ? O_DIRECTORY : 0;
-	cleanup_fd int fd = fd_open_at(copy->from_fd, copy->from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | kind, 0);
-	struct stat now;
+	const struct stat *now = &source->now;
+	mode_t lent = source->lent_fd >= 0 ? S_IRUSR : 0;
 
-	if (fd == -EACCES)
-		fd = open_unreadable(copy, st);
-	if (fd < 0)
-		return fd == -ELOOP || fd == -ENOTDIR || fd == -ENXIO ? -ESTALE : fd;
-	if (fstat(fd, &now) < 0)
-		return -errno;
-	if (now.st_ino != st->st_ino || now.st_dev != st->st_dev || (now.st_mode & S_IFMT) != (st->st_mode & S_IFMT))
-		return -ESTALE;
-	*st = now;
-	return take_fd(&fd);
+	return now->st_ino == seen->st_ino && now->st_dev == seen->st_dev &&
+	       (now->st_mode & S_IFMT) == (seen->st_mode & S_IFMT) &&
+	       (!lent || (now->st_mode == (seen->st_mode | lent) && now->st_size == seen->st_size &&
+			  now->st_mtim.tv_sec == seen->st_mtim.tv_sec &&
+			  now->st_mtim.tv_nsec == seen->st_mtim.tv_nsec));
+}
+
+/*
+ * Opens the very file or directory that was looked at. *seen becomes what it is now, but for what lending changed.
+ * -ESTALE: another one by now. On failure nothing is open.
+ */
+static int open_source(const struct copy *copy, struct stat *seen, struct source *ret_source)
+{
+	int kind = S_ISDIR(seen->st_mode) ? O_DIRECTORY : 0, r = 0;
+	struct source source = { .lent_fd = FD_NONE };
+
+	source.fd = fd_open_at(copy->from_fd, copy->from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | kind, 0);
+	if (source.fd == -EACCES)
+		source.fd = open_unreadable(copy, seen, &source);
+	if (source.fd < 0)
+		r = source.fd == -ELOOP || source.fd == -ENOTDIR || source.fd == -ENXIO ? -ESTALE : source.fd;
+	else if (fstat(source.fd, &source.now) < 0)
+		r = -errno;
+	else if (!is_as_seen(&source, seen))
+		r = -ESTALE;
+	if (r < 0) {
+		(void)!close_source(&source);
+		return r;
+	}
+	if (source.lent_fd < 0)
+		*seen = source.now;
+	*ret_source = source;
+	return 0;
 }
 
 static bool is_unchanged(int fd, const struct stat *before)
@@ -257,48 +303,57 @@ static bool is_unchanged(int fd, const struct stat *before)
 	       now.st_ctim.tv_sec == before->st_ctim.tv_sec && now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
 }
 
-static int fill_file(struct copy *copy, int from, int to, const struct stat *st)
+static int fill_file(struct copy *copy, const struct source *source, int to, const struct stat *seen)
 {
-	int r = copy_bytes(from, to, st);
+	int r = copy_bytes(source->fd, to, seen);
 
 	if (r == 0)
-		r = set_attributes(copy, from, to, st);
-	if (r == 0 && !is_unchanged(from, st))
+		r = set_attributes(copy, source->fd, to, seen);
+	if (r == 0 && !is_unchanged(source->fd, &source->now))
 		r = COPY_CHANGED;
-	return r == 0 ? describe(copy, to, st) : r;
+	return r == 0 ? describe(copy, to, seen) : r;
 }
 
-static int copy_file(struct copy *copy, struct stat *st)
+static int copy_file(struct copy *copy, struct stat *seen)
 {
-	cleanup_fd int from = open_source(copy, st), to = FD_NONE;
-	int r;
+	cleanup_fd int to = FD_NONE;
+	struct source source;
+	int r = open_source(copy, seen, &source), closed;
 
-	if (from < 0)
-		return from == -ESTALE ? COPY_CHANGED : from;
+	if (r < 0)
+		return r == -ESTALE ? COPY_CHANGED : r;
 	/* Nobody else reads what is not complete. */
 	to = fd_open_at(copy->to_fd, copy->to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (to < 0)
-		return to;
-	r = fill_file(copy, from, to, st);
-	if (r != COPY_MADE)
+	r = to < 0 ? to : fill_file(copy, &source, to, seen);
+	closed = close_source(&source);
+	if (r == COPY_MADE && closed < 0)
+		r = closed;
+	if (r != COPY_MADE && to >= 0)
 		unlinkat(copy->to_fd, copy->to, 0);
 	return r;
 }
 
-static int copy_directory(struct copy *copy, struct stat *st)
+static int copy_directory(struct copy *copy, struct stat *seen)
 {
-	cleanup_fd int from = open_source(copy, st), to = FD_NONE;
-	int r;
+	cleanup_fd int to = FD_NONE;
+	struct source source;
+	bool is_made;
+	int r = open_source(copy, seen, &source), closed;
 
-	if (from < 0)
-		return from == -ESTALE ? COPY_CHANGED : from;
-	if (mkdirat(copy->to_fd, copy->to, 0700) < 0)
-		return -errno;
-	to = fd_open_at(copy->to_fd, copy->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = to < 0 ? to : set_attributes(copy, from, to, st);
+	if (r < 0)
+		return r == -ESTALE ? COPY_CHANGED : r;
+	is_made = mkdirat(copy->to_fd, copy->to, 0700) == 0;
+	r = is_made ? 0 : -errno;
 	if (r == 0)
-		r = describe(copy, to, st);
-	if (r != COPY_MADE)
+		r = to = fd_open_at(copy->to_fd, copy->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = set_attributes(copy, source.fd, to, seen);
+	if (r == 0)
+		r = describe(copy, to, seen);
+	closed = close_source(&source);
+	if (r == COPY_MADE && closed < 0)
+		r = closed;
+	if (r != COPY_MADE && is_made)
 		unlinkat(copy->to_fd, copy->to, AT_REMOVEDIR);
 	return r;
 }

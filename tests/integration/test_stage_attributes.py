@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from loop import Loop
 from stage import Staged
 from tree_state import tree_state
 
@@ -137,3 +138,75 @@ def test_a_capability_never_arrives(sandbox, project):
         assert "security.capability" not in attributes(project / name)
     staged.undo()
     assert everything(project) == before
+
+
+def test_an_attribute_that_both_sides_set_is_a_conflict(sandbox):
+    """Equal bytes and modes are not all: what the host set stays, and what the sandbox set is not forgotten."""
+    names = ("both", "host", "inside", "same", "touched")
+    for name in names:
+        sandbox.write(sandbox.project / name, "old\n")
+    (sandbox.project / "d").mkdir()
+    sandbox.own(sandbox.project / "d")
+    staged = Staged(sandbox)
+    staged.run(["/usr/bin/python3", "-c", """if 1:
+        import os
+        for name in ("both", "inside", "touched"):
+            os.setxattr(name, "user.inside", b"1")
+        os.setxattr("same", "user.one", b"1")
+        os.utime("host"), os.utime("touched")
+        os.rmdir("d")
+        """])
+    for name, attribute in (("both", "user.host"), ("host", "user.host"), ("same", "user.one"), ("d", "user.host"),
+                            ("touched", "user.host")):
+        os.setxattr(sandbox.project / name, attribute, b"1")
+    changes = staged.diff(code=None)
+    assert {name: change["state"] for name, change in changes.items()} == {
+        "both": "conflict", "host": "conflict", "inside": "clean", "touched": "conflict", "d": "conflict"}, changes
+    staged.apply(code=1)
+    found = {name: attributes(sandbox.project / name) for name in names}
+    assert found == {"both": {"user.host": b"1"}, "host": {"user.host": b"1"}, "inside": {"user.inside": b"1"},
+                     "same": {"user.one": b"1"}, "touched": {"user.host": b"1"}}
+    assert attributes(sandbox.project / "d") == {"user.host": b"1"}
+
+
+UNREADABLE = """
+import os
+os.chmod("closed", 0); os.chmod("opened", 0o644); os.chmod("written", 0o600)
+open("written", "a").write("more\\n"); os.chmod("written", 0)
+open("new", "w").write("new\\n"); os.setxattr("new", "user.x", b"y"); os.chmod("new", 0); os.chmod("host", 0)
+os.unlink("gone"); os.rename("moved", "moved2")
+"""
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_files_that_their_owner_may_not_read(sandbox, request, far):
+    """chmod 000, and 000 to 644: as any other mode, on the file system of the state and on another one."""
+    if far and os.geteuid() != 0:
+        pytest.skip("another file system is mounted by root")
+    if far:
+        disk = Loop("tmpfs", sandbox.base / "disk", sandbox.identity)
+        sandbox.project = sandbox.make_directory(disk.__enter__() / "project")
+        request.addfinalizer(disk.__exit__)
+    for name, mode in (("closed", 0o644), ("opened", 0), ("written", 0), ("gone", 0), ("moved", 0), ("host", 0o644)):
+        path = sandbox.write(sandbox.project / name, f"{name}\n")
+        os.setxattr(path, "user.kept", b"1")
+        path.chmod(mode)
+    staged = Staged(sandbox)
+    before = everything(sandbox.project)
+    assert staged.run(["/usr/bin/python3", "-c", UNREADABLE]).code == 0
+    (sandbox.project / "host").write_text("host!\n")
+    before[0]["host"] = everything(sandbox.project)[0]["host"]
+    changes = staged.diff(code=None)
+    assert {name: change["state"] for name, change in changes.items() if change["state"] != "clean"} == {
+        "host": "conflict"}, changes
+    assert changes["closed"]["differs"] == ["mode"] and changes["opened"]["differs"] == ["mode"]
+    done = staged.apply(code=1)
+    state, found = everything(sandbox.project)
+    assert {name: entry[0] for name, entry in state.items() if name != "."} == {
+        "closed": "0o100000", "opened": "0o100644", "written": "0o100000", "new": "0o100000", "moved2": "0o100000",
+        "host": "0o100644"}, done
+    assert (sandbox.project / "written").read_text() == "written\nmore\n"
+    assert found[sandbox.project / "new"] == {"user.x": b"y"} and found[sandbox.project / "moved2"] == {
+        "user.kept": b"1"}
+    staged.undo()
+    assert everything(sandbox.project) == before
