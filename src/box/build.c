@@ -9,7 +9,6 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/companion.h"
-#include "box/environment.h"
 #include "box/exec-gate.h"
 #include "box/plan.h"
 #include "box/report.h"
@@ -213,24 +212,6 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->private_device_count = enforcement->own_device_count;
 }
 
-static char **command_environment(struct box *box)
-{
-	char session[32], home[PATH_MAX + 8];
-	const char *forced[] = { session, home, NULL };
-	char **caller = box->request->env_exact ? box->request->env_exact : box->request->env;
-
-	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0 ||
-	    str_format(home, sizeof home, "HOME=%s", box->request->home[0] ? box->request->home : "/") < 0)
-		return NULL;
-	return environment_make(
-		&(struct environment_input){ .policy = box->policy->policy,
-					     .caller = (const char *const *)caller,
-					     .added = (const char *const *)box->request->env_added,
-					     .placeholders = (const char *const *)box->request->placeholders,
-					     .trusts_gate = gate_reads_requests(box),
-					     .forced = forced });
-}
-
 /* A detached run reads nothing, and what it says goes into its session's directory. */
 static int start_main_command(struct box *box, struct err *err)
 {
@@ -254,7 +235,7 @@ static int start_main_command(struct box *box, struct err *err)
 		request.tty = console_detect();
 	if (request.tty)
 		console_size(&request.rows, &request.columns);
-	request.env = command_environment(box);
+	request.env = command_environment(box, NULL);
 	r = request.env ? command_start(box, &request, &command) : -ENOMEM;
 	strv_free(request.env);
 	if (r < 0) {

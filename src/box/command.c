@@ -5,9 +5,39 @@
 #include <sys/stat.h>
 
 #include "base/num.h"
+#include "base/str.h"
+#include "box/environment.h"
+#include "box/gate.h"
 #include "box/state.h"
+#include "wire/control.h"
 
 enum { MS_NS = 1000000 };
+
+char **command_environment(const struct box *box, const struct control_exec *exec)
+{
+	const struct run_request *run = box->request;
+	char session[32], home[PATH_MAX + 8];
+	const char *forced[] = { session, home, NULL };
+	struct environment_input input = {
+		.policy = box->policy->policy,
+		.caller = (const char *const *)(run->env_exact ? run->env_exact : run->env),
+		.added = (const char *const *)run->env_added,
+		.placeholders = (const char *const *)run->placeholders,
+		.trusts_gate = gate_reads_requests(box),
+		.forced = forced,
+	};
+
+	if (exec) {
+		input.fallback = input.caller;
+		input.kept = input.added;
+		input.caller = (const char *const *)exec->env;
+		input.added = (const char *const *)exec->env_added;
+	}
+	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", run->session) < 0 ||
+	    str_format(home, sizeof home, "HOME=%s", run->home[0] ? run->home : "/") < 0)
+		return NULL;
+	return environment_make(&input);
+}
 
 static int on_output(void *context, uint64_t n)
 {

@@ -10,6 +10,7 @@
 
 struct box;
 struct client;
+struct control_exec;
 
 struct command {
 	struct box *box;
@@ -39,6 +40,12 @@ struct command_request {
 	bool is_main;
 	struct client *client;
 };
+
+/*
+ * What a command of `atoll exec` finds in its environment; exec NULL: what the run's own does. The same but for what the
+ * client gives. Owned by the caller (strv_free()); NULL: out of memory.
+ */
+char **command_environment(const struct box *box, const struct control_exec *exec);
 
 /*
  * Makes the streams and sends INIT_SPAWN. May be called before init lives: the message waits in the socket.

@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 #include "box/control-client.h"
-#include "box/environment.h"
 #include "box/review-log.h"
 #include "box/state.h"
 #include "box/status.h"
@@ -66,26 +65,10 @@ void client_reply_error(struct client *client, const struct err *err)
 	client_reply(client, frame_end(&client->box->out), NULL, 0);
 }
 
-static char **exec_environment(struct box *box, const struct control_exec *exec)
-{
-	char session[32];
-	const char *forced[] = { session, NULL };
-
-	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", box->request->session) < 0)
-		return NULL;
-	return environment_make(&(struct environment_input){ .policy = box->policy->policy,
-							     .caller = (const char *const *)exec->env,
-							     .added = (const char *const *)exec->env_added,
-							     .placeholders =
-								     (const char *const *)box->request->placeholders,
-							     .trusts_gate = gate_reads_requests(box),
-							     .forced = forced });
-}
-
 static int start_exec(struct client *client, const struct control_exec *exec, const int *fds)
 {
 	struct box *box = client->box;
-	char **env = exec_environment(box, exec);
+	char **env = command_environment(box, exec);
 	struct command_request request = {
 		.argv = exec->argv,
 		.env = env,

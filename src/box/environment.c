@@ -55,31 +55,70 @@ static bool add(char **env, size_t *count, char *entry)
 	return true;
 }
 
+static bool is_identity(const char *entry)
+{
+	static const char *const names[] = { "USER=", "LOGNAME=" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_has_prefix(entry, names[i]))
+			return true;
+	return false;
+}
+
+static bool add_all(char **env, size_t *count, const char *const *entries)
+{
+	bool ok = true;
+
+	for (; ok && entries && *entries; entries++)
+		ok = add(env, count, str_dup(*entries));
+	return ok;
+}
+
+/* Those that the policy passes, and that `is_wanted` is true of (NULL: all). */
+static bool add_passed(char **env, size_t *count, const struct policy *policy, const char *const *entries,
+		       bool (*is_wanted)(const char *entry))
+{
+	bool ok = true;
+
+	for (; ok && entries && *entries; entries++)
+		if (environment_passes(policy, *entries, name_size(*entries)) && (!is_wanted || is_wanted(*entries)))
+			ok = add(env, count, str_dup(*entries));
+	return ok;
+}
+
+static bool add_set(char **env, size_t *count, const struct environment_input *input)
+{
+	const struct policy *policy = input->policy;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < policy->env_set_count; i++)
+		ok = add(env, count, str_printf("%s=%s", policy->env_set[i].name, policy->env_set[i].value));
+	for (size_t i = 0; ok && input->trusts_gate && i < trust_variable_count; i++)
+		ok = add(env, count, str_printf("%s=%s", trust_variables[i].name,
+						trust_file_paths[trust_variables[i].file]));
+	return ok;
+}
+
 char **environment_make(const struct environment_input *input)
 {
 	const struct policy *policy = input->policy;
-	size_t caller_count = strv_count(input->caller), forced_count = strv_count(input->forced);
-	size_t added_count = strv_count(input->added), placeholder_count = strv_count(input->placeholders), count = 0;
-	size_t trust_count = input->trusts_gate ? trust_variable_count : 0;
-	char **env = calloc(caller_count + added_count + placeholder_count + forced_count + policy->env_set_count +
-				    trust_count + 1,
-			    sizeof *env);
-	bool ok = env != NULL;
+	const char *const *const whole[] = { input->forced, input->placeholders, input->added, input->kept };
+	size_t size = policy->env_set_count + trust_variable_count + strv_count(input->caller) +
+		      strv_count(input->fallback) + 1, count = 0;
+	bool ok = true;
+	char **env;
 
-	for (size_t i = 0; ok && i < forced_count; i++)
-		ok = add(env, &count, str_dup(input->forced[i]));
-	for (size_t i = 0; ok && i < placeholder_count; i++)
-		ok = add(env, &count, str_dup(input->placeholders[i]));
-	for (size_t i = 0; ok && i < added_count; i++)
-		ok = add(env, &count, str_dup(input->added[i]));
-	for (size_t i = 0; ok && i < policy->env_set_count; i++)
-		ok = add(env, &count, str_printf("%s=%s", policy->env_set[i].name, policy->env_set[i].value));
-	for (size_t i = 0; ok && i < trust_count; i++)
-		ok = add(env, &count, str_printf("%s=%s", trust_variables[i].name,
-						 trust_file_paths[trust_variables[i].file]));
-	for (size_t i = 0; ok && i < caller_count; i++)
-		if (environment_passes(policy, input->caller[i], name_size(input->caller[i])))
-			ok = add(env, &count, str_dup(input->caller[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+		size += strv_count(whole[i]);
+	env = calloc(size, sizeof *env);
+	if (!env)
+		return NULL;
+	for (size_t i = 0; ok && i < ARRAY_SIZE(whole); i++)
+		ok = add_all(env, &count, whole[i]);
+	ok = ok && add_set(env, &count, input) &&
+	     add_passed(env, &count, policy, input->fallback, is_identity) &&
+	     add_passed(env, &count, policy, input->caller, NULL) &&
+	     add_passed(env, &count, policy, input->fallback, NULL);
 	if (!ok) {
 		strv_free(env);
 		return NULL;

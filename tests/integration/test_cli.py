@@ -428,6 +428,23 @@ def test_a_session_has_many_names(live, which):
     assert sandbox.run_atoll("exec", *words, "--", "printenv", "ATOLL_SESSION").out == session + "\n"
 
 
+def test_exec_has_the_variables_of_the_run(sandbox):
+    """`git commit` in a session failed for want of HOME."""
+    env = {"USER": "ann", "LOGNAME": "ann", "LANG": "C.UTF-8", "NOT_LISTED": "x"}
+    session = sandbox.run_outside(sandbox.command_line([], options=["-d", "-e", "DEBUG=1"]), env=env).out.strip()
+    shown = sandbox.run(["env"], options=["-e", "DEBUG=1"], env=env)
+    atoll = str(sandbox.programs.atoll)
+    later = sandbox.run_atoll("exec", session, "--", "env", env=env)
+    bare = shell(sandbox, f"exec env -i XDG_STATE_HOME='{sandbox.state}' XDG_RUNTIME_DIR=\"$XDG_RUNTIME_DIR\" USER=other "
+                          f"'{atoll}' exec {session} -- /usr/bin/env")
+    for done in (later, bare):
+        assert done.code == 0, done
+        differs = set(done.out.splitlines()) ^ set(shown.out.splitlines())
+        assert all(line.startswith(("ATOLL_SESSION=", "TERM=")) for line in differs), differs
+    assert {"HOME=" + str(sandbox.home), "USER=ann", "DEBUG=1"} <= set(later.out.splitlines()), later
+    sandbox.run_atoll("stop", session)
+
+
 def test_exec_passes_streams_status_and_directory(live):
     sandbox, session = live
     below = sandbox.make_directory(sandbox.project / "sub dir")

@@ -51,6 +51,27 @@ static void forced_beats_set_beats_passed_and_each_name_comes_once(void **state)
 	strv_free(env);
 }
 
+/* Who asks may be root, or a job without a PATH: the user is the sandbox's, and what lacks is as the run had it. */
+static void a_later_command_has_what_the_run_had(void **state)
+{
+	static const struct env_pass names[] = { { .pattern = "PATH" }, { .pattern = "USER" }, { .pattern = "LANG" } };
+	struct policy policy = { .env_pass = names, .env_pass_count = ARRAY_SIZE(names) };
+	const char *run[] = { "PATH=/run", "USER=ann", "LANG=C", "TOKEN=x", NULL };
+	const char *caller[] = { "PATH=/later", "USER=root", "LD_PRELOAD=x", NULL };
+	const char *kept[] = { "MODE=run", "DEBUG=1", NULL }, *added[] = { "MODE=later", NULL };
+	char **env = environment_make(&(struct environment_input){ .policy = &policy, .caller = caller, .fallback = run,
+								   .added = added, .kept = kept });
+
+	assert_non_null(env);
+	assert_true(has(env, "PATH=/later"));
+	assert_true(has(env, "USER=ann"));
+	assert_true(has(env, "LANG=C"));
+	assert_true(has(env, "MODE=later"));
+	assert_true(has(env, "DEBUG=1"));
+	assert_int_equal(strv_count((const char *const *)env), 5);
+	strv_free(env);
+}
+
 /* The caller's own key does not get in where the policy keeps it outside. */
 static void placeholders_beat_what_the_caller_gives(void **state)
 {
@@ -98,6 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_listed_names_pass),
 		cmocka_unit_test(forced_beats_set_beats_passed_and_each_name_comes_once),
+		cmocka_unit_test(a_later_command_has_what_the_run_had),
 		cmocka_unit_test(placeholders_beat_what_the_caller_gives),
 		cmocka_unit_test(the_gate_is_trusted_unless_the_policy_sets_otherwise),
 	};
