@@ -589,11 +589,16 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	struct box *box = context;
 	struct exec_gate *gate = box->exec_gate;
 	struct exec_case *exec_case;
+	struct decision refused;
 	int r = rate_take(box, RATE_EXEC);
 
 	if (r) {
 		ret_answer->errnum = EAGAIN;
 		return r < 0 ? r : 0;
+	}
+	if (exec_place_refuses(box, exec, &refused)) {
+		ret_answer->errnum = EACCES;
+		return exec_log_refusal(box, &entry, &refused);
 	}
 	if (!gate->judges_programs && !gate->verifies)
 		return exec_log_start(box, &entry, &unjudged);

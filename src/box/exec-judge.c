@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/exec-judge.h"
 
+#include <sys/statvfs.h>
+
+#include "base/str.h"
 #include "box/asking.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
@@ -63,6 +66,57 @@ struct decision exec_decide_loader(const struct policy *policy, const char *path
 	decision.verdict = VERDICT_DENY;
 	decision.reason = "the file that it names as its loader may not be read";
 	return decision;
+}
+
+/* The denied program that is called so, or NULL. */
+static const char *denied_program(const struct policy *policy, const char *path)
+{
+	const char *name = path_basename(path);
+
+	for (size_t i = 0; i < policy->exec_count; i++)
+		if (exec_rule_is_mounted(&policy->exec[i]) && str_equal(path_basename(policy->exec[i].program), name))
+			return policy->exec[i].program;
+	return NULL;
+}
+
+/* What the mounts put into the place of a denied program: nobody can give it a name or a permission. */
+static bool is_stand_in(const struct exec_file *file)
+{
+	return !file->st.st_nlink && !(file->st.st_mode & 07777) && !file->st.st_size;
+}
+
+static bool is_refused_by_mount(const struct exec_file *file)
+{
+	struct statvfs place;
+
+	return S_ISREG(file->st.st_mode) && (file->st.st_mode & 0111 || is_stand_in(file)) &&
+	       fstatvfs(file->fd, &place) == 0 && place.f_flag & ST_NOEXEC;
+}
+
+bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision)
+{
+	const struct policy *policy = box->policy->policy;
+	const char *denied = denied_program(policy, exec->exe);
+	struct exec_file file = EXEC_FILE_NONE;
+	struct action action = { .kind = ACTION_EXEC, .subject = file.path };
+	bool is_refused;
+
+	if (box->exec_gate->judges_programs || (policy->exec_new_binaries && !denied))
+		return false;
+	is_refused = exec_file_open(&file, exec) == 0 && is_refused_by_mount(&file);
+	if (denied && is_stand_in(&file))
+		action.subject = denied;
+	else
+		action.is_unnamed = file.is_unnamed;
+	if (is_refused)
+		*ret_decision = policy_decide(policy, &action);
+	exec_file_done(&file);
+	/* A place of the sandbox's own that no rule lists: what is there was made inside. */
+	if (is_refused && ret_decision->verdict != VERDICT_DENY)
+		*ret_decision = (struct decision){ VERDICT_DENY, { "exec.new_binaries", "", 0 },
+						   "nothing that lies there can be executed",
+						   "run a script by its interpreter, or a program that is listed", NULL };
+	return is_refused;
 }
 
 struct decision exec_decision_of(const struct asking_outcome *outcome)

@@ -17,6 +17,7 @@
 struct asking_outcome;
 struct box;
 struct programs;
+struct watch_exec;
 
 struct exec_gate {
 	bool judges_programs;        /* or where they lie; else execs are counted and recorded, and nothing more */
@@ -41,6 +42,14 @@ struct decision exec_decide_loader(const struct policy *policy, const char *path
 /* Refusals: nobody can tell which program it is; nobody can be asked about arguments that nobody can be shown. */
 struct decision exec_refuse_unknown(void);
 struct decision exec_refuse_cut(void);
+
+/*
+ * Whether the kernel is about to refuse it since nothing may be executed where the file lies: by exec.new_binaries, or
+ * because the mounts took a denied program away. The mounts are that wall; *ret_decision is what to write down. False
+ * where nobody can tell, or where the programs are judged anyway. Costs an open where new_binaries is false, else only
+ * for programs that are called as a denied one.
+ */
+bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision);
 
 /* The answer to a question. Its texts are the outcome's. */
 struct decision exec_decision_of(const struct asking_outcome *outcome);

@@ -111,6 +111,24 @@ def test_one_search_along_path_is_one_refusal_for_people(sandbox, how, count):
     assert ("(2 times)" in done.err) == (how == "again"), done
 
 
+def test_what_mounts_refuse_to_execute_is_told(sandbox):
+    """`exec.new_binaries: false`, and programs that the mounts took away: refused by the kernel, with no word about it."""
+    blind = sandbox.policy("atoll: 1\nextends: medium\nexec: {new_binaries: false}\nverify: {low: off, medium: off, "
+                           "high: off, critical: off, unknown: off}\n")
+    script = r"""
+cp /usr/bin/true made; ./made; ln -s made link; ./link; echo 'echo hi' >text; ./text
+printf '#!/bin/sh\necho hi\n' >script; chmod +x script; ./script; sh script; /usr/bin/su -c id; /usr/bin/true
+cat /run/atoll/denials.jsonl
+"""
+    done = sandbox.run(script, policy=blind)
+    told = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+    project = str(sandbox.project)
+    assert [(one["subject"].replace(project, "."), one["rule"].split("[")[0]) for one in told] == [
+        ("./made", "exec.new_binaries"), ("./link", "exec.new_binaries"), ("./script", "exec.new_binaries"),
+        ("/usr/bin/su", "exec.deny")], told
+    assert done.out.startswith("hi\n") and done.report["decisions"]["deny"] == 4, done
+
+
 def test_the_agent_and_people_are_told(sandbox):
     text = "exec: {default: deny, allow: [/bin/sh, /usr/bin/cat]}"
     done = sandbox.run(["sh", "-c", "id; cat /run/atoll/denials.jsonl /run/atoll/limits.md"],
