@@ -42,8 +42,8 @@ struct command_request {
 };
 
 /*
- * What a command of `atoll exec` finds in its environment; exec NULL: what the run's own does. The same but for what the
- * client gives. Owned by the caller (strv_free()); NULL: out of memory.
+ * What a command of `atoll exec` finds in its environment; exec NULL: what the run's own does. The same but for what
+ * the client gives. Owned by the caller (strv_free()); NULL: out of memory.
  */
 char **command_environment(const struct box *box, const struct control_exec *exec);
 

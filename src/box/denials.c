@@ -120,7 +120,8 @@ static int add(struct denials *denials, const struct action *action, const struc
 	format_hint(denials, &denial, action, decision);
 	denials->total++;
 	denials->repeats += denial.repeats;
-	count_burst(denials);
+	if (!denial.repeats)
+		count_burst(denials);
 	known = find(denials, &denial);
 	if (known) {
 		known->count++;

@@ -34,7 +34,7 @@ struct denials {
 	uint64_t total; /* every refusal, also those that are not kept */
 	uint64_t repeats; /* of them; for people one search is one refusal */
 	uint64_t burst_ns; /* when the present ten seconds began */
-	uint64_t burst, burst_max; /* refusals in them; the most in any */
+	uint64_t burst, burst_max; /* refusals in them, without repeats; the most in any */
 	size_t count;
 	struct denial kept[DENIALS_KEPT];
 };

@@ -14,7 +14,7 @@ struct environment_input {
 	const char *const *caller; /* NAME=value of the caller, filtered by env.pass */
 	const char *const *added;    /* NAME=value of -e: set whatever the policy passes; may be NULL */
 	const char *const *kept;     /* as added, of the run, for a later command of it; may be NULL */
-	const char *const *fallback; /* as caller, the run's own: whose sandbox it is, and what caller lacks; may be NULL */
+	const char *const *fallback; /* as caller, the run's own: who the user is, and what caller lacks; may be NULL */
 	const char *const *placeholders; /* NAME=text in the place of secrets that stay outside; may be NULL */
 	bool trusts_gate;            /* with the variables that make programs trust the network gate */
 	const char *const *forced; /* NAME=value that atoll sets; wins over everything; may be NULL */

@@ -115,7 +115,7 @@ bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, st
 	if (is_refused && ret_decision->verdict != VERDICT_DENY)
 		*ret_decision = (struct decision){ VERDICT_DENY, { "exec.new_binaries", "", 0 },
 						   "nothing that lies there can be executed",
-						   "run a script by its interpreter, or a program that is listed", NULL };
+						   "run a script by its interpreter, or a listed program", NULL };
 	return is_refused;
 }
 

@@ -130,15 +130,17 @@ static bool goes_on_searching(struct box *box, const struct exec_entry *entry, c
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
 	struct action action = { .kind = ACTION_EXEC, .subject = entry->subject };
+	bool goes_on = goes_on_searching(box, entry, decision);
 	int r = record(box, entry, verdict_names[VERDICT_DENY], decision->rule.id);
 
 	box->denied++;
 	if (r == 0)
 		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
-		r = goes_on_searching(box, entry, decision) ? denials_add_repeat(&box->denials, &action, decision)
-							    : denials_add(&box->denials, &action, decision, 0);
+		r = goes_on ? denials_add_repeat(&box->denials, &action, decision)
+			    : denials_add(&box->denials, &action, decision, 0);
 	if (r == 0 && entry->is_condemned)
 		r = hold_against(box, entry, decision);
-	return r < 0 ? r : rate_refused(box);
+	/* One search is one refusal for the pause and for strain as well. */
+	return r < 0 || goes_on ? r : rate_refused(box);
 }

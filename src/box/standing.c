@@ -16,8 +16,11 @@ enum {
 	WAITING_MAX_MS = 5000,       /* and what could not be written for so long ends the sandbox */
 };
 
-/* Twenty refusals within ten seconds; a policy with `time.cooldown` says itself what a burst is. */
-static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10000, .pause_ms = 60000 };
+/*
+ * Twenty refusals within ten seconds, and what is refused in the ten behind them belongs to the same burst; a policy
+ * with `time.cooldown` says itself what a burst is.
+ */
+static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10000, .pause_ms = 10000 };
 
 static struct trust_home place_of(const struct box *box)
 {
@@ -42,6 +45,7 @@ static int fail(struct box *box, int r)
 struct change_context {
 	const struct box *box;
 	const char *event, *cause;
+	const struct trust_book *book; /* that entry is of */
 	const struct trust_entry *entry; /* NULL: the record is not usable, or somebody else wrote in it */
 	enum trust_level from, to;   /* what the session has */
 };
@@ -65,7 +69,7 @@ static void change_detail(struct json *json, const void *context)
 	json_string(json, "from", trust_level_names[entry->before]);
 	json_string(json, "to", trust_level_names[entry->after]);
 	json_string(json, "granted", trust_level_names[entry->granted]);
-	json_fixed(json, "strain", entry->strain);
+	json_fixed(json, "strain", trust_entry_strain(change->book, entry));
 	json_u64(json, "clean", entry->clean);
 	json_object_end(json);
 }
@@ -157,6 +161,7 @@ static int add_entry(struct box *box, struct trust_book *book, const struct trus
 
 	if (!entry)
 		return -ENOMEM;
+	change.book = book;
 	change.entry = entry;
 	/* What was lent ends with the first thing that speaks against it. */
 	standing->is_lent_over |= rule->is_bad && !(news->event == TRUST_KILLED);

@@ -2,11 +2,12 @@
 #include "trust/rules.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/num.h"
 #include "base/str.h"
 
-enum { MS_PER_S = 1000, LEVELS_LOST_MAX = TRUST_COUNT - 1 };
+enum { MS_PER_S = 1000, LEVELS_LOST_MAX = TRUST_COUNT - 1, HALVES_MAX = 32 };
 
 /*
  * The weights: a fall needs three bursts of refusals within a day, or two alerts, or an injection and a limit. A canary
@@ -29,6 +30,7 @@ const struct trust_rule trust_rules[TRUST_EVENT_END] = {
 	[TRUST_RESET] = { "reset", "reset by a person" },
 	[TRUST_LENT] = { "lent", "raised for one session" },
 	[TRUST_CARRIED] = { "session-goes-on", "a session goes on" },
+	[TRUST_RECALLED] = { "recalled", "before that" },
 };
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -46,20 +48,20 @@ static enum trust_level higher(enum trust_level a, enum trust_level b)
 	return a > b ? a : b;
 }
 
-/* Exact at whole half-lives, a straight line between them: more of it stays more, and later is never more. */
+/*
+ * More of it stays more, and later is never more: a second changes the power of two by far more than exp2(3) is wrong
+ * by.
+ */
 uint32_t trust_strain_at(const struct trust_state *state, const struct trust_settings *settings, uint64_t now_s)
 {
-	uint64_t half_s = settings->half_life_ms / MS_PER_S, elapsed_s, halves, strain;
+	uint64_t half_s = settings->half_life_ms / MS_PER_S;
+	double halves;
 
 	if (now_s <= state->strain_s)
 		return state->strain;
-	half_s = half_s ? half_s : TRUST_HALF_LIFE_MS / MS_PER_S;
-	elapsed_s = now_s - state->strain_s;
-	halves = elapsed_s / half_s;
-	if (halves >= 32)
-		return 0;
-	strain = state->strain >> halves;
-	return (uint32_t)(strain - strain * (elapsed_s % half_s) / (2 * half_s));
+	halves = (double)(now_s - state->strain_s) / (double)(half_s ? half_s : TRUST_HALF_LIFE_MS / MS_PER_S);
+	/* Upwards: what adds up to a threshold does so within some seconds as well. */
+	return halves >= HALVES_MAX ? 0 : (uint32_t)ceil(state->strain * exp2(-halves));
 }
 
 /* How many thresholds lie at or below this strain. */
@@ -75,14 +77,16 @@ static uint32_t still_crossed(uint32_t strain)
 }
 
 /* A session begins: what has faded far enough gives its level back. Not during a session, where nobody looks. */
-static void recover(struct trust_state *state)
+static void recover(struct trust_state *state, uint32_t strain)
 {
-	state->drop = smaller(state->drop, still_crossed(state->strain));
+	state->drop = smaller(state->drop, still_crossed(strain));
 }
 
-static void strain_by(struct trust_state *state, const struct trust_settings *settings, const struct trust_rule *rule)
+static void strain_by(struct trust_state *state, const struct trust_settings *settings, const struct trust_rule *rule,
+		      uint64_t now_s)
 {
-	state->strain = smaller(state->strain + rule->weight * TRUST_POINT, TRUST_STRAIN_MAX);
+	state->strain = smaller(trust_strain_at(state, settings, now_s) + rule->weight * TRUST_POINT, TRUST_STRAIN_MAX);
+	state->strain_s = now_s > state->strain_s ? now_s : state->strain_s;
 	state->clean = 0;
 	if (crossed(state->strain) > state->drop)
 		state->drop = crossed(state->strain);
@@ -126,6 +130,7 @@ static void lower_to(struct trust_state *state, enum trust_level level)
 	state->clean = 0;
 }
 
+/* Strain is counted from when it last grew: how often somebody looks in between makes no difference. */
 struct trust_state trust_step(const struct trust_state *state, const struct trust_settings *settings,
 			      enum trust_event event, enum trust_level level, uint64_t now_s)
 {
@@ -135,12 +140,10 @@ struct trust_state trust_step(const struct trust_state *state, const struct trus
 		return (struct trust_state){ .strain_s = now_s };
 	if (!next.has_grant)
 		next = (struct trust_state){ .has_grant = true, .granted = settings->start, .strain_s = now_s };
-	next.strain = trust_strain_at(&next, settings, now_s);
-	next.strain_s = now_s > next.strain_s ? now_s : next.strain_s;
 	if ((unsigned)event < TRUST_EVENT_END && trust_rules[event].is_bad)
-		strain_by(&next, settings, &trust_rules[event]);
+		strain_by(&next, settings, &trust_rules[event], now_s);
 	if (event == TRUST_BEGUN)
-		recover(&next);
+		recover(&next, trust_strain_at(&next, settings, now_s));
 	if (event == TRUST_CLEAN)
 		count_clean(&next, settings);
 	if (event == TRUST_RAISED)

@@ -34,6 +34,7 @@ enum trust_event {
 	TRUST_RESET,                 /* by a person: the record begins again */
 	TRUST_LENT,                  /* a token or a task raises it for one session */
 	TRUST_CARRIED,               /* a session that goes on while older entries are forgotten */
+	TRUST_RECALLED,              /* what moved the level, said again for the same reason; moves nothing */
 	TRUST_EVENT_END,
 };
 
@@ -59,7 +60,7 @@ struct trust_state {
 	bool has_grant;              /* false: nobody has judged this agent; the policy's start counts */
 	enum trust_level granted;
 	uint32_t drop;               /* how many levels the strain has taken */
-	uint32_t strain;             /* at the time strain_s */
+	uint32_t strain;             /* at the time strain_s, when it last grew */
 	uint64_t strain_s;           /* CLOCK_REALTIME */
 	uint32_t clean;              /* clean sessions in a row since the grant */
 };

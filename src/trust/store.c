@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -24,7 +25,8 @@ const char *const trust_fault_texts[TRUST_FAULT_COUNT] = {
 	[TRUST_LOST] = "it has gone",
 };
 
-_Static_assert(TRUST_ENTRIES_KEPT + TRUST_OPEN_MAX < TRUST_ENTRIES_MAX, "what goes on is said again in the room left");
+_Static_assert(TRUST_ENTRIES_KEPT + TRUST_RECALLED_MAX + TRUST_OPEN_MAX < TRUST_ENTRIES_MAX,
+	       "what goes on is said again in the room left");
 
 static const char records_name[] = "trust", witness_name[] = "trust.seen";
 
@@ -247,22 +249,30 @@ void trust_book_done(struct trust_book *book)
 
 /* ---- what is in it ---- */
 
+static struct trust_state state_after(const struct trust_entry *entry)
+{
+	return (struct trust_state){
+		.has_grant = entry->has_grant,
+		.granted = (enum trust_level)entry->granted,
+		.drop = entry->drop,
+		.strain = entry->strain,
+		.strain_s = entry->strain_s,
+		.clean = entry->clean,
+	};
+}
+
 struct trust_state trust_book_state(const struct trust_book *book)
 {
-	const struct trust_entry *last = book->count ? &book->entries[book->count - 1] : NULL;
-
 	if (book->fault != TRUST_FINE)
 		return (struct trust_state){ .has_grant = true, .granted = TRUST_NONE };
-	if (!last)
-		return (struct trust_state){ 0 };
-	return (struct trust_state){
-		.has_grant = last->has_grant,
-		.granted = (enum trust_level)last->granted,
-		.drop = last->drop,
-		.strain = last->strain,
-		.strain_s = last->strain_s,
-		.clean = last->clean,
-	};
+	return book->count ? state_after(&book->entries[book->count - 1]) : (struct trust_state){ 0 };
+}
+
+uint32_t trust_entry_strain(const struct trust_book *book, const struct trust_entry *entry)
+{
+	struct trust_state state = state_after(entry);
+
+	return trust_strain_at(&state, &book->settings, entry->time_ns / NS_PER_S);
 }
 
 static bool ends_session(uint32_t event)
@@ -359,17 +369,80 @@ static struct trust_entry *append(struct trust_book *book, const struct trust_ne
 	return entry;
 }
 
-/* The oldest entries go; what goes on of them is said again, so that its end is still waited for. */
+/* Why the level is what it is: whatever lowered it, and what a person said. A raise and a reset forgive all before. */
+static bool is_cause(const struct trust_entry *entry)
+{
+	return entry->event == TRUST_RECALLED || entry->event == TRUST_RAISED || entry->event == TRUST_LOWERED ||
+	       trust_rules[entry->event].is_lasting ||
+	       (trust_rules[entry->event].is_bad && entry->after < entry->before);
+}
+
+static bool forgives(const struct trust_entry *entry)
+{
+	return entry->event == TRUST_RAISED || entry->event == TRUST_RESET;
+}
+
+/* How many causes that count still are newer than this one. */
+static size_t count_newer(const struct trust_book *book, size_t first, size_t at)
+{
+	size_t count = 0;
+
+	for (size_t i = first; i < book->count; i++) {
+		uint64_t time_ns = book->entries[i].time_ns, than_ns = book->entries[at].time_ns;
+
+		count += is_cause(&book->entries[i]) && (time_ns > than_ns || (time_ns == than_ns && i > at));
+	}
+	return count;
+}
+
+/* Those of the newest causes that are among the first `gone` entries, in their order. How many. */
+static size_t find_causes(const struct trust_book *book, size_t gone, struct trust_entry causes[TRUST_RECALLED_MAX])
+{
+	size_t first = 0, count = 0;
+
+	for (size_t i = 0; i < book->count; i++)
+		if (forgives(&book->entries[i]))
+			first = i;
+	for (size_t i = first; i < gone; i++)
+		if (is_cause(&book->entries[i]) && count_newer(book, first, i) < TRUST_RECALLED_MAX)
+			causes[count++] = book->entries[i];
+	return count;
+}
+
+static void recall(struct trust_book *book, const struct trust_entry *cause)
+{
+	char text[TRUST_CAUSE_SIZE], to[16] = "";
+	bool is_named = cause->event == TRUST_RAISED || cause->event == TRUST_LOWERED;
+
+	if (is_named && str_format(to, sizeof to, " to %s", trust_level_names[cause->level]) < 0)
+		to[0] = 0;
+	/* Cut where it is too long. */
+	if (cause->event == TRUST_RECALLED)
+		memcpy(text, cause->cause, sizeof text);
+	else
+		(void)!snprintf(text, sizeof text, "%s%s%s%s", trust_rules[cause->event].words, to,
+				*cause->cause ? ": " : "", cause->cause);
+	append(book, &(struct trust_news){ TRUST_RECALLED, 0, cause->session, text, cause->time_ns });
+}
+
+/*
+ * The oldest entries go. What goes on of them is said again, so that its end is still waited for, and so is why the
+ * level is what it is.
+ */
 static void forget(struct trust_book *book, uint64_t now_ns)
 {
 	char before[TRUST_OPEN_MAX][SESSION_ID_SIZE], left[TRUST_OPEN_MAX][SESSION_ID_SIZE];
+	struct trust_entry causes[TRUST_RECALLED_MAX];
 	size_t gone = book->count - TRUST_ENTRIES_KEPT, before_count = trust_book_open(book, before), left_count;
+	size_t cause_count = find_causes(book, gone, causes);
 
 	for (size_t i = 0; i < gone; i++)
 		trust_chain(&book->base, &book->entries[i]);
 	book->base_seq += gone;
 	book->count -= gone;
 	memmove(book->entries, book->entries + gone, book->count * sizeof *book->entries);
+	for (size_t i = 0; i < cause_count; i++)
+		recall(book, &causes[i]);
 	left_count = trust_book_open(book, left);
 	for (size_t i = 0; i < before_count; i++) {
 		size_t at = 0;

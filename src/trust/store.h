@@ -22,6 +22,7 @@ enum {
 	TRUST_ENTRIES_MAX = 160,     /* then the oldest are forgotten, */
 	TRUST_ENTRIES_KEPT = 80,     /* so that these are left */
 	TRUST_OPEN_MAX = 64,         /* sessions of one agent at a time that are remembered */
+	TRUST_RECALLED_MAX = 12,     /* of what moved the level, the newest, that are said again */
 	TRUST_CAUSE_SIZE = 88,
 	TRUST_AGENTS_MAX = 4096,     /* that are listed */
 	TRUST_LOCK_MS = 2000,        /* for who can wait: the lock is held for a write at a time */
@@ -48,8 +49,8 @@ extern const char *const trust_fault_texts[TRUST_FAULT_COUNT];
 /* One entry, as it is in the file. */
 struct trust_entry {
 	uint64_t seq;                /* from 1 */
-	uint64_t time_ns;            /* CLOCK_REALTIME */
-	uint64_t strain_s;
+	uint64_t time_ns;            /* CLOCK_REALTIME; of TRUST_RECALLED when it first stood here */
+	uint64_t strain_s;           /* when strain was that much */
 	uint32_t event;              /* enum trust_event */
 	uint32_t uid;                /* of who wrote it */
 	uint32_t strain, drop, clean;
@@ -102,6 +103,9 @@ void trust_book_done(struct trust_book *book);
 
 /* What it comes to; of one that is not usable: nothing is granted. */
 struct trust_state trust_book_state(const struct trust_book *book);
+
+/* The strain after an entry of the book, as it was at the entry's time. */
+uint32_t trust_entry_strain(const struct trust_book *book, const struct trust_entry *entry);
 
 /* Adds an entry under the book's settings. The entry, valid until the next; NULL: the book is not usable. */
 const struct trust_entry *trust_book_add(struct trust_book *book, const struct trust_news *news);

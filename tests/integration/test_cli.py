@@ -435,8 +435,8 @@ def test_exec_has_the_variables_of_the_run(sandbox):
     shown = sandbox.run(["env"], options=["-e", "DEBUG=1"], env=env)
     atoll = str(sandbox.programs.atoll)
     later = sandbox.run_atoll("exec", session, "--", "env", env=env)
-    bare = shell(sandbox, f"exec env -i XDG_STATE_HOME='{sandbox.state}' XDG_RUNTIME_DIR=\"$XDG_RUNTIME_DIR\" USER=other "
-                          f"'{atoll}' exec {session} -- /usr/bin/env")
+    bare = shell(sandbox, f"exec env -i XDG_STATE_HOME='{sandbox.state}' XDG_RUNTIME_DIR=\"$XDG_RUNTIME_DIR\" "
+                          f"USER=other '{atoll}' exec {session} -- /usr/bin/env")
     for done in (later, bare):
         assert done.code == 0, done
         differs = set(done.out.splitlines()) ^ set(shown.out.splitlines())

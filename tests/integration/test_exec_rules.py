@@ -112,7 +112,7 @@ def test_one_search_along_path_is_one_refusal_for_people(sandbox, how, count):
 
 
 def test_what_mounts_refuse_to_execute_is_told(sandbox):
-    """`exec.new_binaries: false`, and programs that the mounts took away: refused by the kernel, with no word about it."""
+    """`exec.new_binaries: false`, and programs that mounts took away: the kernel refused them, and nobody said so."""
     blind = sandbox.policy("atoll: 1\nextends: medium\nexec: {new_binaries: false}\nverify: {low: off, medium: off, "
                            "high: off, critical: off, unknown: off}\n")
     script = r"""

@@ -26,18 +26,28 @@ static struct trust_state state_at_start(const struct trust_book *book, const st
 		if (session_load_live(places->state, sessions[i], &record) == -ENOENT)
 			state = trust_step(&state, settings, TRUST_KILLED, TRUST_NONE, now_s);
 	}
-	return book->fault == TRUST_FINE ? trust_step(&state, settings, TRUST_BEGUN, TRUST_NONE, now_s) : state;
+	if (book->fault == TRUST_FINE)
+		state = trust_step(&state, settings, TRUST_BEGUN, TRUST_NONE, now_s);
+	state.strain = trust_strain_at(&state, settings, now_s);
+	state.strain_s = now_s > state.strain_s ? now_s : state.strain_s;
+	return state;
 }
 
 /* ---- why it is lower ---- */
 
-/* The last entry that took a level; NULL: none that is remembered. */
+/* The last thing that took a level; NULL: none that is remembered. What is said again stands behind what came later. */
 static const struct trust_entry *last_fall(const struct trust_book *book)
 {
-	for (size_t i = book->count; i-- > 0;)
-		if (book->entries[i].after < book->entries[i].before)
-			return &book->entries[i];
-	return NULL;
+	const struct trust_entry *last = NULL;
+
+	for (size_t i = 0; i < book->count; i++) {
+		const struct trust_entry *entry = &book->entries[i];
+
+		if ((entry->after < entry->before || entry->event == TRUST_RECALLED) &&
+		    (!last || entry->time_ns >= last->time_ns))
+			last = entry;
+	}
+	return last;
 }
 
 static void put_fall(struct buf *out, const struct trust_entry *entry)
@@ -46,6 +56,11 @@ static void put_fall(struct buf *out, const struct trust_entry *entry)
 	char ago[32];
 
 	num_format_duration_human(ago_ns / NS_PER_MS, ago);
+	if (entry->event == TRUST_RECALLED) {
+		buf_put_escaped(out, entry->cause, strlen(entry->cause), CAUSE_SHOWN);
+		buf_printf(out, " %s ago", ago);
+		return;
+	}
 	buf_printf(out, "%s", trust_rules[entry->event].words);
 	if (*entry->cause) {
 		buf_put_text(out, " (");

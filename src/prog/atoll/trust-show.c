@@ -112,7 +112,7 @@ static void put_bounds(const struct trust_book *book, struct buf *out)
 		   trust_level_names[settings->floor], trust_on_fall_names[settings->on_fall], half_life);
 }
 
-static void put_entry(const struct trust_entry *entry, struct buf *out)
+static void put_entry(const struct trust_book *book, const struct trust_entry *entry, struct buf *out)
 {
 	buf_put_text(out, "  ");
 	put_time(out, entry->time_ns);
@@ -125,7 +125,7 @@ static void put_entry(const struct trust_entry *entry, struct buf *out)
 		buf_printf(out, " to %s", trust_level_names[entry->level]);
 	if (trust_rules[entry->event].is_bad) {
 		buf_put_text(out, ", strain ");
-		put_points(out, entry->strain);
+		put_points(out, trust_entry_strain(book, entry));
 	}
 	if (*entry->cause) {
 		buf_put_text(out, ": ");
@@ -194,13 +194,13 @@ void trust_put_all(const struct trust_book *book, const struct trust_home *home,
 	if (book->base_seq)
 		buf_printf(out, "  … %llu earlier\n", (unsigned long long)book->base_seq);
 	for (size_t i = 0; i < book->count; i++)
-		put_entry(&book->entries[i], out);
+		put_entry(book, &book->entries[i], out);
 	put_changes(book, out);
 }
 
 /* ---- JSON ---- */
 
-static void put_entry_json(const struct trust_entry *entry, struct json *json)
+static void put_entry_json(const struct trust_book *book, const struct trust_entry *entry, struct json *json)
 {
 	const struct trust_rule *rule = &trust_rules[entry->event];
 	char time[CLOCK_RFC3339_SIZE];
@@ -217,7 +217,7 @@ static void put_entry_json(const struct trust_entry *entry, struct json *json)
 		json_null(json, "cause");
 	json_string(json, "from", trust_level_names[entry->before]);
 	json_string(json, "to", trust_level_names[entry->after]);
-	json_fixed(json, "strain", entry->strain);
+	json_fixed(json, "strain", trust_entry_strain(book, entry));
 	json_u64(json, "clean", entry->clean);
 	json_u64(json, "uid", entry->uid);
 	if (entry->event == TRUST_RAISED || entry->event == TRUST_LOWERED || entry->event == TRUST_LENT)
@@ -282,7 +282,7 @@ void trust_put_json(const struct trust_book *book, struct json *json, bool has_h
 	if (has_history && !is_unusable(book)) {
 		json_array_begin(json, "history");
 		for (size_t i = 0; i < book->count; i++)
-			put_entry_json(&book->entries[i], json);
+			put_entry_json(book, &book->entries[i], json);
 		json_array_end(json);
 		json_u64(json, "forgotten", book->base_seq);
 		put_changes_json(book, json);

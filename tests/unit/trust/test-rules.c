@@ -244,7 +244,7 @@ static void strain_halves_and_no_time_passes_backwards(void **state)
 	struct trust_state at = { .has_grant = true, .strain = 80000, .strain_s = NOW_S };
 
 	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S), 40000);
-	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S / 2), 60000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S / 2), 56569); /* 80000 / sqrt(2) */
 	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + 2 * DAY_S), 20000);
 	assert_int_equal(trust_strain_at(&at, &settings[0], 0), 80000);
 	assert_int_equal(trust_strain_at(&at, &settings[0], UINT64_MAX), 0);
@@ -252,7 +252,22 @@ static void strain_halves_and_no_time_passes_backwards(void **state)
 	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, NOW_S + DAY_S);
 	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, 5);
 	at = trust_step(&at, &settings[0], TRUST_BEGUN, 0, NOW_S + DAY_S);
-	assert_int_equal(at.strain, 40000);
+	assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S), 40000);
+}
+
+/* Sessions that begin and end every minute, or none at all: the same is left. */
+static void how_often_somebody_looks_makes_no_difference(void **state)
+{
+	static const int looks[] = { TRUST_BEGUN, TRUST_CLEAN, TRUST_ENDED, TRUST_CARRIED, TRUST_RECALLED, TRUST_LENT };
+
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+		struct trust_state at = { .has_grant = true, .granted = TRUST_LOW, .strain = 80000, .strain_s = NOW_S };
+
+		for (uint64_t s = NOW_S; s <= NOW_S + DAY_S; s += 60)
+			at = trust_step(&at, &settings[0], looks[i], TRUST_LOW, s);
+		assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + DAY_S), 40000);
+		assert_int_equal(trust_strain_at(&at, &settings[0], NOW_S + 2 * DAY_S), 20000);
+	}
 }
 
 static const struct trust_settings usual = { .start = TRUST_LOW, .ceiling = TRUST_MEDIUM, .floor = TRUST_NONE,
@@ -475,6 +490,7 @@ int main(void)
 		cmocka_unit_test(later_is_never_worse),
 		cmocka_unit_test(a_raise_lowers_nobody_and_the_other_way_round),
 		cmocka_unit_test(strain_halves_and_no_time_passes_backwards),
+		cmocka_unit_test(how_often_somebody_looks_makes_no_difference),
 		cmocka_unit_test(probation_takes_clean_sessions_in_a_row),
 		cmocka_unit_test(a_fall_comes_back_late_and_only_when_a_session_begins),
 		cmocka_unit_test(a_canary_is_forgiven_by_people_alone),

@@ -338,6 +338,53 @@ static void the_oldest_is_forgotten_and_who_runs_is_not(void **state)
 	assert_true(book.entries[book.count - 1].seq > 3 * TRUST_ENTRIES_MAX);
 }
 
+static size_t count_causes(const char *agent, const char *text)
+{
+	cleanup_trust_book struct trust_book book;
+	size_t count = 0;
+
+	assert_int_equal(trust_book_read(&place, agent, &book), 0);
+	assert_int_equal(book.fault, TRUST_FINE);
+	assert_true(trust_book_is_chained(&book));
+	for (size_t i = 0; i < book.count; i++)
+		count += strstr(book.entries[i].cause, text) != NULL;
+	return count;
+}
+
+/* One after the other, the two in turn, in one write. */
+static void note_many(const char *agent, enum trust_event even, enum trust_event odd, const char *session, int count)
+{
+	cleanup_trust_book struct trust_book book;
+
+	assert_int_equal(trust_book_lock(&place, agent, TRUST_LOCK_MS, &book), 0);
+	book.settings = usual;
+	for (int i = 0; i < count; i++)
+		assert_non_null(trust_book_add(&book, &(struct trust_news){ i % 2 ? odd : even, TRUST_HIGH, session,
+									    "a cause", now_ns++ }));
+	assert_int_equal(trust_book_write(&place, &book, false), 0);
+}
+
+/* The sessions that came after a fall are forgotten, and not why it fell: or nobody knows why it has no more. */
+static void what_lowered_it_is_forgotten_last(void **state)
+{
+	enum trust_level fallen;
+
+	assert_int_equal(note("why", TRUST_LIMIT, "aaaaaaaaaaaa"), 0);
+	assert_int_equal(note("why", TRUST_CANARY, "aaaaaaaaaaaa"), 0);
+	fallen = level("why");
+	note_many("why", TRUST_BEGUN, TRUST_CLEAN, "bbbbbbbbbbbb", 5 * TRUST_ENTRIES_MAX);
+	assert_int_equal(level("why"), fallen);
+	assert_int_equal(count_causes("why", "a canary was touched"), 1);
+	/* Many causes leave room, and the newest stay; what a person forgives needs no explanation. */
+	note_many("why", TRUST_CANARY, TRUST_CANARY, "cccccccccccc", 3 * TRUST_ENTRIES_MAX);
+	note_many("why", TRUST_BEGUN, TRUST_CLEAN, "bbbbbbbbbbbb", TRUST_ENTRIES_MAX);
+	assert_int_equal(count_causes("why", "a canary was touched"), TRUST_RECALLED_MAX);
+	assert_int_equal(note("why", TRUST_RAISED, NULL), 0);
+	note_many("why", TRUST_BEGUN, TRUST_CLEAN, "bbbbbbbbbbbb", TRUST_ENTRIES_MAX);
+	assert_int_equal(count_causes("why", "a canary was touched"), 0);
+	assert_int_equal(count_causes("why", "raised by a person"), 1);
+}
+
 static void two_at_once_lose_nothing(void **state)
 {
 	enum { WRITERS = 4, EACH = 30 };
@@ -456,6 +503,7 @@ int main(void)
 		cmocka_unit_test(a_forged_entry_breaks_the_chain),
 		cmocka_unit_test(a_person_begins_again),
 		cmocka_unit_test(the_oldest_is_forgotten_and_who_runs_is_not),
+		cmocka_unit_test(what_lowered_it_is_forgotten_last),
 		cmocka_unit_test(two_at_once_lose_nothing),
 		cmocka_unit_test(a_full_disk_leaves_what_was_there),
 		cmocka_unit_test(what_a_killed_writer_left_is_removed),
