@@ -42,6 +42,12 @@ int plan_add(struct plan *plan, struct jail_mount mount) MUST_USE;
 /* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
 const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index);
 
+/* Whether the policy has an entry for exactly this path. */
+bool plan_policy_names(const struct policy *policy, const char *path);
+
+/* What stands in /etc in the place of the host's files: accounts, and names of hosts. plan-etc.c */
+int plan_add_etc(struct plan *plan) MUST_USE;
+
 /* A directory of the host that becomes a tree. */
 struct plan_tree_request {
 	const char *path, *rule;

@@ -14,10 +14,10 @@
 #include "box/plan-parts.h"
 #include "box/trust.h"
 #include "os/fd.h"
+#include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide-exec.h"
 #include "policy/decide.h"
-#include "policy/synthetic.h"
 
 /*
  * The root starts empty. What every program needs comes first (proc, dev, the links of a merged
@@ -116,6 +116,33 @@ static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, 
 					      .rule = rule });
 }
 
+/*
+ * Whether names below a read-only entry can be taken out of it, and put into it, by a layer. Root would lose sight of
+ * what the host has mounted there; to a user the kernel gives no such layer.
+ */
+static bool takes_names(const struct plan *plan, const struct policy *policy, size_t index)
+{
+	const struct file_plan_entry *entry = &policy->file_plan[index];
+	bool found = str_equal(entry->path, "/etc");
+	char **points;
+
+	/* In order, what is below an entry comes next. */
+	for (size_t i = index + 1; !found && i < policy->file_plan_count; i++) {
+		if (!path_is_below(policy->file_plan[i].path, entry->path))
+			break;
+		found = policy->file_plan[i].class == FILE_MASK;
+	}
+	if (!found || entry->class != FILE_READ || entry->flags & FILE_NOFOLLOW)
+		return false;
+	if (!plan->input->run_as_root)
+		return true;
+	if (mount_points_below(entry->path, &points) < 0)
+		return false;
+	found = !points[0];
+	strv_free(points);
+	return found;
+}
+
 static int add_entry(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
 	const struct file_plan_entry *entry = &policy->file_plan[index];
@@ -143,7 +170,8 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 		return r;
 	around = entry->flags & FILE_NOFOLLOW ? plan_entry_around(policy, index) : NULL;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
-					      .flags = entry_flags(plan, policy, entry),
+					      .flags = entry_flags(plan, policy, entry) |
+						       (takes_names(plan, policy, index) ? JAIL_LAYERED : 0),
 					      .target = entry->path,
 					      .source = entry->path,
 					      .source_trusted = around ? strlen(around->path) : 0,
@@ -325,7 +353,7 @@ static int add_devices(struct plan *plan, const struct policy *policy)
 	return 0;
 }
 
-static bool policy_has_entry(const struct policy *policy, const char *path)
+bool plan_policy_names(const struct policy *policy, const char *path)
 {
 	for (size_t i = 0; i < policy->file_plan_count; i++)
 		if (str_equal(policy->file_plan[i].path, path))
@@ -333,31 +361,21 @@ static bool policy_has_entry(const struct policy *policy, const char *path)
 	return false;
 }
 
-/* As root the sandbox's user is nobody that the host's passwd knows. */
-static int add_identity(struct plan *plan, const struct plan_input *input)
+/*
+ * Where the kernel lists disks and devices there are none: lsblk, and whoever else looks for some, finds an empty
+ * directory and no error. Processors are the policy's affair (files.read). Not in a /sys that the policy shows.
+ */
+static int add_devices_seen(struct plan *plan, const struct policy *policy)
 {
-	const char *home = input->policy->home[0] ? input->policy->home : "/";
-	const char *passwd =
-		plan_keep(plan, str_printf("root:x:0:0:root:/:/bin/sh\nagent:x:%u:%u:atoll sandbox:%s:/bin/bash\n"
-				      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-				      input->uid, input->gid, home));
-	const char *group = plan_keep(plan, str_printf("root:x:0:\nagent:x:%u:\nnogroup:x:65534:\n", input->gid));
-	int r;
+	static const char *const lists[] = { "/sys/block", "/sys/class", "/sys/dev/block", "/sys/dev/char" };
+	int r = 0;
 
-	if (!passwd || !group)
-		return -ENOMEM;
-	r = plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
-					   .target = "/etc/passwd",
-					   .content = passwd,
-					   .content_size = strlen(passwd),
-					   .rule = "builtin.identity" });
-	if (r < 0)
-		return r;
-	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
-					      .target = "/etc/group",
-					      .content = group,
-					      .content_size = strlen(group),
-					      .rule = "builtin.identity" });
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
+		if (!plan_policy_names(policy, "/sys") && !plan_policy_names(policy, "/sys/dev") &&
+		    !plan_policy_names(policy, lists[i]))
+			r = plan_add(plan, (struct jail_mount){ .kind = JAIL_DIRECTORY, .target = lists[i],
+								.rule = "builtin.sys" });
+	return r;
 }
 
 static int add_fixed(struct plan *plan, const struct plan_input *input)
@@ -378,7 +396,7 @@ static int add_fixed(struct plan *plan, const struct plan_input *input)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return add_devices_seen(plan, input->policy);
 }
 
 /* Whether programs at this path of the host run inside as well. */
@@ -425,44 +443,10 @@ static int add_run_atoll(struct plan *plan, const struct plan_input *input)
 					      .rule = "builtin.denials" });
 }
 
-/* A file of /etc that a program inside reads instead of the host's. path and text are static. */
-static int add_network_file(struct plan *plan, const char *path, const char *text, bool is_optional)
-{
-	char real[PATH_MAX];
-	int r = path_real(path, real, sizeof real);
-
-	if (r == -ENOENT && is_optional)
-		return 0;
-	/* /etc/resolv.conf mostly is a link into /run, of which the sandbox has nothing: its end is made there. */
-	if (r < 0 && str_copy(real, sizeof real, path) < 0)
-		return -ENAMETOOLONG;
-	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
-						   .target = plan_keep(plan, str_dup(real)),
-						   .content = text,
-						   .content_size = strlen(text),
-						   .rule = "builtin.resolver" });
-}
-
-/*
- * The resolver of every program inside is the gate, for all names: those of the host's /etc/hosts would lead to
- * addresses that no rule lists. Outside, the gate reads that file itself. A host may have none, as containers do.
- */
-static int add_resolver(struct plan *plan, const struct policy *policy)
-{
-	static const char hosts[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-				    "127.0.1.1 " PLAN_HOSTNAME "\n";
-	int r;
-
-	if (policy->network_mode != NETWORK_GATE)
-		return 0;
-	r = add_network_file(plan, "/etc/resolv.conf", "nameserver " SYNTHETIC_GATE_TEXT "\n", false);
-	return r < 0 ? r : add_network_file(plan, "/etc/hosts", hosts, true);
-}
-
 static int add_policy(struct plan *plan, const struct policy *policy, struct err *err)
 {
 	/* First: the project may lie below it. */
-	int r = policy_has_entry(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
+	int r = plan_policy_names(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
 	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
 		r = add_entry(plan, policy, i, err);
@@ -491,14 +475,12 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		r = plan_check_stage(plan, err);
 	if (r == 0)
 		r = add_masks(plan, policy, ret_missing, err);
-	if (r == 0 && input->run_as_root && input->uid)
-		r = add_identity(plan, input);
 	if (r == 0)
 		r = canaries_plan(input->canaries, policy, plan);
 	if (r == 0)
 		r = add_devices(plan, policy);
 	if (r == 0)
-		r = add_resolver(plan, policy);
+		r = plan_add_etc(plan);
 	if (r == 0)
 		r = add_run_atoll(plan, input);
 	if (r == 0)

@@ -174,7 +174,9 @@ static int child_give_up(const struct jail_job *job, int ruleset_fd, struct err 
 			err_hint(err, "too many keyrings are in use: raise `sysctl kernel.keys.maxkeys`");
 		return r;
 	}
-	r = caps_drop_all();
+	r = caps_bound(0);
+	if (r == 0)
+		r = caps_drop_all();
 	if (r == 0)
 		r = caps_no_new_privs();
 	if (r < 0)

@@ -27,6 +27,7 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 	cleanup_fd int tree = root->job->spec->run_as_root ? source_receive(root->job, root->err) :
 							     source_tree(mount, root->err);
 	uint64_t rights = ROOT_READ;
+	int r;
 
 	if (tree < 0)
 		return tree == -ENOENT ? 0 : tree;
@@ -36,7 +37,9 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 		rights |= ROOT_WRITE;
 	if (!(mount->flags & JAIL_NOEXEC) && mount->kind == JAIL_BIND)
 		rights |= LANDLOCK_EXECUTE;
-	return root_attach(root, mount, tree, rights);
+	r = root_attach(root, mount, tree, rights);
+	return r == 0 && mount->flags & JAIL_LAYERED && root_is_directory(tree) == 1 ?
+		       root_layer(root, mount, tree, rights) : r;
 }
 
 int root_format_number(char *out, size_t size, uint64_t value)
@@ -95,7 +98,8 @@ static int mask_source(struct root *root, bool is_directory)
 
 	if (*fd >= 0)
 		return *fd;
-	if (is_directory ? mkdirat(root->fd, name, 0) < 0 : mknodat(root->fd, name, S_IFREG, 0) < 0)
+	/* In an empty directory every name is absent; an empty file that can be read would be taken for real. */
+	if (is_directory ? mkdirat(root->fd, name, 0555) < 0 : mknodat(root->fd, name, S_IFREG, 0) < 0)
 		return -errno;
 	return *fd = path_open2(root->fd, name, O_PATH, 0, ROOT_INSIDE);
 }
@@ -304,7 +308,7 @@ static int mount_all(struct root *root)
 			r = await_late(root);
 			has_waited = true;
 		}
-		if (r == 0)
+		if (r == 0 && !root_has_layered(root, &spec->mounts[i]))
 			r = kinds[spec->mounts[i].kind](root, &spec->mounts[i]);
 	}
 	return r;

@@ -44,8 +44,7 @@ static void parts_close(struct parts *parts)
 	close_fd(&parts->work);
 }
 
-/* The overlay takes layers from mounts of this namespace only; what comes next covers it. */
-static int attach_layer(struct root *root, const struct jail_mount *mount, int tree)
+int root_attach_layer(struct root *root, const struct jail_mount *mount, int tree)
 {
 	cleanup_fd int target = root_open_target(root, mount->target, true);
 
@@ -60,7 +59,7 @@ static int part_open(struct root *root, const struct jail_mount *part)
 
 	if (fd < 0 || !root->job->spec->run_as_root)
 		return take_fd(&fd);
-	r = attach_layer(root, part, fd);
+	r = root_attach_layer(root, part, fd);
 	return r < 0 ? root_fail(root, part, r, "cannot take the layers of") : take_fd(&fd);
 }
 
@@ -107,14 +106,13 @@ static int make_whiteout(int dir_fd, const char *path)
 	return mknodat(fd < 0 ? dir_fd : fd, path, S_IFCHR, makedev(0, 0)) < 0 ? -errno : 0;
 }
 
-/* "TOP:…:HOST" as descriptors. */
-static int format_lower(char out[OPTION_SIZE], const struct parts *parts)
+/* "TOP:…:BOTTOM" as descriptors. */
+static int format_lower(char out[OPTION_SIZE], const int *fds, size_t count)
 {
 	size_t used = 0;
 
-	for (size_t i = 2; i <= parts->count; i++) {
-		int r = root_format_number(out + used, OPTION_SIZE - used,
-					   (uint64_t)parts->fds[i == parts->count ? 0 : i]);
+	for (size_t i = 0; i < count; i++) {
+		int r = root_format_number(out + used, OPTION_SIZE - used, (uint64_t)fds[i]);
 
 		if (r < 0)
 			return r;
@@ -142,25 +140,29 @@ static int overlay_of_fds(const struct mount_option *options, size_t count, uint
 	return tree;
 }
 
+int overlay_read_only(const int *fds, size_t count, uint64_t attributes)
+{
+	char lower[OPTION_SIZE];
+	const struct mount_option options[] = { { "lowerdir", lower }, { "userxattr", NULL }, { "xino", "off" } };
+	int r = format_lower(lower, fds, count);
+
+	return r < 0 ? r : overlay_of_fds(options, ARRAY_SIZE(options), attributes);
+}
+
 /* Puts the host's directory without what layers->hidden names in the place of the host's directory. */
 static int hide(struct root *root, const struct jail_mount *mount, struct parts *parts)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
 	cleanup_fd int cover = root_new_tmpfs(1 << 20, PATH_MAX, "0755", attributes & ~(uint64_t)MOUNT_ATTR_RDONLY);
 	cleanup_fd int tree = FD_NONE;
-	char lower[OPTION_SIZE];
-	const struct mount_option options[] = { { "lowerdir", lower }, { "userxattr", NULL }, { "xino", "off" } };
-	struct parts both = { .fds = { parts->fds[0], FD_NONE, cover }, .count = 3 };
 	int r = cover < 0 ? cover : make_whiteout(cover, mount->layers->hidden);
 
 	if (r == 0)
-		r = attach_layer(root, mount, cover);
+		r = root_attach_layer(root, mount, cover);
 	if (r == 0)
-		r = format_lower(lower, &both);
-	if (r == 0)
-		r = tree = overlay_of_fds(options, ARRAY_SIZE(options), attributes);
+		r = tree = overlay_read_only((const int[]){ cover, parts->fds[0] }, 2, attributes);
 	if (r >= 0)
-		r = attach_layer(root, mount, tree);
+		r = root_attach_layer(root, mount, tree);
 	if (r < 0)
 		return r;
 	close_fd(&parts->fds[0]);
@@ -179,8 +181,11 @@ static int overlay_new(const struct parts *parts, uint64_t attributes)
 		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work }, { "userxattr", NULL },
 		{ "xino", "auto" },    { "index", "off" },    { "volatile", NULL },
 	};
-	int r = format_lower(lower, parts);
+	int fds[PARTS_MAX], r;
 
+	memcpy(fds, parts->fds + 2, (parts->count - 2) * sizeof *fds);
+	fds[parts->count - 2] = parts->fds[0];
+	r = format_lower(lower, fds, parts->count - 1);
 	if (r == 0)
 		r = root_format_number(upper, sizeof upper, (uint64_t)parts->upper);
 	if (r == 0)

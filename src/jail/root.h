@@ -16,6 +16,7 @@
 
 enum {
 	ROOT_PRIVATE_MAX = 64,
+	ROOT_LAYERED_MAX = 1024, /* mounts that come later than these are never in a layer */
 	/* Looks at a target whose mount meets ENOENT: the host put another file there meanwhile, as useradd does. */
 	ROOT_TRIES = 16,
 	ROOT_INSIDE = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
@@ -32,8 +33,9 @@ struct root {
 	int ruleset_fd, abi;
 	dev_t private_devices[ROOT_PRIVATE_MAX]; /* file systems in which names may be made; [0] is the root's */
 	size_t private_count;
-	int mask_file, mask_directory;           /* mode 0, in the root, unlinked at the end */
+	int mask_file, mask_directory;           /* empty, in the root, unlinked at the end */
 	const char *held;                        /* a target whose directories nobody can rename any more; NULL: none */
+	uint64_t layered[ROOT_LAYERED_MAX / 64]; /* by index: what a layer of layered.c shows or hides already */
 	struct err *err;
 };
 
@@ -74,11 +76,27 @@ int root_format_number(char *out, size_t size, uint64_t value) MUST_USE;
 /* A detached tmpfs; 0 bytes or inodes: the kernel's default. The fd or -errno. */
 int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint64_t attributes) MUST_USE;
 
-/* Covers what target_fd names with nothing: mode 0 and read-only, so that no write succeeds into nowhere. */
+/*
+ * Covers what target_fd names with nothing, read-only, so that no write succeeds into nowhere: a directory with an
+ * empty one, a file with one that nobody may open.
+ */
 int root_cover(struct root *root, int target_fd) MUST_USE;
 
 /* JAIL_OVERLAY. overlay.c */
 int root_mount_overlay(struct root *root, const struct jail_mount *mount) MUST_USE;
+
+/* An overlay takes layers from mounts of this namespace alone; it covers them. overlay.c */
+int root_attach_layer(struct root *root, const struct jail_mount *mount, int tree) MUST_USE;
+
+/* A detached overlay that cannot be written, of attached mounts, top first. The fd or -errno. overlay.c */
+int overlay_read_only(const int *fds, size_t count, uint64_t attributes) MUST_USE;
+
+/*
+ * JAIL_LAYERED, whose tree is attached: puts an overlay upon it, in which the later mounts' masks are absent and their
+ * files present. 0 also where no overlay can be had: what is in one, root_has_layered() tells. layered.c
+ */
+int root_layer(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights) MUST_USE;
+bool root_has_layered(const struct root *root, const struct jail_mount *mount);
 
 /* JAIL_FUSE. fuse.c */
 int root_mount_fuse(struct root *root, const struct jail_mount *mount) MUST_USE;

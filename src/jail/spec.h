@@ -18,13 +18,13 @@
 enum jail_mount_kind {
 	JAIL_BIND,        /* host path -> target, recursive */
 	JAIL_TMPFS,       /* empty private directory; size_bytes, inodes */
-	JAIL_MASK,        /* target (inside a bind) becomes unreadable: empty, mode 0, read-only */
+	JAIL_MASK,        /* target (inside a bind): an empty directory, or a file that cannot be opened */
 	JAIL_FILE,        /* a small read-only file with this content (/etc/passwd, limits.md …) */
 	JAIL_DIRECTORY,   /* an empty read-only directory in the root tmpfs */
 	JAIL_SYMLINK,     /* target -> content */
 	JAIL_SOCKET,      /* the name of a unix socket on which nobody listens yet */
 	JAIL_PROC,        /* /proc of the own PID namespace, dangerous entries masked */
-	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm fd stdin stdout stderr */
+	JAIL_DEV,         /* the minimal /dev: null zero full random urandom tty ptmx pts shm mqueue fd stdin … */
 	JAIL_DEVICE,      /* one more device node, bound from the host */
 	JAIL_OVERLAY,     /* host directory -> target, copy-on-write: what is written goes into layers->live */
 	JAIL_FUSE,        /* the same, made by a program outside: see jail_spec.serve */
@@ -38,6 +38,7 @@ enum {
 	JAIL_OWNED = 1 << 3,      /* as root: idmap so that the owner of the tree is the sandbox's user */
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
 	JAIL_PLANTED = 1 << 6,    /* JAIL_FILE that looks like somebody's own: no mount where that can be, mode 0600 */
+	JAIL_LAYERED = 1 << 7,    /* JAIL_BIND, read-only: masks in it are absent where that can be had */
 	JAIL_LATE = 1 << 5,       /* source or layers are there only when jail_spec.late has made them */
 };
 

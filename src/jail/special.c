@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "jail/filter.h"
@@ -157,6 +158,25 @@ static int attach_new(int dev, const char *name, int tree)
 	return mkdirat(dev, name, 0755) < 0 ? -errno : mount_attach_at(tree, dev, name);
 }
 
+/*
+ * The queues of the own IPC namespace. mq_open(3) needs no mount, but Landlock a rule for the file system. 0 also where
+ * the kernel has none, or there is no such namespace: those of the host are not shown.
+ */
+static int dev_queues(struct root *root, int dev)
+{
+	cleanup_fd int queues = FD_NONE;
+	int r;
+
+	if (!(root->job->report->namespaces & CLONE_NEWIPC))
+		return 0;
+	queues = mount_new("mqueue", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (queues == -ENODEV)
+		return 0;
+	r = attach_new(dev, "mqueue", queues);
+	return r < 0 ? r : root_allow(root, queues, true, ROOT_READ | LANDLOCK_WRITE_FILE | LANDLOCK_REMOVE_FILE |
+							  LANDLOCK_MAKE_REG);
+}
+
 static int dev_file_systems(struct root *root, const struct jail_mount *mount, int dev)
 {
 	static const struct mount_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode",
@@ -193,6 +213,8 @@ int root_mount_dev(struct root *root, const struct jail_mount *mount)
 		r = dev_links(dev);
 	if (r == 0)
 		r = dev_file_systems(root, mount, dev);
+	if (r == 0)
+		r = dev_queues(root, dev);
 	if (r == 0)
 		r = root_allow(root, dev, true,
 			       ROOT_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE | LANDLOCK_IOCTL_DEV);

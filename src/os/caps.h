@@ -13,16 +13,16 @@
 
 /*
  * Empties the effective, permitted, inheritable and ambient sets, and locks the securebits so that neither uid 0
- * nor a file brings anything back. The bounding set stays: with no_new_privs and NOROOT nothing can
- * draw on it, and emptying it would be 41 calls more. Needs CAP_SETPCAP in the own user namespace.
+ * nor a file brings anything back. Behind caps_bound(), which still needs what this takes away. Needs CAP_SETPCAP in
+ * the own user namespace.
  */
 int caps_drop_all(void) MUST_USE;
 
 #define CAPS_BIT(cap) (1ULL << (cap))
 
 /*
- * For a program that root starts: empties the ambient and inheritable sets, and drops from the bounding set all
- * capabilities but these (a mask of CAPS_BIT()), so that its exec gives it no others. Needs CAP_SETPCAP.
+ * Empties the ambient set, and drops from the bounding set all capabilities but these (a mask of CAPS_BIT()), so that
+ * no exec gives others: none for what runs inside, a few for a program that root starts. Needs CAP_SETPCAP.
  */
 int caps_bound(uint64_t kept) MUST_USE;
 

@@ -35,11 +35,14 @@ static const struct {
 	{ "/etc/resolv.conf", false },
 };
 
+/* Directories with nothing in them, where the kernel lists devices. */
+static const char *const jail_lists[] = { "/sys/block", "/sys/class", "/sys/dev/block", "/sys/dev/char" };
+
 static const char files_default[] = "files.default";
 
 static const char *const jail_devices[] = {
 	"null", "zero", "full", "random", "urandom", "tty",    "ptmx",
-	"pts",	"shm",	"fd",	"stdin",  "stdout",  "stderr",
+	"pts",	"shm",	"mqueue", "fd",	"stdin",  "stdout",  "stderr",
 };
 
 static struct decision builtin(enum verdict verdict, const char *id, const char *reason, const char *hint)
@@ -169,6 +172,9 @@ static struct decision decide_hidden(const struct policy *policy, const struct a
 		if (action->kind == ACTION_FILE_READ || jail_paths[i].can_write)
 			return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(jail_lists) && action->kind == ACTION_FILE_READ; i++)
+		if (str_equal(action->subject, jail_lists[i]))
+			return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own, empty", "");
 	for (size_t i = 0; i < TRUST_FILE_COUNT && action->kind == ACTION_FILE_READ; i++)
 		if (policy_intercepts_any(policy) && str_equal(action->subject, trust_file_paths[i]))
 			return builtin(VERDICT_ALLOW, "builtin.trust", "the certificate of the network gate", "");

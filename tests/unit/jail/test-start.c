@@ -173,8 +173,9 @@ static void test_masks(void **state)
 	cell_start(cell);
 	cell_expect_errno(cell, "read /tree/.env", EACCES);
 	assert_string_not_equal(cell_ask(cell, "write /tree/.env x"), "ok");
-	cell_expect_errno(cell, "list /tree/.ssh", EACCES);
-	cell_expect_errno(cell, "read /tree/.ssh/id", EACCES);
+	cell_expect_ok(cell, "list /tree/.ssh", NULL);
+	assert_null(strstr(cell->answer, "id"));
+	cell_expect_errno(cell, "read /tree/.ssh/id", ENOENT);
 	assert_string_not_equal(cell_ask(cell, "create /tree/.ssh/new"), "ok");
 	cell_expect_errno(cell, "rename /tree/.env /tree/env", EBUSY);
 	assert_string_not_equal(cell_ask(cell, "chmod /tree/.env 644"), "ok");
@@ -184,6 +185,51 @@ static void test_masks(void **state)
 	/* The host's tree is as it was. */
 	assert_int_equal(access(cell_host_path(cell, "tree/absent"), F_OK), -1);
 	assert_int_equal(access(cell_host_path(cell, "tree/.ssh/new"), F_OK), -1);
+}
+
+/* In a read-only tree a layer takes the names out, and puts files in. */
+static void test_names_in_a_layer(void **state)
+{
+	static const char *const ours[] = { "/tree/file", "/tree/new" };
+	static const char text[] = "ours\n";
+	struct cell *cell = *state;
+
+	cell_host_make(cell, "tree", NULL);
+	cell_host_make(cell, "tree/file", "the host's");
+	cell_host_make(cell, "tree/.env", "SECRET");
+	cell_host_make(cell, "tree/deep", NULL);
+	cell_host_make(cell, "tree/deep/keys", NULL);
+	cell_host_make(cell, "tree/deep/keys/id", "SECRET");
+	cell_host_make(cell, "tree/deep/beside", "seen");
+	cell_host_make(cell, "tree/real", "SECRET");
+	assert_int_equal(chmod(cell_host_path(cell, "tree/deep"), 0711), 0);
+	assert_int_equal(symlink("real", cell_host_path(cell, "tree/link")), 0);
+	cell_mount(cell, JAIL_BIND, "/tree", cell_host_path(cell, "tree"), JAIL_RDONLY | JAIL_LAYERED);
+	cell_mount(cell, JAIL_MASK, "/tree/.env", NULL, 0);
+	cell_mount(cell, JAIL_MASK, "/tree/deep/keys", NULL, 0);
+	cell_mount(cell, JAIL_MASK, "/tree/later", NULL, 0);
+	cell_mount(cell, JAIL_MASK, "/tree/link", NULL, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		struct jail_mount *mount = cell_mount(cell, JAIL_FILE, ours[i], NULL, 0);
+
+		mount->content = text;
+		mount->content_size = sizeof text - 1;
+	}
+	cell_start(cell);
+	cell_expect_errno(cell, "stat /tree/.env", ENOENT);
+	cell_expect_errno(cell, "stat /tree/deep/keys", ENOENT);
+	cell_expect_errno(cell, "read /tree/deep/keys/id", ENOENT);
+	cell_expect_ok(cell, "read /tree/deep/beside", "seen");
+	cell_expect_ok(cell, "stat /tree/deep", "711");
+	cell_expect_ok(cell, "read /tree/file", "ours");
+	cell_expect_ok(cell, "read /tree/new", "ours");
+	cell_expect_errno(cell, "create /tree/x", EROFS);
+	/* What a masked link leads to is covered by a mount. */
+	cell_expect_errno(cell, "read /tree/real", EACCES);
+	/* What the host makes afterwards stays unseen; the host's tree is as it was. */
+	cell_host_make(cell, "tree/later", "SECRET");
+	cell_expect_errno(cell, "stat /tree/later", ENOENT);
+	assert_int_equal(access(cell_host_path(cell, "tree/new"), F_OK), -1);
 }
 
 /* `mv .git x` would take the mount along and make room for hooks that the host runs. */
@@ -577,6 +623,7 @@ int main(void)
 		CASE(test_binds),
 		CASE(test_what_is_written_belongs_to_the_owner_of_the_tree),
 		CASE(test_masks),
+		CASE(test_names_in_a_layer),
 		CASE(test_parents_of_mounts_cannot_be_renamed),
 		CASE(test_a_link_does_not_redirect_a_mount),
 		CASE(test_nothing_is_made_on_the_host),

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/accounts.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+enum { FIELDS_MAX = 7, SYSTEM_END = 1000, NOBODY = 65534, TEXT_MAX = 1 << 20 };
+
+static const char agent[] = "agent";
+
+struct line {
+	const char *fields[FIELDS_MAX];
+	int sizes[FIELDS_MAX];
+	size_t count;
+	unsigned id;
+};
+
+/* Splits the line at *at, and goes on to the next. False: there is none. */
+static bool next_line(const char **at, struct line *line)
+{
+	const char *field = *at, *end = field + strcspn(field, "\n");
+
+	if (!*field)
+		return false;
+	*line = (struct line){ .id = UINT32_MAX };
+	while (line->count < FIELDS_MAX) {
+		size_t size = strcspn(field, ":\n");
+
+		line->fields[line->count] = field;
+		line->sizes[line->count++] = (int)size;
+		if (field[size] != ':')
+			break;
+		field += size + 1;
+	}
+	/* What is not a number is nobody's; "+" and "-" lines of NIS have none. */
+	if (line->count > 2 && line->sizes[2] && *line->fields[2] >= '0' && *line->fields[2] <= '9')
+		line->id = (unsigned)strtoul(line->fields[2], NULL, 10);
+	*at = *end ? end + 1 : end;
+	return true;
+}
+
+bool accounts_have(const char *text, unsigned id)
+{
+	struct line line;
+
+	while (next_line(&text, &line))
+		if (line.id == id)
+			return true;
+	return false;
+}
+
+static bool is_kept(const struct line *line, unsigned own)
+{
+	return (line->id < SYSTEM_END || line->id == NOBODY) && line->id != own &&
+	       !(line->sizes[0] == (int)strlen(agent) && memcmp(line->fields[0], agent, strlen(agent)) == 0);
+}
+
+static char *finish(struct buf *out)
+{
+	char *text = buf_error(out) < 0 ? NULL : str_dup(buf_text(out));
+
+	buf_done(out);
+	return text;
+}
+
+static void put_host(struct buf *out, const char *host)
+{
+	size_t size = strlen(host);
+
+	buf_put(out, host, size);
+	if (size && host[size - 1] != '\n')
+		buf_put_char(out, '\n');
+}
+
+static void put_user(struct buf *out, uid_t uid, gid_t gid, const char *home)
+{
+	buf_printf(out, "%s:x:%u:%u:atoll sandbox:%s:/bin/bash\n", agent, (unsigned)uid, (unsigned)gid, home);
+}
+
+char *accounts_passwd(const char *host, uid_t uid, gid_t gid, const char *home)
+{
+	struct buf out;
+	struct line line;
+
+	buf_init(&out, TEXT_MAX);
+	while (next_line(&host, &line))
+		if (line.count == FIELDS_MAX && is_kept(&line, uid))
+			buf_printf(&out, "%.*s:x:%u:%.*s\n", line.sizes[0], line.fields[0], line.id,
+				   (int)(line.fields[6] + line.sizes[6] - line.fields[3]), line.fields[3]);
+	put_user(&out, uid, gid, home);
+	return finish(&out);
+}
+
+char *accounts_group(const char *host, gid_t gid)
+{
+	struct buf out;
+	struct line line;
+
+	buf_init(&out, TEXT_MAX);
+	while (next_line(&host, &line))
+		if (line.count > 2 && is_kept(&line, gid))
+			buf_printf(&out, "%.*s:x:%u:\n", line.sizes[0], line.fields[0], line.id);
+	buf_printf(&out, "%s:x:%u:\n", agent, (unsigned)gid);
+	return finish(&out);
+}
+
+char *accounts_passwd_with(const char *host, uid_t uid, gid_t gid, const char *home)
+{
+	struct buf out;
+
+	buf_init(&out, TEXT_MAX);
+	put_host(&out, host);
+	put_user(&out, uid, gid, home);
+	return finish(&out);
+}
+
+char *accounts_group_with(const char *host, gid_t gid)
+{
+	struct buf out;
+
+	buf_init(&out, TEXT_MAX);
+	put_host(&out, host);
+	buf_printf(&out, "%s:x:%u:\n", agent, (unsigned)gid);
+	return finish(&out);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "box/accounts.h"
+#include "box/plan-parts.h"
+#include "os/fd.h"
+#include "os/path.h"
+#include "policy/synthetic.h"
+
+enum { ACCOUNTS_MAX = 512 << 10 };
+
+/* path and text are static, or kept. */
+static int add_file_if(struct plan *plan, const char *path, const char *text, const char *rule, uint32_t flags)
+{
+	if (!text)
+		return -ENOMEM;
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
+						   .flags = flags,
+						   .target = path,
+						   .content = text,
+						   .content_size = strlen(text),
+						   .rule = rule });
+}
+
+static int add_file(struct plan *plan, const char *path, const char *text, const char *rule)
+{
+	return add_file_if(plan, path, text, rule, 0);
+}
+
+/* ---- accounts ---- */
+
+/* The host's file, owned; "" where it has none, or one too large to be read at each start. NULL: out of memory. */
+static char *read_accounts(const char *path)
+{
+	char *text;
+	size_t size;
+	int r = fd_read_file_at(AT_FDCWD, path, ACCOUNTS_MAX, &text, &size);
+
+	return r == 0 ? text : r == -ENOMEM ? NULL : str_dup("");
+}
+
+/* Root's sandbox is nobody that the host's files know. */
+static int add_own_accounts(struct plan *plan, const char *passwd, const char *group, const char *home)
+{
+	const struct plan_input *input = plan->input;
+	const char *users = plan_keep(plan, accounts_passwd(passwd, input->uid, input->gid, home));
+	const char *groups = plan_keep(plan, accounts_group(group, input->gid));
+	int r = add_file(plan, "/etc/passwd", users, "builtin.identity");
+
+	return r < 0 ? r : add_file(plan, "/etc/group", groups, "builtin.identity");
+}
+
+/* A user whom a directory service knows: what that asks cannot be reached from inside. */
+static int add_missing_accounts(struct plan *plan, const char *passwd, const char *group, const char *home)
+{
+	const struct plan_input *input = plan->input;
+	int r = 0;
+
+	if (!plan_policy_names(input->policy, "/etc"))
+		return 0;
+	if (*passwd && !accounts_have(passwd, input->uid))
+		r = add_file(plan, "/etc/passwd",
+			     plan_keep(plan, accounts_passwd_with(passwd, input->uid, input->gid, home)),
+			     "builtin.identity");
+	if (r == 0 && *group && !accounts_have(group, input->gid))
+		r = add_file(plan, "/etc/group", plan_keep(plan, accounts_group_with(group, input->gid)),
+			     "builtin.identity");
+	return r;
+}
+
+static int add_accounts(struct plan *plan)
+{
+	const struct plan_input *input = plan->input;
+	const char *home = input->policy->home[0] ? input->policy->home : "/";
+	cleanup_free char *passwd = read_accounts("/etc/passwd"), *group = read_accounts("/etc/group");
+
+	if (!passwd || !group)
+		return -ENOMEM;
+	return input->run_as_root ? add_own_accounts(plan, passwd, group, home) :
+				    add_missing_accounts(plan, passwd, group, home);
+}
+
+/* ---- names of hosts ---- */
+
+static const char resolver[] = "builtin.resolver";
+
+/* Mostly a link into /run, of which the sandbox has nothing: its end is made there. */
+static int add_name_server(struct plan *plan)
+{
+	static const char text[] = "nameserver " SYNTHETIC_GATE_TEXT "\n";
+	char real[PATH_MAX];
+
+	if (path_real("/etc/resolv.conf", real, sizeof real) < 0)
+		return add_file(plan, "/etc/resolv.conf", text, resolver);
+	return add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
+}
+
+/*
+ * With the gate, that is the resolver of every program inside, for all names: those of the host's /etc/hosts would lead
+ * to addresses that no rule lists. Outside, the gate reads that file itself. A host that has no such file, as a bare
+ * Debian, has no address for localhost either, on which servers and their tests stand: there it is ours, wherever the
+ * view of /etc can take it in.
+ */
+static int add_hosts(struct plan *plan)
+{
+	static const char text[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+				   "127.0.1.1 " PLAN_HOSTNAME "\n";
+	const struct policy *policy = plan->input->policy;
+	char real[PATH_MAX];
+
+	if (path_real("/etc/hosts", real, sizeof real) == 0)
+		return policy->network_mode != NETWORK_GATE ? 0 :
+			       add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
+	return add_file_if(plan, "/etc/hosts", text, resolver, JAIL_OPTIONAL);
+}
+
+int plan_add_etc(struct plan *plan)
+{
+	const struct plan_input *input = plan->input;
+	int r = input->run_as_root && !input->uid ? 0 : add_accounts(plan);
+
+	if (r == 0 && input->policy->network_mode == NETWORK_GATE)
+		r = add_name_server(plan);
+	return r < 0 ? r : add_hosts(plan);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Theory of operation. In a read-only tree of the host a mount can cover only a name that is there, and what covers it
+ * can be seen. So a tree in which names are masked, or files of ours shown, becomes the bottom of a read-only overlay:
+ * a tmpfs above it holds whiteouts for the names and the files themselves. What is masked is absent then, also when the
+ * host makes it later, and a file can stand where the host has none.
+ *
+ * The kernel gives no layer of a tree in which something else is mounted that its user may not take away, as containers
+ * have it in /etc; and not every file system can be one. There the names are covered by mounts, as in every other tree.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "jail/root.h"
+#include "os/fd.h"
+#include "os/mount.h"
+#include "os/path.h"
+
+enum { IN_TREE = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
+
+/* A place in both, while a layer is filled. */
+struct step {
+	int host, layer; /* owned */
+};
+
+static void step_done(struct step *step)
+{
+	close_fd(&step->host);
+	close_fd(&step->layer);
+}
+
+static bool is_for_layer(const struct jail_mount *mount)
+{
+	return mount->kind == JAIL_MASK || (mount->kind == JAIL_FILE && !(mount->flags & JAIL_PLANTED));
+}
+
+/* Whether the mount with this index is the one whose tree shows the name. */
+static bool is_shown_by(const struct root *root, size_t index, const char *name)
+{
+	const struct jail_spec *spec = root->job->spec;
+	const char *tree = spec->mounts[index].target;
+
+	if (str_equal(name, tree) || !path_is_below(name, tree))
+		return false;
+	for (size_t i = 0; i < spec->mount_count; i++) {
+		const char *other = spec->mounts[i].target;
+
+		if (i != index && !is_for_layer(&spec->mounts[i]) && path_is_below(other, tree) &&
+		    path_is_below(name, other))
+			return false;
+	}
+	return true;
+}
+
+/* One directory further in both, with the host's mode. 1: the host has no such directory. */
+static int step_into(struct step *step, const char *name)
+{
+	struct step next = { FD_NONE, FD_NONE };
+	struct stat st;
+
+	next.host = path_open2(step->host, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	if (next.host < 0)
+		return next.host == -ENOENT || next.host == -ENOTDIR || next.host == -ELOOP || next.host == -EXDEV ||
+		       next.host == -EACCES ? 1 : next.host;
+	if (fstat(next.host, &st) == 0 && (mkdirat(step->layer, name, st.st_mode & 0777) == 0 || errno == EEXIST))
+		next.layer = path_open2(step->layer, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	else
+		next.layer = -errno;
+	if (next.layer < 0) {
+		int r = next.layer;
+
+		step_done(&next);
+		return r;
+	}
+	step_done(step);
+	*step = next;
+	return 0;
+}
+
+/* A name that is a link of the host's is left to a mount, which follows it. */
+static bool is_link(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+static int put_name(const struct step *step, const char *name, const struct jail_mount *mount)
+{
+	cleanup_fd int fd = FD_NONE;
+
+	if (mount->kind == JAIL_MASK)
+		return mknodat(step->layer, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
+	fd = fd_open_at(step->layer, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
+	return fd < 0 ? fd : fd_write_full(fd, mount->content, mount->content_size);
+}
+
+/* path is relative to both. 1: not in this layer. */
+static int put(int host_fd, int layer_fd, const char *path, const struct jail_mount *mount)
+{
+	struct step step = { fcntl(host_fd, F_DUPFD_CLOEXEC, 4), fcntl(layer_fd, F_DUPFD_CLOEXEC, 4) };
+	char name[NAME_MAX + 1];
+	int r = step.host < 0 || step.layer < 0 ? -errno : 0;
+
+	for (const char *end; r == 0 && (end = strchr(path, '/')); path = end + 1) {
+		if ((size_t)(end - path) >= sizeof name) {
+			r = 1;
+			break;
+		}
+		memcpy(name, path, (size_t)(end - path));
+		name[end - path] = 0;
+		r = step_into(&step, name);
+	}
+	if (r == 0)
+		r = is_link(step.host, path) ? 1 : put_name(&step, path, mount);
+	step_done(&step);
+	return r;
+}
+
+/* The names that a layer holds, by the index of their mounts. */
+struct held {
+	uint64_t bits[ROOT_LAYERED_MAX / 64];
+	size_t count;
+};
+
+/* Fills the layer of the mount with this index. */
+static int fill(const struct root *root, size_t index, int host_fd, int layer_fd, struct held *held)
+{
+	const struct jail_spec *spec = root->job->spec;
+	size_t length = strlen(spec->mounts[index].target);
+
+	for (size_t i = index + 1; i < spec->mount_count && i < ROOT_LAYERED_MAX; i++) {
+		const struct jail_mount *mount = &spec->mounts[i];
+		int r = 1;
+
+		if (is_for_layer(mount) && is_shown_by(root, index, mount->target))
+			r = put(host_fd, layer_fd, mount->target + length + 1, mount);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			held->bits[i / 64] |= UINT64_C(1) << i % 64;
+			held->count++;
+		}
+	}
+	return 0;
+}
+
+bool root_has_layered(const struct root *root, const struct jail_mount *mount)
+{
+	size_t index = (size_t)(mount - root->job->spec->mounts);
+
+	return index < ROOT_LAYERED_MAX && root->layered[index / 64] >> index % 64 & 1;
+}
+
+static bool has_names(const struct root *root, size_t index)
+{
+	const struct jail_spec *spec = root->job->spec;
+
+	for (size_t i = index + 1; i < spec->mount_count && i < ROOT_LAYERED_MAX; i++)
+		if (is_for_layer(&spec->mounts[i]) && is_shown_by(root, index, spec->mounts[i].target))
+			return true;
+	return false;
+}
+
+static uint64_t content_bytes(const struct jail_spec *spec)
+{
+	uint64_t bytes = 1 << 20;
+
+	for (size_t i = 0; i < spec->mount_count; i++)
+		bytes += spec->mounts[i].kind == JAIL_FILE ? spec->mounts[i].content_size + 8192 : 0;
+	return bytes;
+}
+
+/* The overlay cannot be had: its layer, which is attached upon the tree, goes again. */
+static int take_away(int layer_fd)
+{
+	cleanup_fd int proc = fd_open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0);
+	int r = proc < 0 ? proc : mount_detach(layer_fd, proc);
+
+	return chdir("/") < 0 ? -errno : r;
+}
+
+int root_layer(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights)
+{
+	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY |
+				    (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+	size_t index = (size_t)(mount - root->job->spec->mounts);
+	cleanup_fd int layer = FD_NONE, whole = FD_NONE;
+	struct held held = { .count = 0 };
+	int r;
+
+	if (index >= ROOT_LAYERED_MAX || !has_names(root, index))
+		return 0;
+	layer = root_new_tmpfs(content_bytes(root->job->spec), 1 << 14, "0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	r = layer < 0 ? layer : fill(root, index, tree_fd, layer, &held);
+	if (r == 0 && !held.count)
+		return 0;
+	if (r == 0)
+		r = root_attach_layer(root, mount, layer);
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot lay names upon");
+	whole = overlay_read_only((const int[]){ layer, tree_fd }, 2, attributes);
+	if (whole < 0) {
+		r = take_away(layer);
+		return r < 0 ? root_fail(root, mount, r, "cannot uncover") : 0;
+	}
+	r = root_attach_layer(root, mount, whole);
+	if (r == 0)
+		r = root_allow(root, whole, true, rights);
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot mount on");
+	for (size_t i = 0; i < ARRAY_SIZE(held.bits); i++)
+		root->layered[i] |= held.bits[i];
+	return 0;
+}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs find around them inside: names of hosts and accounts, the system's lists, queues, masked names."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+LOOK = r"""
+getent ahosts localhost | awk '{print "localhost " $1}' | sort -u
+echo "nproc $(nproc)"; lscpu >lscpu.txt && echo lscpu works
+lsblk >lsblk.txt && [ ! -s lsblk.txt ] && echo lsblk is empty
+dpkg-query -W -f '${Status}\n' dpkg
+echo "bounding $(sed -n 's/^CapBnd:\t0*//p' /proc/self/status)"
+id -un; getent passwd nobody daemon root | cut -d: -f1,3
+python3 - <<'END'
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mq_open.restype = ctypes.c_int
+queue = libc.mq_open(b"/atolltest", os.O_CREAT | os.O_RDWR, 0o600, None)
+sent = libc.mq_send(queue, b"through the queue", 17, 1)
+buffer = ctypes.create_string_buffer(8192)
+got = libc.mq_receive(queue, buffer, 8192, None)
+print(buffer.raw[:got].decode() if got > 0 else os.strerror(ctypes.get_errno()), libc.mq_unlink(b"/atolltest"),
+      os.listdir("/dev/mqueue"))
+END
+"""
+
+
+def test_what_programs_find_around_them(sandbox):
+    done = sandbox.run(LOOK)
+    lines = done.out.splitlines()
+    assert done.code == 0, done
+    assert "localhost 127.0.0.1" in lines and "localhost ::1" in lines, done
+    assert f"nproc {len(os.sched_getaffinity(0))}" in lines and "lscpu works" in lines and "lsblk is empty" in lines
+    if pathlib.Path("/var/lib/dpkg/status").exists():
+        assert "install ok installed" in lines, done
+    assert "bounding " in lines, done
+    assert {"nobody:65534", "daemon:1", "root:0"} <= set(lines), done
+    assert ("agent" if sandbox.identity.is_root else sandbox.identity.name) in lines, done
+    assert "through the queue 0 []" in lines, done
+
+
+def test_the_machine_shows_no_more_than_its_processors(sandbox):
+    """/sys is of the sandbox's own making: nothing of it says which machine this is, or lets anything be changed."""
+    script = ("find /sys -maxdepth 3 | sort; find /sys -maxdepth 4 -path '*/net/*' -o -name dmi -o -name product_uuid; "
+              "for f in $(find /sys -type f -writable 2>/dev/null | head -3); do echo 1 >$f && echo written; done; "
+              "mkdir /sys/x /sys/block/x; true")
+    done = sandbox.run(script)
+    assert done.out.split() == ["/sys", "/sys/block", "/sys/class", "/sys/dev", "/sys/dev/block", "/sys/dev/char",
+                                "/sys/devices", "/sys/devices/system", "/sys/devices/system/cpu",
+                                "/sys/devices/system/node"], done
+    assert done.err.count("Read-only file system") == 2, done
+
+
+MASKED = ("for p in /etc/shadow /etc/machine-id ~/.config/tool/secret ~/.config/tool/keys/id; do "
+          "for c in stat cat; do $c $p >/dev/null 2>err.txt && echo \"$c $p worked\"; "
+          "grep -q 'No such file' err.txt || cat err.txt; done; done; ls ~/.config/tool ~/.config/tool/deep; "
+          "cat ~/.config/tool/deep/open; echo x >~/.config/tool/secret; rm ~/.config/tool/open; true")
+
+
+def test_a_masked_name_in_a_read_only_tree_is_absent(sandbox):
+    """It was an empty file that nobody could read; what the host put there later could be seen."""
+    tool = sandbox.home / ".config/tool"
+    for name in ("secret", "keys/id", "deep/open", "deep/secret", "open"):
+        sandbox.write(tool / name, f"content of {name}\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  read: [~/.config/tool]\n"
+                            "  mask: [~/.config/tool/secret, ~/.config/tool/keys, ~/.config/tool/deep/secret]\n")
+    outside = sandbox.run_outside(["bash", "-c", MASKED.replace("rm ", "true ").replace("echo x >", "true ")])
+    assert "stat ~/.config/tool/secret worked" in outside.out.replace(str(sandbox.home), "~"), outside
+    done = sandbox.run(MASKED, policy=policy)
+    assert "worked" not in done.out and "Permission denied" not in done.out, done
+    assert done.out.split() == [f"{sandbox.home}/.config/tool:", "deep", "open", f"{sandbox.home}/.config/tool/deep:",
+                                "open", "content", "of", "deep/open"], done
+    assert done.err.count("Read-only file system") == 2, done
+    assert (tool / "open").exists() and (tool / "secret").read_text() == "content of secret\n"
+
+
+def test_below_a_masked_directory_nothing_is_there(sandbox):
+    """In a tree that is written in place it is an empty directory: ENOENT below, and nothing can be put there."""
+    sandbox.write(sandbox.home / "tree/keys/id", "secret\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles:\n  write: [~/tree]\n  mask: [~/tree/keys]\n")
+    done = sandbox.run("ls -A ~/tree/keys; cat ~/tree/keys/id; echo x >~/tree/keys/new; mv ~/tree/keys ~/tree/k; true",
+                       policy=policy)
+    assert not done.out and "keys/id: No such file or directory" in done.err, done
+    assert "keys/new: No such file or directory" in done.err and "Device or resource busy" in done.err, done
+    assert os.listdir(sandbox.home / "tree") == ["keys"] and os.listdir(sandbox.home / "tree/keys") == ["id"]
+
+
+@pytest.mark.only("root")
+def test_localhost_has_an_address_where_the_host_has_no_hosts_file(sandbox):
+    """As on a bare Debian, and in a container that mounts files into /etc the sandbox starts all the same."""
+    copy = sandbox.base / "etc"
+    subprocess.run(["cp", "-a", "/etc", copy], check=True)
+    (copy / "hosts").unlink(missing_ok=True)
+    script = ("mount --bind \"$1\" /etc || exit 9; shift; [ ! -e /etc/hosts ] || exit 8\n"
+              "for level in none medium; do \"$1\" run -q -t $level -- getent ahosts localhost; done\n"
+              "name=/tmp/atolltest-name.$$; touch $name; mount --bind $name /etc/hostname; rm $name\n"
+              "exec \"$1\" run -q -- sh -c 'wc -c </etc/hostname; stat /etc/shadow; getent passwd agent'")
+    done = sandbox.run_outside(["unshare", "-m", "bash", "-c", script, "bash", copy, sandbox.programs.atoll],
+                               timeout=60)
+    addresses = [line.split()[0] for line in done.out.splitlines() if "STREAM" in line]
+    assert sorted(addresses) == ["127.0.0.1", "127.0.0.1", "::1", "::1"], done
+    assert "\n0\n" in done.out and "agent:x:" in done.out, done
+    assert done.code == 0, done
