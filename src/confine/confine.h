@@ -22,8 +22,9 @@ enum confine_program {
 	CONFINE_SECRET,          /* changes files in the places; speaks to the terminal that is open */
 	CONFINE_STAGE_READING,   /* reads files, attributes and links in the places; writes to what is open already */
 	CONFINE_STAGE_WRITING,   /* also makes, changes, renames, syncs and removes files there */
-	CONFINE_STAGE_DIFFER,    /* a child of atoll-stage that starts diff(1), on files in memory */
-	CONFINE_STAGE_MERGER,    /* one that starts git, which reads the places */
+	CONFINE_STAGE_TEXT,      /* a child of atoll-stage that compares texts in memory, and nothing else */
+	CONFINE_STAGE_KEEPER,    /* its parent, which makes a new one where it died */
+	CONFINE_STAGE_BASE,      /* one that starts git, which reads the places */
 	CONFINE_TOKEN,           /* changes files in the places; writes to what is open already */
 	CONFINE_TOP,             /* draws on the terminal; speaks to the one socket that is open */
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */

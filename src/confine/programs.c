@@ -96,6 +96,17 @@ static const struct confine_call writing_calls[] = {
 	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
+static const struct confine_call text_calls[] = {
+	CALL(setitimer), CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
+};
+
+/* What a process needs to be made, and to confine itself once more: a filter, Landlock and limits only ever tighten. */
+static const struct confine_call keeper_calls[] = {
+	CALL(clone), CALL(wait4), CALL(set_robust_list), CALL(rseq), CALL(prctl), CALL(prlimit64), CALL(seccomp),
+	CALL(landlock_create_ruleset), CALL(landlock_restrict_self), CALL(getpid), CALL(gettid), CALL(setitimer),
+	CALL(sysinfo),
+};
+
 static const struct confine_call verify_calls[] = {
 	CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
 	CALL(recvmsg), CALL(sendmsg), CALL(fcntl), CALL(pread64),
@@ -161,12 +172,15 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(writing_calls) },
 		.memory_max = (rlim_t)4 * GIB,
 	},
-	/* Memory files are not below any path, so Landlock lets them be opened through /proc/self/fd. */
-	[CONFINE_STAGE_DIFFER] = {
-		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20, .paths = { SYSTEM },
+	[CONFINE_STAGE_TEXT] = {
+		.name = "atoll-stage", .calls = { CALLS(base), CALLS(text_calls) }, .is_hidden = true, .is_alone = true,
+		.memory_max = GIB,
+	},
+	[CONFINE_STAGE_KEEPER] = {
+		.name = "atoll-stage", .calls = { CALLS(base), CALLS(keeper_calls) }, .memory_max = GIB,
 	},
 	/* git itself opens /dev/null both ways before it does anything. */
-	[CONFINE_STAGE_MERGER] = {
+	[CONFINE_STAGE_BASE] = {
 		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20,
 		.paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
 	},

@@ -198,10 +198,16 @@ def diff_times(place, report, policy, is_quick):
     changed = review.run(["/usr/bin/python3", "-c", MAKE, ".", str(count), "88"], tree)
     times = [review.timed("diff", changed, "--stat") for _ in range(5)]
     discard(review, changed)
+    tree = tree_of(place, 10_000)
+    changed = review.run(["/usr/bin/python3", "-c", MAKE, ".", "10000", "88"], tree)
+    patches = [review.timed("diff", "-p", changed) for _ in range(5)]
+    discard(review, changed)
     report.table(place, "Review", ["", "n", "median ms"],
-                 [[f"`atoll diff` of {count:,} changed files", len(times), f"{median(times) / 1e6:.1f}"]])
+                 [[f"`atoll diff` of {count:,} changed files", len(times), f"{median(times) / 1e6:.1f}"],
+                  ["`atoll diff -p` of 10,000 changed files", len(patches), f"{median(patches) / 1e6:.1f}"]])
     report.budget(place, f"diff of {count:,} changed files", median(times) / 1e9 * (100_000 / count), 1, "s")
-    return times
+    report.budget(place, "diff -p of 10,000 changed files", median(patches) / 1e9, 2, "s")
+    return {"list": times, "patch": patches}
 
 
 def apply_times(place, report, policy, is_quick):

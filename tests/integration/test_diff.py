@@ -450,6 +450,57 @@ def test_the_patch_is_one(sandbox, layered, tmp_path):
     assert outside.stdout == layered.inside(listing)
 
 
+EVERY_FORM = r"""
+printf 'a\0changed' >binary; rm gone.bin; printf '\0\1\2' >new.bin; : >empty; rm was-empty
+printf 'one\nthree' >unfinished; printf 'old\n' >finished; printf 'x\r\ny\r\n' >dos; printf '\344\n' >latin
+head -c 9000 /dev/zero | tr '\0' 'x' >late; printf '\0tail\n' >>late
+mv script renamed; chmod 755 renamed; echo more >>'sp ace'; ln -sfn elsewhere link; rm to-link; ln -s a to-link
+rm to-file; echo file >to-file; touch -d 2001-01-01 touched; chmod 600 private; chmod 700 dir; echo 1 >.envrc
+setfattr -n user.note -v 1 attributes; mkfifo pipe; echo agent >>both; echo 2 >"$(printf 'b\\ck"\t\303\244')"
+"""
+
+
+def test_git_applies_every_form(sandbox, policy):
+    """git takes each form that it knows, and notes about what it has no form for neither stop nor mislead it."""
+    project, copy = sandbox.project, sandbox.make_directory(sandbox.base / "copy")
+    for name, content in {"binary": b"a\0b" * 2000, "gone.bin": b"\0gone", "was-empty": b"", "dir/x": b"x\n",
+                          "unfinished": b"one\ntwo\n", "finished": b"old", "dos": b"x\r\n", "latin": b"\xe4\xf6\n",
+                          "late": b"y", "script": b"#!/bin/sh\n", "sp ace": b"1\n2\n", "to-link": b"a\n",
+                          "touched": b"t\n", "private": b"p\n", "attributes": b"1\n",
+                          "both": b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"}.items():
+        sandbox.write(project / name, content)
+    for name in ("link", "to-file"):
+        (project / name).symlink_to("a")
+        sandbox.own(project / name)
+    layered = Layered(sandbox, policy)
+    layered.inside(EVERY_FORM)
+    time.sleep(0.02)
+    (project / "both").write_bytes(b"0\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    subprocess.run(["cp", "-a", f"{project}/.", str(copy)], check=True)
+    patch = sandbox.run_atoll("diff", "-p", layered.session).bytes
+    applied = subprocess.run(["git", "apply", "-v", "--whitespace=nowarn"], cwd=copy, input=patch, capture_output=True,
+                             check=False)
+    assert applied.returncode == 0, (applied.stderr, patch)
+    for note in (b"conflict: changed on the host", b"fifo added: pipe", b"file modified, mode 0644", b"touched",
+                 b"directory modified, mode 0755", b"only extended attributes differ: attributes"):
+        assert note in patch, (note, patch)
+    listing = "find . -type f -perm /100 -printf 'x %p\\n'; find . -type f ! -name .envrc -print0 | sort -z | " \
+              "xargs -0 sha256sum; find . ! -type d ! -type p -printf '%p %l\\n' | sort"
+    outside = subprocess.run(["sh", "-c", listing], cwd=copy, capture_output=True, check=True).stdout
+    assert outside == layered.inside(listing) and b"renamed" in outside
+
+
+def test_git_refuses_a_patch_that_lacks_bytes(sandbox, layered):
+    """What is too large to be compared is never an empty file in the place of the real one."""
+    layered.inside("yes line | head -c 9000000 >large; head -c 9000000 /dev/zero >zeros; echo 1 >new")
+    patch = sandbox.run_atoll("diff", "-p", layered.session).bytes
+    assert b"too large to be compared by lines: nothing" in patch, patch
+    assert b"Binary files /dev/null and b/large differ" in patch, patch
+    copy = sandbox.make_directory(sandbox.base / "copy")
+    applied = subprocess.run(["git", "apply"], cwd=copy, input=patch, capture_output=True, check=False)
+    assert applied.returncode != 0 and not list(copy.iterdir()), applied
+
+
 def test_on_a_terminal(sandbox, layered):
     """Colours and a pager; and no byte of a file or a name that the terminal would obey."""
     layered.inside("printf 'a\\tb \\033[2J \\302\\233 \\377\\n' >evil; echo 1 >\"$(printf 'n\\033]0;x\\007')\"")
@@ -510,7 +561,7 @@ def status_of(pid):
 
 
 def test_it_is_confined_while_it_reads(sandbox, layered):
-    """Held at a full pipe: atoll-stage and the process that starts diff(1) have given up what they could."""
+    """Held at a full pipe: atoll-stage and the processes that compare texts have given up what they could."""
     for index in range(3000):
         (layered.upper / f"file-with-a-long-name-{index:060}").touch()
     reader = subprocess.Popen([str(sandbox.programs.atoll), "diff", layered.session], stdin=subprocess.DEVNULL,
@@ -521,8 +572,12 @@ def test_it_is_confined_while_it_reads(sandbox, layered):
         status = status_of(reader.pid)
         assert status["Name"] == "atoll-stage" and status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
         with open(f"/proc/{reader.pid}/task/{reader.pid}/children", encoding="utf-8") as file:
-            child, = file.read().split()
-        assert status_of(child)["NoNewPrivs"] == "1"
+            keeper, = file.read().split()
+        with open(f"/proc/{keeper}/task/{keeper}/children", encoding="utf-8") as file:
+            worker, = file.read().split()
+        for child in (keeper, worker):
+            assert status_of(child)["NoNewPrivs"] == "1" and status_of(child)["Seccomp"] == "2"
+            assert len(os.listdir(f"/proc/{child}/fd")) == 2, "its socket, and stderr"
     finally:
         reader.stdout.close()
         assert reader.wait(timeout=30) in (0, 125, -13)

@@ -45,11 +45,11 @@ static int normalise(char **argv, int rest, int argc, char ***ret_paths, struct 
 	return 0;
 }
 
-static int show(const struct diff_options *given, const struct listing *listing, struct differ *differ,
+static int show(const struct diff_options *given, const struct listing *listing, struct text_worker *worker,
 		struct err *err)
 {
 	struct show show = {
-		.listing = listing, .differ = differ->socket_fd < 0 ? NULL : differ, .flagged_only = given->flagged,
+		.listing = listing, .worker = worker->socket_fd < 0 ? NULL : worker, .flagged_only = given->flagged,
 	};
 
 	if (given->json)
@@ -66,7 +66,7 @@ static int show(const struct diff_options *given, const struct listing *listing,
 static int diff(const struct diff_options *given, char **paths, struct err *err)
 {
 	cleanup_opened struct opened opened = OPENED_NONE;
-	struct differ differ = { .socket_fd = FD_NONE };
+	cleanup_text_worker struct text_worker worker = TEXT_WORKER_NONE;
 	struct listing listing;
 	int r = opened_open(&opened, &given->session, err);
 
@@ -79,7 +79,7 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 		fprintf(stderr, "atoll: the machine went down while session %s ran: what it staged may be incomplete\n",
 			opened.record.session);
 	if (!given->json) {
-		r = differ_start(&differ, err);
+		r = text_worker_start(&worker, err);
 		if (r < 0 && given->patch)
 			return r;
 	}
@@ -90,10 +90,9 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 	if (r == 0) {
 		r = judging_know_paths(&opened, &listing.changes, paths, err);
 		if (r == 0)
-			r = show(given, &listing, &differ, err);
+			r = show(given, &listing, &worker, err);
 		listing_done(&listing);
 	}
-	differ_stop(&differ);
 	return r;
 }
 

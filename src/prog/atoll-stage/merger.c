@@ -39,7 +39,7 @@ static int confine_child(const int *tree_fds, size_t count)
 		return -E2BIG;
 	for (size_t i = 0; i < count; i++)
 		places[i] = (struct confine_place){ tree_fds[i], LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
-	return confine_self(CONFINE_STAGE_MERGER, places, count, NULL);
+	return confine_self(CONFINE_STAGE_BASE, places, count, NULL);
 }
 
 /* git with these words; its output goes to out_fd. The exit status, or -1. */

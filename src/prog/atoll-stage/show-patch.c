@@ -8,14 +8,28 @@
 /*
  * git's extended form of the unified difference, because patch(1) and git apply both read it and people know it. Names
  * are quoted as git quotes them. For a terminal each line goes through the escaper, tabs excepted.
+ *
+ * What that form cannot say stands in lines of our own before the header of a file, where git looks for the next header
+ * and takes no notice. Behind the header they would end it: git would make an empty file of one that has content. A
+ * change of which that form can say nothing at all has no header. One whose bytes are not shown has the line that makes
+ * `git apply` refuse the patch, for else it would apply it without them.
  */
 
-enum { FLUSH_AT = 64 << 10, BUFFER_MAX = DIFFER_OUTPUT_MAX * 4 + (8 << 20) };
+enum { FLUSH_AT = 64 << 10, BUFFER_MAX = TEXT_RESULT_MAX * 4 + (8 << 20) };
+
+enum body { BODY_EMPTY, BODY_LINES, BODY_BINARY, BODY_NOT_SHOWN };
 
 struct patch {
 	const struct show *show;
 	const struct verb_session *session;
-	struct buf out, name, hunks;
+	struct buf out, name, content;
+};
+
+/* The sides of a change, or of a half of it. */
+struct sides {
+	const struct stage_change *change;
+	bool has_before, has_after;
+	struct text before, after;
 };
 
 static void put_coloured(struct patch *patch, const char *colour, const char *text, size_t size)
@@ -91,6 +105,15 @@ static unsigned git_mode(mode_t mode)
 	return mode & 0100 ? 0100755 : 0100644;
 }
 
+/* What git can say of a difference of modes. */
+static void put_mode_lines(struct patch *patch, const struct stage_change *before, const struct stage_change *after)
+{
+	if (git_mode(before->host.st_mode) == git_mode(after->staged.st_mode))
+		return;
+	put_header_line(patch, "old mode ", git_mode(before->host.st_mode));
+	put_header_line(patch, "new mode ", git_mode(after->staged.st_mode));
+}
+
 static void put_header(struct patch *patch, const struct stage_change *change, const struct stage_change *before)
 {
 	buf_put_text(&patch->out, patch->session->colour ? "\x1b[1m" : "");
@@ -99,17 +122,21 @@ static void put_header(struct patch *patch, const struct stage_change *change, c
 	buf_put_char(&patch->out, ' ');
 	put_path(patch, "b/", change, &patch->out);
 	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
-	if (before != change) {
-		buf_put_text(&patch->out, "similarity index 100%\nrename from ");
-		put_path(patch, "", before, &patch->out);
-		buf_put_text(&patch->out, "\nrename to ");
-		put_path(patch, "", change, &patch->out);
-		buf_put_char(&patch->out, '\n');
-	}
 }
 
-/* What cannot be said in lines. For git such a line is a comment. */
-static void put_note(struct patch *patch, const struct listed *listed)
+static void put_rename(struct patch *patch, const struct stage_change *change, const struct stage_change *before)
+{
+	put_header(patch, change, before);
+	put_mode_lines(patch, before, change);
+	buf_put_text(&patch->out, "similarity index 100%\nrename from ");
+	put_path(patch, "", before, &patch->out);
+	buf_put_text(&patch->out, "\nrename to ");
+	put_path(patch, "", change, &patch->out);
+	buf_put_char(&patch->out, '\n');
+}
+
+/* What else there is to say of a change, in lines before its header. */
+static void put_notes(struct patch *patch, const struct listed *listed)
 {
 	const struct stage_change *change = listed->change;
 
@@ -118,10 +145,6 @@ static void put_note(struct patch *patch, const struct listed *listed)
 			   stage_reason_texts[change->reason]);
 	if (change->is_flagged)
 		buf_put_text(&patch->out, "flagged: applied only with --allow-flagged\n");
-	if (change->differs == STAGE_DIFFERS_MTIME)
-		buf_put_text(&patch->out, "only the time of the last change differs\n");
-	if (change->differs == STAGE_DIFFERS_XATTRS)
-		buf_put_text(&patch->out, "only extended attributes differ\n");
 }
 
 static void put_side_name(struct patch *patch, const char *mark, const char *prefix, const struct stage_change *change,
@@ -133,6 +156,9 @@ static void put_side_name(struct patch *patch, const char *mark, const char *pre
 		put_path(patch, prefix, change, &patch->out);
 	else
 		buf_put_text(&patch->out, "/dev/null");
+	/* Where the name ends, for patch(1), which takes what is behind a blank for a time. */
+	if (exists && memchr(patch->name.bytes, ' ', patch->name.size))
+		buf_put_char(&patch->out, '\t');
 	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
 }
 
@@ -143,10 +169,10 @@ static void put_hunks(struct patch *patch)
 		const char *colour;
 	} colours[] = { { '+', "\x1b[32m" }, { '-', "\x1b[31m" }, { '@', "\x1b[36m" } };
 
-	for (size_t at = 0; at < patch->hunks.size;) {
-		const char *line = (const char *)patch->hunks.bytes + at;
-		const char *end = memchr(line, '\n', patch->hunks.size - at);
-		size_t size = end ? (size_t)(end - line) : patch->hunks.size - at;
+	for (size_t at = 0; at < patch->content.size;) {
+		const char *line = (const char *)patch->content.bytes + at;
+		const char *end = memchr(line, '\n', patch->content.size - at);
+		size_t size = end ? (size_t)(end - line) : patch->content.size - at;
 		const char *colour = "";
 
 		for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
@@ -157,95 +183,147 @@ static void put_hunks(struct patch *patch)
 	}
 }
 
-static void put_binary(struct patch *patch, const struct stage_change *change, const char *what)
+static void put_sizes(struct patch *patch, const struct sides *sides, const char *what)
 {
+	const struct stage_change *change = sides->change;
 	char before[32] = "nothing", after[32] = "nothing";
 
-	if (change->host_exists && S_ISREG(change->host.st_mode))
+	if (sides->has_before && S_ISREG(change->host.st_mode))
 		num_format_size_human((uint64_t)change->host.st_size, before);
-	if (change->staged_exists && S_ISREG(change->staged.st_mode))
+	if (sides->has_after && S_ISREG(change->staged.st_mode))
 		num_format_size_human((uint64_t)change->staged.st_size, after);
 	buf_printf(&patch->out, "%s: %s → %s\n", what, before, after);
 }
 
-/* The lines of a change of which one side may be absent. */
-static int put_texts(struct patch *patch, const struct stage_change *change, const struct text *before,
-		     const struct text *after, struct err *err)
+static bool is_either(const struct sides *sides, enum text_kind kind)
 {
+	return sides->before.kind == kind || sides->after.kind == kind;
+}
+
+static enum body not_shown(struct patch *patch, const struct sides *sides, const char *why)
+{
+	put_sizes(patch, sides, why);
+	return BODY_NOT_SHOWN;
+}
+
+/*
+ * Makes what stands below the header, in patch->content, and says before the header why it is not all. Negative with
+ * *err where nothing can go on.
+ */
+static int make_body(struct patch *patch, const struct sides *sides, struct err *err)
+{
+	struct text_piece before = { sides->before.bytes, sides->before.size };
+	struct text_piece after = { sides->after.bytes, sides->after.size };
+	bool is_binary = is_either(sides, TEXT_BINARY);
 	int r;
 
-	if (before->kind == TEXT_LOST || after->kind == TEXT_LOST) {
+	buf_reset(&patch->content);
+	if (is_either(sides, TEXT_LOST)) {
 		buf_put_text(&patch->out, "it cannot be read, or changed while it was\n");
-		return 0;
+		return BODY_NOT_SHOWN;
 	}
-	if (before->kind == TEXT_BINARY || after->kind == TEXT_BINARY || before->kind == TEXT_LARGE ||
-	    after->kind == TEXT_LARGE) {
-		bool binary = before->kind == TEXT_BINARY || after->kind == TEXT_BINARY;
-
-		put_binary(patch, change, binary ? "binary file" : "too large to be compared by lines");
-		return 0;
-	}
-	buf_reset(&patch->hunks);
-	r = differ_run(patch->show->differ, &(struct differ_text){ before->bytes, before->size },
-		       &(struct differ_text){ after->bytes, after->size }, &patch->hunks);
+	if (is_either(sides, TEXT_LARGE))
+		return not_shown(patch, sides, is_binary ? "binary file" : "too large to be compared by lines");
+	/* Nobody reads such a patch on a terminal. */
+	if (is_binary && patch->session->escape)
+		return not_shown(patch, sides, "binary file");
+	r = is_binary ? text_worker_binary(patch->show->worker, &before, &after, &patch->content) :
+			text_worker_lines(patch->show->worker, &before, &after, &patch->content);
 	if (r == -EPIPE)
-		return err_set(err, ERR_INTERNAL, EPIPE, "diff", "the process that compares lines has died");
-	if (r < 0) {
-		put_binary(patch, change, "too much work to be compared by lines");
-		return 0;
+		return err_set(err, ERR_INTERNAL, EPIPE, "diff", "the process that compares texts has died");
+	if (r < 0)
+		return not_shown(patch, sides, is_binary ? "binary file, too much work to be compared" :
+							   "too much work to be compared by lines");
+	return !patch->content.size ? BODY_EMPTY : is_binary ? BODY_BINARY : BODY_LINES;
+}
+
+static void put_body(struct patch *patch, const struct sides *sides, enum body body)
+{
+	const struct stage_change *change = sides->change;
+
+	if (body == BODY_BINARY)
+		buf_put(&patch->out, patch->content.bytes, patch->content.size);
+	if (body == BODY_NOT_SHOWN) {
+		buf_put_text(&patch->out, "Binary files ");
+		if (sides->has_before)
+			put_path(patch, "a/", change, &patch->out);
+		else
+			buf_put_text(&patch->out, "/dev/null");
+		buf_put_text(&patch->out, " and ");
+		if (sides->has_after)
+			put_path(patch, "b/", change, &patch->out);
+		else
+			buf_put_text(&patch->out, "/dev/null");
+		buf_put_text(&patch->out, " differ\n");
 	}
-	if (!patch->hunks.size)
-		return 0;
-	put_side_name(patch, "--- ", "a/", change, before->kind != TEXT_ABSENT);
-	put_side_name(patch, "+++ ", "b/", change, after->kind != TEXT_ABSENT);
+	if (body != BODY_LINES)
+		return;
+	put_side_name(patch, "--- ", "a/", change, sides->has_before);
+	put_side_name(patch, "+++ ", "b/", change, sides->has_after);
 	put_hunks(patch);
-	return 0;
+}
+
+/* A change of which git knows nothing: of directories, of times, of what is refused. */
+static void put_without_header(struct patch *patch, const struct listed *listed)
+{
+	const struct stage_change *change = listed->change;
+	mode_t mode = change->staged_exists ? change->staged.st_mode : change->host.st_mode;
+
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[1m" : "");
+	buf_printf(&patch->out, "%s %s", show_type(mode), stage_change_kind_names[change->kind]);
+	if (change->differs & STAGE_DIFFERS_MODE)
+		buf_printf(&patch->out, ", mode %04o → %04o", (unsigned)change->host.st_mode & 07777,
+			   (unsigned)change->staged.st_mode & 07777);
+	else if (change->differs & STAGE_DIFFERS_XATTRS)
+		buf_put_text(&patch->out, ", only extended attributes differ");
+	else if (change->differs & STAGE_DIFFERS_MTIME)
+		buf_put_text(&patch->out, ", only the time of the last change differs");
+	buf_put_text(&patch->out, ": ");
+	put_path(patch, "", change, &patch->out);
+	buf_put_text(&patch->out, patch->session->colour ? "\x1b[0m\n" : "\n");
+}
+
+static void put_half_shown(struct patch *patch, const struct listed *listed, const struct sides *sides, enum body body)
+{
+	const struct stage_change *change = listed->change;
+	bool is_kept = sides->has_before && sides->has_after;
+
+	if (is_kept && body == BODY_EMPTY && git_mode(change->host.st_mode) == git_mode(change->staged.st_mode)) {
+		put_without_header(patch, listed);
+		return;
+	}
+	put_header(patch, change, change);
+	if (is_kept)
+		put_mode_lines(patch, change, change);
+	else if (sides->has_after)
+		put_header_line(patch, "new file mode ", git_mode(change->staged.st_mode));
+	else
+		put_header_line(patch, "deleted file mode ", git_mode(change->host.st_mode));
+	put_body(patch, sides, body);
 }
 
 /* One half of a change: git shows a change of type as a deletion and an addition. */
 static int put_half(struct patch *patch, const struct listed *listed, bool has_before, bool has_after,
 		    struct err *err)
 {
-	const struct stage_change *change = listed->change;
-	struct text before = { 0 }, after = { 0 };
+	struct sides sides = { .change = listed->change, .has_before = has_before, .has_after = has_after };
+	const struct opened *opened = patch->show->listing->opened;
 	int r = 0;
 
-	put_header(patch, change, change);
-	if (!has_before)
-		put_header_line(patch, "new file mode ", git_mode(change->staged.st_mode));
-	else if (!has_after)
-		put_header_line(patch, "deleted file mode ", git_mode(change->host.st_mode));
-	else if (git_mode(change->host.st_mode) != git_mode(change->staged.st_mode)) {
-		put_header_line(patch, "old mode ", git_mode(change->host.st_mode));
-		put_header_line(patch, "new mode ", git_mode(change->staged.st_mode));
-	}
-	put_note(patch, listed);
+	put_notes(patch, listed);
 	if (has_before)
-		r = text_load(patch->show->listing->opened, change, SIDE_HOST, DIFFER_TEXT_MAX, &before);
+		r = text_load(opened, sides.change, SIDE_HOST, TEXT_SIZE_MAX, &sides.before);
 	if (r == 0 && has_after)
-		r = text_load(patch->show->listing->opened, change, SIDE_STAGED, DIFFER_TEXT_MAX, &after);
+		r = text_load(opened, sides.change, SIDE_STAGED, TEXT_SIZE_MAX, &sides.after);
 	if (r < 0)
 		err_set(err, ERR_INTERNAL, -r, "diff", "out of memory");
 	else
-		r = put_texts(patch, change, &before, &after, err);
-	text_done(&before);
-	text_done(&after);
-	return r;
-}
-
-/* Directories and what is refused have no lines to show. */
-static void put_heading_only(struct patch *patch, const struct listed *listed)
-{
-	const struct stage_change *change = listed->change;
-	mode_t mode = change->staged_exists ? change->staged.st_mode : change->host.st_mode;
-
-	put_header(patch, change, change);
-	buf_printf(&patch->out, "%s %s", show_type(mode), stage_change_kind_names[change->kind]);
-	if (change->differs & STAGE_DIFFERS_MODE)
-		buf_printf(&patch->out, ", mode %04o → %04o", (unsigned)change->host.st_mode & 07777,
-			   (unsigned)change->staged.st_mode & 07777);
-	buf_put_char(&patch->out, '\n');
-	put_note(patch, listed);
+		r = make_body(patch, &sides, err);
+	if (r >= 0)
+		put_half_shown(patch, listed, &sides, (enum body)r);
+	text_done(&sides.before);
+	text_done(&sides.after);
+	return r < 0 ? r : 0;
 }
 
 static int put_listed(struct patch *patch, const struct listed *listed, struct err *err)
@@ -255,13 +333,12 @@ static int put_listed(struct patch *patch, const struct listed *listed, struct e
 	bool has_after = change->staged_exists && !S_ISDIR(change->staged.st_mode);
 	int r;
 
-	if (listed->renamed_from) {
-		put_header(patch, change, listed->renamed_from);
-		put_note(patch, listed);
-		return 0;
-	}
-	if (change->state == STAGE_REFUSED || (!has_before && !has_after)) {
-		put_heading_only(patch, listed);
+	if (listed->renamed_from || change->state == STAGE_REFUSED || (!has_before && !has_after)) {
+		put_notes(patch, listed);
+		if (listed->renamed_from)
+			put_rename(patch, change, listed->renamed_from);
+		else
+			put_without_header(patch, listed);
 		return 0;
 	}
 	if (!(change->differs & STAGE_DIFFERS_TYPE) || !has_before || !has_after)
@@ -277,7 +354,7 @@ int show_patch(const struct show *show, struct err *err)
 
 	buf_init(&patch.out, BUFFER_MAX);
 	buf_init(&patch.name, 2 << 20);
-	buf_init(&patch.hunks, DIFFER_OUTPUT_MAX + 1);
+	buf_init(&patch.content, TEXT_RESULT_MAX + 1);
 	for (size_t i = 0; r == 0 && i < show->listing->count; i++) {
 		const struct listed *listed = &show->listing->items[i];
 
@@ -291,6 +368,6 @@ int show_patch(const struct show *show, struct err *err)
 		r = show_flush(&patch.out, err);
 	buf_done(&patch.out);
 	buf_done(&patch.name);
-	buf_done(&patch.hunks);
+	buf_done(&patch.content);
 	return r;
 }

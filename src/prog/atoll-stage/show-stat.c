@@ -146,6 +146,19 @@ static size_t count_lines(const struct text *text)
 	return lines;
 }
 
+/* The lines that hunks add and remove. */
+static void count_hunks(const struct buf *hunks, size_t *ret_added, size_t *ret_removed)
+{
+	*ret_added = *ret_removed = 0;
+	for (size_t at = 0; at < hunks->size;) {
+		const uint8_t *end = memchr(hunks->bytes + at, '\n', hunks->size - at);
+
+		*ret_added += hunks->bytes[at] == '+';
+		*ret_removed += hunks->bytes[at] == '-';
+		at = end ? (size_t)(end - hunks->bytes) + 1 : hunks->size;
+	}
+}
+
 /* 1 when counted. A side that is absent has no lines. */
 static int count_pair(struct stat_show *stat, const struct text *before, const struct text *after, size_t *ret_added,
 		      size_t *ret_removed)
@@ -153,20 +166,20 @@ static int count_pair(struct stat_show *stat, const struct text *before, const s
 	cleanup_buf struct buf hunks;
 	int r;
 
-	buf_init(&hunks, DIFFER_OUTPUT_MAX + 1);
+	buf_init(&hunks, TEXT_RESULT_MAX + 1);
 	if (before->kind == TEXT_ABSENT || after->kind == TEXT_ABSENT) {
 		*ret_added = after->kind == TEXT_LINES ? count_lines(after) : 0;
 		*ret_removed = before->kind == TEXT_LINES ? count_lines(before) : 0;
 		return 1;
 	}
-	if (!stat->show->differ || !stat->pairs_left)
+	if (!stat->show->worker || !stat->pairs_left)
 		return 0;
 	stat->pairs_left--;
-	r = differ_run(stat->show->differ, &(struct differ_text){ before->bytes, before->size },
-		       &(struct differ_text){ after->bytes, after->size }, &hunks);
+	r = text_worker_lines(stat->show->worker, &(struct text_piece){ before->bytes, before->size },
+			      &(struct text_piece){ after->bytes, after->size }, &hunks);
 	if (r < 0)
 		return 0;
-	differ_count(&hunks, ret_added, ret_removed);
+	count_hunks(&hunks, ret_added, ret_removed);
 	return 1;
 }
 

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "prog/atoll-stage/differ.h"
 #include "prog/atoll-stage/listing.h"
+#include "text/worker.h"
 
 struct show {
 	const struct listing *listing;  /* borrowed */
-	struct differ *differ;          /* borrowed; NULL: lines are not counted */
+	struct text_worker *worker;     /* borrowed; NULL: lines are not counted */
 	bool flagged_only;
 };
 

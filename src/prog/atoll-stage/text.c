@@ -75,7 +75,7 @@ int text_load(const struct opened *opened, const struct stage_change *change, en
 		if (fd >= 0)
 			r = load_file(fd, (size_t)st->st_size, max, &text);
 	}
-	if (r < 0 || text.kind != TEXT_LINES) {
+	if (r < 0 || (text.kind != TEXT_LINES && text.kind != TEXT_BINARY)) {
 		free(text.bytes);
 		text.bytes = NULL;
 	}

@@ -13,7 +13,7 @@
 enum text_kind {
 	TEXT_ABSENT,    /* nothing is there, or a directory */
 	TEXT_LINES,
-	TEXT_BINARY,    /* bytes are not kept */
+	TEXT_BINARY,
 	TEXT_LARGE,     /* beyond the maximum; not read */
 	TEXT_LOST,      /* it changed since it was judged, or cannot be read */
 };
@@ -22,7 +22,7 @@ enum text_side { SIDE_HOST, SIDE_STAGED };
 
 struct text {
 	enum text_kind kind;
-	char *bytes;    /* owned; with TEXT_LINES */
+	char *bytes;    /* owned; with TEXT_LINES and TEXT_BINARY */
 	size_t size;
 };
 

@@ -156,7 +156,7 @@ static int control_a_file(void)
 
 /* One bit for each program that may. Files are Landlock's to refuse, the rest is the filter's. */
 #define MAY(program) (1u << CONFINE_##program)
-#define STARTERS (MAY(STAGE_DIFFER) | MAY(STAGE_MERGER) | MAY(JUDGE_COMMAND))
+#define STARTERS (MAY(STAGE_BASE) | MAY(JUDGE_COMMAND))
 
 static const struct attempt {
 	const char *name;
@@ -165,7 +165,7 @@ static const struct attempt {
 	bool is_file;
 } attempts[] = {
 	{ "read a file of the place", read_place,
-	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_MERGER) |
+	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_BASE) |
 		  MAY(JUDGE_COMMAND), true },
 	{ "write to a file of the place", write_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
 	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
@@ -174,7 +174,7 @@ static const struct attempt {
 	{ "write to a file elsewhere", write_elsewhere, 0, true },
 	{ "make a file elsewhere", make_elsewhere, 0, true },
 	{ "execute", execute, STARTERS, false },
-	{ "start a process", start_process, STARTERS, false },
+	{ "start a process", start_process, STARTERS | MAY(STAGE_KEEPER), false },
 	{ "open a unix socket", open_unix_socket, STARTERS, false },
 	{ "open an internet socket", open_inet_socket,
 	  STARTERS | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK) | MAY(JUDGE_MODEL), false },
@@ -185,7 +185,7 @@ static const struct attempt {
 	{ "turn data into code", turn_data_into_code, STARTERS, false },
 	{ "control a file", control_a_file, STARTERS, false },
 	{ "make a namespace", make_namespace, STARTERS, false },
-	{ "change limits", change_limits, STARTERS, false },
+	{ "change limits", change_limits, STARTERS | MAY(STAGE_KEEPER), false },
 };
 
 /* As the callers of each program have it. */
@@ -198,7 +198,7 @@ static int confine(enum confine_program program, struct err *err)
 	static const uint64_t rights[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = WRITE, [CONFINE_TOKEN] = WRITE, [CONFINE_STAGE_READING] = READ,
 		[CONFINE_STAGE_WRITING] = WRITE,
-		[CONFINE_STAGE_MERGER] = READ,
+		[CONFINE_STAGE_BASE] = READ,
 	};
 	struct confine_place place = { place_fd, rights[program] };
 
