@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
+#include "http/target.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "policy/describe-text.h"
@@ -67,6 +68,7 @@ struct net_detail {
 	const char *published;           /* the host's side of a connection from outside */
 	const struct gate_closed *closed;
 	const struct gate_request *request;
+	const struct action *reading;    /* of its path, by which it was decided */
 };
 
 static const char *type_name(uint32_t type)
@@ -96,10 +98,20 @@ static void write_names(struct json *json, const char *key, const char *names)
 	json_array_end(json);
 }
 
+static void write_reading(struct json *json, const struct action *reading)
+{
+	static const char *const keys[] = { [REQUEST_PATH_READ] = "read_as", [REQUEST_PATH_BEGINS] = "read_below" };
+
+	if (reading && reading->path_kind != REQUEST_PATH_SENT)
+		json_bytes(json, keys[reading->path_kind], reading->path, strlen(reading->path));
+}
+
 static void write_request(struct json *json, const struct gate_request *request)
 {
 	json_string(json, "method", request->method);
 	json_bytes(json, "path", request->path, strlen(request->path));
+	if (request->climbs)
+		json_u64(json, "query_climbs", request->climbs);
 	if (request->status)
 		json_u64(json, "status", request->status);
 	json_u64(json, "in_bytes", request->in_bytes);
@@ -127,6 +139,7 @@ static void write_detail(struct json *json, const void *context)
 		json_string(json, "published", detail->published);
 	if (detail->request)
 		write_request(json, detail->request);
+	write_reading(json, detail->reading);
 	if (!closed)
 		return;
 	json_string(json, "address", closed->address);
@@ -538,13 +551,22 @@ void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, str
 		*answer = decision;
 }
 
-int gate_log_request(struct box *box, const struct gate_request *request)
+/* By what a policy says to each reading of the path, as the gate decides; reading gets the one that decided. */
+static struct decision judge_request(const struct box *box, const struct target *target, struct action *reading)
 {
-	static const struct decision unread = {
-		VERDICT_DENY, { "builtin.http", "", 0 },
-		"the request is malformed, could be read in two ways, or names another host",
-		"use an ordinary client; the answer to the request says what was wrong",
-	};
+	struct action next_reading = *reading;
+	struct decision decision = target_judge(target, box->gate.policy, reading);
+
+	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
+		return decision;
+	decision = target_judge(target, box->gate.next_policy, &next_reading);
+	*reading = next_reading;
+	return decision;
+}
+
+/* decision: what the policy says; detail says of what. */
+static int log_request(struct box *box, struct decision decision, const struct net_detail *detail)
+{
 	static const struct decision unrecorded = {
 		VERDICT_DENY, { "builtin.replay", "", 0 }, "the recording has no answer to this request",
 		"this run has no network (--replay); record it again with this request in it",
@@ -560,11 +582,10 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 		  "what stands for a secret was sent to another host than the secret's own",
 		  "send it only to the hosts that the policy gives the secret to" },
 	};
+	const struct gate_request *request = detail->request;
 	const struct gate_open *open = &request->open;
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
 				 .method = request->method, .path = request->path };
-	struct net_detail detail = { .port = open->port, .id = open->id, .request = request };
-	struct decision decision = *request->path ? decide(box, &action) : unread;
 	int is_canary = request->leak.secret ? canaries_see_request(box, request) : 0;
 	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? tell_leak(box, request) : 0;
 	struct gate_answered answered;
@@ -583,14 +604,35 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
 	note_untrusted(&box->gate, request->problem);
 	if (decision.verdict < VERDICT_SIMULATE)
-		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, &detail);
+		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, detail);
 	if (request->is_limited)
-		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, &detail,
+		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
 				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
 	box->allowed++;
 	if (box->gate.policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, &detail);
+	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
+}
+
+int gate_log_request(struct box *box, const struct gate_request *request)
+{
+	static const struct decision unread = {
+		VERDICT_DENY, { "builtin.http", "", 0 },
+		"the request is malformed, or names another host",
+		"use an ordinary client; the answer to the request says what was wrong",
+	};
+	struct action reading = { .kind = ACTION_HTTP_REQUEST, .subject = request->open.host,
+				  .port = (uint16_t)request->open.port, .method = request->method };
+	struct net_detail detail = { .port = request->open.port, .id = request->open.id, .request = request };
+	struct target target = { .origin = NULL };
+	int r = *request->path ? target_read(request->path, request->climbs, &target) : -EBADMSG;
+
+	if (r == 0)
+		detail.reading = &reading;
+	if (r == 0 || r == -EBADMSG)
+		r = log_request(box, r == 0 ? judge_request(box, &target, &reading) : unread, &detail);
+	target_done(&target);
+	return r;
 }
 
 int gate_log_address(struct box *box, const struct watch_network *event)

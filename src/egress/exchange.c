@@ -8,6 +8,9 @@
 #include "egress/inject.h"
 #include "os/clock.h"
 
+/* Readings of the path of one request that a person is asked about, one after the other. */
+enum { READINGS_ASKED_MAX = 3 };
+
 enum phase {
 	PHASE_IDLE,	/* waiting for a request */
 	PHASE_WAITING,	/* a person is asked about the request; nothing is read of it but its head */
@@ -298,19 +301,30 @@ static enum exchange_state give(struct exchange *exchange, struct buf *to_client
 	return EXCHANGE_OPEN;
 }
 
-/* Asks about the next form that the policy asks about, whose decision is record->decision. False: there is none. */
+/*
+ * Asks about the next reading that the policy asks about, whose decision is record->decision. False: there is none. Who
+ * sends paths that can be read in many ways wears nobody out with them.
+ */
 static bool ask_next(const struct exchange_hooks *hooks, struct exchange_record *record, const struct target *target,
 		     const struct policy *policy, const struct target_server *server)
 {
+	static const struct decision too_many = {
+		VERDICT_DENY, { "ask.requests", "", 0 }, "a server can read this path in too many ways to ask about",
+		"send it without dot segments, double slashes and escapes of / \\ ; ? # . %", NULL,
+	};
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
 				 .method = record->method };
 
-	for (size_t i = 0; i < target->form_count; i++) {
-		action.path = target->forms[i];
+	for (size_t i = 0; i < target_reading_count(target); i++) {
+		target_set_reading(target, i, &action);
 		record->decision = policy_decide(policy, &action);
-		if (record->decision.verdict != VERDICT_ASK || record->forms_asked >> i & 1)
+		if (record->decision.verdict != VERDICT_ASK || record->readings_asked >> i & 1)
 			continue;
-		record->forms_asked |= 1u << i;
+		if (__builtin_popcount(record->readings_asked) == READINGS_ASKED_MAX) {
+			record->decision = too_many;
+			return true;
+		}
+		record->readings_asked |= 1u << i;
 		record->path = action.path;
 		record->is_waiting = hooks->ask(hooks->context, record);
 		return true;
@@ -324,19 +338,23 @@ struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchan
 {
 	static const struct decision granted = { VERDICT_ALLOW, { "ask.grant", "", 0 }, "a person allowed this", "",
 						 NULL };
-	const char *asked_form = record->path;
-	struct decision decision = target_judge(target, policy, record->method, server, &record->path);
+	const char *asked_reading = record->path;
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
+				 .method = record->method };
+	struct decision decision = target_judge(target, policy, &action);
 
+	record->path = action.path;
+	record->target = target;
 	record->is_waiting = false;
 	/* The policy may be another one by now: it still must not deny. */
 	if (decision.verdict != VERDICT_ASK || !hooks->ask)
 		return decision;
 	if (answer && answer->verdict != VERDICT_ALLOW) {
-		record->path = asked_form;
+		record->path = asked_reading;
 		return *answer;
 	}
 	if (!ask_next(hooks, record, target, policy, server)) {
-		record->path = answer ? asked_form : record->path;
+		record->path = answer ? asked_reading : record->path;
 		return granted;
 	}
 	return record->decision;

@@ -12,7 +12,7 @@
 #include "egress/http1.h"
 #include "egress/progress.h"
 #include "egress/tape.h"
-#include "egress/target.h"
+#include "http/target.h"
 #include "policy/describe-text.h"
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
@@ -27,15 +27,16 @@ struct leak {
 /* What was seen of one request: what is marked * when it is about to go out, the rest when it is over. */
 struct exchange_record {
 	const char *method;                  /* * borrowed */
-	/* * Borrowed: the form of the path that the decision is about; "" when the request was malformed. */
+	/* * Borrowed: the reading of the path that the decision is about; "" when the request was malformed. */
 	const char *path;
+	const struct target *target;         /* * borrowed; NULL when the request was malformed */
 	struct decision decision;            /* * */
 	uint64_t started_ns;                 /* * when its head had come; CLOCK_MONOTONIC. 0: it was malformed */
 	unsigned status;                     /* 0: no answer came */
 	uint64_t bytes_out, bytes_in;        /* of the bodies */
 	bool is_waiting;                     /* for the answer to a question that ask() has put */
 	uint32_t asked;                      /* ask()'s own: which question that was, or the last one */
-	uint32_t forms_asked;                /* forms of the path that were asked about, as bits */
+	uint32_t readings_asked;             /* readings of the path that were asked about, as bits */
 	bool is_replayed, is_not_recorded;   /* answered from a recording; refused, for it has no answer */
 	const char *problem;                 /* static: why it broke off, or was refused where no rule did that; NULL */
 	/* outgoing() refused for now: the answer is 429 and says to come back after so long; 0: it is 502 */

@@ -26,7 +26,7 @@ const char *inject_problem(const struct injection *injection)
 	return NULL;
 }
 
-/* Every form of the path: the server decides which of them it means. */
+/* Every reading of the path: the server decides which of them it means. */
 static bool is_for(const struct net_rule *rule, const struct target_server *server, const struct target *target,
 		   const char *method)
 {
@@ -35,12 +35,12 @@ static bool is_for(const struct net_rule *rule, const struct target_server *serv
 
 	if (!server->is_tls || rule->host[0] == '*')
 		return false;
-	for (size_t i = 0; i < target->form_count; i++) {
-		action.path = target->forms[i];
+	for (size_t i = 0; i < target_reading_count(target); i++) {
+		target_set_reading(target, i, &action);
 		if (!policy_rule_covers(rule, &action))
 			return false;
 	}
-	return target->form_count > 0;
+	return target_reading_count(target) > 0;
 }
 
 static void put_base64(struct buf *out, const char *text)

@@ -9,7 +9,7 @@
  */
 
 #include "egress/http1.h"
-#include "egress/target.h"
+#include "http/target.h"
 
 enum { INJECT_SECRET_MAX = 16 << 10 };
 

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "egress/http1.h"
 #include "egress/scan.h"
-#include "egress/target.h"
+#include "http/target.h"
 
 enum {
 	RECORD_VERSION = 1,

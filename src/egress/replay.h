@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "egress/answer.h"
-#include "egress/target.h"
+#include "http/target.h"
 
 struct replay;
 

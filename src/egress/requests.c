@@ -27,8 +27,8 @@ static uint64_t limited_rules(const struct requests *requests, const struct exch
 				 .port = (uint16_t)requests->connection.port, .method = record->method };
 	uint64_t rules = 0;
 
-	for (size_t i = 0; i < target->form_count; i++) {
-		action.path = target->forms[i];
+	for (size_t i = 0; i < target_reading_count(target); i++) {
+		target_set_reading(target, i, &action);
 		rules |= policy_limited_rules(requests->gate->policy, &action);
 	}
 	return rules;
@@ -427,7 +427,8 @@ static void tell_request(void *context, const struct exchange_record *record)
 	struct gate_request request = {
 		.open = requests->connection,
 		.method = record->method,
-		.path = record->path,
+		.path = record->target ? record->target->path : "",
+		.climbs = record->target ? record->target->climbs : 0,
 		.status = record->status,
 		.replay = record->is_replayed	    ? GATE_REPLAYED
 			  : record->is_not_recorded ? GATE_NOT_RECORDED

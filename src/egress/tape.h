@@ -9,7 +9,7 @@
 
 #include "egress/answer.h"
 #include "egress/http1.h"
-#include "egress/target.h"
+#include "http/target.h"
 
 enum { TAPE_HELD_MAX = 64 << 20, TAPE_TAKES_MAX = 4096 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/url-path.h"
 #include "base/utf8.h"
 #include "lang/arena.h"
 #include "lang/node.h"
@@ -53,13 +54,30 @@ static void put_connection(struct buf *out, const struct grant_terms *granted)
 	buf_put_char(out, '}');
 }
 
+/* A reading of a path may have a % that begins no escape; that of %25 is the same to a rule. */
+static void put_request_path(struct buf *out, const char *path)
+{
+	char memory[AMEND_ITEM_SIZE];
+	struct buf text;
+
+	buf_init_fixed(&text, memory, sizeof memory);
+	for (; *path; path++) {
+		buf_put_char(&text, *path);
+		buf_put_text(&text, *path == '%' && url_escape_at(path) < 0 ? "25" : "");
+	}
+	if (buf_error(&text))
+		out->error = -ENOBUFS;
+	else
+		put_literal(out, buf_text(&text));
+}
+
 static void put_request(struct buf *out, const struct grant_terms *granted)
 {
 	put_host(out, granted);
 	buf_put_text(out, ", http: [{methods: [");
 	print_quoted(out, granted->method);
 	buf_put_text(out, "], paths: [");
-	put_literal(out, granted->path);
+	put_request_path(out, granted->path);
 	buf_put_text(out, "]}]}");
 }
 
@@ -106,7 +124,7 @@ static bool can_be_written(const struct grant_terms *granted)
 	for (size_t i = 0; granted->argv && granted->argv[i]; i++)
 		if (!is_text(granted->argv[i]))
 			return false;
-	if (granted->kind == ACTION_HTTP_REQUEST && (!granted->method || !granted->path))
+	if (granted->kind == ACTION_HTTP_REQUEST && (!granted->method || !granted->path || *granted->path != '/'))
 		return false;
 	return is_text(granted->subject) && is_text(granted->method) && is_text(granted->path);
 }

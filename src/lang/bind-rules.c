@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "base/url-path.h"
 #include "lang/bind.h"
 #include "lang/lang.h"
 #include "policy/decide-net.h"
@@ -258,16 +259,30 @@ static void bind_method(struct binder *binder, const struct key *key, const stru
 		vec_add_text(binder->arena, &http->methods, node->text);
 }
 
+/* NULL, or what is wrong with a glob for paths of requests. */
+static const char *http_path_problem(const char *text)
+{
+	if (text[0] != '/')
+		return "a path of a request begins with /";
+	for (const char *percent = strchr(text, '%'); percent; percent = strchr(percent + 1, '%'))
+		if (url_escape_at(percent) < 0)
+			return "a % begins an escape such as %2F; % itself is %25";
+	return glob_problem(text);
+}
+
+/* Spelled as paths of requests are when they are judged. */
 static void bind_http_path(struct binder *binder, const struct key *key, const struct node *node)
 {
 	struct draft_http *http = (struct draft_http *)binder->rule;
-	const char *problem =
-		node->text[0] == '/' ? glob_problem(node->text) : "a path of a request begins with /";
+	const char *problem = http_path_problem(node->text);
+	char *path = arena_text_n(binder->arena, node->text, strlen(node->text));
 
-	if (problem)
+	if (problem) {
 		diag_add(binder->diags, node->place, "\"%.80s\": %s", node->text, problem);
-	else
-		vec_add_text(binder->arena, &http->paths, node->text);
+	} else if (path) {
+		(void)url_path_decode(path, URL_FREE | URL_DOT);
+		vec_add_text(binder->arena, &http->paths, path);
+	}
 }
 
 static const struct key http_keys[] = {

@@ -18,8 +18,8 @@ enum { KEY_VERDICTS = 2 };
 static int compare(void *context, const struct observed *observed)
 {
 	struct comparison *comparison = context;
-	struct decision before = policy_decide(comparison->before, &observed->action);
-	struct decision after = policy_decide(comparison->after, &observed->action);
+	struct decision before = observed_decide(comparison->before, observed);
+	struct decision after = observed_decide(comparison->after, observed);
 	struct difference difference = { .before = before.verdict, .after = after.verdict, .rule = after.rule,
 					 .reason = after.reason };
 	cleanup_buf struct buf key;

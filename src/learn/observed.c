@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "audit/reader.h"
+#include "http/target.h"
 
 /* One record at a time: its JSON, and where what is not UTF-8 is decoded to. */
 struct record {
@@ -28,6 +29,23 @@ struct reading {
 void observed_init(void)
 {
 	json_object_seed(0);
+}
+
+struct decision observed_decide(const struct policy *policy, const struct observed *observed)
+{
+	static const struct decision unread = { VERDICT_DENY, { "builtin.http", "", 0 }, "the request cannot be read",
+						"", NULL };
+	struct action reading = observed->action;
+	struct decision decision;
+	struct target target;
+
+	if (observed->action.kind != ACTION_HTTP_REQUEST)
+		return policy_decide(policy, &observed->action);
+	if (target_read(observed->action.path, observed->climbs, &target) < 0)
+		return unread;
+	decision = target_judge(&target, policy, &reading);
+	target_done(&target);
+	return decision;
 }
 
 /* The text of a string, or of {"b64": …}; a NUL in it, or no text at all, makes the record bad. */
@@ -130,6 +148,7 @@ static void take_request(struct record *record)
 	take_port(record);
 	record->observed.action.method = optional_text(record, record->detail, "method");
 	record->observed.action.path = optional_text(record, record->detail, "path");
+	record->observed.climbs = (uint32_t)number_of(record->detail, "query_climbs", 0);
 	/* Malformed ones are refused by the gate, whatever the policy says. */
 	if (!*record->observed.action.path)
 		record->is_bad = true;

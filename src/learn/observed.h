@@ -31,7 +31,11 @@ struct observed {
 	bool is_missing;               /* a program that was not there, or none: nothing was started */
 	uint64_t record;               /* its number in the log */
 	uint64_t count;                /* how often this one record says that it happened */
+	uint32_t climbs;               /* a request: of its query (http/target.h) */
 };
+
+/* What a policy says to it; to a request by every reading of its path, as the gate did. */
+struct decision observed_decide(const struct policy *policy, const struct observed *observed);
 
 struct observed_log {
 	uint64_t records;              /* lines of the log */

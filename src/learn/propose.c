@@ -129,8 +129,8 @@ static int visit(void *context, const struct observed *observed)
 {
 	struct proposal *proposal = context;
 	const struct propose_request *request = proposal->request;
-	struct decision before = policy_decide(request->before, &observed->action);
-	struct decision base = policy_decide(request->base, &observed->action);
+	struct decision before = observed_decide(request->before, observed);
+	struct decision base = observed_decide(request->base, observed);
 	bool was_refused = str_equal(observed->verdict, verdict_names[VERDICT_DENY]);
 
 	/* A shell looks for a program at each place of PATH. */

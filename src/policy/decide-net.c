@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "policy/glob.h"
 #include "policy/order.h"
+#include "policy/request-path.h"
 
 enum { HOST_SIZE = 254 };
 
@@ -184,14 +185,14 @@ static bool port_matches(const struct net_rule *rule, const struct action *actio
 	return false;
 }
 
-static bool http_matches(const struct http_rule *rule, const struct action *action)
+static bool http_matches(const struct http_rule *rule, const struct action *action, bool is_refusing)
 {
 	bool method = !rule->methods || !rule->methods[0], path = !rule->paths || !rule->paths[0];
 
 	for (const char *const *m = rule->methods; !method && m && *m; m++)
 		method = action->method && str_equal(*m, action->method);
-	for (const char *const *p = rule->paths; !path && p && *p; p++)
-		path = action->path && glob_match(*p, action->path);
+	for (const char *const *p = rule->paths; method && !path && p && *p; p++)
+		path = request_path_matches(action, *p, is_refusing);
 	return method && path;
 }
 
@@ -204,7 +205,7 @@ static bool request_matches(const struct net_rule *rule, const struct action *ac
 	if (action->kind != ACTION_HTTP_REQUEST || !rule->http_count)
 		return !rule->http_count || rule->verdict >= VERDICT_SIMULATE;
 	for (size_t i = 0; i < rule->http_count; i++)
-		if (http_matches(&rule->http[i], action))
+		if (http_matches(&rule->http[i], action, rule->verdict != VERDICT_ALLOW))
 			return true;
 	return false;
 }

@@ -29,11 +29,19 @@ enum action_kind {
 
 extern const char *const action_kind_names[ACTION_KIND_COUNT]; /* "file.read", "net.connect", … */
 
+/* How the path of a request is known (http/readings.h). */
+enum request_path_kind {
+	REQUEST_PATH_SENT,       /* as it was sent */
+	REQUEST_PATH_READ,       /* as a server can read it: a rule's own path is read in the same way */
+	REQUEST_PATH_BEGINS,     /* nothing but its beginning, a directory: it is that, or something below */
+};
+
 struct action {
 	enum action_kind kind;
 	const char *subject;             /* for files absolute and normalised by the caller */
 	const char *const *argv;         /* NULL or NULL-terminated */
 	const char *method, *path;       /* ACTION_HTTP_REQUEST */
+	enum request_path_kind path_kind;
 	uint16_t port;
 	const char *const *names;        /* ACTION_EXEC: paths of rules whose program this is by its content; NULL-
 					    terminated; NULL: nobody has looked, so the subject alone says what it is */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "policy/decide.h"
 
 /*
@@ -12,6 +13,8 @@
  * components, one bit each: hostile text cannot make it backtrack over "**". Within one component
  * only the last star is ever retried.
  */
+
+enum { TEXT_SIZE_MAX = 8 << 10 };
 
 struct component {
 	const char *text;
@@ -277,6 +280,23 @@ bool glob_matches_caseless(const char *pattern, const char *path)
 	return glob_match_below(pattern, lower_all(low_path, sizeof low_path, path) ? low_path : path) >= 0;
 }
 
+bool glob_match_caseless(const char *pattern, const char *text)
+{
+	char low_pattern[GLOB_SIZE_MAX + 1], low_text[TEXT_SIZE_MAX + 1];
+
+	if (glob_match(pattern, text))
+		return true;
+	return lower_all(low_pattern, sizeof low_pattern, pattern) && lower_all(low_text, sizeof low_text, text) &&
+	       glob_match(low_pattern, low_text);
+}
+
+bool glob_covers_below(const char *pattern, const char *directory)
+{
+	bool is_open = str_equal(pattern, "**") || str_has_suffix(pattern, "/**");
+
+	return is_open && glob_match_below(pattern, directory) >= 0;
+}
+
 /* The states after path; *ret_is_final: it, or something above it, is matched. */
 static uint64_t states_after(const struct compiled *compiled, const char *path, bool *ret_is_final)
 {
@@ -309,6 +329,21 @@ bool glob_keeps_below(const char *pattern, const char *from, const char *to)
 	before = states_after(&compiled, low_from, &is_from_final);
 	after = states_after(&compiled, low_to, &is_to_final);
 	return is_to_final || (!is_from_final && !(before & ~after));
+}
+
+bool glob_may_match_inside(const char *pattern, const char *directory)
+{
+	char low_pattern[GLOB_SIZE_MAX + 1], low_directory[TEXT_SIZE_MAX + 1];
+	struct compiled compiled;
+	bool is_final;
+
+	if (!lower_all(low_pattern, sizeof low_pattern, pattern) ||
+	    !lower_all(low_directory, sizeof low_directory, directory))
+		return true;
+	/* A set such as [A-Z] means something else in lower case. */
+	if (strchr(pattern, '[') && compile(pattern, &compiled) && states_after(&compiled, directory, &is_final))
+		return true;
+	return compile(low_pattern, &compiled) && states_after(&compiled, low_directory, &is_final);
 }
 
 /* Long enough to tell ".env" from "key", and so many bits that a path sets few of them. */

@@ -25,6 +25,15 @@ int glob_match_below(const char *pattern, const char *path);
 /* Whether it matches path or something above it, letters of ASCII in either case. */
 bool glob_matches_caseless(const char *pattern, const char *path);
 
+/* glob_match(), letters of ASCII in either case. A text of more than 8 KiB is matched as it is. */
+bool glob_match_caseless(const char *pattern, const char *text);
+
+/* Whether it matches a directory and all that can be below it: a trailing "**" does. */
+bool glob_covers_below(const char *pattern, const char *directory);
+
+/* Whether it may match a directory or something below it, letters of ASCII in either case. */
+bool glob_may_match_inside(const char *pattern, const char *directory);
+
 /*
  * Whether all that the pattern matches below the directory from, it would match in the same place below to: else who
  * renames one to the other takes names out of the pattern. Letters of ASCII in either case.

@@ -316,6 +316,7 @@ void gate_request_put(struct buf *out, const struct gate_request *request)
 	put_open(out, &request->open);
 	frame_put_string(out, request->method);
 	frame_put_string(out, request->path);
+	frame_put_u32(out, request->climbs);
 	frame_put_u32(out, request->status);
 	frame_put_u32(out, request->replay);
 	frame_put_u64(out, request->in_bytes);
@@ -342,6 +343,7 @@ int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 	is_whole = get_open(frame, &request.open);
 	request.method = frame_get_string(frame);
 	request.path = frame_get_string(frame);
+	request.climbs = frame_get_u32(frame);
 	request.status = frame_get_u32(frame);
 	request.replay = frame_get_u32(frame);
 	request.in_bytes = frame_get_u64(frame);

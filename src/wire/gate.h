@@ -164,7 +164,8 @@ struct gate_leak {
 /* A request of a connection that is read. */
 struct gate_request {
 	struct gate_open open;   /* of the connection */
-	const char *method, *path;   /* path: as it was decided about, without a query; hostile bytes; "": malformed */
+	const char *method, *path;   /* path: as it was sent, without its query; hostile bytes; "": malformed */
+	uint32_t climbs;             /* of its query (http/target.h) */
 	uint32_t status;         /* that the client got; 0: none */
 	enum gate_replay replay;
 	uint64_t in_bytes, out_bytes, us; /* of the bodies */

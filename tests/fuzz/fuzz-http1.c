@@ -53,11 +53,13 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 static void check_request(const struct http1_head *head)
 {
 	struct target target;
-	const char *problem, *form;
+	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = server.host, .port = server.port,
+				  .method = head->method };
+	const char *problem;
 
 	require(target_host_is(http1_find(head, "host"), &server));
 	require(target_parse(head->method, head->target, &server, &target, &problem) == 0);
-	require(target_judge(&target, &policy, head->method, &server, &form).verdict == VERDICT_ALLOW);
+	require(target_judge(&target, &policy, &request).verdict == VERDICT_ALLOW);
 	require(str_equal(http1_find(head, "x-api-key"), injection.secret));
 	target_done(&target);
 }

@@ -49,7 +49,9 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_bytes, size_t name_size,
 		     const uint8_t *value_bytes, size_t value_size, uint8_t flags, void *context)
 {
-	const char *name = (const char *)name_bytes, *value = (const char *)value_bytes, *problem, *form;
+	const char *name = (const char *)name_bytes, *value = (const char *)value_bytes, *problem;
+	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = server.host, .port = server.port,
+				  .method = "GET" };
 	struct target target;
 	size_t *keys = context;
 
@@ -57,7 +59,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		require(target_host_is(value, &server));
 	if (str_equal(name, ":path")) {
 		require(target_parse("GET", value, &server, &target, &problem) == 0);
-		require(target_judge(&target, &policy, "GET", &server, &form).verdict == VERDICT_ALLOW);
+		require(target_judge(&target, &policy, &request).verdict == VERDICT_ALLOW);
 		target_done(&target);
 	}
 	if (str_equal(name, "x-api-key")) {

@@ -51,6 +51,42 @@ def test_explain_knows_a_host_as_a_rule_spells_it(sandbox, words):
     assert explain(sandbox, "-p", str(policy), *words[:-1], other)[1]["rule"] == "network.default"
 
 
+@pytest.mark.parametrize("path, verdict, reading", [
+    ("/v1/models?limit=3", "allow", None),
+    ("/v1/..%2fadmin/x", "deny", "/admin/x"),
+    ("/v1/../admin", "deny", "/admin"),
+    ("/v1/..%2fadmin/;/..%2fv1/y", "deny", "/admin/v1/y"),
+    ("/v1/..%2fadmin/x%252f..%252f..%252fv1%252fy", "deny", "/admin/x%252f..%252f..%252fv1%252fy"),
+    ("/v1/group%2Fproject", "allow", None),
+    ("/g/a%2fb", "allow", None),
+    ("/v1/x%00", "deny", "/"),
+    ("/v1/x?a=/../../../admin", "deny", "/"),
+])
+def test_explain_reads_a_path_as_servers_do(sandbox, path, verdict, reading):
+    """What the gate refused, it allowed."""
+    rule = '{host: web.test, ports: [443], http: [{methods: [GET], paths: ["/v1/**", "/g/*%2F*"]}]}'
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\nnetwork: {{default: deny, allow: [{rule}]}}\n")
+    words = ["-p", str(policy), "http.request", "GET", f"https://web.test{path}"]
+    code, answer = explain(sandbox, *words)
+    assert (code, answer["verdict"]) == (0 if verdict == "allow" else 1, verdict), answer
+    assert answer.get("read_as", answer.get("read_below")) == reading, answer
+    shown = sandbox.run_atoll("policy", "explain", *words, cwd=sandbox.project)
+    assert (f"read as: {reading}" in shown.out) == bool(reading), shown
+
+
+def test_explain_says_what_no_policy_lets_through(sandbox):
+    for url in ("https://web.test/v1/%zz", "https://web.test/a#b"):
+        result = sandbox.run_atoll("policy", "explain", "http.request", "GET", url, cwd=sandbox.project)
+        assert result.code == 2 and "400" in result.err, result
+
+
+def test_a_path_with_half_an_escape_is_an_error(sandbox):
+    """It matched nothing, in silence."""
+    policy = sandbox.policy("atoll: 1\nnetwork: {allow: [{host: web.test, http: [{paths: [\"/v1/100%\"]}]}]}\n")
+    result = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)
+    assert result.code == 1 and "%25" in result.err, result
+
+
 def test_explain_of_nothing_is_usage(sandbox):
     result = sandbox.run_atoll("policy", "explain", "net.conect", "x", cwd=sandbox.project)
     assert result.code == 2 and "net.connect" in result.err

@@ -5,6 +5,7 @@
 #include "base/names.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "http/target.h"
 #include "lang/arena.h"
 #include "os/path.h"
 #include "policy/decide.h"
@@ -14,6 +15,7 @@
 struct question {
 	struct action action;
 	bool is_tls;       /* of a request */
+	struct target target; /* of a request; all zero: there is none */
 	char subject[PATH_MAX];
 	char path[PATH_MAX];
 };
@@ -136,12 +138,30 @@ static int parse_listener(const char *text, struct question *question, struct er
 									parse_port(port, &question->action.port, err);
 }
 
+/* What the gate would be sent, and as it reads it. */
+static int parse_target(const char *url, const char *path, struct question *question, struct err *err)
+{
+	struct target_server server = { question->subject, question->action.port, question->is_tls };
+	const char *method = question->action.method, *problem = NULL;
+	cleanup_free char *target = str_printf("%s%s", *path == '/' ? "" : "/", path);
+	int r = target ? target_parse(method, target, &server, &question->target, &problem) : -ENOMEM;
+
+	if (problem) {
+		err_set(err, ERR_USAGE, EINVAL, "explain", "%s: %s", url, problem);
+		err_hint(err, "the network gate answers such a request with 400, whatever the policy says");
+	}
+	/* It points into what is freed here. */
+	question->target.origin = NULL;
+	return r;
+}
+
 /* METHOD URL */
 static int parse_request(int argc, char **argv, struct question *question, struct err *err)
 {
 	const char *host, *path;
 	uint16_t port = 443;
 	char authority[512];
+	int r;
 
 	if (argc != 2)
 		return bad(err, argv[0], "a request; write METHOD URL");
@@ -151,12 +171,12 @@ static int parse_request(int argc, char **argv, struct question *question, struc
 	else if (!question->is_tls)
 		return bad(err, argv[1], "a URL");
 	host = strstr(argv[1], "//") + 2;
-	path = strchr(host, '/');
+	path = host + strcspn(host, "/?#");
 	question->action.method = argv[0];
-	question->action.path = path ? path : "/";
-	if (str_format(authority, sizeof authority, "%.*s", (int)strcspn(host, "/"), host) < 0)
+	if (str_format(authority, sizeof authority, "%.*s", (int)(path - host), host) < 0)
 		return bad(err, argv[1], "a URL");
-	return parse_host(authority, port, question, err);
+	r = parse_host(authority, port, question, err);
+	return r < 0 ? r : parse_target(argv[1], path, question, err);
 }
 
 static int parse_question(const struct given *given, int argc, char **argv, struct question *question,
@@ -206,10 +226,23 @@ static bool has_port(const struct action *action)
 	       action->kind == ACTION_HTTP_REQUEST;
 }
 
-/* Whether the rule puts a secret into the request that is asked about. */
+/* Whether the rule puts a secret into the request that is asked about: it covers every reading of it. */
 static bool injects(const struct net_rule *rule, const struct question *question)
 {
-	return rule->inject.kind != INJECT_NONE && question->is_tls && policy_rule_covers(rule, &question->action);
+	struct action reading = question->action;
+	bool covers = rule->inject.kind != INJECT_NONE && question->is_tls;
+
+	for (size_t i = 0; covers && i < target_reading_count(&question->target); i++) {
+		target_set_reading(&question->target, i, &reading);
+		covers = policy_rule_covers(rule, &reading);
+	}
+	return covers;
+}
+
+/* By which reading of its path a request is decided, where that is not how it was sent. */
+static const char *reading_of(const struct action *action)
+{
+	return action->path_kind == REQUEST_PATH_SENT ? NULL : action->path;
 }
 
 /* The limits that an allowed connection or request counts against: set 0 is the session's. */
@@ -317,6 +350,9 @@ static void put_json(const struct policy *policy, const struct question *questio
 	json_bytes(&json, "subject", action->subject, strlen(action->subject));
 	if (has_port(action))
 		json_u64(&json, "port", action->port);
+	if (reading_of(action))
+		json_bytes(&json, action->path_kind == REQUEST_PATH_READ ? "read_as" : "read_below", action->path,
+			   strlen(action->path));
 	json_string(&json, "verdict", verdict_names[decision->verdict]);
 	json_string(&json, "rule", decision->rule.id);
 	json_bytes(&json, "file", decision->rule.file, strlen(decision->rule.file));
@@ -378,6 +414,11 @@ static void put_text(const struct policy *policy, const struct question *questio
 	buf_put_escaped(out, action->subject, strlen(action->subject), 0);
 	if (has_port(action))
 		buf_printf(out, "%s:%u", str_host_close(action->subject), action->port);
+	if (reading_of(action)) {
+		buf_put_text(out, "\n  read as: ");
+		buf_put_escaped(out, action->path, strlen(action->path), 0);
+		buf_put_text(out, action->path_kind == REQUEST_PATH_READ ? "" : ", or anything below it");
+	}
 	buf_printf(out, "\n  rule:    %s", decision->rule.id);
 	if (decision->rule.file[0]) {
 		buf_put_text(out, " (");
@@ -413,12 +454,15 @@ int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 	r = given_compile(given, &request, &lang, err);
 	if (r != 0)
 		return r;
-	decision = policy_decide(lang_policy(lang), &question.action);
+	decision = question.action.kind == ACTION_HTTP_REQUEST
+		? target_judge(&question.target, lang_policy(lang), &question.action)
+		: policy_decide(lang_policy(lang), &question.action);
 	if (given->json)
 		put_json(lang_policy(lang), &question, &decision, &out);
 	else
 		put_text(lang_policy(lang), &question, &decision, &out);
 	r = given_print(&out, err);
+	target_done(&question.target);
 	if (r < 0)
 		return r;
 	return decision.verdict >= VERDICT_STAGE ? 0 : 1;

@@ -321,7 +321,7 @@ static void test_refused_while_others_go_on(void **state)
 	good = ask(&wire, "GET", "/v1/x", 0);
 	bad = ask(&wire, "GET", "/v1/%2e%2e/admin", 0);
 	assert_string_equal(bad->pseudo, ":status: 403\n");
-	assert_non_null(strstr(bad->body, "no rule allows"));
+	assert_non_null(strstr(bad->body, "a server can read this path as another one"));
 	assert_true(bad->is_closed);
 	assert_int_equal(wire.server.count, 1);
 	assert_int_equal(wire.last.decision.verdict, VERDICT_DENY);
@@ -356,7 +356,7 @@ static void test_requests_that_are_none(void **state)
 	} bad[] = {
 		{ "GET", "evil.example", "/v1/x", "a" }, { "GET", "api.example.org:80", "/v1/x", "a" },
 		{ "GET", "user@api.example.org", "/v1/x", "a" }, { "TRACE", "api.example.org", "/v1/x", "a" },
-		{ "get", "api.example.org", "/v1/x", "a" }, { "GET", "api.example.org", "/v1/%00", "a" },
+		{ "get", "api.example.org", "/v1/x", "a" }, { "GET", "api.example.org", "/v1/%0g", "a" },
 		{ "GET", "api.example.org", "https://api.example.org:444/v1", "a" },
 		{ "GET", "api.example.org", "/v1/x", "content_length" }, { "GET", "api.example.org", "/v1/x", "host" },
 		{ "AVERYLONGMETHODTHATNOBODYKNOWS", "api.example.org", "/v1/x", "a" },
