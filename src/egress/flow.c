@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "egress/gate.h"
+#include "egress/handshake.h"
 #include "egress/hello.h"
 #include "egress/intercept.h"
 #include "egress/relay.h"
@@ -32,7 +33,7 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
-	bool is_http;              /* in plain text, as far as its first bytes tell */
+	bool is_http, is_http2;    /* in plain text, as far as its first bytes tell; with prior knowledge */
 	bool is_read, is_plain;    /* its requests are: rules are about them, or they are recorded; in plain text */
 	bool has_server;           /* false: nothing is dialled, for a rule or a recording answers */
 	bool is_inspected, has_spoken;
@@ -42,6 +43,7 @@ struct flow {
 	struct hello hello;
 	size_t seen;               /* bytes of the client that hello was fed with */
 	struct dial *dial;
+	struct handshake handshake;
 	struct relay relay;
 	struct intercept *intercept;   /* instead of the relay */
 	struct requests requests;
@@ -94,6 +96,7 @@ static void end_flow(struct flow *flow, const char *why)
 	if (flow->is_counted)
 		quota_disconnect(&flow->share);
 	hello_done(&flow->hello);
+	handshake_done(&flow->handshake);
 	dial_cancel(flow->dial);
 	relay_done(&flow->relay);
 	if (why) {
@@ -146,6 +149,34 @@ static void on_said(void *context)
 
 static void start_hello(struct flow *flow);
 
+static void on_second_hello(void *context, const struct hello *second)
+{
+	bool is_named = second->state == HELLO_NAMED;
+
+	refuse(context, is_named ? GATE_BY_SERVER_NAME : GATE_WITHOUT_NAME, is_named ? second->name : NULL);
+}
+
+static void on_handshake_silence(void *context)
+{
+	end_flow(context, "ETIMEDOUT");
+}
+
+static bool is_tls(const struct flow *flow)
+{
+	return flow->hello.state == HELLO_NAMED || flow->hello.state == HELLO_UNNAMED;
+}
+
+static void start_handshake(struct flow *flow)
+{
+	const struct handshake_options options = {
+		.base = flow->gate->base, .relay = &flow->relay, .inside_fd = flow->inside_fd,
+		.outside_fd = flow->outside_fd, .first = &flow->hello, .on_refused = on_second_hello,
+		.on_silence = on_handshake_silence, .context = flow,
+	};
+
+	handshake_start(&flow->handshake, &options);
+}
+
 static void start_relay(struct flow *flow)
 {
 	const struct relay_options options = { flow->inside_fd, flow->outside_fd, &flow->share, on_relay_end, on_said,
@@ -153,6 +184,10 @@ static void start_relay(struct flow *flow)
 
 	if (relay_init(&flow->relay, flow->gate->base, &options) < 0) {
 		end_flow(flow, "ENOMEM");
+		return;
+	}
+	if (is_tls(flow)) {
+		start_handshake(flow);
 		return;
 	}
 	relay_start(&flow->relay, RELAY_IN);
@@ -170,6 +205,7 @@ static void start_intercept(struct flow *flow)
 		.inside_fd = flow->inside_fd,
 		.outside_fd = flow->outside_fd,
 		.server = { flow->host, flow->port, !flow->is_plain },
+		.is_http2 = flow->is_http2,
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
 		.upstream = flow->has_server ? authority_upstream(&gate->authority) : NULL,
@@ -296,6 +332,8 @@ static void pass(struct flow *flow)
 	flow->is_inspected = true;
 	if (flow->state == FLOW_HELLO)
 		ask(flow);
+	else if (is_tls(flow))
+		start_handshake(flow);
 	else
 		relay_start_now(&flow->relay, RELAY_OUT);
 }
@@ -323,6 +361,16 @@ static bool is_request(const uint8_t *bytes, size_t size)
 		length++;
 	return length >= 3 && length <= METHOD_MAX && length + 1 < size && bytes[length] == ' ' &&
 	       bytes[length + 1] == '/';
+}
+
+/* How HTTP/2 begins where the client knows that the server speaks it (RFC 9113 3.4); a part of it, or more. */
+static bool is_preface(const uint8_t *bytes, size_t size, bool *ret_is_whole)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	size_t whole = sizeof preface - 1, there = size < whole ? size : whole;
+
+	*ret_is_whole = size >= whole;
+	return there && memcmp(bytes, preface, there) == 0;
 }
 
 /*
@@ -367,6 +415,7 @@ static void judge_hello(struct flow *flow)
 		}
 		__attribute__((fallthrough));
 	case HELLO_MALFORMED:
+	case HELLO_RETRY: /* of no client */
 		refuse(flow, GATE_WITHOUT_NAME, NULL);
 		return;
 	}
@@ -385,7 +434,9 @@ static void wait_for_more(struct flow *flow)
 /* The client has no more to say, and said nothing or not enough. */
 static void end_hello(struct flow *flow)
 {
-	if (flow->seen)
+	if (flow->hello.state == HELLO_PLAIN)
+		judge_hello(flow);
+	else if (flow->seen)
 		refuse(flow, GATE_WITHOUT_NAME, NULL);
 	else if (flow->state == FLOW_HELLO)
 		end_flow(flow, NULL);
@@ -409,11 +460,21 @@ static void on_silence(struct flow *flow)
 	ask(flow);
 }
 
+/* Whether its requests are read, and the rest of what is said must come before it is known how. */
+static bool is_preface_cut(const struct flow *flow, const uint8_t *bytes)
+{
+	bool is_whole;
+
+	return (flow->is_read || flow->gate->tape) && flow->hello.state == HELLO_PLAIN &&
+	       is_preface(bytes, flow->seen, &is_whole) && !is_whole;
+}
+
 static void on_client(evutil_socket_t fd, short what, void *context)
 {
 	static uint8_t peeked[PEEK_MAX];
 	struct flow *flow = context;
 	size_t seen = flow->seen;
+	bool is_whole;
 	ssize_t n;
 
 	if (what & EV_TIMEOUT) {
@@ -427,14 +488,18 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 		end_flow(flow, err_errno_name(errno));
 		return;
 	}
-	if ((size_t)n <= seen || n == PEEK_MAX) {
+	if ((size_t)n <= seen) {
 		end_hello(flow);
 		return;
 	}
 	flow->seen = (size_t)n;
 	hello_feed(&flow->hello, peeked + seen, (size_t)n - seen);
-	flow->is_http = is_request(peeked, (size_t)n);
-	if (flow->hello.state == HELLO_MORE)
+	flow->is_http2 = is_preface(peeked, (size_t)n, &is_whole) && is_whole;
+	flow->is_http = flow->is_http2 || is_request(peeked, (size_t)n);
+	/* What else is there is none of our business, however much of it; a hello is not as long as that. */
+	if (flow->hello.state == HELLO_MORE && n == PEEK_MAX)
+		end_hello(flow);
+	else if (flow->hello.state == HELLO_MORE || is_preface_cut(flow, peeked))
 		wait_for_more(flow);
 	else
 		judge_hello(flow);
@@ -463,7 +528,7 @@ static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route 
 		.gate = gate, .slot = slot, .id = route->id, .pid = route->pid, .inside_fd = fd, .outside_fd = FD_NONE,
 		.started_ns = clock_monotonic_ns(),
 	};
-	hello_init(&flow->hello);
+	hello_init(&flow->hello, HELLO_FIRST);
 	event_assign(&flow->client, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
 	event_assign(&flow->left, gate->base, fd, EV_CLOSED, on_left, flow);
 	gate->flows[flow->slot] = flow;

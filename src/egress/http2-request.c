@@ -18,7 +18,7 @@ static const char *check_request(const struct http2_stream *stream)
 	if (!stream->head.method[0] || !stream->path || str_equal(stream->head.method, "CONNECT") ||
 	    str_equal(stream->head.method, "TRACE"))
 		return "this method makes no sense here";
-	if (!stream->is_https || !stream->authority || !target_host_is(stream->authority, server) ||
+	if (stream->is_https != server->is_tls || !stream->authority || !target_host_is(stream->authority, server) ||
 	    (host && !target_host_is(host, server)))
 		return "the host that it names is not the one that it is sent to";
 	for (const char *at = stream->head.method; *at; at++)
@@ -37,7 +37,7 @@ static int send_request(struct http2_stream *stream)
 	int32_t id;
 
 	http2_nvs_add(&nvs, ":method", stream->method, NGHTTP2_NV_FLAG_NONE);
-	http2_nvs_add(&nvs, ":scheme", "https", NGHTTP2_NV_FLAG_NONE);
+	http2_nvs_add(&nvs, ":scheme", stream->is_https ? "https" : "http", NGHTTP2_NV_FLAG_NONE);
 	http2_nvs_add(&nvs, ":authority", stream->authority, NGHTTP2_NV_FLAG_NONE);
 	http2_nvs_add(&nvs, ":path", stream->head.target, NGHTTP2_NV_FLAG_NO_INDEX);
 	http2_nvs_add_fields(&nvs, &stream->head);

@@ -2,6 +2,7 @@
 #include "egress/http2-stream.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 #include "egress/http1-head.h"
@@ -26,7 +27,10 @@ void http2_nvs_add_fields(struct http2_nvs *nvs, const struct http1_head *head)
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->fields[i];
 
-		if (http1_name_is(field->name, "host") || http1_name_is(field->name, "te"))
+		/* All that may stand there (RFC 9113 8.2.2), and what servers of gRPC insist on. */
+		bool is_te = http1_name_is(field->name, "te") && strcasecmp(field->value, "trailers") != 0;
+
+		if (http1_name_is(field->name, "host") || is_te)
 			continue;
 		/* Lower case is a rule here (RFC 9113 8.2), and so is a name that a hook put there: it is no copy. */
 		for (char *at = (char *)(uintptr_t)field->name; *at; at++)

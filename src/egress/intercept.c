@@ -81,6 +81,12 @@ static void be_patient(const struct intercept *intercept, struct event *timer)
 	event_add(timer, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
 }
 
+/* Whether bytes can go over it: with TLS not before its handshake has begun. */
+static bool is_there(const struct intercept *intercept, const struct side *side)
+{
+	return side->ssl || !intercept->options.server.is_tls;
+}
+
 static struct side *outside_of(struct intercept *intercept)
 {
 	return &intercept->sides[HTTP2_OUTSIDE];
@@ -411,7 +417,7 @@ static int write_side(struct intercept *intercept, enum http2_side to)
 	struct side *side = &intercept->sides[to];
 	ssize_t size;
 
-	if (intercept->http2 && side->ssl &&
+	if (intercept->http2 && is_there(intercept, side) &&
 	    http2_take(intercept->http2, to, &side->out, READ_SIZE) == EXCHANGE_ENDED && !side->out.size &&
 	    to == HTTP2_INSIDE)
 		intercept->is_over = true;
@@ -477,10 +483,10 @@ static void wait_for(struct intercept *intercept)
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 		bool is_shaking = intercept->phase != PHASE_STREAMS;
-		bool is_there = side->ssl || !intercept->options.server.is_tls;
-		bool reads = is_there && (is_shaking ? (intercept->phase == PHASE_SERVER) == (i == HTTP2_OUTSIDE)
+		bool can = is_there(intercept, side);
+		bool reads = can && (is_shaking ? (intercept->phase == PHASE_SERVER) == (i == HTTP2_OUTSIDE)
 						     : may_read(intercept, (enum http2_side)i));
-		bool writes = is_there && (side->wants_write || side->out.size);
+		bool writes = can && (side->wants_write || side->out.size);
 
 		watch(&side->readable, &side->is_reading, reads);
 		watch(&side->writable, &side->is_writing, writes);
@@ -684,7 +690,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	intercept->options = *options;
 	if (!intercept->options.patience_ms)
 		intercept->options.patience_ms = PATIENCE_MS;
-	intercept->protocol = ALPN_HTTP1;
+	intercept->protocol = options->is_http2 ? ALPN_HTTP2 : ALPN_HTTP1;
 	intercept->unreachable = has_server(intercept) ? NULL : "no server is asked";
 	r = options->server.is_tls ? accept_client(intercept, now_s) : start_streams(intercept);
 	if (r < 0) {

@@ -26,7 +26,8 @@ struct intercept_options {
 	 * what no rule and no recording answers is refused.
 	 */
 	int inside_fd, outside_fd;
-	struct target_server server;       /* host borrowed; without is_tls it is HTTP/1 in plain text */
+	struct target_server server;       /* host borrowed; without is_tls it is plain text */
+	bool is_http2;                     /* in plain text: the client begins with the preface of HTTP/2 */
 	const struct policy *policy;
 	struct ca *ca;
 	struct ssl_ctx_st *upstream;       /* upstream_new() */

@@ -92,12 +92,13 @@ static int fill(struct relay_half *half, bool is_woken, bool *ret_is_last)
 	const struct quota_share *share = half->relay->options.share;
 	enum quota_way way = half == &half->relay->halves[RELAY_OUT] ? QUOTA_OUT : QUOTA_IN;
 	uint64_t now_ns = clock_monotonic_ns();
-	size_t allowed = quota_ask(share, way, CHUNK_BYTES, now_ns);
+	size_t wanted = half->may_take < CHUNK_BYTES ? (size_t)half->may_take : CHUNK_BYTES;
+	size_t allowed = wanted ? quota_ask(share, way, wanted, now_ns) : 0;
 	ssize_t n;
 
 	if (half->in_pipe)
 		return 1;
-	if (half->has_ended)
+	if (half->has_ended || !wanted)
 		return 0;
 	if (!allowed && quota_is_used_up(share, way, now_ns))
 		return -EDQUOT;
@@ -112,6 +113,8 @@ static int fill(struct relay_half *half, bool is_woken, bool *ret_is_last)
 		n = take_urgent(half);
 	if (n > 0) {
 		quota_use(share, way, (size_t)n);
+		if (half->may_take != UINT64_MAX)
+			half->may_take -= (uint64_t)n;
 		*ret_is_last = n < FEW_BYTES;
 		half->in_pipe = (size_t)n;
 		return 1;
@@ -150,8 +153,12 @@ static void wait_for_events(struct relay_half *half)
 	}
 	give_pipe(half);
 	event_del(&half->writable);
-	if (!half->has_ended && !event_pending(&half->again, EV_TIMEOUT, NULL))
+	if (half->has_ended || event_pending(&half->again, EV_TIMEOUT, NULL))
+		return;
+	if (half->may_take)
 		event_add(&half->readable, NULL);
+	else
+		event_del(&half->readable);
 }
 
 static void pump(struct relay_half *half)
@@ -190,7 +197,8 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 
 static int init_half(struct relay_half *half, struct relay *relay, struct event_base *base, int from_fd, int to_fd)
 {
-	*half = (struct relay_half){ .relay = relay, .from_fd = from_fd, .to_fd = to_fd, .pipe = { FD_NONE, FD_NONE } };
+	*half = (struct relay_half){ .relay = relay, .from_fd = from_fd, .to_fd = to_fd, .pipe = { FD_NONE, FD_NONE },
+				     .may_take = UINT64_MAX };
 	if (event_assign(&half->readable, base, from_fd, EV_READ | EV_PERSIST, on_event, half) < 0 ||
 	    event_assign(&half->writable, base, to_fd, EV_WRITE | EV_PERSIST, on_event, half) < 0 ||
 	    event_assign(&half->again, base, -1, 0, on_event, half) < 0)
@@ -213,7 +221,22 @@ void relay_start(struct relay *relay, enum relay_way way)
 	if (half->is_started)
 		return;
 	half->is_started = true;
-	event_add(&half->readable, NULL);
+	if (half->may_take)
+		event_add(&half->readable, NULL);
+}
+
+void relay_allow(struct relay *relay, enum relay_way way, uint64_t bytes)
+{
+	struct relay_half *half = &relay->halves[way];
+
+	half->may_take = bytes;
+	if (half->is_started)
+		wait_for_events(half);
+}
+
+bool relay_is_at_bound(const struct relay *relay, enum relay_way way)
+{
+	return !relay->halves[way].may_take && !relay->halves[way].in_pipe;
 }
 
 void relay_start_now(struct relay *relay, enum relay_way way)

@@ -27,6 +27,7 @@ struct relay_half {
 	size_t in_pipe;
 	bool is_started, has_ended, is_closed;   /* ended: no more comes; closed: and all of it was delivered */
 	uint64_t moved_bytes;
+	uint64_t may_take;             /* bytes, until relay_allow() */
 };
 
 struct relay_options {
@@ -50,4 +51,10 @@ void relay_start(struct relay *relay, enum relay_way way);
 
 /* The same, and moves what is there already. The relay may be gone afterwards. */
 void relay_start_now(struct relay *relay, enum relay_way way);
+
+/* It takes so many bytes from now on, and then neither more nor the end of the stream. UINT64_MAX (at first): all. */
+void relay_allow(struct relay *relay, enum relay_way way, uint64_t bytes);
+
+/* Whether it has taken, and delivered, all that it may. */
+bool relay_is_at_bound(const struct relay *relay, enum relay_way way);
 void relay_done(struct relay *relay);

@@ -231,6 +231,57 @@ def test_n8_a_name_that_is_denied_is_not_had_by_its_number(sandbox, certificates
     server.close()
 
 
+# A server that takes no key of the first hello asks for a second one, and goes by the name in that (RFC 8446 4.1.4).
+RETRY = """
+import socket, ssl, sys
+first = sys.argv[3]
+for second in sys.argv[4:]:
+    i, o = ssl.MemoryBIO(), ssl.MemoryBIO()
+    t = ssl._create_unverified_context().wrap_bio(i, o, server_hostname=first)
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=8)
+    hellos = 0
+    try:
+        while True:
+            try: t.do_handshake(); break
+            except ssl.SSLWantReadError:
+                said = o.read(); hellos += 1
+                if hellos == 2: said = said.replace(first.encode(), second.encode())
+                s.sendall(said)
+                i.write(s.recv(65536) or sys.exit("cut"))
+        s.sendall(o.read()); print("answer", second, "after", hellos)
+    except OSError as e: print("refused", second, type(e).__name__)
+"""
+
+
+@pytest.mark.parametrize("by", ["name", "number"])
+def test_n42_the_second_hello_names_the_same_server(sandbox, certificates, by):
+    addresses = [address for address in os.popen("hostname -I").read().split() if "." in address]
+    if by == "number" and not addresses:
+        pytest.skip("this machine has no IPv4 address beyond loopback")
+    address, names = addresses[0] if by == "number" else "127.0.0.1", []
+    context = certificates.context()
+    context.set_ecdh_curve("secp384r1")
+    context.sni_callback = lambda _socket, name, _context: names.append(name)
+    server = Web(context, address=address)
+    # Of one length, so that nothing else of the hello changes.
+    first, denied = "web.test", "six.test"
+    words = [PYTHON, "-c", RETRY, address, str(server.port), first, first, denied]
+    outside = sandbox.run_outside(words).out
+    # The control: the server takes the name of the second hello, and an honest client is served.
+    assert f"answer {first} after" in outside and names == [first, first, first, denied], (outside, names)
+    names.clear()
+    if by == "name":
+        words[3], policy = "web.test", policy_for(sandbox, "web.test")
+    else:
+        policy = sandbox.policy(policy_text([f"{{cidr: {address}/32}}"], f"  default: allow\n  deny: [{denied}]\n"))
+    done = sandbox.run(words, policy=policy, env=test_hosts())
+    assert f"answer {first} after" in done.out and f"answer {denied}" not in done.out, done
+    assert names == [first, first, first], names
+    subject = f"web.test:{server.port}" if by == "name" else f"{address}:{server.port}"
+    assert rules_of(done) == {("net.connect", subject): "builtin.server_name"}, done
+    server.close()
+
+
 # What is marked as urgent lies beside the stream to whoever does not ask for it (SO_OOBINLINE), until more is marked.
 URGENT = """
 import socket, ssl, sys, time

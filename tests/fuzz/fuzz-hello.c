@@ -14,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct hello whole, pieces;
 
-	hello_init(&whole);
-	hello_init(&pieces);
+	hello_init(&whole, HELLO_FIRST);
+	hello_init(&pieces, HELLO_FIRST);
 	hello_feed(&whole, bytes, size);
 	for (size_t i = 0; i < size; i++)
 		hello_feed(&pieces, bytes + i, 1);

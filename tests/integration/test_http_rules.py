@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`http:` rules: each request of an intercepted host is judged by itself, for any program, and written down."""
+import contextlib
+import http.server
 import json
 import re
 import shutil
+import socket
+import subprocess
 
 import pytest
 
-from gate import LOOPBACK, Web, policy_text, test_hosts
+from atoll import wait_until
+from gate import LOOPBACK, Web, policy_text, serve_beside, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
 
@@ -33,6 +38,58 @@ def rules(sandbox, port, http="{methods: [GET], paths: [\"/v1/**\"]}", host="web
 def outside(certificates, names=("web.test", "other.test"), address="127.0.0.1"):
     """The environment of a host that trusts the authority of the tests."""
     return {**test_hosts(address, names), "SSL_CERT_FILE": str(certificates.ca)}
+
+
+class Counting(http.server.BaseHTTPRequestHandler):
+    """Answers with the path and the length of the body."""
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        left = size = int(self.headers.get("Content-Length", 0))
+        while left:
+            left -= len(self.rfile.read(min(left, 65536)))
+        body = f"{self.path} {size}\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def counting():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+    serve_beside(server)
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@contextlib.contextmanager
+def http2_in_plain_text(sandbox, behind):
+    """A server of HTTP/2 alone in front of another; its port."""
+    root = sandbox.make_directory(sandbox.base / "nginx")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    user = f"user {sandbox.identity.name};" if sandbox.identity.is_root else ""
+    sandbox.write(root / "nginx.conf", f"""{user}
+daemon off; pid {root}/pid; error_log {root}/error.log; events {{}}
+http {{ access_log off; client_body_temp_path {root}/b; proxy_temp_path {root}/p; fastcgi_temp_path {root}/f;
+    uwsgi_temp_path {root}/u; scgi_temp_path {root}/s; client_max_body_size 64m;
+    server {{ listen 127.0.0.1:{port} http2; location / {{ proxy_pass http://127.0.0.1:{behind}; }} }} }}
+""")
+    nginx = subprocess.Popen(["/usr/sbin/nginx", "-c", root / "nginx.conf"], **sandbox.popen_keywords())
+    try:
+        wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)), what="nginx")
+        yield port
+    finally:
+        nginx.terminate()
+        nginx.wait()
 
 
 def records(sandbox, done, kind="net.http"):
@@ -83,6 +140,37 @@ def test_the_key_is_nowhere_inside(sandbox, certificates, secure):
     assert done.out.endswith("ca-bundle.jks\nca-bundle.pem\nca.pem\ndenials.jsonl\nlimits.md\n") or \
         done.out.endswith("ca-bundle.pem\nca.pem\ndenials.jsonl\nlimits.md\n"), done
     assert done.out.count("\n") < 30
+
+
+# As much at once as goes into the connection, before the gate has looked at a byte of it.
+UPLOAD = """
+import socket, sys
+size = 5 << 20
+for _ in range(4):
+    s = socket.create_connection(("web.test", int(sys.argv[1])), timeout=30)
+    s.sendall(b"POST /v1/up HTTP/1.1\\r\\nHost: web.test:%s\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n"
+              % (sys.argv[1].encode(), size) + b"x" * size)
+    answer = b""
+    while part := s.recv(65536): answer += part
+    print(answer.rsplit(b"\\r\\n", 1)[-1].decode().strip())
+"""
+
+
+@pytest.mark.needs("nginx")
+def test_plain_text_in_both_versions_and_large_bodies(sandbox, certificates, counting):
+    """HTTP/2 with prior knowledge, as gRPC without TLS speaks it, and bodies that are there before they are read."""
+    http = '{methods: [GET, POST], paths: ["/v1/**"]}'
+    with http2_in_plain_text(sandbox, counting) as port:
+        url, curl = f"http://web.test:{port}", "curl -sS --http2-prior-knowledge -w '%{http_version} %{http_code}\\n'"
+        script = (f"{curl} {url}/v1/a; {curl} {url}/other; head -c 3000000 /dev/zero | "
+                  f"{curl} --data-binary @- {url}/v1/b; /usr/bin/python3 -c '{UPLOAD}' {counting}")
+        others = [f"{{host: web.test, ports: [{counting}], http: [{http}]}}"]
+        done = sandbox.run(script, policy=rules(sandbox, port, http, others=others), env=outside(certificates))
+    lines = done.out.splitlines()
+    assert lines[:2] == ["/v1/a 0", "2 200"] and lines[2].startswith("{") and lines[3] == "2 403", done
+    assert lines[4:] == ["/v1/b 3000000", "2 200", *["/v1/up 5242880"] * 4], done
+    assert [(entry["verdict"], entry["detail"]["path"]) for entry in records(sandbox, done)] == \
+        [("allow", "/v1/a"), ("deny", "/other"), ("allow", "/v1/b"), *[("allow", "/v1/up")] * 4], done
 
 
 def test_plain_text_is_judged_as_well(sandbox, certificates, plain):

@@ -94,7 +94,7 @@ static void make(struct buf *out, const char *const *names, size_t name_size, si
 
 static enum hello_state feed(const struct buf *stream, size_t step, struct hello *hello)
 {
-	hello_init(hello);
+	hello_init(hello, HELLO_FIRST);
 	for (size_t at = 0; at < stream->size; at += step)
 		hello_feed(hello, stream->bytes + at, stream->size - at < step ? stream->size - at : step);
 	return hello->state;
@@ -189,12 +189,105 @@ static void not_tls(void **state)
 	}
 }
 
+static void a_second_hello_behind_early_data(void **state)
+{
+	static const char *const names[] = { "a.org", NULL }, *const others[] = { "b.org", NULL };
+	static const char before[] = "\x14\3\3\0\1\1" "\x17\3\3\0\5early" "\x15\3\3\0\2\1\x5a";
+	struct hello first, same, other;
+	struct buf stream, second;
+
+	make(&stream, names, 0, 16384);
+	assert_int_equal(feed(&stream, 7, &first), HELLO_NAMED);
+	assert_int_equal(first.size, stream.size);
+	buf_init(&second, 65536);
+	buf_put(&second, before, sizeof before - 1);
+	buf_put(&second, stream.bytes, stream.size);
+	hello_init(&same, HELLO_SECOND);
+	for (size_t i = 0; i < second.size; i++)
+		hello_feed(&same, second.bytes + i, 1);
+	assert_int_equal(same.state, HELLO_NAMED);
+	assert_int_equal(same.size, second.size);
+	assert_true(hello_is_same(&first, &same));
+	buf_done(&stream);
+	make(&stream, others, 0, 20);
+	hello_init(&other, HELLO_SECOND);
+	hello_feed(&other, stream.bytes, stream.size);
+	assert_int_equal(other.state, HELLO_NAMED);
+	assert_false(hello_is_same(&first, &other));
+	hello_done(&other);
+	/* Nothing is skipped in the middle of it, and nothing that is none of TLS. */
+	stream.size = 25;
+	buf_put(&stream, before, sizeof before - 1);
+	hello_init(&other, HELLO_SECOND);
+	assert_int_equal(hello_feed(&other, stream.bytes, stream.size), HELLO_MALFORMED);
+	hello_done(&other);
+	hello_init(&other, HELLO_SECOND);
+	assert_int_equal(hello_feed(&other, (const uint8_t *)"GET /", 5), HELLO_MALFORMED);
+	assert_false(hello_is_same(&first, &other));
+	hello_done(&first);
+	hello_done(&same);
+	buf_done(&second);
+	buf_done(&stream);
+}
+
+static void two_hellos_in_one_record(void **state)
+{
+	static const char *const names[] = { "a.org", NULL };
+	struct hello hello;
+	struct buf stream;
+
+	make(&stream, names, 0, 16384);
+	buf_put(&stream, stream.bytes + 5, stream.size - 5);
+	stream.bytes[3] = (uint8_t)((stream.size - 5) >> 8);
+	stream.bytes[4] = (uint8_t)(stream.size - 5);
+	assert_int_equal(feed(&stream, 4096, &hello), HELLO_MALFORMED);
+	hello_done(&hello);
+	buf_done(&stream);
+}
+
+/* The first bytes of answers: header of the record and of the message, version, random. */
+static void a_server_that_wants_another(void **state)
+{
+	static const uint8_t random[] = "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91"
+					"\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
+	struct buf message, stream;
+	struct hello hello;
+
+	buf_init(&message, 8192);
+	buf_put(&message, "\2\0\0\x54\3\3", 6);
+	buf_put(&message, random, 32);
+	for (size_t record = 1; record <= 64; record *= 8) {
+		buf_init(&stream, 65536);
+		put_records(&stream, &message, record);
+		hello_init(&hello, HELLO_OF_SERVER);
+		for (size_t i = 0; i + 1 < stream.size; i++)
+			assert_int_equal(hello_feed(&hello, stream.bytes + i, 1), HELLO_MORE);
+		assert_int_equal(hello_feed(&hello, stream.bytes + stream.size - 1, 1), HELLO_RETRY);
+		hello_done(&hello);
+		stream.bytes[stream.size - 1] ^= 1;
+		hello_init(&hello, HELLO_OF_SERVER);
+		assert_int_equal(hello_feed(&hello, stream.bytes, stream.size), HELLO_PLAIN);
+		hello_done(&hello);
+		buf_done(&stream);
+	}
+	buf_done(&message);
+	hello_init(&hello, HELLO_OF_SERVER);
+	assert_int_equal(hello_feed(&hello, (const uint8_t *)"\x15\3\3\0\2\2\x28", 7), HELLO_PLAIN);
+	hello_done(&hello);
+	hello_init(&hello, HELLO_OF_SERVER);
+	assert_int_equal(hello_feed(&hello, (const uint8_t *)"220 ready", 9), HELLO_PLAIN);
+	hello_done(&hello);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_name_however_it_is_cut),
 		cmocka_unit_test(names_that_are_none),
 		cmocka_unit_test(not_tls),
+		cmocka_unit_test(a_second_hello_behind_early_data),
+		cmocka_unit_test(two_hellos_in_one_record),
+		cmocka_unit_test(a_server_that_wants_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,26 @@ static void a_way_that_was_not_opened_stays_shut(void **state)
 	assert_int_equal(read(here.inside[1], text, sizeof text), 6);
 }
 
+static void a_way_takes_what_it_may_and_not_the_end(void **state)
+{
+	char text[16] = { 0 };
+
+	relay_allow(&here.relay, RELAY_OUT, 5);
+	start_both();
+	assert_int_equal(write(here.inside[1], "question", 8), 8);
+	shutdown(here.inside[1], SHUT_WR);
+	turn();
+	assert_int_equal(read(here.outside[1], text, sizeof text), 5);
+	assert_true(relay_is_at_bound(&here.relay, RELAY_OUT));
+	assert_int_equal(read(here.outside[1], text, sizeof text), -1);
+	assert_int_equal(here.said, 0);
+	relay_allow(&here.relay, RELAY_OUT, UINT64_MAX);
+	turn();
+	assert_int_equal(read(here.outside[1], text, sizeof text), 3);
+	assert_int_equal(read(here.outside[1], text, sizeof text), 0);
+	assert_int_equal(here.said, 1);
+}
+
 static void who_does_not_read_holds_back_the_sender(void **state)
 {
 	static char block[65536], back[BIG];
@@ -174,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(bytes_and_ends_of_both_ways, begin, end),
 		cmocka_unit_test_setup_teardown(a_way_that_was_not_opened_stays_shut, begin, end),
+		cmocka_unit_test_setup_teardown(a_way_takes_what_it_may_and_not_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(who_does_not_read_holds_back_the_sender, begin, end),
 		cmocka_unit_test_setup_teardown(a_receiver_that_is_gone, begin, end),
 		cmocka_unit_test_setup_teardown(the_total_cuts, begin, end),
