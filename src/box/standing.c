@@ -40,6 +40,31 @@ static int fail(struct box *box, int r)
 	return r;
 }
 
+bool standing_put_blame(const struct run_standing *standing, struct buf *out)
+{
+	const char *level;
+
+	if (!standing || !standing->agent || standing->level >= standing->bounds.policy)
+		return false;
+	level = trust_level_names[standing->bounds.policy];
+	buf_printf(out, "agent %s is trusted with %s only, which may be why (atoll trust %s); back to %s: "
+			"atoll trust %s --raise %s --reason TEXT",
+		   standing->agent, trust_level_names[standing->level], standing->agent, level, standing->agent, level);
+	return true;
+}
+
+void standing_blame(const struct run_standing *standing, struct err *err)
+{
+	char before[ERR_HINT_SIZE], blame[ERR_HINT_SIZE];
+	struct buf out;
+
+	buf_init_fixed(&out, blame, sizeof blame);
+	if (err->code == ERR_NONE || !standing_put_blame(standing, &out))
+		return;
+	memcpy(before, err->hint, sizeof before);
+	err_hint(err, "%s%s%s", before, *before ? "; " : "", buf_text(&out));
+}
+
 /* ---- the log ---- */
 
 struct change_context {
