@@ -36,7 +36,10 @@ static int fail(struct box *box, int r)
 {
 	err_set(box->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
 		box->standing.agent, err_errno_name(-r));
-	err_hint(box->err, "free some space below %s, or run without an agent", box->request->state_dir);
+	err_hint(box->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
+			   : r == -EBUSY ? "somebody holds it in %s for long; see who does, or run without an agent"
+					 : "see whether %s can be written, or run without an agent",
+		 box->request->state_dir);
 	return r;
 }
 
