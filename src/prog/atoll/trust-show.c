@@ -91,8 +91,8 @@ static void put_bound(const struct trust_book *book, const struct trust_news *ne
 	enum trust_level level = level_of(book);
 
 	if (news->event == TRUST_RAISED && level < news->level)
-		buf_printf(out, ", not %s: that is the ceiling of its last policy (trust: {ceiling: %s}); with a higher "
-				"one it has more",
+		buf_printf(out, ", not %s: that is the ceiling of its last policy (trust: {ceiling: %s}); with a "
+				"higher one it has more",
 			   trust_level_names[news->level], trust_level_names[settings->ceiling]);
 	if (news->event == TRUST_LOWERED && level > news->level)
 		buf_printf(out, ", not %s: that is the floor of its last policy (trust: {floor: %s})",
