@@ -304,6 +304,7 @@ static int conclude(struct box *box, int r, int *ret_status)
 {
 	bool was_alive = box->init_state != 0;
 
+	moves_done(box);
 	if (end_jail(box) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)

@@ -204,7 +204,8 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->gid_inside = spec->gid;
 	options->init_pid = box->init.pid;
 	options->has_own_roots = jail_seccomp_is_nested(spec->seccomp);
-	options->mediates_files = file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING;
+	options->mediates_files = file_gate_mediation(box->policy->policy) >= JAIL_MEDIATE_WRITES;
+	options->moves_directories = file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
 		gate_fill_options(box, options);
 	_Static_assert(sizeof options->private_devices == sizeof enforcement->own_devices, "of one size");

@@ -370,6 +370,8 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_file_asks = file_gate_ask,
 		.on_file_done = file_gate_record,
 		.on_file_gone = file_gate_gone,
+		.on_move = move_begin,
+		.on_moved = move_find,
 		.on_unheard = desk_open,
 		.context = box,
 	};

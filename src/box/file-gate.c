@@ -60,8 +60,11 @@ enum jail_mediation file_gate_mediation(const struct policy *policy)
 
 	if (policy_gates_reads(policy) || policy->rates[RATE_FILE_READ].amount)
 		return JAIL_MEDIATE_ALL;
-	return mediation == JAIL_MEDIATE_NOTHING && policy->rates[RATE_FILE_WRITE].amount ? JAIL_MEDIATE_WRITES
-											    : mediation;
+	if (mediation != JAIL_MEDIATE_NOTHING)
+		return mediation;
+	if (policy->rates[RATE_FILE_WRITE].amount)
+		return JAIL_MEDIATE_WRITES;
+	return policy_stages_any(policy) ? JAIL_MEDIATE_MOVES : JAIL_MEDIATE_NOTHING;
 }
 
 /* ---- records ---- */

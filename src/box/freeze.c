@@ -269,9 +269,10 @@ int freeze_end(struct box *box)
 		return 0;
 	r = go_on(box);
 	frozen_ns = clock_monotonic_ns() - freeze->since_ns;
-	give_back_time(box, frozen_ns);
+	if (!moves_hold(box))
+		give_back_time(box, frozen_ns);
 	/* One that was for an agent that fell is told as such. */
-	logged = freeze_is_held_by(freeze, &box->standing) ? 0
+	logged = freeze_is_held_by(freeze, &box->standing) || moves_hold(box) ? 0
 		 : freeze_is_held_by(freeze, &box->alerts) ? alert_log_freeze(box, frozen_ns)
 							   : events_freeze(box, freeze->name, frozen_ns);
 	reset(freeze);

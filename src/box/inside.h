@@ -44,6 +44,12 @@ int inside_make(const struct box *box, int root_fd, const char *path, bool is_di
  */
 void inside_unmake(const struct box *box, int root_fd, const char *path);
 
+/*
+ * In a child of the box, alone: takes the sandbox's user and every capability of its user namespace, and none of the
+ * host's. Its mounts and its processes stay out of reach but for what is open.
+ */
+int inside_take_rights(const struct box *box) MUST_USE;
+
 /* An O_PATH fd (owned) of a path of the host, links followed; in a child, since a file system may not answer. */
 int outside_open(const char *path, int *ret_fd) MUST_USE;
 

@@ -221,7 +221,7 @@ static bool has_rights_to_write(const struct box *box, const char *path)
 	size_t rule;
 
 	return !box->enforcement.landlock_abi ||
-	       file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING ||
+	       file_gate_mediation(box->policy->policy) >= JAIL_MEDIATE_WRITES ||
 	       policy_classify(box->policy->policy, path, &rule) == FILE_SCRATCH;
 }
 

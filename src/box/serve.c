@@ -444,6 +444,7 @@ static int timeout_ms(const struct box *box)
 	timeout = earlier(timeout, standing_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, monitor_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, moves_timeout_ms(box));
 	timeout = earlier(timeout, verify_external_timeout_ms(box, now_ns));
 	return earlier(timeout, prompt_timeout_ms(box));
 }
@@ -588,6 +589,8 @@ int serve(struct box *box)
 			r = live_check(box, clock_monotonic_ns(), box->err);
 		if (r == 0 && box->ended == ENDED_NOT)
 			r = standing_check(box);
+		if (r == 0)
+			r = moves_check(box);
 		if (r == 0)
 			r = file_gate_retry(box);
 		if (r == 0)

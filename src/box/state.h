@@ -29,6 +29,7 @@
 #include "box/live.h"
 #include "box/loop.h"
 #include "box/monitor.h"
+#include "box/move.h"
 #include "box/notices.h"
 #include "box/processes.h"
 #include "box/prompt.h"
@@ -119,6 +120,7 @@ struct box {
 	uint64_t output_bytes;
 	struct denials denials;
 	struct file_log files;		/* what the file gate counts */
+	struct moves moves;		/* renames of directories that the kernel leaves to us */
 	struct prompt prompt;  /* of a question, on the terminal */
 	struct external *external; /* who gives a second opinion; NULL: nobody was asked yet */
 	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */

@@ -22,9 +22,10 @@
 static const struct {
 	const struct sock_filter *program;
 	size_t count;
-} profiles[JAIL_SECCOMP_COUNT] = { PROGRAMS(), PROGRAMS(_writes), PROGRAMS(_all) };
+} profiles[JAIL_SECCOMP_COUNT] = { PROGRAMS(), PROGRAMS(_moves), PROGRAMS(_writes), PROGRAMS(_all) };
 
-const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT] = { NAMES(""), NAMES("+writes"), NAMES("+all") };
+const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT] = { NAMES(""), NAMES("+moves"), NAMES("+writes"),
+							      NAMES("+all") };
 
 enum jail_seccomp_profile jail_seccomp_profile(enum jail_seccomp_profile base, enum jail_mediation mediation)
 {

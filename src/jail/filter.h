@@ -27,7 +27,7 @@ const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile,
  */
 int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
 
-/* "strict", "nested", each with "-noexec", and all of these with "+writes" or "+all". */
+/* "strict", "nested", each with "-noexec", and all of these with "+moves", "+writes" or "+all". */
 extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
 
 /*

@@ -84,12 +84,13 @@ enum jail_seccomp_profile {
 	JAIL_SECCOMP_NESTED_NOEXEC,
 	JAIL_SECCOMP_BASES,
 	/* Each of these again for each depth of mediation: jail_seccomp_profile(). */
-	JAIL_SECCOMP_COUNT = 3 * JAIL_SECCOMP_BASES,
+	JAIL_SECCOMP_COUNT = 4 * JAIL_SECCOMP_BASES,
 };
 
 /* Which file calls the supervisor makes in the caller's place. */
 enum jail_mediation {
 	JAIL_MEDIATE_NOTHING,
+	JAIL_MEDIATE_MOVES,               /* renames of directories, and hard links: watch/move.h */
 	JAIL_MEDIATE_WRITES,              /* what changes files */
 	JAIL_MEDIATE_ALL,                 /* and what reads them */
 };

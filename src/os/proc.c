@@ -116,6 +116,25 @@ int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat)
 	return 0;
 }
 
+int proc_start_ticks(pid_t tid, uint64_t *ret_ticks)
+{
+	enum { FIELDS_BEFORE = 20 }; /* from the state on */
+	cleanup_fd int proc_fd = fd_open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0);
+	char text[1024];
+	const char *at;
+	int r = proc_fd < 0 ? proc_fd : read_small(proc_fd, tid, "stat", text, sizeof text);
+
+	if (r < 0)
+		return r;
+	at = strrchr(text, ')');
+	for (int i = 0; at && i < FIELDS_BEFORE; i++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return -EBADMSG;
+	*ret_ticks = strtoull(at, NULL, 10);
+	return 0;
+}
+
 /*
  * The procfs that the sandbox mounted for itself, seen through init's root: it has only the sandbox's own
  * processes, so a scan costs nothing for the rest of the machine. It counts only when its "1" is init itself:

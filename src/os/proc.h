@@ -52,6 +52,9 @@ bool proc_is_over(pid_t pid);
 /* /proc/PID/stat below proc_fd. -ESRCH or -ENOENT when it is gone. */
 int proc_stat_read(int proc_fd, pid_t pid, struct proc_stat *ret_stat) MUST_USE;
 
+/* When a thread of ours began, in clock ticks since the machine did: its number may be another's by now. */
+int proc_start_ticks(pid_t tid, uint64_t *ret_ticks) MUST_USE;
+
 /*
  * Every process of the PID namespace whose first process is init_pid, daemons and nested namespaces included.
  * Reads init's own procfs where there is one (it lists nothing else), else finds the descendants of init_pid

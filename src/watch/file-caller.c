@@ -166,10 +166,10 @@ void file_caller_end(struct file_caller *caller)
 	close_fd(&caller->own_root_fd);
 }
 
-int file_caller_open_base(const struct file_caller *caller, int dir_fd)
+int file_caller_open_any(const struct file_caller *caller, int dir_fd)
 {
-	cleanup_fd int fd = FD_NONE;
 	char name[24] = "cwd";
+	int fd;
 
 	if (dir_fd != AT_FDCWD && str_format(name, sizeof name, "fd/%d", dir_fd) < 0)
 		return -EBADF;
@@ -181,8 +181,15 @@ int file_caller_open_base(const struct file_caller *caller, int dir_fd)
 		identity_return();
 		fd = open_of(caller->pid, name, O_PATH);
 	}
+	return fd >= 0 ? fd : fd == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : -EACCES;
+}
+
+int file_caller_open_base(const struct file_caller *caller, int dir_fd)
+{
+	cleanup_fd int fd = file_caller_open_any(caller, dir_fd);
+
 	if (fd < 0)
-		return fd == -ENOENT && dir_fd != AT_FDCWD ? -EBADF : -EACCES;
+		return fd;
 	return file_view_has(caller->view, caller->pid, fd) ? take_fd(&fd) : -EACCES;
 }
 

@@ -71,6 +71,9 @@ void file_caller_end(struct file_caller *caller);
  */
 int file_caller_open_base(const struct file_caller *caller, int dir_fd) MUST_USE;
 
+/* The same wherever it lies: to look at what is there, and for nothing else. */
+int file_caller_open_any(const struct file_caller *caller, int dir_fd) MUST_USE;
+
 /* Fills umask and pids. -ESRCH where the caller is gone. */
 int file_caller_read_status(struct file_caller *caller) MUST_USE;
 

@@ -51,9 +51,10 @@ int file_run_rename(struct file_job *job)
 int file_run_link(struct file_job *job)
 {
 	char link[FILE_LINK_SIZE];
+	int r = linkat(AT_FDCWD, file_link(job->places[0].fd, link), job->places[1].dir_fd, job->places[1].name,
+		       AT_SYMLINK_FOLLOW);
 
-	return outcome(linkat(AT_FDCWD, file_link(job->places[0].fd, link), job->places[1].dir_fd, job->places[1].name,
-			      AT_SYMLINK_FOLLOW));
+	return r == 0 && file_link_is_another(job) ? EXDEV : outcome(r);
 }
 
 int file_run_symlink(struct file_job *job)

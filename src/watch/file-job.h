@@ -98,6 +98,20 @@ int file_run_rmdir(struct file_job *job);
 int file_run_mkdir(struct file_job *job);
 int file_run_mknod(struct file_job *job);
 
+/* file-move.c */
+/* Where no file calls are mediated: whether the kernel does all that this rename or link asks for. */
+bool file_move_goes_on(struct file_job *job);
+/* Of a rename that failed with EXDEV: whether it is one of a directory that an overlay does not rename. */
+bool file_move_is_refused(const struct file_job *job);
+/* Whether the link that was just made is not what git takes for one; then it is gone again. */
+bool file_link_is_another(const struct file_job *job);
+
+/* files.c: copy the path of an argument, and open the directory that it is relative to. 0 or an errno. */
+int file_job_take_text(struct file_job *job, size_t index);
+int file_job_take_base(struct file_job *job, size_t index);
+/* The caller's descriptor of that directory, or AT_FDCWD. */
+int file_job_dir_fd(const struct file_job *job, size_t index);
+
 /* file-attribute.c */
 int file_prepare_mode(struct file_job *job);
 int file_prepare_utime(struct file_job *job);

@@ -147,17 +147,18 @@ int file_wait_add_open(struct file_wait *wait, const struct file_wait_open *open
 	return 0;
 }
 
-int file_wait_add_question(struct file_wait *wait, const struct seccomp_notif *request)
+int file_wait_add_again(struct file_wait *wait, const struct seccomp_notif *request, bool is_patient)
 {
 	struct file_waiting *waiting = add(wait, request->id, (pid_t)request->pid);
 
 	if (!waiting)
 		return -ENFILE;
 	waiting->request = *request;
+	waiting->is_patient = is_patient;
 	return 0;
 }
 
-bool file_wait_take_question(struct file_wait *wait, uint64_t id, struct seccomp_notif *ret_request)
+bool file_wait_take(struct file_wait *wait, uint64_t id, struct seccomp_notif *ret_request)
 {
 	for (size_t i = 0; i < wait->count; i++)
 		if (wait->waiting[i].id == id && !wait->waiting[i].is_opening) {
@@ -181,7 +182,7 @@ static int look_at(struct file_wait *wait, struct file_waiting *waiting)
 	}
 	if (reply_is_awaited(wait->reply, waiting->id) == 0)
 		return 1;
-	if (!waiting_is_interrupted(waiting->pid))
+	if (waiting->is_patient || !waiting_is_interrupted(waiting->pid))
 		return 0;
 	end_child(waiting);
 	return reply_error(wait->reply, waiting->id, EINTR) < 0 ? -EIO : 1;

@@ -17,7 +17,8 @@ struct file_waiting {
 	struct seccomp_notif request; /* a question: the call, to be made anew */
 	uint64_t id;
 	pid_t pid;                    /* the caller */
-	bool is_opening;              /* in a child, else a question */
+	bool is_opening;              /* in a child, else a question or a move */
+	bool is_patient;
 	pid_t child;                  /* 0: none (any more) */
 };
 
@@ -47,11 +48,14 @@ struct file_wait_open {
 /* Opens it in a child, which answers. -ENFILE where too many wait. */
 int file_wait_add_open(struct file_wait *wait, const struct file_wait_open *open) MUST_USE;
 
-/* Keeps the call; -ENFILE as above. */
-int file_wait_add_question(struct file_wait *wait, const struct seccomp_notif *request) MUST_USE;
+/*
+ * Keeps the call, to be made again; -ENFILE as above. is_patient: a signal that its caller handles does not end the
+ * wait, which would leave it without the outcome of what goes on all the same.
+ */
+int file_wait_add_again(struct file_wait *wait, const struct seccomp_notif *request, bool is_patient) MUST_USE;
 
-/* Takes a question out. False: nobody waits for it (any more). */
-bool file_wait_take_question(struct file_wait *wait, uint64_t id, struct seccomp_notif *ret_request);
+/* Takes it out. False: nobody waits for it (any more). */
+bool file_wait_take(struct file_wait *wait, uint64_t id, struct seccomp_notif *ret_request);
 
 /* Once the timer or a child has something to say. 0, or -errno of the listener. */
 int file_wait_look(struct file_wait *wait) MUST_USE;

@@ -70,14 +70,17 @@ void files_free(struct files *files)
 	free(files);
 }
 
-bool files_covers(int number)
+bool files_cover(const struct watch_options *options, int number)
 {
-	return file_call_find(number);
+	const struct file_call *call = file_call_find(number);
+
+	return call && (options->mediates_files ||
+			(options->moves_directories && (call->run == file_run_rename || call->run == file_run_link)));
 }
 
 /* ---- what is asked for ---- */
 
-static int take_text(struct file_job *job, size_t index)
+int file_job_take_text(struct file_job *job, size_t index)
 {
 	const struct file_argument *argument = &job->call->arguments[index];
 	uint64_t address = job->request->data.args[argument->path];
@@ -128,7 +131,7 @@ static int take_paths(struct file_job *job)
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
 		if (job->naming[i] == FILE_NAMES_NOTHING || job->naming[i] == FILE_NAMES_FD)
 			continue;
-		errnum = take_text(job, i);
+		errnum = file_job_take_text(job, i);
 		if (errnum == ENOENT && may_be_empty(job, i)) {
 			job->naming[i] = FILE_NAMES_FD;
 			errnum = 0;
@@ -137,7 +140,7 @@ static int take_paths(struct file_job *job)
 	return errnum;
 }
 
-static int dir_fd_of(const struct file_job *job, size_t index)
+int file_job_dir_fd(const struct file_job *job, size_t index)
 {
 	int at = job->call->arguments[index].dir_fd;
 
@@ -153,7 +156,7 @@ static bool needs_base(const struct file_job *job, size_t index)
 /* The open file of fchmod() and its like, or with AT_EMPTY_PATH the directory. */
 static int take_open_file(struct file_job *job, size_t index)
 {
-	int fd = dir_fd_of(job, index);
+	int fd = file_job_dir_fd(job, index);
 	int r;
 
 	if (fd != AT_FDCWD)
@@ -180,6 +183,14 @@ static bool needs_own_ids(const struct file_call *call)
 	return false;
 }
 
+int file_job_take_base(struct file_job *job, size_t index)
+{
+	if (!needs_base(job, index))
+		return 0;
+	job->base_fd[index] = file_caller_open_base(&job->caller, file_job_dir_fd(job, index));
+	return job->base_fd[index] < 0 ? -job->base_fd[index] : 0;
+}
+
 /* Everything that the caller's pid names. */
 static int take(struct file_job *job)
 {
@@ -190,12 +201,7 @@ static int take(struct file_job *job)
 	if (!errnum && job->call->prepare)
 		errnum = job->call->prepare(job);
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
-		if (needs_base(job, i)) {
-			job->base_fd[i] = file_caller_open_base(&job->caller, dir_fd_of(job, i));
-			errnum = job->base_fd[i] < 0 ? -job->base_fd[i] : 0;
-		} else if (job->naming[i] == FILE_NAMES_FD) {
-			errnum = take_open_file(job, i);
-		}
+		errnum = job->naming[i] == FILE_NAMES_FD ? take_open_file(job, i) : file_job_take_base(job, i);
 	}
 	if (!errnum && (job->call->makes || job->how[0] & FILE_PATH_NEW))
 		errnum = -file_caller_read_status(&job->caller);
@@ -351,11 +357,67 @@ static int wait_to_open(struct files *files, struct file_job *job)
 	return r < 0 ? reply_error(files->reply, open.id, -r) : 0;
 }
 
+/* The call is kept; what asks for the answer, or moves, has it made again. */
+static int wait_for(struct files *files, const struct file_job *job, bool is_move)
+{
+	int r = file_wait_add_again(&files->wait, job->request, is_move);
+
+	if (r == 0)
+		return 0;
+	files->handlers->on_file_gone(files->handlers->context, job->request->id);
+	return reply_error(files->reply, job->request->id, -r);
+}
+
+static struct watch_move move_of(const struct file_job *job)
+{
+	struct watch_move event = {
+		.id = job->request->id,
+		.pid = job->caller.pid,
+		.number = job->call->number,
+		.call = job->call->name,
+		.flags = job->flags,
+	};
+
+	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
+		event.text[i] = job->text[i];
+		event.dir_fd[i] = job->places[i].dir_fd;
+		event.name[i] = job->places[i].name;
+		event.path[i] = job->places[i].path;
+	}
+	return event;
+}
+
+/* A directory that the kernel does not rename. WATCH_FILE_WAITS, or the errno that it has after all. */
+static int move(const struct files *files, const struct file_job *job)
+{
+	struct watch_move event = move_of(job);
+
+	if (!files->handlers->on_move || !file_move_is_refused(job))
+		return EXDEV;
+	identity_return();
+	return files->handlers->on_move(files->handlers->context, &event);
+}
+
+/* A call that was made before, and waits again or has its answer. WATCH_MOVE_NEW: it was not. */
+static int find_moved(const struct files *files, const struct file_job *job)
+{
+	struct watch_move event = move_of(job);
+
+	if (job->call->run != file_run_rename || !files->handlers->on_moved)
+		return WATCH_MOVE_NEW;
+	return files->handlers->on_moved(files->handlers->context, &event);
+}
+
 static int perform(struct files *files, struct file_job *job)
 {
 	int errnum = job->call->run(job), r;
 	bool waits = errnum == FILE_JOB_BLOCKS;
 
+	if (errnum == EXDEV && job->call->run == file_run_rename) {
+		errnum = move(files, job);
+		if (errnum == WATCH_FILE_WAITS)
+			return wait_for(files, job, true);
+	}
 	r = tell(files, job, waits ? 0 : errnum);
 	if (r < 0) {
 		close_fd(&job->result_fd);
@@ -363,16 +425,6 @@ static int perform(struct files *files, struct file_job *job)
 		return r;
 	}
 	return waits ? wait_to_open(files, job) : answer(files, job, errnum);
-}
-
-static int wait_for_answer(struct files *files, const struct file_job *job)
-{
-	int r = file_wait_add_question(&files->wait, job->request);
-
-	if (r == 0)
-		return 0;
-	files->handlers->on_file_gone(files->handlers->context, job->request->id);
-	return reply_error(files->reply, job->request->id, -r);
 }
 
 /* Begins with the sandbox's rights. */
@@ -387,7 +439,7 @@ static int judge_and_perform(struct files *files, struct file_job *job)
 		verdict = ask(files, job);
 	}
 	if (verdict == WATCH_FILE_WAITS)
-		return wait_for_answer(files, job);
+		return wait_for(files, job, false);
 	if (verdict == 0) {
 		r = identity_take(files->view.uid, files->view.gid);
 		return r < 0 ? reply_error(files->reply, job->request->id, EACCES) : perform(files, job);
@@ -409,7 +461,7 @@ static int answer_missing(struct files *files, struct file_job *job)
 		verdict = ask(files, job);
 	}
 	if (verdict == WATCH_FILE_WAITS)
-		return wait_for_answer(files, job);
+		return wait_for(files, job, false);
 	r = verdict < 0 ? verdict : verdict == 0 ? tell(files, job, ENOENT) : 0;
 	if (r < 0)
 		(void)!reply_error(files->reply, job->request->id, EPERM);
@@ -438,10 +490,18 @@ static void end(struct file_job *job)
 	file_caller_end(&job->caller);
 }
 
+/* Where nothing else is mediated: all but this is the kernel's to make, or to refuse. */
+static bool is_ours(const struct file_job *job, int errnum)
+{
+	return !errnum && (job->call->run == file_run_link || moves_directory(job));
+}
+
 static int do_job(struct files *files, struct file_job *job)
 {
 	int errnum = -file_caller_begin(&job->caller, &files->view, (pid_t)job->request->pid), r;
 
+	if (!files->options->mediates_files && (errnum || file_move_goes_on(job)))
+		return reply_continue(files->reply, job->request->id);
 	if (!errnum)
 		errnum = take(job);
 	if (errnum == FILE_JOB_REFUSED)
@@ -449,8 +509,17 @@ static int do_job(struct files *files, struct file_job *job)
 	r = reply_is_awaited(files->reply, job->request->id);
 	if (r <= 0)
 		return r < 0 ? reply_error(files->reply, job->request->id, EPERM) : 0;
+	if (!errnum) {
+		r = find_moved(files, job);
+		if (r == WATCH_FILE_WAITS)
+			return wait_for(files, job, true);
+		if (r != WATCH_MOVE_NEW)
+			return reply_error(files->reply, job->request->id, r);
+	}
 	if (!errnum)
 		errnum = find(job, files->reply);
+	if (!files->options->mediates_files && !is_ours(job, errnum))
+		return reply_continue(files->reply, job->request->id);
 	if (!errnum)
 		return judge_and_perform(files, job);
 	if (errnum == ENOENT && job->places[0].path[0])
@@ -487,7 +556,7 @@ int files_retry(struct files *files, struct remote *remote, uint64_t id)
 {
 	struct seccomp_notif request;
 
-	return file_wait_take_question(&files->wait, id, &request) ? files_serve(files, remote, &request) : 0;
+	return file_wait_take(&files->wait, id, &request) ? files_serve(files, remote, &request) : 0;
 }
 
 int files_release_waiting(struct files *files)

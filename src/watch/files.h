@@ -19,8 +19,8 @@ int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply,
 	      const struct watch_handlers *handlers) MUST_USE;
 void files_free(struct files *files);
 
-/* Whether a call with this number is one of a file. */
-bool files_covers(int number);
+/* Whether a call with this number is one of a file; with options->moves_directories alone: one that moves or links. */
+bool files_cover(const struct watch_options *options, int number);
 
 /*
  * Does what the request asks for and answers. Afterwards the sandbox's ids may be in force (os/identity.h), for the

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/identity.h"
+#include "watch/confined.h"
 #include "watch/connect.h"
 #include "watch/exec.h"
 #include "watch/files.h"
@@ -55,7 +56,8 @@ struct watch {
 	struct held held;
 	struct connector connector;
 	bool has_connector;
-	struct files *files;             /* owned; NULL: file calls are not mediated */
+	struct files *files;             /* owned; NULL: file calls are not mediated, or nothing was moved yet */
+	struct confined confined;        /* with options.moves_directories alone */
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
 	struct reply reply;              /* response owned */
@@ -141,6 +143,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->has_connector = false;
 	watch->files = NULL;
 	held_init(&watch->held);
+	confined_init(&watch->confined);
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
@@ -469,19 +472,36 @@ static int serve_network(struct watch *watch)
 
 static int serve_file(struct watch *watch)
 {
-	int r = files_serve(watch->files, &watch->remote, watch->request);
+	bool is_mediated = watch->options.mediates_files;
+	struct err err;
+	int r;
 
+	if (!is_mediated &&
+	    confined_may_have(&watch->confined, (pid_t)watch->request->pid, watch->options.init_pid))
+		return answer(watch, 0);
+	/* Only renames and links are seen: who makes none has nothing of this. */
+	if (!watch->files && open_files(watch, &err) < 0)
+		return answer(watch, 0);
+	r = files_serve(watch->files, &watch->remote, watch->request);
 	if (r != 1)
 		return r;
 	identity_return();
 	return refuse(watch);
 }
 
+static int serve_confining(struct watch *watch)
+{
+	if (!watch->options.moves_directories || watch->options.mediates_files)
+		return refuse(watch);
+	confined_add(&watch->confined, (pid_t)watch->request->pid);
+	return answer(watch, 0);
+}
+
 static int serve_request(struct watch *watch)
 {
 	const struct seccomp_data *data = &watch->request->data;
 
-	if (data->arch == ARCH_NATIVE && watch->files && files_covers(data->nr))
+	if (data->arch == ARCH_NATIVE && files_cover(&watch->options, data->nr))
 		return serve_file(watch);
 	/* Of the file call before this one. */
 	identity_return();
@@ -491,6 +511,8 @@ static int serve_request(struct watch *watch)
 	case SYS_execve:
 	case SYS_execveat:
 		return serve_exec(watch);
+	case SYS_landlock_restrict_self:
+		return serve_confining(watch);
 	case SYS_connect:
 	case SYS_bind:
 	case SYS_listen:
@@ -570,7 +592,7 @@ int watch_serve(struct watch *watch, unsigned max)
 		r = serve_held(watch);
 	if (r < 0)
 		return r;
-	if (watch->files && watch->beside_fd >= 0) {
+	if (watch->options.mediates_files && watch->beside_fd >= 0) {
 		r = serve_close_ones(watch);
 	} else {
 		r = 1;

@@ -80,6 +80,20 @@ struct watch_file {
 enum {
 	WATCH_FILE_WAITS = 4096,
 	WATCH_FILE_ASKS,
+	WATCH_MOVE_NEW,
+};
+
+/* A rename that the kernel refuses (EXDEV) though both names are of one mount. */
+struct watch_move {
+	uint64_t id;                 /* of the notification */
+	pid_t pid;                   /* of the calling thread */
+	int number;                  /* of the system call, and its name */
+	const char *call;
+	int flags;                   /* of renameat2(2) */
+	const char *text[2];         /* the paths as the caller gave them */
+	/* Not for on_moved: where they lead. */
+	int dir_fd[2];               /* borrowed, O_PATH */
+	const char *name[2], *path[2];
 };
 
 struct watch_exec_answer {
@@ -128,6 +142,17 @@ struct watch_handlers {
 	 */
 	int (*on_file_done)(void *context, const struct watch_file *event);
 	/*
+	 * The kernel does not rename this directory of an overlay: somebody else may. An errno, or WATCH_FILE_WAITS:
+	 * the caller waits for watch_file_retry(). NULL: nobody does.
+	 */
+	int (*on_move)(void *context, const struct watch_move *event);
+	/*
+	 * Before anything of a rename is looked at: whether this very call is one that on_move() was given before, and
+	 * was sent back to be made again. WATCH_MOVE_NEW: no; else its outcome, 0 or an errno, which is told but once,
+	 * or WATCH_FILE_WAITS.
+	 */
+	int (*on_moved)(void *context, const struct watch_move *event);
+	/*
 	 * Nobody listens on the socket at this path, as the caller names it. True: somebody does now, and the
 	 * connection is tried again. NULL: nobody ever will.
 	 */
@@ -145,6 +170,7 @@ struct watch_gate {
 struct watch_options {
 	/* Which file calls the filter sends here is the filter's affair; these say how they are made. */
 	bool mediates_files;
+	bool moves_directories;      /* no file calls but renames of directories, and hard links */
 	pid_t init_pid;              /* whose root is the sandbox's */
 	bool has_own_roots;          /* programs may have roots and mounts of their own (nested user namespaces) */
 	uid_t uid_inside;            /* what uid and gid are called inside */

@@ -53,6 +53,8 @@ static const struct subject subjects[] = {
 	SUBJECT(strict_noexec, aarch64, AUDIT_ARCH_AARCH64),
 	SUBJECT(nested_noexec, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(nested_noexec, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(strict_moves, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(nested_noexec_moves, aarch64, AUDIT_ARCH_AARCH64),
 	SUBJECT(strict_writes, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(strict_all, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(strict_all, aarch64, AUDIT_ARCH_AARCH64),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Renames of directories that the kernel refuses in a staged tree: one child of the box at a time moves the directory
+ * (stage/move-tree.h), while everything else inside stands still (box/freeze.h). The caller waits for the answer.
+ * Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "watch/watch.h"
+
+struct box;
+struct move;
+
+/* How many renames wait for the one at work; and of how many the outcome is kept until their callers ask for it. */
+enum { MOVES_WAITING_MAX = WATCH_FILES_WAITING_MAX, MOVES_DONE_MAX = 8 };
+
+struct moves {
+	struct move *move;           /* owned: the one at work; NULL: none */
+	struct move *done[MOVES_DONE_MAX]; /* owned */
+	size_t next_done;
+	uint64_t waiting[MOVES_WAITING_MAX]; /* notifications that are to be judged again */
+	size_t waiting_count;
+	bool is_due;                 /* these may go on */
+};
+
+/* See on_move and on_moved in watch/watch.h; context is the box. */
+int move_begin(void *context, const struct watch_move *event);
+int move_find(void *context, const struct watch_move *event);
+
+/* At each turn of the loop: goes on with what had to wait for a freeze or for another move. */
+int moves_check(struct box *box) MUST_USE;
+
+/* How long until moves_check() has something to do, in ms; -1: nothing is to be done. */
+int moves_timeout_ms(const struct box *box);
+
+/* Whether a freeze is for a move: it is no pause of the agent's, and no clock gets its time back. */
+bool moves_hold(const struct box *box);
+
+/*
+ * Nothing inside goes on any more, or it stands still: waits until a move at work is over, and ends its child. Before
+ * anybody waits for the end of what is inside, for the child may hold some of it.
+ */
+void moves_done(struct box *box);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Renames a directory of a mounted overlay that the kernel does not rename (EXDEV), since a lower layer has it: its
+ * files are renamed one by one into a new directory. Runs in a child of atoll-box, outside of the sandbox, with the
+ * rights over files that the sandbox's user namespace gives. Nothing may change in the tree while stage_move_run() is
+ * at work; who holds the others still is not its affair.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+/* Both directories lie on one mount. Names have no slash. */
+struct stage_move {
+	int from_fd, to_fd;          /* borrowed, O_PATH */
+	const char *from, *to;       /* borrowed */
+	bool is_exchange;            /* RENAME_EXCHANGE */
+	uint64_t deadline_ns;        /* CLOCK_MONOTONIC: stage_move_run() gives up then, and takes back what it did */
+};
+
+enum { STAGE_MOVE_DEPTH_MAX = 512, STAGE_MOVE_ENTRIES_MAX = 1 << 20 };
+
+/*
+ * Has the kernel copy every file below to the upper layer, by which nothing changes that anybody sees. What takes long
+ * and may find the disk full is over then. 0; -ENOTEMPTY: something is in the directory that it would replace; -ENOSPC,
+ * -EDQUOT; -EXDEV: it cannot be moved (something is mounted in it, it is too deep or too big).
+ */
+int stage_move_prepare(const struct stage_move *move) MUST_USE;
+
+/*
+ * Moves it. 0, or as above, and then everything is at its old place again. Directories are new ones with the attributes
+ * and times of the old; files stay the same, also where they are open. Of hard links the kernel breaks those that it
+ * would break when one of them is written to.
+ */
+int stage_move_run(const struct stage_move *move) MUST_USE;
+
+/* Takes back what a stage_move_run() left that was killed in the middle. 0, or -errno: it is in two places. */
+int stage_move_take_back(const struct stage_move *move) MUST_USE;

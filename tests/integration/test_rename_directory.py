@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories that the host has are renamed in a staged tree as anywhere else, though the overlay refuses it."""
+import os
+import stat
+import subprocess
+
+import pytest
+
+from staged import Staged
+
+# Says what each rename gave, and what is there afterwards; the same outside, on a copy.
+JOB = r"""
+import ctypes, errno, os, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+NOREPLACE, EXCHANGE = 1, 2
+def rename(old, new, flags=0, old_fd=-100, new_fd=-100):
+    if libc.renameat2(old_fd, os.fsencode(old), new_fd, os.fsencode(new), flags) == 0: return "done"
+    return errno.errorcode[ctypes.get_errno()]
+def tell(*words): print(*words, flush=True)
+AGES = {10**18 + 123456789: "a file's", 10**18 + 987654321: "a directory's"}
+def age(status): return AGES.get(status.st_mtime_ns, "new")
+def tree(top):
+    for directory, names, files in os.walk(top):
+        names.sort()
+        status = os.lstat(directory)
+        tell(directory, oct(status.st_mode), age(status), sorted(os.listxattr(directory)))
+        for name in sorted(files):
+            path = os.path.join(directory, name); status = os.lstat(path)
+            text = os.readlink(path) if os.path.islink(path) else open(path).read()
+            tell(" ", name, oct(status.st_mode), age(status), text.strip())
+
+tell("plain", rename("plain", "plain-2")); tell(rename("plain-2", "up/plain")); tree("up")
+tell(rename("plain", "x"), rename("up/plain/", "slashed/")); tree("slashed")
+tell(rename("flags/a", "flags/b", NOREPLACE), rename("flags/a", "flags/free", NOREPLACE))
+tell(rename("flags/free", "flags/a"), rename("flags/a", "flags/b"), rename("flags/a", "flags/file"))
+tell(rename("flags/file", "flags/a"), rename("flags/a", "flags/a/sub/deeper"), rename("flags/a/sub", "flags/a"))
+tell(rename("flags/missing", "flags/x"), rename("flags/a", "flags/."), rename("flags/a", "no/such"))
+tell(rename("flags/a", "flags/b", NOREPLACE | EXCHANGE), rename("flags/a", "flags/empty")); tree("flags")
+tell(rename("swap/a", "swap/b", EXCHANGE), rename("swap/c", "swap/file", EXCHANGE))
+tell(rename("swap/c", "swap/x", EXCHANGE)); tree("swap")
+fd = os.open("at", os.O_RDONLY); tell(rename("one", "two", 0, fd, fd)); tree("at")
+os.symlink("at", "link"); tell(rename("link/two", "link/three")); tell(rename("link", "link-2")); tree("at")
+
+holder = os.open("held/a/sub", os.O_RDONLY)
+written = os.open("held/a/sub/file", os.O_RDWR | os.O_APPEND)
+other = subprocess.Popen(["sh", "-c", "while read x; do realpath --relative-to=$TOP .; cat file; ls; echo end; done"],
+    cwd="held/a/sub", stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TOP": sys.argv[1]})
+def ask_other():
+    other.stdin.write(b"\n"); other.stdin.flush()
+    tell(list(iter(other.stdout.readline, b"end\n")))
+seen, go = [], threading.Event()
+thread = threading.Thread(target=lambda: (go.wait(), seen.append(os.listdir("."))))
+os.chdir("held/a/sub"); thread.start()
+tell(rename("../../a", "../../b"), os.path.relpath(os.getcwd(), sys.argv[1]), sorted(os.listdir(".")))
+go.set(); thread.join(); tell(sorted(seen[0]))
+os.write(written, b"more\n"); tell(open("file").read().split(), sorted(os.listdir(holder)))
+tell(os.fstat(written).st_ino == os.stat("file").st_ino, os.fstat(holder).st_ino == os.stat(".").st_ino)
+with open(os.open("file", os.O_RDONLY, dir_fd=holder)) as again: tell(again.read().split())
+os.chdir(sys.argv[1]); tell(rename("held", "held-2"), sorted(os.listdir(holder)))
+ask_other()
+tell(rename("held-2/b", "held-2/c", NOREPLACE)); ask_other(); other.communicate(); tree("held-2")
+os.mkdir("held-2/c/new"); open("held-2/c/new/file", "w").write("new"); os.rename("held-2/c", "up/c")
+os.unlink("up/c/top"); tree("up")
+"""
+
+
+def populate(place, sandbox):
+    """The same tree twice, times included."""
+    for directory in ("plain/sub/deep", "up", "flags/a/sub", "flags/b", "flags/empty", "swap/a/one", "swap/b/two",
+                      "swap/c", "at/one/sub", "held/a/sub"):
+        os.makedirs(place / directory)
+        (place / directory / "file").write_text(directory + "\n")
+    os.unlink(place / "flags/empty/file")
+    (place / "flags/file").write_text("file\n")
+    (place / "swap/file").write_text("swapped\n")
+    (place / "held/a/top").write_text("top\n")
+    os.symlink("../nowhere", place / "plain/sub/link")
+    os.setxattr(place / "plain/sub", "user.kept", b"value")
+    os.chmod(place / "plain/sub/deep", 0o750)
+    os.chmod(place / "plain/sub/deep/file", 0o640)
+    for directory, _, files in os.walk(place, topdown=False):
+        for name in files:
+            os.utime(os.path.join(directory, name), ns=(10**18, 10**18 + 123456789), follow_symlinks=False)
+        os.utime(directory, ns=(10**18, 10**18 + 987654321))
+    for directory, names, files in os.walk(place):
+        for name in names + files:
+            sandbox.own(os.path.join(directory, name))
+
+
+def shape(place):
+    """{path: what it is} without times and numbers."""
+    found = {}
+    for directory, names, files in os.walk(place):
+        for name in names + files:
+            path = os.path.join(directory, name)
+            status = os.lstat(path)
+            text = os.readlink(path) if stat.S_ISLNK(status.st_mode) else open(path).read() if name in files else None
+            found[os.path.relpath(path, place)] = (stat.filemode(status.st_mode), text)
+    return found
+
+
+@pytest.mark.parametrize("audit", ["off", "writes"])
+def test_renames_are_as_outside(sandbox, audit):
+    """Every flag, every errno, open files and working directories; then the host gets just that."""
+    staged = Staged(sandbox, f"audit: {{files: {audit}}}")
+    copy = sandbox.home / "copy"
+    for place in (sandbox.project / "d", copy):
+        sandbox.make_directory(place)
+        populate(place, sandbox)
+    script = sandbox.write(sandbox.project / "job.py", JOB)
+    outside = sandbox.run_outside(["python3", str(script), str(copy)], cwd=copy)
+    assert outside.code == 0, outside
+    inside = staged.run(["python3", str(script), str(sandbox.project / "d")], cwd=sandbox.project / "d")
+    assert inside.code == 0, inside
+    assert inside.out == outside.out
+    assert not inside.report["denials"]
+    staged.atoll("apply", staged.session)
+    assert shape(sandbox.project / "d") == shape(copy)
+
+
+STATIC = """
+#include <stdio.h>
+int main(int count, char **words) { return rename(words[1], words[2]) ? perror("rename"), 1 : 0; }
+"""
+
+
+def test_programs_rename_directories(sandbox):
+    """What agents use to move code about; one commit of it all, and a clone beside it."""
+    staged = Staged(sandbox)
+    for name in "abcde":
+        sandbox.write(sandbox.project / "src" / name / "sub" / "file", name + "\n")
+    sandbox.write(sandbox.project / "static.c", STATIC)
+    sandbox.run_outside(["gcc", "-static", "-o", "static", "static.c"], cwd=sandbox.project, check=True)
+    for words in (["add", "-A"], ["commit", "-qm", "first"], ["gc", "-q"], ["update-server-info"]):
+        sandbox.run_outside(["git", *words], cwd=sandbox.project, check=True)
+    done = staged.run("""set -e
+        git mv src/a src/git; mv -T src/b src/mv; python3 -c 'import os; os.rename("src/c", "src/python")'
+        node -e 'require("fs").renameSync("src/d", "src/node")'; ./static src/e src/static
+        git add -A; git commit -qm moved; git status --porcelain; git show --stat --format= -M | cat
+        cd ..; git clone -q ./project project/clone; cd project/clone; git fsck; cat src/*/sub/file; cd ..
+        git -c protocol.file.allow=always submodule add -q ./clone sub; ls sub/src; ln host linked; ls -l linked""")
+    assert done.code == 0, done
+    assert done.out.count("=>") == 5 and "a\nb\nd\nc\ne\n" in done.out, done
+    staged.atoll("apply", "--all", staged.session)
+    names = sorted(os.listdir(sandbox.project / "src"))
+    assert names == ["git", "mv", "node", "python", "static"]
+    assert sandbox.run_outside(["git", "status", "--porcelain", "src"], cwd=sandbox.project, check=True).stdout == b""
+
+
+def test_nothing_is_seen_in_between(sandbox):
+    """Others find the directory at one of both places, whole; and a move that is killed has not begun or is over."""
+    staged = Staged(sandbox)
+    for number in range(200):
+        sandbox.write(sandbox.project / "old" / f"d{number % 10}" / f"f{number}", "text\n")
+    done = staged.run(r"""
+cat >watch.py <<'END'
+import os, sys
+def count(top): return sum(len(files) for _, _, files in os.walk(top))
+print("ready", flush=True); looks = 0
+while not os.path.exists("stop"):
+    # A walk that the move comes in between of is made again: each single look is at one of both.
+    before = os.path.exists("old"), os.path.exists("new")
+    found = count("old"), count("new")
+    after = os.path.exists("old"), os.path.exists("new")
+    assert any(before) and any(after), (before, after)
+    if before == after and not all(before): assert sorted(found) == [0, 200], (before, found)
+    looks += 1
+print("seen", looks > 3)
+END
+python3 watch.py >seen & watcher=$!
+until grep -q ready seen; do sleep 0.01; done
+for i in 1 2 3 4 5 6; do mv -T old new && mv -T new old; done
+for i in 1 2 3 4 5 6; do timeout -s KILL 0.00$i mv -T old new || :; [ -d old ] || mv -T new old; done
+sleep 0.1; touch stop; wait $watcher && cat seen; find old -type f | wc -l; ls
+""")
+    assert done.code == 0 and "seen True\n200\n" in done.out, done
+    assert "new" not in done.out.split()
