@@ -24,20 +24,20 @@ enum phase {
 	PHASE_OVER,
 };
 
-static bool filter_request(void *context, const void *bytes, size_t size, bool is_end, struct buf *out)
+static bool filter(struct exchange *exchange, const struct exchange_content *content, struct buf *out)
 {
-	struct exchange *exchange = context;
-	struct exchange_content content = { EXCHANGE_OUT, bytes, size, is_end };
-
-	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
+	pace_add(&exchange->paces[content->way], content->size);
+	return exchange->hooks.body(exchange->hooks.context, &exchange->record, content, out);
 }
 
-static bool filter_response(void *context, const void *bytes, size_t size, bool is_end, struct buf *out)
+static bool filter_request(void *context, const void *bytes, size_t size, enum http1_moment moment, struct buf *out)
 {
-	struct exchange *exchange = context;
-	struct exchange_content content = { EXCHANGE_IN, bytes, size, is_end };
+	return filter(context, &(struct exchange_content){ EXCHANGE_OUT, bytes, size, moment }, out);
+}
 
-	return exchange->hooks.body(exchange->hooks.context, &exchange->record, &content, out);
+static bool filter_response(void *context, const void *bytes, size_t size, enum http1_moment moment, struct buf *out)
+{
+	return filter(context, &(struct exchange_content){ EXCHANGE_IN, bytes, size, moment }, out);
 }
 
 static void clean_trailers(void *context, struct http1_head *trailers)
@@ -585,6 +585,31 @@ enum exchange_state exchange_give_up(struct exchange *exchange, const char *why,
 	if (exchange->phase == PHASE_ASKED || exchange->phase == PHASE_KEPT)
 		return refuse(exchange, 408, why, to_client);
 	return end(exchange, why);
+}
+
+enum exchange_state exchange_settle(struct exchange *exchange, bool in_is_held_up, uint64_t now_ns,
+				    struct buf *to_server, struct buf *to_client, uint64_t *ret_wait_ns)
+{
+	struct http1 *messages[EXCHANGE_WAY_COUNT] = { &exchange->request, &exchange->response };
+	struct buf *outs[EXCHANGE_WAY_COUNT] = { to_server, to_client };
+
+	*ret_wait_ns = 0;
+	for (int way = 0; way < EXCHANGE_WAY_COUNT && exchange->phase != PHASE_OVER; way++) {
+		bool is_in = way == EXCHANGE_IN;
+		uint64_t wait_ns;
+
+		if (!messages[way]->withheld && !exchange->paces[way].came)
+			continue;
+		wait_ns = pace_look(&exchange->paces[way], is_in, is_in && in_is_held_up, now_ns);
+		if (!messages[way]->withheld)
+			continue;
+		if (!wait_ns && http1_release(messages[way], outs[way]) == HTTP1_BAD)
+			return end(exchange, messages[way]->problem);
+		wait_ns = wait_ns ? wait_ns : 1;
+		if (!*ret_wait_ns || wait_ns < *ret_wait_ns)
+			*ret_wait_ns = wait_ns;
+	}
+	return exchange->phase == PHASE_OVER ? EXCHANGE_ENDED : EXCHANGE_OPEN;
 }
 
 bool exchange_is_idle(const struct exchange *exchange)

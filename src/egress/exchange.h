@@ -10,6 +10,7 @@
 
 #include "egress/answer.h"
 #include "egress/http1.h"
+#include "egress/pace.h"
 #include "egress/progress.h"
 #include "egress/tape.h"
 #include "http/target.h"
@@ -43,18 +44,19 @@ struct exchange_record {
 	uint32_t wait_s;
 	char limit_rule[NET_LIMIT_KEY_SIZE]; /* id of the rule whose limit that is; "": the session's */
 	uint32_t secrets;                    /* that outgoing() put in, as bits */
+	uint32_t parts;                      /* of secrets that outgoing() or body() found a long part of, as bits */
 	struct leak leak;                    /* that outgoing() or body() found */
 	void *own;                           /* what outgoing() left for the other hooks; NULL before */
 };
 
-enum exchange_way { EXCHANGE_OUT, EXCHANGE_IN };
+enum exchange_way { EXCHANGE_OUT, EXCHANGE_IN, EXCHANGE_WAY_COUNT };
 
-/* The next bytes of the body of a request or of its answer; its last ones, or none, where it ends. */
+/* The next bytes of the body of a request or of its answer; or none, where it pauses or ends. */
 struct exchange_content {
 	enum exchange_way way;
 	const void *bytes;
 	size_t size;
-	bool is_end;
+	enum http1_moment moment;
 };
 
 /* Any of them may be NULL. */
@@ -75,9 +77,9 @@ struct exchange_hooks {
 	bool (*outgoing)(void *context, struct exchange_record *record, struct http1_head *head,
 			 const struct target *target, char **ret_owned, const char **ret_problem);
 	/*
-	 * Appends to out what of this content may go on; what it keeps back comes with a later call, and nothing more
-	 * after the end: the number of bytes stays. False: nothing of the body may go on any more, and
-	 * record->decision says why.
+	 * Appends to out what of this content may go on; what it keeps back comes with a later call, at the latest when
+	 * the body pauses, and nothing more after the end: the number of bytes stays. False: nothing of the body may
+	 * go on any more, and record->decision says why.
 	 */
 	bool (*body)(void *context, struct exchange_record *record, const struct exchange_content *content,
 		     struct buf *out);
@@ -105,6 +107,7 @@ struct exchange {
 	uint64_t heads;          /* that were whole, from 1 */
 	uint64_t requests;       /* of them */
 	struct progress sent, received; /* of the bodies of the last one */
+	struct pace paces[EXCHANGE_WAY_COUNT];
 	const char *unreachable; /* lives as long; set: the server is not to be had, and every request is told why */
 };
 
@@ -177,6 +180,14 @@ enum exchange_state exchange_time_out(struct exchange *exchange, struct buf *to_
  */
 const char *exchange_look(struct exchange *exchange, bool out_is_held_up, bool in_is_held_up);
 enum exchange_state exchange_give_up(struct exchange *exchange, const char *why, struct buf *to_client);
+
+/*
+ * What is held back of bodies goes on where nothing has come for a moment (pace.h); to be called after each time that
+ * bytes were given, and after *ret_wait_ns (0: there is no need). in_is_held_up: it is us who read nothing more from
+ * the server, since the client does not read, or a limit holds.
+ */
+enum exchange_state exchange_settle(struct exchange *exchange, bool in_is_held_up, uint64_t now_ns,
+				    struct buf *to_server, struct buf *to_client, uint64_t *ret_wait_ns);
 
 /* Whether nothing is asked for, nor begun to be; whether the connection is another protocol's by now. */
 bool exchange_is_idle(const struct exchange *exchange);

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/str.h"
 #include "confine/confine.h"
 #include "egress/record.h"
 #include "egress/requests.h"
@@ -388,15 +389,18 @@ static void raise_limits(struct gate *gate)
  * Two priorities: names and the box come first, relays after them and for a few milliseconds at a time. Else hundreds
  * of busy connections let queries wait until the kernel drops them, and a resolver asks again after five seconds only.
  */
-static struct event_base *new_base(void)
+static struct event_base *new_base(bool is_precise)
 {
 	static const struct timeval slice = { .tv_usec = 5000 };
 	struct event_config *config = event_config_new();
 	struct event_base *base = NULL;
+	/* What is held back of bodies waits for less than a millisecond (pace.h). Other timers may be some late. */
+	int flags = EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST | EVENT_BASE_FLAG_NOLOCK |
+		    (is_precise ? EVENT_BASE_FLAG_PRECISE_TIMER : 0);
 
 	/* Many connections are short: what is watched of a socket changes more often than it is waited for. */
 	if (config && event_config_set_max_dispatch_interval(config, &slice, -1, 1) == 0 &&
-	    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST | EVENT_BASE_FLAG_NOLOCK) == 0)
+	    event_config_set_flag(config, flags) == 0)
 		base = event_base_new_with_config(config);
 	if (config)
 		event_config_free(config);
@@ -418,6 +422,8 @@ static void on_limit(void *context, const struct quota_hit *hit)
 static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 {
 	const struct policy *policy = gate->policy;
+	const char *names[POLICY_SECRETS_MAX];
+	bool is_precise = policy_secrets(policy, names) || strv_count(policy->canary_files);
 	int r;
 
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
@@ -428,7 +434,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	buf_init(&gate->requests, REQUESTS_MAX);
 	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
 		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
-	gate->base = new_base();
+	gate->base = new_base(is_precise);
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
 	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)

@@ -37,12 +37,14 @@ static bool put_framed(struct http1 *http, const void *bytes, size_t size)
 	return buf_error(http->out) == 0;
 }
 
-static bool put_content(struct http1 *http, const void *bytes, size_t size, bool is_end)
+static bool put_content(struct http1 *http, const void *bytes, size_t size, enum http1_moment moment)
 {
 	if (!http->filter)
 		return put_framed(http, bytes, size);
 	buf_reset(&http->filtered);
-	http->is_stopped = !http->filter(http->filter_context, bytes, size, is_end, &http->filtered);
+	http->is_stopped = !http->filter(http->filter_context, bytes, size, moment, &http->filtered);
+	http->withheld += size;
+	http->withheld -= http->is_stopped ? http->withheld : http->filtered.size;
 	return !http->is_stopped && buf_error(&http->filtered) == 0 &&
 	       put_framed(http, http->filtered.bytes, http->filtered.size);
 }
@@ -59,7 +61,7 @@ static int on_body(http_parser *parser, const char *at, size_t size)
 		http->on_content(http->content_context, at, size);
 	if (http->is_dropped)
 		return 0;
-	return !put_content(http, at, size, false);
+	return !put_content(http, at, size, HTTP1_GOES_ON);
 }
 
 /* The parser tells of fields in pieces. Those of the head are http1-head.c's; what comes in the body are trailers. */
@@ -133,6 +135,7 @@ void http1_next(struct http1 *http)
 	http->state = STATE_HEAD;
 	http->body_bytes = 0;
 	http->is_stopped = false;
+	http->withheld = 0;
 	http->is_dropped = false;
 	http->problem = NULL;
 	http_parser_init(&http->parser, http->kind == HTTP1_REQUEST ? HTTP_REQUEST : HTTP_RESPONSE);
@@ -311,7 +314,7 @@ static enum http1_result end_body(struct http1 *http)
 	http->state = STATE_END;
 	if (http->is_dropped)
 		return HTTP1_END;
-	if (http->filter && !put_content(http, NULL, 0, true))
+	if (http->filter && !put_content(http, NULL, 0, HTTP1_ENDS))
 		return refuse_content(http);
 	if (http->head.framing != HTTP1_CHUNKED)
 		return HTTP1_END;
@@ -367,6 +370,16 @@ enum http1_result http1_feed(struct http1 *http, const uint8_t *bytes, size_t si
 		break;
 	}
 	return result;
+}
+
+enum http1_result http1_release(struct http1 *http, struct buf *out)
+{
+	if (http->state == STATE_BAD)
+		return HTTP1_BAD;
+	if (http->state != STATE_BODY || !http->withheld)
+		return HTTP1_MORE;
+	http->out = out;
+	return put_content(http, NULL, 0, HTTP1_PAUSES) ? HTTP1_MORE : refuse_content(http);
 }
 
 enum http1_result http1_finish(struct http1 *http, struct buf *out)

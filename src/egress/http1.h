@@ -61,6 +61,13 @@ enum http1_result {
 	HTTP1_BAD,           /* refused; problem says why. Nothing can follow */
 };
 
+/* What is said to a filter with the next bytes of a body, or with none. */
+enum http1_moment {
+	HTTP1_GOES_ON,
+	HTTP1_PAUSES,        /* nothing comes behind them for a while: what was kept back is to go on */
+	HTTP1_ENDS,
+};
+
 struct http1 {
 	enum http1_kind kind;
 	int state;
@@ -76,11 +83,12 @@ struct http1 {
 	 * Where it is set, content goes through it before it is framed: it appends to out what may go on, or says that
 	 * nothing may (then the feed ends with HTTP1_BAD). The number of bytes stays the same.
 	 */
-	bool (*filter)(void *context, const void *bytes, size_t size, bool is_end, struct buf *out);
+	bool (*filter)(void *context, const void *bytes, size_t size, enum http1_moment moment, struct buf *out);
 	/* Called with the trailers of an answer before they are sent on; may be NULL. */
 	void (*trailer_filter)(void *context, struct http1_head *trailers);
 	void *filter_context;
 	struct buf filtered;
+	size_t withheld;                  /* bytes that it keeps back */
 	bool is_stopped;                  /* by the filter */
 	/* Called with what the body is, without framing, before the filter; may be NULL. */
 	void (*on_content)(void *context, const void *bytes, size_t size);
@@ -100,6 +108,9 @@ void http1_done(struct http1 *http);
  * nothing is used.
  */
 enum http1_result http1_feed(struct http1 *http, const uint8_t *bytes, size_t size, struct buf *out, size_t *ret_used);
+
+/* What the filter keeps back of a body goes on. HTTP1_MORE, or HTTP1_BAD. */
+enum http1_result http1_release(struct http1 *http, struct buf *out);
 
 /* The stream has ended. HTTP1_END where that is the end of the message, HTTP1_BAD within one, HTTP1_MORE
  * between two. */

@@ -26,6 +26,7 @@ struct http2_stream {
 	struct buf held;                        /* of the body, while a person is asked; not looked at yet */
 	size_t early;                           /* bytes to the outside that the connection's window has back already */
 	size_t withheld[HTTP2_SIDE_COUNT];      /* bytes of bodies that a hook keeps back on their way to that side */
+	struct pace paces[HTTP2_SIDE_COUNT];
 	bool announces[HTTP2_SIDE_COUNT];       /* how long the body to that side will be */
 	struct progress progress[HTTP2_SIDE_COUNT];
 	bool is_stopped;                        /* nothing more of the request goes out */

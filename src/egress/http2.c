@@ -96,22 +96,24 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 }
 
 /* False: a hook wants nothing of it to go on. */
-static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8_t *bytes, size_t size, bool is_end)
+static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8_t *bytes, size_t size,
+		    enum http1_moment moment)
 {
 	const struct exchange_hooks *hooks = &stream->http2->hooks;
-	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, is_end };
+	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, moment };
 	struct buf *pending = &stream->pending[to];
 	size_t before = pending->size;
+	bool passes;
 
 	if (!hooks->body) {
 		buf_put(pending, bytes, size);
 		return true;
 	}
+	pace_add(&stream->paces[to], size);
 	stream->withheld[to] += size;
-	if (!hooks->body(hooks->context, &stream->record, &content, pending))
-		return false;
+	passes = hooks->body(hooks->context, &stream->record, &content, pending);
 	stream->withheld[to] -= pending->size - before;
-	return true;
+	return passes;
 }
 
 /* The request goes no further; the client is told, unless an answer has begun. decision may be NULL. */
@@ -216,7 +218,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	/* Before the request is sent on, so that one without a body goes out as such. */
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM && !(from == HTTP2_INSIDE && stream->is_stopped)) {
 		stream->is_whole[to] = true;
-		if (stream->ids[to] && !pass_on(stream, to, NULL, 0, true) && stop(stream, from) != 0)
+		if (stream->ids[to] && !pass_on(stream, to, NULL, 0, HTTP1_ENDS) && stop(stream, from) != 0)
 			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	if (frame->hd.type == NGHTTP2_HEADERS && on_headers(stream, from) != 0)
@@ -251,8 +253,8 @@ static int release(struct http2_stream *stream, bool is_whole)
 	stream->is_whole[HTTP2_OUTSIDE] = is_whole;
 	if (stream->ids[HTTP2_OUTSIDE]) {
 		stream->early = held->size;
-		if (!pass_on(stream, HTTP2_OUTSIDE, held->bytes, held->size, false) ||
-		    (is_whole && !pass_on(stream, HTTP2_OUTSIDE, NULL, 0, true)))
+		if (!pass_on(stream, HTTP2_OUTSIDE, held->bytes, held->size, HTTP1_GOES_ON) ||
+		    (is_whole && !pass_on(stream, HTTP2_OUTSIDE, NULL, 0, HTTP1_ENDS)))
 			r = stop(stream, HTTP2_INSIDE);
 		http2_stream_resume(stream, HTTP2_OUTSIDE);
 	}
@@ -322,7 +324,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (from == HTTP2_OUTSIDE)
 		take_received(stream->take, bytes, size);
-	if (!pass_on(stream, to, bytes, size, false))
+	if (!pass_on(stream, to, bytes, size, HTTP1_GOES_ON))
 		return stop(stream, from);
 	*(from == HTTP2_INSIDE ? &stream->record.bytes_out : &stream->record.bytes_in) += size;
 	http2_stream_resume(stream, to);
@@ -549,6 +551,49 @@ void http2_look(struct http2 *http2)
 		next = stream->next;
 		http2->is_broken = look_at(stream) != 0 || http2->is_broken;
 	}
+}
+
+/* Whether it waits for our leave to send, or has just got it. */
+static bool is_held_up(const struct http2_stream *stream)
+{
+	nghttp2_session *session = stream->http2->sessions[HTTP2_OUTSIDE];
+	int32_t id = stream->ids[HTTP2_OUTSIDE];
+
+	return id && (nghttp2_session_get_stream_local_window_size(session, id) <= 0 ||
+		      nghttp2_session_get_local_window_size(session) <= 0);
+}
+
+/* As http2_settle(), of one body. */
+static uint64_t settle(struct http2_stream *stream, enum http2_side to, bool in_is_held_up, uint64_t now_ns)
+{
+	struct http2 *http2 = stream->http2;
+	bool is_in = to == HTTP2_INSIDE;
+	uint64_t wait_ns;
+
+	if (!stream->ids[to] || (!stream->withheld[to] && !stream->paces[to].came))
+		return 0;
+	wait_ns = pace_look(&stream->paces[to], is_in, is_in && (in_is_held_up || is_held_up(stream)), now_ns);
+	if (!stream->withheld[to] || wait_ns)
+		return stream->withheld[to] ? wait_ns : 0;
+	if (!pass_on(stream, to, NULL, 0, HTTP1_PAUSES))
+		http2->is_broken = stop(stream, http2_other(to)) != 0 || http2->is_broken;
+	else
+		http2_stream_resume(stream, to);
+	return 1;
+}
+
+uint64_t http2_settle(struct http2 *http2, bool in_is_held_up, uint64_t now_ns)
+{
+	uint64_t first_ns = 0;
+
+	for (struct http2_stream *stream = http2->streams; stream; stream = stream->next)
+		for (int to = 0; to < HTTP2_SIDE_COUNT; to++) {
+			uint64_t wait_ns = settle(stream, (enum http2_side)to, in_is_held_up, now_ns);
+
+			if (wait_ns && (!first_ns || wait_ns < first_ns))
+				first_ns = wait_ns;
+		}
+	return first_ns;
 }
 
 bool http2_is_idle(const struct http2 *http2)

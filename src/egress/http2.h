@@ -44,6 +44,9 @@ bool http2_is_waiting(const struct http2 *http2);
 /* Once in a while (progress.h): gives up streams whose bodies do not come. Look at both sides afterwards. */
 void http2_look(struct http2 *http2);
 
+/* As exchange_settle(); returns what that has in *ret_wait_ns. Look at both sides afterwards. */
+uint64_t http2_settle(struct http2 *http2, bool in_is_held_up, uint64_t now_ns);
+
 /* Whether nothing is asked for. */
 bool http2_is_idle(const struct http2 *http2);
 

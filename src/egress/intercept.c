@@ -45,6 +45,7 @@ struct side {
 	bool is_reading, is_writing;   /* waits for it */
 	bool wants_write;              /* the last call did */
 	bool has_ended;                /* nothing more comes */
+	bool is_limited;               /* nothing more may be read of it at present */
 	uint64_t read_bytes, written_bytes;
 };
 
@@ -52,6 +53,7 @@ struct intercept {
 	struct intercept_options options;
 	struct side sides[HTTP2_SIDE_COUNT];
 	struct event again, limit, slow, still;
+	struct event pause;            /* the time to look at what is held back of bodies */
 	struct event left;             /* the client's end, while nothing is read of it */
 	bool is_watching_left;
 	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
@@ -378,6 +380,7 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 	if (side->is_drained || !may_read(intercept, from))
 		return 0;
 	allowed = quota_ask(share, way, sizeof bytes, clock_monotonic_ns());
+	side->is_limited = !allowed;
 	if (!allowed) {
 		event_add(&intercept->again, &(struct timeval){ .tv_usec = QUOTA_WAIT_MS * 1000 });
 		return 0;
@@ -441,6 +444,16 @@ static int write_side(struct intercept *intercept, enum http2_side to)
 
 /* --- Events. --- */
 
+static void stop_timers(struct intercept *intercept)
+{
+	event_del(&intercept->again);
+	event_del(&intercept->limit);
+	event_del(&intercept->slow);
+	event_del(&intercept->still);
+	event_del(&intercept->left);
+	event_del(&intercept->pause);
+}
+
 static void end(struct intercept *intercept, const char *why)
 {
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
@@ -448,11 +461,7 @@ static void end(struct intercept *intercept, const char *why)
 			SSL_shutdown(intercept->sides[side].ssl);
 		ERR_clear_error();
 	}
-	event_del(&intercept->again);
-	event_del(&intercept->limit);
-	event_del(&intercept->slow);
-	event_del(&intercept->still);
-	event_del(&intercept->left);
+	stop_timers(intercept);
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++) {
 		event_del(&intercept->sides[side].readable);
 		event_del(&intercept->sides[side].writable);
@@ -521,6 +530,25 @@ static const char *move(struct intercept *intercept)
 	return NULL;
 }
 
+/* What is held back of bodies goes on when its time has come. */
+static void settle(struct intercept *intercept)
+{
+	bool in_is_held_up = outside_of(intercept)->is_limited || !may_read(intercept, HTTP2_OUTSIDE);
+	uint64_t now_ns, wait_ns = 0;
+
+	if (!intercept->options.hooks.body || intercept->is_over)
+		return;
+	now_ns = clock_monotonic_ns();
+	if (intercept->http2)
+		wait_ns = http2_settle(intercept->http2, in_is_held_up, now_ns);
+	else if (exchange_settle(&intercept->exchange, in_is_held_up, now_ns, &outside_of(intercept)->out,
+				 &inside_of(intercept)->out, &wait_ns) == EXCHANGE_ENDED)
+		intercept->is_over = true;
+	if (wait_ns)
+		event_add(&intercept->pause, &(struct timeval){ (time_t)(wait_ns / 1000000000),
+								(suseconds_t)(wait_ns % 1000000000 / 1000) });
+}
+
 /* One timer for each head, from when it began. */
 static void watch_head(struct intercept *intercept)
 {
@@ -555,6 +583,7 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 		}
 	}
 	why = move(intercept);
+	settle(intercept);
 	/* The rest of what the client is told goes out first. */
 	if (why || (intercept->is_over && !inside_of(intercept)->out.size)) {
 		end(intercept, why ? why : intercept->why);
@@ -566,6 +595,15 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 	wait_for(intercept);
 	if (intercept->options.on_said && intercept_has_said(intercept))
 		intercept->options.on_said(intercept->options.context);
+}
+
+/* After a last look whether more has come. */
+static void on_pause(evutil_socket_t fd, short what, void *context)
+{
+	struct intercept *intercept = context;
+
+	inside_of(intercept)->is_drained = outside_of(intercept)->is_drained = false;
+	on_event(-1, 0, intercept);
 }
 
 static void on_left(evutil_socket_t fd, short what, void *context)
@@ -710,6 +748,7 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	event_assign(&intercept->limit, options->base, -1, 0, on_limit, intercept);
 	event_assign(&intercept->slow, options->base, -1, 0, on_slow, intercept);
 	event_assign(&intercept->still, options->base, -1, 0, on_still, intercept);
+	event_assign(&intercept->pause, options->base, -1, 0, on_pause, intercept);
 	event_assign(&intercept->left, options->base, options->inside_fd, EV_CLOSED, on_left, intercept);
 	if (options->server.is_tls)
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
@@ -724,11 +763,7 @@ void intercept_free(struct intercept *intercept)
 {
 	if (!intercept)
 		return;
-	event_del(&intercept->again);
-	event_del(&intercept->limit);
-	event_del(&intercept->slow);
-	event_del(&intercept->still);
-	event_del(&intercept->left);
+	stop_timers(intercept);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
 

@@ -56,25 +56,26 @@ void record_hide(const struct record_hidden *hidden, const void *bytes, size_t s
 {
 	const uint8_t *at = bytes;
 	size_t before = out->size;
-	struct scan scan;
-	uint32_t met, all = 0;
-	int r = 0;
+	struct scan *scan = NULL;
+	struct scan_met met;
+	uint32_t all = 0;
+	int r;
 
 	if (!hidden->scanner) {
 		buf_put(out, bytes, size);
 		return;
 	}
-	scan_init(&scan, hidden->scanner);
+	r = scan_new(&scan, hidden->scanner);
 	for (size_t piece; r == 0 && size; at += piece, size -= piece) {
 		piece = size < SCAN_FEED_MAX ? size : SCAN_FEED_MAX;
-		r = scan_feed(&scan, at, piece, hidden->words, out, &met);
-		all |= met;
+		r = scan_feed(scan, at, piece, hidden->words, out, &met);
+		all |= met.words;
 	}
 	if (r == 0)
-		r = scan_finish(&scan, out);
-	if (all & hidden->long_words && out->size > before)
+		r = scan_finish(scan, hidden->words, out, &met);
+	if (r == 0 && (all | met.words) & hidden->long_words && out->size > before)
 		memset(out->bytes + before, '*', out->size - before);
-	scan_done(&scan);
+	scan_free(scan);
 	if (r < 0 && !out->error)
 		out->error = r;
 }

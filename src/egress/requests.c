@@ -14,6 +14,9 @@
  * placeholder that has no business there, and only then a secret is put in. So what is found was inside.
  */
 
+/* A part of a secret that goes out is told when it has gone out so often: once it may be chance. */
+enum { PARTS_MIN = 3 };
+
 static const struct rule_origin own_rule = { "builtin.secrets", "", 0 };
 static const struct rule_origin plain_rule = { "builtin.request", "", 0 };
 
@@ -98,55 +101,123 @@ static bool note_leak(const struct requests *requests, struct exchange_record *r
 	return true;
 }
 
+/*
+ * A long part of a secret is let through, for whoever sends it learns nothing then, and is told when it comes again and
+ * again: somebody cuts it up, or has got hold of most of it.
+ */
+static void note_parts(const struct requests *requests, struct exchange_record *record, const struct scan_met *met,
+		       const char *where)
+{
+	struct gate *gate = requests->gate;
+	uint32_t parts = met->parts & ~met->words & ~record->parts & SECRET_WORDS;
+
+	if (gate->policy->data_outgoing == DATA_OFF)
+		return;
+	record->parts |= parts;
+	for (; parts; parts &= parts - 1) {
+		struct gate_secret *secret = &gate->secrets.items[first_of(parts)];
+
+		if (++secret->parts_seen >= PARTS_MIN && !record->leak.secret)
+			record->leak = (struct leak){ .secret = secret->name, .where = where };
+	}
+}
+
 /* A masked URL or header would mean something else: no mask there. */
+static bool is_text_stopped(const struct requests *requests, struct exchange_record *record, const char *text,
+			    const char *where)
+{
+	static const struct {
+		const char *whole, *part;
+	} places[] = { { "the URL", "the URL (a long part of it)" }, { "a header", "a header (a long part of it)" } };
+	struct scan_met met = scanner_find(requests->gate->secrets.scanner, text, strlen(text));
+
+	for (size_t i = 0; met.parts && i < ARRAY_SIZE(places); i++)
+		if (str_equal(places[i].whole, where))
+			note_parts(requests, record, &met, places[i].part);
+	return met.words && note_leak(requests, record, met.words, where, 0);
+}
+
 static bool is_head_stopped(const struct requests *requests, struct exchange_record *record,
 			    const struct http1_head *head)
 {
-	const struct scanner *scanner = requests->gate->secrets.scanner;
-
-	if (!scanner)
+	if (!requests->gate->secrets.scanner)
 		return false;
-	if (note_leak(requests, record, scanner_find(scanner, head->target, strlen(head->target)), "the URL", 0))
+	if (is_text_stopped(requests, record, head->target, "the URL"))
 		return true;
-	for (size_t i = 0; i < head->field_count; i++) {
-		const struct http1_field *field = &head->fields[i];
-		uint32_t words = scanner_find(scanner, field->name, strlen(field->name)) |
-				 scanner_find(scanner, field->value, strlen(field->value));
-
-		if (words && note_leak(requests, record, words, "a header", 0))
+	for (size_t i = 0; i < head->field_count; i++)
+		if (is_text_stopped(requests, record, head->fields[i].name, "a header") ||
+		    is_text_stopped(requests, record, head->fields[i].value, "a header"))
 			return true;
-	}
 	return false;
 }
 
 /* The bodies of one request and of its answer. */
 struct bodies {
-	struct scan ways[2];
+	struct scan *ways[EXCHANGE_WAY_COUNT];
 	bool is_opaque;          /* the answer is compressed, though it was asked not to be: nobody can look into it */
 };
-
-static bool watch_bodies(const struct requests *requests, struct exchange_record *record)
-{
-	struct bodies *bodies;
-
-	if (!requests->gate->secrets.scanner)
-		return true;
-	bodies = calloc(1, sizeof *bodies);
-	if (!bodies)
-		return false;
-	scan_init(&bodies->ways[EXCHANGE_OUT], requests->gate->secrets.scanner);
-	scan_init(&bodies->ways[EXCHANGE_IN], requests->gate->secrets.scanner);
-	record->own = bodies;
-	return true;
-}
 
 static void forget_bodies(struct bodies *bodies)
 {
 	if (!bodies)
 		return;
-	scan_done(&bodies->ways[EXCHANGE_OUT]);
-	scan_done(&bodies->ways[EXCHANGE_IN]);
+	for (int way = 0; way < EXCHANGE_WAY_COUNT; way++)
+		scan_free(bodies->ways[way]);
 	free(bodies);
+}
+
+static bool watch_bodies(const struct requests *requests, struct exchange_record *record)
+{
+	const struct scanner *scanner = requests->gate->secrets.scanner;
+	struct bodies *bodies;
+
+	if (!scanner)
+		return true;
+	bodies = calloc(1, sizeof *bodies);
+	if (!bodies || scan_new(&bodies->ways[EXCHANGE_OUT], scanner) < 0 ||
+	    scan_new(&bodies->ways[EXCHANGE_IN], scanner) < 0) {
+		forget_bodies(bodies);
+		return false;
+	}
+	record->own = bodies;
+	return true;
+}
+
+/* 0 or -errno; what was met in *ret_met. */
+static int scan_content(struct scan *scan, const struct exchange_content *content, uint32_t masked, struct buf *out,
+			struct scan_met *ret_met)
+{
+	struct scan_met met = { 0 }, some = { 0 };
+	const uint8_t *at = content->bytes;
+	int r = 0;
+
+	for (size_t rest = content->size, piece; r == 0 && rest; at += piece, rest -= piece) {
+		piece = rest < SCAN_FEED_MAX ? rest : SCAN_FEED_MAX;
+		r = scan_feed(scan, at, piece, masked, out, &some);
+		met.words |= some.words;
+		met.parts |= some.parts;
+		met.late |= some.late;
+	}
+	*ret_met = met;
+	if (r < 0 || content->moment == HTTP1_GOES_ON)
+		return r;
+	if (content->moment == HTTP1_PAUSES)
+		return scan_release(scan, out);
+	r = scan_finish(scan, masked, out, &some);
+	*ret_met = (struct scan_met){ met.words | some.words, met.parts | some.parts, met.late | some.late };
+	return r;
+}
+
+/* What of a secret had come in before it was whole cannot be masked any more: no more comes in, and it is told. */
+static bool may_come_in(const struct requests *requests, struct exchange_record *record, const struct scan_met *met)
+{
+	const struct gate_secrets *secrets = &requests->gate->secrets;
+	uint32_t late = met->late & requests->secrets;
+
+	if (late)
+		record->leak = (struct leak){ .secret = secrets->items[first_of(late)].name,
+					      .where = "an answer (a part of it came in)" };
+	return !late && !(met->words & requests->secrets & secrets->long_words);
 }
 
 /* An answer that repeats what was put in would bring it inside: there it is masked, whatever the policy says. */
@@ -154,11 +225,10 @@ static bool on_body(void *context, struct exchange_record *record, const struct 
 		    struct buf *out)
 {
 	const struct requests *requests = context;
-	const struct gate *gate = requests->gate;
 	struct bodies *bodies = record->own;
 	bool is_in = content->way == EXCHANGE_IN;
-	uint32_t masked = is_in ? requests->secrets : masked_words(gate), words;
-	int r;
+	uint32_t masked = is_in ? requests->secrets : masked_words(requests->gate);
+	struct scan_met met;
 
 	if (!bodies) {
 		buf_put(out, content->bytes, content->size);
@@ -166,12 +236,14 @@ static bool on_body(void *context, struct exchange_record *record, const struct 
 	}
 	if (is_in && bodies->is_opaque)
 		return false;
-	r = scan_feed(&bodies->ways[content->way], content->bytes, content->size, masked, out, &words);
-	if (r < 0 || (is_in && words & requests->secrets & gate->secrets.long_words))
+	if (scan_content(bodies->ways[content->way], content, masked, out, &met) < 0)
 		return false;
-	if (!is_in && words && note_leak(requests, record, words, "the body", masked))
-		return false;
-	return !content->is_end || scan_finish(&bodies->ways[content->way], out) == 0;
+	if (is_in)
+		return may_come_in(requests, record, &met);
+	if (met.parts)
+		note_parts(requests, record, &met, "the body (a long part of it)");
+	/* Of what had begun to leave no mask is left: then it is refused. */
+	return !met.words || !note_leak(requests, record, met.words, "the body", masked & ~met.late);
 }
 
 /* --- What is put in. --- */
@@ -367,21 +439,24 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 	return !*ret_problem;
 }
 
+static bool has_secret(const struct requests *requests, const char *text)
+{
+	return scanner_find(requests->gate->secrets.scanner, text, strlen(text)).words & requests->secrets;
+}
+
 /* As in bodies: in each spelling, and each part of a secret that has parts. */
 static void redact_words(const struct requests *requests, struct http1_head *head)
 {
-	const struct scanner *scanner = requests->gate->secrets.scanner;
-
 	for (size_t i = 0; requests->secrets && i < head->field_count; i++) {
 		struct http1_field *field = &head->fields[i];
-		bool is_in_name = scanner_find(scanner, field->name, strlen(field->name)) & requests->secrets;
+		bool is_in_name = has_secret(requests, field->name);
 
 		if (is_in_name)
 			field->name = inject_redacted_name;
-		if (is_in_name || scanner_find(scanner, field->value, strlen(field->value)) & requests->secrets)
+		if (is_in_name || has_secret(requests, field->value))
 			field->value = inject_redacted;
 	}
-	if (requests->secrets && scanner_find(scanner, head->reason, strlen(head->reason)) & requests->secrets)
+	if (requests->secrets && has_secret(requests, head->reason))
 		head->reason = "";
 }
 
@@ -395,8 +470,10 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 
 	if (bodies && record->secrets && coding && !str_equal(coding, "identity"))
 		bodies->is_opaque = true;
+	/* Those that the scanner knows are not compared byte by byte: that takes longer the more of them is right. */
 	for (size_t i = 0; i < secrets->injection_count; i++)
 		if (str_equal(secrets->injections[i].rule->host, requests->connection.host) &&
+		    strlen(secrets->injections[i].secret) < SCAN_WORD_MIN &&
 		    inject_redact(&secrets->injections[i], head) < 0)
 			head->field_count = 0;
 	redact_words(requests, head);

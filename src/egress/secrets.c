@@ -10,7 +10,13 @@
 #include "wire/gate.h"
 #include "wire/secret.h"
 
-enum { SLOT_SIZE = INJECT_SECRET_MAX + SECRET_PLACEHOLDER_MAX + 1024, PART_MIN = 16 };
+enum {
+	SLOT_SIZE = INJECT_SECRET_MAX + SECRET_PLACEHOLDER_MAX + 1024,
+	/* What stands for a password is random, but when it is shorter others may have it by chance. */
+	PLACEHOLDER_PART_MIN = 16,
+	/* Of a secret of so many bytes three quarters are too many to be guessed. */
+	LONG_MIN = 16,
+};
 
 static int fail(struct err *err, int errnum, const char *name, const char *problem)
 {
@@ -108,52 +114,93 @@ static int join(struct gate_secrets *secrets, const struct policy *policy, struc
 	return r < 0 ? r : join_some(secrets, policy, true, err);
 }
 
-/* Each part of "id:key:token": programs use them one by one. skipped: parts that are public. */
-static int add_parts(struct scanner *scanner, unsigned word, const char *text, size_t skipped)
+/* A secret, or one of its parts that is used by itself; and most of it, where the placeholder does not begin so. */
+static int add_secret(const struct gate_secrets *secrets, unsigned number, const char *text, size_t size)
+{
+	const char *placeholder = secrets->items[number].placeholder;
+	size_t most = size - size / 4;
+	int r = scanner_add(secrets->scanner, SECRET_WORD(number), text, size);
+
+	if (r < 0 || size < LONG_MIN || (placeholder && memmem(placeholder, strlen(placeholder), text, most)))
+		return r;
+	return scanner_add_part(secrets->scanner, SECRET_WORD(number), text, most);
+}
+
+/* The key and the token of "id:key:token", the password of "user:password": programs use them one by one. */
+static int add_parts(const struct gate_secrets *secrets, unsigned number, bool is_password)
+{
+	const char *text = secrets->items[number].value;
+	int r = 0;
+
+	text += strcspn(text, ":");
+	while (r >= 0 && *text++) {
+		/* A password may have colons in it. */
+		size_t size = is_password ? strlen(text) : strcspn(text, ":");
+
+		r = add_secret(secrets, number, text, size);
+		text += size;
+	}
+	return r;
+}
+
+static int add_placeholder_parts(struct scanner *scanner, unsigned word, const char *text)
 {
 	int r = 0;
 
-	for (size_t part = 0; r >= 0 && *text; part++) {
+	while (r >= 0 && *text) {
 		size_t size = strcspn(text, ":");
 
-		if (part >= skipped && size >= PART_MIN)
+		if (size >= PLACEHOLDER_PART_MIN)
 			r = scanner_add(scanner, word, text, size);
 		text += size + (text[size] == ':');
 	}
 	return r;
 }
 
-/* Of a name and a password, and of the two keys of AWS, the first one is no secret. */
-static bool has_public_part(const struct policy *policy, const char *name)
+/* Whether it is put in so: of a name and a password, and of the two keys of AWS, the first one is no secret. */
+static bool is_used_as(const struct policy *policy, const char *name, enum inject_kind kind)
 {
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct inject *inject = &policy->network[i].inject;
 
-		if ((inject->kind == INJECT_BASIC || inject->kind == INJECT_AWS) && str_equal(inject->secret, name))
+		if (inject->kind == kind && str_equal(inject->secret, name))
 			return true;
 	}
 	return false;
+}
+
+/* One secret. */
+static int watch_one(struct gate_secrets *secrets, const struct policy *policy, unsigned number)
+{
+	const struct gate_secret *secret = &secrets->items[number];
+	bool is_password = !secret->is_canary && is_used_as(policy, secret->name, INJECT_BASIC);
+	bool has_keys = !secret->is_canary && is_used_as(policy, secret->name, INJECT_AWS);
+	struct scanner *scanner = secrets->scanner;
+	int r;
+
+	if (secret->size > SCAN_WORD_MAX)
+		secrets->long_words |= 1u << SECRET_WORD(number);
+	if (is_password || has_keys)
+		r = scanner_add(scanner, SECRET_WORD(number), secret->value, secret->size);
+	else
+		r = add_secret(secrets, number, secret->value, secret->size);
+	if (r >= 0 && is_password)
+		r = add_parts(secrets, number, true);
+	if (r >= 0 && has_keys)
+		r = add_parts(secrets, number, false);
+	if (r >= 0 && !secret->is_canary)
+		r = scanner_add(scanner, PLACEHOLDER_WORD(number), secret->placeholder, strlen(secret->placeholder));
+	if (r >= 0 && (is_password || has_keys))
+		r = add_placeholder_parts(scanner, PLACEHOLDER_WORD(number), secret->placeholder);
+	return r;
 }
 
 static int watch(struct gate_secrets *secrets, const struct policy *policy)
 {
 	int r = scanner_new(&secrets->scanner);
 
-	for (unsigned i = 0; r >= 0 && i < secrets->count; i++) {
-		const struct gate_secret *secret = &secrets->items[i];
-		bool has_parts = !secret->is_canary && has_public_part(policy, secret->name);
-
-		if (secret->size > SCAN_WORD_MAX)
-			secrets->long_words |= 1u << SECRET_WORD(i);
-		r = scanner_add(secrets->scanner, SECRET_WORD(i), secret->value, secret->size);
-		if (r >= 0 && has_parts)
-			r = add_parts(secrets->scanner, SECRET_WORD(i), secret->value, 1);
-		if (r >= 0 && !secret->is_canary)
-			r = scanner_add(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder,
-					strlen(secret->placeholder));
-		if (r >= 0 && has_parts)
-			r = add_parts(secrets->scanner, PLACEHOLDER_WORD(i), secret->placeholder, 0);
-	}
+	for (unsigned i = 0; r >= 0 && i < secrets->count; i++)
+		r = watch_one(secrets, policy, i);
 	return r < 0 ? r : scanner_finish(secrets->scanner);
 }
 

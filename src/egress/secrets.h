@@ -16,6 +16,7 @@ struct gate_secret {
 	const char *name, *value, *placeholder;   /* NUL-terminated, in the locked memory */
 	size_t size;                              /* of value */
 	bool is_canary;                           /* planted: nothing stands for it, and who sends it is not told */
+	unsigned parts_seen;                      /* requests that had a long part of it */
 };
 
 /* All zero: there are none. */

@@ -3,11 +3,13 @@
 import base64
 import contextlib
 import gzip
+import html
 import json
 import os
 import pathlib
 import threading
 import time
+import urllib.parse
 
 import pytest
 
@@ -26,7 +28,7 @@ class Server(Web):
 
     def __init__(self, context):
         super().__init__(context)
-        self.seen, self.away, self.lock = [], "", threading.Lock()
+        self.seen, self.away, self.says, self.lock = [], "", b"", threading.Lock()
         outer, base = self, self.server.RequestHandlerClass
 
         class Handler(base):
@@ -48,6 +50,8 @@ class Server(Web):
                     answer = repr(sorted(self.headers.items())).encode() + body
                 if "told" in self.path: # by whoever got it elsewhere
                     answer = f"it is {KEY}.\n".encode()
+                if "says" in self.path:
+                    answer = outer.says
                 if "gzip" in self.path: # whatever the client accepts
                     answer = gzip.compress(answer)
                 self.send_response(302 if self.path.startswith("/away") else 200)
@@ -209,6 +213,54 @@ def test_an_answer_does_not_bring_it_in(sandbox, certificates, server):
                        policy=policy(sandbox, rule(server), other))
     assert done.out.endswith(f"\nit is {'*' * len(KEY)}.\n") and KEY not in done.out, done
     assert "redacted-by-atoll: [redacted by atoll]" in done.out, done
+
+
+SPELLINGS = {
+    "plain": str.encode,
+    "capitals": lambda text: text.upper().encode(),
+    "small letters": lambda text: text.lower().encode(),
+    "UTF-16": lambda text: text.encode("utf-16-le"),
+    "UTF-16, the other way round": lambda text: text.encode("utf-16-be"),
+    "JSON": lambda text: json.dumps(text).encode(),
+    "JSON, all escaped": lambda text: "".join(f"\\u{ord(c):04x}" for c in text).encode(),
+    "JSON, some escaped": lambda text: text.replace("-", "\\u002d").replace(" ", "\\u0020").encode(),
+    "HTML": lambda text: html.escape(text).replace("-", "&#45;").replace(" ", "&#x20;").encode(),
+    "percent": lambda text: urllib.parse.quote(text, safe="").encode(),
+    "percent, all": lambda text: "".join(f"%{ord(c):02X}" for c in text).encode(),
+    "a form": lambda text: urllib.parse.quote_plus(text).encode(),
+    "hexadecimal": lambda text: text.encode().hex().encode(),
+    "hexadecimal with colons": lambda text: text.encode().hex(":").upper().encode(),
+    "base64": lambda text: base64.b64encode(b"it is " + text.encode() + b"."),
+    "base64 in a URL": lambda text: base64.urlsafe_b64encode(b"behold: " + text.encode()),
+}
+
+
+@pytest.mark.only("root")
+def test_no_spelling_of_it_comes_in_or_is_recorded(sandbox, certificates, server):
+    """Nor of a password that is short: eight bytes are enough."""
+    keep(sandbox)
+    keep(sandbox, "login", "alice:S3-cret pw")
+    hidden = {(name, what): spell(what) for name, spell in SPELLINGS.items() for what in (KEY, "S3-cret pw")}
+    server.says = b"".join(b"<%d>%b</>\n" % (i, spelled) for i, spelled in enumerate(hidden.values())) + b"alice pw\n"
+    url = f"https://web.test:{server.port}/says"
+    plain = f"{{host: web.test, ports: [{server.port}], http: [{{}}]}}"
+    # The control: where no rule has a secret, everything comes in.
+    done = sandbox.run(f"curl -sS {url} | base64 -w0", env=outside(certificates), policy=policy(sandbox, plain))
+    assert base64.b64decode(done.out) == server.says, done
+    login = "header: authorization, kind: basic, secret: login"
+    recording = sandbox.base / "recording"
+    done = sandbox.run(f"curl -sS {url} | base64 -w0", env=outside(certificates), options=("--record", recording),
+                       policy=policy(sandbox, rule(server), rule(server, login)))
+    shown = base64.b64decode(done.out)
+    assert len(shown) == len(server.says) and shown.endswith(b"</>\nalice pw\n"), done
+    kept = recording.read_text()
+    for i, ((name, what), spelled) in enumerate(hidden.items()):
+        line = shown.split(b"<%d>" % i)[1].split(b"</>")[0]
+        # Of base64 what stands around it stays.
+        rest = 16 if name.startswith("base64") else 2
+        assert len(line.replace(b"*", b"").strip(b'"\0')) <= rest, (name, what, line)
+        assert spelled not in shown and json.dumps(spelled.decode("latin-1"))[1:-1] not in kept, (name, what)
+    assert "**********" in kept
 
 
 def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, server):
