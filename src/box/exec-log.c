@@ -94,37 +94,13 @@ static int hold_against(struct box *box, const struct exec_entry *entry, const s
 	return trust_note(box, TRUST_VERIFIER, cause);
 }
 
-/*
- * Whether one process looks for one program at one more place, as execvp(3) does along PATH, where many hosts have the
- * same directory under two names. A place that comes again begins another search.
- */
+/* Whether one process looks for one program at one more place, as execvp(3) does along PATH. */
 static bool goes_on_searching(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
-	const char *const path[] = { entry->subject, NULL };
-	struct exec_search *search = &box->search, now = { .pid = entry->pid };
-	struct hash_stream stream;
-	bool is_next;
+	struct exec_search now = exec_search_of(entry->pid, entry->subject, entry->argv_left_out ? NULL : entry->argv,
+						decision->rule.id);
 
-	if (!entry->argv || entry->argv_left_out) {
-		search->pid = 0;
-		return false;
-	}
-	hash_stream_begin(&stream);
-	for (const char *const *word = entry->argv; *word; word++)
-		hash_stream_add(&stream, *word, strlen(*word) + 1);
-	hash_stream_add(&stream, path_basename(entry->subject), strlen(path_basename(entry->subject)) + 1);
-	hash_stream_add(&stream, decision->rule.id, strlen(decision->rule.id) + 1);
-	hash_stream_end(&stream, &now.what);
-	exec_hash_argv(path, &now.first);
-	now.last = now.first;
-	is_next = search->pid == now.pid && memcmp(&search->what, &now.what, sizeof now.what) == 0 &&
-		  memcmp(&search->first, &now.first, sizeof now.first) != 0 &&
-		  memcmp(&search->last, &now.last, sizeof now.last) != 0;
-	if (is_next)
-		search->last = now.last;
-	else
-		*search = now;
-	return is_next;
+	return exec_search_goes_on(&box->search, &now);
 }
 
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)

@@ -32,13 +32,6 @@ struct condemned {
 	struct hash argv_hash;
 };
 
-/* What was refused last, and where it was looked for first and last. */
-struct exec_search {
-	pid_t pid;                   /* 0: nothing yet, or nothing that can be gone on with */
-	struct hash what;            /* the words, the name of the file, and the rule */
-	struct hash first, last;     /* paths */
-};
-
 /* It starts. Writes nothing where the policy wants no such records, and follows the process until its end. */
 int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
 

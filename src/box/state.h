@@ -21,6 +21,7 @@
 #include "box/desk.h"
 #include "box/disk.h"
 #include "box/exec-log.h"
+#include "box/exec-search.h"
 #include "box/file-gate.h"
 #include "box/freeze.h"
 #include "box/fuse.h"

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "box/companion.h"
+#include "box/exec-search.h"
 #include "box/cooldown.h"
 #include "box/judge-start.h"
 #include "box/state.h"
@@ -27,6 +28,7 @@ struct open_case {
 	uint32_t id;                 /* 0: free */
 	struct external_waiter waiter;
 	uint64_t begun_ns, until_ns;
+	struct exec_search search;   /* of a shell along PATH: each place is judged, and all are one refusal */
 	struct external_subject {
 		pid_t pid;
 		char program[PATH_MAX];
@@ -41,6 +43,7 @@ struct external {
 	uint32_t last_id;
 	unsigned starts;
 	struct cooldown denials;
+	struct exec_search denied;   /* the last one */
 	bool is_tripped;             /* everything is frozen, and a person is asked */
 	uint64_t asked, opinions[JUDGE_VERDICT_COUNT], trips;
 	char reason[JUDGE_REASON_MAX];
@@ -180,7 +183,7 @@ static int conclude(struct box *box, struct open_case *open, const struct extern
 	external->opinions[opinion->verdict]++;
 	if (r == 0)
 		r = was.waiter.done(was.waiter.context, was.waiter.token, opinion);
-	if (r == 0 && opinion->verdict == JUDGE_DENY &&
+	if (r == 0 && opinion->verdict == JUDGE_DENY && !exec_search_goes_on(&external->denied, &was.search) &&
 	    cooldown_count(&external->denials, &verifier(box)->breaker, clock_monotonic_ns()))
 		r = trip(box);
 	return r;
@@ -348,6 +351,7 @@ int verify_external_begin(struct box *box, const struct external_request *reques
 	*open = (struct open_case){ .id = external->last_id, .waiter = *waiter, .begun_ns = clock_monotonic_ns() };
 	open->until_ns = open->begun_ns + (verifier(box)->timeout_ms + GRACE_MS) * NS_PER_MS;
 	open->subject.pid = request->pid;
+	open->search = exec_search_of(request->pid, request->action.subject, request->action.argv, "");
 	if (str_copy(open->subject.program, sizeof open->subject.program, request->action.subject) < 0)
 		open->subject.program[0] = 0;
 	return 1;

@@ -163,6 +163,21 @@ def test_the_breaker_ends_the_agent(sandbox):
     assert done.report["external"]["stops"] == 1
 
 
+def test_one_search_along_path_is_one_denial_for_the_breaker(sandbox):
+    """Each place of PATH is judged; a shell that looked at three of them for one command had tripped it."""
+    command = verifier(sandbox, SAY % "'deny' if case['action']['subject'].endswith('/tool') else 'allow'")
+    policy = policy_of(sandbox, f'command: ["{command}"], when: all, breaker: {{denials: 2, within: 1m, action: end}}')
+    for name in "abc":
+        sandbox.write(sandbox.project / name / "tool", "#!/bin/sh\necho ran\n", 0o755)
+    places = ":".join(f"{sandbox.project}/{name}" for name in "abc")
+    done = sandbox.run(["/usr/bin/dash", "-c", f"PATH={places} tool; echo on"], policy=policy)
+    assert done.out == "on\n" and done.report["external"]["deny"] == 3, done
+    assert done.report["external"]["stops"] == 0, done
+    again = sandbox.run(["/usr/bin/dash", "-c", f"PATH={places} tool; PATH={places} tool x; sleep 5; echo on"],
+                        policy=policy)
+    assert again.report["external"]["stops"] == 1 and "on" not in again.out, again
+
+
 @pytest.mark.parametrize("answer", ["approve", "deny", "nothing"])
 def test_the_breaker_freezes_and_asks(sandbox, answer):
     command = verifier(sandbox, DENY_ID)
