@@ -135,8 +135,7 @@ static bool is_as_judged(const struct identity *source, const struct stat *judge
 	struct identity seen;
 
 	identity_of_stat(judged, &seen);
-	return identity_equal(source, &seen, true) &&
-	       (!S_ISREG(seen.mode) || stamp_equal(source->ctime, seen.ctime));
+	return identity_equal(source, &seen) && (S_ISDIR(seen.mode) || stamp_equal(source->ctime, seen.ctime));
 }
 
 /*

@@ -120,15 +120,25 @@ static int end_op(struct journal_op *op, int r)
 	return 0;
 }
 
+/*
+ * Whether nobody has touched the host's file since the plan, but for what was done to its other names here. Where a
+ * crash came between, nobody knows what ctime that left.
+ */
+static bool has_ctime(const struct transaction *transaction, const struct journal_op *op, const struct identity *now)
+{
+	return S_ISDIR(now->mode) || !now->mode || stamp_equal(now->ctime, op->host.ctime) ||
+	       known_has(&transaction->known, op->tree, now) || (transaction->is_recovered && op->host.links != 1);
+}
+
 /* The host's entry must be what the plan saw. */
-static int check_host(const struct spot *spot, const struct journal_op *op)
+static int check_host(const struct transaction *transaction, const struct spot *spot, const struct journal_op *op)
 {
 	struct identity now;
 	int r = identity_at(spot->parent_fd, spot->name, &now);
 
 	if (r < 0)
 		return r;
-	if (!identity_equal(&now, &op->host, true))
+	if (!identity_equal(&now, &op->host) || !has_ctime(transaction, op, &now))
 		return -ESTALE;
 	if (!S_ISDIR(now.mode))
 		return 0;
@@ -146,7 +156,7 @@ static int check_taken(const struct spot *spot, const struct journal_op *op)
 	if (r < 0)
 		return r;
 	/* Not the ctime: the rename itself has changed that. */
-	if (!identity_equal(&taken, &op->host, false))
+	if (!identity_equal(&taken, &op->host))
 		return -ESTALE;
 	if (!S_ISDIR(taken.mode))
 		return 0;
@@ -184,7 +194,7 @@ static int verify(const struct spot *spot, struct journal_op *op)
 	 * Somebody has replaced it already, or written into it (in a recovery, anything since the crash): it is not
 	 * ours to take back then.
 	 */
-	if (r < 0 || (op->content.mode && !identity_equal(&op->left, &op->content, false)))
+	if (r < 0 || (op->content.mode && !identity_equal(&op->left, &op->content)))
 		op->left = (struct identity){ 0 };
 	return 0;
 }
@@ -215,14 +225,25 @@ static int is_made(const struct spot *spot, const struct journal_op *op)
 	return !slot.mode ? -EIO : slot.inode != op->content.inode;
 }
 
-static int make(const struct spot *spot, const struct journal_op *op)
+static int make(const struct transaction *transaction, const struct spot *spot, const struct journal_op *op)
 {
-	int r = check_host(spot, op);
+	int r = check_host(transaction, spot, op);
 
 	if (r < 0)
 		return r;
 	return rename_entry(spot, op->action != JOURNAL_REMOVE,
 			    op->action == JOURNAL_REPLACE ? FLAG_EXCHANGE : FLAG_NOREPLACE);
+}
+
+/* The rename has moved the ctime of all other names, of what was taken and of what was brought. */
+static int note_links(struct transaction *transaction, const struct spot *spot, const struct journal_op *op)
+{
+	struct identity taken;
+	int r = op->left.links > 1 ? known_put(&transaction->known, op->tree, &op->left) : 0;
+
+	if (r < 0 || op->host.links <= 1 || identity_at(spot->area_fd, spot->slot, &taken) < 0)
+		return r;
+	return known_put(&transaction->known, op->tree, &taken);
 }
 
 int transaction_carry(struct transaction *transaction, struct journal_op *op)
@@ -242,8 +263,10 @@ int transaction_carry(struct transaction *transaction, struct journal_op *op)
 	if (spot.parent_fd < 0)
 		return end_op(op, r == 1 ? verify_taken(&spot, op) : spot.parent_fd);
 	if (r == 0)
-		r = make(&spot, op);
+		r = make(transaction, &spot, op);
 	if (r >= 0)
 		r = verify(&spot, op);
-	return end_op(op, r);
+	if (r == 0)
+		r = note_links(transaction, &spot, op);
+	return r == -ENOMEM ? r : end_op(op, r);
 }

@@ -43,14 +43,12 @@ int identity_at(int dir_fd, const char *name, struct identity *ret_identity)
 	return 0;
 }
 
-bool identity_equal(const struct identity *a, const struct identity *b, bool with_ctime)
+bool identity_equal(const struct identity *a, const struct identity *b)
 {
 	if ((a->mode & S_IFMT) != (b->mode & S_IFMT) || a->inode != b->inode)
 		return false;
 	if (S_ISDIR(a->mode) || !a->mode)
 		return true;
-	if (a->mode != b->mode || a->uid != b->uid || a->gid != b->gid || a->size != b->size ||
-	    !stamp_equal(a->mtime, b->mtime))
-		return false;
-	return !with_ctime || a->links != 1 || b->links != 1 || stamp_equal(a->ctime, b->ctime);
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size &&
+	       stamp_equal(a->mtime, b->mtime);
 }

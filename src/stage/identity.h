@@ -32,11 +32,11 @@ void identity_of_stat(const struct stat *st, struct identity *ret_identity);
 int identity_at(int dir_fd, const char *name, struct identity *ret_identity) MUST_USE;
 
 /*
- * The same file with the same content, as far as can be told: all but the atime. A rename changes the ctime and
- * so does a link made to or removed from the inode, therefore it is compared only with both of one link and with_ctime.
- * Of directories only type and inode count: their content is other entries.
+ * The same file with the same content, as far as can be told: all but atime and ctime. A rename changes the ctime, and
+ * so does whatever is done to another name of the file; stage/known.h has those that we gave. Of directories only type
+ * and inode count: their content is other entries.
  */
-bool identity_equal(const struct identity *a, const struct identity *b, bool with_ctime);
+bool identity_equal(const struct identity *a, const struct identity *b);
 
 bool stamp_equal(struct stamp a, struct stamp b);
 struct timespec stamp_to_timespec(struct stamp stamp);

@@ -223,6 +223,20 @@ static int read_root_left(struct journal *journal, struct frame *frame)
 	return 0;
 }
 
+static int read_parted(struct journal *journal, struct frame *frame)
+{
+	struct journal_parted parted = { .tree = frame_get_u32(frame) }, *added;
+
+	get_identity(frame, &parted.left);
+	if (!journal->is_done || journal->is_clean || parted.tree >= STAGE_TREES_MAX || frame->error)
+		return -EBADMSG;
+	added = journal_add_parted(journal);
+	if (!added)
+		return -ENOMEM;
+	*added = parted;
+	return 0;
+}
+
 static int read_record(struct journal *journal, struct frame *frame)
 {
 	static int (*const readers[RECORD_COUNT])(struct journal *journal, struct frame *frame) = {
@@ -230,6 +244,7 @@ static int read_record(struct journal *journal, struct frame *frame)
 		[RECORD_DIRECTORY] = read_directory, [RECORD_COMMIT] = read_commit, [RECORD_OUTCOME] = read_outcome,
 		[RECORD_DIRECTORY_LEFT] = read_directory_left, [RECORD_DONE] = read_done,
 		[RECORD_CLEAN] = read_clean, [RECORD_ROOT_LEFT] = read_root_left,
+		[RECORD_PARTED] = read_parted,
 	};
 	int r;
 

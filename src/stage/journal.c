@@ -30,6 +30,7 @@ void journal_done(struct journal *journal)
 {
 	free(journal->ops);
 	free(journal->directories);
+	free(journal->parted);
 	free(journal->bytes);
 	for (size_t i = 0; i < journal->text_count; i++)
 		free(journal->texts[i]);
@@ -67,6 +68,12 @@ struct journal_directory *journal_add_directory(struct journal *journal)
 {
 	return grow((void **)&journal->directories, &journal->directory_count, &journal->directory_capacity,
 		    sizeof *journal->directories);
+}
+
+struct journal_parted *journal_add_parted(struct journal *journal)
+{
+	return grow((void **)&journal->parted, &journal->parted_count, &journal->parted_capacity,
+		    sizeof *journal->parted);
 }
 
 const char *journal_keep_text(struct journal *journal, char *text)
@@ -262,6 +269,14 @@ void journal_put_directory_left(struct journal_writer *writer, uint32_t index, c
 void journal_put_root_left(struct journal_writer *writer, uint32_t tree, const struct identity *left)
 {
 	frame_begin(&writer->scratch, RECORD_ROOT_LEFT);
+	frame_put_u32(&writer->scratch, tree);
+	put_identity(&writer->scratch, left);
+	put_record(writer);
+}
+
+void journal_put_parted(struct journal_writer *writer, uint32_t tree, const struct identity *left)
+{
+	frame_begin(&writer->scratch, RECORD_PARTED);
 	frame_put_u32(&writer->scratch, tree);
 	put_identity(&writer->scratch, left);
 	put_record(writer);

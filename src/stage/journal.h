@@ -91,6 +91,12 @@ struct journal_area {
 	struct identity made;     /* in memory only: of the tree, right after that name was made */
 };
 
+/* A file that lost one of its names when slots were tidied up: as it was then. Other names are on the host. */
+struct journal_parted {
+	uint32_t tree;
+	struct identity left;
+};
+
 struct journal {
 	/* JOURNAL_BEGIN */
 	uint32_t number, kind, undoes;   /* undoes: the number of the apply, with JOURNAL_UNDO */
@@ -101,6 +107,8 @@ struct journal {
 	size_t op_count, op_capacity;
 	struct journal_directory *directories; /* owned */
 	size_t directory_count, directory_capacity;
+	struct journal_parted *parted;   /* owned */
+	size_t parted_count, parted_capacity;
 	char **texts;                    /* owned, and each of them: what journal_keep_text() was given */
 	size_t text_count, text_capacity;
 	bool has_begun, is_committed;
@@ -120,6 +128,7 @@ void journal_done(struct journal *journal);
 /* Append to the plan in memory; path is borrowed until journal_done(). NULL when out of memory or bounds. */
 struct journal_op *journal_add_op(struct journal *journal);
 struct journal_directory *journal_add_directory(struct journal *journal);
+struct journal_parted *journal_add_parted(struct journal *journal);
 
 /* Makes the journal the owner of a text (malloc), for paths that nobody else holds. The text, or NULL (it is freed). */
 const char *journal_keep_text(struct journal *journal, char *text);
@@ -164,6 +173,8 @@ void journal_put_outcome(struct journal_writer *writer, uint32_t index, const st
 void journal_put_directory_left(struct journal_writer *writer, uint32_t index, const struct identity *left);
 /* What the root of a tree was when the area in it was gone again. */
 void journal_put_root_left(struct journal_writer *writer, uint32_t tree, const struct identity *left);
+/* That a file of which a name was removed in an area has others, and what it is since. */
+void journal_put_parted(struct journal_writer *writer, uint32_t tree, const struct identity *left);
 void journal_put_done(struct journal_writer *writer);
 void journal_put_clean(struct journal_writer *writer);
 

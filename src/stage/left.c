@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stage/known.h"
 #include "stage/paths.h"
 #include "stage/transaction.h"
 
@@ -22,6 +23,7 @@ struct left {
 	size_t count, capacity;
 	struct paths index;
 	uint32_t *heads;              /* owned: by the number that index gives */
+	struct known known;           /* owned: files with several names */
 	size_t head_count;
 };
 
@@ -35,10 +37,18 @@ void left_free(struct left *left)
 	free(left->entries);
 	free(left->heads);
 	paths_done(&left->index);
+	known_done(&left->known);
 	free(left);
 }
 
-static bool is_same(const struct identity *left, const struct identity *now);
+/* Of a directory the ctime must agree too: it changes with every entry that comes or goes. */
+static bool is_same(const struct left *left, uint32_t tree, const struct identity *then, const struct identity *now)
+{
+	if (S_ISDIR(now->mode))
+		return then->inode == now->inode && then->mode == now->mode && stamp_equal(then->ctime, now->ctime);
+	return identity_equal(then, now) && (stamp_equal(then->ctime, now->ctime) ||
+					     (then->links > 1 && known_has(&left->known, tree, now)));
+}
 
 static const struct left_entry *find(const struct left *left, uint32_t tree, const char *path,
 				     const struct identity *now)
@@ -46,7 +56,7 @@ static const struct left_entry *find(const struct left *left, uint32_t tree, con
 	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
 	uint32_t at = head == PATHS_NONE ? PATHS_NONE : left->heads[head];
 
-	while (at != PATHS_NONE && !is_same(&left->entries[at].identity, now))
+	while (at != PATHS_NONE && !is_same(left, tree, &left->entries[at].identity, now))
 		at = left->entries[at].next;
 	return at == PATHS_NONE ? NULL : &left->entries[at];
 }
@@ -118,6 +128,9 @@ static int add_journal(struct left *left, const struct journal *journal)
 	size_t first = left->count;
 	int r = reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
 
+	if (r == 0)
+		r = known_put_journal(&left->known, journal);
+
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		const struct journal_op *op = &journal->ops[i];
 
@@ -182,14 +195,6 @@ int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left)
 	}
 	*ret_left = left;
 	return 0;
-}
-
-/* Of a directory the ctime must agree too: it changes with every entry that comes or goes. */
-static bool is_same(const struct identity *left, const struct identity *now)
-{
-	if (S_ISDIR(now->mode))
-		return left->inode == now->inode && left->mode == now->mode && stamp_equal(left->ctime, now->ctime);
-	return identity_equal(left, now, true);
 }
 
 bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host)

@@ -10,12 +10,32 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
+#include "os/fd.h"
 #include "os/path.h"
 #include "stage/transaction.h"
 
 static bool is_inode(const struct identity *now, const struct identity *known)
 {
 	return known->mode && now->inode == known->inode;
+}
+
+/*
+ * Removes a name in an area. What else the file is called on the host has a new ctime then, which the journal keeps: no
+ * change of the host's to a later undo.
+ */
+static int remove_name(struct transaction *transaction, const struct journal_op *op, int area_fd, const char *name)
+{
+	cleanup_fd int fd = fd_open_at(area_fd, name, O_PATH | O_NOFOLLOW, 0);
+	struct identity left;
+	struct stat st;
+
+	if (unlinkat(area_fd, name, 0) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fd < 0 || fstat(fd, &st) < 0 || !st.st_nlink)
+		return 0;
+	identity_of_stat(&st, &left);
+	journal_put_parted(&transaction->writer, op->tree, &left);
+	return 0;
 }
 
 /*
@@ -39,7 +59,9 @@ static int clean_slot(struct transaction *transaction, const struct journal_op *
 	if (!(applied && (undone || !transaction_is_near(transaction, op->tree)) && is_inode(&now, &op->host)) &&
 	    !(op->area == journal->number && is_inode(&now, &op->content)))
 		return 0;
-	return unlinkat(area_fd, name, S_ISDIR(now.mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (!S_ISDIR(now.mode))
+		return remove_name(transaction, op, area_fd, name);
+	return unlinkat(area_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Our directory in the root of a tree changed the root's time when it came, and does again when it goes. */
@@ -242,6 +264,7 @@ static int recover_number(struct transaction_place *place, uint32_t number, stru
 	int r;
 
 	transaction_init(&transaction, place);
+	transaction.is_recovered = true;
 	transaction.dir_fd = transaction_open_number(place->applies_fd, number);
 	if (transaction.dir_fd < 0)
 		return err_set(err, ERR_STATE, -transaction.dir_fd, "apply", "applies/%u cannot be opened: %s", number,

@@ -96,8 +96,12 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 		return -errno;
 	if (st.st_ino != op->host.inode || !is_expected_mode(op, st.st_mode))
 		return -ESTALE;
-	/* An ACL changes the mode by the way, so it comes first. */
-	r = op->flags & JOURNAL_SETS_XATTRS ? set_attributes(transaction, op, fd) : 0;
+	/* Who may not write a directory sets no attribute on it. An ACL changes the mode by the way: that is last. */
+	r = 0;
+	if (op->flags & JOURNAL_SETS_XATTRS && !transaction->place->is_root && (st.st_mode & 0700) != 0700)
+		r = transaction_chmod(fd, st.st_mode | 0700);
+	if (r == 0 && op->flags & JOURNAL_SETS_XATTRS)
+		r = set_attributes(transaction, op, fd);
 	if (r == 0)
 		r = transaction_chmod(fd, op->content.mode);
 	if (r == 0 && op->flags & JOURNAL_SETS_MTIME)
@@ -128,6 +132,19 @@ int transaction_unlock(struct transaction *transaction)
 	return 0;
 }
 
+/* A directory that is not there any more is the host's doing, unless it was made here: then this undo has taken it. */
+static uint32_t outcome_of_set(const struct journal_op *op, int r)
+{
+	static const int gone[] = { -ENOENT, -ENOTDIR, -ELOOP, -ESTALE };
+
+	if (r == 0)
+		return JOURNAL_APPLIED;
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+		if (r == gone[i])
+			return op->flags & JOURNAL_LENT ? JOURNAL_APPLIED : JOURNAL_SKIPPED;
+	return JOURNAL_FAILED;
+}
+
 int transaction_settle(struct transaction *transaction)
 {
 	struct journal *journal = &transaction->journal;
@@ -142,9 +159,7 @@ int transaction_settle(struct transaction *transaction)
 		if (op->action != JOURNAL_SET)
 			continue;
 		r = set_directory(transaction, op);
-		/* A directory that the same undo removes needs no mode any more. */
-		op->outcome = r == 0 || r == -ENOENT ? JOURNAL_APPLIED :
-			      r == -ESTALE ? JOURNAL_SKIPPED : JOURNAL_FAILED;
+		op->outcome = outcome_of_set(op, r);
 		op->errnum = op->outcome == JOURNAL_FAILED ? -r : 0;
 	}
 	return 0;

@@ -48,6 +48,7 @@ void transaction_done(struct transaction *transaction)
 	if (!transaction->place)
 		return;
 	journal_done(&transaction->journal);
+	known_done(&transaction->known);
 	journal_writer_done(&transaction->writer);
 	close_fd(&transaction->dir_fd);
 	close_fd(&transaction->slots_fd);

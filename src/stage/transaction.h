@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "stage/journal.h"
+#include "stage/known.h"
 #include "stage/record.h"
 
 /* Names in applies/ and applies/N. */
@@ -66,6 +67,8 @@ struct transaction {
 	int slots_fd;                      /* owned: applies/N/slots */
 	int area_fds[STAGE_TREES_MAX];     /* owned: where this transaction's slots of a tree are */
 	int undone_slots_fd;               /* owned: of an undo, the slots of what it undoes */
+	struct known known;                /* owned: what its renames have made of files so far */
+	bool is_recovered;                 /* it was begun by a process that is gone: known lacks what that one did */
 	size_t prepared;                   /* entries made in the areas since the last sync */
 	bool has_unsyncable;               /* one of them is no regular file: a file's own sync would not do */
 	bool has_attributes;               /* slots_fd holds attributes of directories (JOURNAL_SETS_XATTRS) */

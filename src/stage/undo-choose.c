@@ -19,6 +19,7 @@ const char *const undo_verdict_names[UNDO_VERDICT_COUNT] = {
 void undo_done(struct undo *undo)
 {
 	journal_done(&undo->apply);
+	known_done(&undo->known);
 	free(undo->items);
 	*undo = (struct undo){ 0 };
 }
@@ -52,7 +53,7 @@ static int make_items(struct undo *undo)
 	return 0;
 }
 
-/* What earlier undos of this apply have taken back. */
+/* What earlier undos of this apply have taken back, and what all transactions since have left. */
 static int mark_undone(int stage_fd, struct undo *undo, const uint32_t *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -61,7 +62,12 @@ static int mark_undone(int stage_fd, struct undo *undo, const uint32_t *numbers,
 
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0 || !journal.is_done || journal.undoes != undo->apply.number)
+		if (r < 0 || !journal.is_done)
+			continue;
+		r = known_put_journal(&undo->known, &journal);
+		if (r < 0)
+			return r;
+		if (journal.undoes != undo->apply.number)
 			continue;
 		for (size_t k = 0; k < journal.op_count; k++) {
 			struct undo_item *item = journal.ops[k].outcome == JOURNAL_APPLIED ?
@@ -88,6 +94,8 @@ static int load_apply(int stage_fd, uint32_t number, const uint32_t *numbers, si
 		return 1;
 	}
 	r = make_items(ret_undo);
+	if (r == 0)
+		r = known_put_journal(&ret_undo->known, &ret_undo->apply);
 	return r == 0 ? mark_undone(stage_fd, ret_undo, numbers, count) : r;
 }
 
@@ -213,9 +221,14 @@ static int imply(struct undo *undo)
 	return r;
 }
 
-/* Whether the host has at the path what the apply left there. 1, 0, -errno. */
-static int is_as_left(int tree_fd, const struct journal_op *op)
+/*
+ * Whether the host has at the path what the apply left there. 1, 0, -errno. The ctime is one that we gave, to this name
+ * of a file or to another, or by what was done in a directory since: then nobody else has written to it, or set an
+ * attribute, whatever its size and times are.
+ */
+static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *item)
 {
+	const struct journal_op *op = item->op;
 	cleanup_fd int parent_fd = FD_NONE;
 	struct identity now;
 	const char *name;
@@ -237,7 +250,8 @@ static int is_as_left(int tree_fd, const struct journal_op *op)
 		return r;
 	if (op->action == JOURNAL_REMOVE)
 		return !now.mode;
-	return op->left.mode && identity_equal(&now, &op->left, true);
+	item->ctime = now.ctime;
+	return op->left.mode && identity_equal(&now, &op->left) && known_has(&undo->known, op->tree, &now);
 }
 
 int undo_complete(struct transaction_place *place, struct undo *undo, struct err *err)
@@ -255,7 +269,7 @@ int undo_complete(struct transaction_place *place, struct undo *undo, struct err
 		tree_fd = transaction_tree(place, item->op->tree, err);
 		if (tree_fd < 0)
 			return tree_fd;
-		r = is_as_left(tree_fd, item->op);
+		r = is_as_left(undo, tree_fd, item);
 		if (r == 1)
 			continue;
 		item->verdict = r == 0 ? UNDO_CHANGED : UNDO_FAILED;

@@ -77,9 +77,10 @@ static int add_directory(struct preparation *preparation, struct journal_op *op,
 		identity_of_stat(&st, &directory->before);
 	if (!*known->path && !transaction_is_near(transaction, known->tree))
 		directory->before = transaction->journal.areas[known->tree].root;
-	/* One that somebody else has written into since keeps its time. */
+	/* One that somebody else has written into since keeps its time; what earlier undos did there is no else. */
 	directory->has_wanted = !preparation->keeps[index] &&
-				(!known->left.mode || stamp_equal(known->left.mtime, directory->before.mtime));
+				(!known->left.mode || stamp_equal(known->left.mtime, directory->before.mtime) ||
+				 known_has(&preparation->undo->known, known->tree, &directory->before));
 	directory->wanted_mtime = known->before.mtime;
 	op->directory = (uint32_t)transaction->journal.directory_count - 1;
 	preparation->directories[index] = op->directory + 1;
@@ -140,6 +141,8 @@ static int prepare_item(struct preparation *preparation, struct undo_item *item)
 		return -ENOMEM;
 	*op = (struct journal_op){ .tree = was->tree, .path = was->path, .area = journal->number, .slot = was->slot,
 				   .flags = was->flags & JOURNAL_MERGED, .host = was->left };
+	/* Another name of the file may have come after this one. */
+	op->host.ctime = item->ctime;
 	op->action = was->action == JOURNAL_ADD ? JOURNAL_REMOVE :
 		     was->action == JOURNAL_REMOVE ? JOURNAL_ADD : JOURNAL_REPLACE;
 	if (op->action != JOURNAL_REMOVE)

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "stage/known.h"
 #include "stage/transaction.h"
 
 enum undo_verdict {
@@ -29,11 +30,13 @@ struct undo_item {
 	const struct journal_op *op;     /* of the apply; borrowed from undo->apply */
 	enum undo_verdict verdict;
 	bool is_implied;                 /* taken for what is below it */
+	struct stamp ctime;              /* of what is there, as undo_complete() found it */
 	int errnum;                      /* positive, with UNDO_FAILED */
 };
 
 struct undo {
 	struct journal apply;            /* the journal of what is taken back */
+	struct known known;              /* owned: what the session's transactions left, from this apply on */
 	struct undo_item *items;         /* owned; one for each op of the apply, in its order */
 	size_t count;
 	/* Result. */

@@ -4,35 +4,16 @@ mounts, submodules, worktrees. Loop images, so root makes them; the runs are of 
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import time
 
 import pytest
 
-from loop import KINDS, Loop, unmount
+from loop import KINDS, Loop, need, unmount
 from stage import Staged, only
 from tree_state import differences, tree_state
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="file systems in loop images need root")
-
-FILESYSTEMS = pathlib.Path("/proc/filesystems")
-
-
-def has_kind(kind):
-    return kind in FILESYSTEMS.read_text().split()
-
-
-def need(kind):
-    """Skips with the reason where this machine lacks the file system or its tool."""
-    make = KINDS[kind][1]
-    if make and shutil.which(make[0], path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
-        pytest.skip(f"{make[0]} is not installed")
-    if not has_kind(kind) and shutil.which("modprobe"):
-        subprocess.run(["modprobe", kind], check=False, capture_output=True)
-    if not has_kind(kind):
-        pytest.skip(f"this kernel has no {kind}")
-
 
 WORK = """
 echo new >changed; rm -rf gone; mkdir -p made/it; echo x >made/it/x; mv move moved; ln -s made link

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operations inside a sandbox and on a plain copy: after a full apply the trees are the same, after undo the
-original is byte-identical. Seeds: tests/lib/seeds.py; ATOLL_OPERATIONS=N makes the sequences longer."""
+"""Random operations inside a sandbox against the same ones on a plain copy, on every file system, as both identities:
+after a full apply the trees are the same, after undo the original is. Then the same while the host goes on with its own
+work: what the host did stays, what the sandbox did arrives or is listed. The oracle is Python and the plain copy.
+
+A seed is a small project of its own with its own operations. Many of them are directories of one staged tree, since a
+start costs more than they do; what is done with the whole (how many runs, one apply or more) is drawn for each batch.
+ATOLL_ROUNDS=N takes N new seeds in all, ATOLL_SEED=N repeats one batch, ATOLL_OPERATIONS=N makes sequences longer."""
 import json
 import os
 import random
@@ -9,13 +14,18 @@ import subprocess
 import pytest
 
 from atoll import ROOT
-from seeds import seeds
-from stage import Staged
-from tree_state import GID, LINKS, MTIME, UID, differences, without
+from loop import KINDS, Loop, need
+from seeds import fresh, seeds
+from stage import Staged, from_json
+from tree_state import CONTENT, GID, LINKS, MODE, MTIME, UID, XATTRS, differences, tree_state, without
 
-COUNT = int(os.environ.get("ATOLL_OPERATIONS", "60"))
+COUNT = int(os.environ.get("ATOLL_OPERATIONS", "25"))
+HOST_COUNT = 5
+BATCH = 13             # seeds in one tree; two dozen batches of them are in every `make check`
 LIBRARY = ROOT / "tests" / "lib"
 PLAIN_UID = 54321      # the operations of root's plain copy: as inside, no privilege helps
+IS_ROOT = os.geteuid() == 0
+PLACES = ("home", *KINDS) if not IS_ROOT else tuple(KINDS)
 
 
 def operations_source():
@@ -27,36 +37,108 @@ def operations_source():
 
 
 SOURCE = operations_source()
+PYTHON = ["/usr/bin/python3", "-"]
 
 
-def make_tree(sandbox, seed):
-    """The project before the run."""
-    chance = random.Random(seed)
-    for i in range(30):
+def make_project(sandbox, place, chance, has_links):
+    """What a seed begins with."""
+    sandbox.make_directory(place)
+    for i in range(chance.randrange(4, 16)):
         directory = "/".join(chance.choice(("src", "doc", "a", "b", "deep/er")) for _ in range(chance.randrange(4)))
-        path = sandbox.project / directory / f"file{i}"
+        path = place / directory / f"file{i}"
         if any(parent.is_file() for parent in path.parents):
             continue
-        sandbox.write(path, chance.randbytes(chance.choice((0, 10, 5000))), chance.choice((0o644, 0o755, 0o600)))
+        sandbox.write(path, chance.randbytes(chance.choice((0, 10, 10, 5000))), chance.choice((0o644, 0o755, 0o600)))
         if chance.random() < 0.3:
             os.setxattr(path, "user.before", b"x")
-            if path.parent != sandbox.project:     # the root of a tree has only its mode to change
-                os.setxattr(path.parent, "user.one", b"before")
+            os.setxattr(path.parent, "user.one", b"before")
         os.utime(path, ns=(chance.randrange(10 ** 18),) * 2)
-    link = sandbox.project / "link"
-    link.symlink_to("src")
-    sandbox.own(link)
-    os.truncate(sandbox.write(sandbox.project / "sparse", b"begin"), 1 << 20)
+        if chance.random() < 0.1:
+            path.chmod(0)
+        if has_links and chance.random() < 0.4 and not (place / f"linked{i}").exists():
+            os.link(path, place / f"linked{i}")
+    sandbox.own(make_link(place / "link"))
+    if chance.random() < 0.2:
+        os.truncate(sandbox.write(place / "sparse", b"begin"), 1 << 20)
 
 
-def run_plain(sandbox, copy, words):
-    keywords = sandbox.popen_keywords(cwd=copy)
-    if sandbox.identity.is_root:
-        subprocess.run(["chown", "-R", f"{PLAIN_UID}:{PLAIN_UID}", copy], check=True)
-        keywords.update({"user": PLAIN_UID, "group": PLAIN_UID, "extra_groups": []})
-    done = subprocess.run(["/usr/bin/python3", "-", *words], input=SOURCE, capture_output=True, check=True, timeout=60,
-                          **keywords)
-    return json.loads(done.stdout)
+def make_link(path):
+    path.symlink_to("src")
+    return path
+
+
+def marks_of(root):
+    """{path: (inode, ctime)}: what tells whether the host has touched something."""
+    marks = {}
+    for place, names, files in os.walk(root):
+        for path in [place, *(os.path.join(place, name) for name in names + files)]:
+            status = os.lstat(path)
+            marks[os.path.relpath(path, root)] = (status.st_ino, status.st_ctime_ns)
+    return marks
+
+
+def above(path):
+    """The directories that hold it, the project of its seed last."""
+    parts = path.split("/")
+    return ["/".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
+
+
+class Batch:
+    """One staged tree with the projects of many seeds, and the plain copy of it."""
+
+    def __init__(self, sandbox, seed, has_links, size=BATCH):
+        self.sandbox, self.seed = sandbox, seed
+        self.chance = random.Random(f"batch {seed}")
+        self.seeds = [str(seed * 1000 + i) for i in range(size)]
+        for one in self.seeds:
+            make_project(sandbox, sandbox.project / f"s{one}", random.Random(f"project {one}"), has_links)
+        self.staged = Staged(sandbox)
+        self.is_far = os.stat(sandbox.state).st_dev != os.stat(sandbox.project).st_dev
+        self.copy = sandbox.project.with_name("copy")
+        subprocess.run(["cp", "-a", sandbox.project, self.copy], check=True)
+        self.before = self.staged.state()
+
+    def end(self):
+        subprocess.run(["chmod", "-R", "u+rwX", self.sandbox.project, self.copy], check=True)
+        subprocess.run(["rm", "-rf", self.copy], check=True)
+
+    def operate(self, kind, place, uid=None):
+        """The operations of all seeds, outside of any sandbox."""
+        keywords = self.sandbox.popen_keywords(cwd=place)
+        if uid:
+            subprocess.run(["chown", "-R", f"{uid}:{uid}", place], check=True)
+            keywords.update({"user": uid, "group": uid, "extra_groups": []})
+        words = [*PYTHON, kind, str(HOST_COUNT if kind == "host" else COUNT), *self.seeds]
+        done = subprocess.run(words, input=SOURCE, capture_output=True, check=True, timeout=300, **keywords)
+        return json.loads(done.stdout)
+
+    def run_inside(self, runs=1):
+        """In so many runs, each on the layers of the one before."""
+        share, inside = len(self.seeds) // runs + 1, None
+        for i in range(runs):
+            options = ["--continue", self.staged.session] if i else []
+            if i and self.chance.random() < 0.5:
+                self.staged.verb("snapshot", self.staged.session, f"step{i}")
+            words = [*PYTHON, "inside", str(COUNT), *self.seeds[i * share:(i + 1) * share]]
+            done = self.staged.run(words, stdin=SOURCE, options=options, timeout=300)
+            made = json.loads(done.bytes)
+            inside = {"outcomes": {**(inside or made)["outcomes"], **made["outcomes"]}, "state": made["state"]}
+        return inside
+
+    def apply_in_parts(self):
+        """Some seeds by themselves first, in any order, the rest at once; the number of applies."""
+        parts = self.chance.sample(self.seeds, min(len(self.seeds), self.chance.choice((0, 0, 1, 3))))
+        applies = 0
+        for one in parts:
+            place = self.sandbox.project / f"s{one}"
+            done = self.staged.apply("--json", "--", place, code=None)
+            assert done.code in (0, 1), done
+            applies += json.loads(done.out)["apply"] is not None
+        return applies
+
+    def undo_all(self, applies):
+        for _ in range(applies):
+            self.staged.undo()
 
 
 def same_as_inside(inside, applied):
@@ -77,47 +159,189 @@ def check_owner(sandbox, state):
     assert owners == {(sandbox.identity.uid, sandbox.identity.gid)}, owners
 
 
-@pytest.mark.parametrize("seed", seeds(5))
-def test_apply_gives_what_a_plain_run_gives_and_undo_takes_it_back(sandbox, seed):
-    make_tree(sandbox, seed)
-    staged = Staged(sandbox)
-    copy = sandbox.base / "copy"
-    subprocess.run(["cp", "-a", sandbox.project, copy], check=True)
-    before = staged.state()
-    words = [str(seed), str(COUNT)]
-    inside = json.loads(staged.run(["/usr/bin/python3", "-", *words], stdin=SOURCE).bytes)
-    assert differences(before, staged.state()) == [], "the run changed the host"
-    plain = run_plain(sandbox, copy, words)
+def check_alone(batch):
+    """Nobody else at work: apply gives what the plain run gave, undo what was there."""
+    sandbox, staged = batch.sandbox, batch.staged
+    inside = batch.run_inside(batch.chance.choice((1, 1, 2, 3)))
+    assert differences(batch.before, staged.state()) == [], "the run changed the host"
+    plain = batch.operate("inside", batch.copy, PLAIN_UID if sandbox.identity.is_root else None)
     assert inside["outcomes"] == plain["outcomes"]
     # Times are those of the run inside; which names are one file only the plain run says, since an overlay shows two
     # numbers for a file below that was linked.
     left_out = (UID, GID, LINKS)
     assert differences(without(plain["state"], MTIME, *left_out), without(inside["state"], MTIME, *left_out)) == []
     changed = set(staged.diff())
-    staged.apply()
+    applies = batch.apply_in_parts()
+    applies += json.loads(staged.apply("--json").out)["apply"] is not None
     applied = staged.state()
     assert same_as_inside(inside, applied) == [], staged.verb("diff", code=None)
     assert differences(links_among(changed, plain["state"]), links_among(changed, applied)) == []
     check_owner(sandbox, applied)
     assert staged.diff() == {}, "something is left after a full apply"
-    staged.undo()
-    assert differences(before, staged.state()) == []
+    batch.undo_all(applies)
+    assert differences(batch.before, staged.state()) == []
+
+
+def same(one, other, fields=(MODE, CONTENT, XATTRS)):
+    return one is other is None or (one is not None and other is not None and
+                                    all(one[field] == other[field] for field in fields))
+
+
+class Sides:
+    """One path as it was, as the sandbox left it, as the host did, and after the apply."""
+
+    def __init__(self, path, before, inside, host, after):
+        self.path = path
+        self.before, self.inside, self.host, self.after = (
+            state.get(path) for state in (before, inside, host, after))
+
+    def is_directory(self, side):
+        return side is not None and side[MODE].startswith("0o4")
+
+    def fault(self, touched, is_listed):
+        """What is wrong, or None. touched: by the host, since the start."""
+        is_touched = self.path in touched
+        staged = not same(self.inside, self.before) or (
+            self.inside is not None and not self.is_directory(self.inside) and self.inside[MTIME] != self.before[MTIME])
+        if is_touched and self.host is not None and self.is_directory(self.host):
+            kept = self.is_directory(self.after) and (same(self.after, self.host) or same(self.after, self.inside))
+            return None if kept else "a directory of the host's is gone or another"
+        if is_touched and self.host is not None:
+            return None if same(self.after, self.host, (MODE, CONTENT, XATTRS, MTIME)) else "the host's work is lost"
+        if is_touched:
+            # A file that had another name looks as if the sandbox had renamed it: then it is listed as added.
+            is_made = (staged or self.before[LINKS]) and same(self.after, self.inside)
+            return None if self.after is None or is_made else "what the host deleted is back"
+        if not staged:
+            return None if same(self.after, self.host) else "changed by nobody, and another"
+        if same(self.after, self.inside):
+            return None
+        # It goes back under this name, and somebody has written to it under another.
+        if self.inside is not None and touched & set(self.inside[LINKS].split(" = ")):
+            return None
+        return None if same(self.after, self.host) and is_listed else "neither applied nor listed"
+
+
+def touched_by(batch, work):
+    """What work() did to the tree: the state afterwards, and the paths whose inodes it touched."""
+    before = marks_of(batch.sandbox.project)
+    work()
+    after = marks_of(batch.sandbox.project)
+    return batch.staged.state(), {path for path in {*before, *after} if before.get(path) != after.get(path)}
+
+
+def left_of(batch, done):
+    """{path: what is told of it} of what an apply or undo left."""
+    assert done.code in (0, 1), done
+    prefix = str(batch.staged.project) + "/"
+    return {from_json(item["path"]).removeprefix(prefix): item for item in json.loads(done.out)["left"]}
+
+
+def is_in(path, paths):
+    return any(name in paths for name in [path, *above(path)])
+
+
+def no_wolves(left, touched, *states):
+    """What is left has to do with something that the host touched."""
+    def has_reason(path):
+        linked = {name for state in states for name in state.get(path, [""] * 7)[LINKS].split(" = ")}
+        return is_in(path, touched) or any(name.startswith(path + "/") for name in touched) or linked & touched
+
+    wolves = [left[path] for path in left if not has_reason(path)]
+    assert wolves == [], wolves
+
+
+def check_sides(left, touched, *states):
+    faults = []
+    for path in sorted(set().union(*states) - {"."}):
+        sides = Sides(path, *states)
+        fault = sides.fault(touched, is_in(path, left))
+        if fault:
+            faults.append(f"{path!r}: {fault}: {sides.before} | wanted {sides.inside} | host {sides.host} | "
+                          f"after {sides.after} | {left.get(path)}")
+    assert faults == [], "\n".join(faults[:8])
+
+
+def check_with_host(batch):
+    """The host works meanwhile: none of that is lost, and all of the sandbox's arrives or is listed as left."""
+    staged = batch.staged
+    inside = batch.run_inside()["state"]
+    host, touched = touched_by(batch, lambda: batch.operate("host", batch.sandbox.project))
+    done = staged.apply("--json", code=None)
+    left = left_of(batch, done)
+    check_sides(left, touched, batch.before, inside, host, staged.state())
+    no_wolves(left, touched, batch.before, host)
+    if json.loads(done.out)["apply"] is not None:
+        staged.undo()
+    # From another file system a copy goes back: it is no name of a file that the apply left where it was.
+    left_out = (LINKS,) if batch.is_far else ()
+    assert differences(without(host, *left_out), without(staged.state(), *left_out)) == []
+
+
+def check_undo(batch):
+    """The host works between the apply and the undo: none of that is lost, and all else is as it was."""
+    staged = batch.staged
+    batch.run_inside()
+    staged.apply()
+    applied = staged.state()
+    host, touched = touched_by(batch, lambda: batch.operate("host", batch.sandbox.project))
+    left = left_of(batch, staged.undo("--json", code=None))
+    check_sides(left, touched, applied, batch.before, host, staged.state())
+    no_wolves(left, touched, applied, host)
+
+
+CHECKS = {"alone": check_alone, "with-host": check_with_host, "undo": check_undo}
+
+
+def batches(index):
+    """The seeds of the batches of one set of parameters."""
+    if "ATOLL_SEED" in os.environ:
+        return [int(os.environ["ATOLL_SEED"])]
+    rounds = os.environ.get("ATOLL_ROUNDS")
+    if rounds:
+        return [fresh() for _ in range(-(-int(rounds) // (BATCH * 2 * len(CHECKS) * len(PLACES))))]
+    return [index + 1]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("kind", PLACES)
+def test_operations_inside_against_the_same_outside(sandbox, kind, check):
+    index = list(CHECKS).index(check) * len(PLACES) + PLACES.index(kind)
+    home = sandbox.project
+    for seed in batches(index):
+        if kind == "home":
+            run_batch(sandbox, home, seed, CHECKS[check])
+            continue
+        need(kind)
+        with Loop(kind, sandbox.base / "disk", sandbox.identity) as disk:
+            run_batch(sandbox, disk / "project", seed, CHECKS[check])
+
+
+def run_batch(sandbox, project, seed, check):
+    chance = random.Random(f"place {seed}")
+    sandbox.project = sandbox.make_directory(project)
+    if chance.random() < 0.5:
+        sandbox.state = sandbox.make_directory(project.with_name("state"))
+    batch = Batch(sandbox, seed, check != check_alone)
+    try:
+        check(batch)
+    except AssertionError as error:
+        raise AssertionError(f"ATOLL_SEED={seed}: {error}") from error
+    finally:
+        batch.end()
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3352732710))
-def test_what_is_applied_in_parts_adds_up(sandbox, seed):
+def test_what_is_applied_path_by_path_adds_up(sandbox, seed):
     """One apply per path, in random order; then each undone, the last first."""
-    make_tree(sandbox, seed)
-    staged = Staged(sandbox)
-    before = staged.state()
-    inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed), str(COUNT // 3)], stdin=SOURCE).bytes)
-    chance, applies = random.Random(seed), 0
+    batch = Batch(sandbox, seed, False, size=1)
+    staged, chance, applies = batch.staged, batch.chance, 0
+    inside = batch.run_inside()
     for _ in range(200):
         changes = sorted(staged.diff(), key=os.fsencode)
         if not changes:
             break
-        path = chance.choice(changes)
-        staged.apply("--", os.path.join(staged.project, path), code=None)
+        staged.apply("--", os.path.join(staged.project, chance.choice(changes)), code=None)
         applies += 1
     # Also of a file that was renamed and then changed: nothing but our own applies has touched its directory.
     assert staged.diff() == {}
@@ -125,24 +349,8 @@ def test_what_is_applied_in_parts_adds_up(sandbox, seed):
     for _ in range(applies):
         if staged.undo(code=None).code != 0:
             break
-    assert differences(before, staged.state()) == []
-
-
-@pytest.mark.parametrize("seed", seeds(2))
-def test_a_chain_of_snapshots_is_one_tree(sandbox, seed):
-    """Three runs, each on the layers of the one before, with a snapshot between: the same tree as inside."""
-    make_tree(sandbox, seed)
-    staged = Staged(sandbox)
-    before = staged.state()
-    staged.run(["/usr/bin/python3", "-", str(seed), str(COUNT // 3)], stdin=SOURCE)
-    for i in range(2):
-        staged.verb("snapshot", staged.session, f"step{i}")
-        inside = json.loads(staged.run(["/usr/bin/python3", "-", str(seed + i + 1), str(COUNT // 3)], stdin=SOURCE,
-                                       options=["--continue", staged.session]).bytes)
-    staged.apply()
-    assert same_as_inside(inside, staged.state()) == []
-    staged.undo()
-    assert differences(before, staged.state()) == []
+    assert differences(batch.before, staged.state()) == []
+    batch.end()
 
 
 GIT_WORK = """

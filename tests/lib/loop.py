@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """File systems in loop images, mounted for one test."""
 import os
+import pathlib
+import shutil
 import subprocess
 import time
 
@@ -12,6 +14,23 @@ KINDS = {
     "btrfs": (128, ["mkfs.btrfs", "-q", "-f"]),
     "tmpfs": (64, None),
 }
+
+FILESYSTEMS = pathlib.Path("/proc/filesystems")
+
+
+def has_kind(kind):
+    return kind in FILESYSTEMS.read_text().split()
+
+
+def need(kind):
+    """Skips with the reason where this machine lacks the file system or its tool."""
+    make = KINDS[kind][1]
+    if make and shutil.which(make[0], path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        pytest.skip(f"{make[0]} is not installed")
+    if not has_kind(kind) and shutil.which("modprobe"):
+        subprocess.run(["modprobe", kind], check=False, capture_output=True)
+    if not has_kind(kind):
+        pytest.skip(f"this kernel has no {kind}")
 
 
 def unmount(place, seconds=4):

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A random sequence of file operations, the same for the same seed, on the working directory; then the state of it.
+"""Random sequences of file operations, the same for the same seed, each in a directory of its own: sSEED below the
+working directory; then the state of all of them.
 
-Sent to Python inside a sandbox (after tree_state.py) and run on a plain copy outside: operations.py SEED COUNT.
-Whatever fails, fails on both sides in the same way: the outcome of every operation is part of the result.
+Sent to Python inside a sandbox (after tree_state.py) and run on a plain copy outside: operations.py KIND COUNT SEED…
+KIND: `inside`, what an agent does, or `host`, what its person does meanwhile. Whatever fails, fails on both sides in
+the same way: the outcome of every operation is part of the result.
 """
 import errno
 import json
 import os
 import random
-import shutil
 import stat
 import sys
 
@@ -20,24 +21,22 @@ NAMES = ("a", "b", "c", "d.txt", "e", "with space", "new\nline", "\udcff\udcfe",
 class Operations:
     """Each method is one operation; it draws what it needs from self.random before it touches anything."""
 
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.number = 0
+    def __init__(self, kind, seed):
+        self.random = random.Random(f"{kind} {seed}")
+        self.names = self.HOST if kind == "host" else self.INSIDE
 
     # Choices. What exists is listed in sorted order, so that both sides draw the same.
     def entries(self, want):
-        found = []
-        for directory, directories, files in os.walk("."):
-            directories[:] = sorted(name for name in directories if not self.is_left_alone(directory, name))
-            for name in sorted(directories + files):
-                path = os.path.join(directory, name)
-                if not self.is_left_alone(directory, name) and want(os.lstat(path)):
+        found, places = [], ["."]
+        for place in places:
+            for name in listed(place):
+                path = f"{place}/{name}"
+                status = os.lstat(path)
+                if want(status):
                     found.append(path)
+                if stat.S_ISDIR(status.st_mode):
+                    places.append(path)
         return sorted(found, key=os.fsencode)
-
-    @staticmethod
-    def is_left_alone(directory, name):
-        return name == ".git"
 
     def pick(self, want=lambda status: True):
         found = self.entries(want)
@@ -78,7 +77,7 @@ class Operations:
 
     def rename(self):
         source, target = self.pick(), self.new()
-        if are_linked(source, target):
+        if are_linked(source, target) or has_closed(source):
             return
         try:
             os.rename(source, target)
@@ -121,15 +120,15 @@ class Operations:
     def remove_tree(self):
         path = self.pick(lambda status: stat.S_ISDIR(status.st_mode))
         if self.random.random() < 0.5:
-            shutil.rmtree(path)
+            remove(path)
 
     def chmod(self):
-        path, mode = self.file(), self.random.choice((0o600, 0o644, 0o755, 0o400, 0o444))
+        path, mode = self.file(), self.random.choice((0o600, 0o644, 0o755, 0o400, 0o444, 0))
         os.chmod(path, mode)
 
     def chmod_directory(self):
         path = self.pick(lambda status: stat.S_ISDIR(status.st_mode))
-        os.chmod(path, self.random.choice((0o700, 0o755, 0o750)))
+        os.chmod(path, self.random.choice((0o700, 0o755, 0o750, 0o555)))
 
     def utime(self):
         path, when = self.file(), self.random.randrange(10 ** 18)
@@ -171,14 +170,14 @@ class Operations:
 
     def file_for_directory(self):
         path, content = self.pick(lambda status: stat.S_ISDIR(status.st_mode)), self.bytes()
-        shutil.rmtree(path)
+        remove(path)
         with open(path, "wb") as file:
             file.write(content)
 
     def link_for_directory(self):
         path = self.pick(lambda status: stat.S_ISDIR(status.st_mode))
         if self.random.random() < 0.3:
-            shutil.rmtree(path)
+            remove(path)
             os.symlink("/", path)
 
     def sparse(self):
@@ -196,14 +195,63 @@ class Operations:
         os.chmod(path + "~", mode)
         os.rename(path + "~", path)
 
-    ALL = ("create", "create", "write", "append", "truncate", "rename", "rename", "exchange", "link", "symlink",
-           "unlink", "unlink_link",
-           "mkdir", "rmdir", "remove_tree", "chmod", "chmod_directory", "utime", "xattr", "remove_xattr",
-           "xattr_directory", "remove_xattr_directory", "rename_and_edit", "rename_and_edit",
-           "directory_for_file", "file_for_directory", "link_for_directory", "sparse", "atomic_write")
+    # Of the host alone: what looks as if nothing had changed.
+    def write_and_set_times(self):
+        """The same inode, size and mtime."""
+        path = self.file()
+        status = os.lstat(path)
+        with open(path, "r+b") as file:
+            file.write(self.random.randbytes(min(status.st_size, 50)))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def rename_over(self):
+        """Another file of the same size and mtime."""
+        path, target = self.file(), self.file()
+        if are_linked(path, target):
+            return
+        status = os.lstat(target)
+        os.truncate(path, status.st_size)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.rename(path, target)
+
+    def move_over(self):
+        """Another directory, whose files are as old as those of the first; something may come into it."""
+        source, target, chance = self.inner_directory(), self.inner_directory(), self.random.random()
+        if (source + "/").startswith(target + "/") or (target + "/").startswith(source + "/"):
+            return
+        remove(target)
+        os.rename(source, target)
+        self.disturb(target, chance)
+
+    def swap(self):
+        source, target, chance = self.inner_directory(), self.inner_directory(), self.random.random()
+        if (source + "/").startswith(target + "/") or (target + "/").startswith(source + "/"):
+            return
+        os.rename(source, "swapped")
+        os.rename(target, source)
+        os.rename("swapped", target)
+        self.disturb(target, chance)
+
+    def inner_directory(self):
+        return self.pick(lambda status: stat.S_ISDIR(status.st_mode))
+
+    def disturb(self, path, chance):
+        status = os.lstat(path)
+        if chance < 0.6:
+            with open(path + "/disturbed", "w", encoding="ascii") as file:
+                file.write("host\n")
+        if chance < 0.3:
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    BOTH = ("create", "create", "write", "append", "truncate", "rename", "rename", "link", "symlink", "unlink",
+            "unlink_link", "mkdir", "rmdir", "remove_tree", "chmod", "chmod_directory", "utime", "xattr",
+            "remove_xattr", "xattr_directory", "remove_xattr_directory", "directory_for_file", "file_for_directory",
+            "sparse", "atomic_write")
+    INSIDE = (*BOTH, "exchange", "rename_and_edit", "rename_and_edit", "link_for_directory")
+    HOST = (*BOTH, "write_and_set_times", "rename_over", "move_over", "move_over", "swap")
 
     def once(self):
-        name = self.random.choice(self.ALL)
+        name = self.random.choice(self.names)
         # Drawn apart: an operation that draws more on one side than on the other does not shift the rest.
         state = self.random.getrandbits(64)
         self.random, kept = random.Random(state), self.random
@@ -211,7 +259,8 @@ class Operations:
             getattr(self, name)()
             outcome = 0
         except OSError as error:
-            outcome = error.errno
+            # One file system says that a name is there, another that the directory is not empty.
+            outcome = errno.EEXIST if error.errno == errno.ENOTEMPTY else error.errno
         self.random = kept
         return f"{name} {outcome}"
 
@@ -220,6 +269,30 @@ def are_linked(one, other):
     """Two names of one file, perhaps: an overlay may say ESTALE where rename(2) has nothing to do."""
     return all(os.path.lexists(path) and os.lstat(path).st_nlink > 1 and not stat.S_ISDIR(os.lstat(path).st_mode)
                for path in (one, other))
+
+
+def has_closed(path):
+    """A directory that its owner may not write, somewhere in it: it can be renamed along, but not copied."""
+    return any(not os.lstat(place).st_mode & stat.S_IWUSR for place, _, _ in os.walk(path))
+
+
+def listed(place):
+    """Sorted; nothing where the directory may not be read, and nothing that an overlay lists and does not have."""
+    try:
+        return [name for name in sorted(os.listdir(place)) if os.path.lexists(f"{place}/{name}")]
+    except OSError:
+        return []
+
+
+def remove(path):
+    """rm -r in a fixed order, so that what stops it leaves the same on both sides."""
+    for name in sorted(os.listdir(path)):
+        inner = os.path.join(path, name)
+        if stat.S_ISDIR(os.lstat(inner).st_mode):
+            remove(inner)
+        else:
+            os.unlink(inner)
+    os.rmdir(path)
 
 
 def move(source, target):
@@ -233,15 +306,25 @@ def move(source, target):
             move(old, new)
         else:
             os.rename(old, new)
-    shutil.copystat(source, target)
+    status = os.lstat(source)
+    for name in os.listxattr(source):
+        os.setxattr(target, name, os.getxattr(source, name))
+    os.chmod(target, stat.S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     os.rmdir(source)
 
 
-def run(seed, count):
-    operations = Operations(seed)
-    return [operations.once() for _ in range(count)]
+def run(kind, count, seeds):
+    """{directory: outcomes}"""
+    outcomes, home = {}, os.getcwd()
+    for seed in seeds:
+        os.chdir(f"s{seed}")
+        operations = Operations(kind, seed)
+        outcomes[f"s{seed}"] = [operations.once() for _ in range(count)]
+        os.chdir(home)
+    return outcomes
 
 
 if __name__ == "__main__":
     os.umask(0o022)
-    print(json.dumps({"outcomes": run(int(sys.argv[1]), int(sys.argv[2])), "state": tree_state(".")}))
+    print(json.dumps({"outcomes": run(sys.argv[1], int(sys.argv[2]), sys.argv[3:]), "state": tree_state(".")}))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an undo gives back and what it leaves to the host, where names, modes and times make that hard to tell."""
+import os
+
+from stage import Staged
+from tree_state import differences, tree_state
+
+
+def keep_times(path, change):
+    """As an editor does that sets the times again."""
+    status = os.stat(path)
+    change(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_an_edit_of_a_linked_file_is_never_undone(sandbox):
+    """Of the same size and mtime, under either name: only the ctime tells, and our own renames move that, too."""
+    for name in ("one", "two"):
+        sandbox.write(sandbox.project / name / "a", "old\n")
+        os.link(sandbox.project / name / "a", sandbox.project / name / "b")
+        sandbox.write(sandbox.project / name / "alone", "old\n")
+    staged = Staged(sandbox)
+    before = staged.state()
+    assert staged.run("for d in one two; do rm $d/b; echo new >$d/a; ln $d/a $d/b; echo new >$d/alone; done").code == 0
+    staged.apply()
+    for name in ("one/b", "two/alone"):
+        keep_times(sandbox.project / name, lambda path: path.write_text("her\n"))
+    done = staged.undo(code=1)
+    assert {name: (sandbox.project / name).read_text() for name in ("one/a", "one/b", "one/alone")} == {
+        "one/a": "her\n", "one/b": "her\n", "one/alone": "old\n"}, done
+    assert {name: (sandbox.project / name).read_text() for name in ("two/a", "two/b", "two/alone")} == {
+        "two/a": "old\n", "two/b": "old\n", "two/alone": "her\n"}, done
+    # Nobody wrote to this pair: its names are one file again, with the time of before.
+    after = staged.state()
+    assert after["two/a"] == before["two/a"]
+
+
+def test_a_pair_is_undone_name_by_name(sandbox):
+    """What the first undo does to the other name is no change of the host's."""
+    for name in ("a", "b"):
+        sandbox.write(sandbox.project / name, "old\n")
+    staged = Staged(sandbox)
+    before = staged.state()
+    assert staged.run("rm b; echo new >a; ln a b").code == 0
+    staged.apply()
+    staged.undo("--", sandbox.project / "a")
+    assert (sandbox.project / "a").read_text() == "old\n" and (sandbox.project / "b").read_text() == "new\n"
+    staged.undo("--", sandbox.project / "b")
+    assert differences(before, staged.state()) == []
+
+
+def test_a_directory_that_the_host_touched_stays(sandbox):
+    """One that an apply made: an attribute, a mode, a file that came and went."""
+    sandbox.write(sandbox.project / "kept", "old\n")
+    staged = Staged(sandbox)
+    before = staged.state()
+    assert staged.run("mkdir alone mode attribute visited; mkdir -p deep/er/closed; chmod 555 deep/er/closed").code == 0
+    staged.apply()
+    os.setxattr(sandbox.project / "attribute", "user.host", b"1")
+    (sandbox.project / "mode").chmod(0o700)
+    (sandbox.project / "visited/file").write_text("x")
+    (sandbox.project / "visited/file").unlink()
+    staged.undo(code=1)
+    assert sorted(set(staged.state()) - set(before)) == ["attribute", "mode", "visited"]
+    assert os.getxattr(sandbox.project / "attribute", "user.host") == b"1"
+
+
+def test_a_file_that_became_a_closed_directory(sandbox):
+    """Its mode was set last, on a path that is a file again when the undo comes to it."""
+    for name in ("a", "b", "d/inner"):
+        sandbox.write(sandbox.project / name, "old\n")
+    os.setxattr(sandbox.project / "d", "user.before", b"1")
+    staged = Staged(sandbox)
+    before = staged.state()
+    assert staged.run("rm a b; mkdir a b; echo x >a/inner; ln -s /etc b/link; chmod 555 a; chmod 500 b; "
+                      "setfattr -n user.x -v y d; chmod 555 d").code == 0
+    staged.apply()
+    done = staged.undo()
+    assert "failed" not in done.out, done
+    assert differences(before, tree_state(sandbox.project)) == []
