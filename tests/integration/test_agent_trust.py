@@ -125,10 +125,17 @@ def test_two_bursts_are_no_fall(sandbox):
 
 
 def test_frozen_until_a_person_raises_it(sandbox):
-    path = policy(sandbox, "agent: ice, on_fall: freeze")
-    script = "import time\nprint('on', flush=True)\nfor i in range(600): time.sleep(.05); print(i, flush=True)\n"
+    path = policy(sandbox, "agent: ice, on_fall: freeze",
+                  "ask: {timeout: 1m, prompt: false}\nexec: {ask: [/usr/bin/tac]}")
+    script = ("import os, time\nif not os.fork(): os.execv('/usr/bin/tac', ['tac'])\n"
+              "print('on', flush=True)\nfor i in range(600): time.sleep(.05); print(i, flush=True)\n")
+    follower = subprocess.Popen([str(sandbox.programs.atoll), "ask", "--follow", "--json"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, start_new_session=True, **sandbox.popen_keywords())
+    sandbox.children.append(follower)
+    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
     child = sandbox.popen([PYTHON, "-c", script], policy=path)
     assert child.stdout.readline() == b"on\n"
+    wait_until(lambda: b"tac" in sandbox.run_atoll("ask", "--json").bytes, 10, "the question")
     os.set_blocking(child.stdout.fileno(), False)
     assert sandbox.run_atoll("trust", "ice", "--lower", "none").code == 0
 
@@ -143,10 +150,16 @@ def test_frozen_until_a_person_raises_it(sandbox):
             pass
         return child.poll() is None and not rest()
     wait_until(is_still, 10, "it stands still")
+    (shown,) = json.loads(sandbox.run_atoll("ps", "--json").out)
+    assert shown["state"] == "frozen" and "frozen" in sandbox.run_atoll("ps").out, shown
+    # Who waits for an answer gets it all the same, when it goes on.
+    denied = sandbox.run_atoll("deny", "1")
+    assert denied.code == 0 and denied.out.startswith("denied") and not denied.err, denied
     refused = sandbox.run_atoll("trust", "ice", "--raise", "medium")
     assert refused.code != 0 and "needs its reason" in refused.err, refused
     assert sandbox.run_atoll("trust", "ice", "--raise", "medium", "--reason", "looked at it").code == 0
     wait_until(rest, 10, "it goes on")
+    assert json.loads(sandbox.run_atoll("ps", "--json").out)[0]["state"] == "running"
     assert sandbox.run_atoll("trust", "ice", "--lower", "none").code == 0
     wait_until(is_still, 10, "it stands still again")
     child.send_signal(signal.SIGTERM)
