@@ -540,7 +540,8 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	if (r == 0)
 		r = choose_identity(&box->staging, box->policy->policy, &building.spec);
 	if (r == 0)
-		r = staging_choose_backend(box->request, box->policy->policy, &building.by_fuse, box->err);
+		r = backend_choose(box->request, box->policy->policy, &box->staging.backend, box->err);
+	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
 		r = canaries_make(&box->canaries, box->policy->policy, box->err);
 	if (r == 0 && building.spec.gate_sockets)

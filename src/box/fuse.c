@@ -43,6 +43,14 @@ static const char *const readable[] = {
 	"/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.preload", "/proc",
 };
 
+bool fuse_is_installed(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+		if (access(programs[i], X_OK) == 0)
+			return true;
+	return false;
+}
+
 static int open_program(struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
@@ -185,7 +193,11 @@ static int open_part(const char *directory, const char *name)
 	return r < 0 ? r : fd_move_above(r, FD_COUNT);
 }
 
-/* As root the sandbox's uid stands for the owner of the tree, and every other owner for nobody. */
+/*
+ * As root the sandbox's uid stands for the owner of the tree, and every other owner for nobody. As a user the server
+ * can do what the user can, and no more: so all files look as if they were the user's own. Any other id is one that the
+ * sandbox does not have, and to such files the kernel lets nobody write (EOVERFLOW).
+ */
 static int format_options(const struct fuse_tree *tree, struct launch *launch)
 {
 	const char *mask = launch->fds[FD_MASK] >= 0 ? "/proc/self/fd/7:" : "";
@@ -199,6 +211,9 @@ static int format_options(const struct fuse_tree *tree, struct launch *launch)
 	if (tree->is_mapped)
 		r = str_format(ids, sizeof ids, ",uidmapping=%u:%u:1,gidmapping=%u:%u:1", (unsigned)st.st_uid,
 			       (unsigned)tree->uid, (unsigned)st.st_gid, (unsigned)tree->gid);
+	else
+		r = str_format(ids, sizeof ids, ",squash_to_uid=%u,squash_to_gid=%u", (unsigned)tree->uid,
+			       (unsigned)tree->gid);
 	/* What a power cut may take of a live run is the same as with the kernel's overlay, `volatile`. */
 	return r < 0 ? r : str_format(launch->options, sizeof launch->options,
 				      "lowerdir=%s/proc/self/fd/6,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,"

@@ -23,9 +23,12 @@ struct fuse_tree {
 	const struct jail_mount *mount; /* JAIL_FUSE; its layers have been made */
 	int device_fd;                  /* borrowed */
 	bool is_mapped;                 /* as root: uid and gid inside stand for the owner of the tree */
-	uid_t uid;
+	uid_t uid;                      /* of the sandbox, inside */
 	gid_t gid;
 };
+
+/* Whether the program is there at all. */
+bool fuse_is_installed(void);
 
 /* Starts its server. What does not begin to serve is noticed inside, by whoever asks first. */
 int fuse_serve(struct fuse_servers *servers, const struct fuse_tree *tree, struct err *err) MUST_USE;

@@ -173,69 +173,6 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	return r < 0 || !tree->mask_count ? r : add_masks(staging, input->plan, (size_t)index, host_fd, err);
 }
 
-/* Why no overlay can have its layers in the state directory; NULL: nothing speaks against it. */
-static const char *state_trouble(const struct run_request *request)
-{
-	cleanup_fd int fd = fd_open_at(AT_FDCWD, request->state_dir, O_RDONLY | O_DIRECTORY, 0);
-	struct statfs fs;
-	char value;
-
-	if (str_equal(request->test_break, "overlay"))
-		return "a test says so";
-	if (fd < 0 || fstatfs(fd, &fs) < 0)
-		return NULL; /* it cannot be used at all, which says more */
-	/* As in most containers: an overlay takes neither whiteouts nor the upper layer of another one. */
-	if (fs.f_type == OVERLAYFS_SUPER_MAGIC)
-		return "it is an overlay itself";
-	if (fgetxattr(fd, "user.overlay.opaque", &value, 1) < 0 && errno == EOPNOTSUPP)
-		return "its file system takes no user.* attributes";
-	return NULL;
-}
-
-/* As a user the kernel makes no layer of a tree in which something is mounted. */
-static bool has_locked_mounts(const struct policy *policy)
-{
-	bool found = false;
-
-	for (size_t i = 0; geteuid() != 0 && !found && i < policy->file_plan_count; i++) {
-		char **points;
-
-		if (policy->file_plan[i].class != FILE_STAGE ||
-		    mount_points_below(policy->file_plan[i].path, &points) < 0)
-			continue;
-		found = points[0] != NULL;
-		strv_free(points);
-	}
-	return found;
-}
-
-int staging_choose_backend(const struct run_request *request, const struct policy *policy, bool *ret_by_fuse,
-			   struct err *err)
-{
-	const char *trouble = policy_stages_any(policy) ? state_trouble(request) : NULL;
-
-	*ret_by_fuse = policy_stages_any(policy) &&
-		       (policy->stage_backend == STAGE_BY_FUSE ||
-			(policy->stage_backend == STAGE_BY_AUTO && (trouble || has_locked_mounts(policy))));
-	if (*ret_by_fuse && policy->stage_auto == STAGE_AUTO_EXEC) {
-		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
-			"what fuse-overlayfs stages (`stage.backend`) has no snapshots, which `stage.auto` asks for");
-		err_hint(err, "take `stage: {auto: off}`, or `backend: overlay` with XDG_STATE_HOME on ext4, xfs, "
-			      "btrfs or tmpfs");
-		return -EOPNOTSUPP;
-	}
-	if (*ret_by_fuse || !trouble)
-		return 0;
-	err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
-		"nothing can be staged with the state directory %s on an overlay or its like: %s", request->state_dir,
-		trouble);
-	err_hint(err,
-		 "point XDG_STATE_HOME at another file system (a volume, a tmpfs); or have fuse-overlayfs stage, with "
-		 "`stage: {backend: fuse}` in the policy (it needs the package fuse-overlayfs and /dev/fuse); or write "
-		 "the tree in place (`files.write`)");
-	return -EINVAL;
-}
-
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
 {
 	size_t count;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "box/backend.h"
 #include "box/plan.h"
 #include "stage/chain.h"
 #include "stage/change.h"
@@ -19,6 +20,7 @@ struct staging {
 	struct stage_record record;
 	struct stage_record origin; /* of a fork, else empty */
 	struct stage_chain chain;
+	enum backend_reason backend;
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;
@@ -48,14 +50,6 @@ struct staging_input {
 	uid_t host_uid;             /* whose the layers will be */
 	gid_t host_gid;
 };
-
-/*
- * Who makes the trees of the policy: *ret_by_fuse where it demands fuse-overlayfs, or lets it stand for an overlay that
- * cannot be had here. Fails, with the ways out, where the policy demands an overlay that cannot be had. Before anything
- * is made.
- */
-int staging_choose_backend(const struct run_request *request, const struct policy *policy, bool *ret_by_fuse,
-			   struct err *err) MUST_USE;
 
 /* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;

@@ -126,16 +126,6 @@ static void put_refusal(const struct box *box, const struct denial *denial, stru
 	buf_printf(out, " [%s]; more: atoll log --denied %s\n", denial->rule, box->request->session);
 }
 
-static void put_blame(const struct box *box, struct buf *out)
-{
-	char memory[512];
-	struct buf blame;
-
-	buf_init_fixed(&blame, memory, sizeof memory);
-	if (standing_put_blame(box->request->standing, &blame))
-		buf_printf(out, "  %s\n", buf_text(&blame));
-}
-
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
@@ -162,7 +152,6 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
 	if (narrowing_holds(box->request->narrowing))
 		buf_put_text(out, narrowing_hint);
-	put_blame(box, out);
 }
 
 /* The streams' own file took no more: said also where only failures are. */
@@ -329,26 +318,46 @@ static void put_earlier(const struct box *box, struct buf *out)
 			   box->staging.earlier);
 }
 
+/* Staging that is not as usual, for it is felt. */
+static void put_backend(const struct box *box, struct buf *out)
+{
+	if (box->staging.backend == BACKEND_FUSE_FOR_OTHERS)
+		buf_put_text(out, "atoll: staged with fuse-overlayfs, for files here belong to others or to another "
+				  "group (slower, no snapshots)\n");
+	if (box->staging.backend == BACKEND_OVERLAY_NO_FUSE)
+		buf_put_text(out, "atoll: files here that belong to others, or to another group, cannot be changed "
+				  "inside (EOVERFLOW): install fuse-overlayfs, or say `stage: {backend: fuse}`\n");
+}
+
+static void put_missing(const struct box *box, struct buf *out)
+{
+	const uint32_t known =
+		1u << WALL_DISK | 1u << WALL_MASK_LATE | 1u << WALL_CORE_SCHED | 1u << WALL_SPECULATION;
+
+	if (!(box->missing & ~known))
+		return;
+	buf_put_text(out, "atoll: running without");
+	for (int wall = 0; wall < WALL_COUNT; wall++)
+		if (box->missing & ~known & 1u << wall)
+			buf_printf(out, " %s", wall_names[wall]);
+	buf_put_text(out, ", as the policy accepts (degrade); `atoll doctor` says how to get it\n");
+}
+
 /*
  * Walls that the policy lets be missing, said before anything runs. What comes with writing in place, which the policy
  * says in so many words (disk, late masks), and what this hardware lacks for everyone is in the report alone.
  */
 void summary_print_missing(const struct box *box)
 {
-	const uint32_t known =
-		1u << WALL_DISK | 1u << WALL_MASK_LATE | 1u << WALL_CORE_SCHED | 1u << WALL_SPECULATION;
-	char memory[SUMMARY_NAME_MAX];
+	char memory[SUMMARY_NAME_MAX + 512];
 	struct buf out;
 
-	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH) || !(box->missing & ~known))
+	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_put_text(&out, "atoll: running without");
-	for (int wall = 0; wall < WALL_COUNT; wall++)
-		if (box->missing & ~known & 1u << wall)
-			buf_printf(&out, " %s", wall_names[wall]);
-	buf_put_text(&out, ", as the policy accepts (degrade); `atoll doctor` says how to get it\n");
-	if (fd_write_full(2, out.bytes, out.size) < 0)
+	put_missing(box, &out);
+	put_backend(box, &out);
+	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)
 		return; /* nobody reads */
 }
 

@@ -20,7 +20,6 @@
 #include "stage/links.h"
 #include "stage/paths.h"
 
-enum { SET_ID = S_ISUID | S_ISGID };
 
 struct preparation {
 	struct transaction *transaction;
@@ -192,6 +191,57 @@ static enum copy_acl choose_acl(const struct preparation *preparation, const str
 	return means_something && !item->merged ? COPY_ACL_SOURCE : COPY_ACL_NONE;
 }
 
+/* What the directory that holds an op is, or will be, on the host. */
+static int describe_parent(const struct preparation *preparation, const struct journal_op *op, struct identity *out)
+{
+	const struct transaction *transaction = preparation->transaction;
+	size_t length = paths_parent(op->path, strlen(op->path));
+	uint32_t known = paths_find(&preparation->directories, op->tree, op->path, length);
+	cleanup_free char *path = NULL;
+	cleanup_fd int fd = FD_NONE;
+	struct stat st;
+
+	if (known != PATHS_NONE) {
+		*out = transaction->journal.directories[known].before;
+		return 0;
+	}
+	known = paths_find(&preparation->made, op->tree, op->path, length);
+	if (known != PATHS_NONE) {
+		*out = transaction->journal.ops[known].content;
+		return 0;
+	}
+	path = strndup(op->path, length);
+	fd = path ? stage_open_beneath(transaction->place->tree_fds[op->tree], path, O_PATH | O_DIRECTORY, 0) : -ENOMEM;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	identity_of_stat(&st, out);
+	return 0;
+}
+
+/*
+ * Inside, another group may look like the sandbox's own. What was there keeps the host's; what is new gets that of its
+ * directory, where the directory says so (set-group-ID). As root, what was written into stays its owner's as well.
+ */
+static void choose_owner(const struct preparation *preparation, const struct apply_item *item,
+			 const struct journal_op *op, struct copy *copy)
+{
+	const struct stage_change *change = item->change;
+	struct identity parent;
+
+	if (change->host_exists && (change->host.st_mode & S_IFMT) == (change->staged.st_mode & S_IFMT)) {
+		copy->gives_group = true;
+		copy->gid = change->host.st_gid;
+		if (change->is_copied_up)
+			copy->uid = change->host.st_uid;
+	} else if (describe_parent(preparation, op, &parent) == 0 && parent.mode & S_ISGID) {
+		copy->gives_group = true;
+		copy->gid = parent.gid;
+		/* The kernel gives it on to directories; fuse-overlayfs, which had lost it, did not. */
+		if (preparation->transaction->place->record->form == STAGE_FORM_FUSE)
+			copy->more_mode = S_ISGID;
+	}
+}
+
 static int copy_staged(struct preparation *preparation, struct apply_item *item, struct journal_op *op)
 {
 	const struct stage_change *change = item->change;
@@ -207,9 +257,11 @@ static int copy_staged(struct preparation *preparation, struct apply_item *item,
 		.gives_owner = preparation->transaction->place->is_root,
 		.uid = tree->owner_uid, .gid = tree->owner_gid,
 	};
-	int r = copy.from_fd < 0 ? copy.from_fd : replaced_fd < 0 && replaced_fd != FD_NONE ? replaced_fd :
-									      copy_entry(&copy);
+	int r = copy.from_fd < 0 ? copy.from_fd : replaced_fd < 0 && replaced_fd != FD_NONE ? replaced_fd : 0;
 
+	choose_owner(preparation, item, op, &copy);
+	if (r == 0)
+		r = copy_entry(&copy);
 	if (r < 0)
 		return r;
 	if (r == COPY_MADE && !item->merged &&
@@ -306,11 +358,9 @@ static uint32_t action_of(const struct stage_change *change)
 	return S_ISDIR(change->staged.st_mode) && S_ISDIR(change->host.st_mode) ? JOURNAL_SET : JOURNAL_REPLACE;
 }
 
-/* Set-id bits of a directory are the host's own: they stay, and none are added. */
 static void fill_set(struct journal_op *op, const struct stage_change *change)
 {
 	identity_of_stat(&change->staged, &op->content);
-	op->content.mode = (op->content.mode & ~(uint32_t)SET_ID) | (change->host.st_mode & SET_ID);
 	op->flags |= JOURNAL_SETS_MTIME;
 }
 

@@ -16,8 +16,8 @@
  * stays (`stays` counts that), and nothing can be added below a directory that cannot be made (`left_at`).
  */
 
-/* Bits of a mode that reach the host: set-id bits never do, so they are no difference either. */
-enum { MODE_MASK = 01777 };
+/* Bits of a mode that reach the host: set-id bits of a file never do, so they are no difference either. */
+enum { MODE_MASK = 01777, DIRECTORY_MODE_MASK = 07777 };
 
 /* What is known of a directory while the walk is below it. */
 struct level_of_judge {
@@ -329,7 +329,7 @@ static int find_directory_differences(const struct stage_entry *entry, struct st
 {
 	int r = *entry->path ? has_same_xattrs(entry) : 1;
 
-	if ((entry->staged.st_mode & MODE_MASK) != (entry->host.st_mode & MODE_MASK))
+	if ((entry->staged.st_mode & DIRECTORY_MODE_MASK) != (entry->host.st_mode & DIRECTORY_MODE_MASK))
 		change->differs |= STAGE_DIFFERS_MODE;
 	if (r == 0)
 		change->differs |= STAGE_DIFFERS_XATTRS;

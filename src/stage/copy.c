@@ -153,6 +153,9 @@ static mode_t kept_mode(struct copy *copy, const struct stat *st)
 {
 	mode_t mode = st->st_mode & 07777;
 
+	/* To a directory these bits are a property of the project, and give nobody anything. */
+	if (S_ISDIR(st->st_mode) && copy->kind == COPY_TO_HOST)
+		return mode | copy->more_mode;
 	if (copy->kind == COPY_EXACT || !(mode & SET_ID))
 		return mode;
 	copy->lost_set_id = true;
@@ -163,7 +166,7 @@ static mode_t kept_mode(struct copy *copy, const struct stat *st)
 static int give_owner(const struct copy *copy, int fd, const struct stat *st)
 {
 	uid_t uid = copy->gives_owner ? copy->uid : st->st_uid;
-	gid_t gid = copy->gives_owner ? copy->gid : st->st_gid;
+	gid_t gid = copy->gives_owner || copy->gives_group ? copy->gid : st->st_gid;
 	struct stat now;
 
 	if (fstatat(fd, "", &now, AT_EMPTY_PATH) < 0)

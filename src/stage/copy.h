@@ -36,7 +36,9 @@ struct copy {
 	enum copy_kind kind;
 	bool gives_owner;        /* COPY_TO_HOST as root: the copy belongs to uid:gid */
 	uid_t uid;
+	bool gives_group;        /* COPY_TO_HOST: as a user, where he may; with gives_owner it is given anyway */
 	gid_t gid;
+	mode_t more_mode;        /* COPY_TO_HOST: of a directory, beside the mode that it has */
 	/* COPY_TO_HOST: what it takes the place of, whose label it keeps; FD_NONE: nothing like it. Borrowed. */
 	int replaced_fd;
 	enum copy_acl acl;       /* COPY_TO_HOST */

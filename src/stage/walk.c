@@ -431,6 +431,10 @@ static int judge_host(const struct level *level, enum stage_form form, struct st
 			return -errno;
 	}
 	entry->is_masked = level->is_masked || has_mask(side_fd(level, SOURCE_MASK), entry->name, form);
+	/* fuse-overlayfs copies a directory up without these bits. */
+	if (form == STAGE_FORM_FUSE && entry->host_exists && S_ISDIR(entry->host.st_mode) &&
+	    entry->kind == STAGE_ENTRY_DIRECTORY)
+		entry->staged.st_mode |= entry->host.st_mode & (S_ISUID | S_ISGID);
 	return 0;
 }
 

@@ -26,7 +26,13 @@ static int outcome(int r)
 int file_prepare_mode(struct file_job *job)
 {
 	job->mode = (mode_t)file_job_own(job, 0) & 07777;
-	return job->mode & SETID ? FILE_JOB_REFUSED : 0;
+	return 0;
+}
+
+/* On a directory these bits give nobody anything. */
+int file_check_mode(const struct file_job *job)
+{
+	return job->mode & SETID && !S_ISDIR(job->places[0].status.st_mode) ? FILE_JOB_REFUSED : 0;
 }
 
 /* Kernels differ about the mode of a link; that there is none is what the newer ones say. */

@@ -18,6 +18,7 @@
 #define WRITES .access = WATCH_FILE_WRITE
 #define REMOVES .access = WATCH_FILE_REMOVE
 #define RENAMES .access = WATCH_FILE_RENAME
+#define CHANGES_MODE .prepare = file_prepare_mode, .check = file_check_mode, .run = file_run_chmod
 
 /* Every call of tools/seccomp/files-*.table; a test compares the two. */
 static const struct file_call calls[] = {
@@ -33,10 +34,9 @@ static const struct file_call calls[] = {
 	{ CALL(linkat), WRITES, .arguments = { LINK(0, 1), ENTRY(2, 3) }, .at_flags = 4, .run = file_run_link },
 	{ CALL(unlinkat), REMOVES, .arguments = { ENTRY(0, 1) }, .prepare = file_prepare_unlink,
 	  .run = file_run_unlink },
-	{ CALL(fchmod), WRITES, .arguments = { OPEN_FILE(0) }, .prepare = file_prepare_mode, .run = file_run_chmod },
-	{ CALL(fchmodat), WRITES, .arguments = { OBJECT(0, 1) }, .prepare = file_prepare_mode, .run = file_run_chmod },
-	{ CALL(fchmodat2), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 3, .prepare = file_prepare_mode,
-	  .run = file_run_chmod },
+	{ CALL(fchmod), WRITES, .arguments = { OPEN_FILE(0) }, CHANGES_MODE },
+	{ CALL(fchmodat), WRITES, .arguments = { OBJECT(0, 1) }, CHANGES_MODE },
+	{ CALL(fchmodat2), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 3, CHANGES_MODE },
 	{ CALL(fchown), WRITES, .arguments = { OPEN_FILE(0) }, .run = file_run_chown },
 	{ CALL(fchownat), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 4, .run = file_run_chown },
 	{ CALL(utimensat), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 3, .prepare = file_prepare_utimens,
@@ -67,7 +67,7 @@ static const struct file_call calls[] = {
 	{ CALL(link), WRITES, .arguments = { LINK(-1, 0), ENTRY(-1, 1) }, .run = file_run_link },
 	{ CALL(unlink), REMOVES, .arguments = { ENTRY(-1, 0) }, .run = file_run_unlink },
 	{ CALL(rmdir), REMOVES, .arguments = { ENTRY(-1, 0) }, .run = file_run_rmdir },
-	{ CALL(chmod), WRITES, .arguments = { OBJECT(-1, 0) }, .prepare = file_prepare_mode, .run = file_run_chmod },
+	{ CALL(chmod), WRITES, .arguments = { OBJECT(-1, 0) }, CHANGES_MODE },
 	{ CALL(chown), WRITES, .arguments = { OBJECT(-1, 0) }, .run = file_run_chown },
 	{ CALL(lchown), WRITES, .arguments = { LINK(-1, 0) }, .run = file_run_chown },
 	{ CALL(utime), WRITES, .arguments = { OBJECT(-1, 0) }, .prepare = file_prepare_utime, .run = file_run_times },

@@ -41,6 +41,8 @@ struct file_call {
 	bool makes;                  /* the caller's umask counts */
 	/* Copies from registers and memory what else it takes. 0, an errno, or FILE_JOB_REFUSED. NULL: nothing. */
 	int (*prepare)(struct file_job *job);
+	/* Looks at what was found, before it is judged. 0, an errno, or FILE_JOB_REFUSED. NULL: nothing. */
+	int (*check)(const struct file_job *job);
 	/* Makes it, with the sandbox's rights. 0, an errno, or FILE_JOB_BLOCKS. */
 	int (*run)(struct file_job *job);
 };
@@ -114,6 +116,7 @@ int file_job_dir_fd(const struct file_job *job, size_t index);
 
 /* file-attribute.c */
 int file_prepare_mode(struct file_job *job);
+int file_check_mode(const struct file_job *job);
 int file_prepare_utime(struct file_job *job);
 int file_prepare_utimes(struct file_job *job);
 int file_prepare_utimens(struct file_job *job);

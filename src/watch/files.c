@@ -61,6 +61,26 @@ int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply,
 	return 0;
 }
 
+static int nothing_to_judge(void *context, const struct watch_file *event)
+{
+	return 0;
+}
+
+static void nobody_asked(void *context, uint64_t id)
+{
+}
+
+int files_new_unjudged(struct files **ret_files, int epoll_fd, const struct reply *reply,
+		       const struct watch_options *options)
+{
+	static const struct watch_handlers quiet = {
+		.on_file = nothing_to_judge, .on_file_asks = nothing_to_judge, .on_file_done = nothing_to_judge,
+		.on_file_gone = nobody_asked,
+	};
+
+	return files_new(ret_files, epoll_fd, reply, options, &quiet);
+}
+
 void files_free(struct files *files)
 {
 	if (!files)
@@ -76,6 +96,13 @@ bool files_cover(const struct watch_options *options, int number)
 
 	return call && (options->mediates_files ||
 			(options->moves_directories && (call->run == file_run_rename || call->run == file_run_link)));
+}
+
+bool files_changes_mode(int number)
+{
+	const struct file_call *call = file_call_find(number);
+
+	return call && call->run == file_run_chmod;
 }
 
 /* ---- what is asked for ---- */
@@ -520,6 +547,10 @@ static int do_job(struct files *files, struct file_job *job)
 		errnum = find(job, files->reply);
 	if (!files->options->mediates_files && !is_ours(job, errnum))
 		return reply_continue(files->reply, job->request->id);
+	if (!errnum && job->call->check)
+		errnum = job->call->check(job);
+	if (errnum == FILE_JOB_REFUSED)
+		return 1;
 	if (!errnum)
 		return judge_and_perform(files, job);
 	if (errnum == ENOENT && job->places[0].path[0])

@@ -17,10 +17,21 @@ struct files;
 /* epoll_fd (borrowed) gets what this waits for. reply and options and handlers are borrowed. */
 int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply, const struct watch_options *options,
 	      const struct watch_handlers *handlers) MUST_USE;
+
+/*
+ * For sandboxes whose file calls are not mediated: what comes here all the same, since a filter cannot judge it
+ * (directories with set-ID bits), is made with the sandbox's rights, and neither judged nor recorded.
+ */
+int files_new_unjudged(struct files **ret_files, int epoll_fd, const struct reply *reply,
+		       const struct watch_options *options) MUST_USE;
+
 void files_free(struct files *files);
 
 /* Whether a call with this number is one of a file; with options->moves_directories alone: one that moves or links. */
 bool files_cover(const struct watch_options *options, int number);
+
+/* Whether it changes a mode. */
+bool files_changes_mode(int number);
 
 /*
  * Does what the request asks for and answers. Afterwards the sandbox's ids may be in force (os/identity.h), for the

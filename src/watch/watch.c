@@ -57,6 +57,8 @@ struct watch {
 	struct connector connector;
 	bool has_connector;
 	struct files *files;             /* owned; NULL: file calls are not mediated, or nothing was moved yet */
+	struct files *modes;             /* owned; NULL: not made, or no directory was to have set-ID bits yet */
+	struct watch_options mode_options; /* of these: all calls are made here */
 	struct confined confined;        /* with options.moves_directories alone */
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
@@ -141,7 +143,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->request = NULL;
 	watch->reply = (struct reply){ .listener_fd = listener_fd };
 	watch->has_connector = false;
-	watch->files = NULL;
+	watch->files = watch->modes = NULL;
 	held_init(&watch->held);
 	confined_init(&watch->confined);
 	r = open_sources(watch, err);
@@ -166,6 +168,7 @@ void watch_free(struct watch *watch)
 	if (!watch)
 		return;
 	files_free(watch->files);
+	files_free(watch->modes);
 	held_done(&watch->held);
 	waiting_done(&watch->waiting);
 	if (watch->has_connector)
@@ -470,11 +473,33 @@ static int serve_network(struct watch *watch)
 	return is_connect ? serve_connect(watch, &address, false) : answer(watch, 0);
 }
 
+/* The bits that only directories may have are refused of all, where the calls cannot be made. */
+static struct files *files_for_modes(struct watch *watch)
+{
+	struct watch_options *options = &watch->mode_options;
+
+	*options = watch->options;
+	options->mediates_files = true;
+	options->moves_directories = false;
+	if (!watch->modes && files_new_unjudged(&watch->modes, watch->epoll_fd, &watch->reply, options) < 0)
+		watch->modes = NULL;
+	return watch->modes;
+}
+
+static int serve_by(struct watch *watch, struct files *files)
+{
+	int r = files_serve(files, &watch->remote, watch->request);
+
+	if (r != 1)
+		return r;
+	identity_return();
+	return refuse(watch);
+}
+
 static int serve_file(struct watch *watch)
 {
 	bool is_mediated = watch->options.mediates_files;
 	struct err err;
-	int r;
 
 	if (!is_mediated &&
 	    confined_may_have(&watch->confined, (pid_t)watch->request->pid, watch->options.init_pid))
@@ -482,11 +507,7 @@ static int serve_file(struct watch *watch)
 	/* Only renames and links are seen: who makes none has nothing of this. */
 	if (!watch->files && open_files(watch, &err) < 0)
 		return answer(watch, 0);
-	r = files_serve(watch->files, &watch->remote, watch->request);
-	if (r != 1)
-		return r;
-	identity_return();
-	return refuse(watch);
+	return serve_by(watch, watch->files);
 }
 
 static int serve_confining(struct watch *watch)
@@ -519,6 +540,8 @@ static int serve_request(struct watch *watch)
 	case SYS_sendto:
 		return serve_network(watch);
 	}
+	if (files_changes_mode(data->nr) && files_for_modes(watch))
+		return serve_by(watch, watch->modes);
 	return refuse(watch);
 }
 

@@ -91,7 +91,7 @@ def test_below_a_masked_directory_nothing_is_there(sandbox):
 def test_localhost_has_an_address_where_the_host_has_no_hosts_file(sandbox):
     """As on a bare Debian, and in a container that mounts files into /etc the sandbox starts all the same."""
     copy = sandbox.base / "etc"
-    subprocess.run(["cp", "-a", "/etc", copy], check=True)
+    subprocess.run(["cp", "-a", "/etc", copy], check=False)  # others may change users meanwhile
     (copy / "hosts").unlink(missing_ok=True)
     script = ("mount --bind \"$1\" /etc || exit 9; shift; [ ! -e /etc/hosts ] || exit 8\n"
               "for level in none medium; do \"$1\" run -q -t $level -- getent ahosts localhost; done\n"
@@ -103,3 +103,43 @@ def test_localhost_has_an_address_where_the_host_has_no_hosts_file(sandbox):
     assert sorted(addresses) == ["127.0.0.1", "127.0.0.1", "::1", "::1"], done
     assert "\n0\n" in done.out and "agent:x:" in done.out, done
     assert done.code == 0, done
+
+
+SHARED = """
+set -e
+mkdir made; chmod g+s made; mkdir made/below
+python3 - <<'END'
+import os
+fd = os.open("made", os.O_RDONLY)
+os.fchmod(fd, 0o2770); assert os.stat("made").st_mode & 0o7777 == 0o2770
+os.chmod("made", 0o3775, dir_fd=os.open(".", os.O_RDONLY)); os.symlink("made", "link"); os.chmod("link", 0o2775)
+assert os.stat("made").st_mode & 0o7777 == 0o2775
+for number, call in enumerate((lambda: os.chmod("file", 0o2755), lambda: os.chmod("link-to-file", 0o4755))):
+    open("file", "w").close()
+    if not number: os.symlink("file", "link-to-file")
+    try: call(); print("set on a file")
+    except PermissionError: pass
+END
+git init -q --shared=group repo; cd repo; git config user.email a@example.org; git config user.name n
+echo 1 >x; git add x; git commit -qm one; cd ..
+cp -a repo copy; mkdir tar; tar cf - repo | tar xpf - -C tar; mv repo /tmp/moved; mv /tmp/moved repo
+git -C copy fsck --no-progress; git -C tar/repo log --oneline | wc -l
+stat -c '%a' made made/below repo/.git copy/.git tar/repo/.git
+"""
+
+
+@pytest.mark.parametrize("audit", ["off", "writes"])
+def test_directories_may_have_the_set_group_id_bit(sandbox, audit):
+    """Repositories that a group shares live by it: `git commit` failed in them, and `cp -a` and `tar x` left it out."""
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\naudit: {{files: {audit}}}\n")
+    outside = sandbox.make_directory(sandbox.base / "plain")
+    modes = ["2775", "2755", "2775", "2775", "2775"]
+    control = sandbox.run_outside(["bash", "-c", SHARED], cwd=outside)
+    assert "set on a file" in control.out and control.out.split()[-5:] == modes, control
+    done = sandbox.run(SHARED, policy=policy)
+    assert done.code == 0 and done.out.split() == ["1"] + modes, done
+    assert sum("chmod" in denial["subject"] for denial in done.report["denials"]) >= 1, done
+    applied = sandbox.run_atoll("apply", done.session, "made")
+    assert applied.code == 0, applied
+    assert (sandbox.project / "made").stat().st_mode & 0o7777 == 0o2775
+    assert not (sandbox.project / "file").exists()

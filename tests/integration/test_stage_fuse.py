@@ -267,3 +267,65 @@ def test_a_tree_with_something_mounted_in_it(sandbox):
         staged.apply(code=None)
         assert (sandbox.project / "fine").exists()
         assert (inner / "g").read_text() == ("new\n" if sandbox.identity.is_root else "old\n")
+
+
+# --- Files of another group, or of other users: the kernel's overlay copies up no id that the sandbox lacks. ---
+
+GROUP = 48321
+SHARED = """
+set -eu
+mkdir own; chmod g+s own; cp -a dir copy; tar cf - dir | tar xpf - -C own
+echo more >>file; echo more >>dir/others; rm gone; mv old new; chmod 600 mode
+echo made >dir/made; mkdir dir/sub; echo deep >dir/sub/deep; rm -r tree; mv moving moved; ln file linked
+touch -d 2001-01-01 times
+"""
+
+
+@pytest.fixture
+def shared(sandbox):
+    """A project in which a group of the user's works, with files of somebody else of that group."""
+    if sandbox.identity.is_root or os.geteuid():
+        pytest.skip("needs a user that root gives another group")
+    identity = sandbox.identity
+    identity.popen_keywords = lambda: {"user": identity.uid, "group": identity.gid, "extra_groups": [GROUP]}
+    yield sandbox
+    del identity.popen_keywords
+
+
+def share(sandbox):
+    project = sandbox.project
+    for name in ("file", "gone", "old", "mode", "times", "tree/deep/x", "dir/others", "moving/x"):
+        os.chmod(sandbox.write(project / name, f"{name}\n"), 0o664)
+    for path in [project / name for name in ("file", "gone", "old", "mode", "times")] + [
+            path for top in ("tree", "dir", "moving") for path in (project / top, *(project / top).rglob("*"))]:
+        os.chown(path, 12345 if path.name == "others" else -1, GROUP)
+        if path.is_dir():
+            path.chmod(0o2775)
+
+
+def test_a_project_that_a_group_shares(shared):
+    share(shared)
+    project = shared.project
+    # As the kernel has it, with a word of what will not go; and as it is outside.
+    plain = shared.policy("atoll: 1\nextends: medium\nstage: {backend: overlay}\n", "overlay.yaml")
+    done = shared.run(SHARED, policy=plain)
+    assert done.code != 0 and "cannot be changed inside (EOVERFLOW)" in done.err, done
+    subprocess.run(["cp", "-a", project, shared.base / "twin"], check=True)
+    assert shared.run_outside(["bash", "-c", SHARED], cwd=shared.base / "twin").code == 0
+
+    done = shared.run(SHARED)
+    assert done.code == 0 and "fuse-overlayfs" in done.err, done
+    assert done.report["enforcement"]["staging"] == "fuse-overlayfs"
+    applied = shared.run_atoll("apply", done.session)
+    assert applied.code == 0, applied
+    for path in sorted((shared.base / "twin").rglob("*")):
+        here, wanted = (project / path.relative_to(shared.base / "twin")).lstat(), path.lstat()
+        assert stat.filemode(here.st_mode) == stat.filemode(wanted.st_mode), path
+    # The group stays; what is new gets that of its directory, where that gives it.
+    for name in ("file", "mode", "times", "dir", "dir/others", "dir/made", "dir/sub", "dir/sub/deep"):
+        assert (project / name).stat().st_gid == GROUP, name
+    assert not (project / "gone").exists() and not (project / "tree").exists()
+    assert (project / "dir/others").read_text() == "dir/others\nmore\n"
+    assert shared.run_atoll("undo", done.session).code == 0
+    assert (project / "dir/others").stat().st_gid == GROUP and (project / "gone").stat().st_gid == GROUP
+    assert stat.S_IMODE((project / "dir").stat().st_mode) == 0o2775

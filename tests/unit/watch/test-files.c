@@ -579,7 +579,12 @@ static void test_the_callers_own_limits_count(void **state)
 
 static int make_traps(void *argument)
 {
+	struct stat status;
+
 	FAILS(chmod("a", 04755), EPERM);
+	/* A directory has no program that they could give anybody something by. */
+	EXPECT(mkdir("d", 0755) == 0 && chmod("d", 02755) == 0 && stat("d", &status) == 0);
+	EXPECT((status.st_mode & 07777) == 02755);
 	FAILS(open("b", O_CREAT | O_RDWR, 02755), EPERM);
 	FAILS(creat("b", 04755), EPERM);
 	FAILS(mknod("b", S_IFCHR | 0600, 0x103), EPERM);
