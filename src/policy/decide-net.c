@@ -234,13 +234,18 @@ static int rank(const struct net_rule *rule, const struct action *action)
 	return is_partial(rule, action) ? VERDICT_COUNT : (int)rule->verdict;
 }
 
-/* Whether it is about this host and port, whatever it says of requests. */
-static bool leads_there(const struct net_rule *rule, const struct subject *subject, const struct action *action)
+static bool is_about_host(const struct net_rule *rule, const struct subject *subject)
 {
 	bool matches = rule->cidr ? cidr_matches(rule, subject)
 				  : !subject->is_address && host_matches(rule->host, subject->host);
 
-	return matches && port_matches(rule, action) && !is_excepted(rule, subject);
+	return matches && !is_excepted(rule, subject);
+}
+
+/* Whether it is about this host and port, whatever it says of requests. */
+static bool leads_there(const struct net_rule *rule, const struct subject *subject, const struct action *action)
+{
+	return port_matches(rule, action) && is_about_host(rule, subject);
 }
 
 static bool rule_covers(const struct net_rule *rule, const struct subject *subject, const struct action *action)
@@ -253,6 +258,7 @@ struct search {
 	const struct subject *subject;
 	const struct action *action;
 	const struct net_rule *best;
+	const struct net_rule *listing;  /* allows some requests of this host, on this port or another: no others */
 	bool is_about_requests;
 };
 
@@ -266,7 +272,11 @@ static void consider(struct search *search, const struct net_rule *rule)
 	const struct action *action = search->action;
 	bool is_stricter = !search->best || rank(rule, action) < rank(search->best, action);
 
-	if ((!is_stricter && !is_about_requests(rule)) || !leads_there(rule, search->subject, action))
+	if ((!is_stricter && !is_about_requests(rule)) || !is_about_host(rule, search->subject))
+		return;
+	if (rule->verdict == VERDICT_ALLOW && rule->http_count)
+		search->listing = rule;
+	if (!port_matches(rule, action))
 		return;
 	search->is_about_requests = search->is_about_requests || is_about_requests(rule);
 	if (is_stricter && request_matches(rule, action))
@@ -303,6 +313,15 @@ static struct search find_rule(const struct policy *policy, const struct subject
 	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
 		consider(&search, &policy->network[i]);
 	return search;
+}
+
+/* Whether what no rule matches is refused because of what a rule lists, though the network is open by default. */
+static bool is_closed_by(const struct search *search, const struct policy *policy)
+{
+	enum action_kind kind = search->action->kind;
+
+	return search->listing && policy->network_default == VERDICT_ALLOW &&
+	       (kind == ACTION_HTTP_REQUEST || kind == ACTION_NET_CONNECT);
 }
 
 bool policy_intercepts(const struct policy *policy, const char *host, uint16_t port)
@@ -377,6 +396,19 @@ static bool is_listed(const struct policy *policy, const struct subject *subject
 	return rule && rule->verdict == VERDICT_ALLOW;
 }
 
+/* "Only these are let through" holds for the host, on whatever port, however open the network is. */
+static struct decision deny_unlisted(const struct net_rule *listing, const struct action *action)
+{
+	static const char no_port[] = "the policy lists the requests that this host may get, and none on this port";
+
+	if (action->kind == ACTION_HTTP_REQUEST)
+		return (struct decision){ VERDICT_DENY, listing->origin,
+					  "no rule allows this method and path of the host",
+					  "list them under http of the host's rule in network.allow of your policy" };
+	return (struct decision){ VERDICT_DENY, listing->origin, no_port,
+				  "add the port to the host's rule under network.allow of your policy" };
+}
+
 static struct decision decide_by_default(const struct policy *policy, const struct subject *subject,
 					 const struct action *action)
 {
@@ -421,13 +453,17 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 	};
 	const struct net_rule *rule;
 	struct subject subject;
+	struct search search;
 
 	if (!parse_subject(action->subject, &subject))
 		return (struct decision){ VERDICT_DENY,
 					  { "builtin.subject", "", 0 },
 					  "this is no valid host name or address",
 					  "give the plain lower-case name, without a trailing dot" };
-	rule = find_rule(policy, &subject, action).best;
+	search = find_rule(policy, &subject, action);
+	rule = search.best;
+	if (!rule && is_closed_by(&search, policy))
+		return deny_unlisted(search.listing, action);
 	if (!rule || (is_partial(rule, action) && policy->network_default == VERDICT_ALLOW))
 		return decide_by_default(policy, &subject, action);
 	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
@@ -478,10 +514,14 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 	static const struct rule_origin none = { "builtin.public", "", 0 };
 	struct subject subject = { .is_address = true };
 	const struct net_rule *rule;
+	struct search search;
 
 	memcpy(subject.address.bytes, address, sizeof subject.address.bytes);
 	find_hidden(&subject.address);
-	rule = find_rule(policy, &subject, &action).best;
+	search = find_rule(policy, &subject, &action);
+	rule = search.best;
+	if (!rule && is_closed_by(&search, policy))
+		return deny_unlisted(search.listing, &action);
 	/* It lets some requests to this address through, and those of a name are judged by the rules of the name. */
 	if (rule && rule->verdict == VERDICT_ALLOW && rule->http_count)
 		return (struct decision){ VERDICT_DENY, rule->origin,

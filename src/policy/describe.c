@@ -132,10 +132,10 @@ static void put_network(const struct policy *policy, struct buf *out)
 	}
 	if (policy_intercepts_any(policy))
 		buf_put_text(out,
-			     "\nWhere requests are listed, each is judged by its method and path. One that is refused\n"
-			     "is answered with 403 and JSON that says why. Programs trust the certificate of such a\n"
-			     "host by the bundle of the system, or by `SSL_CERT_FILE` and its like; by itself it is\n"
-			     "`/run/atoll/ca.pem`.\n");
+			     "\nWhere requests are listed, each is judged by its method and path; a host that is\n"
+			     "allowed with such a list gets no others. One that is refused is answered with 403 and\n"
+			     "JSON that says why. Programs trust the certificate of such a host by the bundle of the\n"
+			     "system, or by `SSL_CERT_FILE` and its like; by itself it is `/run/atoll/ca.pem`.\n");
 	buf_put_text(out, "\nThe person may change this list while you work; a refusal says what holds then.\n");
 	put_publish(policy, out);
 }

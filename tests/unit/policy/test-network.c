@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "policy/decide-net.h"
+#include "policy/order.h"
 
 static const uint16_t https[] = { 443 };
 static const char *const post[] = { "POST", NULL }, *const v1[] = { "/v1/**", NULL };
@@ -270,6 +272,87 @@ static void simulated_hosts(void **state)
 	assert_int_equal(policy_decide(&with, &get).verdict, VERDICT_DENY);
 }
 
+static int compare_rules(const void *a, const void *b)
+{
+	return net_host_compare(((const struct net_rule *)a)->host, ((const struct net_rule *)b)->host);
+}
+
+/*
+ * A host of which some requests are listed gets no others, however open the network is: by name, below a name, by
+ * address, and on other ports than those that the rule names.
+ */
+static void listed_requests_where_the_network_is_open(void **state)
+{
+	static const char *const admin[] = { "/admin/**", NULL }, *const itself[] = { "other.api.com", NULL };
+	static const struct http_rule denied = { .paths = admin };
+	static const struct net_rule listed[] = {
+		{ .verdict = VERDICT_ALLOW, .host = "*.wild.com", .http = http, .http_count = 1,
+		  .origin = { "network.allow[0]" } },
+		{ .verdict = VERDICT_ALLOW, .host = "api.com", .ports = https, .port_count = 1, .http = http,
+		  .http_count = 1, .origin = { "network.allow[1]" } },
+		{ .verdict = VERDICT_DENY, .host = "forge.com", .http = &denied, .http_count = 1,
+		  .origin = { "network.deny[0]" } },
+		{ .verdict = VERDICT_ALLOW, .host = "key.com", .ports = https, .port_count = 1,
+		  .inject = { .kind = INJECT_RAW, .name = "x", .secret = "s" }, .origin = { "network.allow[2]" } },
+		{ .verdict = VERDICT_ALLOW, .host = "other.api.com", .http = http, .http_count = 1,
+		  .except = itself, .origin = { "network.allow[3]" } },
+		{ .verdict = VERDICT_ALLOW, .cidr = "8.8.8.0/24", .ports = https, .port_count = 1, .http = http,
+		  .http_count = 1, .origin = { "network.allow[4]" } },
+	};
+	enum { D = VERDICT_DENY, K = VERDICT_ASK, A = VERDICT_ALLOW };
+	static const struct {
+		const char *host;
+		uint16_t port;
+		/* A connection; a request that is listed; another. Of each: where others are denied, asked, allowed. */
+		int connection[3], listed[3], other[3];
+	} rows[] = {
+		{ "api.com", 443, { A, A, A }, { A, A, A }, { D, K, D } },
+		{ "api.com", 80, { D, K, D }, { D, K, D }, { D, K, D } },
+		{ "x.wild.com", 8080, { A, A, A }, { A, A, A }, { D, K, D } },
+		{ "8.8.8.8", 443, { A, A, A }, { A, A, A }, { D, K, D } },
+		{ "8.8.8.8", 80, { D, K, D }, { D, K, D }, { D, K, D } },
+		{ "forge.com", 443, { D, K, A }, { D, K, A }, { D, K, A } },
+		{ "key.com", 443, { A, A, A }, { A, A, A }, { A, A, A } },
+		{ "key.com", 80, { D, K, A }, { D, K, A }, { D, K, A } },
+		{ "other.api.com", 443, { D, K, A }, { D, K, A }, { D, K, A } },
+		{ "unlisted.com", 443, { D, K, A }, { D, K, A }, { D, K, A } },
+	};
+	struct net_rule sorted[ARRAY_SIZE(listed)];
+	struct policy with = { .network = sorted, .network_count = ARRAY_SIZE(listed), .network_exact_count = 5,
+			       .network_mode = NETWORK_GATE };
+
+	memcpy(sorted, listed, sizeof sorted);
+	qsort(sorted, with.network_exact_count, sizeof *sorted, compare_rules);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (int otherwise = 0; otherwise < 3; otherwise++) {
+			struct action action = { .kind = ACTION_NET_CONNECT, .subject = rows[i].host,
+						 .port = rows[i].port, .method = "POST", .path = "/v1/messages" };
+
+			with.network_default = (enum verdict[]){ VERDICT_DENY, VERDICT_ASK, VERDICT_ALLOW }[otherwise];
+			assert_int_equal(policy_decide(&with, &action).verdict, rows[i].connection[otherwise]);
+			action.kind = ACTION_HTTP_REQUEST;
+			assert_int_equal(policy_decide(&with, &action).verdict, rows[i].listed[otherwise]);
+			action.path = "/v2";
+			assert_int_equal(policy_decide(&with, &action).verdict, rows[i].other[otherwise]);
+		}
+}
+
+/* Of a name that leads there. */
+static void listed_requests_of_an_address(void **state)
+{
+	static const struct net_rule rule = { .verdict = VERDICT_ALLOW, .cidr = "8.8.8.0/24", .ports = https,
+					      .port_count = 1, .http = http, .http_count = 1,
+					      .origin = { "network.allow[0]" } };
+	static const uint8_t inside[16] = { [10] = 0xff, 0xff, 8, 8, 8, 8 };
+	static const uint8_t outside[16] = { [10] = 0xff, 0xff, 8, 8, 4, 4 };
+	static const struct policy with = { .network = &rule, .network_count = 1, .network_mode = NETWORK_GATE,
+					    .network_default = VERDICT_ALLOW };
+
+	assert_int_equal(policy_decide_resolved(&with, inside, 443).verdict, VERDICT_DENY);
+	assert_int_equal(policy_decide_resolved(&with, inside, 80).verdict, VERDICT_DENY);
+	assert_int_equal(policy_decide_resolved(&with, outside, 80).verdict, VERDICT_ALLOW);
+}
+
 static void no_rules_are_no_network(void **state)
 {
 	static const struct policy empty = { .network_mode = NETWORK_NONE };
@@ -308,6 +391,8 @@ int main(void)
 		cmocka_unit_test(names_with_a_denied_port),
 		cmocka_unit_test(requests),
 		cmocka_unit_test(simulated_hosts),
+		cmocka_unit_test(listed_requests_where_the_network_is_open),
+		cmocka_unit_test(listed_requests_of_an_address),
 		cmocka_unit_test(no_rules_are_no_network),
 		cmocka_unit_test(texts_of_rules),
 	};
