@@ -134,6 +134,35 @@ bool url_path_drop_parameters(char *path)
 	return is_changed;
 }
 
+bool url_path_drop_first_parameters(char *path)
+{
+	char *at = path + strcspn(path, ";");
+	size_t size = strcspn(at, "/");
+
+	memmove(at, at + size, strlen(at + size) + 1);
+	return size > 0;
+}
+
+bool url_path_drop_last_parameter(char *path)
+{
+	bool is_changed = false;
+	char *to = path;
+
+	while (*path) {
+		size_t length = 1 + strcspn(path + 1, "/"), left = length;
+
+		while (left > 1 && path[left - 1] != ';')
+			left--;
+		left = left > 1 ? left - 1 : length;
+		memmove(to, path, left);
+		to += left;
+		path += length;
+		is_changed = is_changed || left != length;
+	}
+	*to = 0;
+	return is_changed;
+}
+
 bool url_path_cut(char *path, const char *set)
 {
 	size_t size = strcspn(path, set);
@@ -170,6 +199,20 @@ bool url_path_merge_slashes(char *path)
 	return is_changed;
 }
 
+bool url_path_merge_first_slashes(char *path)
+{
+	size_t count = strspn(path, "/");
+
+	if (count > 1)
+		memmove(path, path + count - 1, strlen(path + count - 1) + 1);
+	return count > 1;
+}
+
+bool url_path_merge_later_slashes(char *path)
+{
+	return path[0] == '/' && path[1] == '/' && path[2] != '/' && url_path_merge_slashes(path + 1);
+}
+
 static bool is_dots(const char *segment, size_t length)
 {
 	return length > 0 && length <= 2 && segment[0] == '.' && segment[length - 1] == '.';
@@ -203,18 +246,34 @@ bool url_path_remove_dots(char *path)
 	return is_changed;
 }
 
-bool url_path_drop_authority(char *path)
+bool url_path_remove_later_dots(char *path)
+{
+	return path[0] == '/' && path[1] == '/' && url_path_remove_dots(path + 1);
+}
+
+/* slashes: how many stand before the authority. */
+static bool drop_authority(char *path, size_t slashes)
 {
 	size_t size;
 
-	if (path[0] != '/' || path[1] != '/')
+	if (slashes < 2)
 		return false;
-	size = 2 + strcspn(path + 2, "/");
+	size = slashes + strcspn(path + slashes, "/");
 	if (path[size])
 		memmove(path, path + size, strlen(path + size) + 1);
 	else
 		path[1] = 0;
 	return true;
+}
+
+bool url_path_drop_authority(char *path)
+{
+	return drop_authority(path, path[0] == '/' && path[1] == '/' ? 2 : 0);
+}
+
+bool url_path_drop_far_authority(char *path)
+{
+	return drop_authority(path, strspn(path, "/"));
 }
 
 static size_t trimmed(const char *segment, size_t length)
@@ -223,12 +282,11 @@ static size_t trimmed(const char *segment, size_t length)
 
 	while (left > 0 && segment[left - 1] == ' ')
 		left--;
-	if (is_dots(segment, left))
+	if (strspn(segment, ".") >= left)
 		return left;
-	while (left > 0 && (segment[left - 1] == ' ' || segment[left - 1] == '.'))
+	while (segment[left - 1] == ' ' || segment[left - 1] == '.')
 		left--;
-	/* Nothing but dots is a name of its own. */
-	return left ? left : length;
+	return left;
 }
 
 bool url_path_trim(char *path)
@@ -248,27 +306,49 @@ bool url_path_trim(char *path)
 	return is_changed;
 }
 
-/* Characters beside the full width forms (U+FF01 to U+FF5E), ascending. */
-static const struct {
+bool url_path_trim_end(char *path)
+{
+	size_t size = strlen(path), left = size;
+
+	while (left > 0 && path[left - 1] == ' ')
+		left--;
+	path[left] = 0;
+	return left != size;
+}
+
+struct look_alike {
 	uint16_t rune;
 	char text[4];
-} look_alikes[] = {
-	{ 0x037e, ";" },  { 0x2024, "." },   { 0x2025, ".." }, { 0x2026, "..." }, { 0x2044, "/" },  { 0x2047, "??" },
-	{ 0x2048, "?!" }, { 0x2049, "!?" },  { 0x2100, "a/c" }, { 0x2101, "a/s" }, { 0x2105, "c/o" }, { 0x2106, "c/u" },
-	{ 0x2215, "/" },  { 0x2216, "\\" },  { 0x29f5, "\\" }, { 0x29f8, "/" },   { 0x29f9, "\\" }, { 0x3002, "." },
-	{ 0xfe12, "." },  { 0xfe14, ";" },   { 0xfe16, "?" },  { 0xfe19, "..." }, { 0xfe30, ".." }, { 0xfe52, "." },
-	{ 0xfe54, ";" },  { 0xfe56, "?" },   { 0xfe5f, "#" },  { 0xfe68, "\\" },  { 0xfe6a, "%" },  { 0xff61, "." },
 };
 
-/* What the character looks like; "": only like itself. */
-static void find_look_alike(uint32_t rune, char out[4])
+/* Beside the full width forms (U+FF01 to U+FF5E). */
+static const struct look_alike compatible[] = {
+	{ 0x037e, ";" },   { 0x2024, "." },   { 0x2025, ".." }, { 0x2026, "..." }, { 0x2047, "??" }, { 0x2048, "?!" },
+	{ 0x2049, "!?" },  { 0x2100, "a/c" }, { 0x2101, "a/s" }, { 0x2105, "c/o" }, { 0x2106, "c/u" }, { 0xfe16, "?" },
+	{ 0xfe19, "..." }, { 0xfe14, ";" },   { 0xfe30, ".." }, { 0xfe52, "." },   { 0xfe54, ";" },  { 0xfe56, "?" },
+	{ 0xfe5f, "#" },   { 0xfe68, "\\" }, { 0xfe6a, "%" },
+};
+
+static const struct look_alike similar[] = {
+	{ 0x2044, "/" },  { 0x2215, "/" }, { 0x2216, "\\" }, { 0x29f5, "\\" }, { 0x29f8, "/" }, { 0x29f9, "\\" },
+	{ 0x3002, "." },  { 0xfe12, "." }, { 0xff61, "." },
+};
+
+/* What the character stands for; "": only for itself. */
+static void find_compatible(uint32_t rune, char out[4])
 {
-	out[0] = out[1] = 0;
 	if (rune > 0xff00 && rune < 0xff5f)
 		out[0] = (char)(rune - 0xff00 + 0x20);
-	for (size_t i = 0; i < ARRAY_SIZE(look_alikes) && look_alikes[i].rune <= rune; i++)
-		if (look_alikes[i].rune == rune)
-			memcpy(out, look_alikes[i].text, sizeof look_alikes[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(compatible); i++)
+		if (compatible[i].rune == rune)
+			memcpy(out, compatible[i].text, sizeof compatible[i].text);
+}
+
+static void find_similar(uint32_t rune, char out[4])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(similar); i++)
+		if (similar[i].rune == rune)
+			memcpy(out, similar[i].text, sizeof similar[i].text);
 }
 
 /*
@@ -296,34 +376,47 @@ static size_t overlong_size(const char *text, unsigned *ret_byte)
 	return 0;
 }
 
-/* How many bytes from text on are one character that is read as out; 0: the first is only itself. */
-static size_t fold_one(const char *text, char out[4])
+/* How many bytes from text on are one character that stands for out; 0: the first stands for itself. */
+typedef size_t fold_one(const char *text, char out[4]);
+
+static size_t fold_overlong(const char *text, char out[4])
 {
 	unsigned byte = 0;
 	uint32_t rune;
-	size_t size;
+	size_t size = utf8_decode((const uint8_t *)text, strnlen(text, 4), &rune) ? 0 : overlong_size(text, &byte);
 
-	if (!(*text & 0x80))
-		return 0;
-	size = utf8_decode((const uint8_t *)text, strnlen(text, 4), &rune);
-	if (size) {
-		find_look_alike(rune, out);
-		return *out ? size : 0;
-	}
-	size = overlong_size(text, &byte);
 	out[0] = size && url_class_of((int)byte) == URL_CONTROL ? '\1' : (char)byte;
-	out[1] = 0;
 	return size;
 }
 
-bool url_path_fold(char *path)
+static size_t fold_compatible(const char *text, char out[4])
+{
+	uint32_t rune;
+	size_t size = utf8_decode((const uint8_t *)text, strnlen(text, 4), &rune);
+
+	if (size)
+		find_compatible(rune, out);
+	return *out ? size : 0;
+}
+
+static size_t fold_similar(const char *text, char out[4])
+{
+	uint32_t rune;
+	size_t size = utf8_decode((const uint8_t *)text, strnlen(text, 4), &rune);
+
+	if (size)
+		find_similar(rune, out);
+	return *out ? size : 0;
+}
+
+static bool fold(char *path, fold_one *one)
 {
 	bool is_changed = false;
 	char *to = path;
 
 	while (*path) {
-		char text[4];
-		size_t size = fold_one(path, text);
+		char text[4] = { 0 };
+		size_t size = *path & 0x80 ? one(path, text) : 0;
 
 		if (size) {
 			memcpy(to, text, strlen(text));
@@ -336,4 +429,19 @@ bool url_path_fold(char *path)
 	}
 	*to = 0;
 	return is_changed;
+}
+
+bool url_path_fold_compatible(char *path)
+{
+	return fold(path, fold_compatible);
+}
+
+bool url_path_fold_similar(char *path)
+{
+	return fold(path, fold_similar);
+}
+
+bool url_path_fold_overlong(char *path)
+{
+	return fold(path, fold_overlong);
 }

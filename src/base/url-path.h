@@ -41,23 +41,40 @@ bool url_path_decode_u(char *path);
 /* What stands from a ; to the next slash (RFC 3986 3.3: parameters). */
 bool url_path_drop_parameters(char *path);
 
+/* The same for the first segment that has any alone; and from the last ; of each segment. */
+bool url_path_drop_first_parameters(char *path);
+bool url_path_drop_last_parameter(char *path);
+
 /* Ends it before the first byte of set. */
 bool url_path_cut(char *path, const char *set);
 
 bool url_path_turn_backslashes(char *path);
 bool url_path_merge_slashes(char *path);
 
+/* Those at its beginning alone; and all but two there, which POSIX lets mean something of their own. */
+bool url_path_merge_first_slashes(char *path);
+bool url_path_merge_later_slashes(char *path);
+
 /* RFC 3986 5.2.4, empty segments counting as any other; a slash stays where a dot segment was last. */
 bool url_path_remove_dots(char *path);
 
-/* //host/path, which is /path to who resolves it against a URL; //host is /. */
-bool url_path_drop_authority(char *path);
+/* The same below two slashes at its beginning, which are the root to POSIX, or may be. */
+bool url_path_remove_later_dots(char *path);
 
-/* Dots and spaces at the end of segments, which Windows leaves out of names; not of dot segments. */
+/* //host/path, which is /path to who resolves it against a URL; //host is /. To the other, more slashes are as two. */
+bool url_path_drop_authority(char *path);
+bool url_path_drop_far_authority(char *path);
+
+/* Dots and spaces at the end of segments, which Windows leaves out of names; not of those that are dots alone. */
 bool url_path_trim(char *path);
 
+/* Spaces at its very end, which are none of a line that is taken apart at spaces. */
+bool url_path_trim_end(char *path);
+
 /*
- * Characters that look like delimiters, letters or digits of ASCII, as compatibility forms (NFKC) and tables of best
- * fit have them, and ASCII in more bytes than it needs (RFC 3629 10). A control character becomes \1.
+ * Characters for those of ASCII that they are compatible with (NFKC), or that tables of best fit take them for; and
+ * ASCII in more bytes than it needs (RFC 3629 10), of which a control character becomes \1.
  */
-bool url_path_fold(char *path);
+bool url_path_fold_compatible(char *path);
+bool url_path_fold_similar(char *path);
+bool url_path_fold_overlong(char *path);

@@ -68,9 +68,32 @@ static bool cut_query(char *path)
 
 /* A decoder that undoes escapes of some kinds in one pass is the same as one for each kind, that of % last. */
 static bool (*const steps[])(char *path) = {
-	decode_dot, decode_slash, decode_backslash, decode_semicolon, decode_end, decode_delimiter, decode_percent,
-	url_path_decode_u, url_path_fold, url_path_turn_backslashes, url_path_drop_parameters, cut_parameters,
-	cut_query, url_path_merge_slashes, url_path_remove_dots, url_path_drop_authority, url_path_trim,
+	decode_dot,
+	decode_slash,
+	decode_backslash,
+	decode_semicolon,
+	decode_end,
+	decode_delimiter,
+	decode_percent,
+	url_path_decode_u,
+	url_path_fold_compatible,
+	url_path_fold_similar,
+	url_path_fold_overlong,
+	url_path_turn_backslashes,
+	url_path_drop_parameters,
+	url_path_drop_first_parameters,
+	url_path_drop_last_parameter,
+	cut_parameters,
+	cut_query,
+	url_path_merge_slashes,
+	url_path_merge_first_slashes,
+	url_path_merge_later_slashes,
+	url_path_remove_dots,
+	url_path_remove_later_dots,
+	url_path_drop_authority,
+	url_path_drop_far_authority,
+	url_path_trim,
+	url_path_trim_end,
 };
 
 static bool has_control(const char *path)
@@ -116,12 +139,48 @@ static int add_state(struct states *states, char *path)
 	return 0;
 }
 
+/* Everything that hides a slash or a dot is gone: no step finds another one. False: it goes on for too long. */
+static bool flatten(char *text)
+{
+	for (int round = 0; round < FLATTEN_ROUNDS_MAX; round++) {
+		bool is_changed = url_path_decode(text, URL_ALL);
+
+		is_changed = url_path_decode_u(text) || is_changed;
+		is_changed = url_path_fold_compatible(text) || is_changed;
+		is_changed = url_path_fold_similar(text) || is_changed;
+		is_changed = url_path_fold_overlong(text) || is_changed;
+		is_changed = url_path_turn_backslashes(text) || is_changed;
+		if (!is_changed)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Who resolves dot segments before he takes the query off leaves the last one of the path alone, which ends at the ?:
+ * the path with that.
+ */
+static int add_before_query(struct states *states, const char *path)
+{
+	cleanup_free char *flat = str_dup(path), *whole = str_printf("%s?", path);
+	const char *last;
+
+	if (!flat || !whole)
+		return -ENOMEM;
+	last = flatten(flat) ? strrchr(flat, '/') : NULL;
+	return str_equal(last, "/.") || str_equal(last, "/..") ? add_state(states, whole) : 0;
+}
+
 static int find_states(const char *path, struct states *states)
 {
-	size_t size = strlen(path) + 1;
-	cleanup_free char *next = str_dup(path);
-	int r = next ? add_state(states, next) : -ENOMEM;
+	size_t size = strlen(path) + 2;
+	cleanup_free char *next = str_printf("%s?", path);
+	int r = next ? str_copy(next, size, path) : -ENOMEM;
 
+	if (r == 0)
+		r = add_state(states, next);
+	if (r == 0)
+		r = add_before_query(states, states->texts[0]);
 	for (size_t i = 0; r == 0 && i < states->count && !states->is_over; i++)
 		for (size_t s = 0; r == 0 && s < ARRAY_SIZE(steps); s++) {
 			/* No step makes a text longer. */
@@ -153,21 +212,6 @@ static bool add_reading(struct readings *readings, char **state)
 }
 
 /* ---- Where not all readings can be told. ---- */
-
-/* Everything that hides a slash or a dot is gone: no step finds another one. False: it goes on for too long. */
-static bool flatten(char *text)
-{
-	for (int round = 0; round < FLATTEN_ROUNDS_MAX; round++) {
-		bool is_changed = url_path_decode(text, URL_ALL);
-
-		is_changed = url_path_decode_u(text) || is_changed;
-		is_changed = url_path_fold(text) || is_changed;
-		is_changed = url_path_turn_backslashes(text) || is_changed;
-		if (!is_changed)
-			return true;
-	}
-	return false;
-}
 
 static void drop_controls(char *text)
 {

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-enum { READINGS_MAX = 24 };
+enum { READINGS_MAX = 32 };
 
 struct readings {
 	char *texts[READINGS_MAX];   /* owned; the first is the path as it was sent, free escapes undone */
