@@ -62,7 +62,7 @@ enum jail_mediation file_gate_mediation(const struct policy *policy)
 		return JAIL_MEDIATE_ALL;
 	if (mediation != JAIL_MEDIATE_NOTHING)
 		return mediation;
-	if (policy->rates[RATE_FILE_WRITE].amount)
+	if (policy_gates_writes(policy) || policy->rates[RATE_FILE_WRITE].amount)
 		return JAIL_MEDIATE_WRITES;
 	return policy_stages_any(policy) ? JAIL_MEDIATE_MOVES : JAIL_MEDIATE_NOTHING;
 }
@@ -312,6 +312,20 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	return r < 0 ? r : errnum;
 }
 
+/*
+ * A protected name that is read-only in a tree which is written in place: a mount holds it where it exists, and nothing
+ * else where it does not.
+ */
+static bool is_missing_guard(const struct box *box, const struct watch_file *event, const char *path,
+			     const struct decision *decision)
+{
+	const struct policy *policy = box->policy->policy;
+
+	return event->access != WATCH_FILE_READ && decision->verdict == VERDICT_DENY && policy_gates_writes(policy) &&
+	       policy_classify(policy, path, &(size_t){ 0 }) == FILE_READ &&
+	       policy_find_protect(policy, path, PATH_BUILD | PATH_PACKAGE);
+}
+
 /* A masked name looks absent to who reads, and cannot be made. */
 static int judge_path(struct box *box, const struct watch_file *event, const char *path)
 {
@@ -327,7 +341,7 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 	}
 	if (decision.verdict == VERDICT_ASK)
 		return WATCH_FILE_ASKS;
-	if (!decision.is_masked)
+	if (!decision.is_masked && !is_missing_guard(box, event, path, &decision))
 		return 0;
 	return refuse(box, event, path, &decision,
 		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);

@@ -13,11 +13,12 @@
 
 #include "base/hash.h"
 #include "base/str.h"
+#include "box/ask-stage.h"
+#include "box/flagging.h"
 #include "box/session.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "policy/protects.h"
 #include "stage/remove.h"
 #include "stage/use.h"
 
@@ -28,45 +29,34 @@ enum {
 
 struct counter {
 	const struct policy *policy;
-	struct protects *protects;
-	const char *tree;
+	struct flagging flagging;
 };
 
-/* The path on the host. -ENAMETOOLONG: no decision can name it. */
-static int host_path(const struct counter *counter, const char *path, char out[PATH_MAX])
+static bool is_flagged(void *context, const struct stage_change *change)
 {
-	return *path ? path_join(out, PATH_MAX, counter->tree, path) : str_copy(out, PATH_MAX, counter->tree);
-}
+	struct counter *counter = context;
 
-static bool is_flagged(void *context, const char *path)
-{
-	const struct counter *counter = context;
-	char subject[PATH_MAX];
-
-	/* What no decision can name is shown first as well. */
-	return host_path(counter, path, subject) < 0 || protects_has(counter->protects, subject);
+	return flagging_has(&counter->flagging, change);
 }
 
 static bool is_masked(void *context, const char *path)
 {
-	const struct counter *counter = context;
-	char subject[PATH_MAX];
+	struct counter *counter = context;
+	const char *subject = flagging_path(&counter->flagging, path);
 
-	return host_path(counter, path, subject) < 0 ||
-	       policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
+	return !subject || policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
 }
 
-static int count_tree(struct staging *staging, int sessions_fd, const struct counter *given, size_t index)
+static int count_tree(struct staging *staging, int sessions_fd, struct counter *counter, size_t index)
 {
 	const struct stage_tree *tree = &staging->record.trees[index];
 	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
-	struct counter counter = { .policy = given->policy, .protects = given->protects, .tree = tree->path };
 	struct stage_change_options options = {
 		.tree = index,
 		.start_ns = stage_record_start_ns(&staging->record),
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
-		.context = &counter,
+		.context = counter,
 	};
 	struct err err;
 	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
@@ -74,21 +64,37 @@ static int count_tree(struct staging *staging, int sessions_fd, const struct cou
 	stack.form = staging->record.form;
 	if (r == 0)
 		r = stage_stack_open_host(&stack, tree, &err);
+	if (r == 0)
+		r = flagging_begin(&counter->flagging, tree->path, &stack);
 	return r < 0 ? r : stage_changes_count(&stack, &options, COUNT_MAX, &staging->counts);
 }
 
-static int count_changes(struct staging *staging, const char *state_dir, const struct policy *policy)
+/* Where nobody can tell, what was not read stays flagged. */
+static void settle_unread(struct staging *staging, const struct run_request *request)
 {
-	struct counter counter = { .policy = policy, .protects = protects_new(policy) };
+	uint64_t flagged;
+
+	if (!staging->counts.is_cut && ask_stage(request, "flagged", &flagged, sizeof flagged) == 0 &&
+	    flagged < staging->counts.flagged)
+		staging->counts.flagged = flagged;
+}
+
+static int count_changes(struct staging *staging, const struct run_request *request, const struct policy *policy)
+{
+	struct counter counter = { .policy = policy };
 	cleanup_fd int sessions_fd = FD_NONE;
 	char path[PATH_MAX];
-	int r = counter.protects ? str_format(path, sizeof path, "%s/sessions", state_dir) : -ENOMEM;
+	int r = flagging_init(&counter.flagging, policy);
 
+	if (r == 0)
+		r = str_format(path, sizeof path, "%s/sessions", request->state_dir);
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
 		r = count_tree(staging, sessions_fd, &counter, i);
-	protects_free(counter.protects);
+	if (r >= 0 && counter.flagging.unread)
+		settle_unread(staging, request);
+	flagging_done(&counter.flagging);
 	return r < 0 ? r : 0;
 }
 
@@ -259,7 +265,7 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 	is_unused = stage_live_is_used(staging->stage_fd, &staging->record) == 0;
 	staging->is_unlike_origin = !is_unused && !str_equal(staging->record.origin, staging->record.session);
 	staging->is_as_origin = is_unused && staging->chain.count;
-	staging->is_counted = is_unused || count_changes(staging, request->state_dir, policy) == 0;
+	staging->is_counted = is_unused || count_changes(staging, request, policy) == 0;
 	staging->has_changes = staging->is_as_origin || !staging->is_counted || counts->added || counts->modified ||
 			       counts->deleted || counts->directories || counts->refused;
 }

@@ -76,11 +76,23 @@ static void bind_exec_flag(struct binder *binder, const struct key *key, const s
 	bind_flag(binder, node, &((struct draft_file *)binder->rule)->flags, FILE_NOEXEC, false);
 }
 
+static void bind_guard(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_file *file = (struct draft_file *)binder->rule;
+
+	if (file->class != FILE_WRITE)
+		diag_add(binder->diags, node->place,
+			 "\"%s\" is about what is written in place: it stands under write alone", key->name);
+	else
+		bind_flag(binder, node, &file->flags, FILE_GUARDED, true);
+}
+
 static const struct key file_item_keys[] = {
 	{ "path", KEY_SCALAR, bind_file_path },
 	{ "except", KEY_SCALARS, bind_except },
 	{ "optional", KEY_SCALAR, bind_optional },
 	{ "exec", KEY_SCALAR, bind_exec_flag },
+	{ "protect", KEY_SCALAR, bind_guard },
 };
 
 /* A mapping without its main key says nothing. */
@@ -113,7 +125,7 @@ static void bind_list_path(struct binder *binder, const struct key *key, const s
 	rule->from.place = node->place;
 	rule->pattern = resolve(binder, node, PATTERN_ANYWHERE, &pattern);
 	rule->from.is_relative = pattern.is_relative;
-	rule->flags = pattern.is_glob ? FILE_GLOB : 0;
+	rule->flags |= pattern.is_glob ? FILE_GLOB : 0;
 }
 
 static const struct key path_item_keys[] = {
@@ -121,7 +133,8 @@ static const struct key path_item_keys[] = {
 	{ "except", KEY_SCALARS, bind_except_anywhere },
 };
 
-static void bind_path(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_path_rule(struct binder *binder, const struct key *key, const struct node *node,
+			   const struct key *keys, size_t count)
 {
 	struct vec *vec = (struct vec *)((char *)binder->draft + key->value);
 	struct draft_path *rule = bind_add(binder, vec, sizeof *rule, node);
@@ -129,8 +142,65 @@ static void bind_path(struct binder *binder, const struct key *key, const struct
 	if (!rule)
 		return;
 	binder->rule = &rule->from;
-	bind_item(binder, path_item_keys, ARRAY_SIZE(path_item_keys), node);
+	bind_item(binder, keys, count, node);
 	require(binder, node, "path");
+}
+
+static void bind_path(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_path_rule(binder, key, node, path_item_keys, ARRAY_SIZE(path_item_keys));
+}
+
+/* A key with one word that it can be: it sets the flag in key->value. */
+static void bind_word(struct binder *binder, const struct key *key, const struct node *node)
+{
+	static const struct {
+		const char *word;
+		uint32_t flag;
+	} words[] = { { "git", PATH_GIT }, { "package.json", PATH_PACKAGE }, { "build", PATH_BUILD } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if ((uint32_t)key->value == words[i].flag) {
+			if (str_equal(node->text, words[i].word))
+				((struct draft_path *)binder->rule)->flags |= words[i].flag;
+			else
+				bind_expected(binder, node, words[i].word);
+		}
+}
+
+enum { WHEN_MAX = 120 };
+
+static void bind_when(struct binder *binder, const struct key *key, const struct node *node)
+{
+	const char *at = node->text;
+
+	/* It is shown to people, in questions too: no text of a project's own may look like one of ours. */
+	while (*at >= ' ' && *at <= '~')
+		at++;
+	if (*at || at == node->text || at - node->text > WHEN_MAX)
+		bind_expected(binder, node, "one line of ASCII, of at most 120 characters");
+	else
+		((struct draft_path *)binder->rule)->when = node->text;
+}
+
+/* Where that can be read, for whoever changes the table. */
+static void bind_source(struct binder *binder, const struct key *key, const struct node *node)
+{
+}
+
+static const struct key protect_item_keys[] = {
+	{ "path", KEY_SCALAR, bind_list_path },
+	{ "except", KEY_SCALARS, bind_except_anywhere },
+	{ "data", KEY_SCALAR, bind_word, .value = PATH_GIT },
+	{ "content", KEY_SCALAR, bind_word, .value = PATH_PACKAGE },
+	{ "runs", KEY_SCALAR, bind_word, .value = PATH_BUILD },
+	{ "when", KEY_SCALAR, bind_when },
+	{ "source", KEY_SCALAR, bind_source },
+};
+
+static void bind_protect(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_path_rule(binder, key, node, protect_item_keys, ARRAY_SIZE(protect_item_keys));
 }
 
 const struct key files_keys[] = {
@@ -140,7 +210,7 @@ const struct key files_keys[] = {
 	{ "scratch", KEY_LIST, bind_file, .value = FILE_SCRATCH },
 	{ "mask", KEY_LIST, bind_file, .value = FILE_MASK },
 	{ "ask", KEY_LIST, bind_path, .value = (int)offsetof(struct draft, asks) },
-	{ "protect", KEY_LIST, bind_path, .value = (int)offsetof(struct draft, protects) },
+	{ "protect", KEY_LIST, bind_protect, .value = (int)offsetof(struct draft, protects) },
 };
 const size_t files_key_count = ARRAY_SIZE(files_keys);
 

@@ -21,7 +21,7 @@ const char *const lang_shipped_names[] = {
 	"aider", "python", "node",   "rust", "go",   "java",   "c",	NULL,
 };
 
-static const char *const shipped_folders[] = { "levels", "agents", "languages", "tasks" };
+static const char *const shipped_folders[] = { "levels", "agents", "languages", "tasks", "tables" };
 
 /* The files on the way from the policy down to the one being read, and all that were read. */
 struct chain {

@@ -13,6 +13,7 @@
 enum {
 	DRAFT_RULES_MAX = 50000, /* of one kind */
 	DRAFT_GLOBS_MAX = 256,	 /* patterns of one kind: they are searched one by one */
+	DRAFT_PROTECTS_MAX = 1024, /* of files.protect: most paths are none of theirs by how they end */
 };
 
 struct draft_rule {
@@ -37,6 +38,7 @@ struct draft_path {
 	struct draft_rule from;
 	uint32_t flags;
 	const char *pattern;
+	const char *when;        /* NULL: not said */
 };
 
 struct draft_http {

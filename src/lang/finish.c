@@ -272,12 +272,11 @@ static size_t settle_files(struct lang *lang, struct sorted_file *files, size_t 
 	return out;
 }
 
-static void check_globs(struct lang *lang, size_t count, const char *what)
+static void check_globs(struct lang *lang, size_t count, size_t max, const char *what)
 {
-	if (count > DRAFT_GLOBS_MAX)
+	if (count > max)
 		diag_add(&lang->diags, (struct place){ lang->name, 0, 0 },
-			 "%zu patterns in %s; at most %d, so that a decision stays fast", count, what,
-			 DRAFT_GLOBS_MAX);
+			 "%zu patterns in %s; at most %zu, so that a decision stays fast", count, what, max);
 }
 
 static void finish_files(struct lang *lang, struct policy *policy)
@@ -306,12 +305,12 @@ static void finish_files(struct lang *lang, struct policy *policy)
 	policy->files = rules;
 	policy->file_count = count;
 	policy->file_parents = parents;
-	check_globs(lang, count - policy->file_exact_count, "files");
+	check_globs(lang, count - policy->file_exact_count, DRAFT_GLOBS_MAX, "files");
 	if (file_parents_fill(parents, lengths, rules, policy->file_exact_count, NULL) < 0)
 		lang->arena.has_failed = true;
 }
 
-static const struct path_rule *finish_paths(struct lang *lang, const struct vec *vec, size_t *ret_count)
+static const struct path_rule *finish_paths(struct lang *lang, const struct vec *vec, size_t max, size_t *ret_count)
 {
 	struct path_rule *rules = arena_alloc(&lang->arena, vec->count * sizeof *rules);
 
@@ -320,10 +319,10 @@ static const struct path_rule *finish_paths(struct lang *lang, const struct vec 
 		return NULL;
 	DRAFT_EACH(struct draft_path, from, vec)
 	if (from->pattern)
-		rules[(*ret_count)++] = (struct path_rule){ from->pattern, from->flags,
-							    vec_strings(&lang->arena, &from->from.except),
-							    origin_of(&from->from) };
-	check_globs(lang, *ret_count, "files.ask or files.protect");
+		rules[(*ret_count)++] = (struct path_rule){ .pattern = from->pattern, .flags = from->flags,
+							    .except = vec_strings(&lang->arena, &from->from.except),
+							    .origin = origin_of(&from->from), .when = from->when };
+	check_globs(lang, *ret_count, max, "files.ask or files.protect");
 	return rules;
 }
 
@@ -460,7 +459,7 @@ static void finish_network(struct lang *lang, struct policy *policy)
 	qsort(rules, policy->network_count, sizeof *rules, compare_net);
 	index_limited(lang, policy);
 	finish_publish(lang, policy);
-	check_globs(lang, policy->network_count - policy->network_exact_count, "network (cidr)");
+	check_globs(lang, policy->network_count - policy->network_exact_count, DRAFT_GLOBS_MAX, "network (cidr)");
 }
 
 static bool exec_is_exact(const struct exec_rule *rule)
@@ -525,7 +524,7 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 		policy->exec_exact_count += exec_is_exact(rule);
 	}
 	qsort(rules, policy->exec_count, sizeof *rules, compare_exec);
-	check_globs(lang, policy->exec_count - policy->exec_exact_count, "exec");
+	check_globs(lang, policy->exec_count - policy->exec_exact_count, DRAFT_GLOBS_MAX, "exec");
 }
 
 static uint64_t scalar(const struct lang *lang, enum draft_scalar_kind kind, uint64_t otherwise)
@@ -705,8 +704,8 @@ struct policy *finish_policy(struct lang *lang)
 	policy->home = lang->request.home;
 	finish_scalars(lang, policy);
 	finish_files(lang, policy);
-	policy->file_asks = finish_paths(lang, &lang->draft.asks, &policy->file_ask_count);
-	policy->protects = finish_paths(lang, &lang->draft.protects, &policy->protect_count);
+	policy->file_asks = finish_paths(lang, &lang->draft.asks, DRAFT_GLOBS_MAX, &policy->file_ask_count);
+	policy->protects = finish_paths(lang, &lang->draft.protects, DRAFT_PROTECTS_MAX, &policy->protect_count);
 	finish_network(lang, policy);
 	finish_exec(lang, policy);
 	finish_env(lang, policy);

@@ -60,6 +60,8 @@ static void put_paths(struct json *json, const char *key, const struct path_rule
 		json_bytes(json, "path", rules[i].pattern, strlen(rules[i].pattern));
 		json_bool(json, "glob", rules[i].flags & FILE_GLOB);
 		put_strings(json, "except", rules[i].except);
+		if (rules[i].when)
+			json_string(json, "when", rules[i].when);
 		put_origin(json, &rules[i].origin);
 		json_object_end(json);
 	}

@@ -103,6 +103,8 @@ void print_file_rule(struct buf *out, const struct file_rule *rule)
 		buf_put_text(out, ", optional: true");
 	if (rule->flags & FILE_NOEXEC)
 		buf_put_text(out, ", exec: false");
+	if (rule->flags & FILE_GUARDED)
+		buf_put_text(out, ", protect: true");
 	buf_put_char(out, '}');
 	put_origin(out, &rule->origin);
 }
@@ -112,6 +114,16 @@ void print_path_rule(struct buf *out, const struct path_rule *rule)
 	buf_put_text(out, "    - {path: ");
 	print_quoted(out, rule->pattern);
 	put_strings(out, "except", rule->except);
+	if (rule->flags & PATH_GIT)
+		buf_put_text(out, ", data: git");
+	if (rule->flags & PATH_PACKAGE)
+		buf_put_text(out, ", content: package.json");
+	if (rule->flags & PATH_BUILD)
+		buf_put_text(out, ", runs: build");
+	if (rule->when) {
+		buf_put_text(out, ", when: ");
+		print_quoted(out, rule->when);
+	}
 	buf_put_char(out, '}');
 	put_origin(out, &rule->origin);
 }

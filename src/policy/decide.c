@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "policy/decide-exec.h"
 #include "policy/decide-net.h"
+#include "policy/git-data.h"
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/trust-files.h"
@@ -145,23 +146,63 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 	return best.rule == SIZE_MAX ? FILE_HIDDEN : policy->files[best.rule].class;
 }
 
-static const struct path_rule *find_path_rule(const struct path_rule *rules, size_t count, const char *path)
+/* How many components of path the rule names; -1: it does not cover it. */
+static int depth_of(const struct path_rule *rule, const char *path)
+{
+	if (rule->flags & FILE_GLOB)
+		return glob_match_below(rule->pattern, path);
+	return path_is_below(path, rule->pattern) ? path_depth(rule->pattern) : -1;
+}
+
+/* The offset of the slash behind the first components of an absolute path, or of its end. */
+static size_t end_of_components(const char *path, int count)
+{
+	const char *at = path;
+
+	for (; count > 0 && *at; count--)
+		at += 1 + strcspn(at + 1, "/");
+	return (size_t)(at - path);
+}
+
+/* As seen from each directory above that the rule names: `.git/hooks/.git/HEAD` is data of the inner one alone. */
+static bool is_git_data(const struct path_rule *rule, const char *path, bool in_place)
+{
+	char above[4096 + 1];
+	int depth;
+
+	if (str_copy(above, sizeof above, path) < 0)
+		return false;
+	while ((depth = depth_of(rule, above)) > 0) {
+		const char *inside = path + end_of_components(path, depth);
+
+		if (!git_is_data_by_name(*inside ? inside + 1 : inside, in_place))
+			return false;
+		above[end_of_components(path, depth - 1)] = 0;
+	}
+	return true;
+}
+
+/* without: as of policy_find_protect(); who leaves builds aside asks about trees that are written in place. */
+static const struct path_rule *find_path_rule(const struct path_rule *rules, size_t count, const char *path,
+					      uint32_t without)
 {
 	struct glob_endings endings;
 
 	if (count)
 		glob_endings_of(path, &endings);
 	for (size_t i = 0; i < count; i++) {
-		bool matches;
-
-		if (!glob_may_match_below(rules[i].ending, &endings))
+		if (rules[i].flags & without || !glob_may_match_below(rules[i].ending, &endings))
 			continue;
-		matches = rules[i].flags & FILE_GLOB ? glob_match_below(rules[i].pattern, path) >= 0
-						     : path_is_below(path, rules[i].pattern);
-		if (matches && !is_excepted(rules[i].except, path))
+		if (depth_of(&rules[i], path) >= 0 && !is_excepted(rules[i].except, path) &&
+		    !(rules[i].flags & PATH_GIT && is_git_data(&rules[i], path, without & PATH_BUILD)))
 			return &rules[i];
 	}
 	return NULL;
+}
+
+const struct path_rule *policy_find_protect(const struct policy *policy, const char *path, uint32_t without)
+{
+	return find_path_rule(policy->protects, policy->protect_count, path, without);
 }
 
 static struct decision decide_hidden(const struct policy *policy, const struct action *action)
@@ -185,16 +226,28 @@ static struct decision decide_hidden(const struct policy *policy, const struct a
 static struct decision decide_apply(const struct policy *policy, const struct action *action,
 				    const struct file_rule *rule)
 {
-	const struct path_rule *protect =
-		find_path_rule(policy->protects, policy->protect_count, action->subject);
+	const struct path_rule *protect = policy_find_protect(policy, action->subject, 0);
 
 	if (rule->class != FILE_STAGE && rule->class != FILE_WRITE)
 		return by_rule(VERDICT_DENY, &rule->origin, "nothing from this path reaches the host", "");
 	if (protect)
 		return by_rule(VERDICT_ASK, &protect->origin,
-			       "a protected path reaches the host only by an explicit yes",
+			       protect->when ? protect->when
+					     : "a protected path reaches the host only by an explicit yes",
 			       "review the change, then name the path to apply");
 	return by_rule(VERDICT_ALLOW, &rule->origin, "changes of this path may reach the host", "");
+}
+
+/* In place nobody looks at a change before it counts, so what others run is asked about before it is made. */
+static struct decision decide_guarded(const struct policy *policy, const struct action *action,
+				      const struct file_rule *rule)
+{
+	const struct path_rule *protect = policy_find_protect(policy, action->subject, PATH_BUILD | PATH_PACKAGE);
+
+	if (!protect)
+		return by_rule(VERDICT_ALLOW, &rule->origin, "the path is written straight to the host", "");
+	return by_rule(VERDICT_ASK, &protect->origin,
+		       protect->when ? protect->when : "a protected path is written only by an explicit yes", "");
 }
 
 /*
@@ -248,7 +301,7 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	if (class == FILE_MASK)
 		return decide_masked(&rule->origin);
-	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject);
+	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject, 0);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
 	if (!rule || class == FILE_HIDDEN)
@@ -265,6 +318,8 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		return by_rule(
 			VERDICT_DENY, &rule->origin, "the path is read-only",
 			"write inside the project or /tmp, or list it under files.write of your policy");
+	if (action->kind == ACTION_FILE_WRITE && rule->flags & FILE_GUARDED)
+		return decide_guarded(policy, action, rule);
 	if (action->kind == ACTION_FILE_WRITE && class == FILE_STAGE)
 		return by_rule(VERDICT_STAGE, &rule->origin, reasons[class], "");
 	return by_rule(VERDICT_ALLOW, &rule->origin, reasons[class], "");
@@ -440,6 +495,25 @@ static struct decision refuse_move(const struct rule_origin *rule)
 		       "move what is in the directory, one by one");
 }
 
+static struct decision keeps_rules(void)
+{
+	return builtin(VERDICT_ALLOW, "files.default", "no rule about paths below is evaded", "");
+}
+
+/* Who fills a directory of another name and then moves it has made a protected file as well. */
+static struct decision decide_guarded_move(const struct policy *policy, const char *from, const char *to)
+{
+	for (size_t i = 0; i < policy->protect_count; i++) {
+		const struct path_rule *rule = &policy->protects[i];
+
+		if (!(rule->flags & (PATH_BUILD | PATH_PACKAGE)) &&
+		    (is_moved_out(rule->pattern, rule->flags, from, to) ||
+		     is_moved_out(rule->pattern, rule->flags, to, from)))
+			return refuse_move(&rule->origin);
+	}
+	return keeps_rules();
+}
+
 struct decision policy_decide_move(const struct policy *policy, const char *from, const char *to)
 {
 	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
@@ -454,7 +528,7 @@ struct decision policy_decide_move(const struct policy *policy, const char *from
 		if (is_moved_out(rule->pattern, rule->flags, from, to))
 			return refuse_move(&rule->origin);
 	}
-	return builtin(VERDICT_ALLOW, "files.default", "no rule about paths below is evaded", "");
+	return policy_gates_writes(policy) ? decide_guarded_move(policy, from, to) : keeps_rules();
 }
 
 bool policy_gates_reads(const struct policy *policy)
@@ -464,6 +538,14 @@ bool policy_gates_reads(const struct policy *policy)
 		if (policy->files[i].flags & FILE_GATED)
 			return true;
 	return policy->file_ask_count > 0;
+}
+
+bool policy_gates_writes(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->file_count; i++)
+		if (policy->files[i].class == FILE_WRITE && policy->files[i].flags & FILE_GUARDED)
+			return true;
+	return false;
 }
 
 bool policy_stages_any(const struct policy *policy)

@@ -122,6 +122,15 @@ bool policy_gates_reads(const struct policy *policy);
 bool policy_stages_any(const struct policy *policy);
 bool policy_stages_system(const struct policy *policy);
 
+/*
+ * The first rule of files.protect that covers path, whatever the path's class is; rules with one of the flags in
+ * without (PATH_*) left aside. NULL: none.
+ */
+const struct path_rule *policy_find_protect(const struct policy *policy, const char *path, uint32_t without);
+
+/* Whether files.protect is asked about in trees that are written in place: then what changes files is mediated. */
+bool policy_gates_writes(const struct policy *policy);
+
 /* The class that a path has by the file rules alone, and the index of the rule in *ret_rule (SIZE_MAX: none). */
 enum file_class policy_classify(const struct policy *policy, const char *path, size_t *ret_rule);
 

@@ -77,7 +77,8 @@ enum {
 	FILE_NOFOLLOW = 1 << 3,  /* plan only: in a tree that the sandbox writes; no link in it may be followed */
 	FILE_CONTENTS = 1 << 4,  /* plan only, of a mask in a staged tree: the directory stays and looks empty */
 	FILE_GATED = 1 << 5,     /* a mask that no mount expresses: decided at access, in any case of letters */
-	FILE_FLAGS_END = 1 << 6,
+	FILE_GUARDED = 1 << 6,   /* FILE_WRITE: what files.protect names is asked about before it is written */
+	FILE_FLAGS_END = 1 << 7,
 };
 
 struct file_rule {
@@ -89,13 +90,22 @@ struct file_rule {
 	unsigned ending;         /* of a glob: glob_ending(), or 0 */
 };
 
+/* Flags of a path_rule, beside FILE_GLOB. */
+enum {
+	PATH_GIT = 1 << 8,       /* but for what git keeps there as data (policy/git-data.h) */
+	PATH_PACKAGE = 1 << 9,   /* a package.json: at apply only where what it has npm run differs */
+	PATH_BUILD = 1 << 10,    /* runs with the sources: not asked about where those are written in place */
+	PATH_FLAGS_END = 1 << 11,
+};
+
 /* A path list without a class: files.ask, files.protect. */
 struct path_rule {
 	const char *pattern;
-	uint32_t flags;          /* FILE_GLOB */
+	uint32_t flags;          /* FILE_GLOB, PATH_* */
 	const char *const *except;
 	struct rule_origin origin;
 	unsigned ending;         /* glob_ending() of the pattern, also where it is a path; or 0 */
+	const char *when;        /* which program runs it, and when; NULL: not said */
 };
 
 enum {

@@ -31,6 +31,7 @@ struct protects {
 	struct key *fragments;           /* parts of components */
 	size_t used;
 	bool asks_always;                /* a pattern that has no literal at all */
+	bool knows_git;
 };
 
 static unsigned bucket_of(const char *text, size_t length)
@@ -152,6 +153,7 @@ struct protects *protects_new(const struct policy *policy)
 	for (size_t i = 0; i < policy->protect_count; i++) {
 		add(protects, &policy->protects[i]);
 		add_inner(protects, policy->protects[i].pattern);
+		protects->knows_git |= (policy->protects[i].flags & PATH_GIT) != 0;
 	}
 	for (size_t i = 0; i < policy->file_ask_count; i++)
 		add(protects, &policy->file_asks[i]);
@@ -196,16 +198,32 @@ static bool has_fragment(const struct protects *protects, const char *path)
 	return false;
 }
 
-bool protects_has(const struct protects *protects, const char *path)
+enum protects_verdict protects_judge(const struct protects *protects, const char *path)
 {
 	struct action action = { .kind = ACTION_FILE_APPLY, .subject = path };
+	const struct policy *policy = protects->policy;
+	const struct path_rule *rule;
+	struct decision decision;
 
 	/* The decision function knows paths that a program can name; what is longer is looked at by a person. */
 	if (strlen(path) >= PATH_MAX)
-		return true;
+		return PROTECTS_ALWAYS;
 	if (!protects->asks_always && !has_component(protects, path) && !has_fragment(protects, path))
-		return false;
-	return policy_decide(protects->policy, &action).verdict != VERDICT_ALLOW;
+		return PROTECTS_NOTHING;
+	decision = policy_decide(policy, &action);
+	if (decision.verdict == VERDICT_ALLOW)
+		return PROTECTS_NOTHING;
+	rule = policy_find_protect(policy, path, 0);
+	/* By another rule than one of these: asked about, or of a class that nothing reaches the host from. */
+	if (!rule || !str_equal(decision.rule.id, rule->origin.id) ||
+	    policy_find_protect(policy, path, PATH_GIT | PATH_PACKAGE))
+		return PROTECTS_ALWAYS;
+	return policy_find_protect(policy, path, PATH_GIT) ? PROTECTS_PACKAGE : PROTECTS_GIT;
+}
+
+bool protects_knows_git(const struct protects *protects)
+{
+	return protects->knows_git;
 }
 
 /* Whether path is what the pattern has up to one of its inner components. */

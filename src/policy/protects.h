@@ -17,8 +17,18 @@ struct protects;
 struct protects *protects_new(const struct policy *policy) MUST_USE;
 void protects_free(struct protects *protects);
 
+enum protects_verdict {
+	PROTECTS_NOTHING = 0,
+	PROTECTS_GIT,        /* as what lies in `.git` and is not data by its name alone */
+	PROTECTS_PACKAGE,    /* where what a package.json has npm run differs */
+	PROTECTS_ALWAYS,
+};
+
 /* path: absolute. One that is longer than a policy can decide about is flagged. */
-bool protects_has(const struct protects *protects, const char *path);
+enum protects_verdict protects_judge(const struct protects *protects, const char *path);
+
+/* Whether the policy has a rule about git's own directories. */
+bool protects_knows_git(const struct protects *protects);
 
 /* Whether the last component of path is the name of a directory in a protected pattern (`.git` of .git/hooks). */
 bool protects_has_above(const struct protects *protects, const char *path);

@@ -45,7 +45,7 @@ static bool same_paths(const struct path_rule *a, const struct path_rule *b, siz
 {
 	for (size_t i = 0; i < count; i++)
 		if (!str_equal(a[i].pattern, b[i].pattern) || a[i].flags != b[i].flags ||
-		    !same_texts(a[i].except, b[i].except))
+		    !same_texts(a[i].except, b[i].except) || !same_text(a[i].when, b[i].when))
 			return false;
 	return true;
 }

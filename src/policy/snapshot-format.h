@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 15,
+	SNAPSHOT_VERSION = 16,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -129,6 +129,7 @@ struct snapshot_plan {
 struct snapshot_path { /* asks and protects */
 	uint32_t pattern, flags, except;
 	struct snapshot_origin origin;
+	uint32_t when;
 };
 
 struct snapshot_net {

@@ -400,13 +400,14 @@ static const struct path_rule *load_paths(struct loader *loader, enum snapshot_s
 	struct path_rule *out = view_array(loader, *ret_count, sizeof *out);
 
 	for (size_t i = 0; i < *ret_count; i++) {
-		uint32_t flags = checked(loader, in[i].flags, FILE_GLOB + 1);
+		uint32_t flags = checked(loader, in[i].flags, PATH_FLAGS_END);
 
 		out[i] = (struct path_rule){
-			pattern(loader, in[i].pattern, flags),
-			flags,
-			vector(loader, in[i].except),
-			origin(loader, &in[i].origin),
+			.pattern = pattern(loader, in[i].pattern, flags),
+			.flags = flags,
+			.except = vector(loader, in[i].except),
+			.origin = origin(loader, &in[i].origin),
+			.when = string_or_null(loader, in[i].when),
 		};
 		out[i].ending = glob_ending(out[i].pattern);
 	}

@@ -212,6 +212,7 @@ static void put_paths(struct writer *writer, enum snapshot_section section, cons
 				   rules[i].flags,
 				   put_vector(writer, rules[i].except),
 				   put_origin(writer, &rules[i].origin),
+				   put_string(writer, rules[i].when),
 			   });
 }
 

@@ -127,14 +127,6 @@ static void set_state(struct stage_change *change, enum stage_change_state state
 	change->reason = reason;
 }
 
-/* A link leads to another directory; so does a file `.git`, in which git reads the path of one. */
-static bool can_stand_in(const struct stage_change *change)
-{
-	return change->staged_exists &&
-	       (S_ISLNK(change->staged.st_mode) ||
-		(S_ISREG(change->staged.st_mode) && str_equal(path_basename(change->path), ".git")));
-}
-
 static int emit(struct judge *judge, struct stage_change *change)
 {
 	const struct stage_change_options *options = judge->options;
@@ -142,9 +134,7 @@ static int emit(struct judge *judge, struct stage_change *change)
 	/* What is on the host and does not go keeps the directories above it. */
 	judge->stays += change->state != STAGE_CLEAN && change->host_exists;
 	if (change->state != STAGE_REFUSED && options->is_flagged)
-		change->is_flagged = options->is_flagged(options->context, change->path);
-	if (change->state != STAGE_REFUSED && options->is_flagged_stand_in && can_stand_in(change))
-		change->is_flagged |= options->is_flagged_stand_in(options->context, change->path);
+		change->is_flagged = options->is_flagged(options->context, change);
 	return judge->on_change(judge->context, change);
 }
 

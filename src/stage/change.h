@@ -91,13 +91,8 @@ struct stage_change_options {
 	/* NULL or: only these paths (relative to the tree, normalised; "" is all) and what is below them. */
 	const char *const *paths;
 	size_t path_count;
-	/* Policy. path is relative to the tree. May be NULL. */
-	bool (*is_flagged)(void *context, const char *path);
-	/*
-	 * For links, and for files called `.git`: whether a protected path has a directory of that name (they decide
-	 * whose hooks run). May be NULL.
-	 */
-	bool (*is_flagged_stand_in)(void *context, const char *path);
+	/* Policy. path is relative to the tree; of refused changes nobody asks. May be NULL. */
+	bool (*is_flagged)(void *context, const struct stage_change *change);
 	bool (*is_masked)(void *context, const char *path);
 	/* Whether the host's file is exactly what an earlier apply of this session left there. May be NULL. */
 	bool (*is_own)(void *context, const char *path, const struct stat *host);

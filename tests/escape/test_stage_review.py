@@ -114,9 +114,11 @@ RUN_LATER = {
     ".gitmodules": "[submodule \"x\"]\n\tupdate = !x\n", ".gitattributes": "* filter=x\n",
     ".claude/settings.json": "{}", "deep/er/.claude/settings.json": "{}", ".mcp.json": "{}", ".cursor/mcp.json": "{}",
     ".vscode/tasks.json": "{}", ".idea/workspace.xml": "<x/>", ".envrc": "x", "sub/.envrc": "x",
-    "package.json": "{}", "Makefile": "all:", "conftest.py": "x", "pkg/sitecustomize.py": "x",
+    "package.json": "{\"bin\": 1}", "Makefile": "all:", "sub/makefile": "all:", ".git/commondir": "../x\n",
+    "CLAUDE.local.md": "x", ".hg/hgrc": "x", ".git/rebase-merge/git-rebase-todo": "exec x\n",
+    "conftest.py": "x", "pkg/sitecustomize.py": "x",
     ".venv/bin/python": "x", "venv/lib/x.pth": "import os", "lib/x.pyc": "x", ".github/workflows/x.yml": "x",
-    ".gitlab-ci.yml": "x", ".atoll.yaml": "atoll: 1\n",
+    ".gitlab-ci.yml": "x", ".atoll.yaml": "atoll: 1\n", ".mise/config.toml": "x", ".Rprofile": "x",
 }
 WAYS = {
     "write": "printf %s \"$2\" >\"$1\"",

@@ -23,9 +23,11 @@ static int load_changes(struct choosing *choosing, struct err *err)
 	if (r < 0)
 		return r;
 	for (size_t tree = 0; tree < opened->record.tree_count && r == 0; tree++) {
-		struct stage_change_options options = judging_options(&judging, tree);
+		struct stage_change_options options;
 
-		r = stage_changes_load(&choosing->changes, &opened->stacks[tree], &options);
+		r = judging_begin(&judging, tree, &options);
+		if (r == 0)
+			r = stage_changes_load(&choosing->changes, &opened->stacks[tree], &options);
 		if (r < 0)
 			err_set(err, ERR_STATE, -r, "stage", "what was staged in %s cannot be read: %s",
 				opened->record.trees[tree].path, strerror(-r));

@@ -77,10 +77,12 @@ static int load_sides(struct compared *state, struct sides *sides, struct err *e
 	if (r < 0)
 		return r;
 	for (size_t tree = 0; r == 0 && tree < opened->record.tree_count; tree++) {
-		struct stage_change_options options = judging_options(&judging, tree);
+		struct stage_change_options options;
 
+		r = judging_begin(&judging, tree, &options);
 		options.exact_content = true;
-		r = stage_changes_load(&state->changes, &opened->stacks[tree], &options);
+		if (r == 0)
+			r = stage_changes_load(&state->changes, &opened->stacks[tree], &options);
 	}
 	judging_done(&judging);
 	if (r == 0)

@@ -8,71 +8,47 @@
 
 #include "base/str.h"
 #include "policy/decide.h"
-
-enum { PATH_BYTES_MAX = 2 << 20 };
+#include "prog/atoll-stage/package.h"
 
 int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err)
 {
-	struct protects *protects = protects_new(snapshot_policy(opened->snapshot));
-	struct left *left = NULL;
-	int r = protects ? left_load(opened->stage_fd, opened->start_ns, &left) : -ENOMEM;
+	struct judging judging = { .opened = opened };
+	int r = flagging_init(&judging.flagging, snapshot_policy(opened->snapshot));
 
+	judging.flagging.is_same_package = package_is_same;
+	if (r == 0)
+		r = left_load(opened->stage_fd, opened->start_ns, &judging.left);
 	if (r < 0) {
-		protects_free(protects);
+		judging_done(&judging);
 		return err_set(err, ERR_STATE, -r, "stage", "what was applied before cannot be read: %s",
 			       strerror(-r));
 	}
-	*ret_judging = (struct judging){ .opened = opened, .protects = protects, .left = left };
-	buf_init(&ret_judging->path, PATH_BYTES_MAX);
+	*ret_judging = judging;
 	return 0;
 }
 
 void judging_done(struct judging *judging)
 {
-	protects_free(judging->protects);
-	judging->protects = NULL;
+	flagging_done(&judging->flagging);
 	left_free(judging->left);
 	judging->left = NULL;
-	buf_done(&judging->path);
 }
 
-static const char *absolute(struct judging *judging, const char *path)
-{
-	const char *tree = judging->opened->record.trees[judging->tree].path;
-
-	buf_reset(&judging->path);
-	/* The tree "/" ends in the slash that others lack. */
-	buf_put_text(&judging->path, tree[1] ? tree : "");
-	if (*path || !tree[1])
-		buf_put_char(&judging->path, '/');
-	buf_put_text(&judging->path, path);
-	return buf_text(&judging->path);
-}
-
-static bool is_flagged(void *context, const char *path)
+static bool is_flagged(void *context, const struct stage_change *change)
 {
 	struct judging *judging = context;
-	const char *full = absolute(judging, path);
 
-	return buf_error(&judging->path) || protects_has(judging->protects, full);
-}
-
-static bool is_flagged_stand_in(void *context, const char *path)
-{
-	struct judging *judging = context;
-	const char *full = absolute(judging, path);
-
-	return buf_error(&judging->path) || protects_has_above(judging->protects, full);
+	return flagging_has(&judging->flagging, change);
 }
 
 /* What the box masked lies in the mask layer; a rule that it found nothing to hide for holds for apply all the same. */
 static bool is_masked(void *context, const char *path)
 {
 	struct judging *judging = context;
-	const char *full = absolute(judging, path);
+	const char *full = flagging_path(&judging->flagging, path);
 	const struct policy *policy = snapshot_policy(judging->opened->snapshot);
 
-	return judging->path.size < PATH_MAX && policy_classify(policy, full, &(size_t){ 0 }) == FILE_MASK;
+	return full && strlen(full) < PATH_MAX && policy_classify(policy, full, &(size_t){ 0 }) == FILE_MASK;
 }
 
 static bool is_own(void *context, const char *path, const struct stat *host)
@@ -82,18 +58,19 @@ static bool is_own(void *context, const char *path, const struct stat *host)
 	return left_is_own(judging->left, judging->tree, path, host);
 }
 
-struct stage_change_options judging_options(struct judging *judging, size_t tree)
+int judging_begin(struct judging *judging, size_t tree, struct stage_change_options *ret_options)
 {
 	judging->tree = tree;
-	return (struct stage_change_options){
+	*ret_options = (struct stage_change_options){
 		.tree = tree,
 		.start_ns = judging->opened->start_ns,
 		.is_flagged = is_flagged,
-		.is_flagged_stand_in = is_flagged_stand_in,
 		.is_masked = is_masked,
 		.is_own = is_own,
 		.context = judging,
 	};
+	return flagging_begin(&judging->flagging, judging->opened->record.trees[tree].path,
+			      &judging->opened->stacks[tree]);
 }
 
 static bool has_change(const struct opened *opened, const struct stage_changes *changes, const char *path)

@@ -6,17 +6,15 @@
  * and compares alike. The session's start, its policy's protected paths, and (as is_own) what earlier applies left.
  */
 
-#include "base/buf.h"
+#include "box/flagging.h"
 #include "prog/atoll-stage/opened.h"
-#include "policy/protects.h"
 #include "stage/left.h"
 
 struct judging {
 	const struct opened *opened;   /* borrowed */
-	struct protects *protects;     /* owned */
+	struct flagging flagging;
 	struct left *left;             /* owned; NULL: nothing was applied yet */
 	size_t tree;                   /* of the walk that goes on */
-	struct buf path;               /* scratch */
 };
 
 /* -ENOMEM with *err. */
@@ -30,5 +28,5 @@ void judging_done(struct judging *judging);
 int judging_know_paths(const struct opened *opened, const struct stage_changes *changes, char *const *paths,
 		       struct err *err) MUST_USE;
 
-/* The options for one tree; they borrow judging, which serves one walk at a time. */
-struct stage_change_options judging_options(struct judging *judging, size_t tree);
+/* The options for one tree; they borrow judging, which serves one walk at a time. -ENOMEM. */
+int judging_begin(struct judging *judging, size_t tree, struct stage_change_options *ret_options) MUST_USE;

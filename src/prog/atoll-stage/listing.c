@@ -60,12 +60,13 @@ static int load_tree(struct listing *listing, struct judging *judging, size_t tr
 		     size_t path_count)
 {
 	const struct stage_record *record = &listing->opened->record;
-	struct stage_change_options options = judging_options(judging, tree);
+	struct stage_change_options options;
 	cleanup_free const char **wanted = calloc(path_count + 1, sizeof *wanted);
 	size_t count = 0;
+	int r = wanted ? judging_begin(judging, tree, &options) : -ENOMEM;
 
-	if (!wanted)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < path_count; i++) {
 		const char *rest = within(record->trees[tree].path, paths[i]);
 

@@ -12,6 +12,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll-stage/package.h"
 #include "prog/atoll-stage/verb.h"
 
 static const struct verb verbs[] = {
@@ -19,6 +20,7 @@ static const struct verb verbs[] = {
 	{ "compare", cmd_compare },
 	{ "diff", cmd_diff },
 	{ "discard", cmd_discard },
+	{ "flagged", cmd_flagged },
 	{ "flatten", cmd_flatten },
 	{ "gc", cmd_gc },
 	{ "noise", cmd_noise },
@@ -55,6 +57,7 @@ int main(int argc, char **argv)
 	int r = fd_secure_standard();
 
 	raise_descriptors();
+	package_prepare();
 	/* A log that takes no more is an answer, and no reason to die between two records. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (r == 0)

@@ -41,6 +41,7 @@ int cmd_apply(int argc, char **argv, struct err *err);
 int cmd_compare(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
 int cmd_discard(int argc, char **argv, struct err *err);
+int cmd_flagged(int argc, char **argv, struct err *err);
 int cmd_flatten(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
 int cmd_noise(int argc, char **argv, struct err *err);

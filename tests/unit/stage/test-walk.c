@@ -303,9 +303,9 @@ static struct stage_stack make_changes(unsigned added)
 	return stack;
 }
 
-static bool is_flagged(void *context, const char *path)
+static bool is_flagged(void *context, const struct stage_change *change)
 {
-	return str_equal(path, "n1");
+	return str_equal(change->path, "n1");
 }
 
 static void counting_is_bounded(void **state)

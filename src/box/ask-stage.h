@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Has atoll-stage, which is confined, look at what a session staged and tell numbers about it: the box itself reads
+ * none of these bytes. Run by atoll-box when nothing runs any more.
+ */
+
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "box/request.h"
+
+/* The size bytes that `atoll-stage VERB` writes. Waits two seconds at most. -errno: nobody can tell. */
+int ask_stage(const struct run_request *request, const char *verb, void *ret, size_t size) MUST_USE;

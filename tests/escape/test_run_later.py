@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""F21 to F25, F43: what the host runs later. Each row of the table that a program here can show is shown by running the
+program over it; what of all that is staged is flagged, and nothing of it runs on the host after an apply."""
+import shlex
+
+import pytest
+
+from runlater import CASES, example, rows
+from stage import Staged
+
+# What `make check` has anyway: rows of other programs name a source, so that nothing rests on what a machine has.
+ALWAYS = {"git", "make", "python3", "npm", "perl", "vim"}
+
+
+def write_files(sandbox, directory, case):
+    for name, text in case.files.items():
+        sandbox.write(directory / name, text, 0o755)
+
+
+def show(sandbox, directory, case):
+    sandbox.make_directory(directory)
+    if case.before:
+        sandbox.run_outside(["sh", "-c", case.before], cwd=directory, check=True)
+    return sandbox.run_outside(["sh", "-c", case.command], cwd=directory, env=case.env)
+
+
+def is_there(sandbox, program):
+    return sandbox.run_outside(["sh", "-c", f"command -v {program}"]).code == 0
+
+
+@pytest.mark.only("user")
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_is_what_a_program_runs(sandbox, name):
+    """The positive control: without the row's files nothing runs, with them it does."""
+    case = CASES[name]
+    if not is_there(sandbox, case.needs):
+        assert case.needs not in ALWAYS, "a package of `make check` is missing"
+        assert all(has_source for row, has_source in rows() if row in case.rows), "a row that nothing here shows"
+        return
+    if not (set(case.rows) & {"**/*.pyc"}):
+        show(sandbox, sandbox.base / "without", case)
+        assert not (sandbox.base / "without/ran").exists()
+    directory = sandbox.make_directory(sandbox.base / "with")
+    if case.before:
+        sandbox.run_outside(["sh", "-c", case.before], cwd=directory, check=True)
+    write_files(sandbox, directory, case)
+    done = sandbox.run_outside(["sh", "-c", case.command], cwd=directory, env=case.env)
+    assert (directory / "ran").exists(), done
+
+
+def test_each_row_is_shown_or_names_its_source():
+    shown = {row for case in CASES.values() if case.needs in ALWAYS for row in case.rows}
+    own = {"**/.atoll.yaml"}    # tests/escape/test_stage_review.py
+    assert [row for row, has_source in rows() if not has_source and row not in shown | own] == []
+    assert shown <= {row for row, _ in rows()}
+
+
+def test_all_rows_are_flagged(sandbox):
+    """Also where a directory of packages is left out of a row, and what only looks alike."""
+    names = [f"n{index}/{example(row)}" for index, (row, _) in enumerate(rows()) if row.startswith("**/")]
+    names = [name for name in names if not name.endswith((".atoll.yaml", "/package.json"))]
+    names.append("n/package.json")
+    plain = ["makefiles/x", "src/makefile.c", "envrc", "node_modules/x/package.json", "node_modules/x/Makefile",
+             "node_modules/x/.travis.yml", "node_modules/x/.github/workflows/x.yml", "node_modules/x/.npmrc",
+             ".venv/lib/python3.11/site-packages/x/x.pyc", ".venv/lib/python3.11/site-packages/x/setup.py"]
+    script = "\n".join(f"mkdir -p {shlex.quote(name.rpartition('/')[0])}; echo '{{\"bin\": \"x\"}}' "
+                       f">{shlex.quote(name)}" for name in names + plain)
+    staged = Staged(sandbox)
+    done = staged.run(["sh", "-c", script])
+    changes = staged.diff()
+    assert [name for name in names if not changes[name]["flagged"]] == []
+    assert [name for name in plain if changes[name]["flagged"]] == []
+    assert done.report["changes"]["flagged"] == sum(change["flagged"] for change in changes.values())
+    staged.apply(code=1)
+    assert [name for name in names if (sandbox.project / name).exists()] == []
+    assert all((sandbox.project / name).exists() for name in plain)
+
+
+GIT_CASES = [name for name in CASES if name.startswith("git-")]
+
+
+@pytest.mark.parametrize("name", GIT_CASES)
+def test_nothing_of_git_runs_after_an_apply(sandbox, name):
+    """F43. Made inside, applied with all that is not flagged: the command runs nothing on the host."""
+    case = CASES[name]
+    if case.before:
+        sandbox.run_outside(["sh", "-c", case.before], cwd=sandbox.project, check=True)
+    staged = Staged(sandbox)
+    inside = sandbox.base / "made"
+    write_files(sandbox, inside, case)
+    script = "\n".join(f"mkdir -p $(dirname {path}); printf %s {shlex.quote(text)} >{path}; chmod 755 {path}"
+                       for path, text in case.files.items())
+    staged.run(script + "\necho x >fine")
+    assert any(change["flagged"] for change in staged.diff().values())
+    staged.apply(code=1)
+    assert (sandbox.project / "fine").exists()
+    sandbox.run_outside(["sh", "-c", case.command], cwd=sandbox.project, env=case.env)
+    assert not (sandbox.project / "ran").exists()
+
+
+def test_a_repository_is_not_made_of_two_applies(sandbox):
+    """The configuration comes unseen while there is no repository; then what makes it one is flagged."""
+    first = Staged(sandbox)
+    first.run("mkdir docs; echo 'ref: refs/heads/x' >docs/HEAD; "
+              "printf '[core]\\n\\tbare = false\\n\\tworktree = ..\\n\\tfsmonitor = touch ran; false\\n' >docs/config")
+    first.apply()
+    second = Staged(sandbox)
+    second.run("mkdir docs/objects docs/refs; touch docs/objects/x docs/refs/x")
+    changes = second.diff()
+    assert changes["docs/objects"]["flagged"] and changes["docs/refs"]["flagged"], changes
+    second.apply(code=1)
+    sandbox.run_outside(["sh", "-c", "cd docs && git status"], cwd=sandbox.project)
+    assert not (sandbox.project / "ran").exists() and not (sandbox.project / "docs/objects").exists()
+
+
+def flagged(sandbox, script, **keywords):
+    """The names that are flagged after the script inside, which is a success."""
+    staged = Staged(sandbox)
+    done = staged.run("set -e\n" + script, **keywords)
+    assert done.code == 0, done
+    names = sorted(name for name, change in staged.diff().items() if change["flagged"])
+    assert done.report["changes"]["flagged"] == len(names)
+    staged.verb("discard", staged.session)
+    return names
+
+
+def test_work_with_git_is_not_flagged(sandbox):
+    """No crying wolf: what an agent does all day."""
+    project = sandbox.git_project()
+    git = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"
+    sandbox.write(project / "f", "1\n")
+    sandbox.run_outside(["sh", "-c", git + "git add f && git commit -qm one && git branch side"], cwd=project,
+                        check=True)
+    assert flagged(sandbox, git + "echo 2 >>f; git commit -qam two; git tag -am t t; git gc -q; git reflog >o") == []
+    assert flagged(sandbox, git + "git checkout -q side; echo g >g; git add g; git commit -qm g; "
+                   "git checkout -q master; echo 2 >>f; git commit -qam two; git merge -q -m m side; "
+                   "git reset -q --hard HEAD~1; git rebase -q side; git revert --no-edit HEAD >o; "
+                   "git cherry-pick HEAD~1 >o") == []
+    assert flagged(sandbox, git + "echo 3 >>f; git stash -q; git stash apply -q; git checkout -q --detach") == []
+    assert flagged(sandbox, git + "git worktree add -q w side; cd w; echo 4 >f; git commit -qam four") == ["w/.git"]
+    assert flagged(sandbox, "git init -q new") == ["new/.git", "new/.git/config"]
+    assert flagged(sandbox, "git init -q --bare new") == ["new", "new/config"]
+
+
+def test_a_package_is_flagged_where_what_it_runs_differs(sandbox):
+    sandbox.write(sandbox.project / "package.json", '{"name": "x", "version": "1", "scripts": {"test": "true"}}')
+    assert flagged(sandbox, """sed -i 's/"1"/"2", "dependencies": {"y": "^1"}/' package.json""") == []
+    assert flagged(sandbox, "sed -i s/true/false/ package.json") == ["package.json"]
+    assert flagged(sandbox, """sed -i 's/"1"/"1", "bin": ".x"/' package.json""") == ["package.json"]
+    assert flagged(sandbox, "echo '{' >package.json") == ["package.json"]
+    assert flagged(sandbox, "ln -sf x package.json") == ["package.json"]
