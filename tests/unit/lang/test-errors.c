@@ -148,7 +148,7 @@ static const struct {
 	{ "atoll: 1\nfiles: {stage: [{path: ., protect: true}]}\n", "/t.yaml:2:36:", "written in place" },
 	{ "atoll: 1\nfiles: {protect: [{path: x, data: hg}]}\n", "/t.yaml:2:35:", "expected git" },
 	{ "atoll: 1\nfiles: {protect: [{path: x, when: \"a\\u202eb\"}]}\n", "/t.yaml:2:35:", "one line of ASCII" },
-	{ "atoll: 1\nfiles: {ask: [{path: x, data: git}]}\n", "/t.yaml:2:27:", "unknown key" },
+	{ "atoll: 1\nfiles: {ask: [{path: x, data: git}]}\n", "/t.yaml:2:25:", "unknown key" },
 	{ "atoll: 1\nverify: {external: {command: [/v], breaker: {denials: 0}}}\n", "/t.yaml:2:55:", "1 to 256" },
 	{ "atoll: 1\nverify: {external: {command: [/v], breaker: {action: no}}}\n", "/t.yaml:2:54:", "freeze or end" },
 	{ "atoll: 1\nask: {webhook: {key: k}}\n", "/t.yaml:2:16:", "has a \"url\"" },
