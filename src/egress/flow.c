@@ -202,6 +202,7 @@ static void start_intercept(struct flow *flow)
 	struct gate *gate = flow->gate;
 	struct intercept_options options = {
 		.base = gate->base,
+		.memory = &gate->memory,
 		.inside_fd = flow->inside_fd,
 		.outside_fd = flow->outside_fd,
 		.server = { flow->host, flow->port, !flow->is_plain },

@@ -419,6 +419,20 @@ static void on_limit(void *context, const struct quota_hit *hit)
 	gate_send(gate, gate_limit_put(&gate->out, &limit));
 }
 
+/* Came with libevent's fixes of September 2026 (CVE-2026-63379 to CVE-2026-63388), which changed no number. */
+extern void evhttp_check_transfer_encoding_(void) __attribute__((weak));
+
+/* What was built with them may meet an older library. */
+static int check_library(struct err *err)
+{
+	if (evhttp_check_transfer_encoding_)
+		return 0;
+	err_set(err, ERR_WALL, ELIBBAD, "network gate",
+		"the libevent of this machine lacks its security fixes of September 2026");
+	err_hint(err, "upgrade libevent-core and libevent-extra (Debian 12: 2.1.12-stable-8+deb12u1 or later)");
+	return -ELIBBAD;
+}
+
 static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 {
 	const struct policy *policy = gate->policy;
@@ -434,6 +448,9 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	buf_init(&gate->requests, REQUESTS_MAX);
 	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
 		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
+	r = check_library(err);
+	if (r < 0)
+		return r;
 	gate->base = new_base(is_precise);
 	gate->names = names_new(NAMES_MAX);
 	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
@@ -444,7 +461,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 		return r;
 	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
-	if (listen_init(gate) < 0 ||
+	if (listen_init(gate) < 0 || memory_init(&gate->memory, gate->base) < 0 ||
 	    event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
 	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
 	    evtimer_assign(&gate->queue_timer, gate->base, on_queue_timer, gate) < 0 ||

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "egress/authority.h"
 #include "egress/dial.h"
+#include "egress/memory.h"
 #include "egress/names.h"
 #include "egress/publish.h"
 #include "egress/quota.h"
@@ -59,6 +60,7 @@ struct gate {
 	struct dialer *dialer;
 	struct names *names;
 	struct quota *quota;
+	struct memory_budget memory;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	bool asks;                     /* GATE_ASKING */
 	struct gate_wait waits[GATE_WAITS_MAX]; /* requests that people are asked about */

@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "egress/http1-head.h"
 
+enum { PENDING_KEPT_MAX = 32 << 10 };
+
 enum http2_side http2_side_of(const struct http2 *http2, const nghttp2_session *session)
 {
 	return session == http2->sessions[HTTP2_INSIDE] ? HTTP2_INSIDE : HTTP2_OUTSIDE;
@@ -93,6 +95,17 @@ void http2_stream_tell(struct http2_stream *stream)
 	stream->take = NULL;
 }
 
+/* What has drained keeps no more memory than the next piece needs: there may be many streams that stay open. */
+static void shrink(struct buf *pending)
+{
+	size_t max = pending->max;
+
+	if (pending->size || pending->capacity <= PENDING_KEPT_MAX)
+		return;
+	buf_done(pending);
+	buf_init(pending, max);
+}
+
 void http2_stream_drop(struct http2_stream *stream, enum http2_side to)
 {
 	size_t size = stream->pending[to].size + stream->withheld[to];
@@ -106,6 +119,7 @@ void http2_stream_drop(struct http2_stream *stream, enum http2_side to)
 	if (size && (to == HTTP2_OUTSIDE || stream->is_answered))
 		nghttp2_session_consume_connection(stream->http2->sessions[http2_other(to)], size);
 	buf_reset(&stream->pending[to]);
+	shrink(&stream->pending[to]);
 }
 
 /* What stands in for the server's answer. */
@@ -128,6 +142,17 @@ static ssize_t read_given(nghttp2_session *session, struct http2_stream *stream,
 			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	return (ssize_t)size;
+}
+
+void http2_count_held(const struct http2 *http2, size_t bytes[HTTP2_SIDE_COUNT])
+{
+	for (const struct http2_stream *stream = http2->streams; stream; stream = stream->next) {
+		/* As text and as what is to be sent. */
+		bytes[stream->is_answered ? HTTP2_INSIDE : HTTP2_OUTSIDE] += 2 * stream->gathered_bytes;
+		bytes[HTTP2_OUTSIDE] += stream->held.capacity;
+		for (int to = 0; to < HTTP2_SIDE_COUNT; to++)
+			bytes[to] += stream->pending[to].capacity;
+	}
 }
 
 /* So many bytes that came from there have left. */
@@ -161,6 +186,7 @@ ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, 
 	if (size) {
 		memcpy(bytes, pending->bytes, size);
 		buf_consume(pending, size);
+		shrink(pending);
 		consume(stream, from, size);
 	}
 	if (pending->size || !stream->is_whole[to])

@@ -47,6 +47,9 @@ void http2_look(struct http2 *http2);
 /* As exchange_settle(); returns what that has in *ret_wait_ns. Look at both sides afterwards. */
 uint64_t http2_settle(struct http2 *http2, bool in_is_held_up, uint64_t now_ns);
 
+/* Adds the memory that is held for each side: bodies and heads that it has not taken. */
+void http2_count_held(const struct http2 *http2, size_t bytes[HTTP2_SIDE_COUNT]);
+
 /* Whether nothing is asked for. */
 bool http2_is_idle(const struct http2 *http2);
 

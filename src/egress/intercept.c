@@ -55,6 +55,9 @@ struct intercept {
 	struct event again, limit, slow, still;
 	struct event pause;            /* the time to look at what is held back of bodies */
 	struct event left;             /* the client's end, while nothing is read of it */
+	struct memory_share memory;
+	bool is_paused[HTTP2_SIDE_COUNT]; /* nothing is read of it, for too much waits for the other side */
+	bool is_leaving;               /* what the client still says is read to its end, however much waits */
 	bool is_watching_left;
 	uint64_t slow_head;            /* that slow was set for: exchange_head_on_its_way() */
 	uint64_t grown_bytes;          /* that went out beyond what was read inside */
@@ -349,6 +352,8 @@ static bool may_read(struct intercept *intercept, enum http2_side from)
 	if (intercept->is_over || intercept->sides[from].has_ended ||
 	    (from == HTTP2_OUTSIDE && intercept->unreachable))
 		return false;
+	if (intercept->is_paused[from] && !intercept->is_leaving)
+		return false;
 	/* HTTP/2 has windows for this; it must read on to learn that they are open again. */
 	if (intercept->http2)
 		return true;
@@ -500,7 +505,47 @@ static void wait_for(struct intercept *intercept)
 		watch(&side->readable, &side->is_reading, reads);
 		watch(&side->writable, &side->is_writing, writes);
 	}
-	watch(&intercept->left, &intercept->is_watching_left, is_waiting(intercept));
+	watch(&intercept->left, &intercept->is_watching_left,
+	      is_waiting(intercept) || (intercept->is_paused[HTTP2_INSIDE] && !intercept->is_leaving));
+}
+
+/* What was to go out may have had a credential in it. */
+static void forget(struct buf *out)
+{
+	size_t max = out->max;
+
+	if (out->bytes)
+		explicit_bzero(out->bytes, out->capacity);
+	buf_done(out);
+	buf_init(out, max);
+}
+
+/*
+ * Counts what is held for both sides. Where that is too much, no more is read of the side that most of it came from; of
+ * the other it is, since it may be what opens a window.
+ */
+static void measure(struct intercept *intercept)
+{
+	size_t held[HTTP2_SIDE_COUNT] = { 0 };
+	bool is_short, is_outward;
+
+	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
+		struct buf *out = &intercept->sides[i].out;
+
+		if (!out->size && out->capacity > BUFFER_FULL)
+			forget(out);
+		held[i] = out->capacity;
+	}
+	held[HTTP2_OUTSIDE] += intercept->unread.capacity;
+	if (intercept->http2)
+		http2_count_held(intercept->http2, held);
+	memory_set(&intercept->memory, held[HTTP2_INSIDE] + held[HTTP2_OUTSIDE]);
+	is_short = memory_is_short(&intercept->memory);
+	is_outward = held[HTTP2_OUTSIDE] >= held[HTTP2_INSIDE];
+	intercept->is_paused[HTTP2_INSIDE] = is_short && is_outward;
+	intercept->is_paused[HTTP2_OUTSIDE] = is_short && !is_outward;
+	if (is_short && !event_pending(&intercept->again, EV_TIMEOUT, NULL))
+		event_add(&intercept->again, &(struct timeval){ .tv_usec = MEMORY_LOOK_MS * 1000 });
 }
 
 /* As far as it goes now. NULL, or why it cannot go on. */
@@ -592,6 +637,7 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 	if (intercept->is_over && !event_pending(&intercept->limit, EV_TIMEOUT, NULL))
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = FLUSH_SECONDS });
 	watch_head(intercept);
+	measure(intercept);
 	wait_for(intercept);
 	if (intercept->options.on_said && intercept_has_said(intercept))
 		intercept->options.on_said(intercept->options.context);
@@ -612,6 +658,7 @@ static void on_left(evutil_socket_t fd, short what, void *context)
 
 	if (is_waiting(intercept))
 		end_side(intercept, HTTP2_INSIDE);
+	intercept->is_leaving = true;
 	intercept->is_watching_left = false;
 	on_event(-1, 0, intercept);
 }
@@ -671,6 +718,12 @@ static bool look_at_bodies(struct intercept *intercept)
 		intercept->why = why;
 	intercept->is_over = exchange_give_up(&intercept->exchange, why, &inside->out) == EXCHANGE_ENDED;
 	return true;
+}
+
+/* Of all connections it holds the most, and there is no room for more. */
+static void on_most(void *context)
+{
+	end(context, "too much waits for whoever does not read");
 }
 
 /* Counts, instead of being set anew for each byte. */
@@ -750,6 +803,8 @@ int intercept_new(struct intercept **ret_intercept, const struct intercept_optio
 	event_assign(&intercept->still, options->base, -1, 0, on_still, intercept);
 	event_assign(&intercept->pause, options->base, -1, 0, on_pause, intercept);
 	event_assign(&intercept->left, options->base, options->inside_fd, EV_CLOSED, on_left, intercept);
+	if (options->memory)
+		memory_open(options->memory, &intercept->memory, on_most, intercept);
 	if (options->server.is_tls)
 		event_add(&intercept->limit, &(struct timeval){ .tv_sec = HANDSHAKE_SECONDS });
 	else
@@ -763,6 +818,7 @@ void intercept_free(struct intercept *intercept)
 {
 	if (!intercept)
 		return;
+	memory_close(&intercept->memory);
 	stop_timers(intercept);
 	for (int i = 0; i < HTTP2_SIDE_COUNT; i++) {
 		struct side *side = &intercept->sides[i];
@@ -770,10 +826,7 @@ void intercept_free(struct intercept *intercept)
 		event_del(&side->readable);
 		event_del(&side->writable);
 		SSL_free(side->ssl);
-		/* What was to go out may have had a credential in it. */
-		if (side->out.bytes)
-			explicit_bzero(side->out.bytes, side->out.capacity);
-		buf_done(&side->out);
+		forget(&side->out);
 	}
 	if (intercept->http2)
 		http2_free(intercept->http2);

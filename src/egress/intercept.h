@@ -12,6 +12,7 @@
 
 #include "egress/quota.h"
 #include "egress/exchange.h"
+#include "egress/memory.h"
 
 /* OpenSSL's headers and base/err.h do not go together. */
 struct ssl_ctx_st;
@@ -21,6 +22,7 @@ struct intercept;
 
 struct intercept_options {
 	struct event_base *base;
+	struct memory_budget *memory;             /* NULL: nobody counts what is held */
 	/*
 	 * Non-blocking, borrowed: closed by the caller after intercept_free(). outside_fd FD_NONE: no server is asked;
 	 * what no rule and no recording answers is refused.

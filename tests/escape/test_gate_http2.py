@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """N21: what a few bytes of HTTP/2 make a reader keep: fields of the table are repeated by a byte each (RFC 7541)."""
 import pathlib
+import socket
+import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -12,6 +15,7 @@ from gate import LOOPBACK, Listener, gate_of, policy_text, test_hosts
 pytestmark = [pytest.mark.needs("openssl"), pytest.mark.only("root")]   # what bounds it is the same for every user
 PYTHON = "/usr/bin/python3"
 PEAK_MAX_KIB = 96 << 10
+HTTP2 = pathlib.Path(__file__).parents[1] / "lib" / "http2.py"
 
 FRAMES = r"""
 import struct
@@ -138,6 +142,53 @@ def test_interim_answers_that_nobody_reads(sandbox, certificates, repeated, pass
     out, err = child.communicate(b"x", timeout=20)
     assert out == (b"21 True\n" if passes else b"3 False\n"), (out, err)
     server.listener.close()
+
+
+# As much of four bodies on each connection as the windows let go, then a request of another server.
+BODIES = """
+import http.client, sys, time
+import http2
+port, other, connections = map(int, sys.argv[1:])
+held, sent = [], 0
+for _ in range(connections):
+    c = http2.Connection("web.test", port, "-")
+    held.append(c)
+    try:
+        for _ in range(3): c.hear(1)
+        c.socket.settimeout(0.05)
+        for stream in (1, 3, 5, 7): c.open(stream, "/", 1 << 20)
+    except OSError: pass
+    sent += sum(c.sent.values())
+print("sent", sent, flush=True); sys.stdin.read(1)
+h = http.client.HTTPConnection("web.test", other, timeout=20); h.request("POST", "/", b"x" * 200000)
+print(h.getresponse().status, flush=True)
+"""
+
+
+@pytest.mark.parametrize("connections", [2, 160])
+def test_bodies_for_a_server_that_does_not_read(sandbox, certificates, connections):
+    """It opens no window, so all that the gate's own windows let come waits in the gate."""
+    over = threading.Event()
+
+    def stall(connection):
+        connection.sendall(b"\0\0\6\4\0\0\0\0\0" + struct.pack(">HI", 4, 0))
+        over.wait(60)
+
+    server, other = Listener(stall), Listener(lambda connection: connection.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" if connection.recv(1 << 20, socket.MSG_WAITALL) else b""))
+    sandbox.copy(HTTP2, sandbox.project / "http2.py", 0o644)
+    child = start(sandbox, certificates, BODIES, server.port, other.port, connections)
+    said = child.stdout.readline().split()
+    assert said[:1] == [b"sent"], child.stderr.read()
+    pid, = gate_of(sandbox)
+    # The control: two may have all that the windows let go.
+    assert int(said[1]) >= (2 << 20 if connections == 2 else 32 << 20), said
+    assert peak_after(pid, 1) < PEAK_MAX_KIB, peak_kib(pid)
+    out, err = child.communicate(b"x", timeout=60)
+    assert out == b"200\n", (out, err)
+    over.set()
+    server.close()
+    other.close()
 
 
 @pytest.mark.parametrize("limits", ["", "  limits: {out: 1MiB}\n"])

@@ -655,6 +655,21 @@ def test_a_host_that_is_not_there_is_named_at_the_end(sandbox, plain):
     assert there.code == 0 and "reached nobody" not in there.err, there
 
 
+def test_a_library_without_its_fixes_is_refused(sandbox):
+    """libevent as it was before September 2026: the gate does not read a byte with it, and says what to upgrade."""
+    policy = sandbox.policy(policy_text(["{host: web.test, http: [{methods: [GET]}]}", *LOOPBACK]))
+    line = sandbox.command_line(["true"], policy=policy)
+    others = sandbox.base / "programs"
+    shutil.copytree(sandbox.programs.atoll.parent, others)
+    gate, name = others / "atoll-egress", b"evhttp_check_transfer_encoding_"
+    assert sandbox.run_outside([others / "atoll", *line[1:]]).code == 0
+    # It looks for what came with them under another name, which is as if it were not there.
+    gate.write_bytes(gate.read_bytes().replace(name, name.upper()))
+    done = sandbox.run_outside([others / "atoll", *line[1:]])
+    assert done.code == 125 and "lacks its security fixes of September 2026" in done.err, done
+    assert "upgrade libevent-core" in done.err, done
+
+
 # --- The resolver outside. ---
 
 @pytest.mark.only("root")

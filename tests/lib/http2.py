@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of HTTP/2 (RFC 9113) of a few lines, which runs inside a sandbox: python3 http2.py HOST PORT CA LINE...
+With - for the CA it speaks plain text.
 
 Lines: "open N PATH [SIZE]" sends a request on stream N, with a body of SIZE bytes as far as the windows let it go;
 "status N" waits for its answer and prints its status; "sent N" prints how many bytes of its body have left; "reset N"
@@ -22,11 +23,13 @@ def literal(name, value):
 
 class Connection:
     def __init__(self, host, port, authority):
-        context = ssl.create_default_context(cafile=authority)
-        context.set_alpn_protocols(["h2"])
-        self.host, self.port = host, port
-        self.socket = context.wrap_socket(socket.create_connection((host, port)), server_hostname=host)
-        assert self.socket.selected_alpn_protocol() == "h2"
+        self.host, self.port, self.scheme = host, port, "http" if authority == "-" else "https"
+        self.socket = socket.create_connection((host, port), timeout=20)
+        if authority != "-":
+            context = ssl.create_default_context(cafile=authority)
+            context.set_alpn_protocols(["h2"])
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
+            assert self.socket.selected_alpn_protocol() == "h2"
         self.window, self.initial, self.streams = 65535, 65535, {}
         self.left, self.windows, self.status, self.sent = {}, {}, {}, {}
         self.buffer = b""
@@ -40,7 +43,7 @@ class Connection:
     def open(self, stream, path, size=0):
         method = "POST" if size else "GET"
         block = b"".join(literal(name, value) for name, value in (
-            (":method", method), (":scheme", "https"), (":authority", f"{self.host}:{self.port}"), (":path", path)))
+            (":method", method), (":scheme", self.scheme), (":authority", f"{self.host}:{self.port}"), (":path", path)))
         self.send(HEADERS, 4 | (0 if size else 1), stream, block)
         self.left[stream], self.sent[stream] = size, 0
         self.windows[stream] = self.initial
@@ -149,4 +152,5 @@ def main(host, port, authority, *lines):
             connection.socket.close()
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
