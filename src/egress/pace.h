@@ -7,8 +7,8 @@
  *
  * Of an answer a secret could come in, in two pieces, where a moment passes in the middle of it. A server writes it in
  * one piece, but packets, windows and buffers cut where they are full, and a client may choose how much stands before
- * it. So after more bytes than any of those is full with a moment is longer, longer than a packet takes. Pure. Runs in
- * atoll-egress.
+ * it. So after more bytes than any of those is full with a moment is much longer, even where a client fills the line so
+ * that packets wait, or get lost. Pure. Runs in atoll-egress.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 enum {
 	PACE_MOMENT_US = 500,
-	PACE_LONG_MOMENT_MS = 1000,
+	PACE_LONG_MOMENT_MS = 3000,
 	PACE_BURST_MAX = 512,           /* fewer bytes than a packet of TCP or a record of TLS is full with */
 };
 

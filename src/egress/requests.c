@@ -153,7 +153,7 @@ static bool is_head_stopped(const struct requests *requests, struct exchange_rec
 
 /* The bodies of one request and of its answer. */
 struct bodies {
-	struct scan *ways[EXCHANGE_WAY_COUNT];
+	struct scan *ways[EXCHANGE_WAY_COUNT];  /* NULL: nothing came */
 	bool is_opaque;          /* the answer is compressed, though it was asked not to be: nobody can look into it */
 };
 
@@ -168,29 +168,22 @@ static void forget_bodies(struct bodies *bodies)
 
 static bool watch_bodies(const struct requests *requests, struct exchange_record *record)
 {
-	const struct scanner *scanner = requests->gate->secrets.scanner;
-	struct bodies *bodies;
-
-	if (!scanner)
-		return true;
-	bodies = calloc(1, sizeof *bodies);
-	if (!bodies || scan_new(&bodies->ways[EXCHANGE_OUT], scanner) < 0 ||
-	    scan_new(&bodies->ways[EXCHANGE_IN], scanner) < 0) {
-		forget_bodies(bodies);
-		return false;
-	}
-	record->own = bodies;
-	return true;
+	record->own = requests->gate->secrets.scanner ? calloc(1, sizeof(struct bodies)) : NULL;
+	return record->own || !requests->gate->secrets.scanner;
 }
 
-/* 0 or -errno; what was met in *ret_met. */
-static int scan_content(struct scan *scan, const struct exchange_content *content, uint32_t masked, struct buf *out,
-			struct scan_met *ret_met)
+/* 0 or -errno; what was met in *ret_met. *scan is made when something comes. */
+static int scan_content(const struct scanner *scanner, struct scan **scan_slot, const struct exchange_content *content,
+			uint32_t masked, struct buf *out, struct scan_met *ret_met)
 {
 	struct scan_met met = { 0 }, some = { 0 };
 	const uint8_t *at = content->bytes;
-	int r = 0;
+	int r = *scan_slot || !content->size ? 0 : scan_new(scan_slot, scanner);
+	struct scan *scan = *scan_slot;
 
+	*ret_met = met;
+	if (r < 0 || !scan)
+		return r;
 	for (size_t rest = content->size, piece; r == 0 && rest; at += piece, rest -= piece) {
 		piece = rest < SCAN_FEED_MAX ? rest : SCAN_FEED_MAX;
 		r = scan_feed(scan, at, piece, masked, out, &some);
@@ -208,15 +201,20 @@ static int scan_content(struct scan *scan, const struct exchange_content *conten
 	return r;
 }
 
-/* What of a secret had come in before it was whole cannot be masked any more: no more comes in, and it is told. */
+/*
+ * What of a secret had come in before it was whole cannot be masked any more. So no more comes in, it is told, and the
+ * secret is not put in any more: whoever found out how to have an answer cut there would do it again.
+ */
 static bool may_come_in(const struct requests *requests, struct exchange_record *record, const struct scan_met *met)
 {
-	const struct gate_secrets *secrets = &requests->gate->secrets;
+	struct gate_secrets *secrets = &requests->gate->secrets;
 	uint32_t late = met->late & requests->secrets;
 
 	if (late)
 		record->leak = (struct leak){ .secret = secrets->items[first_of(late)].name,
 					      .where = "an answer (a part of it came in)" };
+	for (uint32_t rest = late; rest; rest &= rest - 1)
+		secrets->items[first_of(rest)].has_come_in = true;
 	return !late && !(met->words & requests->secrets & secrets->long_words);
 }
 
@@ -236,7 +234,7 @@ static bool on_body(void *context, struct exchange_record *record, const struct 
 	}
 	if (is_in && bodies->is_opaque)
 		return false;
-	if (scan_content(bodies->ways[content->way], content, masked, out, &met) < 0)
+	if (scan_content(requests->gate->secrets.scanner, &bodies->ways[content->way], content, masked, out, &met) < 0)
 		return false;
 	if (is_in)
 		return may_come_in(requests, record, &met);
@@ -276,9 +274,10 @@ static const char *put_secrets(const struct requests *requests, struct exchange_
 
 	for (size_t i = 0; i < secrets->injection_count; i++) {
 		const struct injection *injection = &secrets->injections[i];
+		int number = gate_secrets_find(secrets, injection->rule->inject.secret), r;
 		char *owned = NULL;
-		int r = inject_request(injection, &requests->server, target, head, &owned);
 
+		r = inject_request(injection, &requests->server, target, head, &owned);
 		if (r == INJECT_NOT_HERE)
 			continue;
 		if (owned) {
@@ -288,10 +287,12 @@ static const char *put_secrets(const struct requests *requests, struct exchange_
 		if (r < 0 || i >= 64)
 			return r == -EOPNOTSUPP ? "its signature cannot be made anew without its body"
 						: "the credential cannot be put in";
+		if (secrets->items[number].has_come_in)
+			return "a part of the secret came in with an answer: it is not used any more";
 		if (is_taken(secrets, done, injection))
 			return "two rules put different secrets into the same place of this request";
 		done |= UINT64_C(1) << i;
-		record->secrets |= 1u << gate_secrets_find(secrets, injection->rule->inject.secret);
+		record->secrets |= 1u << number;
 	}
 	return NULL;
 }
@@ -346,6 +347,8 @@ static const char *ask_for_plain(struct http1_head *head)
 {
 	http1_remove(head, "range");
 	http1_remove(head, "if-range");
+	/* Messages of gRPC are compressed one by one. */
+	http1_remove(head, "grpc-accept-encoding");
 	return http1_set(head, "accept-encoding", "identity") < 0 ? "there is no memory" : NULL;
 }
 
@@ -460,15 +463,21 @@ static void redact_words(const struct requests *requests, struct http1_head *hea
 		head->reason = "";
 }
 
+static bool is_coded(const struct http1_head *head, const char *name)
+{
+	const char *coding = http1_find(head, name);
+
+	return coding && !str_equal(coding, "identity");
+}
+
 /* An answer that repeats a credential would bring it in, and a redirect carry it elsewhere. */
 static void on_incoming(void *context, struct exchange_record *record, struct http1_head *head)
 {
 	const struct requests *requests = context;
 	const struct gate_secrets *secrets = &requests->gate->secrets;
-	const char *coding = http1_find(head, "content-encoding");
 	struct bodies *bodies = record->own;
 
-	if (bodies && record->secrets && coding && !str_equal(coding, "identity"))
+	if (bodies && record->secrets && (is_coded(head, "content-encoding") || is_coded(head, "grpc-encoding")))
 		bodies->is_opaque = true;
 	/* Those that the scanner knows are not compared byte by byte: that takes longer the more of them is right. */
 	for (size_t i = 0; i < secrets->injection_count; i++)

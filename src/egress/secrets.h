@@ -17,6 +17,7 @@ struct gate_secret {
 	size_t size;                              /* of value */
 	bool is_canary;                           /* planted: nothing stands for it, and who sends it is not told */
 	unsigned parts_seen;                      /* requests that had a long part of it */
+	bool has_come_in;                         /* a part of it, with an answer: it is not put in any more */
 };
 
 /* All zero: there are none. */

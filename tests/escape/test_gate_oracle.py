@@ -4,6 +4,7 @@ from what a server gets, nor from what comes back, nor from flow control. tests/
 thousand times on each channel; this is the same through a real run, on the channels with the most between them."""
 import json
 import threading
+import time
 
 import pytest
 
@@ -91,7 +92,43 @@ def whole():
         s.sendall(b"POST /take HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 10000\r\n\r\nis " + key)
         return s.makefile("rb").readline().decode()
 
-print(json.dumps({"echoes": echoes(), "windows": windows(), "whole": whole()}))
+# What comes until the answer, or the connection, ends.
+def content(stream):
+    got = b""
+    try:
+        while piece := read_chunk(stream): got += piece
+    except (ValueError, OSError): pass
+    return got.decode()
+
+def begin(s, path):
+    s.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: " + host + b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+    stream = s.makefile("rb")
+    first = stream.readline().decode()
+    while stream.readline() not in (b"\r\n", b""): pass
+    return stream, first
+
+# What SECURITY.md says of a secret that pauses in the middle: on its way out, in an answer; and in one behind more.
+def pauses():
+    half, found = len(key) // 2, {}
+    with connect("http/1.1") as s:
+        stream, _ = begin(s, b"/echo")
+        s.sendall(b"%x\r\n%s\r\n" % (half, key[:half]))
+        assert read_chunk(stream) == key[:half]
+        s.sendall(b"%x\r\n%s\r\n" % (len(key) - half, key[half:]))
+        found["out"] = content(stream)
+    with connect("http/1.1") as s:
+        stream, _ = begin(s, b"/burst")
+        found["burst"] = content(stream)
+    with connect("http/1.1") as s:
+        stream, _ = begin(s, b"/halves")
+        assert read_chunk(stream) == key[:half]
+        s.sendall(b"2\r\ngo\r\n")
+        found["in"] = content(stream)
+    with connect("http/1.1") as s:
+        found["later"] = begin(s, b"/burst")[1]
+    return found
+
+print(json.dumps({"echoes": echoes(), "windows": windows(), "whole": whole(), "pauses": pauses()}))
 """
 
 
@@ -111,18 +148,36 @@ class Server:
             else:
                 self.echo(secured)
 
+    @staticmethod
+    def chunk(connection, piece):
+        connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+
+    def cut(self, connection, head, stream):
+        """The key in two pieces: behind more, or not before the client has seen the first one."""
+        half, key = len(KEY) // 2, KEY.encode()
+        self.chunk(connection, (b"x" * 600 if b"/burst" in head else b"") + key[:half])
+        if b"/burst" in head:
+            time.sleep(0.05)
+        else:
+            stream.readline()
+        self.chunk(connection, key[half:])
+        connection.sendall(b"0\r\n\r\n")
+
     def echo(self, connection):
         stream = connection.makefile("rb")
         head = stream.readline()
         while stream.readline() not in (b"\r\n", b""):
             pass
-        if b"/echo" in head:
+        if b"/take" not in head:
             connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        if b"/burst" in head or b"/halves" in head:
+            self.cut(connection, head, stream)
+            return
         while size := stream.readline() if b"/echo" in head else b"":
             piece = stream.read(int(size, 16) + 2)[:-2]
             with self.lock:
                 self.seen += piece
-            connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.chunk(connection, piece)
         while piece := stream.read1(65536):
             with self.lock:
                 self.seen += piece
@@ -155,7 +210,14 @@ def test_guesses_look_alike(sandbox, certificates):
     assert " 403 " in found["whole"] and KEY.encode() not in server.seen, found
     # Every guess has come whole, and of the secret itself nothing.
     assert KEY[:-2].encode() in server.seen and b"is sk-ant" not in server.seen
+    assert KEY[len(KEY) // 2:].encode() not in server.seen
     alerts = [json.loads(line) for line in sandbox.audit_log(done.session).read_text().splitlines()
               if '"alert"' in line]
     where = [entry["detail"]["where"] for entry in alerts if entry["type"] == "alert"]
-    assert where.count("the body") == 1, where
+    pauses = found["pauses"]
+    assert pauses["out"] == "", found
+    assert pauses["burst"] == "x" * 600 + "*" * len(KEY), found
+    assert pauses["in"] == "" and " 502 " in pauses["later"], found
+    # Guesses with most of it are told as well.
+    assert [place for place in where if "long part" not in place] == [
+        "the body", "the body", "an answer (a part of it came in)"], where
