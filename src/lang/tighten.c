@@ -92,9 +92,24 @@ static bool cidr_is_within(const struct policy *base, const struct draft_net *ne
 {
 	for (size_t i = 0; i < base->network_count; i++)
 		if (base->network[i].verdict == VERDICT_ALLOW && !base->network[i].port_count &&
-		    str_equal(base->network[i].cidr, net->cidr))
+		    !base->network[i].http_count && str_equal(base->network[i].cidr, net->cidr))
 			return true;
 	return base->network_mode == NETWORK_HOST;
+}
+
+/*
+ * Whether base allows every request there, and not those alone that a rule lists: rules of allow add up, so that one
+ * more would let the others through. What it denies, it goes on to deny.
+ */
+static bool allows_all_requests(const struct policy *base, const char *host, uint16_t port)
+{
+	struct action any = { .kind = ACTION_HTTP_REQUEST, .subject = host, .port = port, .method = "", .path = "/",
+			      .path_kind = REQUEST_PATH_BEGINS };
+
+	for (size_t i = 0; i < base->network_count; i++)
+		if (base->network[i].verdict == VERDICT_ALLOW && policy_rule_covers(&base->network[i], &any))
+			return true;
+	return policy_decide(base, &any).verdict == VERDICT_ALLOW;
 }
 
 /* Whether base allows all that the rule names: its ports, or every port. */
@@ -114,7 +129,8 @@ static bool net_is_within(const struct policy *base, const struct draft_net *net
 	for (size_t i = 0; i < net->ports.count; i++) {
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = net->host, .port = ports[i] };
 
-		if (policy_decide(base, &action).verdict != VERDICT_ALLOW)
+		if (policy_decide(base, &action).verdict != VERDICT_ALLOW ||
+		    !allows_all_requests(base, net->host, ports[i]))
 			return false;
 	}
 	return true;
@@ -135,7 +151,7 @@ static void check_network(struct lang *lang, const struct policy *base)
 			continue;
 		else if (net->verdict != VERDICT_DENY && !net_is_within(base, net))
 			refuse(lang, net->from.place, net->from.id, net->from.text,
-			       "the host is not one that it allows");
+			       "the host is not one that it allows, or not every request to it");
 	}
 	if (scalar->is_set && scalar->value > base->network_default)
 		refuse(lang, scalar->place, scalar->id, scalar->text, "the default is stricter there");

@@ -13,7 +13,11 @@
 
 static const char base[] = "atoll: 1\nextends: medium\n"
 			   "files: {read: [{path: /data, except: [/data/secret]}], ask: [~/asked]}\n"
-			   "network: {allow: [{host: a.org, ports: [443]}, b.org], limits: "
+			   "network: {allow: [{host: a.org, ports: [443]}, b.org, {host: listed.org, ports: [443], "
+			   "http: [{methods: [GET], paths: [\"/v1/**\"]}]}, "
+			   "{cidr: 192.0.2.0/24, http: [{paths: [/x]}]}, "
+			   "{host: all.org, ports: [443], http: [{paths: [\"/**\"]}]}], deny: [{host: a.org, http: "
+			   "[{paths: [/admin]}]}], limits: "
 			   "{rate: 1MiB/s, out: 1MiB, cooldown: {denials: 20, within: 10s, pause: 1m}}}\n"
 			   "exec: {default: ask, allow: [/usr/bin/git]}\n"
 			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
@@ -57,6 +61,10 @@ static void every_widening_line_is_refused(void **state)
 		"network: {allow: [{host: a.org, ports: [80]}]}",
 		"network: {ask: [evil.com]}",
 		"network: {allow: [{cidr: 10.0.0.0/8}]}",
+		"network: {allow: [{host: listed.org, ports: [443]}]}",
+		"network: {ask: [{host: listed.org, ports: [443]}]}",
+		"network: {allow: [{host: listed.org, ports: [443], http: [{paths: [\"/**\"]}]}]}",
+		"network: {allow: [{cidr: 192.0.2.0/24}]}",
 		"network: {allow: [{host: b.org, ports: [443], inject: {header: x, secret: y}}]}",
 		"data: {canaries: [x]}",
 		"network: {simulate: [{host: b.org, answer: {body: x}}]}",
@@ -113,6 +121,24 @@ static void every_widening_line_is_refused(void **state)
 		if (strncmp(fixture_errors(), "/home/u/p/.atoll.yaml:2:", 24) != 0 ||
 		    !strstr(fixture_errors(), "widens"))
 			fail_msg("%s: %s", rows[i], fixture_errors());
+	}
+}
+
+/* What a policy denies of a host, a project's rule does not let through. */
+static void what_is_allowed_as_a_whole_may_be_said_again(void **state)
+{
+	static const char *const hosts[] = { "all.org", "b.org", "a.org" };
+	struct action admin = { .kind = ACTION_HTTP_REQUEST, .subject = "a.org", .port = 443, .method = "GET",
+				.path = "/admin" };
+	const struct policy *policy;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		snprintf(text, sizeof text, "network: {allow: [{host: %s, ports: [443]}]}", hosts[i]);
+		policy = tighten(text);
+		if (!policy)
+			fail_msg("%s: %s", text, fixture_errors());
+		assert_int_equal(policy_decide(policy, &admin).verdict, VERDICT_DENY);
 	}
 }
 
@@ -247,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_widening_line_is_refused),
+		cmocka_unit_test(what_is_allowed_as_a_whole_may_be_said_again),
 		cmocka_unit_test(an_open_network_has_no_private_addresses),
 		cmocka_unit_test(trust_is_tightened),
 		cmocka_unit_test(tightening_takes_effect),
