@@ -196,7 +196,15 @@ static bool is_known(const struct differ *differ, const char *dimension, const c
 	return false;
 }
 
-/* One request for each of the rule's lines about requests, and one for all when it has none. */
+static void compare_request(struct differ *differ, const struct action *action, const char *shown)
+{
+	if (!shown || is_known(differ, action_kind_names[action->kind], shown))
+		return;
+	compare_action(differ, action, shown);
+	compare_answer(differ, action, shown);
+}
+
+/* One request for each of the rule's lines about requests, one for all when it has none; and one that none lists. */
 static void compare_requests(struct differ *differ, const struct net_rule *rule, struct action action,
 			     const char *shown)
 {
@@ -209,11 +217,13 @@ static void compare_requests(struct differ *differ, const struct net_rule *rule,
 		action.path = http && http->paths && http->paths[0] ? sample(&differ->arena, http->paths[0]) : "/";
 		if (http && http->paths && http->paths[0])
 			text = arena_format(&differ->arena, "%s %s%s", action.method, shown, http->paths[0]);
-		if (!action.path || !text || is_known(differ, action_kind_names[action.kind], text))
-			continue;
-		compare_action(differ, &action, text);
-		compare_answer(differ, &action, text);
+		if (action.path)
+			compare_request(differ, &action, text);
 	}
+	action.method = "OTHER";
+	action.path = "/\x7f";
+	if (rule->http_count)
+		compare_request(differ, &action, arena_format(&differ->arena, "others of %s", shown));
 }
 
 /* Rules about requests, and those that answer: what policy_compare_network() does not look into. */

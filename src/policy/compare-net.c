@@ -66,7 +66,7 @@ static void compare_place(const struct comparison *comparison, const struct plac
 	}
 }
 
-static void add_rule(struct place *place, const struct net_rule *rule)
+static void add_rule(struct place *place, const struct policy *policy, const struct net_rule *rule)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
 	const uint16_t *ports = rule->port_count ? rule->ports : usual;
@@ -74,6 +74,9 @@ static void add_rule(struct place *place, const struct net_rule *rule)
 
 	for (size_t i = 0; i < count; i++)
 		place->ports[ports[i] / 64] |= UINT64_C(1) << ports[i] % 64;
+	/* What lists requests closes the ports that were open by default. */
+	for (size_t i = 0; policy->network_default == VERDICT_ALLOW && rule->http_count && i < ARRAY_SIZE(usual); i++)
+		place->ports[usual[i] / 64] |= UINT64_C(1) << usual[i] % 64;
 }
 
 /* Adds the rules from *at on that name the place; they stand together. */
@@ -82,7 +85,7 @@ static void add_group(struct place *place, const struct policy *policy, size_t *
 	for (; *at < policy->network_exact_count; ++*at) {
 		if (!str_equal(policy->network[*at].host, place->name))
 			return;
-		add_rule(place, &policy->network[*at]);
+		add_rule(place, policy, &policy->network[*at]);
 	}
 }
 
@@ -123,7 +126,7 @@ static void add_blocks(struct place *place, const struct policy *policy)
 {
 	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
 		if (str_equal(policy->network[i].cidr, place->name))
-			add_rule(place, &policy->network[i]);
+			add_rule(place, policy, &policy->network[i]);
 }
 
 /* Blocks of addresses are few (DRAFT_GLOBS_MAX), and in no order. */

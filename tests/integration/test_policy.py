@@ -74,6 +74,16 @@ def test_explain_reads_a_path_as_servers_do(sandbox, path, verdict, reading):
     assert (f"read as: {reading}" in shown.out) == bool(reading), shown
 
 
+def test_diff_shows_what_listed_requests_close(sandbox):
+    rule = '{host: web.test, ports: [443], http: [{methods: [GET], paths: ["/v1/**"]}]}'
+    paths = [sandbox.policy(f"atoll: 1\nextends: medium\nnetwork: {{default: allow{rules}}}\n", name)
+             for name, rules in (("open.yaml", ""), ("listed.yaml", f", allow: [{rule}]"))]
+    result = sandbox.run_atoll("policy", "diff", *map(str, paths), cwd=sandbox.project)
+    assert result.out.splitlines() == [
+        "- net.connect  web.test:22  (allow -> deny)", "- net.connect  web.test:80  (allow -> deny)",
+        "- http.request others of web.test:443  (allow -> deny)"], result
+
+
 def test_explain_says_what_no_policy_lets_through(sandbox):
     for url in ("https://web.test/v1/%zz", "https://web.test/a#b"):
         result = sandbox.run_atoll("policy", "explain", "http.request", "GET", url, cwd=sandbox.project)
