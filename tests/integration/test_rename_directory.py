@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Directories that the host has are renamed in a staged tree as anywhere else, though the overlay refuses it."""
+import json
 import os
 import stat
-import subprocess
 
 import pytest
 
@@ -177,3 +177,30 @@ sleep 0.1; touch stop; wait $watcher && cat seen; find old -type f | wc -l; ls
 """)
     assert done.code == 0 and "seen True\n200\n" in done.out, done
     assert "new" not in done.out.split()
+
+
+def test_review_shows_a_renamed_directory(sandbox):
+    """Also of files that are all alike; and what was changed on the way is shown as that."""
+    staged = Staged(sandbox)
+    for number in range(40):
+        sandbox.write(sandbox.project / "old" / f"d{number % 4}" / f"f{number}", "alike\n")
+    for name in ("kept", "edited"):
+        sandbox.write(sandbox.project / "old" / name, name + "\n")
+    sandbox.write(sandbox.project / "loose" / "one", "one\n")
+    sandbox.write(sandbox.project / "loose" / "two", "two\n")
+    sandbox.write(sandbox.project / "loose" / "three", "three\n")
+    staged.run("""mkdir -p lib; mv -T old lib/new; mv lib/new/d1 lib/new/moved; echo more >>lib/new/edited
+        echo new >lib/new/added; mkdir other; mv loose/one other/one; rm -r loose; mkdir lib/new/empty""")
+    shown = [" ".join(line.split()) for line in staged.atoll("diff", staged.session).out.splitlines()]
+    assert "R old/ => lib/new/ | renamed, with 31 files" in shown, shown
+    assert "R old/d1/ => lib/new/moved/ | renamed, with 10 files" in shown, shown
+    assert "R loose/one => other/one | renamed" in shown and "D loose/two | 1 -" in shown, shown
+    for line in ("D old/edited | 1 -", "A lib/new/edited | 2 ++", "A lib/new/added | 1 +", "A lib/new/empty/"):
+        assert line in shown, shown
+    assert len(shown) == 10, shown
+    root = str(sandbox.project) + "/"
+    changes = json.loads(staged.atoll("diff", "--json", staged.session).out)["changes"]
+    sources = {change["path"].removeprefix(root): change.get("renamed_from", "").removeprefix(root)
+               for change in changes if change["kind"] == "added"}
+    assert sources["lib/new"] == "old" and sources["lib/new/moved/f1"] == "old/d1/f1"
+    assert sources["lib/new/d3/f7"] == "old/d3/f7" and sources["lib"] == ""

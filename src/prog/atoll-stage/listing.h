@@ -13,9 +13,11 @@ enum listing_group { GROUP_FLAGGED, GROUP_CLEAN, GROUP_CONFLICT, GROUP_REFUSED, 
 
 struct listed {
 	const struct stage_change *change;        /* borrowed */
-	const struct stage_change *renamed_from;  /* the deleted one with the same bytes; NULL */
+	const struct stage_change *renamed_from;  /* the deleted one with the same bytes, or files; NULL */
+	uint64_t renamed_files;                   /* of a directory: how many of its files came with it */
 	enum listing_group group;
 	bool is_rename_source;                    /* shown with its target */
+	bool is_within_rename;                    /* shown with a directory that was renamed */
 	bool is_implied;                          /* a directory that what is below it tells about */
 };
 

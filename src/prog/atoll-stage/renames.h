@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Finds renames among the changes of a session: a deleted and an added file with the same bytes. For showing only;
- * an apply treats both paths as what they are.
+ * Finds renames among the changes of a session: a deleted and an added file with the same bytes, and directories by
+ * their files (renamed-directories.h). For showing only; an apply treats both paths as what they are.
  */
 
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 struct listing;
 
 enum {
-	RENAMES_FILES_MAX = 4096,        /* of each kind; beyond it none are looked for */
+	RENAMES_FILES_MAX = 1 << 17,        /* of each kind; beyond it none are looked for */
 	RENAMES_BYTES_MAX = 256 << 20,   /* read in all */
 };
 

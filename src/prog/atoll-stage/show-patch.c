@@ -358,7 +358,8 @@ int show_patch(const struct show *show, struct err *err)
 	for (size_t i = 0; r == 0 && i < show->listing->count; i++) {
 		const struct listed *listed = &show->listing->items[i];
 
-		if (!show_has(show, listed) || listed->is_rename_source)
+		/* A patch renames files. */
+		if (!show_has(show, listed) || listed->is_rename_source || listed->renamed_files)
 			continue;
 		r = put_listed(&patch, listed, err);
 		if (r == 0 && patch.out.size >= FLUSH_AT)

@@ -271,7 +271,10 @@ static void put_line(struct stat_show *stat, const struct listed *listed)
 	for (size_t width = width_of(&stat->out, start); width < NAME_WIDTH; width++)
 		buf_put_char(&stat->out, ' ');
 	buf_put_text(&stat->out, *colour ? "\x1b[0m | " : " | ");
-	if (listed->renamed_from)
+	if (listed->renamed_from && listed->renamed_files)
+		buf_printf(&stat->out, "renamed, with %llu %s", (unsigned long long)listed->renamed_files,
+			   listed->renamed_files == 1 ? "file" : "files");
+	else if (listed->renamed_from)
 		buf_put_text(&stat->out, "renamed");
 	else
 		put_detail(stat, change);
@@ -317,7 +320,7 @@ int show_stat(const struct show *show, struct err *err)
 	for (size_t i = 0; r == 0 && i < listing->count; i++) {
 		const struct listed *listed = &listing->items[i];
 
-		if (!show_has(show, listed) || listed->is_rename_source)
+		if (!show_has(show, listed) || listed->is_rename_source || listed->is_within_rename)
 			continue;
 		if (listed->group != group)
 			buf_put_text(&stat.out, headings[listed->group]);
