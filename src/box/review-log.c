@@ -32,6 +32,9 @@ static const struct {
 	[REVIEW_EXCLUDED] = { "excluded", "excluded_total" },
 	[REVIEW_FLAGGED] = { "flagged", "flagged_total" },
 	[REVIEW_CONFLICTS] = { "conflicts", "conflicts_total" },
+	[REVIEW_KEPT] = { "kept", "kept_total" },
+	[REVIEW_TAKEN] = { "taken", "taken_total" },
+	[REVIEW_MERGED] = { "merged", "merged_total" },
 };
 
 void review_list_add(struct review_entry *entry, enum review_list_kind kind, const char *item)

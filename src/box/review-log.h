@@ -48,6 +48,9 @@ enum review_list_kind {
 	REVIEW_EXCLUDED,      /* -x */
 	REVIEW_FLAGGED,       /* protected paths that were allowed by name */
 	REVIEW_CONFLICTS,     /* paths that both sides changed, and that were left */
+	REVIEW_KEPT,          /* conflicts that were settled: the host's stays, */
+	REVIEW_TAKEN,         /* the session's took its place, */
+	REVIEW_MERGED,        /* or both were merged */
 	REVIEW_LIST_COUNT,
 };
 

@@ -13,7 +13,8 @@
 #include "stage/paths.h"
 
 const char *const apply_verdict_names[APPLY_VERDICT_COUNT] = {
-	[APPLY_UNWANTED] = "unwanted", [APPLY_TAKEN] = "applied", [APPLY_CONFLICT] = "conflict",
+	[APPLY_UNWANTED] = "unwanted", [APPLY_TAKEN] = "applied", [APPLY_KEPT] = "kept",
+	[APPLY_CONFLICT] = "conflict",
 	[APPLY_FLAGGED] = "flagged", [APPLY_REFUSED] = "refused", [APPLY_HELD] = "held",
 	[APPLY_RACED] = "raced", [APPLY_FAILED] = "failed",
 };
@@ -56,6 +57,9 @@ static int index_made(const struct apply *apply, struct paths *made)
 /* Whether a directory that is to be made may be taken for the sake of an item in it. */
 static bool can_take(const struct apply_item *directory, const struct stage_change *change)
 {
+	/* What the host has in its place is not given up for the sake of something below that was named. */
+	if (directory->change->state == STAGE_CONFLICT && directory->change->host_exists)
+		return false;
 	/* Naming a protected path allows the directory that it needs as well. */
 	return directory->verdict == APPLY_UNWANTED || (directory->verdict == APPLY_FLAGGED && change->is_flagged);
 }

@@ -387,6 +387,8 @@ static int prepare_item(struct preparation *preparation, uint32_t index)
 		identity_of_stat(&change->host, &op->host);
 	if (item->merged)
 		op->flags |= JOURNAL_MERGED;
+	if (change->state == STAGE_CONFLICT)
+		op->flags |= JOURNAL_SETTLED;
 	if (op->action != JOURNAL_REMOVE)
 		r = fill_content(preparation, item, op);
 	if (r == 0)
@@ -461,7 +463,51 @@ static int prepare_set(struct preparation *preparation, uint32_t index)
 		identity_of_stat(&change->host, &op->host);
 	}
 	fill_set(op, change);
+	if (change->state == STAGE_CONFLICT)
+		op->flags |= JOURNAL_SETTLED;
 	return !is_new && change->differs & STAGE_DIFFERS_XATTRS ? prepare_attributes(preparation, change, op) : 0;
+}
+
+static int add_decision(struct preparation *preparation, uint32_t item, const struct identity *host, uint32_t flags)
+{
+	const struct stage_change *change = preparation->apply->items[item].change;
+	struct journal_op *op = add_op(preparation, change, item);
+
+	if (!op)
+		return -ENOMEM;
+	op->action = JOURNAL_KEEP;
+	op->flags = flags;
+	op->host = *host;
+	if (change->staged_exists)
+		identity_of_stat(&change->staged, &op->content);
+	return 0;
+}
+
+/* The conflicts that are settled by this: for the host's side, or by what a merge made of both. */
+static int prepare_decisions(struct preparation *preparation)
+{
+	const struct apply *apply = preparation->apply;
+	const struct journal *journal = &preparation->transaction->journal;
+	size_t count = journal->op_count;
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		const struct identity made = journal->ops[i].content;
+
+		if (journal->ops[i].flags & JOURNAL_MERGED)
+			r = add_decision(preparation, preparation->items[i], &made, JOURNAL_MERGED);
+	}
+	for (size_t i = 0; i < apply->count && r == 0; i++) {
+		const struct stage_change *change = apply->items[i].change;
+		struct identity host = { 0 };
+
+		if (apply->items[i].verdict != APPLY_KEPT)
+			continue;
+		if (change->host_exists)
+			identity_of_stat(&change->host, &host);
+		r = add_decision(preparation, (uint32_t)i, &host, 0);
+	}
+	return r;
 }
 
 static int prepare_all(struct preparation *preparation)
@@ -498,7 +544,7 @@ static int prepare_all(struct preparation *preparation)
 			apply->items[i].errnum = -r;
 		}
 	}
-	return 0;
+	return prepare_decisions(preparation);
 }
 
 /* Results. */
@@ -514,14 +560,18 @@ static void report_outcomes(const struct preparation *preparation)
 
 	for (size_t i = 0; i < journal->op_count; i++) {
 		struct apply_item *item = &apply->items[preparation->items[i]];
+		bool is_decision = journal->ops[i].action == JOURNAL_KEEP;
 
-		if (item->verdict == APPLY_TAKEN && journal->ops[i].outcome != JOURNAL_APPLIED) {
+		if (item->verdict == (is_decision ? APPLY_KEPT : APPLY_TAKEN) &&
+		    journal->ops[i].outcome != JOURNAL_APPLIED) {
 			item->verdict = verdicts[journal->ops[i].outcome];
 			item->errnum = journal->ops[i].errnum;
 		}
 	}
-	for (size_t i = 0; i < apply->count; i++)
+	for (size_t i = 0; i < apply->count; i++) {
 		apply->applied += apply->items[i].verdict == APPLY_TAKEN;
+		apply->kept += apply->items[i].verdict == APPLY_KEPT;
+	}
 }
 
 static bool choose_trees(const struct apply *apply, bool uses[STAGE_TREES_MAX])
@@ -530,7 +580,7 @@ static bool choose_trees(const struct apply *apply, bool uses[STAGE_TREES_MAX])
 
 	memset(uses, 0, STAGE_TREES_MAX * sizeof *uses);
 	for (size_t i = 0; i < apply->count; i++) {
-		if (apply->items[i].verdict != APPLY_TAKEN)
+		if (apply->items[i].verdict != APPLY_TAKEN && apply->items[i].verdict != APPLY_KEPT)
 			continue;
 		uses[apply->items[i].change->tree] = true;
 		any = true;
@@ -554,7 +604,7 @@ int apply_run(struct transaction_place *place, struct apply *apply, struct err *
 	int r;
 
 	apply->number = 0;
-	apply->applied = 0;
+	apply->applied = apply->kept = 0;
 	if (!choose_trees(apply, uses))
 		return 0;
 	r = transaction_begin(place, JOURNAL_APPLY, 0, uses, &transaction, err);

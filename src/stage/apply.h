@@ -20,6 +20,7 @@
 enum apply_verdict {
 	APPLY_UNWANTED,      /* not asked for */
 	APPLY_TAKEN,         /* shall be applied; afterwards: was applied */
+	APPLY_KEPT,          /* a conflict that is settled for what the host has: only noted */
 	APPLY_CONFLICT,      /* left: both sides changed, or the host changed while it was applied */
 	APPLY_FLAGGED,       /* left: it needs --allow-flagged */
 	APPLY_REFUSED,       /* left: never applied */
@@ -33,12 +34,13 @@ extern const char *const apply_verdict_names[APPLY_VERDICT_COUNT];   /* for --js
 
 struct apply_item {
 	const struct stage_change *change;  /* borrowed */
-	enum apply_verdict verdict;         /* in: UNWANTED, TAKEN, or why it is left; out: what became of it */
+	enum apply_verdict verdict;         /* in: UNWANTED, TAKEN, KEPT, or why it is left; out: what became of it */
 	bool is_implied;                    /* a directory that was taken for what is below it */
 	bool lost_set_id;                   /* it was applied without its set-id bits */
 	int errnum;                         /* positive, with APPLY_FAILED */
 	/* A merge of both sides to be applied instead of the staged bytes: its name in merged_fd, or NULL. */
 	const char *merged;
+	bool has_markers;                   /* of a merge: lines of both sides stand in it, between markers */
 };
 
 struct apply {
@@ -48,7 +50,7 @@ struct apply {
 	int merged_fd;                      /* borrowed; FD_NONE where there are no merges */
 	/* Result: the number of the transaction, 0 where there was nothing to do; how many items were applied. */
 	uint32_t number;
-	size_t applied;
+	size_t applied, kept;
 	uint64_t bytes;                     /* of file content brought to the host */
 };
 
@@ -59,8 +61,8 @@ struct apply {
 int apply_complete(struct apply *apply) MUST_USE;
 
 /*
- * Applies every item that is APPLY_TAKEN. The place is locked and recovered. 0 also where items were left meanwhile
- * (their verdicts say why); negative with *err: nothing of the host was changed, or the transaction waits for
- * transaction_recover() (then apply->number is set).
+ * Applies every item that is APPLY_TAKEN, and notes those that are APPLY_KEPT. The place is locked and recovered. 0
+ * also where items were left meanwhile (their verdicts say why). Negative with *err: nothing of the host was changed,
+ * or the transaction waits for transaction_recover() (then apply->number is set).
  */
 int apply_run(struct transaction_place *place, struct apply *apply, struct err *err) MUST_USE;

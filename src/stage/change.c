@@ -135,6 +135,10 @@ static int emit(struct judge *judge, struct stage_change *change)
 	judge->stays += change->state != STAGE_CLEAN && change->host_exists;
 	if (change->state != STAGE_REFUSED && options->is_flagged)
 		change->is_flagged = options->is_flagged(options->context, change);
+	if (change->state == STAGE_CONFLICT && options->is_settled)
+		change->is_settled = options->is_settled(options->context, change->path,
+							 change->host_exists ? &change->host : NULL,
+							 change->staged_exists ? &change->staged : NULL);
 	return judge->on_change(judge->context, change);
 }
 
@@ -530,7 +534,7 @@ static int count_one(void *context, const struct stage_change *change)
 	else
 		++*kinds[change->kind];
 	counts->flagged += change->is_flagged;
-	counts->conflicts += change->state == STAGE_CONFLICT;
+	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
 	return 0;
 }
 

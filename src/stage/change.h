@@ -75,6 +75,7 @@ struct stage_change {
 	enum stage_reason reason;
 	unsigned differs;                /* STAGE_DIFFERS_* */
 	bool is_flagged;                 /* protected: applied only when the person names it */
+	bool is_settled;                 /* a conflict about which a person has decided, that the host's stays */
 	bool is_copied_up;
 	bool staged_exists, host_exists;
 	struct stat staged;              /* where staged_exists; ids are those of the layer (stage_change_owner()) */
@@ -103,6 +104,8 @@ struct stage_change_options {
 	bool (*is_seen)(void *context, const struct stage_entry *entry);
 	/* Told each directory of the host, but the root, that is sure to be the one of the start. May be NULL. */
 	void (*note_seen)(void *context, const struct stage_entry *entry);
+	/* Whether a conflict between these two sides (NULL: not there) was settled before. May be NULL. */
+	bool (*is_settled)(void *context, const char *path, const struct stat *host, const struct stat *staged);
 	void *context;
 };
 
@@ -155,7 +158,7 @@ bool stage_stat_is_same(const struct stat *a, const struct stat *b);
 struct stage_counts {
 	uint64_t added, modified, deleted;   /* files and links of any state but refused */
 	uint64_t directories;                /* made, removed or with another mode; not in the three above */
-	uint64_t flagged, conflicts, refused;
+	uint64_t flagged, conflicts, refused; /* conflicts: those that are not settled */
 	bool is_cut;                         /* the bound was reached: "at least" */
 };
 

@@ -112,12 +112,14 @@ static int read_op(struct journal *journal, struct frame *frame)
 	op.path = frame_get_string(frame);
 	get_identity(frame, &op.host);
 	get_identity(frame, &op.content);
-	if (journal->is_committed || op.action < JOURNAL_ADD || op.action > JOURNAL_SET || op.tree >= STAGE_TREES_MAX ||
-	    op.flags & ~(uint32_t)JOURNAL_FLAGS || !is_path(op.path, op.action == JOURNAL_SET) || frame->error)
+	if (journal->is_committed || op.action < JOURNAL_ADD || op.action > JOURNAL_KEEP ||
+	    op.tree >= STAGE_TREES_MAX || op.flags & ~(uint32_t)JOURNAL_FLAGS ||
+	    !is_path(op.path, !journal_op_moves(&op)) || frame->error)
 		return -EBADMSG;
-	if (op.action != JOURNAL_SET && op.area != journal->number && op.area != journal->undoes)
+	if (journal_op_moves(&op) && op.area != journal->number && op.area != journal->undoes)
 		return -EBADMSG;
-	if ((op.action == JOURNAL_ADD) != !op.host.mode || (op.action == JOURNAL_REMOVE) != !op.content.mode)
+	if (op.action != JOURNAL_KEEP &&
+	    ((op.action == JOURNAL_ADD) != !op.host.mode || (op.action == JOURNAL_REMOVE) != !op.content.mode))
 		return -EBADMSG;
 	added = journal_add_op(journal);
 	if (!added)
@@ -156,7 +158,7 @@ static int read_commit(struct journal *journal, struct frame *frame)
 	if (journal->is_committed || ops != journal->op_count || directories != journal->directory_count)
 		return -EBADMSG;
 	for (size_t i = 0; i < journal->op_count; i++)
-		if (journal->ops[i].action != JOURNAL_SET && journal->ops[i].directory >= directories)
+		if (journal_op_moves(&journal->ops[i]) && journal->ops[i].directory >= directories)
 			return -EBADMSG;
 	journal->is_committed = true;
 	return 0;

@@ -36,6 +36,7 @@ enum journal_action {
 	JOURNAL_REPLACE,   /* the host's entry and the slot change places, whatever their types */
 	JOURNAL_REMOVE,    /* the host's entry goes into the empty slot */
 	JOURNAL_SET,       /* a directory takes mode (and mtime, where JOURNAL_SETS_MTIME says so) of `content` */
+	JOURNAL_KEEP,      /* nothing happens: of two sides that differ, what the host has shall stay */
 };
 
 enum {
@@ -44,7 +45,9 @@ enum {
 	JOURNAL_LENT = 1 << 2,        /* of a directory that is made here: takes off what was lent to its owner */
 	/* Of a directory that was there: it takes the attributes (attributes.h) of SLOT, and had those of SLOT + 1. */
 	JOURNAL_SETS_XATTRS = 1 << 3,
-	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME | JOURNAL_LENT | JOURNAL_SETS_XATTRS,
+	/* Both sides had changed it, and the session's was taken: what an undo brings back is the host's own. */
+	JOURNAL_SETTLED = 1 << 4,
+	JOURNAL_FLAGS = JOURNAL_MERGED | JOURNAL_SETS_MTIME | JOURNAL_LENT | JOURNAL_SETS_XATTRS | JOURNAL_SETTLED,
 };
 
 enum journal_outcome {
@@ -61,10 +64,11 @@ struct journal_op {
 	uint32_t flags;
 	uint32_t area;            /* the transaction in whose area the slot is: its own, or the one that it undoes */
 	uint32_t slot;
-	uint32_t directory;       /* index of the directory that holds it; not of JOURNAL_SET */
-	const char *path;         /* relative to the tree; "" only with JOURNAL_SET */
+	uint32_t directory;       /* index of the directory that holds it; where journal_op_moves() */
+	const char *path;         /* relative to the tree; "" only with JOURNAL_SET and JOURNAL_KEEP */
 	struct identity host;     /* what must be there before; mode 0: nothing */
-	struct identity content;  /* what lies in the slot before; mode 0: nothing. JOURNAL_SET: the attributes */
+	/* What lies in the slot before; mode 0: nothing. JOURNAL_SET: the attributes. JOURNAL_KEEP: what is staged. */
+	struct identity content;
 	/* What became of it. */
 	uint32_t outcome;         /* enum journal_outcome */
 	int errnum;               /* positive, with JOURNAL_FAILED */
@@ -120,6 +124,18 @@ struct journal {
 	struct hash chain;               /* over the valid records */
 	bool is_published;               /* it has its second name */
 };
+
+/* Whether it is a rename between a slot and the path. */
+static inline bool journal_op_moves(const struct journal_op *op)
+{
+	return op->action <= JOURNAL_REMOVE;
+}
+
+/* Whether people are told of it: false where another op of the same path says what happened. */
+static inline bool journal_op_is_shown(const struct journal_op *op)
+{
+	return !(op->flags & JOURNAL_LENT) && !(op->action == JOURNAL_KEEP && op->flags & JOURNAL_MERGED);
+}
 
 void journal_init(struct journal *journal);
 void journal_done(struct journal *journal);

@@ -64,7 +64,8 @@ int known_put_journal(struct known *known, const struct journal *journal)
 	int r = 0;
 
 	for (size_t i = 0; i < journal->op_count && r == 0; i++)
-		if (journal->ops[i].outcome == JOURNAL_APPLIED)
+		/* A decision leaves what the host has made. */
+		if (journal->ops[i].outcome == JOURNAL_APPLIED && journal->ops[i].action != JOURNAL_KEEP)
 			r = known_put(known, journal->ops[i].tree, &journal->ops[i].left);
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++)
 		r = known_put(known, journal->directories[i].tree, &journal->directories[i].left);

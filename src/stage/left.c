@@ -15,6 +15,12 @@ struct left_entry {
 	uint32_t next;                /* PATHS_NONE: the last */
 };
 
+/* The newest decision about a path. */
+struct left_decision {
+	uint32_t number;              /* of the transaction, which an undo names */
+	const struct journal_op *op;  /* in its journal; NULL: it was taken back */
+};
+
 struct left {
 	uint64_t start_ns;            /* of the run */
 	struct journal *journals;     /* owned: the paths are theirs */
@@ -25,6 +31,9 @@ struct left {
 	uint32_t *heads;              /* owned: by the number that index gives */
 	struct known known;           /* owned: files with several names */
 	size_t head_count;
+	struct left_decision *decisions; /* owned */
+	size_t decision_count;
+	struct paths decided;         /* the index of the decision about each path */
 };
 
 void left_free(struct left *left)
@@ -36,8 +45,10 @@ void left_free(struct left *left)
 	free(left->journals);
 	free(left->entries);
 	free(left->heads);
+	free(left->decisions);
 	paths_done(&left->index);
 	known_done(&left->known);
+	paths_done(&left->decided);
 	free(left);
 }
 
@@ -86,10 +97,10 @@ static bool was_untouched(const struct left *left, size_t first, uint32_t tree, 
 	return find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
 }
 
-static bool vouches(const struct left *left, size_t first, const struct journal_op *op)
+static bool vouches(const struct left *left, size_t first, bool is_undo, const struct journal_op *op)
 {
-	if (op->outcome != JOURNAL_APPLIED || op->action == JOURNAL_REMOVE || !op->left.mode ||
-	    op->flags & JOURNAL_MERGED)
+	if (op->outcome != JOURNAL_APPLIED || op->action == JOURNAL_REMOVE || op->action == JOURNAL_KEEP ||
+	    !op->left.mode || op->flags & JOURNAL_MERGED || (is_undo && op->flags & JOURNAL_SETTLED))
 		return false;
 	return op->action != JOURNAL_SET || was_untouched(left, first, op->tree, op->path, &op->host);
 }
@@ -134,7 +145,7 @@ static int add_journal(struct left *left, const struct journal *journal)
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		const struct journal_op *op = &journal->ops[i];
 
-		if (vouches(left, first, op))
+		if (vouches(left, first, journal->kind == JOURNAL_UNDO, op))
 			r = add_entry(left, op->tree, op->path, &op->left);
 	}
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
@@ -153,6 +164,47 @@ static int add_journal(struct left *left, const struct journal *journal)
 	return r;
 }
 
+static int add_decision(struct left *left, const struct journal *journal, const struct journal_op *op)
+{
+	size_t length = strlen(op->path);
+	uint32_t at = paths_find(&left->decided, op->tree, op->path, length);
+	int r = 0;
+
+	if (journal->kind == JOURNAL_UNDO) {
+		struct left_decision *known = at == PATHS_NONE ? NULL : &left->decisions[at];
+
+		if (known && known->op && known->number == journal->undoes && known->op->slot == op->slot)
+			known->op = NULL;
+		return 0;
+	}
+	if (at == PATHS_NONE) {
+		at = (uint32_t)left->decision_count++;
+		r = paths_put(&left->decided, op->tree, op->path, length, at);
+	}
+	left->decisions[at] = (struct left_decision){ .number = journal->number, .op = op };
+	return r;
+}
+
+static int add_decisions(struct left *left, const struct journal *journal)
+{
+	struct left_decision *grown;
+	size_t more = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < journal->op_count; i++)
+		more += journal->ops[i].action == JOURNAL_KEEP;
+	if (!more)
+		return 0;
+	grown = realloc(left->decisions, (left->decision_count + more) * sizeof *grown);
+	if (!grown)
+		return -ENOMEM;
+	left->decisions = grown;
+	for (size_t i = 0; i < journal->op_count && r == 0; i++)
+		if (journal->ops[i].action == JOURNAL_KEEP && journal->ops[i].outcome == JOURNAL_APPLIED)
+			r = add_decision(left, journal, &journal->ops[i]);
+	return r;
+}
+
 static int load_all(struct left *left, int stage_fd, const uint32_t *numbers, size_t count)
 {
 	left->journals = calloc(count, sizeof *left->journals);
@@ -168,6 +220,8 @@ static int load_all(struct left *left, int stage_fd, const uint32_t *numbers, si
 			continue;
 		left->journal_count++;
 		r = journal->is_done ? add_journal(left, journal) : 0;
+		if (r == 0 && journal->is_done)
+			r = add_decisions(left, journal);
 		if (r < 0)
 			return r;
 	}
@@ -205,4 +259,23 @@ bool left_is_own(const struct left *left, size_t tree, const char *path, const s
 		return false;
 	identity_of_stat(host, &now);
 	return find(left, (uint32_t)tree, path, &now) != NULL;
+}
+
+static bool is_side(const struct identity *decided, const struct stat *now)
+{
+	struct identity side = { 0 };
+
+	if (now)
+		identity_of_stat(now, &side);
+	return identity_equal(decided, &side) &&
+	       (!side.mode || S_ISDIR(side.mode) || stamp_equal(decided->ctime, side.ctime));
+}
+
+bool left_is_settled(const struct left *left, size_t tree, const char *path, const struct stat *host,
+		     const struct stat *staged)
+{
+	uint32_t at = left ? paths_find(&left->decided, (uint32_t)tree, path, strlen(path)) : PATHS_NONE;
+	const struct journal_op *op = at == PATHS_NONE ? NULL : left->decisions[at].op;
+
+	return op && is_side(&op->left, host) && is_side(&op->content, staged);
 }

@@ -24,6 +24,13 @@ int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left) MUST_USE;
 void left_free(struct left *left);
 
 /*
+ * Whether a conflict at path was settled for the host, or by a merge, and both sides are as they were then. NULL for a
+ * side that is not there. left may be NULL.
+ */
+bool left_is_settled(const struct left *left, size_t tree, const char *path, const struct stat *host,
+		     const struct stat *staged);
+
+/*
  * Whether the host's entry at path is what the session itself left there, and is either what was staged or what was
  * there at the start (the outcome of a merge is neither). left may be NULL.
  */

@@ -51,7 +51,7 @@ static int clean_slot(struct transaction *transaction, const struct journal_op *
 	char name[TRANSACTION_SLOT_SIZE];
 	struct identity now;
 
-	if (op->action == JOURNAL_SET || area_fd < 0)
+	if (!journal_op_moves(op) || area_fd < 0)
 		return 0;
 	r = identity_at(area_fd, transaction_slot_name(op->slot, name), &now);
 	if (r < 0 || !now.mode)

@@ -39,7 +39,7 @@ static int set_mtime(int path_fd, struct stamp mtime)
 static void mark_incomplete(struct journal *journal)
 {
 	for (size_t i = 0; i < journal->op_count; i++)
-		if (journal->ops[i].action != JOURNAL_SET && journal->ops[i].outcome != JOURNAL_APPLIED)
+		if (journal_op_moves(&journal->ops[i]) && journal->ops[i].outcome != JOURNAL_APPLIED)
 			journal->directories[journal->ops[i].directory].is_incomplete = true;
 }
 
@@ -111,6 +111,33 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 	return r;
 }
 
+/*
+ * What the host has must be what was looked at, or what this transaction has made of it by a merge (whose ctime is that
+ * of the rename). To take a decision back nothing has to be there.
+ */
+static int keep_decision(struct transaction *transaction, struct journal_op *op)
+{
+	const char *name;
+	cleanup_fd int fd = FD_NONE;
+	int tree_fd = transaction->place->tree_fds[op->tree], r;
+
+	if (transaction->journal.kind == JOURNAL_UNDO || !*op->path)
+		return 0;
+	fd = stage_open_parent(tree_fd, op->path, &name);
+	op->left = (struct identity){ 0 };
+	r = fd < 0 ? fd : identity_at(fd, name, &op->left);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		r = 0;
+	if (r < 0)
+		return r;
+	if (!identity_equal(&op->left, &op->host))
+		return -ESTALE;
+	return !op->left.mode || S_ISDIR(op->left.mode) || op->flags & JOURNAL_MERGED ||
+			       stamp_equal(op->left.ctime, op->host.ctime)
+		       ? 0
+		       : -ESTALE;
+}
+
 int transaction_unlock(struct transaction *transaction)
 {
 	struct journal *journal = &transaction->journal;
@@ -156,9 +183,9 @@ int transaction_settle(struct transaction *transaction)
 		struct journal_op *op = &journal->ops[i];
 		int r;
 
-		if (op->action != JOURNAL_SET)
+		if (journal_op_moves(op))
 			continue;
-		r = set_directory(transaction, op);
+		r = op->action == JOURNAL_SET ? set_directory(transaction, op) : keep_decision(transaction, op);
 		op->outcome = outcome_of_set(op, r);
 		op->errnum = op->outcome == JOURNAL_FAILED ? -r : 0;
 	}
@@ -202,7 +229,7 @@ int transaction_keep(struct transaction *transaction, struct err *err)
 		int r;
 
 		if (transaction_is_near(transaction, op->tree) || op->outcome != JOURNAL_APPLIED || !op->host.mode ||
-		    op->action == JOURNAL_SET)
+		    !journal_op_moves(op))
 			continue;
 		r = keep_slot(transaction, &links, op);
 		kept++;

@@ -297,7 +297,7 @@ static int sync_slots_singly(struct transaction *transaction)
 		char name[TRANSACTION_SLOT_SIZE];
 		int r;
 
-		if (op->action == JOURNAL_SET || !op->content.mode || op->area != journal->number)
+		if (!journal_op_moves(op) || !op->content.mode || op->area != journal->number)
 			continue;
 		r = sync_slot(transaction->area_fds[op->tree], transaction_slot_name(op->slot, name));
 		if (r < 0)
@@ -388,7 +388,7 @@ static int carry_all(struct transaction *transaction)
 	for (size_t i = 0; i < journal->op_count && r == 0; i++) {
 		if (place->progress && i % 256 == 0)
 			place->progress(place->context, "applying", i, journal->op_count);
-		if (journal->ops[i].action != JOURNAL_SET)
+		if (journal_op_moves(&journal->ops[i]))
 			r = transaction_carry(transaction, &journal->ops[i]);
 	}
 	if (r == 0)

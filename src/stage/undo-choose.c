@@ -104,7 +104,7 @@ static size_t count_taken(const struct undo *undo)
 	size_t taken = 0;
 
 	for (size_t i = 0; i < undo->count; i++)
-		taken += undo->items[i].verdict == UNDO_TAKEN && !(undo->items[i].op->flags & JOURNAL_LENT);
+		taken += undo->items[i].verdict == UNDO_TAKEN && journal_op_is_shown(undo->items[i].op);
 	return taken;
 }
 
@@ -114,7 +114,7 @@ static size_t count_applied(const struct undo *undo)
 
 	for (size_t i = 0; i < undo->count; i++)
 		applied += undo->items[i].op->outcome == JOURNAL_APPLIED &&
-			   !(undo->items[i].op->flags & JOURNAL_LENT);
+			   journal_op_is_shown(undo->items[i].op);
 	return applied;
 }
 
@@ -185,7 +185,7 @@ int undo_open(struct transaction_place *place, uint32_t number, struct undo *ret
 
 static bool took_directory(const struct journal_op *op)
 {
-	return op->action != JOURNAL_SET && S_ISDIR(op->host.mode);
+	return journal_op_moves(op) && S_ISDIR(op->host.mode);
 }
 
 /* What was in a directory that went can only go back into it. */
@@ -234,7 +234,8 @@ static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *it
 	const char *name;
 	int r;
 
-	if (op->action == JOURNAL_SET && !*op->path)
+	/* A decision can be taken back whatever the host has there by now. */
+	if (op->action == JOURNAL_KEEP || (op->action == JOURNAL_SET && !*op->path))
 		return 1;
 	parent_fd = stage_open_parent(tree_fd, op->path, &name);
 	/*

@@ -47,7 +47,7 @@ static int preparation_init(struct preparation *preparation)
 	for (size_t i = 0; i < undo->count; i++) {
 		const struct undo_item *item = &undo->items[i];
 
-		if (item->op->action != JOURNAL_SET && item->verdict != UNDO_TAKEN && item->verdict != UNDO_ALREADY)
+		if (journal_op_moves(item->op) && item->verdict != UNDO_TAKEN && item->verdict != UNDO_ALREADY)
 			preparation->keeps[item->op->directory] = true;
 	}
 	return 0;
@@ -140,7 +140,7 @@ static int prepare_item(struct preparation *preparation, struct undo_item *item)
 	if (!op)
 		return -ENOMEM;
 	*op = (struct journal_op){ .tree = was->tree, .path = was->path, .area = journal->number, .slot = was->slot,
-				   .flags = was->flags & JOURNAL_MERGED, .host = was->left };
+				   .flags = was->flags & (JOURNAL_MERGED | JOURNAL_SETTLED), .host = was->left };
 	/* Another name of the file may have come after this one. */
 	op->host.ctime = item->ctime;
 	op->action = was->action == JOURNAL_ADD ? JOURNAL_REMOVE :
@@ -156,6 +156,7 @@ static int prepare_item(struct preparation *preparation, struct undo_item *item)
 	return r;
 }
 
+/* What is no rename: attributes of a directory, and what was only decided. */
 static int prepare_set(struct preparation *preparation, struct undo_item *item)
 {
 	struct journal *journal = &preparation->transaction->journal;
@@ -172,6 +173,10 @@ static int prepare_set(struct preparation *preparation, struct undo_item *item)
 		op->content = was->left;
 		op->flags = JOURNAL_LENT;
 	}
+	if (was->action == JOURNAL_KEEP) {
+		op->action = JOURNAL_KEEP;
+		op->content = was->content;
+	}
 	preparation->items[journal->op_count - 1] = item;
 	return 0;
 }
@@ -184,7 +189,7 @@ static int prepare_all(struct preparation *preparation)
 	for (size_t i = undo->count; i-- > 0 && r == 0;) {
 		struct undo_item *item = &undo->items[i];
 
-		if (item->verdict != UNDO_TAKEN || item->op->action == JOURNAL_SET)
+		if (item->verdict != UNDO_TAKEN || !journal_op_moves(item->op))
 			continue;
 		r = prepare_item(preparation, item);
 		if (r < 0 && !transaction_is_fatal(r)) {
@@ -195,7 +200,7 @@ static int prepare_all(struct preparation *preparation)
 	}
 	/* They stand deepest first already. */
 	for (size_t i = 0; i < undo->count && r == 0; i++)
-		if (undo->items[i].verdict == UNDO_TAKEN && undo->items[i].op->action == JOURNAL_SET)
+		if (undo->items[i].verdict == UNDO_TAKEN && !journal_op_moves(undo->items[i].op))
 			r = prepare_set(preparation, &undo->items[i]);
 	return r;
 }
@@ -214,7 +219,7 @@ static void report_outcomes(struct preparation *preparation)
 		preparation->items[i]->errnum = journal->ops[i].errnum;
 	}
 	for (size_t i = 0; i < undo->count; i++)
-		undo->undone += undo->items[i].verdict == UNDO_TAKEN && !(undo->items[i].op->flags & JOURNAL_LENT);
+		undo->undone += undo->items[i].verdict == UNDO_TAKEN && journal_op_is_shown(undo->items[i].op);
 }
 
 static bool choose_trees(const struct undo *undo, bool uses[STAGE_TREES_MAX])

@@ -29,7 +29,8 @@ enum work { WORK_LINES, WORK_BINARY, WORK_MERGE, WORK_COUNT };
 
 struct text_shared {
 	uint32_t work;                      /* enum work */
-	uint32_t serving;                   /* the number that the worker is at; 0: none */
+	uint32_t is_ready;                  /* the worker is confined */
+	uint32_t requested;                 /* the number that the caller waits for; 0: none */
 	uint64_t sizes[PIECES_MAX];
 	uint32_t has_piece[PIECES_MAX];
 	uint64_t result_size;
@@ -88,9 +89,10 @@ static void serve(int socket_fd, struct text_shared *shared)
 	struct answer answer;
 
 	while (read(socket_fd, &answer.number, sizeof answer.number) == (ssize_t)sizeof answer.number) {
-		shared->serving = answer.number;
+		/* The keeper has answered that one. */
+		if (answer.number != __atomic_load_n(&shared->requested, __ATOMIC_SEQ_CST))
+			continue;
 		answer.result = limit_time() < 0 ? -EIO : do_work(shared);
-		shared->serving = 0;
 		if (write(socket_fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
 			return;
 	}
@@ -114,6 +116,7 @@ static int be_worker(int socket_fd, struct text_shared *shared)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || confine_self(CONFINE_STAGE_TEXT, NULL, 0, NULL) < 0)
 		return 1;
+	shared->is_ready = true;
 	serve(socket_fd, shared);
 	return 0;
 }
@@ -124,9 +127,11 @@ static void keep(int socket_fd, struct text_shared *shared)
 {
 	for (;;) {
 		struct answer answer = { .result = -EIO };
-		pid_t pid = fork();
 		int status;
+		pid_t pid;
 
+		shared->is_ready = false;
+		pid = fork();
 		if (pid == 0)
 			_exit(be_worker(socket_fd, shared));
 		if (pid < 0)
@@ -134,15 +139,21 @@ static void keep(int socket_fd, struct text_shared *shared)
 		while (waitpid(pid, &status, 0) < 0)
 			if (errno != EINTR)
 				return;
-		answer.number = shared->serving;
-		shared->serving = 0;
-		/* It ended by itself, or died of nothing that was asked of it: another one would, too. */
-		if (!WIFSIGNALED(status) || !answer.number)
+		/* It ended by itself, or never came to its work: another one would not, either. */
+		if (!WIFSIGNALED(status) || !shared->is_ready)
 			return;
 		if (WTERMSIG(status) == SIGPROF)
 			answer.result = -ETIME;
-		if (write(socket_fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
+		/*
+		 * Whether it died over the request, or before or after it, nobody knows: the caller gets an answer, and
+		 * takes no notice of a second one. Between two requests there is nothing to answer.
+		 */
+		answer.number = __atomic_load_n(&shared->requested, __ATOMIC_SEQ_CST);
+		if (answer.number && write(socket_fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
 			return;
+		/* The next worker may find it still waiting. */
+		__atomic_compare_exchange_n(&shared->requested, &answer.number, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -242,9 +253,11 @@ static int run(struct text_worker *worker, enum work work, const struct text_pie
 	shared->work = work;
 	/* 0 is nobody's. */
 	worker->number += worker->number == UINT32_MAX ? 2 : 1;
+	__atomic_store_n(&shared->requested, worker->number, __ATOMIC_SEQ_CST);
 	if (write(worker->socket_fd, &worker->number, sizeof worker->number) != (ssize_t)sizeof worker->number)
 		return -EPIPE;
 	r = receive(worker, &result);
+	__atomic_store_n(&shared->requested, 0, __ATOMIC_SEQ_CST);
 	if (r < 0)
 		return r;
 	size = shared->result_size;

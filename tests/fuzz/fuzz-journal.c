@@ -54,7 +54,7 @@ static void check(const struct journal *journal)
 		const struct journal_op *op = &journal->ops[i];
 
 		check_path(op->path);
-		require(op->action >= JOURNAL_ADD && op->action <= JOURNAL_SET && op->tree < STAGE_TREES_MAX);
+		require(op->action >= JOURNAL_ADD && op->action <= JOURNAL_KEEP && op->tree < STAGE_TREES_MAX);
 		require(!journal->is_done || op->outcome != JOURNAL_PENDING);
 	}
 	for (size_t i = 0; i < journal->directory_count; i++)

@@ -203,26 +203,150 @@ def test_a_merge_takes_both_sides(sandbox, repository):
     assert sandbox.run_atoll("apply", repository.session).code == 1 and "host 17\n" in path.read_text()
 
 
-def test_a_merge_with_both_sides_lines_stays_outside(sandbox, repository):
+def left_of(done):
+    return {os.path.basename(left["path"]): left for left in json.loads(done.out)["left"]}
+
+
+def states(layered):
+    """{path relative to the project: (state, settled)} of what is shown."""
+    prefix = str(layered.sandbox.project) + "/"
+    return {each["path"].removeprefix(prefix): (each["state"], each.get("settled", False)) for each in changed(layered)}
+
+
+def test_a_merge_with_contradictions_is_made_only_when_markers_are_asked_for(sandbox, repository):
     repository.inside("sed -i 's/line 3$/agent 3/' text")
     time.sleep(0.02)
     path = sandbox.project / "text"
     path.write_text(path.read_text().replace("line 3\n", "host 3\n"))
     host = path.read_text()
     done = sandbox.run_atoll("apply", "--merge", "--json", repository.session)
-    told = json.loads(done.out)
-    assert done.code == 1 and path.read_text() == host
-    with open(told["left"][0]["merged_file"]) as file:
-        merged = file.read()
-    assert "<<<<<<< host" in merged and "agent 3" in merged and "host 3" in merged
+    assert done.code == 1 and path.read_text() == host and "same lines" in left_of(done)["text"]["text"], done
+    done = sandbox.run_atoll("apply", "--merge", "--markers", "--json", repository.session)
+    applied, = json.loads(done.out)["applied"]
+    assert done.code == 1 and applied["markers"] and applied["settled"] == "merge", done
+    assert "<<<<<<< host\nhost 3\n=======\nagent 3\n>>>>>>> session\n" in path.read_text()
+    # It is settled, and does not come back; the undo gives back the conflict.
+    assert states(repository) == {"text": ("conflict", True)}
+    assert sandbox.run_atoll("apply", repository.session).code == 0
+    assert sandbox.run_atoll("undo", repository.session).code == 0 and path.read_text() == host
+    assert states(repository) == {"text": ("conflict", False)}
 
 
-def test_a_binary_is_no_merge(sandbox, layered):
-    layered.inside(r"printf 'a\0agent' >edited")
+def test_without_a_base_nothing_is_merged_by_guess(sandbox, layered):
+    """No repository, so nobody knows what both began from."""
+    layered.inside(r"echo agent >>edited; echo agent >>same; printf 'a\0agent' >keep/inner")
     time.sleep(0.02)
-    (sandbox.project / "edited").write_bytes(b"a\0host")
-    assert sandbox.run_atoll("apply", "--merge", layered.session).code == 1
-    assert (sandbox.project / "edited").read_bytes() == b"a\0host"
+    for name, content in (("edited", b"host\nbefore"), ("same", b""), ("keep/inner", b"a\0host")):
+        (sandbox.project / name).write_bytes(content)
+    done = sandbox.run_atoll("apply", "--merge", "--json", layered.session)
+    left = left_of(done)
+    assert done.code == 1 and sorted(left) == ["edited", "inner", "same"], done
+    assert "began from is not known" in left["edited"]["text"] and "--ours" in left["edited"]["text"]
+    assert "no text on both sides" in left["inner"]["text"]
+    # With markers all that differs is shown; what one side emptied is not filled again.
+    done = sandbox.run_atoll("apply", "--merge", "--markers", "--json", layered.session)
+    assert done.code == 1 and sorted(left_of(done)) == ["inner", "same"], done
+    text = (sandbox.project / "edited").read_bytes()
+    assert text.startswith(b"<<<<<<< host\nhost\nbefore\n=======\nbeforeagent\n") and b">>>>>>> session" in text, text
+    assert (sandbox.project / "same").read_bytes() == b""
+
+
+def make_conflicts(sandbox, layered):
+    """Each way in which both sides can differ; a link and a directory's mode among them."""
+    layered.inside("echo agent >edited; rm same; echo the agent >deleted; echo agent >new; chmod 700 keep; rm -r gone; "
+                   "rm becomes-link; ln -s agent becomes-link; rm becomes-dir; mkdir becomes-dir; "
+                   "echo agent >becomes-dir/f; echo agent >clean")
+    time.sleep(0.02)
+    project = sandbox.project
+    for name in ("edited", "same", "new", "becomes-link", "becomes-dir", "gone/a"):
+        (project / name).write_text("host\n")
+    (project / "deleted").unlink()
+    (project / "keep").chmod(0o711)
+
+
+CONFLICTS = ["becomes-dir", "becomes-dir/f", "becomes-link", "deleted", "edited", "gone", "gone/a", "keep", "new",
+             "same"]
+
+
+def unsettled(layered):
+    return sorted(path for path, (state, settled) in states(layered).items() if state == "conflict" and not settled)
+
+
+def test_theirs_takes_the_sessions_side_and_undo_brings_the_hosts_back(sandbox, layered):
+    make_conflicts(sandbox, layered)
+    assert unsettled(layered) == CONFLICTS
+    before = without_times(describe(sandbox.project))
+    done = sandbox.run_atoll("apply", "--theirs", "--json", layered.session)
+    told = json.loads(done.out)
+    assert done.code == 0 and not told["left"], done
+    assert {each.get("settled") for each in told["applied"]} == {"theirs", None}
+    project = sandbox.project
+    for name in ("edited", "deleted", "new", "becomes-dir/f", "clean"):
+        assert "agent" in (project / name).read_text(), name
+    assert not (project / "same").exists() and not (project / "gone").exists()
+    assert os.readlink(project / "becomes-link") == "agent"
+    assert stat.S_IMODE((project / "keep").stat().st_mode) == 0o700
+    assert not changed(layered)
+    assert sandbox.run_atoll("undo", layered.session).code == 0
+    assert without_times(describe(project)) == before
+    # What the host had is its own again: a plain apply does not take it for ours.
+    assert unsettled(layered) == CONFLICTS
+    assert sandbox.run_atoll("apply", layered.session).code == 1 and (project / "edited").read_text() == "host\n"
+
+
+def test_ours_keeps_the_hosts_side_until_one_of_both_changes(sandbox, layered):
+    make_conflicts(sandbox, layered)
+    before = describe(sandbox.project)
+    done = sandbox.run_atoll("apply", "--ours", "-x", "clean", "-x", "deep", "--json", layered.session)
+    told = json.loads(done.out)
+    assert done.code == 0 and not told["left"] and not told["applied"], done
+    assert len(told["kept"]) == len(CONFLICTS), done
+    assert describe(sandbox.project) == before and not unsettled(layered)
+    assert "conflicts that were settled" in sandbox.run_atoll("diff", layered.session).out
+    # It does not come back, until a side changes.
+    done = sandbox.run_atoll("apply", layered.session)
+    assert done.code == 0 and (sandbox.project / "clean").exists(), done
+    assert (sandbox.project / "edited").read_text() == "host\n"
+    (sandbox.project / "edited").write_text("host again\n")
+    layered.inside("echo more >>new")
+    assert unsettled(layered) == ["edited", "new"]
+    # What was decided can be decided otherwise by name, and taken back.
+    assert sandbox.run_atoll("apply", "--theirs", layered.session, "same").code == 0
+    assert not (sandbox.project / "same").exists()
+    assert sandbox.run_atoll("undo", layered.session).code == 0 and (sandbox.project / "same").exists()
+    applies = json.loads(sandbox.run_atoll("undo", "--list", "--json", layered.session).out)["applies"]
+    first = min(each["apply"] for each in applies)
+    assert sandbox.run_atoll("undo", "-n", str(first), layered.session).code == 0
+    assert unsettled(layered) == CONFLICTS
+
+
+def test_conflicts_are_settled_by_path(sandbox, layered):
+    make_conflicts(sandbox, layered)
+    assert sandbox.run_atoll("apply", "--take-session", layered.session, "edited").code == 0
+    assert sandbox.run_atoll("apply", "--keep-host", layered.session, "new").code == 0
+    assert (sandbox.project / "edited").read_text() == "agent\n" and (sandbox.project / "new").read_text() == "host\n"
+    assert unsettled(layered) == [path for path in CONFLICTS if path not in ("edited", "new")]
+    # A file is not given up for the sake of what the session has below a directory of that name.
+    done = sandbox.run_atoll("apply", "--theirs", "--json", layered.session, "becomes-dir/f")
+    assert done.code == 1 and left_of(done)["f"]["why"] == "held", done
+    assert (sandbox.project / "becomes-dir").read_text() == "host\n"
+    log = sandbox.run_atoll("log", layered.session, "--json").out
+    assert '"taken":["' in log.replace(" ", "") and '"kept":["' in log.replace(" ", "")
+    for words in (("--ours", "--theirs"), ("--markers",), ("--merge", "--ours")):
+        done = sandbox.run_atoll("apply", *words, layered.session)
+        assert done.code == 125 and "give both" in done.err or "exclude" in done.err, done
+
+
+def test_a_flagged_conflict_needs_its_name(sandbox):
+    sandbox.write(sandbox.project / ".envrc", "before\n")
+    layered = Layered(sandbox)
+    layered.inside("echo agent >.envrc")
+    time.sleep(0.02)
+    (sandbox.project / ".envrc").write_text("host\n")
+    assert sandbox.run_atoll("apply", "--theirs", layered.session).code == 1
+    assert (sandbox.project / ".envrc").read_text() == "host\n"
+    assert sandbox.run_atoll("apply", "--theirs", "--allow-flagged", ".envrc", layered.session).code == 0
+    assert (sandbox.project / ".envrc").read_text() == "agent\n"
 
 
 def test_attributes_come_along_and_go_back(sandbox, layered):

@@ -9,6 +9,8 @@ static enum apply_verdict verdict_of(const struct stage_change *change, struct w
 		return APPLY_UNWANTED;
 	if (change->state == STAGE_REFUSED)
 		return APPLY_REFUSED;
+	if (change->is_settled)
+		return APPLY_UNWANTED;
 	if (change->is_flagged && !wanting_allows(wanting, change->tree, change->path))
 		return APPLY_FLAGGED;
 	return change->state == STAGE_CONFLICT ? APPLY_CONFLICT : APPLY_TAKEN;

@@ -7,12 +7,13 @@
 #include "prog/atoll-stage/choosing.h"
 #include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/merging.h"
+#include "prog/atoll-stage/settling.h"
 #include "prog/atoll-stage/tell-apply.h"
 
 struct apply_options {
 	struct verb_session session;
 	struct option_list excluded, allowed;
-	bool merge, dry_run, quiet, json, resume;
+	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
@@ -20,8 +21,16 @@ static const struct option options[] = {
 	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
 	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
 	  offsetof(struct apply_options, allowed) },
-	{ 0, "merge", NULL, "merge text that both sides changed", OPTION_FLAG,
+	{ 0, "ours", NULL, "in conflicts keep what the host has (yours), not the session's", OPTION_FLAG,
+	  offsetof(struct apply_options, ours) },
+	{ 0, "keep-host", NULL, "the same as --ours", OPTION_FLAG, offsetof(struct apply_options, ours) },
+	{ 0, "theirs", NULL, "in conflicts take what the session made (the agent's), over the host's", OPTION_FLAG,
+	  offsetof(struct apply_options, theirs) },
+	{ 0, "take-session", NULL, "the same as --theirs", OPTION_FLAG, offsetof(struct apply_options, theirs) },
+	{ 0, "merge", NULL, "in conflicts of texts take both, where they agree", OPTION_FLAG,
 	  offsetof(struct apply_options, merge) },
+	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
+	  offsetof(struct apply_options, markers) },
 	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
 	  offsetof(struct apply_options, dry_run) },
 	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
@@ -54,6 +63,7 @@ static int wanting_load(struct wanting *ret_wanting, const struct opened *opened
 
 struct job {
 	const struct apply_options *given;   /* borrowed */
+	enum settlement settlement;
 	struct opened opened;
 	struct merging merging;
 	struct transaction_place place;
@@ -65,14 +75,25 @@ static int tell(const struct job *job, const struct apply *apply, struct err *er
 {
 	struct tell_apply say = {
 		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
-		.merged_files = (const char *const *)job->merging.files,
+		.settlement = job->settlement, .merging_results = job->merging.results,
 		.recovered = job->recovered.finished + job->recovered.taken_back,
 	};
 	int r;
 
 	outcome_end_progress();
 	r = job->given->json ? tell_apply_json(&say, err) : tell_apply_text(&say, err);
-	return r < 0 ? r : tell_apply_left(apply) ? EXIT_LEFT : 0;
+	return r < 0 ? r : tell_apply_left(apply) || tell_apply_marked(apply) ? EXIT_LEFT : 0;
+}
+
+static void note_settled(struct job *job, const struct apply_item *item)
+{
+	const struct stage_change *change = item->change;
+
+	if (item->verdict == APPLY_KEPT)
+		deed_add_path(&job->deed, REVIEW_KEPT, &job->opened, change->tree, change->path);
+	else if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
+		deed_add_path(&job->deed, item->merged ? REVIEW_MERGED : REVIEW_TAKEN, &job->opened, change->tree,
+			      change->path);
 }
 
 /* What the log shall say of the choice. */
@@ -92,6 +113,7 @@ static void note_choice(struct job *job, const struct wanting *wanting, const st
 		if (item->verdict == APPLY_CONFLICT)
 			deed_add_path(&job->deed, REVIEW_CONFLICTS, &job->opened, item->change->tree,
 				      item->change->path);
+		note_settled(job, item);
 	}
 	job->deed.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
 }
@@ -119,14 +141,17 @@ static int apply_wanted(struct job *job, struct wanting *wanting, struct err *er
 		return r;
 	apply.items = choosing.items;
 	apply.count = choosing.changes.count;
-	r = given->merge ? merging_run(&job->merging, &job->opened, &apply, given->dry_run, err) : 0;
+	settling_run(&apply, wanting, job->settlement);
+	r = given->merge ? merging_run(&job->merging, &job->opened, &apply, given->markers, given->dry_run, err) : 0;
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
 	if (r == 0 && !given->dry_run)
 		r = run_apply(job, wanting, &apply, err);
 	else if (r == 0)
-		for (size_t i = 0; i < apply.count; i++)
+		for (size_t i = 0; i < apply.count; i++) {
 			apply.applied += apply.items[i].verdict == APPLY_TAKEN;
+			apply.kept += apply.items[i].verdict == APPLY_KEPT;
+		}
 	if (r == 0)
 		r = tell(job, &apply, err);
 	choosing_done(&choosing);
@@ -167,8 +192,10 @@ static int apply(const struct apply_options *given, char **words, int count, str
 	struct job job = { .given = given, .opened = OPENED_NONE, .merging = MERGING_NONE,
 			   .deed = DEED_INIT };
 	struct wanting wanting = { 0 };
-	int r = open_job(&job, err);
+	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
 
+	if (r == 0)
+		r = open_job(&job, err);
 	if (r == 0)
 		r = wanting_load(&wanting, &job.opened, given, words, count, err);
 	if (r == 0)

@@ -108,7 +108,7 @@ static size_t count_verdict(const struct undo *undo, bool left)
 
 	for (size_t i = 0; i < undo->count; i++)
 		count += left ? is_left(&undo->items[i]) : undo->items[i].verdict == UNDO_TAKEN &&
-			 !(undo->items[i].op->flags & JOURNAL_LENT);
+			 journal_op_is_shown(undo->items[i].op);
 	return count;
 }
 
@@ -139,7 +139,7 @@ static void put_json_items(const struct opened *opened, const struct undo *undo,
 	for (size_t i = 0; i < undo->count; i++) {
 		const struct undo_item *item = &undo->items[i];
 
-		if (left ? !is_left(item) : item->verdict != UNDO_TAKEN || item->op->flags & JOURNAL_LENT)
+		if (left ? !is_left(item) : item->verdict != UNDO_TAKEN || !journal_op_is_shown(item->op))
 			continue;
 		json_object_begin(json, NULL);
 		outcome_put_json_path(opened, item->op->tree, item->op->path, json);

@@ -94,7 +94,7 @@ static void count_op(struct review_entry *entry, const struct journal_op *op)
 		[JOURNAL_REMOVE] = REVIEW_DELETED, [JOURNAL_SET] = REVIEW_MODIFIED,
 	};
 
-	if (op->flags & JOURNAL_LENT)
+	if (!journal_op_is_shown(op) || op->action == JOURNAL_KEEP)
 		return;
 	entry->counts[counts[op->action]]++;
 	entry->counts[REVIEW_BYTES] += S_ISREG(op->content.mode) ? op->content.size : 0;

@@ -58,6 +58,13 @@ static bool is_own(void *context, const char *path, const struct stat *host)
 	return left_is_own(judging->left, judging->tree, path, host);
 }
 
+static bool is_settled(void *context, const char *path, const struct stat *host, const struct stat *staged)
+{
+	const struct judging *judging = context;
+
+	return left_is_settled(judging->left, judging->tree, path, host, staged);
+}
+
 int judging_begin(struct judging *judging, size_t tree, struct stage_change_options *ret_options)
 {
 	judging->tree = tree;
@@ -67,6 +74,7 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_own = is_own,
+		.is_settled = is_settled,
 		.context = judging,
 	};
 	return flagging_begin(&judging->flagging, judging->opened->record.trees[tree].path,

@@ -104,9 +104,11 @@ static enum listing_group group_of(const struct stage_change *change)
 {
 	if (change->state == STAGE_REFUSED)
 		return GROUP_REFUSED;
-	if (change->is_flagged)
+	if (change->is_flagged && !change->is_settled)
 		return GROUP_FLAGGED;
-	return change->state == STAGE_CONFLICT ? GROUP_CONFLICT : GROUP_CLEAN;
+	if (change->state == STAGE_CONFLICT)
+		return change->is_settled ? GROUP_SETTLED : GROUP_CONFLICT;
+	return GROUP_CLEAN;
 }
 
 static void count_change(struct stage_counts *counts, const struct stage_change *change)
@@ -125,7 +127,7 @@ static void count_change(struct stage_counts *counts, const struct stage_change 
 	else
 		++*kinds[change->kind];
 	counts->flagged += change->is_flagged;
-	counts->conflicts += change->state == STAGE_CONFLICT;
+	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
 }
 
 /* Group by group, each in the order of the walk. */

@@ -3,13 +3,13 @@
 
 /*
  * The changes of a session as people are shown them: of all trees, filtered, renames found, in the order flagged first,
- * then what can be applied, then conflicts, then what is refused.
+ * then what can be applied, then conflicts, then those that were settled, then what is refused.
  */
 
 #include "base/buf.h"
 #include "prog/atoll-stage/opened.h"
 
-enum listing_group { GROUP_FLAGGED, GROUP_CLEAN, GROUP_CONFLICT, GROUP_REFUSED, GROUP_COUNT };
+enum listing_group { GROUP_FLAGGED, GROUP_CLEAN, GROUP_CONFLICT, GROUP_SETTLED, GROUP_REFUSED, GROUP_COUNT };
 
 struct listed {
 	const struct stage_change *change;        /* borrowed */

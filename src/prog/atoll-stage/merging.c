@@ -3,33 +3,49 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "prog/atoll-stage/merger.h"
 #include "prog/atoll-stage/text.h"
 
 #define MERGED_DIRECTORY "merged"
 
+/* Each that needs a base starts git twice. */
 enum { MERGES_MAX = 1000 };
+
+const char *const merging_texts[MERGING_RESULT_COUNT] = {
+	[MERGING_NOT_TRIED] = "",
+	[MERGING_DONE] = "",
+	[MERGING_NO_TEXT] = "no text on both sides: --ours or --theirs settles it",
+	[MERGING_NO_BASE] = "what both began from is not known (git's index has none from before the run): "
+			    "--ours or --theirs settles it, --merge --markers shows both",
+	[MERGING_CONTRADICTS] = "both changed the same lines: --ours or --theirs settles it, "
+				"--merge --markers shows both",
+	[MERGING_FAILED] = "it is too much to be merged: --ours or --theirs settles it",
+};
+
+struct job {
+	struct merging *merging;
+	const struct opened *opened;
+	struct apply *apply;
+	bool with_markers, dry_run;
+};
 
 void merging_done(struct merging *merging)
 {
-	close_fd(&merging->socket_fd);
+	text_worker_stop(&merging->worker);
+	base_stop(&merging->base);
 	for (size_t i = 0; i < merging->count; i++) {
-		/* A clean merge is in the project by now. */
+		/* What was merged is in the project by now. */
 		if (merging->names && merging->names[i])
 			unlinkat(merging->dir_fd, merging->names[i], 0);
 		if (merging->names)
 			free(merging->names[i]);
-		if (merging->files)
-			free(merging->files[i]);
 	}
 	free(merging->names);
-	free(merging->files);
+	free(merging->results);
 	close_fd(&merging->dir_fd);
 	*merging = MERGING_NONE;
 }
@@ -48,69 +64,8 @@ int merging_start(struct merging *ret_merging, const struct opened *opened, stru
 						     O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "apply", "a place for merges cannot be made: %s", strerror(-r));
-	r = merger_start(tree_fds, opened->record.tree_count, err);
-	if (r < 0)
-		return r;
-	ret_merging->socket_fd = r;
-	return 0;
-}
-
-static bool is_mergeable(const struct apply_item *item)
-{
-	const struct stage_change *change = item->change;
-
-	return item->verdict == APPLY_CONFLICT && change->staged_exists && change->host_exists &&
-	       S_ISREG(change->staged.st_mode) && S_ISREG(change->host.st_mode);
-}
-
-/* The answer of the child; the merge is in *ret_fd, owned by the caller. -EPIPE when the child is gone. */
-static int ask(struct merging *merging, const struct opened *opened, const struct stage_change *change,
-	       const struct text sides[2], int *ret_fd)
-{
-	char message[sizeof(struct merger_request) + MERGER_PATH_MAX];
-	struct merger_request request = { .start_ns = opened->start_ns };
-	cleanup_fd int host_fd = fd_memfd_sealed("host", sides[0].bytes, sides[0].size);
-	cleanup_fd int staged_fd = fd_memfd_sealed("staged", sides[1].bytes, sides[1].size);
-	cleanup_fd int out_fd = memfd_create("merge", MFD_CLOEXEC);
-	const char *tree = opened->record.trees[change->tree].path;
-	uint8_t answer;
-	size_t count;
-
-	if (host_fd < 0 || staged_fd < 0 || out_fd < 0)
-		return -EMFILE;
-	memcpy(message, &request, sizeof request);
-	/* A path that git could not be told. */
-	if (str_format(message + sizeof request, MERGER_PATH_MAX, "%s/%s", str_equal(tree, "/") ? "" : tree,
-		       change->path) < 0)
-		return MERGER_NONE;
-	if (fd_send_message(merging->socket_fd, message,
-			    sizeof request + strlen(message + sizeof request) + 1,
-			    (const int[]){ host_fd, staged_fd, out_fd }, MERGER_FDS) < 0 ||
-	    fd_receive_message(merging->socket_fd, &answer, sizeof answer, NULL, 0, &count) != 1)
-		return -EPIPE;
-	*ret_fd = take_fd(&out_fd);
-	return answer <= MERGER_NONE ? answer : MERGER_NONE;
-}
-
-static int read_merge(int fd, char **ret_bytes, size_t *ret_size)
-{
-	cleanup_free char *bytes = NULL;
-	struct stat st;
-	int r;
-
-	if (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	if (st.st_size > 2 * MERGER_TEXT_MAX)
-		return -EFBIG;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	r = fd_read_full(fd, bytes, (size_t)st.st_size);
-	if (r < 0)
-		return r;
-	*ret_bytes = take_ptr(bytes);
-	*ret_size = (size_t)st.st_size;
-	return 0;
+	r = base_start(tree_fds, opened->record.tree_count, &ret_merging->base, err);
+	return r < 0 ? r : text_worker_start(&ret_merging->worker, err);
 }
 
 /* Writes a merge to stage/merged/INDEX-NAME, with the mode that the staged file has. The name, or NULL. */
@@ -129,12 +84,21 @@ static char *store(struct merging *merging, size_t index, const struct stage_cha
 	return take_ptr(name);
 }
 
-static int keep_clean(struct merging *merging, size_t index, struct apply_item *item, const char *bytes, size_t size,
-		      bool dry_run)
+/* Takes the merge as what shall be applied. */
+static int keep(const struct job *job, size_t index, const struct text *host, const struct buf *merged)
 {
+	struct merging *merging = job->merging;
+	struct apply_item *item = &job->apply->items[index];
+
+	merging->results[index] = MERGING_DONE;
+	/* The host has all of it already. */
+	if (merged->size == host->size && memcmp(merged->bytes, host->bytes, host->size) == 0) {
+		item->verdict = APPLY_KEPT;
+		return 0;
+	}
 	item->merged = "";
-	if (!dry_run) {
-		merging->names[index] = store(merging, index, item->change, bytes, size);
+	if (!job->dry_run) {
+		merging->names[index] = store(merging, index, item->change, (const char *)merged->bytes, merged->size);
 		item->merged = merging->names[index];
 		if (!item->merged)
 			return -EIO;
@@ -143,74 +107,101 @@ static int keep_clean(struct merging *merging, size_t index, struct apply_item *
 	return 0;
 }
 
-static int keep_marked(struct merging *merging, const struct opened *opened, size_t index,
-		       const struct apply_item *item, const char *bytes, size_t size)
-{
-	cleanup_free char *name = store(merging, index, item->change, bytes, size);
+/* The host's file, what the session made of it, and what both began from. */
+struct three {
+	struct text host, session;
+	char *base;
+	size_t base_size;
+};
 
-	if (!name)
-		return -EIO;
-	merging->files[index] = str_printf("%s/sessions/%s/stage/" MERGED_DIRECTORY "/%s", opened->session->state,
-					   opened->record.session, name);
-	return merging->files[index] ? 0 : -ENOMEM;
+static void three_done(struct three *three)
+{
+	text_done(&three->host);
+	text_done(&three->session);
+	free(three->base);
 }
 
-static int merge_texts(struct merging *merging, const struct opened *opened, size_t index,
-		       struct apply_item *item, const struct text sides[2], bool dry_run)
+/* MERGING_DONE: all there; another: why it cannot be merged. -errno. */
+static int load(const struct job *job, const struct stage_change *change, struct three *three)
 {
-	cleanup_fd int fd = FD_NONE;
-	cleanup_free char *bytes = NULL;
-	size_t size = 0;
-	int answer, r;
+	const char *tree = job->opened->record.trees[change->tree].path;
+	cleanup_free char *path = str_printf("%s/%s", str_equal(tree, "/") ? "" : tree, change->path);
+	int r = text_load(job->opened, change, SIDE_HOST, TEXT_SIZE_MAX, &three->host);
 
-	if (sides[0].kind != TEXT_LINES || sides[1].kind != TEXT_LINES)
-		return 0;
-	answer = ask(merging, opened, item->change, sides, &fd);
-	if (answer < 0 || answer == MERGER_NONE)
-		return answer < 0 ? answer : 0;
-	r = read_merge(fd, &bytes, &size);
+	if (!path)
+		return -ENOMEM;
+	if (r == 0)
+		r = text_load(job->opened, change, SIDE_STAGED, TEXT_SIZE_MAX, &three->session);
 	if (r < 0)
-		return r == -EFBIG ? 0 : r;
-	/* The host has all of it already. */
-	if (answer == MERGER_CLEAN && size == sides[0].size && memcmp(bytes, sides[0].bytes, size) == 0) {
-		item->verdict = APPLY_UNWANTED;
+		return r;
+	if (!change->staged_exists || !change->host_exists || !S_ISREG(change->staged.st_mode) ||
+	    !S_ISREG(change->host.st_mode) || three->host.kind != TEXT_LINES || three->session.kind != TEXT_LINES)
+		return MERGING_NO_TEXT;
+	r = base_load(&job->merging->base, path, job->opened->start_ns, TEXT_SIZE_MAX, &three->base,
+		      &three->base_size);
+	if (r == -ENOENT || r == -EFBIG)
+		return MERGING_NO_BASE;
+	return r < 0 ? r : MERGING_DONE;
+}
+
+static int merge_texts(const struct job *job, size_t index, const struct three *three)
+{
+	const struct text_piece base = { three->base, three->base_size };
+	const struct text_piece host = { three->host.bytes, three->host.size };
+	const struct text_piece session = { three->session.bytes, three->session.size };
+	cleanup_buf struct buf out;
+	int r;
+
+	buf_init(&out, TEXT_RESULT_MAX + 1);
+	r = text_worker_merge(&job->merging->worker, &base, &host, &session, &out);
+	if (r == -EPIPE)
+		return r;
+	if (r < 0) {
+		job->merging->results[index] = MERGING_FAILED;
 		return 0;
 	}
-	if (answer == MERGER_CLEAN)
-		return keep_clean(merging, index, item, bytes, size, dry_run);
-	return dry_run ? 0 : keep_marked(merging, opened, index, item, bytes, size);
+	/* From nothing: one of them is empty, and nobody knows whether it was emptied. */
+	if (r == TEXT_MERGE_CLEAN && !three->base)
+		return 0;
+	if (r == TEXT_MERGE_MARKED && !job->with_markers) {
+		job->merging->results[index] = MERGING_CONTRADICTS;
+		return 0;
+	}
+	job->apply->items[index].has_markers = r == TEXT_MERGE_MARKED;
+	return keep(job, index, &three->host, &out);
 }
 
-static int merge_item(struct merging *merging, const struct opened *opened, size_t index, struct apply_item *item,
-		      bool dry_run)
+static int merge_item(const struct job *job, size_t index)
 {
-	struct text sides[2] = { { .kind = TEXT_ABSENT }, { .kind = TEXT_ABSENT } };
-	int r = text_load(opened, item->change, SIDE_HOST, MERGER_TEXT_MAX, &sides[0]);
+	struct three three = { 0 };
+	int r = load(job, job->apply->items[index].change, &three);
 
-	if (r == 0)
-		r = text_load(opened, item->change, SIDE_STAGED, MERGER_TEXT_MAX, &sides[1]);
-	if (r == 0)
-		r = merge_texts(merging, opened, index, item, sides, dry_run);
-	text_done(&sides[0]);
-	text_done(&sides[1]);
+	if (r >= 0) {
+		job->merging->results[index] = (enum merging_result)r;
+		/* Without a base all that differs stands between markers. */
+		r = r == MERGING_DONE || (r == MERGING_NO_BASE && job->with_markers) ?
+			merge_texts(job, index, &three) : 0;
+	}
+	three_done(&three);
 	return r;
 }
 
-int merging_run(struct merging *merging, const struct opened *opened, struct apply *apply, bool dry_run,
-		struct err *err)
+int merging_run(struct merging *merging, const struct opened *opened, struct apply *apply, bool with_markers,
+		bool dry_run, struct err *err)
 {
+	const struct job job = { merging, opened, apply, with_markers, dry_run };
 	size_t merges = 0;
 	int r = 0;
 
 	merging->count = apply->count;
-	merging->files = calloc(apply->count + 1, sizeof *merging->files);
+	merging->results = calloc(apply->count + 1, sizeof *merging->results);
 	merging->names = calloc(apply->count + 1, sizeof *merging->names);
-	if (!merging->files || !merging->names)
+	if (!merging->results || !merging->names)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
 	apply->merged_fd = merging->dir_fd;
 	for (size_t i = 0; i < apply->count && r == 0; i++)
 		/* Beyond the bound they stay conflicts, which is what they are without --merge. */
-		if (is_mergeable(&apply->items[i]) && merges++ < MERGES_MAX)
-			r = merge_item(merging, opened, i, &apply->items[i], dry_run);
+		if (apply->items[i].verdict == APPLY_CONFLICT && merges++ < MERGES_MAX)
+			r = merge_item(&job, i);
 	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the merge failed: %s", strerror(-r)) : 0;
 }

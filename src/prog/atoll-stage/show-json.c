@@ -73,6 +73,8 @@ static void put_change(struct json_show *show, const struct listed *listed)
 	json_string(json, "state", stage_change_state_names[change->state]);
 	json_string(json, "reason", change->reason ? stage_reason_names[change->reason] : NULL);
 	json_bool(json, "flagged", change->is_flagged);
+	if (change->is_settled)
+		json_bool(json, "settled", true);
 	put_differs(json, change->differs);
 	put_side(json, "staged", change->staged_exists, &change->staged);
 	put_side(json, "host", change->host_exists, &change->host);

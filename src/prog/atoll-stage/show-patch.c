@@ -141,8 +141,8 @@ static void put_notes(struct patch *patch, const struct listed *listed)
 	const struct stage_change *change = listed->change;
 
 	if (change->state != STAGE_CLEAN)
-		buf_printf(&patch->out, "%s: %s\n", stage_change_state_names[change->state],
-			   stage_reason_texts[change->reason]);
+		buf_printf(&patch->out, "%s%s: %s\n", change->is_settled ? "settled " : "",
+			   stage_change_state_names[change->state], stage_reason_texts[change->reason]);
 	if (change->is_flagged)
 		buf_put_text(&patch->out, "flagged: applied only with --allow-flagged\n");
 }

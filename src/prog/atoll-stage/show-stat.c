@@ -29,12 +29,14 @@ struct stat_show {
 
 static const char *const colours[GROUP_COUNT] = {
 	[GROUP_FLAGGED] = "\x1b[33m", [GROUP_CLEAN] = "", [GROUP_CONFLICT] = "\x1b[31m", [GROUP_REFUSED] = "\x1b[35m",
+	[GROUP_SETTLED] = "",
 };
 
 static const char *const headings[GROUP_COUNT] = {
 	[GROUP_FLAGGED] = "flagged, applied only with --allow-flagged PATH:\n",
 	[GROUP_CLEAN] = "",
 	[GROUP_CONFLICT] = "conflicts, left by apply:\n",
+	[GROUP_SETTLED] = "conflicts that were settled, what the host has stays:\n",
 	[GROUP_REFUSED] = "refused, never applied:\n",
 };
 

