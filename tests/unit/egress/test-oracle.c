@@ -680,6 +680,28 @@ static void test_a_long_part_that_repeats_is_an_alert(void **state)
 	assert_int_equal(alerts, before + 3);
 }
 
+/* What is to be masked is refused where a part of it has left already. */
+static void test_what_began_to_leave_is_not_masked(void **state)
+{
+	struct policy masking = policy;
+	size_t half = strlen(secret) / 2;
+	unsigned before = alerts;
+	struct one one;
+
+	masking.data_outgoing = DATA_MASK;
+	gate->policy = &masking;
+	one_init(&one, true, POST "Content-Length: 100000\r\n\r\n");
+	from_client(&one, secret, strlen(secret));
+	from_client(&one, secret, half);
+	assert_false(one.is_over);
+	pass_time(&one);
+	from_client(&one, secret + half, strlen(secret) - half);
+	assert_true(one.is_over);
+	(void)one_done(&one);
+	assert_int_equal(alerts, before + 1);
+	gate->policy = &policy;
+}
+
 static int compare_times(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -727,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_no_channel_tells_how_much_is_right),
 		cmocka_unit_test(test_the_whole_is_told),
 		cmocka_unit_test(test_a_long_part_that_repeats_is_an_alert),
+		cmocka_unit_test(test_what_began_to_leave_is_not_masked),
 		cmocka_unit_test(test_no_time_tells_how_much_is_right),
 	};
 
