@@ -115,7 +115,9 @@ static int add_call(scmp_filter_ctx filter, const struct confine_call *call)
 
 static int filter_calls(const struct confine_row *row)
 {
-	scmp_filter_ctx filter = seccomp_init(row->refuses ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS);
+	scmp_filter_ctx filter = seccomp_init(row->is_open   ? SCMP_ACT_ALLOW
+					      : row->refuses ? SCMP_ACT_ERRNO(EPERM)
+							     : SCMP_ACT_KILL_PROCESS);
 	int r = filter ? 0 : -ENOMEM;
 
 	/* What the kernel said, where the library can tell. */

@@ -35,7 +35,8 @@ enum { CONFINE_CALLS_MAX = 3, CONFINE_PATHS_MAX = 6 };
 
 struct confine_row {
 	const char *name;
-	struct confine_calls calls[CONFINE_CALLS_MAX]; /* none: no filter, since it starts a foreign program */
+	struct confine_calls calls[CONFINE_CALLS_MAX];
+	bool is_open;            /* it starts a foreign program: all calls stay but those that the table has fail */
 	bool refuses;            /* other calls fail with EPERM; else they end the process */
 	bool is_hidden;          /* no other process of the same user may look into its memory */
 	bool is_alone;           /* no process and no thread beside it */

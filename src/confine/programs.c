@@ -139,6 +139,26 @@ static const struct confine_call egress_calls[] = {
 	CALL_IF(ioctl, 1, FIONREAD), /* libevent asks how many bytes there are to read */
 };
 
+/*
+ * What no foreign program that we start needs, and Landlock says nothing about: whose files are whose and with which
+ * modes, other processes, the kernel's larger interfaces.
+ */
+static const struct confine_call foreign_calls[] = {
+	CALL_FAILS(chmod, EPERM), CALL_FAILS(fchmod, EPERM), CALL_FAILS(fchmodat, EPERM),
+	/* fchmodat2, setxattrat, removexattrat: newer than some headers. */
+	{ .number = 452, .errnum = ENOSYS }, { .number = 463, .errnum = ENOSYS }, { .number = 466, .errnum = ENOSYS },
+	CALL_FAILS(chown, EPERM), CALL_FAILS(fchown, EPERM), CALL_FAILS(lchown, EPERM), CALL_FAILS(fchownat, EPERM),
+	CALL_FAILS(utime, EPERM), CALL_FAILS(utimes, EPERM), CALL_FAILS(futimesat, EPERM), CALL_FAILS(utimensat, EPERM),
+	CALL_FAILS(setxattr, EPERM), CALL_FAILS(lsetxattr, EPERM), CALL_FAILS(fsetxattr, EPERM),
+	CALL_FAILS(removexattr, EPERM), CALL_FAILS(lremovexattr, EPERM), CALL_FAILS(fremovexattr, EPERM),
+	CALL_FAILS(ptrace, EPERM), CALL_FAILS(process_vm_readv, EPERM), CALL_FAILS(process_vm_writev, EPERM),
+	CALL_FAILS(pidfd_getfd, EPERM), CALL_FAILS(unshare, EPERM), CALL_FAILS(setns, EPERM), CALL_FAILS(bpf, EPERM),
+	CALL_FAILS(perf_event_open, EPERM), CALL_FAILS(userfaultfd, EPERM), CALL_FAILS(io_uring_setup, ENOSYS),
+	CALL_FAILS(add_key, EPERM), CALL_FAILS(request_key, EPERM), CALL_FAILS(keyctl, EPERM),
+	{ .number = SCMP_SYS(ioctl), .match = ARGUMENT_IS, .argument = 1, .mask = UINT32_MAX, .value = TIOCSTI,
+	  .errnum = EPERM },
+};
+
 #define CALLS(array) { (array), ARRAY_SIZE(array) }
 #define SYSTEM { "/usr", RUN }, { "/lib", RUN }, { "/lib64", RUN }, { "/bin", RUN }, { "/etc", RUN }
 
@@ -181,8 +201,8 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	},
 	/* git itself opens /dev/null both ways before it does anything. */
 	[CONFINE_STAGE_BASE] = {
-		.name = "atoll-stage", .memory_max = GIB, .cpu_seconds_max = 20,
-		.paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+		.name = "atoll-stage", .calls = { CALLS(foreign_calls) }, .is_open = true, .memory_max = GIB,
+		.cpu_seconds_max = 20, .paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
 	},
 	[CONFINE_TOKEN] = {
 		.name = "atoll-token", .calls = { CALLS(base), CALLS(token_calls) }, .is_hidden = true,
@@ -213,7 +233,8 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.is_alone = true, .memory_max = (rlim_t)2 * GIB,
 	},
 	[CONFINE_JUDGE_COMMAND] = {
-		.name = "atoll-judge", .memory_max = (rlim_t)4 * GIB, .cpu_seconds_max = 300,
+		.name = "atoll-judge", .calls = { CALLS(foreign_calls) }, .is_open = true,
+		.memory_max = (rlim_t)4 * GIB, .cpu_seconds_max = 300,
 		.paths = { { "/", RUN }, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
 	},
 	[CONFINE_JUDGE_MODEL] = {
