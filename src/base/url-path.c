@@ -284,7 +284,7 @@ static size_t trimmed(const char *segment, size_t length)
 		left--;
 	if (strspn(segment, ".") >= left)
 		return left;
-	while (segment[left - 1] == ' ' || segment[left - 1] == '.')
+	while (left > 0 && (segment[left - 1] == ' ' || segment[left - 1] == '.'))
 		left--;
 	return left;
 }

@@ -63,7 +63,12 @@ static bool cut_parameters(char *path)
 
 static bool cut_query(char *path)
 {
-	return url_path_cut(path, "?#");
+	return url_path_cut(path, "?");
+}
+
+static bool cut_fragment(char *path)
+{
+	return url_path_cut(path, "#");
 }
 
 /* A decoder that undoes escapes of some kinds in one pass is the same as one for each kind, that of % last. */
@@ -85,6 +90,7 @@ static bool (*const steps[])(char *path) = {
 	url_path_drop_last_parameter,
 	cut_parameters,
 	cut_query,
+	cut_fragment,
 	url_path_merge_slashes,
 	url_path_merge_first_slashes,
 	url_path_merge_later_slashes,
