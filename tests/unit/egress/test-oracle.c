@@ -498,8 +498,12 @@ static void look2(void *context)
 	uint64_t wait_ns;
 
 	for (int again = 0; again < 2; again++) {
-		while (move(two->client, two->http2, HTTP2_INSIDE) | move(two->server, two->http2, HTTP2_OUTSIDE))
-			;
+		bool goes_on = true;
+
+		while (goes_on) {
+			goes_on = move(two->client, two->http2, HTTP2_INSIDE);
+			goes_on |= move(two->server, two->http2, HTTP2_OUTSIDE);
+		}
 		wait_ns = http2_settle(two->http2, false, two->now_ns);
 	}
 	see(&two->seen, two->arrived);

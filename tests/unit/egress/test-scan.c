@@ -36,8 +36,8 @@ static const char *const spelled[] = {
 	"{\"k\":\"sk-ant/Zk3v+9\\\"B=7xLp\"}",
 	"{\"k\":\"sk-ant\\/Zk3v+9\\\"B=7xLp\"}",
 	"sk\\u002dant\\u002fZk3v\\u002B9\\u0022B\\u003d7xLp",
-	"\\u0073\\u006b\\u002d\\u0061\\u006e\\u0074\\u002f\\u005a\\u006b\\u0033\\u0076\\u002b"
-	"\\u0039\\u0022\\u0042\\u003d\\u0037\\u0078\\u004c\\u0070",
+	("\\u0073\\u006b\\u002d\\u0061\\u006e\\u0074\\u002f\\u005a\\u006b\\u0033\\u0076\\u002b"
+	 "\\u0039\\u0022\\u0042\\u003d\\u0037\\u0078\\u004c\\u0070"),
 	"sk\\x2dant/Zk3v\\x2b9\\x22B=7xLp",
 	"sk\\-ant\\/Zk3v\\+9\\\"B\\=7xLp",        /* as a shell quotes */
 	"k=sk-ant%2FZk3v%2B9%22B%3D7xLp&x",
