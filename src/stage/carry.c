@@ -177,6 +177,26 @@ static int put_back(const struct spot *spot, const struct journal_op *op)
 }
 
 /*
+ * A rename to another directory writes the `..` of the directory that is renamed, which xfs counts as a change of it.
+ * Where entries follow, transaction_settle() sets the time once more.
+ */
+static void restore_mtime(const struct spot *spot, const struct journal_op *op)
+{
+	cleanup_fd int fd = FD_NONE;
+	struct identity now;
+	struct stat st;
+
+	if (!S_ISDIR(op->content.mode))
+		return;
+	fd = fd_open_at(spot->parent_fd, spot->name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	identity_of_stat(&st, &now);
+	if (now.inode == op->content.inode && !stamp_equal(now.mtime, op->content.mtime))
+		(void)!transaction_set_mtime(fd, op->content.mtime);
+}
+
+/*
  * After the rename, also when a crash came behind it. A change of the host that was taken away goes back; where the
  * host has put yet another thing there meanwhile, what was taken stays in the slot, and the outcome says so.
  */
@@ -189,6 +209,7 @@ static int verify(const struct spot *spot, struct journal_op *op)
 
 		return back < 0 ? -EIO : r;
 	}
+	restore_mtime(spot, op);
 	r = identity_at(spot->parent_fd, spot->name, &op->left);
 	/*
 	 * Somebody has replaced it already, or written into it (in a recovery, anything since the crash): it is not

@@ -77,7 +77,9 @@ static bool host_has_changed(const struct judge *judge, const struct stage_entry
 {
 	const struct stage_change_options *options = judge->options;
 
-	if (!judge->moved_at && !is_since(&entry->host.st_ctim, options->start_ns))
+	if (!judge->moved_at && (!is_since(&entry->host.st_ctim, options->start_ns) ||
+				 (options->is_restored && options->is_restored(options->context, entry->path,
+									       &entry->host))))
 		return false;
 	return !options->is_own || !options->is_own(options->context, entry->path, &entry->host);
 }
@@ -185,7 +187,8 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 	if (!is_since(&st.st_ctim, options->start_ns))
 		return true;
 	path = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0);
-	return path && options->is_own && options->is_own(options->context, path, &st);
+	return path && ((options->is_own && options->is_own(options->context, path, &st)) ||
+			(options->is_restored && options->is_restored(options->context, path, &st)));
 }
 
 /*

@@ -98,6 +98,11 @@ struct stage_change_options {
 	/* Whether the host's file is exactly what an earlier apply of this session left there. May be NULL. */
 	bool (*is_own)(void *context, const char *path, const struct stat *host);
 	/*
+	 * Whether it is what was there at the start, given back by an undo of another session: new ctimes, and the rest
+	 * is old. Means nothing below a directory that is another. May be NULL.
+	 */
+	bool (*is_restored)(void *context, const char *path, const struct stat *host);
+	/*
 	 * Whether the host's directory is one that note_seen() was told of: the one that was there at the start. Asked
 	 * only where ctimes do not tell. May be NULL.
 	 */

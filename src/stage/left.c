@@ -5,36 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stage/known.h"
-#include "stage/paths.h"
+#include "stage/left-entries.h"
 #include "stage/transaction.h"
-
-/* One path may have been written by several transactions: its entries are chained, the newest first. */
-struct left_entry {
-	struct identity identity;
-	uint32_t next;                /* PATHS_NONE: the last */
-};
-
-/* The newest decision about a path. */
-struct left_decision {
-	uint32_t number;              /* of the transaction, which an undo names */
-	const struct journal_op *op;  /* in its journal; NULL: it was taken back */
-};
-
-struct left {
-	uint64_t start_ns;            /* of the run */
-	struct journal *journals;     /* owned: the paths are theirs */
-	size_t journal_count;
-	struct left_entry *entries;   /* owned */
-	size_t count, capacity;
-	struct paths index;
-	uint32_t *heads;              /* owned: by the number that index gives */
-	struct known known;           /* owned: files with several names */
-	size_t head_count;
-	struct left_decision *decisions; /* owned */
-	size_t decision_count;
-	struct paths decided;         /* the index of the decision about each path */
-};
 
 void left_free(struct left *left)
 {
@@ -61,8 +33,8 @@ static bool is_same(const struct left *left, uint32_t tree, const struct identit
 					     (then->links > 1 && known_has(&left->known, tree, now)));
 }
 
-static const struct left_entry *find(const struct left *left, uint32_t tree, const char *path,
-				     const struct identity *now)
+const struct left_entry *left_find(const struct left *left, uint32_t tree, const char *path,
+				   const struct identity *now)
 {
 	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
 	uint32_t at = head == PATHS_NONE ? PATHS_NONE : left->heads[head];
@@ -94,7 +66,7 @@ static bool was_untouched(const struct left *left, size_t first, uint32_t tree, 
 	if (before->ctime.seconds >= 0 &&
 	    (uint64_t)before->ctime.seconds * 1000000000ULL + before->ctime.ns < left->start_ns)
 		return true;
-	return find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
+	return left_find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
 }
 
 static bool vouches(const struct left *left, size_t first, bool is_undo, const struct journal_op *op)
@@ -105,7 +77,7 @@ static bool vouches(const struct left *left, size_t first, bool is_undo, const s
 	return op->action != JOURNAL_SET || was_untouched(left, first, op->tree, op->path, &op->host);
 }
 
-static int reserve(struct left *left, size_t more)
+int left_reserve(struct left *left, size_t more)
 {
 	size_t wanted = left->count + more;
 	struct left_entry *entries = realloc(left->entries, (wanted + 1) * sizeof *entries);
@@ -116,7 +88,7 @@ static int reserve(struct left *left, size_t more)
 	return entries && heads ? 0 : -ENOMEM;
 }
 
-static int add_entry(struct left *left, uint32_t tree, const char *path, const struct identity *identity)
+int left_add(struct left *left, uint32_t tree, const char *path, const struct identity *identity)
 {
 	size_t length = strlen(path);
 	uint32_t head = paths_find(&left->index, tree, path, length);
@@ -137,7 +109,7 @@ static int add_entry(struct left *left, uint32_t tree, const char *path, const s
 static int add_journal(struct left *left, const struct journal *journal)
 {
 	size_t first = left->count;
-	int r = reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
+	int r = left_reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
 
 	if (r == 0)
 		r = known_put_journal(&left->known, journal);
@@ -146,20 +118,20 @@ static int add_journal(struct left *left, const struct journal *journal)
 		const struct journal_op *op = &journal->ops[i];
 
 		if (vouches(left, first, journal->kind == JOURNAL_UNDO, op))
-			r = add_entry(left, op->tree, op->path, &op->left);
+			r = left_add(left, op->tree, op->path, &op->left);
 	}
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
 		const struct journal_directory *directory = &journal->directories[i];
 
 		if (directory->left.mode &&
 		    was_untouched(left, first, directory->tree, directory->path, &directory->before))
-			r = add_entry(left, directory->tree, directory->path, &directory->left);
+			r = left_add(left, directory->tree, directory->path, &directory->left);
 	}
 	for (uint32_t tree = 0; tree < STAGE_TREES_MAX && r == 0; tree++) {
 		const struct journal_area *area = &journal->areas[tree];
 
 		if (area->left.mode && was_untouched(left, first, tree, "", &area->root))
-			r = add_entry(left, tree, "", &area->left);
+			r = left_add(left, tree, "", &area->left);
 	}
 	return r;
 }
@@ -205,50 +177,52 @@ static int add_decisions(struct left *left, const struct journal *journal)
 	return r;
 }
 
-static int load_all(struct left *left, int stage_fd, const uint32_t *numbers, size_t count)
+int left_load_journals(struct left *left, int stage_fd)
 {
-	left->journals = calloc(count, sizeof *left->journals);
-	if (!left->journals)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		struct journal *journal = &left->journals[left->journal_count];
-		int r = transaction_load(stage_fd, numbers[i], journal);
+	cleanup_free uint32_t *numbers = NULL;
+	struct journal *journals;
+	size_t count;
+	int r = transaction_list(stage_fd, &numbers, &count);
 
+	if (r < 0 || count == 0)
+		return r;
+	journals = reallocarray(left->journals, left->journal_count + count, sizeof *journals);
+	if (!journals)
+		return -ENOMEM;
+	left->journals = journals;
+	for (size_t i = 0; i < count; i++) {
+		struct journal *journal = &journals[left->journal_count];
+
+		*journal = (struct journal){ 0 };
+		r = transaction_load(stage_fd, numbers[i], journal);
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0)
-			continue;
-		left->journal_count++;
-		r = journal->is_done ? add_journal(left, journal) : 0;
 		if (r == 0 && journal->is_done)
-			r = add_decisions(left, journal);
-		if (r < 0)
-			return r;
+			left->journal_count++;
+		else if (r == 0)
+			journal_done(journal);
 	}
 	return 0;
 }
 
 int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left)
 {
-	cleanup_free uint32_t *numbers = NULL;
-	struct left *left;
-	size_t count;
-	int r = transaction_list(stage_fd, &numbers, &count);
+	struct left *left = calloc(1, sizeof *left);
+	int r = left ? left_load_journals(left, stage_fd) : -ENOMEM;
 
-	*ret_left = NULL;
-	if (r < 0 || count == 0)
-		return r;
-	left = calloc(1, sizeof *left);
-	if (!left)
-		return -ENOMEM;
-	left->start_ns = start_ns;
-	r = load_all(left, stage_fd, numbers, count);
+	if (r == 0)
+		left->start_ns = start_ns;
+	for (size_t i = 0; r == 0 && i < left->journal_count; i++) {
+		r = add_journal(left, &left->journals[i]);
+		if (r == 0)
+			r = add_decisions(left, &left->journals[i]);
+	}
 	if (r < 0) {
 		left_free(left);
-		return r;
+		left = NULL;
 	}
 	*ret_left = left;
-	return 0;
+	return r;
 }
 
 bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host)
@@ -258,7 +232,7 @@ bool left_is_own(const struct left *left, size_t tree, const char *path, const s
 	if (!left)
 		return false;
 	identity_of_stat(host, &now);
-	return find(left, (uint32_t)tree, path, &now) != NULL;
+	return left_find(left, (uint32_t)tree, path, &now) != NULL;
 }
 
 static bool is_side(const struct identity *decided, const struct stat *now)

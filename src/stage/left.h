@@ -15,12 +15,21 @@
 #include "base/cleanup.h"
 
 struct left;
+struct stage_record;
 
 /*
  * Reads all journals of the session, which began at start_ns (stage_record_start_ns()). One that is damaged vouches for
- * nothing. NULL in *ret_left: there are none.
+ * nothing.
  */
 int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left) MUST_USE;
+
+/*
+ * What undos of all sessions gave back to the trees of this one, below sessions_fd: it has new ctimes and is what was
+ * there at the start all the same. Of an apply and its undo that both came after the start; of a directory only where
+ * all of it was taken back, and nobody else wrote there in between. Asked with left_is_own(). -errno.
+ */
+int left_load_restored(int sessions_fd, const struct stage_record *record, uint64_t start_ns,
+		       struct left **ret_left) MUST_USE;
 void left_free(struct left *left);
 
 /*

@@ -24,7 +24,7 @@ static int open_path(struct transaction *transaction, uint32_t tree, const char 
 	return stage_open_beneath(transaction->place->tree_fds[tree], path, O_PATH | O_DIRECTORY, 0);
 }
 
-static int set_mtime(int path_fd, struct stamp mtime)
+int transaction_set_mtime(int path_fd, struct stamp mtime)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, stamp_to_timespec(mtime) };
 	char link[32];
@@ -57,7 +57,7 @@ static void settle_directory(struct transaction *transaction, struct journal_dir
 	    transaction_chmod(fd, directory->before.mode) < 0)
 		return;
 	if (directory->has_wanted && !directory->is_incomplete)
-		(void)!set_mtime(fd, directory->wanted_mtime);
+		(void)!transaction_set_mtime(fd, directory->wanted_mtime);
 	if (fstat(fd, &st) == 0)
 		identity_of_stat(&st, &directory->left);
 }
@@ -105,7 +105,7 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 	if (r == 0)
 		r = transaction_chmod(fd, op->content.mode);
 	if (r == 0 && op->flags & JOURNAL_SETS_MTIME)
-		r = set_mtime(fd, op->content.mtime);
+		r = transaction_set_mtime(fd, op->content.mtime);
 	if (r == 0 && fstat(fd, &st) == 0)
 		identity_of_stat(&st, &op->left);
 	return r;

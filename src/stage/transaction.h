@@ -155,6 +155,8 @@ int transaction_open_undone(struct transaction *transaction, struct err *err) MU
 
 /* The directory in which the slot of an op is. */
 int transaction_area_of(const struct transaction *transaction, const struct journal_op *op);
+/* utimensat(2) of what an O_PATH descriptor names: its mtime alone. */
+int transaction_set_mtime(int path_fd, struct stamp mtime) MUST_USE;
 /* chmod of what an O_PATH descriptor names. */
 int transaction_chmod(int path_fd, uint32_t mode) MUST_USE;
 /* Whether a directory has no entries: 1, 0, -errno. */

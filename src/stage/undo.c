@@ -147,6 +147,9 @@ static int prepare_item(struct preparation *preparation, struct undo_item *item)
 		     was->action == JOURNAL_REMOVE ? JOURNAL_ADD : JOURNAL_REPLACE;
 	if (op->action != JOURNAL_REMOVE)
 		r = find_kept(preparation, was, op);
+	/* Its way into the slot may have changed that. */
+	if (S_ISDIR(op->content.mode))
+		op->content.mtime = was->host.mtime;
 	if (r == 0)
 		r = add_directory(preparation, op, was->directory);
 	if (r < 0)

@@ -78,3 +78,80 @@ def test_a_file_that_became_a_closed_directory(sandbox):
     done = staged.undo()
     assert "failed" not in done.out, done
     assert differences(before, tree_state(sandbox.project)) == []
+
+
+
+WORK = {
+    "one": "echo 1 >d/one; echo n >d/new; rm three; rm -r gone emptied/*; chmod 700 mode; "
+           "setfattr -n user.x -v 1 mode; mv d/moved d/away; rm odd; mkdir odd; echo x >odd/x",
+    "two": "echo 2 >d/one; echo 2 >d/two; rm -r gone; echo 3 >three; mkdir z; echo z >z/z; rm -r emptied; "
+           "echo m >mode/m; chmod 750 mode; echo 2 >>d/moved; rm odd; mv top d/top; echo x >>d/top",
+}
+
+
+def fill(sandbox):
+    for name in ("d/one", "d/two", "d/moved", "three", "gone/deep/x", "emptied/a", "mode/x", "odd", "top"):
+        sandbox.write(sandbox.project / name, "old\n")
+
+
+def test_what_another_session_took_back_is_as_it_was(sandbox):
+    """F45: apply one, undo it, apply the other: no conflict, and neither where the undo came in parts."""
+    fill(sandbox)
+    one, two = Staged(sandbox), Staged(sandbox)
+    before = one.state()
+    assert one.run(WORK["one"]).code == 0 and two.run(WORK["two"]).code == 0
+    wanted = [sorted(two.diff())]
+    one.apply()
+    # Control: while it stands, it is a change of the host's.
+    assert {name for name, change in two.diff(code=None).items() if change["state"] == "conflict"} >= {
+        "d/one", "three", "odd"}
+    one.undo("--", sandbox.project / "d/new")
+    one.undo("--", sandbox.project / "gone")
+    one.undo()
+    assert differences(before, one.state()) == []
+    assert [name for name, change in two.diff().items() if change["state"] != "clean"] == []
+    assert sorted(two.diff()) == wanted[0]
+    two.apply()
+    assert two.diff() == {} and (sandbox.project / "d/moved").read_text() == "old\n2\n"
+    two.undo()
+    # And round again, over what the other one gave back.
+    one.apply()
+    one.undo()
+    two.apply()
+    two.undo()
+    assert differences(before, one.state()) == []
+
+
+def test_what_was_applied_before_the_start_is_no_base_once_it_is_gone(sandbox):
+    """The second session began while the first was applied, and saw that."""
+    fill(sandbox)
+    one, two = Staged(sandbox), Staged(sandbox)
+    one.run(WORK["one"])
+    one.apply()
+    two.run("echo 2 >>d/one; rm d/new; rm -r odd; echo x >>three")
+    one.undo()
+    before = one.state()
+    two.apply(code=1)
+    assert {name for name, change in two.diff(code=None).items() if change["state"] == "conflict"} >= {"d/one", "odd"}
+    assert differences({name: entry for name, entry in before.items() if name != "."},
+                       {name: entry for name, entry in one.state().items() if name in before and name != "."}) == []
+
+
+def test_an_edit_after_the_undo_is_a_conflict(sandbox):
+    """What another session gave back counts as old while nobody touches it."""
+    fill(sandbox)
+    one, two = Staged(sandbox), Staged(sandbox)
+    one.run(WORK["one"])
+    two.run(WORK["two"])
+    one.apply()
+    (sandbox.project / "d/between").write_text("x")
+    one.undo()
+    keep_times(sandbox.project / "d/one", lambda path: path.write_text("her\n"))
+    keep_times(sandbox.project / "gone/deep/x", lambda path: path.write_text("her\n"))
+    (sandbox.project / "d/moved").unlink()
+    conflicts = {name for name, change in two.diff(code=None).items() if change["state"] == "conflict"}
+    # Of d/top nobody can say whether it was there: something was deleted in its directory.
+    assert conflicts == {"d/one", "gone/deep/x", "gone/deep", "gone", "d/moved", "d/top"}
+    two.apply(code=1)
+    assert (sandbox.project / "d/one").read_text() == (sandbox.project / "gone/deep/x").read_text() == "her\n"
+    assert not (sandbox.project / "d/moved").exists()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random sequences of file operations, the same for the same seed, each in a directory of its own: sSEED below the
-working directory; then the state of all of them.
+working directory; then the state of them.
 
 Sent to Python inside a sandbox (after tree_state.py) and run on a plain copy outside: operations.py KIND COUNT SEED…
 KIND: `inside`, what an agent does, or `host`, what its person does meanwhile. Whatever fails, fails on both sides in
@@ -325,6 +325,16 @@ def run(kind, count, seeds):
     return outcomes
 
 
+def states(seeds):
+    """Only of those that were at work: a look at an unreadable file writes to it, which parts names in a layer."""
+    found = {}
+    for seed in seeds:
+        for path, entry in tree_state(f"s{seed}").items():
+            name = f"s{seed}" if path == "." else f"s{seed}/{path}"
+            found[name] = [*entry[:-1], " = ".join(f"s{seed}/{other}" for other in entry[-1].split(" = ") if other)]
+    return found
+
+
 if __name__ == "__main__":
     os.umask(0o022)
-    print(json.dumps({"outcomes": run(sys.argv[1], int(sys.argv[2]), sys.argv[3:]), "state": tree_state(".")}))
+    print(json.dumps({"outcomes": run(sys.argv[1], int(sys.argv[2]), sys.argv[3:]), "state": states(sys.argv[3:])}))

@@ -58,6 +58,13 @@ static bool is_own(void *context, const char *path, const struct stat *host)
 	return left_is_own(judging->left, judging->tree, path, host);
 }
 
+static bool is_restored(void *context, const char *path, const struct stat *host)
+{
+	const struct judging *judging = context;
+
+	return left_is_own(judging->opened->restored, judging->tree, path, host);
+}
+
 static bool is_settled(void *context, const char *path, const struct stat *host, const struct stat *staged)
 {
 	const struct judging *judging = context;
@@ -74,6 +81,7 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_own = is_own,
+		.is_restored = is_restored,
 		.is_settled = is_settled,
 		.context = judging,
 	};

@@ -98,13 +98,15 @@ int opened_at_snapshot(struct opened *opened, const char *name, struct err *err)
 
 int opened_stacks(struct opened *opened, struct err *err)
 {
+	int r;
+
 	opened->stacks = calloc(opened->record.tree_count, sizeof *opened->stacks);
 	if (!opened->stacks)
 		return fail(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < opened->record.tree_count; i++)
 		opened->stacks[i] = STAGE_STACK_NONE;
 	for (size_t i = 0; i < opened->record.tree_count; i++) {
-		int r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i,
+		r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i,
 					 !opened->is_snapshot, &opened->stacks[i]);
 
 		if (r < 0)
@@ -114,7 +116,8 @@ int opened_stacks(struct opened *opened, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	r = left_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
+	return r < 0 ? fail(err, r, "what other sessions took back cannot be read") : 0;
 }
 
 enum {
@@ -160,6 +163,7 @@ void opened_done(struct opened *opened)
 	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++)
 		stage_stack_done(&opened->stacks[i]);
 	free(opened->stacks);
+	left_free(opened->restored);
 	snapshot_free(opened->snapshot);
 	free(opened->policy_bytes);
 	stage_record_done(&opened->record);
@@ -167,6 +171,7 @@ void opened_done(struct opened *opened)
 	close_fd(&opened->session_fd);
 	close_fd(&opened->sessions_fd);
 	opened->stacks = NULL;
+	opened->restored = NULL;
 	opened->snapshot = NULL;
 	opened->policy_bytes = NULL;
 }

@@ -11,6 +11,7 @@
 #include "policy/snapshot.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/change.h"
+#include "stage/left.h"
 
 struct opened {
 	const struct verb_session *session;  /* borrowed */
@@ -20,6 +21,7 @@ struct opened {
 	struct stage_chain chain;            /* as stands in `chain`, or in a snapshot */
 	bool is_snapshot;
 	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
+	struct left *restored;               /* owned; left_load_restored(), by opened_stacks() */
 	char *policy_bytes;                  /* owned */
 	struct snapshot *snapshot;           /* owned; NULL where the session has none */
 };
@@ -32,7 +34,10 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 /* Takes the state that this snapshot holds instead of the newest one. Before opened_stacks(). -ENOENT with *err. */
 int opened_at_snapshot(struct opened *opened, const char *name, struct err *err) MUST_USE;
 
-/* Opens the stack of every tree, with the live upper (not of a snapshot) and the host's side. */
+/*
+ * Opens the stack of every tree, with the live upper (not of a snapshot) and the host's side, and reads what other
+ * sessions gave back to them.
+ */
 int opened_stacks(struct opened *opened, struct err *err) MUST_USE;
 
 /*
