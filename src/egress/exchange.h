@@ -136,9 +136,9 @@ void exchange_put_reason(const char *reason, const char *rule, const char *hint,
 bool exchange_is_kept(const struct decision *decision, const struct tape *tape);
 
 /*
- * The decision about a request by every form of its path; the form in record->path. Called again with the answer, where
- * record->is_waiting was set: a yes (VERDICT_ALLOW) is for the form that was asked about, and the next one may be asked
- * about then. answer NULL: the first time.
+ * The decision about a request by every reading of its path; the one in record->path. Called again with the answer,
+ * where record->is_waiting was set: a yes (VERDICT_ALLOW) is for the reading that was asked about, and the next one may
+ * be asked about then. answer NULL: the first time.
  */
 struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchange_record *record,
 			       const struct target *target, const struct policy *policy,

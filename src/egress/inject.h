@@ -25,8 +25,8 @@ enum inject_outcome { INJECT_DONE = 0, INJECT_NOT_HERE = 1 };
 const char *inject_problem(const struct injection *injection);
 
 /*
- * Puts the secret into the request if the rule is for this server, method and every form of the path; what the sandbox
- * sent in its place (a placeholder) goes. INJECT_DONE, INJECT_NOT_HERE, or -ENOMEM, -E2BIG, -EOPNOTSUPP (as
+ * Puts the secret into the request if the rule is for this server, method and every reading of the path; what the
+ * sandbox sent in its place (a placeholder) goes. INJECT_DONE, INJECT_NOT_HERE, or -ENOMEM, -E2BIG, -EOPNOTSUPP (as
  * sigv4_sign()). What is allocated for a new target is *ret_owned, to be freed by inject_free() when the head has been
  * put out.
  */

@@ -316,19 +316,18 @@ static const char *find_downgrade(const struct requests *requests)
 	return NULL;
 }
 
-/* Whether some rule of this host and port is about methods or paths. */
-static bool is_judged_by_request(const struct requests *requests)
+/* Programs behind CGI and its kin (RFC 3875 4.1.18) are told of either with _ for -. */
+static bool is_field(const char *field, const char *name)
 {
-	const struct policy *policy = requests->gate->policy;
-
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (policy->network[i].http_count && leads_to(&policy->network[i], &requests->server))
-			return true;
-	return false;
+	while (*field && (*field == '_' ? '-' : *field >= 'A' && *field <= 'Z' ? *field | 0x20 : *field) == *name) {
+		field++;
+		name++;
+	}
+	return !*field && !*name;
 }
 
 /* Fields that servers behind frameworks and proxies take for the method or the path, which then were not judged. */
-static const char *find_override(const struct requests *requests, const struct http1_head *head)
+static bool has_override(const struct http1_head *head)
 {
 	static const char *const names[] = {
 		"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url",
@@ -336,9 +335,19 @@ static const char *find_override(const struct requests *requests, const struct h
 		"x-envoy-original-path",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (http1_find(head, names[i]) && is_judged_by_request(requests))
-			return "a header names another method or path than the one that was judged";
+	for (size_t i = 0; i < head->field_count; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
+			if (is_field(head->fields[i].name, names[j]))
+				return true;
+	return false;
+}
+
+static const char *find_override(const struct requests *requests, const struct http1_head *head)
+{
+	const struct target_server *server = &requests->server;
+
+	if (has_override(head) && policy_judges_requests(requests->gate->policy, server->host, server->port))
+		return "a header names another method or path than the one that was judged";
 	return NULL;
 }
 
@@ -389,7 +398,7 @@ static bool on_ask(void *context, struct exchange_record *record)
 	struct gate_wait *wait = find_wait(gate, NULL);
 	struct gate_ask ask = { .open = requests->connection, .method = record->method, .path = record->path };
 
-	/* Of another form of its path: that one is answered. */
+	/* Of another reading of its path: that one is answered. */
 	if (record->asked)
 		tell_forget(gate, record->asked);
 	record->asked = 0;

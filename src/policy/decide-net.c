@@ -332,6 +332,19 @@ bool policy_intercepts(const struct policy *policy, const char *host, uint16_t p
 	return parse_subject(host, &subject) && find_rule(policy, &subject, &action).is_about_requests;
 }
 
+bool policy_judges_requests(const struct policy *policy, const char *host, uint16_t port)
+{
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = host, .port = port };
+	struct subject subject;
+
+	if (!parse_subject(host, &subject))
+		return false;
+	for (size_t i = 0; i < policy->network_count; i++)
+		if (policy->network[i].http_count && leads_there(&policy->network[i], &subject, &action))
+			return true;
+	return false;
+}
+
 bool policy_intercepts_any(const struct policy *policy)
 {
 	for (size_t i = 0; policy->network_mode == NETWORK_GATE && i < policy->network_count; i++)

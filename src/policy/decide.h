@@ -109,6 +109,9 @@ bool policy_counts_connections(const struct policy *policy);
  */
 bool policy_intercepts(const struct policy *policy, const char *host, uint16_t port);
 
+/* Whether a rule for them, of any verdict, has http. */
+bool policy_judges_requests(const struct policy *policy, const char *host, uint16_t port);
+
 /* Whether there is any such rule, and a gate to follow it. */
 bool policy_intercepts_any(const struct policy *policy);
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import os
 import re
 import shutil
 import socket
@@ -184,6 +185,22 @@ def test_plain_text_is_judged_as_well(sandbox, certificates, plain):
     assert [(entry["verdict"], entry["detail"]["path"]) for entry in kept] == \
         [("allow", "/v1/a"), ("allow", "/v1/b"), ("deny", "/other"), ("deny", "")], kept
     assert kept[0]["detail"]["connection"] == kept[1]["detail"]["connection"] != kept[2]["detail"]["connection"]
+
+
+def test_requests_to_an_address_are_judged_alike(sandbox):
+    """A header could name another path there: rules about blocks of addresses did not count as being about requests."""
+    addresses = [address for address in os.popen("hostname -I").read().split() if "." in address]
+    if not addresses:
+        pytest.skip("this machine has no IPv4 address beyond loopback")
+    server = Web(address=addresses[0])
+    rule = f'{{cidr: {addresses[0]}/32, ports: [{server.port}], http: [{{methods: [GET], paths: ["/v1/**"]}}]}}'
+    url, words = f"http://{addresses[0]}:{server.port}", "curl -sS -o /dev/null -w '%{http_code}\\n'"
+    header = "-H 'X-Original-URL: /admin'"
+    done = sandbox.run(f"{words} {url}/v1/x; {words} {url}/v1/..%2fadmin; {words} {header} {url}/v1/y",
+                       policy=sandbox.policy(policy_text([rule])))
+    server.close()
+    assert done.out.split() == ["200", "403", "502"], done
+    assert [path for _, path in server.requests] == ["/v1/x"]
 
 
 def test_the_agent_is_told_what_it_may_ask_for(sandbox, certificates, secure):
