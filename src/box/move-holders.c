@@ -18,13 +18,14 @@
 #include "os/proc.h"
 #include "os/trace-call.h"
 
-enum { STOP_MS = 500, STATUS_MAX = 8192, INFO_MAX = 1024 };
+enum { STOP_MS = 500, STATUS_MAX = 8192, INFO_MAX = 16 << 20 };
 
 void holders_done(struct holders *holders)
 {
 	for (size_t i = 0; i < holders->count; i++)
 		free(holders->holders[i].below);
 	free(holders->holders);
+	free(holders->kept);
 	free(holders->threads);
 	*holders = (struct holders){ 0 };
 }
@@ -58,27 +59,52 @@ static int add_holder(struct search *search, int fd, int flags, size_t tree, con
 	return 0;
 }
 
-/* The flags of an open directory; -1: it is none. */
-static int directory_flags(const struct search *search, const char *directory, const char *name)
+/* What /proc tells of a descriptor, owned; NULL: it is gone. */
+static char *read_info(const struct search *search, const char *name)
 {
-	char path[64], text[INFO_MAX];
-	cleanup_fd int fd = FD_NONE;
-	const char *at;
-	struct stat status;
-	ssize_t size;
+	char path[64], *text;
+	size_t size;
 
-	if (str_format(path, sizeof path, "%s/%s", directory, name) < 0 ||
-	    fstatat(search->proc_fd, path, &status, 0) < 0 || !S_ISDIR(status.st_mode))
-		return -1;
-	if (str_format(path, sizeof path, "%d/fdinfo/%s", search->pid, name) < 0)
-		return -1;
-	fd = fd_open_at(search->proc_fd, path, O_RDONLY, 0);
-	size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (size < 0)
-		return -1;
-	text[size] = 0;
-	at = strstr(text, "flags:");
+	if (str_format(path, sizeof path, "%d/fdinfo/%s", search->pid, name) < 0 ||
+	    fd_read_file_at(search->proc_fd, path, INFO_MAX, &text, &size) < 0)
+		return NULL;
+	return text;
+}
+
+static int open_flags(const struct search *search, const char *name)
+{
+	cleanup_free char *text = read_info(search, name);
+	const char *at = text ? strstr(text, "flags:") : NULL;
+
 	return at ? (int)strtol(at + strlen("flags:"), NULL, 8) : -1;
+}
+
+static int keep(struct holders *holders, uint64_t inode)
+{
+	if (!holders->kept)
+		holders->kept = calloc(HOLDERS_KEPT_MAX, sizeof *holders->kept);
+	if (!holders->kept)
+		return -ENOMEM;
+	if (holders->kept_count == HOLDERS_KEPT_MAX)
+		holders->keeps_all = true;
+	else
+		holders->kept[holders->kept_count++] = inode;
+	return 0;
+}
+
+/* "inotify wd:1 ino:c7 sdev:3a …": on whatever file system. One too many is kept for nothing. */
+static int keep_watched(struct search *search, const char *name)
+{
+	cleanup_free char *text = read_info(search, name);
+	int r = 0;
+
+	if (!text)
+		search->holders->keeps_all = true;
+	for (const char *at = text; r == 0 && at && (at = strstr(at, " ino:"));) {
+		at += strlen(" ino:");
+		r = keep(search->holders, strtoull(at, NULL, 16));
+	}
+	return r;
 }
 
 /* Which of the trees a link of /proc leads into, and where in it. NULL: none. */
@@ -113,14 +139,22 @@ static int look_at_fd(struct search *search, const char *directory, const char *
 {
 	char path[64], target[PATH_MAX];
 	const char *below;
+	struct stat status;
 	uint64_t number;
 	size_t tree;
 	int flags;
 
 	if (num_parse_count(name, &number) < 0 || str_format(path, sizeof path, "%s/%s", directory, name) < 0)
 		return 0;
+	target[0] = 0;
 	below = find_tree(search, path, target, &tree);
-	flags = below ? directory_flags(search, directory, name) : -1;
+	if (!below)
+		return str_equal(target, "anon_inode:inotify") ? keep_watched(search, name) : 0;
+	if (fstatat(search->proc_fd, path, &status, 0) < 0)
+		return 0;
+	if (!S_ISDIR(status.st_mode))
+		return keep(search->holders, status.st_ino);
+	flags = open_flags(search, name);
 	return flags < 0 ? 0 : add_holder(search, (int)number, flags, tree, below);
 }
 
@@ -166,6 +200,13 @@ static int look_at_process(struct search *search, const struct proc_stat *stat)
 	return r;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 int holders_find(struct holders *holders, pid_t init_pid, const char *first, const char *second)
 {
 	struct search search = { .holders = holders, .trees = { first, second } };
@@ -180,6 +221,8 @@ int holders_find(struct holders *holders, pid_t init_pid, const char *first, con
 		r = look_at_process(&search, &list.stats[i]);
 	}
 	proc_list_done(&list);
+	if (holders->kept_count)
+		qsort(holders->kept, holders->kept_count, sizeof *holders->kept, compare_numbers);
 	return r;
 }
 

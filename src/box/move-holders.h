@@ -9,11 +9,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
 
-enum { HOLDERS_MAX = 1024, HOLDER_THREADS_MAX = 8192 };
+enum { HOLDERS_MAX = 1024, HOLDER_THREADS_MAX = 8192, HOLDERS_KEPT_MAX = 65536 };
 
 struct holder {
 	pid_t tid;                   /* the thread that will open it, numbered as we see it */
@@ -28,6 +29,9 @@ struct holders {
 	struct holder *holders;      /* owned */
 	size_t count;
 	bool is_inner;               /* the sandbox has a /proc of its own, by whose numbers they were found */
+	uint64_t *kept;              /* owned: numbers of the files that are open or watched, ascending */
+	size_t kept_count;
+	bool keeps_all;              /* they are too many */
 	pid_t *threads;              /* owned: every thread of these processes, stopped or about to */
 	size_t thread_count;
 };
@@ -35,7 +39,8 @@ struct holders {
 void holders_done(struct holders *holders);
 
 /*
- * Finds them while everything stands still. first and second (NULL: none) are the trees' paths as seen inside. -E2BIG:
+ * Finds them, and the files of the trees that somebody has open or watches (inotify(7)), while everything stands
+ * still. first and second (NULL: none) are the trees' paths as seen inside. -E2BIG:
  * there are too many.
  */
 int holders_find(struct holders *holders, pid_t init_pid, const char *first, const char *second) MUST_USE;

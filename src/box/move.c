@@ -171,7 +171,7 @@ static struct stage_move plan(const struct move *move)
 /* While everything stands still. */
 static int move_and_seize(const struct move *move, struct holders *holders)
 {
-	const struct stage_move todo = plan(move);
+	struct stage_move todo = plan(move);
 	int r = holders_find(holders, move->box->init.pid, move->path[0], todo.is_exchange ? move->path[1] : NULL);
 
 	/* Before anything is moved: who cannot be led to the new place would be left at none. */
@@ -179,6 +179,9 @@ static int move_and_seize(const struct move *move, struct holders *holders)
 		r = holders_seize(holders, move->box->init.pid);
 	if (r < 0)
 		return -EXDEV;
+	todo.kept = holders->kept;
+	todo.kept_count = holders->kept_count;
+	todo.keeps_all = holders->keeps_all;
 	return stage_move_run(&todo);
 }
 
@@ -203,9 +206,11 @@ static _Noreturn void be_child(const struct move *move, pid_t box)
 
 static _Noreturn void be_restorer(const struct move *move, pid_t box)
 {
-	const struct stage_move todo = plan(move);
+	struct stage_move todo = plan(move);
 	int r = become_mover(move, box);
 
+	/* Who has what open was known to the one that was killed. */
+	todo.keeps_all = true;
 	if (r == 0)
 		r = stage_move_take_back(&todo);
 	_exit(tell(move->link_fd, MOVE_MOVED, -r) < 0);

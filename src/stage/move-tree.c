@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
@@ -25,6 +26,11 @@
  * which each entry is renamed; the old ones, empty by then, are removed last. What was done is taken back by the same
  * walk in the other direction, which therefore merges into what is there.
  *
+ * A rename leaves a whiteout at the old name, for which file systems make an inode each time, and that is as dear as to
+ * copy the file. To link it to the new name and to unlink the old one is ten times as fast, since the whiteouts of an
+ * unlink are links of one inode; but the new name is looked up anew and is another inode to whoever has the file open.
+ * So only those files are renamed.
+ *
  * Names come from inside: each is opened as one component that is no link and no mount.
  */
 
@@ -34,13 +40,40 @@ enum {
 	NAMES_SIZE = 64 << 10,
 	VALUE_SIZE = 64 << 10,
 	LATE_FILES_MAX = 3, /* how often the host may add files to what is removed */
+	LINKS_MAX = 4096,
+	LINK_BYTES_MAX = 1 << 20,
+};
+
+/* A file that was copied up alone though it had other names, which are to be names of the copy. */
+struct linked {
+	ino_t inode;                 /* before */
+	char *path;                  /* owned: of the copy, below tree_fd */
 };
 
 struct mover {
+	const struct stage_move *move;
 	uint64_t deadline_ns;        /* 0: none */
 	uint64_t entries;
 	unsigned depth;
+	int tree_fd;                 /* borrowed: where the new tree is; FD_NONE: links are not kept */
+	char path[PATH_MAX];         /* below it: of the directory that is at work */
+	struct linked *linked;       /* owned */
+	size_t linked_count, linked_bytes;
 };
+
+static void mover_init(struct mover *mover, const struct stage_move *move, uint64_t deadline_ns)
+{
+	*mover = (struct mover){ .move = move, .deadline_ns = deadline_ns, .tree_fd = FD_NONE };
+}
+
+static void mover_done(struct mover *mover)
+{
+	for (size_t i = 0; i < mover->linked_count; i++)
+		free(mover->linked[i].path);
+	free(mover->linked);
+	mover->linked = NULL;
+	mover->linked_count = 0;
+}
 
 static int open_directory(int dir_fd, const char *name)
 {
@@ -159,9 +192,10 @@ static int check_target(const struct stage_move *move)
 
 int stage_move_prepare(const struct stage_move *move)
 {
-	struct mover mover = { 0 };
+	struct mover mover;
 	int r;
 
+	mover_init(&mover, move, 0);
 	if (!move->is_exchange) {
 		r = check_target(move);
 		return r < 0 ? r : prepare_entry(&mover, move->from_fd, move->from);
@@ -227,12 +261,96 @@ static int copy_attributes(int from_fd, int to_fd, const struct stat *status)
 	return fchmod(to_fd, status->st_mode & MODE_BITS) < 0 ? -errno : 0;
 }
 
-/* ---- moving ---- */
+/* ---- files ---- */
+
+static const char *find_linked(const struct mover *mover, ino_t inode)
+{
+	for (size_t i = 0; i < mover->linked_count; i++)
+		if (mover->linked[i].inode == inode)
+			return mover->linked[i].path;
+	return NULL;
+}
+
+/* Those that are too many become files of their own. */
+static void note_linked(struct mover *mover, ino_t inode, const char *name)
+{
+	char *path;
+
+	if (!mover->linked)
+		mover->linked = calloc(LINKS_MAX, sizeof *mover->linked);
+	if (!mover->linked || mover->linked_count == LINKS_MAX || mover->linked_bytes > LINK_BYTES_MAX)
+		return;
+	path = str_printf("%s%s", mover->path, name);
+	if (!path)
+		return;
+	mover->linked_bytes += strlen(path);
+	mover->linked[mover->linked_count++] = (struct linked){ inode, path };
+}
+
+static int compare_inodes(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static bool is_kept(const struct stage_move *move, ino_t inode)
+{
+	const uint64_t number = inode;
+
+	return move->keeps_all || (move->kept_count && bsearch(&number, move->kept, move->kept_count, sizeof number,
+							       compare_inodes));
+}
 
 static int rename_entry(int from_fd, const char *from, int to_fd, const char *to)
 {
 	return syscall(SYS_renameat2, from_fd, from, to_fd, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
+
+/* What was killed between a link and its unlink left both names. */
+static bool has_both_names(int to_fd, const char *to, const struct stat *status)
+{
+	struct stat other;
+
+	return stat_entry(to_fd, to, &other) == 0 && status->st_nlink > 1 && other.st_nlink == status->st_nlink &&
+	       other.st_mode == status->st_mode && other.st_size == status->st_size &&
+	       other.st_mtim.tv_sec == status->st_mtim.tv_sec && other.st_mtim.tv_nsec == status->st_mtim.tv_nsec;
+}
+
+/* A file of several names has the copy of one of them linked to the others. */
+static int link_entry(struct mover *mover, int from_fd, const char *from, int to_fd, const char *to,
+		      const struct stat *status)
+{
+	bool is_linked = mover->tree_fd >= 0 && S_ISREG(status->st_mode) && status->st_nlink > 1;
+	const char *copy = is_linked ? find_linked(mover, status->st_ino) : NULL;
+
+	if (copy && linkat(mover->tree_fd, copy, to_fd, to, 0) == 0)
+		return unlinkat(from_fd, from, 0) < 0 ? -errno : 0;
+	if (is_kept(mover->move, status->st_ino) || linkat(from_fd, from, to_fd, to, 0) < 0) {
+		int r = rename_entry(from_fd, from, to_fd, to);
+
+		if (r < 0)
+			return r == -EEXIST && has_both_names(to_fd, to, status) && unlinkat(from_fd, from, 0) == 0 ?
+				       0 : r;
+	} else if (unlinkat(from_fd, from, 0) < 0) {
+		return -errno;
+	}
+	if (is_linked)
+		note_linked(mover, status->st_ino, to);
+	return 0;
+}
+
+/* The path of the directory at work gets a name more; where it ends without it. A path that is too long keeps none. */
+static size_t enter(struct mover *mover, const char *name)
+{
+	size_t length = strlen(mover->path);
+
+	if (mover->tree_fd >= 0 && str_format(mover->path + length, PATH_MAX - length, "%s/", name) < 0)
+		mover->path[length] = 0;
+	return length;
+}
+
+/* ---- moving ---- */
 
 static int move_entry(struct mover *mover, int from_fd, const char *from, int to_fd, const char *to);
 
@@ -261,6 +379,7 @@ static int move_directory(struct mover *mover, int from_fd, const char *from, in
 {
 	cleanup_fd int old = open_directory(from_fd, from), new = FD_NONE;
 	bool is_made = mkdirat(to_fd, to, 0700) == 0;
+	size_t length = enter(mover, to);
 	struct stat status;
 	int r = 0;
 
@@ -275,6 +394,7 @@ static int move_directory(struct mover *mover, int from_fd, const char *from, in
 		r = copy_attributes(old, new, &status);
 	if (r == 0)
 		r = move_entries(mover, old, new);
+	mover->path[length] = 0;
 	if (r == 0 && is_made && futimens(new, (struct timespec[]){ status.st_atim, status.st_mtim }) < 0)
 		r = -errno;
 	return r;
@@ -283,17 +403,16 @@ static int move_directory(struct mover *mover, int from_fd, const char *from, in
 static int move_entry(struct mover *mover, int from_fd, const char *from, int to_fd, const char *to)
 {
 	struct stat status;
-	int r = count(mover), renamed;
+	int r = count(mover);
 
+	if (r == 0)
+		r = stat_entry(from_fd, from, &status);
 	if (r < 0)
 		return r;
-	renamed = rename_entry(from_fd, from, to_fd, to);
-	if (renamed != -EXDEV && renamed != -EEXIST)
-		return renamed;
-	r = stat_entry(from_fd, from, &status);
-	if (r < 0)
-		return r;
-	return S_ISDIR(status.st_mode) ? move_directory(mover, from_fd, from, to_fd, to) : renamed;
+	if (!S_ISDIR(status.st_mode))
+		return link_entry(mover, from_fd, from, to_fd, to, &status);
+	r = rename_entry(from_fd, from, to_fd, to);
+	return r == -EXDEV || r == -EEXIST ? move_directory(mover, from_fd, from, to_fd, to) : r;
 }
 
 /* Removes directories that have nothing but directories in them. -ENOTEMPTY: something else is there. */
@@ -317,11 +436,13 @@ static int remove_directories(struct mover *mover, int dir_fd, const char *name)
 }
 
 /* Of what is there by then; also of a part. */
-static int move_back(int from_fd, const char *from, int to_fd, const char *to)
+static int move_back(const struct stage_move *move, int from_fd, const char *from, int to_fd, const char *to)
 {
-	struct mover mover = { 0 };
-	int r = move_entry(&mover, to_fd, to, from_fd, from);
+	struct mover mover;
+	int r;
 
+	mover_init(&mover, move, 0);
+	r = move_entry(&mover, to_fd, to, from_fd, from);
 	if (r == 0)
 		return remove_directories(&mover, to_fd, to);
 	return r == -ENOENT ? 0 : r;
@@ -341,7 +462,7 @@ static int move_to_free(struct mover *mover, int from_fd, const char *from, int 
 		if (r == 0)
 			r = remove_directories(mover, from_fd, from);
 	}
-	if (r < 0 && move_back(from_fd, from, to_fd, to) < 0)
+	if (r < 0 && move_back(mover->move, from_fd, from, to_fd, to) < 0)
 		return -EIO;
 	return r;
 }
@@ -370,11 +491,11 @@ static int exchange_back(const struct stage_move *move)
 	int r;
 
 	if (stat_entry(move->from_fd, part_name, &status) == 0)
-		return move_back(move->from_fd, move->from, move->from_fd, part_name);
+		return move_back(move, move->from_fd, move->from, move->from_fd, part_name);
 	if (stat_entry(move->from_fd, whole_name, &status) < 0)
 		return 0;
-	r = move_back(move->to_fd, move->to, move->from_fd, move->from);
-	return r < 0 ? r : move_back(move->from_fd, move->from, move->from_fd, whole_name);
+	r = move_back(move, move->to_fd, move->to, move->from_fd, move->from);
+	return r < 0 ? r : move_back(move, move->from_fd, move->from, move->from_fd, whole_name);
 }
 
 static int exchange(struct mover *mover, const struct stage_move *move)
@@ -407,13 +528,19 @@ static int replace(struct mover *mover, const struct stage_move *move)
 
 int stage_move_run(const struct stage_move *move)
 {
-	struct mover mover = { .deadline_ns = move->deadline_ns };
+	struct mover mover;
+	int r;
 
-	return told(move->is_exchange ? exchange(&mover, move) : replace(&mover, move));
+	mover_init(&mover, move, move->deadline_ns);
+	/* Names that change places have none between them that could be linked to. */
+	mover.tree_fd = move->is_exchange ? FD_NONE : move->to_fd;
+	r = move->is_exchange ? exchange(&mover, move) : replace(&mover, move);
+	mover_done(&mover);
+	return told(r);
 }
 
 int stage_move_take_back(const struct stage_move *move)
 {
 	return move->is_exchange ? exchange_back(move) :
-				   move_back(move->from_fd, move->from, move->to_fd, move->to);
+				   move_back(move, move->from_fd, move->from, move->to_fd, move->to);
 }

@@ -3,12 +3,13 @@
 
 /*
  * Renames a directory of a mounted overlay that the kernel does not rename (EXDEV), since a lower layer has it: its
- * files are renamed one by one into a new directory. Runs in a child of atoll-box, outside of the sandbox, with the
+ * files get names in a new directory, one by one. Runs in a child of atoll-box, outside of the sandbox, with the
  * rights over files that the sandbox's user namespace gives. Nothing may change in the tree while stage_move_run() is
  * at work; who holds the others still is not its affair.
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,13 @@ struct stage_move {
 	int from_fd, to_fd;          /* borrowed, O_PATH */
 	const char *from, *to;       /* borrowed */
 	bool is_exchange;            /* RENAME_EXCHANGE */
+	/*
+	 * Files that stay the same inode, by their numbers (borrowed, ascending): who has them open or watches them
+	 * would notice. keeps_all: every file.
+	 */
+	const uint64_t *kept;
+	size_t kept_count;
+	bool keeps_all;
 	uint64_t deadline_ns;        /* CLOCK_MONOTONIC: stage_move_run() gives up then, and takes back what it did */
 };
 
@@ -32,8 +40,8 @@ int stage_move_prepare(const struct stage_move *move) MUST_USE;
 
 /*
  * Moves it. 0, or as above, and then everything is at its old place again. Directories are new ones with the attributes
- * and times of the old; files stay the same, also where they are open. Of hard links the kernel breaks those that it
- * would break when one of them is written to.
+ * and times of the old. Files keep their other names that are in the tree too; of those outside they are cut off, as
+ * the kernel does it when one of them is written to.
  */
 int stage_move_run(const struct stage_move *move) MUST_USE;
 
