@@ -326,6 +326,25 @@ static bool is_missing_guard(const struct box *box, const struct watch_file *eve
 	       policy_find_protect(policy, path, PATH_BUILD | PATH_PACKAGE);
 }
 
+/*
+ * Where calls come by here for the sake of protected names alone, a mask in a staged tree is its layer's as without
+ * that: what is made there is staged, and never applied.
+ */
+static bool is_masked_by_layer(const struct box *box, const char *path)
+{
+	const struct policy *policy = box->policy->policy;
+	char above[PATH_MAX];
+	enum file_class class = FILE_MASK;
+
+	if (policy->audit_files != AUDIT_OFF || policy_gates_reads(policy) || str_copy(above, sizeof above, path) < 0)
+		return false;
+	while (class == FILE_MASK && strrchr(above, '/') > above) {
+		*strrchr(above, '/') = 0;
+		class = policy_classify(policy, above, &(size_t){ 0 });
+	}
+	return class == FILE_STAGE;
+}
+
 /* A masked name looks absent to who reads, and cannot be made. */
 static int judge_path(struct box *box, const struct watch_file *event, const char *path)
 {
@@ -341,7 +360,7 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 	}
 	if (decision.verdict == VERDICT_ASK)
 		return WATCH_FILE_ASKS;
-	if (!decision.is_masked && !is_missing_guard(box, event, path, &decision))
+	if (decision.is_masked ? is_masked_by_layer(box, path) : !is_missing_guard(box, event, path, &decision))
 		return 0;
 	return refuse(box, event, path, &decision,
 		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);

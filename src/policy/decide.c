@@ -239,15 +239,12 @@ static struct decision decide_apply(const struct policy *policy, const struct ac
 }
 
 /* In place nobody looks at a change before it counts, so what others run is asked about before it is made. */
-static struct decision decide_guarded(const struct policy *policy, const struct action *action,
-				      const struct file_rule *rule)
+static const struct path_rule *find_guard(const struct policy *policy, const struct action *action,
+					  const struct file_rule *rule)
 {
-	const struct path_rule *protect = policy_find_protect(policy, action->subject, PATH_BUILD | PATH_PACKAGE);
-
-	if (!protect)
-		return by_rule(VERDICT_ALLOW, &rule->origin, "the path is written straight to the host", "");
-	return by_rule(VERDICT_ASK, &protect->origin,
-		       protect->when ? protect->when : "a protected path is written only by an explicit yes", "");
+	if (action->kind != ACTION_FILE_WRITE || !(rule->flags & FILE_GUARDED))
+		return NULL;
+	return policy_find_protect(policy, action->subject, PATH_BUILD | PATH_PACKAGE);
 }
 
 /*
@@ -287,7 +284,7 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		[FILE_STAGE] = "writes are staged and reach the host only by apply",
 		[FILE_WRITE] = "the path is written straight to the host",
 	};
-	const struct path_rule *ask;
+	const struct path_rule *ask, *guard;
 	const struct file_rule *rule;
 	enum file_class class;
 	size_t index;
@@ -318,8 +315,10 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		return by_rule(
 			VERDICT_DENY, &rule->origin, "the path is read-only",
 			"write inside the project or /tmp, or list it under files.write of your policy");
-	if (action->kind == ACTION_FILE_WRITE && rule->flags & FILE_GUARDED)
-		return decide_guarded(policy, action, rule);
+	guard = find_guard(policy, action, rule);
+	if (guard)
+		return by_rule(VERDICT_ASK, &guard->origin,
+			       guard->when ? guard->when : "a protected path is written only by an explicit yes", "");
 	if (action->kind == ACTION_FILE_WRITE && class == FILE_STAGE)
 		return by_rule(VERDICT_STAGE, &rule->origin, reasons[class], "");
 	return by_rule(VERDICT_ALLOW, &rule->origin, reasons[class], "");
@@ -500,6 +499,13 @@ static struct decision keeps_rules(void)
 	return builtin(VERDICT_ALLOW, "files.default", "no rule about paths below is evaded", "");
 }
 
+static bool is_guarded(const struct policy *policy, const char *path)
+{
+	size_t rule;
+
+	return policy_classify(policy, path, &rule) == FILE_WRITE && policy->files[rule].flags & FILE_GUARDED;
+}
+
 /* Who fills a directory of another name and then moves it has made a protected file as well. */
 static struct decision decide_guarded_move(const struct policy *policy, const char *from, const char *to)
 {
@@ -528,7 +534,8 @@ struct decision policy_decide_move(const struct policy *policy, const char *from
 		if (is_moved_out(rule->pattern, rule->flags, from, to))
 			return refuse_move(&rule->origin);
 	}
-	return policy_gates_writes(policy) ? decide_guarded_move(policy, from, to) : keeps_rules();
+	return is_guarded(policy, from) || is_guarded(policy, to) ? decide_guarded_move(policy, from, to)
+								  : keeps_rules();
 }
 
 bool policy_gates_reads(const struct policy *policy)

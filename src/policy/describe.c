@@ -42,6 +42,10 @@ static void put_files(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "\n## Files\n");
 	put_class(policy, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
+	if (policy_gates_writes(policy))
+		buf_put_text(out, "\nBelow some of them a person is asked first about files that others run later:\n"
+				  "git's hooks and settings, new repositories, settings of editors, shells and agents\n"
+				  "(`.envrc`, `.vscode/`, `CLAUDE.md`). Where nobody answers that is refused.\n");
 	put_class(policy, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
 	put_class(policy, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
 	put_class(policy, FILE_READ, "You may read here (and below):", "nothing", out);

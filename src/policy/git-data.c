@@ -32,7 +32,9 @@ static const struct {
 	{ "objects/maintenance.lock", GIT_DATA },
 	{ "objects/info", GIT_DATA },
 	{ "objects/info/packs", GIT_DATA },
+	{ "objects/info/packs_*", GIT_DATA },
 	{ "objects/info/commit-graph", GIT_DATA },
+	{ "objects/info/commit-graph.lock", GIT_DATA },
 	{ "objects/info/commit-graphs", GIT_DATA },
 	{ "objects/info/commit-graphs/*", GIT_DATA },
 	{ "refs", GIT_DATA },
@@ -80,6 +82,8 @@ static const struct {
 	{ "info", GIT_DATA },
 	{ "info/exclude", GIT_DATA },
 	{ "info/refs", GIT_DATA },
+	{ "info/refs_*", GIT_DATA },
+	{ "info/sparse-checkout.lock", GIT_DATA },
 	{ "info/sparse-checkout", GIT_DATA },
 	/* Git runs none with this ending; each new repository has a dozen. */
 	{ "hooks/*.sample", GIT_DATA },

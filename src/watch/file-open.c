@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "os/userns.h"
 #include "watch/file-job.h"
 
 /*
@@ -135,6 +136,20 @@ static void remember_quiet(const struct file_job *job, int fd)
 		file_view_add_quiet(job->caller.view, place->path, fd);
 }
 
+/* They ask in whose user namespace they were opened, each time that they are written to. */
+static bool asks_who_opened_it(const struct file_job *job)
+{
+	static const char *const names[] = { "uid_map", "gid_map", "projid_map", "setgroups" };
+	const struct file_place *place = &job->places[0];
+
+	if (job->access != WATCH_FILE_WRITE || !S_ISREG(place->status.st_mode) || !path_is_below(place->path, "/proc"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_equal(path_basename(place->path), names[i]))
+			return true;
+	return false;
+}
+
 static int open_object(struct file_job *job)
 {
 	struct file_place *place = &job->places[0];
@@ -154,6 +169,8 @@ static int open_object(struct file_job *job)
 		return FILE_JOB_BLOCKS;
 	if (is_terminal_alias(status))
 		fd = open_terminal(job);
+	else if (asks_who_opened_it(job))
+		fd = userns_open(job->caller.pid, place->fd, job->open_flags | O_NONBLOCK);
 	else
 		fd = file_open_again(job->caller.view, place->fd, job->open_flags | O_NONBLOCK, job->mode);
 	if (fd < 0)

@@ -149,3 +149,36 @@ def test_a_package_is_flagged_where_what_it_runs_differs(sandbox):
     assert flagged(sandbox, """sed -i 's/"1"/"1", "bin": ".x"/' package.json""") == ["package.json"]
     assert flagged(sandbox, "echo '{' >package.json") == ["package.json"]
     assert flagged(sandbox, "ln -sf x package.json") == ["package.json"]
+
+
+IN_PLACE = ["sub/.git/hooks/post-checkout", "sub/.git/config", "sub/.git/commondir", ".git/commondir", ".envrc",
+            ".mise/config.toml", "CLAUDE.local.md", "AGENTS.override.md", ".vscode/tasks.json", "deep/.mcp.json",
+            ".hg/hgrc", ".git/worktrees/w/commondir", "new/.git/config", ".cargo/config.toml", ".pdbrc"]
+PLAIN = ["Makefile", "src/main.c", "build.rs", "package.json", ".git/index", "envrc", "sub/.git/refs/heads/x"]
+
+
+@pytest.mark.parametrize("level", ["high", "full"])
+def test_what_is_written_in_place_is_refused_where_nobody_is_asked(sandbox, level):
+    """The same table where nothing is staged: by writing, by moving a file or its directory there, by links."""
+    project = sandbox.git_project()
+    sandbox.run_outside(["git", "init", "-q", "sub"], cwd=project, check=True)
+    config = (project / "sub/.git/config").read_text()
+    ways = "\n".join(f"""(mkdir -p $(dirname {name}); echo evil >{name}) 2>/dev/null
+        echo evil >moved; mv -f moved {name}; echo evil >linked; ln -f linked {name}; ln -sf linked {name}
+        mkdir -p d{index}; echo evil >d{index}/{name.rpartition('/')[2]}; mv d{index} $(dirname {name})
+        rm -f moved linked""" for index, name in enumerate(IN_PLACE))
+    plain = "\n".join(f"mkdir -p $(dirname {name}); echo fine >>{name}" for name in PLAIN)
+    control = sandbox.make_directory(sandbox.base / "control")
+    sandbox.run_outside(["sh", "-c", ways], cwd=control)
+    assert all((control / name).exists() or (control / name).is_symlink() for name in IN_PLACE)
+    done = sandbox.run(f"{{ {ways}\n}} 2>/dev/null\nset -e\n{plain}", trust=level)
+    assert done.code == 0, done
+    made = [name for name in IN_PLACE if (project / name).is_symlink() or (project / name).exists()]
+    assert made == ["sub/.git/config"] and (project / "sub/.git/config").read_text() == config
+    assert all("fine" in (project / name).read_text(errors="replace") for name in PLAIN)
+
+
+def test_a_namespace_can_be_made_where_files_are_mediated(sandbox):
+    """Level high: uid_map and its like ask in whose namespace they were opened, which is not the supervisor's."""
+    done = sandbox.run("unshare --user --map-root-user sh -c 'id -u; cat /proc/self/setgroups'", trust="high")
+    assert done.out == "0\ndeny\n", done

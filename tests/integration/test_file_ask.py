@@ -126,3 +126,19 @@ def test_once_is_once_for_what_comes_into_the_view(sandbox):
         assert waiting.communicate(timeout=30)[0] == b"ONE\nONE\n"
     finally:
         session.stop()
+
+
+def test_a_person_lets_a_protected_file_be_written_in_place(sandbox):
+    """Level high: what the host runs later is asked about before it is written; all else is not."""
+    session = Session(sandbox, "atoll: 1\nextends: high\nask: {timeout: 20s}\n"
+                      "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n")
+    try:
+        waiting = session.popen("echo new >sub.envrc; mv sub.envrc .mise.toml && echo made")
+        question = session.question("/.mise.toml")
+        assert question["kind"] == "file.write" and question["rule"].startswith("files.protect"), question
+        assert not (sandbox.project / ".mise.toml").exists()
+        session.answer("approve", "/.mise.toml")
+        assert waiting.communicate(timeout=30)[0] == b"made\n"
+        assert (sandbox.project / ".mise.toml").read_text() == "new\n"
+    finally:
+        session.stop()

@@ -243,18 +243,21 @@ def test_git(sandbox, trust):
     set -eu
     git status --short; git add a.txt; git commit -qm first; echo two >>a.txt; git diff --stat; git commit -qam second
     git log --oneline | wc -l
-    git worktree add -q tree HEAD~1; cat tree/a.txt; git worktree remove tree
-    git checkout -qb branch; git stash list; git gc -q; git fsck
-    git clone -q . ../project/clone; git -C clone log -1 --format=%s
+    git checkout -qb branch; git stash list; git gc -q; git fsck; git rebase -q HEAD~1; git checkout -q -
+    git clone -q . /tmp/clone; git -C /tmp/clone log -1 --format=%s
     git blame a.txt | wc -l; git merge-base HEAD master 2>/dev/null || git merge-base HEAD main
     """, timeout=90, trust=trust)
     works(done, "?? a.txt", "second")
-    assert "one\n" in done.out
+    # Where it is written in place a person is asked about new worktrees and repositories.
+    more = sandbox.run("""set -eu; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x
+    git worktree add -q tree HEAD; ls -d tree/.git; git worktree remove tree
+    git clone -q . clone; git -C clone log -1 --format=%s""", timeout=90, trust=trust)
+    assert (more.code, more.out) == (0, "tree/.git\nx\n") if trust == "medium" else more.code != 0, more
     if trust == "medium":  # staged
         assert sandbox.run_outside(["git", "status", "--short"]).out == "?? a.txt\n"
         assert sandbox.run_outside(["git", "log", "--oneline"]).code == 128
         return
-    assert sandbox.run_outside(["git", "log", "--oneline"]).out.count("\n") == 2
+    assert sandbox.run_outside(["git", "log", "--oneline"]).out.count("\n") == 3
     assert not sandbox.run_outside(["git", "status", "--porcelain", "--untracked-files=no"]).out
 
 
