@@ -77,6 +77,10 @@ void secrets_finish(struct lang *lang, struct policy *policy);
 /* Of a draft that has errors already: the errors of secrets_finish() but for counts. */
 void secrets_contradictions(struct lang *lang);
 
+/* What is allowed more widely than it looks, added to lang->warnings: by one rule; by rules about hosts together. */
+void warn_of_names(struct lang *lang, const struct draft_exec *exec);
+void warn_of_open_hosts(struct lang *lang, const struct policy *policy);
+
 /* What `trust:` comes to (trust.c). */
 struct trust_settings trust_finish(struct lang *lang);
 

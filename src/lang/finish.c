@@ -476,27 +476,6 @@ static int compare_exec(const void *a, const void *b)
 	return strcmp(x->program, y->program);
 }
 
-/*
- * The first word is what the caller says that it is called, and a file can have any name: whoever can bring a program
- * along has it run. What atoll ships cannot be mended where it is used.
- */
-static void warn_of_names(struct lang *lang, const struct draft_exec *exec)
-{
-	const char *name = exec->argv.count ? ((const char *const *)exec->argv.items)[0] : NULL;
-	bool is_plain = name && *name && !strpbrk(name, "*?[\\/");
-
-	if (exec->verdict != VERDICT_ALLOW || exec->program || !name || exec->from.is_shipped)
-		return;
-	if (is_plain)
-		diag_add(&lang->warnings, exec->from.place,
-			 "without \"program\" any file that is called \"%.60s\" may run; name the program by its "
-			 "path: {program: /usr/bin/%.60s, argv: [...]}", name, name);
-	else
-		diag_add(&lang->warnings, exec->from.place,
-			 "without \"program\" any file whose name matches \"%.60s\" may run; name the program by its "
-			 "path: {program: ..., argv: [...]}", name);
-}
-
 static void finish_exec(struct lang *lang, struct policy *policy)
 {
 	struct exec_rule *rules = arena_alloc(&lang->arena, lang->draft.exec.count * sizeof *rules);
@@ -504,7 +483,6 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 	if (!rules)
 		return;
 	policy->exec = rules;
-	lang->warnings.count = 0;
 	DRAFT_EACH(struct draft_exec, from, &lang->draft.exec)
 	{
 		struct exec_rule *rule = &rules[policy->exec_count];
@@ -706,7 +684,9 @@ struct policy *finish_policy(struct lang *lang)
 	finish_files(lang, policy);
 	policy->file_asks = finish_paths(lang, &lang->draft.asks, DRAFT_GLOBS_MAX, &policy->file_ask_count);
 	policy->protects = finish_paths(lang, &lang->draft.protects, DRAFT_PROTECTS_MAX, &policy->protect_count);
+	lang->warnings.count = 0;
 	finish_network(lang, policy);
+	warn_of_open_hosts(lang, policy);
 	finish_exec(lang, policy);
 	finish_env(lang, policy);
 	finish_network_mode(lang, policy);

@@ -132,6 +132,29 @@ def test_check_says_all_errors_at_once(sandbox):
     assert as_json.code == 1 and len(json.loads(as_json.out)["errors"]) == 2
 
 
+def test_check_warns_of_listed_requests_that_another_rule_lets_through(sandbox):
+    """Rules of allow add up: what the extended policy allows as a whole, a list cannot narrow."""
+    text = """atoll: 1
+extends: medium
+network:
+  allow:
+    - {host: registry.npmjs.org, ports: [443], http: [{methods: [GET]}]}
+    - {host: "*.sub.test", http: [{methods: [GET]}]}
+    - {host: web.test, ports: [443], http: [{methods: [GET]}]}
+    - {host: web.test, ports: [80]}
+    - "*.test"
+"""
+    policy = sandbox.policy(text)
+    done = sandbox.run_atoll("policy", "check", str(policy), cwd=sandbox.project)
+    lines = done.out.splitlines()
+    assert done.code == 0 and [line.split(": warning: ")[0] for line in lines[1:]] == \
+        [f"{policy}:{line}:14" for line in (5, 6, 7)], done
+    assert "medium.yaml" in lines[1] and "network.allow[4]" in lines[2] and "network.allow[4]" in lines[3], done
+    fine = sandbox.policy(text.rpartition("    - ")[0].replace("registry.npmjs.org", "api.test"))
+    done = sandbox.run_atoll("policy", "check", str(fine), cwd=sandbox.project)
+    assert done.code == 0 and "warning" not in done.out, done
+
+
 def test_check_warns_of_arguments_that_allow_any_file_of_a_name(sandbox):
     """Of rules that allow, and of no others; the policy is valid, and there is no warning of what one says to write."""
     text = """atoll: 1
