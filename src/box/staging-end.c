@@ -20,6 +20,7 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "stage/remove.h"
+#include "stage/seen.h"
 #include "stage/use.h"
 
 enum {
@@ -30,6 +31,8 @@ enum {
 struct counter {
 	const struct policy *policy;
 	struct flagging flagging;
+	struct seen *seen;     /* owned; NULL: nothing is noted */
+	size_t tree;
 };
 
 static bool is_flagged(void *context, const struct stage_change *change)
@@ -47,6 +50,22 @@ static bool is_masked(void *context, const char *path)
 	return !subject || policy_classify(counter->policy, subject, &(size_t){ 0 }) == FILE_MASK;
 }
 
+static bool is_seen(void *context, const struct stage_entry *entry)
+{
+	const struct counter *counter = context;
+
+	return seen_has(counter->seen, counter->tree, entry);
+}
+
+/* As long as ctimes tell which directories are those of the start. */
+static void note_seen(void *context, const struct stage_entry *entry)
+{
+	struct counter *counter = context;
+
+	if (counter->seen)
+		seen_note(counter->seen, counter->tree, entry);
+}
+
 static int count_tree(struct staging *staging, int sessions_fd, struct counter *counter, size_t index)
 {
 	const struct stage_tree *tree = &staging->record.trees[index];
@@ -56,11 +75,14 @@ static int count_tree(struct staging *staging, int sessions_fd, struct counter *
 		.start_ns = stage_record_start_ns(&staging->record),
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
+		.is_seen = is_seen,
+		.note_seen = note_seen,
 		.context = counter,
 	};
 	struct err err;
 	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
 
+	counter->tree = index;
 	stack.form = staging->record.form;
 	if (r == 0)
 		r = stage_stack_open_host(&stack, tree, &err);
@@ -90,10 +112,16 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 		r = str_format(path, sizeof path, "%s/sessions", request->state_dir);
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	if (r >= 0)
+		r = seen_load(sessions_fd, &staging->record, &counter.seen);
 	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
 		r = count_tree(staging, sessions_fd, &counter, i);
 	if (r >= 0 && counter.flagging.unread)
 		settle_unread(staging, request);
+	/* What could not be noted is a conflict later where it need not be one. */
+	if (r >= 0)
+		(void)!seen_store(counter.seen, staging->stage_fd);
+	seen_free(counter.seen);
 	flagging_done(&counter.flagging);
 	return r < 0 ? r : 0;
 }

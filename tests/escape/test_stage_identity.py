@@ -118,6 +118,32 @@ INSIDE = {
 }
 
 
+def test_work_of_the_host_beside_it_is_no_conflict(sandbox):
+    """Files that the host adds in every directory, after the run: each is known by its inode and its birth."""
+    names = ("src/a", "src/deep/b", "src/deep/er/c", "src/whole/d", "src/swapped/e", "src/other/e", "src/swapped2/e/f",
+             "src/other2/e/f")
+    for name in names:
+        path = sandbox.write(sandbox.project / name, "old\n")
+        os.utime(path, ns=(OLD, OLD))
+    staged = Staged(sandbox)
+    script = "for f in a deep/b deep/er/c swapped/e swapped2/e/f; do echo new >src/$f; done; rm -r src/whole"
+    assert staged.run(script).code == 0
+    for place in (sandbox.project, *(sandbox.project / name for name in ("src", "src/deep", "src/deep/er"))):
+        sandbox.write(place / "host", "host\n")
+    assert [name for name, change in staged.diff().items() if change["state"] != "clean"] == []
+    # One that is as old, and has the same names.
+    for name in ("swapped", "swapped2"):
+        shutil.rmtree(sandbox.project / "src" / name)
+        (sandbox.project / "src" / name.replace("swapped", "other")).rename(sandbox.project / "src" / name)
+        sandbox.write(sandbox.project / "src" / name / "host", "host\n")
+    sandbox.write(sandbox.project / "src/swapped2/e/host", "host\n")
+    done = staged.apply(code=1)
+    assert {name: (sandbox.project / "src" / name).read_text()
+            for name in ("a", "deep/b", "deep/er/c", "swapped/e", "swapped2/e/f")} == {
+        "a": "new\n", "deep/b": "new\n", "deep/er/c": "new\n", "swapped/e": "old\n", "swapped2/e/f": "old\n"}, done
+    assert not (sandbox.project / "src/whole").exists()
+
+
 @pytest.mark.needs("tar")
 def test_what_the_host_put_there_stays(sandbox):
     """Nothing of the host but what the sandbox saw is deleted or overwritten; where the host did nothing, all is."""

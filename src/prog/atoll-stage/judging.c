@@ -58,6 +58,13 @@ static bool is_own(void *context, const char *path, const struct stat *host)
 	return left_is_own(judging->left, judging->tree, path, host);
 }
 
+static bool is_seen(void *context, const struct stage_entry *entry)
+{
+	const struct judging *judging = context;
+
+	return seen_has(judging->opened->seen, judging->tree, entry);
+}
+
 static bool is_restored(void *context, const char *path, const struct stat *host)
 {
 	const struct judging *judging = context;
@@ -82,6 +89,7 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 		.is_masked = is_masked,
 		.is_own = is_own,
 		.is_restored = is_restored,
+		.is_seen = is_seen,
 		.is_settled = is_settled,
 		.context = judging,
 	};

@@ -116,7 +116,9 @@ int opened_stacks(struct opened *opened, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	r = left_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
+	r = seen_load(opened->sessions_fd, &opened->record, &opened->seen);
+	if (r == 0)
+		r = left_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
 	return r < 0 ? fail(err, r, "what other sessions took back cannot be read") : 0;
 }
 
@@ -164,6 +166,7 @@ void opened_done(struct opened *opened)
 		stage_stack_done(&opened->stacks[i]);
 	free(opened->stacks);
 	left_free(opened->restored);
+	seen_free(opened->seen);
 	snapshot_free(opened->snapshot);
 	free(opened->policy_bytes);
 	stage_record_done(&opened->record);
@@ -172,6 +175,7 @@ void opened_done(struct opened *opened)
 	close_fd(&opened->sessions_fd);
 	opened->stacks = NULL;
 	opened->restored = NULL;
+	opened->seen = NULL;
 	opened->snapshot = NULL;
 	opened->policy_bytes = NULL;
 }

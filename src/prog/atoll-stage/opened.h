@@ -12,6 +12,7 @@
 #include "prog/atoll-stage/verb.h"
 #include "stage/change.h"
 #include "stage/left.h"
+#include "stage/seen.h"
 
 struct opened {
 	const struct verb_session *session;  /* borrowed */
@@ -21,6 +22,7 @@ struct opened {
 	struct stage_chain chain;            /* as stands in `chain`, or in a snapshot */
 	bool is_snapshot;
 	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
+	struct seen *seen;                   /* owned; seen_load(), by opened_stacks() */
 	struct left *restored;               /* owned; left_load_restored(), by opened_stacks() */
 	char *policy_bytes;                  /* owned */
 	struct snapshot *snapshot;           /* owned; NULL where the session has none */
