@@ -210,6 +210,11 @@ static int verify(const struct spot *spot, struct journal_op *op)
 		return back < 0 ? -EIO : r;
 	}
 	restore_mtime(spot, op);
+	/* Nothing of ours is left there. */
+	if (op->action == JOURNAL_REMOVE) {
+		op->left = (struct identity){ 0 };
+		return 0;
+	}
 	r = identity_at(spot->parent_fd, spot->name, &op->left);
 	/*
 	 * Somebody has replaced it already, or written into it (in a recovery, anything since the crash): it is not
@@ -277,7 +282,8 @@ int transaction_carry(struct transaction *transaction, struct journal_op *op)
 	if (spot.area_fd < 0)
 		return -EBADMSG;
 	transaction_slot_name(op->slot, spot.slot);
-	r = is_made(&spot, op);
+	/* Slots are ours: nothing but a crash can have made the rename before. */
+	r = transaction->is_recovered ? is_made(&spot, op) : 0;
 	spot.parent_fd = transaction_parent(transaction, op->tree, op->path, &spot.name);
 	if (spot.parent_fd == -ENOMEM || spot.parent_fd == -EMFILE || spot.parent_fd == -ENFILE)
 		return spot.parent_fd;

@@ -14,18 +14,22 @@
 #include "os/path.h"
 #include "stage/transaction.h"
 
+/* Of one undo; more is removed at once. */
+enum { UNDONE_FILES_MAX = 20000, UNDONE_BYTES_MAX = 64 << 20 };
+
 static bool is_inode(const struct identity *now, const struct identity *known)
 {
 	return known->mode && now->inode == known->inode;
 }
 
 /*
- * Removes a name in an area. What else the file is called on the host has a new ctime then, which the journal keeps: no
- * change of the host's to a later undo.
+ * Removes a name in an area, of a file that had so many. What else the file is called on the host has a new ctime then,
+ * which the journal keeps: no change of the host's to a later undo.
  */
-static int remove_name(struct transaction *transaction, const struct journal_op *op, int area_fd, const char *name)
+static int remove_name(struct transaction *transaction, const struct journal_op *op, int area_fd, const char *name,
+		       uint32_t links)
 {
-	cleanup_fd int fd = fd_open_at(area_fd, name, O_PATH | O_NOFOLLOW, 0);
+	cleanup_fd int fd = links > 1 ? fd_open_at(area_fd, name, O_PATH | O_NOFOLLOW, 0) : FD_NONE;
 	struct identity left;
 	struct stat st;
 
@@ -39,9 +43,47 @@ static int remove_name(struct transaction *transaction, const struct journal_op 
 }
 
 /*
- * Removes what is ours in the slot of an op: what was prepared and not used; of an undo, what it took off the host
- * (it came from a layer, which has it still); of an area in a tree, what was kept elsewhere. Anything else there is
- * the host's, left by a race, and stays.
+ * Whether what an undo took off the host stays with the session, which has all of it in its layers as well. To remove a
+ * file can cost more than all else that an undo does (where a file system tells the device of each at once, a
+ * millisecond), so a few are left to whoever removes the session.
+ */
+static bool keeps_undone(const struct journal *journal)
+{
+	uint64_t bytes = 0;
+	size_t files = 0;
+
+	for (size_t i = 0; i < journal->op_count && journal->kind == JOURNAL_UNDO; i++) {
+		bool is_taken = journal_op_moves(&journal->ops[i]) && S_ISREG(journal->ops[i].host.mode);
+
+		files += is_taken;
+		bytes += is_taken ? journal->ops[i].host.size : 0;
+	}
+	return journal->kind == JOURNAL_UNDO && files <= UNDONE_FILES_MAX && bytes <= UNDONE_BYTES_MAX;
+}
+
+/* Other names of a file would show how many it has. */
+static bool is_kept(const struct transaction *transaction, const struct journal_op *op)
+{
+	return transaction->keeps_undone && transaction_is_near(transaction, op->tree) && S_ISREG(op->host.mode) &&
+	       op->host.links == 1;
+}
+
+/*
+ * Whether nothing of an op is left to be tidied up: it was done a moment ago, and the slot is empty, or holds what
+ * stays there.
+ */
+static bool is_tidy(const struct transaction *transaction, const struct journal_op *op)
+{
+	bool is_for_undo = transaction->journal.kind == JOURNAL_APPLY && transaction_is_near(transaction, op->tree);
+
+	return !transaction->is_recovered && op->outcome == JOURNAL_APPLIED &&
+	       (op->action == JOURNAL_ADD || is_for_undo || is_kept(transaction, op));
+}
+
+/*
+ * Removes what is ours in the slot of an op: what was prepared and not used; of an undo that does not keep it, what it
+ * took off the host (it came from a layer, which has it still); of an area in a tree, what was kept elsewhere. Anything
+ * else there is the host's, left by a race, and stays.
  */
 static int clean_slot(struct transaction *transaction, const struct journal_op *op)
 {
@@ -51,16 +93,18 @@ static int clean_slot(struct transaction *transaction, const struct journal_op *
 	char name[TRANSACTION_SLOT_SIZE];
 	struct identity now;
 
-	if (!journal_op_moves(op) || area_fd < 0)
+	if (!journal_op_moves(op) || area_fd < 0 || is_tidy(transaction, op))
 		return 0;
 	r = identity_at(area_fd, transaction_slot_name(op->slot, name), &now);
 	if (r < 0 || !now.mode)
 		return r;
+	if (applied && is_kept(transaction, op) && is_inode(&now, &op->host))
+		return 0;
 	if (!(applied && (undone || !transaction_is_near(transaction, op->tree)) && is_inode(&now, &op->host)) &&
 	    !(op->area == journal->number && is_inode(&now, &op->content)))
 		return 0;
 	if (!S_ISDIR(now.mode))
-		return remove_name(transaction, op, area_fd, name);
+		return remove_name(transaction, op, area_fd, name, now.links);
 	return unlinkat(area_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -152,6 +196,7 @@ static int clean_slots(struct transaction *transaction)
 	const struct journal *journal = &transaction->journal;
 	int r = 0;
 
+	transaction->keeps_undone = keeps_undone(journal);
 	for (size_t i = 0; i < journal->op_count && r == 0; i++)
 		r = clean_slot(transaction, &journal->ops[i]);
 	for (size_t i = 0; i < STAGE_TREES_MAX && r == 0; i++)

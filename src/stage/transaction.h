@@ -68,6 +68,7 @@ struct transaction {
 	int area_fds[STAGE_TREES_MAX];     /* owned: where this transaction's slots of a tree are */
 	int undone_slots_fd;               /* owned: of an undo, the slots of what it undoes */
 	struct known known;                /* owned: what its renames have made of files so far */
+	bool keeps_undone;                 /* what this undo takes off the host stays in the slots */
 	bool is_recovered;                 /* it was begun by a process that is gone: known lacks what that one did */
 	size_t prepared;                   /* entries made in the areas since the last sync */
 	bool has_unsyncable;               /* one of them is no regular file: a file's own sync would not do */

@@ -221,23 +221,45 @@ static int imply(struct undo *undo)
 	return r;
 }
 
+/* The directory that was looked into last: paths come in the order of the tree. */
+struct directory {
+	int fd;                /* owned; or why it cannot be opened */
+	uint32_t tree;
+	const char *path;      /* of an entry in it, borrowed; NULL: none yet */
+	size_t length;         /* of the directory's part of path */
+};
+
+/* The directory that holds an op, borrowed until the next call, and its last component; as stage_open_parent(). */
+static int open_directory(struct directory *last, int tree_fd, const struct journal_op *op, const char **ret_name)
+{
+	size_t length = paths_parent(op->path, strlen(op->path));
+
+	if (!last->path || last->tree != op->tree || last->length != length ||
+	    memcmp(last->path, op->path, length) != 0) {
+		close_fd(&last->fd);
+		*last = (struct directory){ .fd = stage_open_parent(tree_fd, op->path, ret_name), .tree = op->tree,
+					    .path = op->path, .length = length };
+	}
+	*ret_name = op->path + length + (length != 0);
+	return last->fd;
+}
+
 /*
  * Whether the host has at the path what the apply left there. 1, 0, -errno. The ctime is one that we gave, to this name
  * of a file or to another, or by what was done in a directory since: then nobody else has written to it, or set an
  * attribute, whatever its size and times are.
  */
-static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *item)
+static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *item, struct directory *last)
 {
 	const struct journal_op *op = item->op;
-	cleanup_fd int parent_fd = FD_NONE;
 	struct identity now;
 	const char *name;
-	int r;
+	int parent_fd, r;
 
 	/* A decision can be taken back whatever the host has there by now. */
 	if (op->action == JOURNAL_KEEP || (op->action == JOURNAL_SET && !*op->path))
 		return 1;
-	parent_fd = stage_open_parent(tree_fd, op->path, &name);
+	parent_fd = open_directory(last, tree_fd, op, &name);
 	/*
 	 * Below a directory that went too, or has become a file or a link: the way is free once that is back. A link of
 	 * the host's stops the op itself, which is never led through one.
@@ -257,24 +279,23 @@ static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *it
 
 int undo_complete(struct transaction_place *place, struct undo *undo, struct err *err)
 {
-	int r = imply(undo);
+	struct directory last = { .fd = FD_NONE };
+	int r = imply(undo), tree_fd = 0;
 
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "undo", "%s", strerror(-r));
-	for (size_t i = 0; i < undo->count; i++) {
+	for (size_t i = 0; i < undo->count && tree_fd >= 0; i++) {
 		struct undo_item *item = &undo->items[i];
-		int tree_fd;
 
 		if (item->verdict != UNDO_TAKEN)
 			continue;
 		tree_fd = transaction_tree(place, item->op->tree, err);
-		if (tree_fd < 0)
-			return tree_fd;
-		r = is_as_left(undo, tree_fd, item);
+		r = tree_fd < 0 ? 1 : is_as_left(undo, tree_fd, item, &last);
 		if (r == 1)
 			continue;
 		item->verdict = r == 0 ? UNDO_CHANGED : UNDO_FAILED;
 		item->errnum = r < 0 ? -r : 0;
 	}
-	return 0;
+	close_fd(&last.fd);
+	return tree_fd < 0 ? tree_fd : 0;
 }

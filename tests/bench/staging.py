@@ -221,7 +221,7 @@ def apply_times(place, report, policy, is_quick):
     own(place, source)
     script = {"cp -a, then sync": "cp -a \"$1\" \"$2\" && sync -f \"$2\"",
               "rsync -a --fsync": "rsync -a --fsync \"$1/\" \"$2\""}
-    times = {"atoll apply": [], **{name: [] for name in script}, "git stash -u, then sync": []}
+    times = {"atoll apply": [], "atoll undo": [], **{name: [] for name in script}, "git stash -u, then sync": []}
     if shutil.which("rsync") is None:
         report.absent(place, {"rsync": "not installed"})
         del times["rsync -a --fsync"]
@@ -232,7 +232,7 @@ def apply_times(place, report, policy, is_quick):
     must(place, ["/bin/sh", "-c", f"cd {stash} && git init -q && {git} commit -q --allow-empty -m start"])
     for _ in range(3 if is_quick else 7):
         times["atoll apply"].append(review.timed("apply", "-q", session))
-        must(place, [place.atoll, "undo", session])
+        times["atoll undo"].append(review.timed("undo", "-q", session))
         for name in set(times) & set(script):
             command = ["/bin/sh", "-c", script[name], "sh", os.path.join(source, "made"), made]
             times[name].append(once(place, command))
@@ -247,6 +247,8 @@ def apply_times(place, report, policy, is_quick):
     report.table(place, f"{count:,} new files of 4 KiB reach the disk", ["", "n", "median ms", "× cp -a"], rows)
     report.budget(place, f"apply of {count:,} small files against cp -a and sync",
                   median(times["atoll apply"]) / base, 2)
+    report.budget(place, f"undo of {count:,} small files against their apply",
+                  median(times["atoll undo"]) / median(times["atoll apply"]), 1.2)
     return times
 
 

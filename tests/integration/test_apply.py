@@ -203,6 +203,20 @@ def test_a_merge_takes_both_sides(sandbox, repository):
     assert sandbox.run_atoll("apply", repository.session).code == 1 and "host 17\n" in path.read_text()
 
 
+def test_what_an_undo_takes_off_the_host_stays_only_where_it_is_little(sandbox, layered):
+    """Removing a file can cost more than all else of an undo. What is kept is bounded, and in nobody's way."""
+    for script, kept in (("for i in $(seq 50); do echo $i >n$i; done", 50), ("truncate -s 65M large", 0)):
+        layered.inside(script)
+        assert sandbox.run_atoll("apply", layered.session).code == 0
+        before = {entry.name for entry in (layered.directory / "applies").iterdir()}
+        assert sandbox.run_atoll("undo", layered.session).code == 0
+        undo, = {entry.name for entry in (layered.directory / "applies").iterdir()} - before
+        files = [path for path in (layered.directory / "applies" / undo / "slots").rglob("*") if path.is_file()]
+        assert len(files) == kept and not (sandbox.project / "n1").exists()
+    assert sandbox.run_atoll("apply", layered.session).code == 0
+    assert sandbox.run_atoll("undo", layered.session).code == 0 and not (sandbox.project / "large").exists()
+
+
 def left_of(done):
     return {os.path.basename(left["path"]): left for left in json.loads(done.out)["left"]}
 
