@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-init atoll-request
 HOST   := atoll-desk atoll-egress atoll-judge atoll-learn atoll-notify atoll-policy atoll-log atoll-stage atoll-secret atoll-token atoll-top atoll-verify
 
-.PHONY: all help run check check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
+.PHONY: all help run check check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -54,6 +54,11 @@ check-bare: ## the same and `make run` on a bare Debian 12 (root; needs debootst
 
 check-agents: check-packages all ## the real agents start under their policies (npm registry, a gigabyte)
 	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py
+
+check-compat: check-packages all ## CPython's, git's and stress-ng's own tests, inside against outside (root; an hour; apt-get source)
+	@tools/install-packages compat
+	@tests=$$(tools/fetch-git-tests $(BUILD)) && ATOLL_BIN=$(BIN) ATOLL_COMPAT_GIT=$$tests $(PYTHON) -m pytest -q tests/compat -n 2; \
+		status=$$?; rm -rf "$$tests"; exit $$status
 
 check-fault: check-packages all ## every system call of the start fails once (long)
 	@ATOLL_BIN=$(BIN) ATOLL_FAULT_FULL=1 $(PYTHON) -m pytest -q tests/fault

@@ -361,6 +361,23 @@ static void put_limits(const struct policy *policy, struct buf *out)
 	put_network_limits(policy, out);
 }
 
+/* What would be taken for a fault of the machine; the whole of it is doc/inside.md. */
+static void put_different(const struct policy *policy, struct buf *out)
+{
+	buf_put_text(out,
+		     "\n## What is different here\n\n"
+		     "- One uid and one gid exist: `chown` to another is \"Invalid argument\", and files of others\n"
+		     "  look like nobody's. `chmod u+s` and `g+s` are refused on files and work on directories.\n"
+		     "- `socket(AF_UNIX, SOCK_DGRAM)`, ping, raw sockets and io_uring do not exist.\n"
+		     "- No namespaces, mounts, containers, services, or debugging of what runs outside.\n"
+		     "- There are no core dumps, and `/sys` tells of processors alone.\n");
+	if (policy_stages_any(policy))
+		buf_put_text(out,
+			     "- Where a person decides what is kept, a hard link breaks when one of its names is\n"
+			     "  first written to. \"Value too large for defined data type\" means a file of another\n"
+			     "  group or user: it cannot be changed here; say so, `stage: {backend: fuse}` helps.\n");
+}
+
 static void put_requests_to_people(const struct policy *policy, struct buf *out)
 {
 	if (!policy_hears_requests(policy))
@@ -390,6 +407,7 @@ int policy_describe(const struct policy *policy, struct buf *out)
 	put_network(policy, out);
 	put_exec(policy, out);
 	put_limits(policy, out);
+	put_different(policy, out);
 	put_requests_to_people(policy, out);
 	buf_put_text(out,
 		     "\n## When something is refused\n\n"
