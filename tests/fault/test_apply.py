@@ -170,6 +170,36 @@ def test_killed_at_any_call_of_undo(crashing):
     check_sample(seen)
 
 
+def edit_host(crashing):
+    """What both sides changed: a file, one that the session deleted, one in a directory that it removed."""
+    crashing.renew()
+    time.sleep(0.02)
+    for name in ("edited", "deleted", "gone/a"):
+        (crashing.tree / name).write_text("host")
+        os.utime(crashing.tree / name, (10 ** 9, 10 ** 9))
+    for name in ("gone", "."):
+        os.utime(crashing.tree / name, (10 ** 9, 10 ** 9))
+
+
+def test_killed_while_conflicts_are_settled(crashing):
+    """All is settled or nothing is; the undo gives back what the host had, which is a conflict again."""
+    edit_host(crashing)
+    crashing.old = describe(crashing.tree)
+    points = crashing.points("apply", "--theirs")
+    crashing.new = describe(crashing.tree)
+    assert crashing.new != crashing.old and b"gone/a" not in crashing.new
+    for point in points if FULL else random.Random(SEED).sample(points, 6):
+        edit_host(crashing)
+        crashing.kill(point, "apply", "--theirs")
+        crashing.must("apply", "--resume")
+        if crashing.state() == "old":
+            crashing.must("apply", "--theirs")
+        assert crashing.state() == "new", (SEED, point)
+        crashing.must("undo")
+        assert crashing.state() == "old", (SEED, point)
+        assert crashing.run("apply", "--dry-run").code == 1, (SEED, point)
+
+
 def test_killed_again_while_it_recovers(crashing):
     """A crash in the middle of the renames, then one at any call of the recovery, then another recovery."""
     crashing.renew()
