@@ -258,7 +258,11 @@ static int copy_attributes(int from_fd, int to_fd, const struct stat *status)
 	    fchown(to_fd, status->st_uid, status->st_gid) < 0)
 		return -errno;
 	/* An ACL's mask is in the group's bits, so that this changes no ACL that was just copied. */
-	return fchmod(to_fd, status->st_mode & MODE_BITS) < 0 ? -errno : 0;
+	if (fchmod(to_fd, status->st_mode & MODE_BITS) < 0 || fstat(to_fd, &made) < 0)
+		return -errno;
+	/* The kernel drops a set-group-ID bit without a word where the group is none of ours. */
+	return made.st_mode == status->st_mode && made.st_uid == status->st_uid && made.st_gid == status->st_gid ?
+		       0 : -EPERM;
 }
 
 /* ---- files ---- */

@@ -204,3 +204,66 @@ def test_review_shows_a_renamed_directory(sandbox):
                for change in changes if change["kind"] == "added"}
     assert sources["lib/new"] == "old" and sources["lib/new/moved/f1"] == "old/d1/f1"
     assert sources["lib/new/d3/f7"] == "old/d3/f7" and sources["lib"] == ""
+
+
+def test_a_masked_name_stays_where_it_is(sandbox):
+    """It neither comes along nor is lost; and no directory takes the place of one."""
+    sandbox.write(sandbox.project / "old" / "deep" / "secret", "masked\n")
+    sandbox.write(sandbox.project / "old" / "deep" / "file", "text\n")
+    sandbox.write(sandbox.project / "taken" / "file", "text\n")
+    staged = Staged(sandbox, "")
+    staged.policy = sandbox.policy(f"""
+atoll: 1
+extends: medium
+drop: [.]
+files: {{stage: [.], mask: ["{sandbox.project}/old/deep/secret", "{sandbox.project}/hidden"]}}
+""", "masked.yaml")
+    done = staged.run("mv -T old new && ls new/deep; cat new/deep/secret; mv -T taken hidden; ls")
+    assert done.out.split() == ["file", "directory", "host", "new", "taken"], done
+    assert "Permission denied" in done.err and "hidden" in done.err
+    assert any(denial["subject"].endswith("hidden") for denial in done.report["denials"]), done.report
+    sandbox.run_atoll("apply", staged.session)
+    assert (sandbox.project / "old/deep/secret").read_text() == "masked\n"
+    assert not (sandbox.project / "old/deep/file").exists()
+    assert os.listdir(sandbox.project / "new/deep") == ["file"]
+
+
+def test_moves_are_part_of_what_is_staged(sandbox):
+    """Snapshots, restores and forks have the directory where it was then; apply and undo move it on the host."""
+    staged = Staged(sandbox)
+    for number in range(20):
+        sandbox.write(sandbox.project / "a" / "sub" / f"f{number}", f"{number}\n")
+    before = shape(sandbox.project)
+    session = staged.detach()
+    staged.exec(session, "mv -T a b")
+    staged.atoll("snapshot", session, "first")
+    staged.exec(session, "mv -T b/sub c; mv -T b d; test ! -e a; ls c | wc -l")
+    staged.atoll("snapshot", session)
+    staged.atoll("stop", session)
+    forked = staged.fork([session, "first"], "mv -T b/sub b/moved; echo more >>b/moved/f1; mv -T b a; ls a/moved")
+    assert len(forked.split()) == 20, forked
+    shown = {path for path, change in staged.show(staged.session).items() if change[0] == "added"}
+    assert "a/moved/f1" in shown and not any(path.startswith("b") for path in shown), shown
+    staged.atoll("apply", staged.session)
+    assert sorted(os.listdir(sandbox.project / "a")) == ["moved"]
+    assert (sandbox.project / "a/moved/f1").read_text() == "1\nmore\n"
+    staged.atoll("undo", staged.session)
+    assert shape(sandbox.project) == before
+    staged.atoll("restore", session, "first")
+    shown = staged.show(session)
+    assert "b/sub/f3" in shown and "c/f3" not in shown, shown
+
+
+def test_an_end_in_the_middle(sandbox):
+    """A session that ends while a directory moves leaves it at one of both places, whole."""
+    for number in range(400):
+        sandbox.write(sandbox.project / "old" / f"d{number % 7}" / f"f{number}", f"{number}\n" * 50)
+    staged = Staged(sandbox, "time: {wall: 1s}")
+    for delay in (0.80, 0.90, 0.95):
+        done = staged.run(f"sleep {delay}; mv -T old new; mv -T new old; mv -T old new; sleep 5", timeout=60)
+        assert done.code == 124, done
+        shown = sandbox.run_atoll("diff", "--json", staged.session)
+        changes = json.loads(shown.out)["changes"] if shown.code == 0 else []
+        added = [change for change in changes if change["kind"] == "added" and change["staged"]["type"] == "file"]
+        deleted = [change for change in changes if change["kind"] == "deleted" and change["host"]["type"] == "file"]
+        assert (len(added), len(deleted)) in ((0, 0), (400, 400)), (delay, len(added), len(deleted))
