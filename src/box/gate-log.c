@@ -53,6 +53,9 @@ static const struct refusal_text limit_texts[NET_LIMIT_COUNT + 1] = {
 				    .hint = "close some, or use fewer at one time" },
 	[NET_LIMIT_HOSTS] = { .reason = "there is room for no further host",
 			      .hint = "those that were connected to before can still be reached" },
+	[NET_LIMIT_LABELS] = { .reason = "the names under this wildcard are used up: more could carry data out",
+			       .hint = "have hosts that are needed listed by their full names, or `limits: {labels: "
+				       "…}` of the rule raised; those connected to before still can be" },
 	[NET_LIMIT_COUNT] = { .reason = "there are more connections than the gate can take",
 			      .hint = "close some, or use fewer at one time" },
 };
@@ -260,11 +263,9 @@ static void name_limit(const struct box *box, const char *rule, uint32_t kind, c
 	const struct policy *policy = box->gate.policy;
 	const char *known = NULL;
 
-	for (size_t i = 0; rule && i < policy->network_limited_count; i++) {
-		const struct net_rule *limited = &policy->network[policy->network_limited[i]];
-
-		known = str_equal(limited->origin.id, rule) ? limited->origin.id : known;
-	}
+	/* Also those without limits of their own: labels have one all the same. */
+	for (size_t i = 0; rule && i < policy->network_count; i++)
+		known = str_equal(policy->network[i].origin.id, rule) ? policy->network[i].origin.id : known;
 	net_limit_key(known, kind, out);
 }
 

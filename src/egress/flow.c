@@ -8,6 +8,7 @@
 #include "egress/handshake.h"
 #include "egress/hello.h"
 #include "egress/intercept.h"
+#include "egress/labels.h"
 #include "egress/relay.h"
 #include "egress/requests.h"
 #include "os/clock.h"
@@ -552,6 +553,34 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 	return !synthetic_find(target->bytes, &number);
 }
 
+/* What is said by the name itself, as soon as it is resolved; false: as below. */
+static bool count_labels(struct flow *flow, const struct action *action)
+{
+	struct gate *gate = flow->gate;
+	struct labels_hit said;
+	struct quota_hit hit;
+	size_t bytes;
+	int r;
+
+	if (!flow->is_named || !flow->has_server)
+		return true;
+	r = labels_take(gate->labels, gate->policy, action, &bytes, &said);
+	if (r == 0 && bytes && quota_spend(&flow->share, QUOTA_OUT, bytes, flow->started_ns, &hit)) {
+		refuse_by_limit(flow, &hit);
+		return false;
+	}
+	if (r == 0)
+		return true;
+	hit = (struct quota_hit){ said.rule, NET_LIMIT_LABELS, said.amount };
+	if (r > 0 && said.is_first)
+		gate_send(gate, gate_limit_put(&gate->out, &(struct gate_limit){ hit.rule, hit.kind, hit.amount }));
+	if (r > 0)
+		refuse_by_limit(flow, &hit);
+	else
+		end_flow(flow, "ENOMEM");
+	return false;
+}
+
 /* Against the limits; false: it is refused, and gone. */
 static bool count(struct flow *flow, const struct action *action)
 {
@@ -566,7 +595,7 @@ static bool count(struct flow *flow, const struct action *action)
 		refuse_by_limit(flow, &hit);
 	else if (r < 0)
 		end_flow(flow, "ENOMEM");
-	return r == 0;
+	return r == 0 && count_labels(flow, action);
 }
 
 static void proceed(struct flow *flow, bool is_granted)

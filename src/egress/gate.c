@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
 #include "confine/confine.h"
+#include "egress/labels.h"
 #include "egress/record.h"
 #include "egress/requests.h"
 #include "egress/sealed.h"
@@ -433,6 +435,13 @@ static int check_library(struct err *err)
 	return -ELIBBAD;
 }
 
+static struct labels *new_labels(void)
+{
+	uint8_t seed[16];
+
+	return getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed ? labels_new(seed) : NULL;
+}
+
 static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 {
 	const struct policy *policy = gate->policy;
@@ -453,7 +462,8 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 		return r;
 	gate->base = new_base(is_precise);
 	gate->names = names_new(NAMES_MAX);
-	if (!gate->base || !gate->names || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
+	gate->labels = new_labels();
+	if (!gate->base || !gate->names || !gate->labels || dialer_new(&gate->dialer, gate->base, gate->policy) < 0 ||
 	    quota_new(&gate->quota, policy, clock_monotonic_ns(), on_limit, gate) < 0)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
 	r = gate_secrets_load(&gate->secrets, policy, err);
@@ -481,6 +491,7 @@ static void close_gate(struct gate *gate)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);
 	names_free(gate->names);
+	labels_free(gate->labels);
 	quota_free(gate->quota);
 	authority_done(&gate->authority);
 	gate_secrets_done(&gate->secrets);

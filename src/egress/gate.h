@@ -27,6 +27,7 @@ enum { GATE_FLOWS_MAX = 2048, GATE_ROUTES_MAX = 256, GATE_STRAYS_MAX = 64, GATE_
 
 struct exchange_record;
 struct flow;
+struct labels;
 struct requests;
 struct sockaddr_storage;
 struct tcp_query;
@@ -61,6 +62,7 @@ struct gate {
 	struct names *names;
 	struct quota *quota;
 	struct memory_budget memory;
+	struct labels *labels;
 	uint64_t paused_until_ns;      /* GATE_PAUSE */
 	bool asks;                     /* GATE_ASKING */
 	struct gate_wait waits[GATE_WAITS_MAX]; /* requests that people are asked about */

@@ -149,6 +149,22 @@ void quota_use(const struct quota_share *share, enum quota_way way, size_t bytes
 	}
 }
 
+int quota_spend(const struct quota_share *share, enum quota_way way, size_t bytes, uint64_t now_ns,
+		struct quota_hit *ret_hit)
+{
+	struct meter *meter;
+	enum net_limit kind;
+
+	for (size_t at = 0; (meter = next_meter(share, &at));)
+		if (bytes_left(meter, way, &kind) < bytes) {
+			*ret_hit = hit_of(meter, kind);
+			tell_hit(share->quota, meter, kind, now_ns);
+			return 1;
+		}
+	quota_use(share, way, bytes);
+	return 0;
+}
+
 uint64_t quota_used(const struct quota *quota, enum quota_way way)
 {
 	return quota->meters[0].used_bytes[way];

@@ -59,6 +59,10 @@ bool quota_has_rate(const struct quota_share *share);
 /* These were moved. */
 void quota_use(const struct quota_share *share, enum quota_way way, size_t bytes);
 
+/* So many at once, beside what is moved: 0, and they are counted; 1: the limits have no room for them, *ret_hit. */
+int quota_spend(const struct quota_share *share, enum quota_way way, size_t bytes, uint64_t now_ns,
+		struct quota_hit *ret_hit) MUST_USE;
+
 /* Whether no byte may go this way any more. */
 bool quota_is_used_up(const struct quota_share *share, enum quota_way way, uint64_t now_ns);
 

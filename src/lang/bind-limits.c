@@ -19,6 +19,17 @@ static void bind_hosts(struct binder *binder, const struct key *key, const struc
 		bind_count(binder, key, node);
 }
 
+/* Each name is remembered. */
+static void bind_labels(struct binder *binder, const struct key *key, const struct node *node)
+{
+	uint64_t bytes;
+
+	if (num_parse_size(node->text, &bytes) == 0 && bytes != NUM_UNLIMITED && bytes > NET_LABELS_MAX)
+		diag_add(binder->diags, node->place, "at most 1MiB of names can be told apart; or \"unlimited\"");
+	else
+		bind_size(binder, key, node);
+}
+
 /* Where they go begins at base: the same keys for the session and for one rule. */
 #define LIMIT_KEYS(base)                                                                                   \
 	{ "rate", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_RATE },                                \
@@ -28,7 +39,8 @@ static void bind_hosts(struct binder *binder, const struct key *key, const struc
 	{ "requests", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_REQUESTS },                        \
 	{ "new_connections", KEY_SCALAR, bind_rate, .value = (base) + NET_LIMIT_NEW_CONNECTIONS },          \
 	{ "connections", KEY_SCALAR, bind_count, .value = (base) + NET_LIMIT_CONNECTIONS },                 \
-	{ "hosts", KEY_SCALAR, bind_hosts, .value = (base) + NET_LIMIT_HOSTS }
+	{ "hosts", KEY_SCALAR, bind_hosts, .value = (base) + NET_LIMIT_HOSTS },                             \
+	{ "labels", KEY_SCALAR, bind_labels, .value = (base) + NET_LIMIT_LABELS }
 
 static void bind_denials(struct binder *binder, const struct key *key, const struct node *node)
 {

@@ -386,8 +386,12 @@ static const struct net_limits *finish_rule_limits(struct lang *lang, const stru
 {
 	struct net_limits *limits = net->limits ? arena_alloc(&lang->arena, sizeof *limits) : NULL;
 
-	if (limits)
-		*limits = limits_of(net->limits);
+	if (!limits)
+		return NULL;
+	*limits = limits_of(net->limits);
+	/* Who says nothing of it has a limit. */
+	if (net->limits[NET_LIMIT_LABELS].is_set && net->limits[NET_LIMIT_LABELS].value == NUM_UNLIMITED)
+		limits->of[NET_LIMIT_LABELS].amount = UINT64_MAX;
 	return limits;
 }
 

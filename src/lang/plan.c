@@ -241,6 +241,9 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 			add(lang, vec, "network.allow inject with host: true", &rule->origin);
 		else if (!rule->http_count && rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
 			add(lang, vec, "network.allow limits requests without http or inject", &rule->origin);
+		else if (rule->limits && rule->limits->of[NET_LIMIT_LABELS].amount &&
+			 (!rule->host || rule->host[0] != '*'))
+			add(lang, vec, "network.allow limits labels without a wildcard", &rule->origin);
 		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
 			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);

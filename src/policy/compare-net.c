@@ -160,7 +160,17 @@ static int compare_fractions(const struct net_amount *a, const struct net_amount
 	return x < y ? -1 : x > y;
 }
 
-/* Of the session, or of the rules about one host; a set that is not there limits nothing. */
+/* What is not said of a wildcard's names is a limit, and what has none says so. */
+static struct net_amount effective(const char *host, size_t kind, const struct net_amount *amount)
+{
+	if (kind != NET_LIMIT_LABELS || !host || host[0] != '*')
+		return *amount;
+	if (amount->amount == UINT64_MAX)
+		return (struct net_amount){ 0 };
+	return (struct net_amount){ amount->amount ? amount->amount : NET_LABELS_DEFAULT, 0 };
+}
+
+/* Of the session, or of the rules about one host; a set that is not there limits nothing but names. */
 static void compare_limits(const struct comparison *comparison, const char *host, const struct net_limits *from,
 			   const struct net_limits *to)
 {
@@ -170,13 +180,14 @@ static void compare_limits(const struct comparison *comparison, const char *host
 	from = from ? from : &none;
 	to = to ? to : &none;
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
-		int r = compare_fractions(&from->of[i], &to->of[i]);
+		struct net_amount before = effective(host, i, &from->of[i]), after = effective(host, i, &to->of[i]);
+		int r = compare_fractions(&before, &after);
 
 		if (!r || str_format(subject, sizeof subject, "%s%s%s", host ? host : "", host ? " " : "",
 				     net_limit_names[i]) < 0)
 			continue;
-		net_limit_to_text((enum net_limit)i, &from->of[i], from_text);
-		net_limit_to_text((enum net_limit)i, &to->of[i], to_text);
+		net_limit_to_text((enum net_limit)i, &before, from_text);
+		net_limit_to_text((enum net_limit)i, &after, to_text);
 		comparison->tell(comparison->context, &(struct net_difference){ "network.limits", subject, from_text,
 										to_text, r < 0 });
 	}

@@ -283,8 +283,8 @@ static void consider(struct search *search, const struct net_rule *rule)
 		search->best = rule;
 }
 
-/* The exact host rules whose key (the host, or what follows its "*") is key. */
-static void consider_host(const struct policy *policy, const char *key, struct search *search)
+/* The first of the exact host rules whose key (the host, or what follows its "*") is not before key. */
+static size_t first_of_host(const struct policy *policy, const char *key)
 {
 	size_t low = 0, high = policy->network_exact_count;
 
@@ -296,9 +296,18 @@ static void consider_host(const struct policy *policy, const char *key, struct s
 		else
 			high = middle;
 	}
-	for (; low < policy->network_exact_count && net_host_compare(policy->network[low].host, key) == 0;
-	     low++)
-		consider(search, &policy->network[low]);
+	return low;
+}
+
+static bool has_key(const struct policy *policy, size_t at, const char *key)
+{
+	return at < policy->network_exact_count && net_host_compare(policy->network[at].host, key) == 0;
+}
+
+static void consider_host(const struct policy *policy, const char *key, struct search *search)
+{
+	for (size_t at = first_of_host(policy, key); has_key(policy, at, key); at++)
+		consider(search, &policy->network[at]);
 }
 
 static struct search find_rule(const struct policy *policy, const struct subject *subject, const struct action *action)
@@ -546,4 +555,31 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 	if (!is_public(address))
 		return deny_special();
 	return (struct decision){ VERDICT_ALLOW, none, "the address is of the public internet", "" };
+}
+
+size_t policy_wildcards(const struct policy *policy, const struct action *connection, const struct net_rule **rules,
+			size_t max)
+{
+	struct subject subject;
+	size_t count = 0;
+
+	if (!parse_subject(connection->subject, &subject) || subject.is_address)
+		return 0;
+	for (const char *dot = strchr(subject.host, '.'); dot; dot = strchr(dot + 1, '.'))
+		for (size_t at = first_of_host(policy, dot); has_key(policy, at, dot); at++) {
+			const struct net_rule *rule = &policy->network[at];
+
+			if (count < max && rule->verdict == VERDICT_ALLOW && rule->host[0] == '*' &&
+			    leads_there(rule, &subject, connection))
+				rules[count++] = rule;
+		}
+	return count;
+}
+
+uint64_t policy_label_limit(const struct policy *policy, const struct net_rule *rule)
+{
+	if (rule->limits && rule->limits->of[NET_LIMIT_LABELS].amount)
+		return rule->limits->of[NET_LIMIT_LABELS].amount;
+	/* Where any name can be reached, this one needs none below the wildcard. */
+	return policy->network_default == VERDICT_ALLOW ? UINT64_MAX : NET_LABELS_DEFAULT;
 }

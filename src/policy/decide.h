@@ -95,6 +95,16 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 bool policy_rule_covers(const struct net_rule *rule, const struct action *request);
 
 /*
+ * The rules of network.allow with a wildcard that cover a connection to this name, at most max of them; how many. What
+ * the name is beyond them the sandbox may choose.
+ */
+size_t policy_wildcards(const struct policy *policy, const struct action *connection, const struct net_rule **rules,
+			size_t max);
+
+/* How many bytes of names such a rule lets out (NET_LIMIT_LABELS); UINT64_MAX: any. */
+uint64_t policy_label_limit(const struct policy *policy, const struct net_rule *rule);
+
+/*
  * The rules with limits of their own that cover a connection or request, as bits (bit i: network_limited[i]). All of
  * them count, so that the order of rules means nothing here either.
  */

@@ -99,6 +99,19 @@ static void put_requests(const struct net_rule *rule, struct buf *out)
 	}
 }
 
+/* Whether a rule that says nothing of it lets only so many names out. */
+static bool bounds_labels(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->network_count; i++) {
+		const struct net_rule *rule = &policy->network[i];
+
+		if (rule->verdict == VERDICT_ALLOW && rule->host && rule->host[0] == '*' &&
+		    policy_label_limit(policy, rule) == NET_LABELS_DEFAULT)
+			return true;
+	}
+	return false;
+}
+
 static void put_network(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "\n## Network\n\n");
@@ -134,6 +147,8 @@ static void put_network(const struct policy *policy, struct buf *out)
 		buf_put_text(out, rule->http_count ? "; these requests:\n" : "\n");
 		put_requests(rule, out);
 	}
+	if (bounds_labels(policy))
+		buf_put_text(out, "\nBelow each `*` different names are let out up to 4 KiB of them; use few.\n");
 	if (policy_intercepts_any(policy))
 		buf_put_text(out,
 			     "\nWhere requests are listed, each is judged by its method and path; a host that is\n"
@@ -275,12 +290,13 @@ static void put_net_limits(const struct net_limits *limits, const char *of, stru
 		[NET_LIMIT_NEW_CONNECTIONS] = "new connections",
 		[NET_LIMIT_CONNECTIONS] = "connections at one time",
 		[NET_LIMIT_HOSTS] = "different hosts",
+		[NET_LIMIT_LABELS] = "bytes of names that a wildcard stands for",
 	};
 
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
 		char text[NET_LIMIT_TEXT_SIZE];
 
-		if (!limits->of[i].amount)
+		if (!limits->of[i].amount || limits->of[i].amount == UINT64_MAX)
 			continue;
 		net_limit_to_text((enum net_limit)i, &limits->of[i], text);
 		buf_printf(out, "- %s%s%s: %s\n", of ? of : "network", of ? " alone, " : ", ", meanings[i], text);

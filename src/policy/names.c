@@ -105,6 +105,7 @@ const char *const net_limit_names[NET_LIMIT_COUNT] = {
 	[NET_LIMIT_NEW_CONNECTIONS] = "new_connections",
 	[NET_LIMIT_CONNECTIONS] = "connections",
 	[NET_LIMIT_HOSTS] = "hosts",
+	[NET_LIMIT_LABELS] = "labels",
 };
 
 const char *const rate_kind_names[RATE_KIND_COUNT] = {
@@ -119,6 +120,7 @@ const bool net_limit_has_period[NET_LIMIT_COUNT] = {
 
 const bool net_limit_is_bytes[NET_LIMIT_COUNT] = {
 	[NET_LIMIT_RATE] = true, [NET_LIMIT_TOTAL] = true, [NET_LIMIT_IN] = true, [NET_LIMIT_OUT] = true,
+	[NET_LIMIT_LABELS] = true,
 };
 
 const char *const wall_names[WALL_COUNT] = {

@@ -164,17 +164,20 @@ enum net_limit {
 	NET_LIMIT_NEW_CONNECTIONS,   /* connections that begin per time */
 	NET_LIMIT_CONNECTIONS,       /* connections at one time */
 	NET_LIMIT_HOSTS,             /* different hosts that were connected to */
+	NET_LIMIT_LABELS,            /* bytes of different names, each without what its wildcard rule says of it */
 	NET_LIMIT_COUNT,
 };
 
 enum {
 	NET_LIMITED_MAX = 64,        /* rules with limits of their own */
 	NET_HOSTS_MAX = 4096,        /* of NET_LIMIT_HOSTS: they are remembered */
+	NET_LABELS_DEFAULT = 4 << 10, /* of a rule that says nothing of NET_LIMIT_LABELS */
+	NET_LABELS_MAX = 1 << 20,
 	NET_PUBLISH_MAX = 16,
 };
 
 struct net_amount {
-	uint64_t amount;             /* 0: no limit */
+	uint64_t amount;             /* 0: no limit; NET_LIMIT_LABELS of a rule: NET_LABELS_DEFAULT, UINT64_MAX none */
 	uint64_t period_ms;          /* 0: not per time */
 };
 

@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 16,
+	SNAPSHOT_VERSION = 17,
 	SNAPSHOT_ALIGN = 8,
 };
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
+from gate import LOOPBACK, NAMES, Listener, Web, policy_text, test_hosts
 
 PYTHON = "/usr/bin/python3"
 
@@ -20,7 +20,7 @@ def policy(sandbox, limits="", rules=("web.test", "other.test", "\"*.wild.test\"
     return sandbox.policy(policy_text([*rules, *LOOPBACK], f"  limits: {{{limits}}}\n" if limits else ""))
 
 
-def run(sandbox, script, port, **keywords):
+def run(sandbox, script, port, names=NAMES, **keywords):
     prelude = f"""
 import socket, sys, time
 PORT = {port}
@@ -32,7 +32,7 @@ def get(host="web.test", port=PORT, hold=False):
         return s if hold else size
     except OSError as error: return error.__class__.__name__
 """
-    return sandbox.run([PYTHON, "-c", prelude + script], env=test_hosts(), **keywords)
+    return sandbox.run([PYTHON, "-c", prelude + script], env=test_hosts(names=names), **keywords)
 
 
 def limit_records(sandbox, done):
@@ -58,6 +58,29 @@ def test_a_limit_of_the_session(sandbox, server, limits, rule, expected):
     assert any(entry["rule"] == rule and entry["hint"] for entry in done.report["denials"]), done
     done = run(sandbox, script, server.port, policy=policy(sandbox))
     assert done.out.split() == ["100000"] * 3 and not done.report["limits_hit"], done
+
+
+# A hundred bytes each of the sandbox's own choice, which whoever answers for wild.test would hear.
+SAYING = [f"{number:02}{58 * 'x'}.{39 * 'y'}.wild.test" for number in range(50)]
+
+
+@pytest.mark.parametrize("rule, session, passing, limit", [
+    ("\"*.wild.test\"", "", 40, "network.allow[0].limits.labels"),
+    ("{host: \"*.wild.test\", limits: {labels: unlimited}}", "", 50, None),     # the control: nothing else counts them
+    ("{host: \"*.wild.test\", limits: {labels: 1KiB}}", "", 10, "network.allow[0].limits.labels"),
+    ("\"*.wild.test\"", "labels: 500", 5, "network.limits.labels"),
+    ("{host: \"*.wild.test\", limits: {labels: unlimited}}", "out: 1KiB", 10, "network.limits.out")])
+def test_n44_what_is_said_by_names_is_counted(sandbox, server, rule, session, passing, limit):
+    script = f"first = [get(name) for name in {SAYING}]\nprint(first.count(100000), get({SAYING[0]!r}))"
+    done = run(sandbox, script, server.port, names=SAYING, policy=policy(sandbox, session, rules=(rule,)))
+    # What was said once says nothing new, but for bytes that go out.
+    again = "ConnectionResetError" if session.startswith("out") else "100000"
+    assert done.out.split() == [str(passing), again], done
+    refused = [entry for entry in done.report["denials"] if entry["rule"] == limit]
+    assert sum(entry["count"] for entry in refused) >= 50 - passing, done.report["denials"]
+    assert done.report["limits_hit"] == ([limit] if limit else []), done
+    if limit and limit.endswith("labels"):
+        assert "listed by their full names" in refused[0]["hint"], refused
 
 
 def test_connections_at_one_time(sandbox, server):

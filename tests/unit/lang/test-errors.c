@@ -58,6 +58,7 @@ static const struct {
 	{ "atoll: 1\nnetwork: {limits: {hosts: 5000}}\n", "/t.yaml:2:27:", "at most 4096 hosts" },
 	{ "atoll: 1\nnetwork: {limits: {conections: 5}}\n", "/t.yaml:2:20:", "connections" },
 	{ "atoll: 1\nnetwork: {limits: {cooldown: {denials: 5}}}\n", "/t.yaml:2:30:", "\"within\" and \"pause\"" },
+	{ "atoll: 1\nnetwork: {limits: {labels: 2MiB}}\n", "/t.yaml:2:28:", "at most 1MiB" },
 	{ "atoll: 1\nnetwork: {limits: {cooldown: {denials: 0, within: 1s, pause: 1s}}}\n", "/t.yaml:2:40:",
 	  "from 1 to 256" },
 	{ "atoll: 1\ntime: {cooldown: {denials: 5, within: 1s}}\n", "/t.yaml:2:18:", "\"within\" and \"pause\"" },

@@ -317,6 +317,8 @@ static void what_cannot_be_enforced_is_listed(void **state)
 		{ "network: {limits: {requests: 5/s}}", "network.limits requests where no rule has http or inject" },
 		{ "network: {allow: [{host: a.org, limits: {requests: 5/s}}]}",
 		  "network.allow limits requests without http or inject" },
+		{ "network: {allow: [{host: a.org, limits: {labels: 1KiB}}]}",
+		  "network.allow limits labels without a wildcard" },
 		{ "data: {pii: flag}", "data.pii" },
 	};
 

@@ -24,7 +24,7 @@ static const char everything[] =
 	"[{cidr: 10.0.0.0/8}], simulate: [{host: d.org, http: [{methods: [POST], paths: [\"/x/*\"]}], answer: "
 	"{status: 404, headers: {X-A: \"a\\\"b\"}, body: \"x\\n\"}}], "
 	"limits: {rate: 1MiB/s, total: 1GiB, in: 2GiB, "
-	"out: 3MiB, requests: 60/min, new_connections: 5/s, connections: 64, hosts: 20, "
+	"out: 3MiB, requests: 60/min, new_connections: 5/s, connections: 64, hosts: 20, labels: 9KiB, "
 	"cooldown: {denials: 20, within: 10s, pause: 1m}}, "
 	"publish: [8080, \"18080:80\", {port: 81, host: \"[::1]:0\"}]}\n"
 	"exec: {default: ask, "
@@ -137,6 +137,13 @@ static void differences_are_about_meaning(void **state)
 				    "atoll: 1\nnetwork: {allow: [a.org], publish: [8080]}\n"),
 			    "+ network.limits a.org out  (1MiB -> unlimited)\n"
 			    "+ network.publish 127.0.0.1:0 to port 8080  (closed -> open)\n");
+	/* A wildcard that says nothing of its names has a limit. */
+	assert_string_equal(compare("atoll: 1\nnetwork: {allow: [\"*.a.org\"]}\n",
+				    "atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", limits: {labels: 9KiB}}]}\n"),
+			    "+ network.limits *.a.org labels  (4KiB -> 9KiB)\n");
+	assert_string_equal(compare("atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", limits: {labels: unlimited}}]}\n",
+				    "atoll: 1\nnetwork: {allow: [{host: \"*.a.org\", limits: {labels: 9KiB}}]}\n"),
+			    "- network.limits *.a.org labels  (unlimited -> 9KiB)\n");
 	assert_string_equal(compare("atoll: 1\nnetwork: {allow: [b.org, a.org], deny: [{cidr: 10.0.0.0/8}]}\n",
 				    "atoll: 1\nnetwork: {allow: [a.org, {host: \"*.b.org\", ports: [443]}], deny: "
 				    "[{cidr: 10.0.0.0/8}]}\n"),
