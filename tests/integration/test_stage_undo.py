@@ -2,6 +2,8 @@
 """What an undo gives back and what it leaves to the host, where names, modes and times make that hard to tell."""
 import os
 
+import pytest
+
 from stage import Staged
 from tree_state import differences, tree_state
 
@@ -155,3 +157,26 @@ def test_an_edit_after_the_undo_is_a_conflict(sandbox):
     two.apply(code=1)
     assert (sandbox.project / "d/one").read_text() == (sandbox.project / "gone/deep/x").read_text() == "her\n"
     assert not (sandbox.project / "d/moved").exists()
+
+
+@pytest.mark.needs("git")
+def test_the_index_of_git_after_the_undo_of_a_commit(sandbox):
+    """git status outside writes the index anew: it stays, names blobs that are gone, and undo says what to do."""
+    project = sandbox.git_project()
+    sandbox.write(project / "f", "old\n")
+    sandbox.run_outside(["sh", "-c", "git add f && git commit -qm one"], check=True)
+    staged = Staged(sandbox)
+    before = sandbox.run_outside(["git", "rev-parse", "HEAD"]).out
+    git = "git -c user.name=a -c user.email=a@b"
+    assert staged.run(f"echo new >f; echo n >new; git add new; {git} commit -qam two").code == 0
+    staged.apply()
+    # Each look at a file whose time the index does not have makes git write it.
+    os.utime(project / "f")
+    assert sandbox.run_outside(["git", "status", "--porcelain"]).out == ""
+    done = staged.undo(code=1)
+    assert ".git/index" in done.out and "git -C" in done.out, done
+    command = done.out.splitlines()[-1].partition("with: ")[2]
+    assert sandbox.run_outside(["git", "fsck", "--strict", "--cache"]).code != 0
+    assert sandbox.run_outside(["sh", "-c", command]).code == 0, command
+    assert sandbox.run_outside(["git", "rev-parse", "HEAD"]).out == before
+    assert sandbox.run_outside(["git", "fsck", "--strict"]).code == 0

@@ -112,6 +112,59 @@ static size_t count_verdict(const struct undo *undo, bool left)
 	return count;
 }
 
+/* The length of what stands before "objects/…" or "index" of a path in a `.git`; 0: it is neither. */
+static size_t repository_of(const char *path, const char *inner, bool is_directory)
+{
+	const char *at = path;
+
+	while ((at = strstr(at, ".git/"))) {
+		const char *rest = at + strlen(".git/");
+
+		if ((at == path || at[-1] == '/') && str_has_prefix(rest, inner) &&
+		    (is_directory || !rest[strlen(inner)]))
+			return (size_t)(rest - path);
+		at = rest;
+	}
+	return 0;
+}
+
+static bool has_undone_objects(const struct undo *undo, const struct undo_item *index, size_t length)
+{
+	for (size_t i = 0; i < undo->count; i++) {
+		const struct undo_item *item = &undo->items[i];
+
+		if (item->verdict == UNDO_TAKEN && item->op->tree == index->op->tree &&
+		    repository_of(item->op->path, "objects/", true) == length &&
+		    memcmp(item->op->path, index->op->path, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * git rewrites its index whenever somebody looks (git status), so that it is the host's and stays, and names objects
+ * that have gone with the commit.
+ */
+static void put_index_hints(const struct opened *opened, const struct undo *undo, struct buf *out)
+{
+	for (size_t i = 0; i < undo->count; i++) {
+		const struct undo_item *item = &undo->items[i];
+		size_t length = is_left(item) ? repository_of(item->op->path, "index", false) : 0;
+		cleanup_free char *directory = NULL;
+
+		if (!length || !has_undone_objects(undo, item, length))
+			continue;
+		/* Where the root of the tree is the work tree, there is no slash before. */
+		directory = strndup(item->op->path, length > strlen("/.git/") ? length - strlen("/.git/") : 0);
+		if (!directory)
+			return;
+		buf_put_text(out, "the index of git was changed since and names what was taken back; "
+				  "put it in order with: git -C ");
+		outcome_put_path(opened, item->op->tree, directory, out);
+		buf_put_text(out, " reset\n");
+	}
+}
+
 static void put_text(const struct undo_options *given, const struct opened *opened, const struct undo *undo,
 		     struct buf *out)
 {
@@ -132,6 +185,7 @@ static void put_text(const struct undo_options *given, const struct opened *open
 		outcome_put_path(opened, item->op->tree, item->op->path, out);
 		buf_printf(out, "  (%s)\n", reason_of(item));
 	}
+	put_index_hints(opened, undo, out);
 }
 
 static void put_json_items(const struct opened *opened, const struct undo *undo, bool left, struct json *json)
