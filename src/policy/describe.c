@@ -389,6 +389,7 @@ static void put_different(const struct policy *policy, struct buf *out)
 		     "- There are no core dumps, and `/sys` tells of processors alone.\n");
 	if (policy_stages_any(policy))
 		buf_put_text(out,
+			     "- A watch on a directory (inotify) ends when that is renamed.\n"
 			     "- Where a person decides what is kept, a hard link breaks when one of its names is\n"
 			     "  first written to. \"Value too large for defined data type\" means a file of another\n"
 			     "  group or user: it cannot be changed here; say so, `stage: {backend: fuse}` helps.\n");

@@ -48,6 +48,11 @@ void confined_add(struct confined *confined, pid_t tid)
 		confined->processes[confined->count++] = process;
 }
 
+void confined_add_subreaper(struct confined *confined)
+{
+	confined->is_full = true;
+}
+
 static bool has(const struct confined *confined, pid_t pid, uint64_t started)
 {
 	for (size_t i = 0; i < confined->count; i++)

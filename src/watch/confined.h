@@ -19,7 +19,7 @@ struct confined_process {
 
 struct confined {
 	size_t count;
-	bool is_full;                /* there were more */
+	bool is_full;                /* there were more, or whose descendant somebody is cannot be told */
 	uint64_t first;              /* when the first of all of them had started; UINT64_MAX: there was none */
 	struct confined_process processes[CONFINED_MAX];
 };
@@ -28,6 +28,9 @@ void confined_init(struct confined *confined);
 
 /* tid is about to; its process and all that it starts are confined from now on. */
 void confined_add(struct confined *confined, pid_t tid);
+
+/* A process is about to become the parent of others' orphans: who started them is not to be seen any more. */
+void confined_add_subreaper(struct confined *confined);
 
 /*
  * Whether tid may be confined: it or one that it descends from is among them, or nobody can tell, since whoever started

@@ -514,7 +514,10 @@ static int serve_confining(struct watch *watch)
 {
 	if (!watch->options.moves_directories || watch->options.mediates_files)
 		return refuse(watch);
-	confined_add(&watch->confined, (pid_t)watch->request->pid);
+	if (watch->request->data.nr == SYS_prctl)
+		confined_add_subreaper(&watch->confined);
+	else
+		confined_add(&watch->confined, (pid_t)watch->request->pid);
 	return answer(watch, 0);
 }
 
@@ -532,6 +535,7 @@ static int serve_request(struct watch *watch)
 	case SYS_execve:
 	case SYS_execveat:
 		return serve_exec(watch);
+	case SYS_prctl:
 	case SYS_landlock_restrict_self:
 		return serve_confining(watch);
 	case SYS_connect:

@@ -267,3 +267,45 @@ def test_an_end_in_the_middle(sandbox):
         added = [change for change in changes if change["kind"] == "added" and change["staged"]["type"] == "file"]
         deleted = [change for change in changes if change["kind"] == "deleted" and change["host"]["type"] == "file"]
         assert (len(added), len(deleted)) in ((0, 0), (400, 400)), (delay, len(added), len(deleted))
+
+
+# Confines itself to the project, without the right to move things between directories, and tries that.
+CONFINED = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+	struct { unsigned long long fs; } attr = { LANDLOCK_ACCESS_FS_MAKE_DIR };
+	struct landlock_path_beneath_attr below = { .allowed_access = LANDLOCK_ACCESS_FS_MAKE_DIR };
+	int set = syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
+	if (set < 0 && words[1][0] != '-') return puts("none"), 0;
+	below.parent_fd = open(".", O_PATH);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (words[1][0] != '-' && (syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &below, 0) ||
+				   syscall(SYS_landlock_restrict_self, set, 0))) return 1;
+	if (words[4]) execv(words[4], words + 4);
+	puts(rename(words[2], words[3]) ? errno == EXDEV ? "EXDEV" : strerror(errno) : "done");
+}
+"""
+
+
+def test_a_program_that_confined_itself_stays_confined(sandbox):
+    """What it forbade itself the supervisor does not do for it, nor for what it starts; others are not concerned."""
+    staged = Staged(sandbox)
+    sandbox.write(sandbox.project / "confined.c", CONFINED)
+    for name in ("a/x", "b/x", "c/x"):
+        sandbox.write(sandbox.project / name / "file", "text\n")
+    sandbox.run_outside(["gcc", "-D_GNU_SOURCE", "-o", "confined", "confined.c"], cwd=sandbox.project, check=True)
+    done = staged.run("""
+        ./confined + a/x b/y; ./confined + "" "" ./confined - a/x b/y
+        ./confined + "" "" /bin/sh -c './confined - a/x b/y'
+        ./confined - b/x moved; ./confined - c/x a/y; ls -d a/x a/y b/y moved""")
+    if done.out.startswith("none"):
+        pytest.skip("this kernel has no Landlock")
+    assert done.out.split() == ["EXDEV"] * 3 + ["done", "done", "a/x", "a/y", "moved"], done
