@@ -179,12 +179,15 @@ static int finish_log(struct box *box, int status)
 	box->store.record.ended = str_dup(ended_names[box->ended]);
 	box->store.record.audit_records = box->audit.next_seq - 1;
 	box->store.record.ended_ns = clock_realtime_ns();
+	box->store.record.is_frozen = false;
 	box->store.record.exit = status;
 	/* ERR_INTERNAL: that the sandbox was lost; this is why. What has a cause of its own keeps it. */
 	if (r < 0 && (box->err->code == ERR_NONE || box->err->code == ERR_INTERNAL)) {
 		err_set(box->err, ERR_STATE, -r, "audit",
 			"the log could not be written (%s), so the sandbox was stopped", err_errno_name(-r));
-		err_hint(box->err, "free some space below %s", box->request->state_dir);
+		err_hint(box->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s"
+								  : "see whether %s can be written",
+			 box->request->state_dir);
 	}
 	return r;
 }

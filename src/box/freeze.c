@@ -214,9 +214,25 @@ int freeze_begin(struct box *box, const void *holder, const char *name)
 	return begin(box, holder, name, false);
 }
 
+/* For `atoll ps`, which is all that a failure would be missed by. */
+static void show(struct box *box, bool is_frozen)
+{
+	struct session_record *record = &box->store.record;
+
+	if (record->is_frozen == is_frozen)
+		return;
+	record->is_frozen = is_frozen;
+	if (session_store(box->store.dir_fd, record) < 0)
+		return;
+}
+
 int freeze_begin_soon(struct box *box, const void *holder, const char *name)
 {
-	return begin(box, holder, name, true);
+	int r = begin(box, holder, name, true);
+
+	if (r == 0)
+		show(box, true);
+	return r;
 }
 
 /* One look at a turn of the loop. Who cannot be looked for is as good as running, unless nobody is left. */
@@ -260,6 +276,7 @@ int freeze_end(struct box *box)
 		 : freeze_is_held_by(freeze, &box->alerts) ? alert_log_freeze(box, frozen_ns)
 							   : events_freeze(box, freeze->name, frozen_ns);
 	reset(freeze);
+	show(box, false);
 	control_resume(box);
 	return r < 0 ? r : logged;
 }

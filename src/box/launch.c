@@ -15,6 +15,7 @@
 #include "box/daily.h"
 #include "box/narrowing.h"
 #include "box/session.h"
+#include "box/standing.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "stage/record.h"
@@ -123,6 +124,7 @@ static int run(const struct launch *launch, int announce_fd, struct err *err)
 	bool apply = false;
 	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
+	standing_blame(launch->request->standing, err);
 	daily_gc(launch->request);
 	/* Else this process ends now, and what the box holds with it. */
 	if (apply || launch->request->flags & REQUEST_DETACH)

@@ -8,7 +8,9 @@
 #include "base/str.h"
 #include "box/alert.h"
 #include "box/noise.h"
+#include "box/standing.h"
 #include "box/state.h"
+#include "box/tree-files.h"
 #include "monitor/baseline.h"
 #include "monitor/paths.h"
 #include "monitor/score.h"
@@ -39,12 +41,14 @@ struct monitor {
 
 /* ---- the baseline ---- */
 
+/* The name that its record goes by (`--agent`, the policy), or who else it may be told by. */
 static char *agent_of(const struct box *box)
 {
 	const char *program = box->request->argv[0] ? path_basename(box->request->argv[0]) : "";
-	const char *agent = box->policy->policy->trust.agent;
+	const struct run_standing *standing = box->request->standing;
+	const char *agent = standing && standing->agent ? standing->agent : box->policy->policy->trust.agent;
 
-	return str_printf("%s %s", agent ? agent : box->policy->policy->name, program);
+	return agent ? str_dup(agent) : str_printf("%s %s", box->policy->policy->name, program);
 }
 
 static int tell_damaged(struct box *box)
@@ -280,10 +284,22 @@ int monitor_timeout_ms(const struct box *box, uint64_t now_ns)
 	return monitor->look_ns > now_ns ? (int)((monitor->look_ns - now_ns) / MS_NS) + 1 : 0;
 }
 
+/* Of files that the host has in staged trees, how many percent are gone inside: of interest from half of them on. */
+static uint64_t deleted_share(const struct box *box)
+{
+	const struct stage_record *record = &box->staging.record;
+	uint64_t deleted = box->staging.counts.deleted, bound = 2 * deleted, files = 0;
+
+	for (size_t i = 0; deleted >= MONITOR_SHARE_FILES && i < record->tree_count && files <= bound; i++)
+		files += tree_count_files(record->trees[i].path, bound - files + 1);
+	return files && files <= bound ? (deleted < files ? deleted * 100 / files : 100) : 0;
+}
+
 /* All numbers first, so that what is told has them all. */
 int monitor_look_at_staged(struct box *box)
 {
-	static const enum monitor_feature looked_at[] = { MONITOR_SCRAMBLED, MONITOR_DELETES, MONITOR_STARTUP };
+	static const enum monitor_feature looked_at[] = { MONITOR_SCRAMBLED, MONITOR_DELETES, MONITOR_DELETED_SHARE,
+							  MONITOR_STARTUP };
 	const struct stage_counts *counts = &box->staging.counts;
 	struct monitor *monitor = box->monitor;
 	struct noise_count noise;
@@ -294,6 +310,7 @@ int monitor_look_at_staged(struct box *box)
 	/* What was mediated was counted as it happened, too: the larger one is nearer to the truth. */
 	raise_to(monitor, MONITOR_DELETES, counts->deleted);
 	raise_to(monitor, MONITOR_STARTUP, counts->flagged);
+	raise_to(monitor, MONITOR_DELETED_SHARE, deleted_share(box));
 	if (counts->added + counts->modified >= monitor_features[MONITOR_SCRAMBLED].least &&
 	    noise_look(box->request, &noise) == 0)
 		raise_to(monitor, MONITOR_SCRAMBLED, noise.scrambled);

@@ -22,7 +22,7 @@ enum {
 
 /* The record's last word. */
 enum { IS_STAGED = 1 << 0, IS_KEPT_AT_EXEC = 1 << 1, IS_TRIAL = 1 << 2, WRITES_HOST = 1 << 3,
-       IS_LOWERED = 1 << 4 };
+       IS_LOWERED = 1 << 4, IS_FROZEN = 1 << 5 };
 
 static const char STARTED_FILE[] = "session.bin", ENDED_FILE[] = "ended.bin";
 
@@ -96,7 +96,7 @@ static int encode(const struct session_record *record, struct buf *out)
 	frame_put_u64(out, record->audit_records);
 	frame_put_u32(out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
 				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0) |
-				    (record->is_lowered ? IS_LOWERED : 0));
+				    (record->is_lowered ? IS_LOWERED : 0) | (record->is_frozen ? IS_FROZEN : 0));
 	return frame_end(out);
 }
 
@@ -158,6 +158,7 @@ static int decode(struct frame *frame, struct session_record *record)
 	record->is_trial = flags & IS_TRIAL;
 	record->writes_host = flags & WRITES_HOST;
 	record->is_lowered = flags & IS_LOWERED;
+	record->is_frozen = flags & IS_FROZEN;
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 

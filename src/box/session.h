@@ -44,6 +44,7 @@ struct session_record {
 	bool is_kept_at_exec;    /* `stage.auto: exec`: a snapshot before each `atoll exec` */
 	bool is_trial;           /* of `atoll dry-run`, and nobody has accepted it: only its id or name means it */
 	bool writes_host;        /* of a trial: for real it writes straight to the host, too */
+	bool is_frozen;          /* everything inside stands still for what was seen of it, until a person says more */
 	bool is_lowered;         /* level stands in the place of the policy's, which is higher (trust/rules.h) */
 	bool is_live;            /* not stored: whether the lock is held */
 };

@@ -36,8 +36,36 @@ static int fail(struct box *box, int r)
 {
 	err_set(box->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
 		box->standing.agent, err_errno_name(-r));
-	err_hint(box->err, "free some space below %s, or run without an agent", box->request->state_dir);
+	err_hint(box->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
+			   : r == -EBUSY ? "somebody holds it in %s for long; see who does, or run without an agent"
+					 : "see whether %s can be written, or run without an agent",
+		 box->request->state_dir);
 	return r;
+}
+
+bool standing_put_blame(const struct run_standing *standing, struct buf *out)
+{
+	const char *level;
+
+	if (!standing || !standing->agent || standing->level >= standing->bounds.policy)
+		return false;
+	level = trust_level_names[standing->bounds.policy];
+	buf_printf(out, "agent %s is trusted with %s only, which may be why (atoll trust %s); back to %s: "
+			"atoll trust %s --raise %s --reason TEXT",
+		   standing->agent, trust_level_names[standing->level], standing->agent, level, standing->agent, level);
+	return true;
+}
+
+void standing_blame(const struct run_standing *standing, struct err *err)
+{
+	char before[ERR_HINT_SIZE], blame[ERR_HINT_SIZE];
+	struct buf out;
+
+	buf_init_fixed(&out, blame, sizeof blame);
+	if (err->code == ERR_NONE || !standing_put_blame(standing, &out))
+		return;
+	memcpy(before, err->hint, sizeof before);
+	err_hint(err, "%s%s%s", before, *before ? "; " : "", buf_text(&out));
 }
 
 /* ---- the log ---- */

@@ -13,6 +13,8 @@
 #include "trust/store.h"
 
 struct box;
+struct buf;
+struct err;
 
 /* What `atoll run` found and compiled the policy for; in the request. All borrowed. */
 struct run_standing {
@@ -21,6 +23,15 @@ struct run_standing {
 	struct trust_bounds bounds;
 	const char *lent_by;         /* "token 3f2a…", "policy system"; NULL: nothing was lent */
 };
+
+/*
+ * A run that came to nothing with less than its policy has: adds to the hint of *err that this may be why, and the way
+ * out. Nothing where there is no agent, or it has all of it.
+ */
+void standing_blame(const struct run_standing *standing, struct err *err);
+
+/* The same sentence for people, without an end; false: there is nothing to say. */
+bool standing_put_blame(const struct run_standing *standing, struct buf *out);
 
 enum { STANDING_EVENTS_MAX = 64, STANDING_NEWS_MAX = STANDING_EVENTS_MAX + 1, STANDING_CAUSE_SIZE = 160 };
 

@@ -126,6 +126,16 @@ static void put_refusal(const struct box *box, const struct denial *denial, stru
 	buf_printf(out, " [%s]; more: atoll log --denied %s\n", denial->rule, box->request->session);
 }
 
+static void put_blame(const struct box *box, struct buf *out)
+{
+	char memory[512];
+	struct buf blame;
+
+	buf_init_fixed(&blame, memory, sizeof memory);
+	if (standing_put_blame(box->request->standing, &blame))
+		buf_printf(out, "  %s\n", buf_text(&blame));
+}
+
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
@@ -152,6 +162,7 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
 	if (narrowing_holds(box->request->narrowing))
 		buf_put_text(out, narrowing_hint);
+	put_blame(box, out);
 }
 
 /* The streams' own file took no more: said also where only failures are. */

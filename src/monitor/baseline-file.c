@@ -81,9 +81,13 @@ static int parse_sets(struct cursor *cursor, struct baseline *baseline)
 static int parse_body(struct cursor *cursor, struct baseline *baseline)
 {
 	const void *key;
+	size_t features;
 	int r;
 
-	cursor->is_bad |= take_number(cursor, 4) != VERSION || take_number(cursor, 4) != MONITOR_FEATURE_COUNT;
+	cursor->is_bad |= take_number(cursor, 4) != VERSION;
+	/* Features that came later are 0 in the sessions of before. */
+	features = (size_t)take_number(cursor, 4);
+	cursor->is_bad |= features < MONITOR_FEATURES_FIRST || features > MONITOR_FEATURE_COUNT;
 	key = take(cursor, BASELINE_KEY_SIZE);
 	if (key)
 		memcpy(baseline->key, key, BASELINE_KEY_SIZE);
@@ -93,7 +97,7 @@ static int parse_body(struct cursor *cursor, struct baseline *baseline)
 	baseline->count = (uint32_t)take_number(cursor, 4);
 	cursor->is_bad |= baseline->count > BASELINE_SESSIONS || baseline->count > baseline->sessions;
 	for (size_t i = 0; i < baseline->count && !cursor->is_bad; i++)
-		for (size_t feature = 0; feature < MONITOR_FEATURE_COUNT; feature++)
+		for (size_t feature = 0; feature < features; feature++)
 			baseline->values[i][feature] = take_number(cursor, 8);
 	r = parse_sets(cursor, baseline);
 	if (r == 0 && !cursor->is_bad && (!baseline->agent || !baseline->project))

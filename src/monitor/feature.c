@@ -14,4 +14,5 @@ const struct monitor_feature_text monitor_features[MONITOR_FEATURE_COUNT] = {
 	[MONITOR_EGRESS] = { "egress", "sent out", 1 << 20, .is_bytes = 1 },
 	[MONITOR_DENIALS] = { "denials", "refusals", 20 },
 	[MONITOR_BURST] = { "denial-burst", "refusals within ten seconds", 10 },
+	[MONITOR_DELETED_SHARE] = { "deleted-share", "percent of the files deleted", 50 },
 };

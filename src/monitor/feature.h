@@ -21,8 +21,14 @@ enum monitor_feature {
 	MONITOR_EGRESS,        /* bytes that went out */
 	MONITOR_DENIALS,
 	MONITOR_BURST,         /* the most denials within ten seconds */
+	MONITOR_DELETED_SHARE, /* of the files of staged trees, in percent; 0 below MONITOR_SHARE_FILES */
 	MONITOR_FEATURE_COUNT,
 	MONITOR_SET_COUNT = MONITOR_SECRETS + 1, /* the first ones have a set of things that were met */
+};
+
+enum {
+	MONITOR_FEATURES_FIRST = 12, /* that the first files of a baseline have */
+	MONITOR_SHARE_FILES = 5,     /* fewer deleted files are no share worth a look */
 };
 
 struct monitor_feature_text {

@@ -89,6 +89,21 @@ def test_what_is_not_clean_counts_for_nothing(sandbox):
     assert trust(sandbox, "slow")["level"] == "medium"
 
 
+def test_a_run_that_comes_to_nothing_names_trust_and_the_way_out(sandbox):
+    """After a canary each later run failed, and said nothing but that its program was not there."""
+    path = policy(sandbox, "agent: low")
+    sandbox.run_atoll("trust", "low", "--lower", "none", "--reason", "test")
+    way_out = "atoll trust low --raise medium --reason"
+    for words in (["nowhere"], [str(sandbox.project / "nowhere")]):
+        done = sandbox.run(words, policy=path, options=["-q"])
+        assert done.code == 127 and "trusted with none only" in done.err and way_out in done.err, done
+    refused = sandbox.run(["true"], policy=path, options=["-q", "--project", "/"])
+    assert refused.code == 125 and way_out in refused.err, refused
+    sandbox.run_atoll("trust", "low", "--raise", "medium", "--reason", "test")
+    done = sandbox.run(["nowhere"], policy=path)
+    assert done.code == 127 and "trusted" not in done.err, done
+
+
 @pytest.mark.parametrize("on_fall, after", [("note", True), ("ask", False), ("tighten", False)])
 def test_a_fall_reaches_the_session(sandbox, on_fall, after):
     path = policy(sandbox, f"agent: bad, on_fall: {on_fall}", "ask: {timeout: 1s, prompt: false}")

@@ -152,7 +152,23 @@ def test_an_agent_that_has_a_name_is_one_under_every_policy(sandbox):
     other = sandbox.policy("atoll: 1\nextends: medium\nmonitor: {baseline: true}\n" + named, name="other.yaml")
     assert run(sandbox, BUILD, policy=other).report["monitor"]["sessions"] == 2
     (shown,) = json.loads(sandbox.run_atoll("baseline", "--json", cwd=sandbox.project).out)
-    assert shown["agent"] == "worker sh", shown
+    assert shown["agent"] == "worker", shown
+    # Whatever it starts, and however it got the name.
+    plain = sandbox.policy("atoll: 1\nextends: medium\nmonitor: {baseline: true}\n", name="plain.yaml")
+    done = sandbox.run(["true"], options=["--discard", "--agent", "worker"], policy=plain)
+    assert done.report["monitor"]["sessions"] == 3, done.report["monitor"]
+
+
+def test_most_of_a_small_tree_is_told_as_a_share(sandbox):
+    """Eight files of eleven are fewer than anybody counts, and most of the project."""
+    project(sandbox, files=10)
+    rules = policy(sandbox)
+    learn(sandbox, rules)
+    few = run(sandbox, "rm file[1-5].txt", policy=rules)
+    assert few.report["monitor"]["deleted-share"] == 0 and not alerts(sandbox, few.session), few.report["monitor"]
+    done = run(sandbox, "rm file[0-7].txt", policy=rules)
+    (alert,) = alerts(sandbox, done.session)
+    assert evidence(alert)["deleted-share"]["number"] == 72 and "percent of the files deleted" in done.err, alert
 
 
 def test_it_is_on_for_shipped_agents_and_in_no_level(sandbox):

@@ -194,6 +194,15 @@ static int check_direction(const struct trust_book *book, const struct trust_new
 	return -EINVAL;
 }
 
+static void hint_writing(struct err *err, int r, const struct trust_home *home)
+{
+	if (r == -EBUSY)
+		err_hint(err, "somebody writes in it; try again");
+	else
+		err_hint(err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s" : "is %s yours to write?",
+			 home->state_dir);
+}
+
 static int change_book(const struct trust_home *home, struct trust_book *book, const struct trust_news *news,
 		       struct err *err)
 {
@@ -212,7 +221,7 @@ static int change_book(const struct trust_home *home, struct trust_book *book, c
 	if (r < 0) {
 		err_set(err, ERR_STATE, -r, "trust", "the record of %s cannot be written: %s", book->agent,
 			strerror(-r));
-		err_hint(err, "is there space below %s, and is it yours?", home->state_dir);
+		hint_writing(err, r, home);
 	}
 	return r;
 }
@@ -230,8 +239,7 @@ static int change(const struct trust_home *home, const char *agent, const struct
 	r = trust_book_lock(home, agent, TRUST_LOCK_MS, &book);
 	if (r < 0) {
 		err_set(err, ERR_STATE, -r, "trust", "the record of %s cannot be locked: %s", agent, strerror(-r));
-		err_hint(err, r == -EBUSY ? "somebody writes in it; try again" : "is %s yours, and is there space?",
-			 home->state_dir);
+		hint_writing(err, r, home);
 		return r;
 	}
 	r = change_book(home, &book, &news, err);
@@ -240,7 +248,7 @@ static int change(const struct trust_home *home, const char *agent, const struct
 	if (given->json)
 		return show(home, agent, true, err);
 	buf_init_fixed(&out, memory, sizeof memory);
-	trust_put_short(&book, &out);
+	trust_put_short(&book, &news, &out);
 	return say_out(&out, err);
 }
 

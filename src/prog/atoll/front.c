@@ -557,6 +557,8 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
 	r = find_and_bring(given, &brought, &request, kept, err);
+	if (r < 0 && brought.lowered)
+		standing_blame(&brought.standing, err);
 	if (r == 0)
 		r = launch(&request, &brought.compiled);
 	else

@@ -17,7 +17,7 @@ enum { PUBLISHED_MAX = 4096 };
 const char *listed_state(const struct session_record *record)
 {
 	if (record->is_live)
-		return "running";
+		return record->is_frozen ? "frozen" : "running";
 	return record->ended_ns && !str_equal(record->ended, "lost") ? "ended" : "lost";
 }
 

@@ -84,15 +84,33 @@ void trust_put_line(const struct trust_book *book, struct buf *out)
 	buf_printf(out, "  %s\n", trust_rules[last->event].words);
 }
 
-void trust_put_short(const struct trust_book *book, struct buf *out)
+/* A level beyond the policy's bounds is kept, and counts only where a policy has it. */
+static void put_bound(const struct trust_book *book, const struct trust_news *news, struct buf *out)
+{
+	const struct trust_settings *settings = &book->settings;
+	enum trust_level level = level_of(book);
+
+	if (news->event == TRUST_RAISED && level < news->level)
+		buf_printf(out, ", not %s: that is the ceiling of its last policy (trust: {ceiling: %s}); with a "
+				"higher one it has more",
+			   trust_level_names[news->level], trust_level_names[settings->ceiling]);
+	if (news->event == TRUST_LOWERED && level > news->level)
+		buf_printf(out, ", not %s: that is the floor of its last policy (trust: {floor: %s})",
+			   trust_level_names[news->level], trust_level_names[settings->floor]);
+}
+
+void trust_put_short(const struct trust_book *book, const struct trust_news *news, struct buf *out)
 {
 	struct trust_state state = trust_book_state(book);
 
 	buf_printf(out, "%s ", book->agent);
-	if (state.has_grant)
-		buf_printf(out, "is at %s\n", trust_level_names[level_of(book)]);
-	else
-		buf_put_text(out, "begins again where its policy says\n");
+	if (state.has_grant) {
+		buf_printf(out, "is at %s", trust_level_names[level_of(book)]);
+		put_bound(book, news, out);
+	} else {
+		buf_put_text(out, "begins again where its policy says");
+	}
+	buf_put_char(out, '\n');
 }
 
 /* ---- one agent ---- */

@@ -15,7 +15,7 @@ void trust_put_heading(struct buf *out);
 void trust_put_line(const struct trust_book *book, struct buf *out);
 
 /* One line: "builder is at low". */
-void trust_put_short(const struct trust_book *book, struct buf *out);
+void trust_put_short(const struct trust_book *book, const struct trust_news *news, struct buf *out);
 
 /* Everything; home: where the record lies, for what is to be done when it is not usable. */
 void trust_put_all(const struct trust_book *book, const struct trust_home *home, struct buf *out);
