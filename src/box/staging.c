@@ -162,7 +162,7 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	if (staging->origin.tree_count) {
 		const struct stage_tree *origin = &staging->origin.trees[index];
 
-		if (origin->device != st.st_dev || origin->inode != st.st_ino) {
+		if (!stage_tree_is(origin, &staging->record.trees[index])) {
 			err_set(err, ERR_STATE, ESTALE, "stage", "%s is another directory than session %s staged",
 				tree->path, staging->origin.session);
 			err_hint(err, "move the directory that was staged back to its place");

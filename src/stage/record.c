@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/str.h"
@@ -13,7 +14,7 @@
 #include "wire/frame.h"
 
 /* By form: who does not know the second kind must not take its layers for those of the first. */
-static const uint32_t frame_types[] = { [STAGE_FORM_OVERLAY] = 56, [STAGE_FORM_FUSE] = 58 };
+static const uint32_t frame_types[] = { [STAGE_FORM_OVERLAY] = 60, [STAGE_FORM_FUSE] = 61 };
 
 void stage_record_done(struct stage_record *record)
 {
@@ -107,6 +108,7 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 {
 	struct stage_tree tree = *ids;
 	struct stat st;
+	int r;
 
 	if (!path_is_valid(path))
 		return -EINVAL;
@@ -114,9 +116,8 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	tree.device = st.st_dev;
-	tree.inode = st.st_ino;
-	return append(record, &tree, path);
+	r = stage_tree_identify(host_fd, &tree);
+	return r < 0 ? r : append(record, &tree, path);
 }
 
 static int put_record(struct buf *out, const struct stage_record *record)
@@ -134,6 +135,8 @@ static int put_record(struct buf *out, const struct stage_record *record)
 		frame_put_string(out, tree->path);
 		frame_put_u64(out, tree->device);
 		frame_put_u64(out, tree->inode);
+		frame_put_u64(out, tree->birth_ns);
+		frame_put_u64(out, tree->filesystem);
 		frame_put_u32(out, tree->owner_uid);
 		frame_put_u32(out, tree->owner_gid);
 		frame_put_u32(out, tree->jail_uid);
@@ -180,6 +183,8 @@ static int parse_tree(struct frame *frame, struct stage_record *record)
 
 	tree.device = frame_get_u64(frame);
 	tree.inode = frame_get_u64(frame);
+	tree.birth_ns = frame_get_u64(frame);
+	tree.filesystem = frame_get_u64(frame);
 	tree.owner_uid = frame_get_u32(frame);
 	tree.owner_gid = frame_get_u32(frame);
 	tree.jail_uid = frame_get_u32(frame);
@@ -265,21 +270,48 @@ bool stage_record_is_other_boot(const struct stage_record *record)
 	return !*now || !str_equal(now, record->boot_id);
 }
 
+int stage_tree_identify(int fd, struct stage_tree *tree)
+{
+	struct statfs filesystem;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	tree->device = st.st_dev;
+	tree->inode = st.st_ino;
+	tree->filesystem = 0;
+	_Static_assert(sizeof filesystem.f_fsid == sizeof tree->filesystem, "an id of a file system is two words");
+	if (fstatfs(fd, &filesystem) == 0)
+		memcpy(&tree->filesystem, &filesystem.f_fsid, sizeof tree->filesystem);
+	if (path_birth_ns(fd, ".", &tree->birth_ns) < 0)
+		tree->birth_ns = 0;
+	return 0;
+}
+
+bool stage_tree_is(const struct stage_tree *a, const struct stage_tree *b)
+{
+	if (a->inode != b->inode || a->birth_ns != b->birth_ns)
+		return false;
+	return a->device == b->device || (a->birth_ns && a->filesystem && a->filesystem == b->filesystem);
+}
+
 int stage_tree_open(const struct stage_tree *tree, struct err *err)
 {
 	/* The path was real at the start; a link in it now leads elsewhere. */
 	cleanup_fd int fd = path_open2(AT_FDCWD, tree->path, O_RDONLY | O_DIRECTORY, 0,
 				       STAGE_RESOLVE_NO_LINKS);
-	struct stat st;
+	struct stage_tree now;
+	int r;
 
 	if (fd < 0) {
 		err_set(err, ERR_STATE, -fd, "stage", "the staged tree %s cannot be opened: %s", tree->path,
 			err_errno_name(-fd));
 		return fd;
 	}
-	if (fstat(fd, &st) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "stage", "%s: %s", tree->path, err_errno_name(errno));
-	if (st.st_dev != tree->device || st.st_ino != tree->inode) {
+	r = stage_tree_identify(fd, &now);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "stage", "%s: %s", tree->path, err_errno_name(-r));
+	if (!stage_tree_is(tree, &now)) {
 		err_set(err, ERR_STATE, ESTALE, "stage", "%s is another directory than the one that was staged",
 			tree->path);
 		err_hint(err, "move the staged directory back to its place");

@@ -42,7 +42,10 @@ enum stage_form {
 /* One staged tree: a directory of the host, and whose it is. */
 struct stage_tree {
 	char *path;              /* owned; absolute, normalised, real at the start */
-	uint64_t device, inode;  /* of the directory at the start: another one at this path is not ours to write */
+	/* Of the directory at the start: another one at this path is not ours to write. stage_tree_is() compares. */
+	uint64_t device, inode;
+	uint64_t birth_ns;       /* 0: not known */
+	uint64_t filesystem;     /* f_fsid; 0: the file system has none */
 	uid_t owner_uid;         /* on the host: what the jail's user stands for in this tree */
 	gid_t owner_gid;
 	uid_t jail_uid;          /* who owns what lies in the layers (as a user the same as owner_uid) */
@@ -103,6 +106,15 @@ uint64_t stage_record_start_ns(const struct stage_record *record);
 
 /* Whether the machine was booted since T0; then staged data of a run that was live may be incomplete. */
 bool stage_record_is_other_boot(const struct stage_record *record);
+
+/* Fills device, inode, birth and file system of *tree from an open directory (O_PATH will do). -errno. */
+int stage_tree_identify(int fd, struct stage_tree *tree) MUST_USE;
+
+/*
+ * Whether both are one directory. A device number may be another after a reboot or a new mount, and the same number
+ * may be another file system's; the birth of the directory and the id of the file system tell then.
+ */
+bool stage_tree_is(const struct stage_tree *a, const struct stage_tree *b);
 
 /*
  * Opens the root of a tree on the host and checks that it is the directory of the start. The fd (O_RDONLY |

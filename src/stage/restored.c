@@ -292,8 +292,7 @@ static int map_trees(const struct restoring *restoring, int stage_fd, struct sou
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < theirs.tree_count; i++)
 		for (size_t k = 0; k < restoring->record->tree_count; k++)
-			if (theirs.trees[i].device == restoring->record->trees[k].device &&
-			    theirs.trees[i].inode == restoring->record->trees[k].inode) {
+			if (stage_tree_is(&theirs.trees[i], &restoring->record->trees[k])) {
 				source->trees[i] = (uint32_t)k;
 				some = 1;
 			}

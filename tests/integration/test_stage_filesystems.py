@@ -328,6 +328,39 @@ def test_a_mount_made_after_the_start_is_not_written(sandbox):
     assert (place / "f").read_text() == "old\n"
 
 
+@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
+def test_a_tree_that_was_mounted_anew_is_the_same(sandbox, kind):
+    """After a reboot its device has another number; and another file system may have that number at the same place."""
+    need(kind)
+    with Loop(kind, sandbox.base / "other", sandbox.identity), \
+            Loop(kind, sandbox.base / "disk", sandbox.identity) as disk:
+        sandbox.project = sandbox.make_directory(disk / "project")
+        sandbox.write(sandbox.project / "f", "old\n")
+        staged = Staged(sandbox)
+        assert staged.run("echo new >f").code == 0
+        copy = disk.with_name("copy.img")
+        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", sandbox.base / "other"], check=True)
+        try:
+            # The number that was free first is the other's: two images are mounted in the other order.
+            subprocess.run(["mount", "-o", "loop", disk.with_name("disk.img"), disk], check=True)
+            subprocess.run(["mount", "-o", "loop", disk.with_name("other.img"), sandbox.base / "other"], check=True)
+            staged.apply()
+            assert (sandbox.project / "f").read_text() == "new\n"
+            staged.undo()
+        finally:
+            unmount(disk)
+        made = Loop(kind, copy.with_name("copy"), sandbox.identity)
+        with made as place:
+            sandbox.write(sandbox.make_directory(place / "project") / "f", "another\n")
+            subprocess.run(["mount", "--bind", place, disk], check=True)
+            try:
+                staged.apply(code=125)
+                assert (disk / "project/f").read_text() == "another\n"
+            finally:
+                unmount(disk)
+
+
 GIT = "git -c user.name=a -c user.email=a@b -c protocol.file.allow=always"
 
 
