@@ -42,7 +42,7 @@ int reply_continue(const struct reply *reply, uint64_t id)
 	return send_response(reply, (struct seccomp_notif_resp){ .id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE });
 }
 
-int reply_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec)
+int reply_add_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec)
 {
 	struct seccomp_notif_addfd added = {
 		.id = id,
@@ -58,8 +58,15 @@ int reply_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec)
 	do
 		r = ioctl(reply->listener_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &added);
 	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+int reply_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec)
+{
+	int r = reply_add_fd(reply, id, fd, is_cloexec);
+
 	if (r < 0)
-		return errno == ENOENT ? 0 : reply_error(reply, id, errno);
+		return r == -ENOENT ? 0 : reply_error(reply, id, -r);
 	return reply_value(reply, id, r);
 }
 

@@ -32,6 +32,9 @@ int reply_restart(const struct reply *reply, uint64_t id, pid_t pid) MUST_USE;
 /* The kernel makes the call itself: only where nothing rests on what its pointers show. */
 int reply_continue(const struct reply *reply, uint64_t id) MUST_USE;
 
+/* Puts a copy of fd into the caller's table, under its own limit, and answers nothing yet. Its number or -errno. */
+int reply_add_fd(const struct reply *reply, uint64_t id, int fd, bool is_cloexec) MUST_USE;
+
 /*
  * Puts a copy of fd into the caller's table, under its own limit, and answers with its number. Where that cannot be
  * (EMFILE) the call fails with the reason. seccomp_unotify(2).

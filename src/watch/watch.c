@@ -21,6 +21,7 @@
 #include "watch/files.h"
 #include "watch/held.h"
 #include "watch/network.h"
+#include "watch/pair.h"
 #include "watch/refusals.h"
 #include "watch/reply.h"
 #include "watch/waiting.h"
@@ -59,6 +60,7 @@ struct watch {
 	struct files *files;             /* owned; NULL: file calls are not mediated, or nothing was moved yet */
 	struct files *modes;             /* owned; NULL: not made, or no directory was to have set-ID bits yet */
 	struct watch_options mode_options; /* of these: all calls are made here */
+	struct pairs pairs;
 	struct confined confined;        /* with options.moves_directories alone */
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
@@ -144,6 +146,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->reply = (struct reply){ .listener_fd = listener_fd };
 	watch->has_connector = false;
 	watch->files = watch->modes = NULL;
+	watch->pairs = (struct pairs){ 0 };
 	held_init(&watch->held);
 	confined_init(&watch->confined);
 	r = open_sources(watch, err);
@@ -521,6 +524,13 @@ static int serve_confining(struct watch *watch)
 	return answer(watch, 0);
 }
 
+static int serve_pair(struct watch *watch)
+{
+	int r = pair_serve(&watch->pairs, &watch->reply, watch->request, watch->options.uid, watch->options.gid);
+
+	return r == 1 ? refuse(watch) : r;
+}
+
 static int serve_request(struct watch *watch)
 {
 	const struct seccomp_data *data = &watch->request->data;
@@ -535,6 +545,8 @@ static int serve_request(struct watch *watch)
 	case SYS_execve:
 	case SYS_execveat:
 		return serve_exec(watch);
+	case SYS_socketpair:
+		return serve_pair(watch);
 	case SYS_prctl:
 	case SYS_landlock_restrict_self:
 		return serve_confining(watch);

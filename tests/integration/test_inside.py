@@ -2,6 +2,7 @@
 """What programs find around them inside: names of hosts and accounts, the system's lists, queues, masked names."""
 import os
 import pathlib
+import socket
 import subprocess
 
 import pytest
@@ -143,3 +144,35 @@ def test_directories_may_have_the_set_group_id_bit(sandbox, audit):
     assert applied.code == 0, applied
     assert (sandbox.project / "made").stat().st_mode & 0o7777 == 0o2775
     assert not (sandbox.project / "file").exists()
+
+
+PAIR = """
+import os, socket, sys
+ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+ends[0].send(b"one"); ends[0].send(b"two"); print(ends[1].recv(10), ends[1].recv(10))
+for end in ends: end.setblocking(False)
+try: ends[0].sendto(b"out", sys.argv[1]); print(ends[1].recv(10))
+except BlockingIOError: print("not here")
+print(os.get_inheritable(ends[0].fileno()), socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].getblocking())
+for arguments in ((socket.SOCK_DGRAM, 6), (socket.SOCK_DGRAM | 0x100, 0)):
+    try: socket.socketpair(socket.AF_UNIX, *arguments)
+    except OSError as error: print(error.errno)
+"""
+
+
+def test_a_pair_of_datagram_sockets_works_and_leads_nowhere_else(sandbox):
+    """Such a socket could send to any socket of the host that a mount shows; what stands in for it has no address."""
+    tree = sandbox.make_directory(sandbox.home / "tree")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles: {write: [~/tree]}\n")
+    script = sandbox.write(sandbox.project / "pair.py", PAIR)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as host:
+        host.bind(str(tree / "host"))
+        os.chmod(tree / "host", 0o777)
+        host.setblocking(False)
+        words = ["/usr/bin/python3", str(script), str(tree / "host")]
+        outside = sandbox.run_outside(words)
+        assert "not here" in outside.out and host.recv(10) == b"out", outside
+        done = sandbox.run(words, policy=policy)
+        assert done.code == 0 and done.out == outside.out.replace("not here", "b'out'"), (done, outside)
+        with pytest.raises(BlockingIOError):
+            host.recv(10)
