@@ -24,20 +24,23 @@ enum phase {
 	PHASE_OVER,
 };
 
-static bool filter(struct exchange *exchange, const struct exchange_content *content, struct buf *out)
+static bool filter(struct exchange *exchange, struct exchange_content *content, struct buf *out)
 {
-	pace_add(&exchange->paces[content->way], content->size);
+	struct pace *pace = &exchange->paces[content->way];
+
+	pace_add(pace, content->size);
+	content->is_of_burst = pace_is_burst(pace);
 	return exchange->hooks.body(exchange->hooks.context, &exchange->record, content, out);
 }
 
 static bool filter_request(void *context, const void *bytes, size_t size, enum http1_moment moment, struct buf *out)
 {
-	return filter(context, &(struct exchange_content){ EXCHANGE_OUT, bytes, size, moment }, out);
+	return filter(context, &(struct exchange_content){ EXCHANGE_OUT, bytes, size, moment, false }, out);
 }
 
 static bool filter_response(void *context, const void *bytes, size_t size, enum http1_moment moment, struct buf *out)
 {
-	return filter(context, &(struct exchange_content){ EXCHANGE_IN, bytes, size, moment }, out);
+	return filter(context, &(struct exchange_content){ EXCHANGE_IN, bytes, size, moment, false }, out);
 }
 
 static void clean_trailers(void *context, struct http1_head *trailers)

@@ -57,6 +57,7 @@ struct exchange_content {
 	const void *bytes;
 	size_t size;
 	enum http1_moment moment;
+	bool is_of_burst;      /* pace_is_burst() */
 };
 
 /* Any of them may be NULL. */

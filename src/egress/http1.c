@@ -391,5 +391,8 @@ enum http1_result http1_finish(struct http1 *http, struct buf *out)
 	if (http->state != STATE_BODY || http->head.framing != HTTP1_UNTIL_END)
 		return http->state == STATE_BAD ? HTTP1_BAD : refuse(http, "it ends in the middle");
 	http->out = out;
+	/* Nobody knows whether it was to end here. */
+	if (http->filter && !put_content(http, NULL, 0, HTTP1_PAUSES))
+		return refuse_content(http);
 	return end_body(http);
 }

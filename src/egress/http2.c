@@ -100,7 +100,8 @@ static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8
 		    enum http1_moment moment)
 {
 	const struct exchange_hooks *hooks = &stream->http2->hooks;
-	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, moment };
+	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, moment,
+					    pace_is_burst(&stream->paces[to]) };
 	struct buf *pending = &stream->pending[to];
 	size_t before = pending->size;
 	bool passes;
@@ -572,7 +573,9 @@ static uint64_t settle(struct http2_stream *stream, enum http2_side to, bool in_
 
 	if (!stream->ids[to] || (!stream->withheld[to] && !stream->paces[to].came))
 		return 0;
-	wait_ns = pace_look(&stream->paces[to], is_in, is_in && (in_is_held_up || is_held_up(stream)), now_ns);
+	/* A client that does not read may keep a server from sending long before a window is used up. */
+	in_is_held_up = in_is_held_up || is_held_up(stream) || stream->pending[to].size;
+	wait_ns = pace_look(&stream->paces[to], is_in, is_in && in_is_held_up, now_ns);
 	if (!stream->withheld[to] || wait_ns)
 		return stream->withheld[to] ? wait_ns : 0;
 	if (!pass_on(stream, to, NULL, 0, HTTP1_PAUSES))

@@ -34,6 +34,12 @@ static inline void pace_add(struct pace *pace, size_t size)
 	pace->came += size;
 }
 
+/* Whether so many bytes came without a moment between them that a buffer may have been full in the middle. */
+static inline bool pace_is_burst(const struct pace *pace)
+{
+	return pace->burst + pace->came > PACE_BURST_MAX;
+}
+
 /*
  * A look, after each time that bytes may have come, and when the last one said. is_patient: after many bytes it takes
  * a long moment. is_held_up: it is us who take nothing more at present. 0: what is held goes on now; else look again

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "egress/gate.h"
+#include "egress/http1-head.h"
 #include "egress/intercept.h"
 #include "os/clock.h"
 #include "policy/decide.h"
@@ -218,6 +219,21 @@ static bool may_come_in(const struct requests *requests, struct exchange_record 
 	return !late && !(met->words & requests->secrets & secrets->long_words);
 }
 
+/*
+ * An answer that stops in the middle of a secret ends there. Else whoever has it stop, for the server's buffer was full
+ * and it waits for more of the request, would get all but the last byte, and leave before the secret is whole. Short
+ * messages go to and fro at once, and are not looked at.
+ */
+static bool may_pause(const struct requests *requests, struct exchange_record *record, const struct scan *scan)
+{
+	uint32_t open = scan ? scan_open(scan) & requests->secrets : 0;
+
+	if (open)
+		record->leak = (struct leak){ .secret = requests->gate->secrets.items[first_of(open)].name,
+					      .where = "an answer (it stopped in the middle)" };
+	return !open;
+}
+
 /* An answer that repeats what was put in would bring it inside: there it is masked, whatever the policy says. */
 static bool on_body(void *context, struct exchange_record *record, const struct exchange_content *content,
 		    struct buf *out)
@@ -233,6 +249,9 @@ static bool on_body(void *context, struct exchange_record *record, const struct 
 		return buf_error(out) == 0;
 	}
 	if (is_in && bodies->is_opaque)
+		return false;
+	if (is_in && content->moment == HTTP1_PAUSES && content->is_of_burst &&
+	    !may_pause(requests, record, bodies->ways[EXCHANGE_IN]))
 		return false;
 	if (scan_content(requests->gate->secrets.scanner, &bodies->ways[content->way], content, masked, out, &met) < 0)
 		return false;
@@ -474,9 +493,10 @@ static void redact_words(const struct requests *requests, struct http1_head *hea
 
 static bool is_coded(const struct http1_head *head, const char *name)
 {
-	const char *coding = http1_find(head, name);
-
-	return coding && !str_equal(coding, "identity");
+	for (size_t i = 0; i < head->field_count; i++)
+		if (http1_name_is(head->fields[i].name, name) && !str_equal(head->fields[i].value, "identity"))
+			return true;
+	return false;
 }
 
 /* An answer that repeats a credential would bring it in, and a redirect carry it elsewhere. */

@@ -21,8 +21,9 @@ enum { FORMS_MAX = 4096, GROW = 64 };
 /* One spelling of one text, or of several that have it in common. */
 struct form {
 	uint64_t hash;
-	uint32_t words, parts;
+	uint32_t words, parts, heads;
 	uint32_t size;                 /* in units of its reading */
+	uint32_t rest;                 /* that the text has behind its head */
 	uint8_t reading;
 	bool is_base64;
 };
@@ -71,6 +72,8 @@ struct track {
 	uint64_t since;                /* no text begins before this one */
 	uint64_t base64_since;         /* nor one in base64 */
 	uint64_t hash;
+	uint64_t open_until;           /* by then a text is whole whose head was met, or it is none */
+	uint32_t open;                 /* of which words that was */
 };
 
 struct scan {
@@ -195,6 +198,9 @@ static int add_form(struct scanner *scanner, const struct spelling *spelling, co
 		    scanner->forms[i].size == form.size) {
 			scanner->forms[i].words |= form.words;
 			scanner->forms[i].parts |= form.parts;
+			scanner->forms[i].heads |= form.heads;
+			if (scanner->forms[i].rest < form.rest)
+				scanner->forms[i].rest = form.rest;
 			return 0;
 		}
 	r = grow(scanner);
@@ -203,8 +209,26 @@ static int add_form(struct scanner *scanner, const struct spelling *spelling, co
 	return r;
 }
 
-static int add(struct scanner *scanner, const struct form *meant, const uint8_t *text, size_t size)
+/* Its first units, of the size bytes of a text; head of them when it is above 0. */
+static int spell(struct buf *units, const struct spelling *spelling, const uint8_t *text, size_t size, size_t head,
+		 uint32_t *ret_rest)
 {
+	size_t whole;
+
+	buf_reset(units);
+	spelling->put(units, text, size, spelling->parameter);
+	whole = units->size;
+	if (head) {
+		buf_reset(units);
+		spelling->put(units, text, head, spelling->parameter);
+	}
+	*ret_rest = (uint32_t)(whole > units->size ? whole - units->size : 0);
+	return buf_error(units);
+}
+
+static int add(struct scanner *scanner, const struct form *meant, const uint8_t *text, size_t size, size_t head)
+{
+	struct form form = *meant;
 	struct buf units;
 	int r = 0;
 
@@ -216,9 +240,9 @@ static int add(struct scanner *scanner, const struct form *meant, const uint8_t 
 	if (!buf_reserve(&units, 2 * SCAN_WORD_MAX))
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < spelling_count; i++) {
-		buf_reset(&units);
-		spellings[i].put(&units, text, size, spellings[i].parameter);
-		r = add_form(scanner, &spellings[i], &units, meant);
+		r = spell(&units, &spellings[i], text, size, head, &form.rest);
+		if (r == 0)
+			r = add_form(scanner, &spellings[i], &units, &form);
 	}
 	explicit_bzero(units.bytes, units.capacity);
 	buf_done(&units);
@@ -231,12 +255,19 @@ static int add(struct scanner *scanner, const struct form *meant, const uint8_t 
 
 int scanner_add(struct scanner *scanner, unsigned word, const void *text, size_t size)
 {
-	return add(scanner, &(struct form){ .words = 1u << word }, text, size);
+	return add(scanner, &(struct form){ .words = 1u << word }, text, size, 0);
 }
 
 int scanner_add_part(struct scanner *scanner, unsigned word, const void *text, size_t size)
 {
-	return add(scanner, &(struct form){ .parts = 1u << word }, text, size);
+	return add(scanner, &(struct form){ .parts = 1u << word }, text, size, 0);
+}
+
+int scanner_add_head(struct scanner *scanner, unsigned word, const void *text, size_t size, size_t head)
+{
+	if (head < SCAN_WORD_MIN || head >= size || head >= SCAN_WORD_MAX)
+		return 1;
+	return add(scanner, &(struct form){ .heads = 1u << word }, text, size, head);
 }
 
 static int compare(const void *left, const void *right)
@@ -327,9 +358,14 @@ void scan_free(struct scan *scan)
 	free(scan);
 }
 
-/* A text that is whole with the byte before end. */
-static void meet(struct scan *scan, const struct form *form, uint64_t start, uint64_t end)
+/* A text, or its head, that is whole with the byte before end. */
+static void meet(struct scan *scan, struct track *track, const struct form *form, uint64_t start, uint64_t end)
 {
+	if (form->heads) {
+		track->open = form->heads | (track->count < track->open_until ? track->open : 0);
+		if (track->open_until < track->count + form->rest)
+			track->open_until = track->count + form->rest;
+	}
 	scan->met.words |= form->words;
 	scan->met.parts |= form->parts;
 	if (start < scan->released) {
@@ -345,7 +381,7 @@ static inline void compare_windows(struct scan *scan, enum reading reading, bool
 				   uint64_t end)
 {
 	const struct scanner *scanner = scan->scanner;
-	const struct track *track = &scan->tracks[reading];
+	struct track *track = &scan->tracks[reading];
 	size_t group = group_of(reading, is_base64), last = scanner->first_window[group + 1];
 
 	for (size_t i = scanner->first_window[group]; i < last; i++) {
@@ -358,7 +394,7 @@ static inline void compare_windows(struct scan *scan, enum reading reading, bool
 		hash = track->hash - track->marks[(track->count - window->size) & track->mask].hash * window->power;
 		for (size_t k = 0; k < window->count; k++)
 			if (hash == forms[k].hash)
-				meet(scan, &forms[k],
+				meet(scan, track, &forms[k],
 				     track->marks[(track->count - window->size + 1) & track->mask].start, end);
 	}
 }
@@ -414,8 +450,11 @@ static inline void take_byte(struct scan *scan, uint8_t c)
 	} else if (!(class & IS_BETWEEN_DIGITS)) {
 		digits->since = digits->count;
 	}
-	if (class & ENDS_LINE && !scan->scanner->has_line_ends)
+	if (class & ENDS_LINE && !scan->scanner->has_line_ends) {
 		scan->safe = scan->fed;
+		for (int reading = 0; reading < READING_COUNT; reading++)
+			scan->tracks[reading].open_until = 0;
+	}
 }
 
 static void take_end(struct scan *scan)
@@ -433,7 +472,8 @@ static void take_end(struct scan *scan)
 static void forget(struct scan *scan)
 {
 	for (int reading = 0; reading < READING_COUNT; reading++)
-		scan->tracks[reading].since = scan->tracks[reading].base64_since = scan->tracks[reading].count;
+		scan->tracks[reading].since = scan->tracks[reading].base64_since = scan->tracks[reading].open_until =
+			scan->tracks[reading].count;
 	scan->decoder.count = 0;
 	scan->met = (struct scan_met){ 0 };
 	scan->masked = 0;
@@ -479,6 +519,16 @@ int scan_feed(struct scan *scan, const uint8_t *bytes, size_t size, uint32_t mas
 	*ret_met = scan->met;
 	until = scan->fed > scan->scanner->hold ? scan->fed - scan->scanner->hold : 0;
 	return let_go(scan, until > scan->safe ? until : scan->safe, out);
+}
+
+uint32_t scan_open(const struct scan *scan)
+{
+	uint32_t words = 0;
+
+	for (int reading = 0; reading < READING_COUNT; reading++)
+		if (scan->tracks[reading].count < scan->tracks[reading].open_until)
+			words |= scan->tracks[reading].open;
+	return words;
 }
 
 int scan_release(struct scan *scan, struct buf *out)

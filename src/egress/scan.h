@@ -40,6 +40,12 @@ int scanner_add(struct scanner *scanner, unsigned word, const void *text, size_t
 /* The same for a part of a text that is so long that nobody has it by chance. */
 int scanner_add_part(struct scanner *scanner, unsigned word, const void *text, size_t size) MUST_USE;
 
+/*
+ * Its first head bytes as well, which are so many that nobody guesses them: for scan_open(). 1 when no head of it is to
+ * be looked for.
+ */
+int scanner_add_head(struct scanner *scanner, unsigned word, const void *text, size_t size, size_t head) MUST_USE;
+
 /* After the last text. -ENOMEM. */
 int scanner_finish(struct scanner *scanner) MUST_USE;
 
@@ -67,6 +73,12 @@ void scan_free(struct scan *scan);
  */
 int scan_feed(struct scan *scan, const uint8_t *bytes, size_t size, uint32_t masked, struct buf *out,
 	      struct scan_met *ret_met) MUST_USE;
+
+/*
+ * The words whose head stands so near to the end of what came that the text may yet go on: released now, it would be
+ * cut. What stands behind a head does not matter, be it right or wrong.
+ */
+uint32_t scan_open(const struct scan *scan);
 
 /* What is held goes, though more may follow: a text that is whole by then is met all the same, and is late. */
 int scan_release(struct scan *scan, struct buf *out) MUST_USE;

@@ -16,6 +16,9 @@ enum {
 	PLACEHOLDER_PART_MIN = 16,
 	/* Of a secret of so many bytes three quarters are too many to be guessed. */
 	LONG_MIN = 16,
+	/* Nobody guesses so many at once; behind what it has in common with its placeholder, which everybody knows. */
+	HEAD_MIN = 12,
+	HEAD_UNKNOWN = 8,
 };
 
 static int fail(struct err *err, int errnum, const char *name, const char *problem)
@@ -114,13 +117,28 @@ static int join(struct gate_secrets *secrets, const struct policy *policy, struc
 	return r < 0 ? r : join_some(secrets, policy, true, err);
 }
 
-/* A secret, or one of its parts that is used by itself; and most of it, where the placeholder does not begin so. */
+/* How long a beginning of it may not come in by itself (scan_open()). */
+static size_t head_size(const char *placeholder, const char *text, size_t size)
+{
+	size_t most = size - size / 4, known = 0, head;
+
+	while (placeholder && known < most && memmem(placeholder, strlen(placeholder), text, known + 1))
+		known++;
+	head = known + HEAD_UNKNOWN > HEAD_MIN ? known + HEAD_UNKNOWN : HEAD_MIN;
+	head = head < most ? head : most;
+	return head > SCAN_WORD_MIN ? head : SCAN_WORD_MIN;
+}
+
+/* A secret, or one of its parts that is used by itself; its head; most of it, if the placeholder does not begin so. */
 static int add_secret(const struct gate_secrets *secrets, unsigned number, const char *text, size_t size)
 {
 	const char *placeholder = secrets->items[number].placeholder;
 	size_t most = size - size / 4;
 	int r = scanner_add(secrets->scanner, SECRET_WORD(number), text, size);
 
+	if (r == 0)
+		r = scanner_add_head(secrets->scanner, SECRET_WORD(number), text, size,
+				     head_size(placeholder, text, size));
 	if (r < 0 || size < LONG_MIN || (placeholder && memmem(placeholder, strlen(placeholder), text, most)))
 		return r;
 	return scanner_add_part(secrets->scanner, SECRET_WORD(number), text, most);

@@ -283,6 +283,46 @@ static void test_how_much_is_held(void **state)
 	scanner_free(scanner);
 }
 
+/* From its head on, in every spelling, until it is whole or cannot be. */
+static void test_where_a_text_may_go_on(void **state)
+{
+	static const char *const heads[] = {
+		"sk-ant/Zk3v+", "SK-ANT/ZK3V+", "sk%2dant%2fZk3v%2b", "sk\\u002dant\\/Zk3v&#43;",
+		"736b2d616e742f5a6b33762b", "73:6b:2d:61:6e:74:2f:5a:6b:33:76:2b", "c2stYW50L1prM3Yr",
+	};
+	struct scanner *scanner;
+	cleanup_buf struct buf out;
+	struct scan_met met;
+
+	buf_init(&out, 1 << 16);
+	assert_int_equal(scanner_new(&scanner), 0);
+	assert_int_equal(scanner_add(scanner, 3, secret, strlen(secret)), 0);
+	assert_int_equal(scanner_add_head(scanner, 3, secret, strlen(secret), 12), 0);
+	assert_int_equal(scanner_add_head(scanner, 4, secret, 12, 12), 1);
+	assert_int_equal(scanner_finish(scanner), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+		size_t size = strlen(heads[i]);
+
+		/* Right or wrong behind it: 8 units more, or a line's end. */
+		for (size_t more = 0; more <= 9; more++) {
+			struct scan *scan;
+
+			assert_int_equal(scan_new(&scan, scanner), 0);
+			assert_int_equal(scan_feed(scan, (const uint8_t *)heads[i], size - 1, 8, &out, &met), 0);
+			assert_int_equal(scan_open(scan), 0);
+			assert_int_equal(scan_feed(scan, (const uint8_t *)heads[i] + size - 1, 1, 8, &out, &met), 0);
+			assert_int_equal(scan_open(scan), 8);
+			assert_int_equal(scan_feed(scan, (const uint8_t *)"aaaaaaaaa", more, 8, &out, &met), 0);
+			if (i < 4)
+				assert_int_equal(scan_open(scan), more < 8 ? 8 : 0);
+			assert_int_equal(scan_feed(scan, (const uint8_t *)"\n", 1, 8, &out, &met), 0);
+			assert_int_equal(scan_open(scan), 0);
+			scan_free(scan);
+		}
+	}
+	scanner_free(scanner);
+}
+
 /* What was let go is met all the same when it is whole, and is told to be late; what is still there is masked. */
 static void test_let_go_in_the_middle(void **state)
 {
@@ -339,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_one_text_of_two_words),
 		cmocka_unit_test(test_nothing_of_a_hit_has_left),
 		cmocka_unit_test(test_how_much_is_held),
+		cmocka_unit_test(test_where_a_text_may_go_on),
 		cmocka_unit_test(test_let_go_in_the_middle),
 		cmocka_unit_test(test_texts_of_several_lines),
 	};
