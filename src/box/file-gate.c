@@ -371,7 +371,11 @@ static int judge_move(struct box *box, const struct watch_file *event)
 {
 	const struct policy *policy = box->policy->policy;
 	struct decision decision = policy_decide_move(policy, event->path, event->target);
+	struct decision target = decide(box, event, event->target);
 
+	/* An apply would take the old directory away and leave the new one out. */
+	if (target.is_masked)
+		return refuse(box, event, event->target, &target, EACCES);
 	if (decision.verdict == VERDICT_ALLOW && event->is_exchange)
 		decision = policy_decide_move(policy, event->target, event->path);
 	return decision.verdict == VERDICT_ALLOW ? 0 : refuse(box, event, event->path, &decision, EACCES);
