@@ -344,6 +344,21 @@ static enum http1_result feed_body(struct http1 *http, const uint8_t *bytes, siz
 	return HTTP1_MORE;
 }
 
+/*
+ * Of a protocol that was switched to. Messages go to and fro at once, so nothing is held back: the filter of an answer
+ * sees what comes at one time, and mostly that is a message.
+ */
+static enum http1_result feed_raw(struct http1 *http, const uint8_t *bytes, size_t size)
+{
+	http->body_bytes += size;
+	if (http->kind == HTTP1_REQUEST || !http->filter) {
+		buf_put(http->out, bytes, size);
+		return buf_error(http->out) < 0 ? refuse(http, "there is no memory") : HTTP1_MORE;
+	}
+	return put_content(http, bytes, size, HTTP1_GOES_ON) && put_content(http, NULL, 0, HTTP1_PAUSES)
+		? HTTP1_MORE : refuse_content(http);
+}
+
 enum http1_result http1_feed(struct http1 *http, const uint8_t *bytes, size_t size, struct buf *out, size_t *ret_used)
 {
 	enum http1_result result = HTTP1_END;
@@ -358,10 +373,8 @@ enum http1_result http1_feed(struct http1 *http, const uint8_t *bytes, size_t si
 		result = size ? feed_body(http, bytes, size, ret_used) : HTTP1_MORE;
 		break;
 	case STATE_RAW:
-		buf_put(out, bytes, size);
 		*ret_used = size;
-		http->body_bytes += size;
-		result = buf_error(out) < 0 ? refuse(http, "there is no memory") : HTTP1_MORE;
+		result = feed_raw(http, bytes, size);
 		break;
 	case STATE_END:
 		break;

@@ -377,6 +377,8 @@ static const char *ask_for_plain(struct http1_head *head)
 	http1_remove(head, "if-range");
 	/* Messages of gRPC are compressed one by one. */
 	http1_remove(head, "grpc-accept-encoding");
+	/* WebSockets have only those that compress. */
+	http1_remove(head, "sec-websocket-extensions");
 	return http1_set(head, "accept-encoding", "identity") < 0 ? "there is no memory" : NULL;
 }
 

@@ -14,7 +14,7 @@ import urllib.parse
 import pytest
 
 from atoll import ROOT, wait_until
-from gate import LOOPBACK, Web, gate_of, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, gate_of, policy_text, test_hosts
 from model import Model
 
 pytestmark = pytest.mark.needs("openssl", "curl")
@@ -272,6 +272,46 @@ def test_an_answer_that_nobody_can_look_into_is_ended(sandbox, certificates, ser
                            env=outside(certificates), policy=policy(sandbox, rules))
         assert ("x-api-key" in done.out) == is_whole and KEY not in done.out, done
     assert [("Range" in head or "range" in head) for *_, head, _ in server.seen] == [False, True]
+
+
+def test_a_websocket_does_not_bring_it_in(sandbox, certificates):
+    """Of a server that repeats what it was sent when the protocol was switched."""
+    asked = []
+
+    def talk(connection):
+        with certificates.context().wrap_socket(connection, server_side=True) as secured:
+            asked.append(head := secured.recv(4096).lower())
+            key = head.split(b"x-api-key: ")[1].split(b"\r")[0]
+            secured.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            secured.recv(4096)
+            for message in (b"hello", b"<" + key + b">"):
+                secured.sendall(bytes([0x81, len(message)]) + message)
+                time.sleep(0.05)
+            return secured.recv(10)
+
+    keep(sandbox)
+    server = Listener(talk)
+    client = ("import socket, ssl\n"
+              f"s = socket.create_connection(('web.test', {server.port}), timeout=20)\n"
+              "s = ssl._create_unverified_context().wrap_socket(s, server_hostname='web.test')\n"
+              f"s.sendall(b'GET /x HTTP/1.1\\r\\nHost: web.test:{server.port}\\r\\nUpgrade: websocket\\r\\n'\n"
+              "          b'Connection: Upgrade\\r\\nSec-WebSocket-Extensions: permessage-deflate\\r\\nX-API-Key: mine'\n"
+              "          b'\\r\\n\\r\\n')\n"
+              "got = s.recv(4096)\n"
+              "s.sendall(b'x')\n"
+              "while not got.endswith(b'>'): got += s.recv(4096)\n"
+              "print(got.split(b'\\r\\n\\r\\n')[1])\n")
+    plain = f"{{host: web.test, ports: [{server.port}], http: [{{}}]}}"
+    try:
+        for rules, shown in ((rule(server), b"*" * len(KEY)), (plain, b"mine")):
+            done = sandbox.run(["/usr/bin/python3", "-c", client], env=outside(certificates),
+                               policy=policy(sandbox, rules))
+            size = len(shown) + 2
+            assert done.out == repr(b"\x81\x05hello" + bytes([0x81, size]) + b"<" + shown + b">") + "\n", done
+    finally:
+        server.close()
+    assert [b"permessage-deflate" in head for head in asked] == [False, True]
+    assert KEY.lower().encode() in asked[0]
 
 
 def test_a_header_that_names_another_path_is_refused(sandbox, certificates, server):
