@@ -7,6 +7,7 @@
 #include "egress/gate.h"
 #include "egress/http1-head.h"
 #include "egress/intercept.h"
+#include "egress/override.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 
@@ -335,41 +336,6 @@ static const char *find_downgrade(const struct requests *requests)
 	return NULL;
 }
 
-/* Programs behind CGI and its kin (RFC 3875 4.1.18) are told of either with _ for -. */
-static bool is_field(const char *field, const char *name)
-{
-	while (*field && (*field == '_' ? '-' : *field >= 'A' && *field <= 'Z' ? *field | 0x20 : *field) == *name) {
-		field++;
-		name++;
-	}
-	return !*field && !*name;
-}
-
-/* Fields that servers behind frameworks and proxies take for the method or the path, which then were not judged. */
-static bool has_override(const struct http1_head *head)
-{
-	static const char *const names[] = {
-		"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url",
-		"x-override-url", "x-original-uri", "x-original-method", "x-forwarded-uri", "x-forwarded-method",
-		"x-envoy-original-path",
-	};
-
-	for (size_t i = 0; i < head->field_count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
-			if (is_field(head->fields[i].name, names[j]))
-				return true;
-	return false;
-}
-
-static const char *find_override(const struct requests *requests, const struct http1_head *head)
-{
-	const struct target_server *server = &requests->server;
-
-	if (has_override(head) && policy_judges_requests(requests->gate->policy, server->host, server->port))
-		return "a header names another method or path than the one that was judged";
-	return NULL;
-}
-
 /* What answers in pieces or compressed could not be looked at when it comes back. */
 static const char *ask_for_plain(struct http1_head *head)
 {
@@ -460,7 +426,7 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 		return false;
 	*ret_problem = count_request(requests, record, target);
 	if (!*ret_problem)
-		*ret_problem = find_override(requests, head);
+		*ret_problem = override_find(head, record->method, &requests->server, requests->gate->policy);
 	if (!*ret_problem)
 		*ret_problem = find_downgrade(requests);
 	if (!*ret_problem)
