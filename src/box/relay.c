@@ -19,7 +19,7 @@
  * after POLLOUT is the way.
  */
 
-enum { SPLICE_MAX = 1 << 20 };
+enum { SPLICE_MAX = 1 << 20, SPLICE_MIN = 16 << 10 };
 
 int relay_reopen(int fd, int flags)
 {
@@ -221,9 +221,33 @@ static int move_by_copy(struct relay *relay)
 	return r <= 0 ? r : flush(relay);
 }
 
+/*
+ * What is spliced fills a whole slot of the pipe, however little it is, and there are sixteen of them, or two where the
+ * user has many pipes: some short lines that nobody reads yet would fill it. What is written shares a page with what is
+ * there. So only much is spliced.
+ */
+static bool is_worth_a_splice(const struct relay *relay)
+{
+	int waiting = 0;
+
+	return ioctl(relay->in, FIONREAD, &waiting) < 0 || waiting >= SPLICE_MIN;
+}
+
 static int move(struct relay *relay)
 {
-	return relay->can_splice ? move_by_splice(relay) : move_by_copy(relay);
+	int r;
+
+	if (!relay->can_splice)
+		return move_by_copy(relay);
+	if (is_worth_a_splice(relay))
+		return move_by_splice(relay);
+	r = move_by_copy(relay);
+	/* The next time may be long in coming. */
+	if (relay->is_open && !relay->pending_size) {
+		free(relay->pending);
+		relay->pending = NULL;
+	}
+	return r;
 }
 
 static int in_ready(void *context, uint32_t events)

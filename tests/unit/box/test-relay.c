@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,33 @@ static void a_full_pipe_does_not_block_and_its_flags_stay_the_users(void **state
 			assert_true(loop_step(&loop, 1000) > 0);
 	}
 	assert_int_equal(read_back, BIG / 2);
+	close(out[0]);
+	loop_done(&loop);
+}
+
+/* `atoll exec` hung where its caller read only after the command's end: a slot of the pipe was taken for each line. */
+static void short_lines_that_nobody_reads_yet_do_not_fill_a_pipe(void **state)
+{
+	enum { LINES = 40 };
+	struct relay relay = { .on_bytes = count };
+	int in[2], out[2], waiting = 0;
+	struct loop loop;
+
+	assert_int_equal(loop_init(&loop), 0);
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_true(fcntl(out[1], F_SETPIPE_SZ, 4096) == 4096); /* as it is where a user has many pipes */
+	assert_int_equal(relay_open(&relay, &loop, in[0], out[1]), 0);
+	for (int i = 0; i < LINES; i++) {
+		assert_int_equal(fd_write_full(in[1], "a line\n", 7), 0);
+		assert_true(loop_step(&loop, 1000) > 0);
+	}
+	assert_int_equal(ioctl(out[0], FIONREAD, &waiting), 0);
+	assert_int_equal(waiting, LINES * 7);
+	assert_null(relay.pending);
+	close(in[1]);
+	run_until_quiet(&loop);
+	assert_false(relay.is_open);
 	close(out[0]);
 	loop_done(&loop);
 }
@@ -223,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_reach_a_file_and_are_counted),
 		cmocka_unit_test(a_full_pipe_does_not_block_and_its_flags_stay_the_users),
+		cmocka_unit_test(short_lines_that_nobody_reads_yet_do_not_fill_a_pipe),
 		cmocka_unit_test(a_reader_that_leaves_breaks_the_pipe_inside),
 		cmocka_unit_test(a_socket_gets_everything_without_being_made_nonblocking),
 		cmocka_unit_test(what_was_not_read_of_a_file_is_given_back),
