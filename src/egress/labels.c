@@ -19,6 +19,8 @@ struct meter {
 	bool is_told;
 	uint64_t *slots;                 /* hashes of names, by open addressing; 0: free */
 	size_t slot_count, name_count;
+	uint64_t last;                   /* hash of the name of the last connection */
+	unsigned order_bits;             /* said by the order of known ones, less than a byte */
 };
 
 struct labels {
@@ -137,15 +139,35 @@ static int look(struct labels *labels, struct count *count, uint64_t hash)
 	return make_room(count->meter) ? 0 : -ENOMEM;
 }
 
-static void keep(const struct count *count, uint64_t hash)
+/* Which of the names that are known comes next is a number: so many bits of one. The same again says nothing. */
+static unsigned order_bits(const struct meter *meter, uint64_t hash)
+{
+	unsigned bits = 0;
+
+	while (hash != meter->last && meter->name_count > 1 && (meter->name_count - 1) >> bits)
+		bits++;
+	return bits;
+}
+
+/* The bytes that are said with it. */
+static size_t keep(const struct count *count, uint64_t hash)
 {
 	struct meter *meter = count->meter;
+	size_t bytes = count->bytes;
 
-	if (!count->is_new || count->amount == UINT64_MAX)
-		return;
-	meter->used_bytes += count->bytes;
-	meter->name_count++;
-	*slot_of(meter->slots, meter->slot_count, hash) = hash;
+	if (count->amount == UINT64_MAX)
+		return bytes;
+	if (count->is_new) {
+		meter->used_bytes += bytes;
+		meter->name_count++;
+		*slot_of(meter->slots, meter->slot_count, hash) = hash;
+	} else {
+		meter->order_bits += order_bits(meter, hash);
+		bytes = meter->order_bits / 8;
+		meter->order_bits %= 8;
+	}
+	meter->last = hash;
+	return bytes;
 }
 
 /* Of each rule, then of the session, if it has a limit. */
@@ -189,9 +211,9 @@ int labels_take(struct labels *labels, const struct policy *policy, const struct
 			return r;
 	}
 	for (size_t i = 0; i < count; i++) {
-		keep(&counts[i], hash);
-		if (counts[i].is_new && counts[i].bytes > *ret_bytes)
-			*ret_bytes = counts[i].bytes;
+		size_t bytes = keep(&counts[i], hash);
+
+		*ret_bytes = bytes > *ret_bytes ? bytes : *ret_bytes;
 	}
 	return 0;
 }

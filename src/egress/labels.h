@@ -4,8 +4,8 @@
 /*
  * What the sandbox has said by names. A rule with a wildcard lets it choose a part of each name, which whoever answers
  * for the domain hears when the name is resolved, and so does the server. Different names are counted by the bytes of
- * that part: for each such rule, and for all together. A name that was let out once says nothing new. Pure. Runs in
- * atoll-egress.
+ * that part: for each such rule, and for all together. A name that was let out once is not refused later; but which of
+ * several comes next is said as well, and is counted by its bits. Pure. Runs in atoll-egress.
  */
 
 #include <stdbool.h>

@@ -63,6 +63,29 @@ static void what_a_wildcard_stands_for_counts_once(void **state)
 	assert_int_equal(take("nowhere.org"), 0);
 }
 
+/* 256 names of one or two letters, connected to in an order that is a text: a byte for each. */
+static void the_order_of_known_names_counts(void **state)
+{
+	char host[32];
+	int said = 0;
+
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < 256; i++) {
+			snprintf(host, sizeof host, "%x.a.org", i);
+			assert_int_equal(take(host), round ? 1 : i < 16 ? 1 : 2);
+		}
+	/* The same again says nothing; one of two is a bit. */
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(take(host), 0);
+	assert_int_equal(take("a.b.org") + take("b.b.org"), 2);
+	for (unsigned i = 0; i < 64; i++)
+		said += take(i % 2 ? "b.b.org" : "a.b.org");
+	assert_int_equal(said, 64 / 8);
+	for (unsigned i = 0; i < 64; i++)
+		said += take("b.b.org");
+	assert_int_equal(said, 64 / 8);
+}
+
 static void a_rule_that_says_nothing_has_a_limit(void **state)
 {
 	char host[128];
@@ -114,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_a_wildcard_stands_for_counts_once, begin, end),
+		cmocka_unit_test_setup_teardown(the_order_of_known_names_counts, begin, end),
 		cmocka_unit_test_setup_teardown(a_rule_that_says_nothing_has_a_limit, begin, end),
 		cmocka_unit_test_setup_teardown(rules_and_the_session_say_how_much, begin, end),
 	};
