@@ -61,8 +61,15 @@ static bool can_stand_in(const struct stage_change *change)
 				   str_equal(path_basename(change->path), ".git"));
 }
 
+/* By what a confined program finds in it. */
+static bool is_harmless(struct flagging *flagging, const struct stage_change *change, flagging_look_fn *look)
+{
+	flagging->unread += !look;
+	return look && look(flagging->stack, change);
+}
+
 /* Files whose text decides are small; what is not is not of the ordinary form. */
-static bool is_ordinary(const struct flagging *flagging, const struct stage_change *change, enum git_part part)
+static bool is_ordinary(struct flagging *flagging, const struct stage_change *change, enum git_part part)
 {
 	char text[GIT_TEXT_MAX + 1];
 	cleanup_fd int fd = FD_NONE;
@@ -70,6 +77,9 @@ static bool is_ordinary(const struct flagging *flagging, const struct stage_chan
 
 	if (part == GIT_DATA)
 		return true;
+	/* One that goes names nothing any more. */
+	if (part == GIT_INDEX)
+		return change->kind == STAGE_DELETED || is_harmless(flagging, change, flagging->is_ordinary_index);
 	if (part == GIT_OTHER || !change->staged_exists || !S_ISREG(change->staged.st_mode))
 		return false;
 	fd = stage_change_open(flagging->stack, change);
@@ -122,7 +132,7 @@ static bool has_worktree(const char *path, const struct repository *repositories
 }
 
 /* A change in the directory of one or several repositories in one another. */
-static bool is_flagged_inside(const struct flagging *flagging, const struct stage_change *change,
+static bool is_flagged_inside(struct flagging *flagging, const struct stage_change *change,
 			      const struct repository *repositories, int count)
 {
 	const struct repository *repository = &repositories[count - 1];
@@ -169,6 +179,5 @@ bool flagging_has(struct flagging *flagging, const struct stage_change *change)
 		return is_flagged_inside(flagging, change, repositories, count);
 	if (verdict != PROTECTS_PACKAGE)
 		return verdict == PROTECTS_GIT;
-	flagging->unread += !flagging->is_same_package;
-	return !flagging->is_same_package || !flagging->is_same_package(flagging->stack, change);
+	return !is_harmless(flagging, change, flagging->is_same_package);
 }

@@ -13,6 +13,9 @@
 #include "stage/change.h"
 #include "stage/repositories.h"
 
+/* Whether a change is none that has to be flagged, by its content. */
+typedef bool flagging_look_fn(const struct stage_stack *stack, const struct stage_change *change);
+
 struct flagging {
 	struct protects *protects;          /* owned */
 	/* of the tree that is walked */
@@ -21,10 +24,11 @@ struct flagging {
 	struct repositories *repositories;  /* owned */
 	struct buf path;                    /* scratch */
 	/*
-	 * Whether what a package.json has npm run is as it was on the host. It parses what the sandbox wrote, so only a
-	 * confined program has one; NULL: nobody looks, and it is flagged.
+	 * Whether what a package.json has npm run is as it was on the host, and whether an index of git names nothing
+	 * but files of its working tree. They parse what the sandbox wrote, so only a confined program has them; NULL:
+	 * nobody looks, and it is flagged.
 	 */
-	bool (*is_same_package)(const struct stage_stack *stack, const struct stage_change *change);
+	flagging_look_fn *is_same_package, *is_ordinary_index;
 	uint64_t unread;                    /* flagged only because nobody looked into them */
 };
 

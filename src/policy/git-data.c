@@ -44,7 +44,7 @@ static const struct {
 	{ "logs", GIT_DATA },
 	{ "logs/**", GIT_DATA },
 	{ "packed-refs", GIT_DATA },
-	{ "index", GIT_DATA },
+	{ "index", GIT_INDEX },
 	{ "index.lock", GIT_DATA },
 	{ "index.stash.*", GIT_DATA },
 	{ "next-index-*.lock", GIT_DATA },
@@ -58,7 +58,7 @@ static const struct {
 	{ "gc.pid", GIT_DATA },
 	{ "gc.pid.lock", GIT_DATA },
 	{ "gc.log.lock", GIT_DATA },
-	{ "sharedindex.*", GIT_DATA },
+	{ "sharedindex.*", GIT_INDEX },
 	{ "shallow", GIT_DATA },
 	{ "ORIG_HEAD", GIT_DATA },
 	{ "FETCH_HEAD", GIT_DATA },
@@ -112,7 +112,7 @@ static bool is_data(const char *inside, bool in_place)
 {
 	enum git_part part = git_part_of(inside);
 
-	return part == GIT_DATA || part == GIT_HEAD || (in_place && part == GIT_UNDER_WAY);
+	return part == GIT_DATA || part == GIT_HEAD || part == GIT_INDEX || (in_place && part == GIT_UNDER_WAY);
 }
 
 /*

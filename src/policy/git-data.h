@@ -17,6 +17,7 @@ enum git_part {
 	GIT_HEAD,           /* data, if it is of an ordinary form: git_text_is_ordinary() */
 	GIT_COMMONDIR,      /* of a worktree: which repository's configuration and hooks it has; as GIT_HEAD */
 	GIT_GITDIR,         /* of a worktree: where its files are; as GIT_HEAD */
+	GIT_INDEX,          /* data, if all its names lie in the working tree: not told here */
 	GIT_UNDER_WAY,      /* what is left to be done of a rebase: commands too, and gone when it has ended */
 };
 
@@ -37,6 +38,7 @@ enum { GIT_TEXT_MAX = 4096 };
 
 /*
  * Whether the text of such a file is as git writes it: HEAD names a branch or an object, commondir the repository two
- * directories above, gitdir the absolute path of a file `.git`. Longer than GIT_TEXT_MAX is not. True for GIT_DATA.
+ * directories above, gitdir the absolute path of a file `.git`. Longer than GIT_TEXT_MAX is not. True for GIT_DATA,
+ * and for no GIT_INDEX.
  */
 bool git_text_is_ordinary(enum git_part part, const char *text, size_t size);

@@ -113,6 +113,43 @@ def test_a_repository_is_not_made_of_two_applies(sandbox):
     assert not (sandbox.project / "ran").exists() and not (sandbox.project / "docs/objects").exists()
 
 
+# Git checks no name that it reads from an index. Names of equal length keep the index whole but for its checksum.
+INDEX = """git config user.name a; git config user.email a@b
+printf '#!/bin/sh\\ntouch ran\\n' >made
+git update-index --index-version {version} --add --cacheinfo 100755,$(git hash-object -w made),{fair}
+cat >edit.py <<'end'
+import hashlib
+text = open('.git/index', 'rb').read()[:-20]
+assert {fair!r}.encode() in text
+text = text.replace({fair!r}.encode(), {unfair!r}.encode())
+open('.git/index', 'wb').write(text + hashlib.sha1(text).digest())
+end
+/usr/bin/python3 edit.py
+"""
+
+
+@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("fair, unfair, made", [
+    ("agit/hooks/post-checkout", ".git/hooks/post-checkout", "ran"),
+    ("aa/outside-of-it", "../outside-of-it", "../outside-of-it"),
+])
+def test_no_index_leads_out_of_its_tree(sandbox, version, fair, unfair, made):
+    """`git checkout .` writes what the index names: hooks, and runs them, and what lies beside the project."""
+    script = INDEX.format(version=version, fair=fair, unfair=unfair)
+    control = sandbox.make_directory(sandbox.base / "control/project")
+    sandbox.run_outside(["sh", "-c", f"git init -q && {script} git checkout ."], cwd=control)
+    assert (control / made).exists()
+    staged = Staged(sandbox)
+    sandbox.git_project()
+    done = staged.run(script)
+    changes = staged.diff()
+    assert changes[".git/index"]["flagged"], changes
+    assert done.report["changes"]["flagged"] == sum(change["flagged"] for change in changes.values())
+    staged.apply(code=1)
+    sandbox.run_outside(["sh", "-c", "git checkout ."], cwd=sandbox.project)
+    assert not (sandbox.project / made).exists()
+
+
 def flagged(sandbox, script, **keywords):
     """The names that are flagged after the script inside, which is a success."""
     staged = Staged(sandbox)

@@ -67,6 +67,12 @@ CASES = {
     "git-hookspath": Case("git", {".githooks/pre-commit": SCRIPT, ".husky/pre-commit": SCRIPT},
                           "git -c user.name=a -c user.email=a@b commit -qm x --allow-empty",
                           GIT + "git config core.hooksPath .githooks", rows=["**/.githooks/**", "**/.husky/**"]),
+    # The host's own configuration may name any directory, and a file beside the sources.
+    "git-hookspath-anywhere": Case("git", {"tools/checks/pre-commit": SCRIPT},
+                                   "git -c user.name=a -c user.email=a@b commit -qm x --allow-empty",
+                                   GIT + "git config core.hooksPath tools/checks", rows=["**/pre-commit"]),
+    "git-include": Case("git", {".gitconfig": CONFIG}, "git status", GIT + "git config include.path ../.gitconfig",
+                        rows=["**/.gitconfig"]),
     "make": Case("make", {"Makefile": f"all:\n\t{RAN}\n"}, "make"),
     # GNU make prefers both to the Makefile that everybody knows.
     "make-lower": Case("make", {"makefile": f"all:\n\t{RAN}\n"}, "make", "printf 'all:\\n\\ttrue\\n' >Makefile"),
@@ -80,7 +86,8 @@ CASES = {
                        "p.compile(\"m.py\", invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)'; echo >m.py",
                        rows=["**/*.pyc"]),
     "python-venv": Case("python3", {".venv/bin/activate": RAN + "\n"}, ". .venv/bin/activate",
-                        rows=["**/.venv/bin/**", "**/venv/bin/**", "**/pyvenv.cfg"]),
+                        rows=["**/.venv/bin/**", "**/venv/bin/**", "**/env/bin/**", "**/bin/activate",
+                              "**/pyvenv.cfg"]),
     "python-pdb": Case("python3", {".pdbrc": "!import os; os.system('touch ran')\nquit\n"},
                        "echo quit | /usr/bin/python3 -m pdb s.py", "echo x=1 >s.py"),
     "pytest-conftest": Case("python3", {"conftest.py": PYTHON}, "/usr/bin/python3 -m pytest -q"),

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "policy/decide.h"
+#include "prog/atoll-stage/git-index.h"
 #include "prog/atoll-stage/package.h"
 
 int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err)
@@ -16,6 +17,7 @@ int judging_init(struct judging *ret_judging, const struct opened *opened, struc
 	int r = flagging_init(&judging.flagging, snapshot_policy(opened->snapshot));
 
 	judging.flagging.is_same_package = package_is_same;
+	judging.flagging.is_ordinary_index = git_index_change_is_ordinary;
 	if (r == 0)
 		r = left_load(opened->stage_fd, opened->start_ns, &judging.left);
 	if (r < 0) {
