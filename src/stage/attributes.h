@@ -4,7 +4,8 @@
 /*
  * Which extended attributes of a file are part of what an agent changed, and which are the host's to keep. user.*
  * is content; ACLs are too, where the ids in them mean the same inside and outside (an ordinary user's
- * sandbox); labels (security.*) are the host's, and capabilities go to nobody. Within stage/ only.
+ * sandbox); labels (security.*) are the host's, and capabilities go to nobody. For stage/ and the merges of
+ * atoll-stage.
  */
 
 #include <stdbool.h>

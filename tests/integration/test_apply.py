@@ -193,8 +193,12 @@ def test_a_merge_takes_both_sides(sandbox, repository):
     time.sleep(0.02)
     path = sandbox.project / "text"
     path.write_text(path.read_text().replace("line 17\n", "host 17\n"))
+    path.chmod(0o600)
+    os.setxattr(path, "user.host", b"stays")
     assert sandbox.run_atoll("apply", repository.session).code == 1
     done = sandbox.run_atoll("apply", "--merge", repository.session)
+    # What the host closed meanwhile stays closed.
+    assert path.stat().st_mode & 0o7777 == 0o600 and os.getxattr(path, "user.host") == b"stays"
     assert done.code == 0 and "merged" in done.out, done
     assert "agent 3\n" in path.read_text() and "host 17\n" in path.read_text()
     assert sandbox.run_atoll("undo", repository.session).code == 0

@@ -404,6 +404,37 @@ def test_lines_of_the_list(layered):
         " 6 files changed (1 modified, 3 added, 2 deleted), 2 directories, 1 refused")
 
 
+def test_no_permission_hides_behind_another_change(sandbox, layered):
+    """In neither form: a content, a rename, or what git calls 755."""
+    layered.inside("chmod 666 a; echo x >>a; mv b moved; chmod 777 moved; chmod 777 c; echo >open; chmod 666 open;"
+                   "mkdir wide; chmod 777 wide; echo >plain")
+    listed, patch = (sandbox.run_atoll("diff", layered.session, *words).out for words in ((), ("-p",)))
+    lines = {line.split("|")[0].split()[-1]: line for line in listed.splitlines() if "|" in line or "wide" in line}
+    assert "0644 → 0666" in lines["a"] and "0644 → 0777" in lines["moved"] and "0644 → 0777" in lines["c"], listed
+    assert "0666" in lines["open"] and "0777" in listed.split("wide/")[1].splitlines()[0], listed
+    assert "mode" not in lines["plain"], listed
+    before = {name: patch.split(f" b{layered.sandbox.project}/{name}\n")[0].splitlines()[-2] for name in
+              ("a", "moved", "c", "open")}
+    assert before == {"a": "mode 0644 → 0666", "moved": "mode 0644 → 0777", "c": "mode 0644 → 0777",
+                      "open": "mode 0666: others may write"}, patch
+    assert "directory added, mode 0777: others may write: " in patch, patch
+
+
+def test_no_permission_hides_behind_another_change(sandbox, layered):
+    """In neither form: a content, a rename, or what git calls 755."""
+    layered.inside("chmod 666 a; echo x >>a; mv b moved; chmod 777 moved; chmod 777 c; echo >open; chmod 666 open; "
+                   "mkdir wide; chmod 777 wide; echo >plain")
+    listed, patch = (sandbox.run_atoll("diff", layered.session, *words).out for words in ((), ("-p",)))
+    lines = {line.split(" | ")[0].split()[-1]: line for line in listed.splitlines() if " | " in line}
+    assert "0644 → 0666" in lines["a"] and "0644 → 0777" in lines["moved"] and "0644 → 0777" in lines["c"], listed
+    assert "0666" in lines["open"] and "0777" in lines["wide/"] and "mode" not in lines["plain"], listed
+    before = {name: patch.split(f" b/{name}\n")[0].splitlines()[-2] for name in
+              ("a", "moved", "c", "open")}
+    assert before == {"a": "mode 0644 → 0666", "moved": "mode 0644 → 0777", "c": "mode 0644 → 0777",
+                      "open": "mode 0666: others may write"}, patch
+    assert "directory added, mode 0777: others may write: " in patch, patch
+
+
 def test_paths(sandbox, layered):
     layered.inside("echo 1 >>a; echo 1 >>dir/x; echo 1 >>dir/sub/y; rm -r dir/sub")
     everything = judged(layered)

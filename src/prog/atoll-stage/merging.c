@@ -9,6 +9,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "prog/atoll-stage/text.h"
+#include "stage/attributes.h"
 
 #define MERGED_DIRECTORY "merged"
 
@@ -68,10 +69,20 @@ int merging_start(struct merging *ret_merging, const struct opened *opened, stru
 	return r < 0 ? r : text_worker_start(&ret_merging->worker, err);
 }
 
-/* Writes a merge to stage/merged/INDEX-NAME, with the mode that the staged file has. The name, or NULL. */
-static char *store(struct merging *merging, size_t index, const struct stage_change *change, const char *bytes,
-		   size_t size)
+/*
+ * What both began from is known of the text alone: of the rest the host's stays, so that a merge opens no file that was
+ * closed meanwhile; but who may read it may execute it where the session made it a program.
+ */
+static mode_t merged_mode(mode_t host, mode_t staged)
 {
+	return (host & 0777) | (staged & 0100 ? (host & 0444) >> 2 : 0);
+}
+
+/* Writes a merge to stage/merged/INDEX-NAME. The name, or NULL. */
+static char *store(struct merging *merging, size_t index, const struct stage_stack *stack,
+		   const struct stage_change *change, const char *bytes, size_t size)
+{
+	cleanup_fd int host_fd = stage_change_open_host(stack, change);
 	const char *base = path_basename(change->path);
 	cleanup_free char *name = str_printf("%zu-%.200s", index, base);
 	cleanup_fd int fd = FD_NONE;
@@ -79,7 +90,9 @@ static char *store(struct merging *merging, size_t index, const struct stage_cha
 	if (!name)
 		return NULL;
 	fd = fd_open_at(merging->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0 || fd_write_full(fd, bytes, size) < 0 || fchmod(fd, change->staged.st_mode & 0777) < 0)
+	if (fd < 0 || fd_write_full(fd, bytes, size) < 0 || host_fd < 0 ||
+	    attributes_match(host_fd, fd, attributes_is_user) < 0 ||
+	    fchmod(fd, merged_mode(change->host.st_mode, change->staged.st_mode)) < 0)
 		return NULL;
 	return take_ptr(name);
 }
@@ -98,7 +111,8 @@ static int keep(const struct job *job, size_t index, const struct text *host, co
 	}
 	item->merged = "";
 	if (!job->dry_run) {
-		merging->names[index] = store(merging, index, item->change, (const char *)merged->bytes, merged->size);
+		merging->names[index] = store(merging, index, &job->opened->stacks[item->change->tree],
+						      item->change, (const char *)merged->bytes, merged->size);
 		item->merged = merging->names[index];
 		if (!item->merged)
 			return -EIO;

@@ -135,6 +135,31 @@ static void put_rename(struct patch *patch, const struct stage_change *change, c
 	buf_put_char(&patch->out, '\n');
 }
 
+/* Whether a file's mode is one that git can say. */
+static bool git_says(mode_t mode)
+{
+	return S_ISLNK(mode) || (mode & 07777) == 0644 || (mode & 07777) == 0755;
+}
+
+/* Permissions beyond what git says, and attributes beside a content: they come with it, so they are told with it. */
+static void put_unsaid(struct patch *patch, const struct listed *listed)
+{
+	const struct stage_change *change = listed->change, *before = listed->renamed_from;
+	mode_t old = before ? before->host.st_mode : change->host.st_mode, new = change->staged.st_mode;
+
+	if (!change->staged_exists || S_ISDIR(new) || change->state == STAGE_REFUSED)
+		return;
+	if (change->kind == STAGE_ADDED && !before) {
+		if (show_mode_is_open(new))
+			buf_printf(&patch->out, "mode %04o: others may write\n", (unsigned)new & 07777);
+		return;
+	}
+	if ((old ^ new) & 07777 && !(git_says(old) && git_says(new)))
+		buf_printf(&patch->out, "mode %04o → %04o\n", (unsigned)old & 07777, (unsigned)new & 07777);
+	if (change->kind == STAGE_MODIFIED && change->differs & STAGE_DIFFERS_XATTRS)
+		buf_put_text(&patch->out, "extended attributes differ\n");
+}
+
 /* What else there is to say of a change, in lines before its header. */
 static void put_notes(struct patch *patch, const struct listed *listed)
 {
@@ -274,9 +299,13 @@ static void put_without_header(struct patch *patch, const struct listed *listed)
 	if (change->differs & STAGE_DIFFERS_MODE)
 		buf_printf(&patch->out, ", mode %04o → %04o", (unsigned)change->host.st_mode & 07777,
 			   (unsigned)change->staged.st_mode & 07777);
-	else if (change->differs & STAGE_DIFFERS_XATTRS)
-		buf_put_text(&patch->out, ", only extended attributes differ");
-	else if (change->differs & STAGE_DIFFERS_MTIME)
+	else if (change->kind == STAGE_ADDED && show_mode_is_open(mode))
+		buf_printf(&patch->out, ", mode %04o: others may write", (unsigned)mode & 07777);
+	if (change->differs & STAGE_DIFFERS_XATTRS)
+		buf_put_text(&patch->out, change->differs == STAGE_DIFFERS_XATTRS
+						  ? ", only extended attributes differ"
+						  : ", extended attributes differ");
+	else if (change->differs == STAGE_DIFFERS_MTIME)
 		buf_put_text(&patch->out, ", only the time of the last change differs");
 	buf_put_text(&patch->out, ": ");
 	put_path(patch, "", change, &patch->out);
@@ -292,6 +321,7 @@ static void put_half_shown(struct patch *patch, const struct listed *listed, con
 		put_without_header(patch, listed);
 		return;
 	}
+	put_unsaid(patch, listed);
 	put_header(patch, change, change);
 	if (is_kept)
 		put_mode_lines(patch, change, change);
@@ -335,10 +365,12 @@ static int put_listed(struct patch *patch, const struct listed *listed, struct e
 
 	if (listed->renamed_from || change->state == STAGE_REFUSED || (!has_before && !has_after)) {
 		put_notes(patch, listed);
-		if (listed->renamed_from)
+		if (listed->renamed_from) {
+			put_unsaid(patch, listed);
 			put_rename(patch, change, listed->renamed_from);
-		else
+		} else {
 			put_without_header(patch, listed);
+		}
 		return 0;
 	}
 	if (!(change->differs & STAGE_DIFFERS_TYPE) || !has_before || !has_after)

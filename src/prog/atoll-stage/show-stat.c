@@ -98,6 +98,28 @@ static void put_mode(struct buf *out, mode_t mode)
 	buf_printf(out, "%04o", (unsigned)mode & 07777);
 }
 
+bool show_mode_is_open(mode_t mode)
+{
+	return !S_ISLNK(mode) && mode & S_IWOTH && !(S_ISDIR(mode) && mode & S_ISVTX);
+}
+
+/* Also of what was renamed, where a line that says no more than that would hide it. */
+static void put_modes(const struct listed *listed, struct buf *out)
+{
+	const struct stage_change *change = listed->change, *before = listed->renamed_from;
+	mode_t old = before ? before->host.st_mode : change->host.st_mode;
+
+	if (change->differs & STAGE_DIFFERS_MODE || (before && (old ^ change->staged.st_mode) & 07777)) {
+		buf_put_text(out, " mode ");
+		put_mode(out, old);
+		buf_put_text(out, " → ");
+		put_mode(out, change->staged.st_mode);
+	} else if (change->kind == STAGE_ADDED && !before && show_mode_is_open(change->staged.st_mode)) {
+		buf_put_text(out, " mode ");
+		put_mode(out, change->staged.st_mode);
+	}
+}
+
 static void put_sizes(const struct stage_change *change, struct buf *out)
 {
 	char size[32];
@@ -227,8 +249,9 @@ static void put_link(struct stat_show *stat, const struct stage_change *change, 
 	text_done(&target);
 }
 
-static void put_detail(struct stat_show *stat, const struct stage_change *change)
+static void put_detail(struct stat_show *stat, const struct listed *listed)
 {
+	const struct stage_change *change = listed->change;
 	mode_t mode = change->staged_exists ? change->staged.st_mode : change->host.st_mode;
 	unsigned content = STAGE_DIFFERS_CONTENT | STAGE_DIFFERS_TYPE;
 
@@ -242,12 +265,7 @@ static void put_detail(struct stat_show *stat, const struct stage_change *change
 		put_link(stat, change, change->staged_exists ? SIDE_STAGED : SIDE_HOST);
 	else if (S_ISREG(mode) && (change->kind != STAGE_MODIFIED || change->differs & content))
 		put_content(stat, change);
-	if (change->differs & STAGE_DIFFERS_MODE) {
-		buf_put_text(&stat->out, " mode ");
-		put_mode(&stat->out, change->host.st_mode);
-		buf_put_text(&stat->out, " → ");
-		put_mode(&stat->out, change->staged.st_mode);
-	}
+	put_modes(listed, &stat->out);
 	if (change->kind == STAGE_MODIFIED && change->differs == STAGE_DIFFERS_MTIME)
 		buf_put_text(&stat->out, "time of last change only");
 	if (change->differs & STAGE_DIFFERS_XATTRS)
@@ -279,7 +297,9 @@ static void put_line(struct stat_show *stat, const struct listed *listed)
 	else if (listed->renamed_from)
 		buf_put_text(&stat->out, "renamed");
 	else
-		put_detail(stat, change);
+		put_detail(stat, listed);
+	if (listed->renamed_from && !listed->renamed_files)
+		put_modes(listed, &stat->out);
 	/* Directories have nothing to tell. */
 	while (stat->out.size && strchr(" |", stat->out.bytes[stat->out.size - 1]))
 		stat->out.size--;

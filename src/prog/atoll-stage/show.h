@@ -35,3 +35,6 @@ int show_flush(struct buf *out, struct err *err) MUST_USE;
 
 /* "file", "directory", "symlink", "fifo", "socket", "device". */
 const char *show_type(mode_t mode);
+
+/* Whether others may write it, which is said of what is new. A link has no mode, and a sticky directory is for that. */
+bool show_mode_is_open(mode_t mode);
