@@ -2,6 +2,7 @@
 #include "stage/record.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -283,7 +284,10 @@ int stage_tree_identify(int fd, struct stage_tree *tree)
 	_Static_assert(sizeof filesystem.f_fsid == sizeof tree->filesystem, "an id of a file system is two words");
 	if (fstatfs(fd, &filesystem) == 0)
 		memcpy(&tree->filesystem, &filesystem.f_fsid, sizeof tree->filesystem);
-	if (path_birth_ns(fd, ".", &tree->birth_ns) < 0)
+	else
+		filesystem.f_type = 0;
+	/* Of a directory in an overlay it is another one once something in it was written, which an apply does. */
+	if (filesystem.f_type == OVERLAYFS_SUPER_MAGIC || path_birth_ns(fd, ".", &tree->birth_ns) < 0)
 		tree->birth_ns = 0;
 	return 0;
 }
