@@ -65,7 +65,6 @@ static const struct {
 	{ "MERGE_HEAD", GIT_DATA },
 	{ "MERGE_MODE", GIT_DATA },
 	{ "MERGE_MSG", GIT_DATA },
-	{ "MERGE_RR", GIT_DATA },
 	{ "AUTO_MERGE", GIT_DATA },
 	{ "SQUASH_MSG", GIT_DATA },
 	{ "CHERRY_PICK_HEAD", GIT_DATA },

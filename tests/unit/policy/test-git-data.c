@@ -25,7 +25,8 @@ static const char *const other[] = {
 	"", "config", "config.worktree", "commondir", "gitdir", "hooks", "hooks/pre-commit", "hooks/x.sample/y",
 	"info/attributes", "objects/info/alternates", "rebase-merge/git-rebase-todo", "rebase-apply/patch",
 	"sequencer/todo", "index/x", "HEAD/x", "branches/x", "remotes/x", "BISECT_NAMES", "config.lock", "Index",
-	"objects/4B/x", "objects/4b/x/y", "new-in-the-next-git", "worktrees/w/commondir", "worktrees/w/config.worktree",
+	"objects/4B/x", "objects/4b/x/y", "MERGE_RR",
+	"new-in-the-next-git", "worktrees/w/commondir", "worktrees/w/config.worktree",
 	"modules/a/config", "modules/a/hooks/post-checkout", "x/HEAD", "hooks/refs/x",
 };
 
