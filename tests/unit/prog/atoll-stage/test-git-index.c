@@ -23,8 +23,9 @@ static void put(int fd, const void *bytes, size_t size)
 
 static void put_zeros(int fd, size_t size)
 {
-	static const uint8_t zeros[64];
+	static const uint8_t zeros[40 + SHA256_BYTES];
 
+	assert_true(size <= sizeof zeros);
 	put(fd, zeros, size);
 }
 
