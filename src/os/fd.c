@@ -98,6 +98,25 @@ static int read_to_end(int fd, size_t max, char **ret_bytes, size_t *ret_size)
 	return 0;
 }
 
+int fd_read_sized(int fd, off_t size, size_t max, char **ret_bytes, size_t *ret_size)
+{
+	cleanup_free char *bytes = NULL;
+	int r;
+
+	if (size < 0 || (uint64_t)size > max)
+		return -EFBIG;
+	bytes = malloc((size_t)size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	r = fd_read_full(fd, bytes, (size_t)size);
+	if (r < 0)
+		return r;
+	bytes[size] = 0;
+	*ret_size = (size_t)size;
+	*ret_bytes = take_ptr(bytes);
+	return 0;
+}
+
 int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_bytes, size_t *ret_size)
 {
 	cleanup_fd int fd = fd_open_at(dir_fd, path, O_RDONLY, 0);

@@ -20,6 +20,12 @@ int fd_open_at(int dir_fd, const char *path, int flags, mode_t mode) MUST_USE;
 int fd_read_full(int fd, void *bytes, size_t size) MUST_USE;
 int fd_write_full(int fd, const void *bytes, size_t size) MUST_USE;
 
+/*
+ * The next `size` bytes of the fd (st_size of a file that the caller has looked at), NUL-terminated behind the end.
+ * -EFBIG beyond max or where size is negative; -ENODATA where it ends early. Freed with free().
+ */
+int fd_read_sized(int fd, off_t size, size_t max, char **ret_bytes, size_t *ret_size) MUST_USE;
+
 /* The file at (dir_fd, path) whole, NUL-terminated behind the end; -EFBIG beyond max bytes. Freed with free(). */
 int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_bytes, size_t *ret_size) MUST_USE;
 

@@ -75,9 +75,7 @@ static int read_own(const char *base, const char *directory, const char *name, s
 		    size_t *ret_size)
 {
 	cleanup_fd int dir_fd = open_directory(base, directory), fd = FD_NONE;
-	cleanup_free char *bytes = NULL;
 	struct stat st;
-	int r;
 
 	if (dir_fd < 0)
 		return dir_fd;
@@ -88,17 +86,7 @@ static int read_own(const char *base, const char *directory, const char *name, s
 		return -errno;
 	if (!is_own(&st, S_IFREG))
 		return -EPERM;
-	if (st.st_size < 0 || (uint64_t)st.st_size > max)
-		return -EFBIG;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	r = fd_read_full(fd, bytes, (size_t)st.st_size);
-	if (r < 0)
-		return r;
-	*ret_size = (size_t)st.st_size;
-	*ret_bytes = take_ptr(bytes);
-	return 0;
+	return fd_read_sized(fd, st.st_size, max, ret_bytes, ret_size);
 }
 
 static enum trust_fault fault_of(int r)

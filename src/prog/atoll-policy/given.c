@@ -124,9 +124,7 @@ static int read_source(void *context, const char *path, char **ret_bytes, size_t
 		       struct snapshot_source *ret_source)
 {
 	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
-	cleanup_free char *bytes = NULL;
 	struct stat st;
-	int r;
 
 	ret_source->path = path;
 	if (fd < 0)
@@ -136,17 +134,7 @@ static int read_source(void *context, const char *path, char **ret_bytes, size_t
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	describe(&st, ret_source);
-	if (st.st_size > NODE_TEXT_MAX)
-		return -EFBIG;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	r = fd_read_full(fd, bytes, (size_t)st.st_size);
-	if (r < 0)
-		return r;
-	*ret_size = (size_t)st.st_size;
-	*ret_bytes = take_ptr(bytes);
-	return 0;
+	return fd_read_sized(fd, st.st_size, NODE_TEXT_MAX, ret_bytes, ret_size);
 }
 
 static int real_source(void *context, const char *path, char *out, size_t size)

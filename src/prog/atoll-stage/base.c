@@ -177,23 +177,11 @@ void base_stop(struct base *base)
 
 static int read_whole(int fd, size_t max, char **ret_bytes, size_t *ret_size)
 {
-	cleanup_free char *bytes = NULL;
 	struct stat st;
-	int r;
 
 	if (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
-	if (st.st_size < 0 || (uint64_t)st.st_size > max)
-		return -EFBIG;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	r = fd_read_full(fd, bytes, (size_t)st.st_size);
-	if (r < 0)
-		return r;
-	*ret_bytes = take_ptr(bytes);
-	*ret_size = (size_t)st.st_size;
-	return 0;
+	return fd_read_sized(fd, st.st_size, max, ret_bytes, ret_size);
 }
 
 int base_load(struct base *base, const char *path, uint64_t start_ns, size_t max, char **ret_bytes, size_t *ret_size)
