@@ -3,9 +3,12 @@
 import pytest
 
 CHECKER = "check-includes"
-MESON = "folders = {\n  'base': [],\n  'os': ['base'],\n  'box': ['base', 'os'],  # the top\n}\n"
+MESON = ("folders = {\n  'base': [],\n  'os': ['base'],\n  'gate-net/tls': ['base'],\n"
+         "  'box': ['base', 'os'],  # the top\n}\n"
+         "program_folders = {\n  'prog/one/low': [],\n  'prog/one/run': ['prog/one/low'],\n}\n")
 DOCUMENT = ("# A\n<!-- includes:begin -->\n| folder | may include |\n|---|---|\n| `base` | |\n| `os` | base |\n"
-            "| `box` | base, os |\n<!-- includes:end -->\n")
+            "| `gate-net/tls` | base |\n| `box` | base, os |\n| `prog/one/low` | |\n"
+            "| `prog/one/run` | prog/one/low |\n<!-- includes:end -->\n")
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +18,9 @@ def small_tree(tree):
     tree.write("src/base/a.c", '#include "base/a.h"\n#include <stdio.h>\n')
     tree.write("src/os/a.c", '#include "base/a.h"\n#include "generated.h"\n')
     tree.write("src/box/a.c", '#include "os/a.h"\n')
-    tree.write("src/prog/one/main.c", '#include "box/a.h"\n#include "base/a.h"\n#include "prog/one/b.h"\n')
+    tree.write("src/gate-net/tls/a.c", '#include "base/a.h"\n#include "gate-net/tls/a.h"\n')
+    tree.write("src/prog/one/main.c", '#include "box/a.h"\n#include "prog/one/run/a.h"\n#include "prog/one/b.h"\n')
+    tree.write("src/prog/one/run/a.c", '#include "gate-net/tls/a.h"\n#include "prog/one/low/a.h"\n')
 
 
 def test_clean_tree(tree):
@@ -25,7 +30,10 @@ def test_clean_tree(tree):
 @pytest.mark.parametrize("path, include", [
     ("src/base/b.c", "os/a.h"), ("src/os/b.c", "box/a.h"), ("src/os/b.h", "prog/one/b.h"),
     ("src/os/b.c", "nowhere/a.h"),
-    ("src/prog/one/b.c", "prog/two/b.h"), ("src/os/b.c", "../box/a.h"), ("tests/unit/os/test-a.c", "box/a.h"),
+    ("src/prog/one/b.c", "prog/two/b.h"), ("src/prog/one/run/b.c", "prog/two/b.h"),
+    ("src/prog/one/low/b.c", "prog/one/run/b.h"), ("src/prog/one/run/b.c", "prog/one/b.h"),
+    ("src/gate-net/tls/b.c", "os/a.h"), ("src/gate-net/tls/b.c", "gate-net/a.h"), ("src/box/b.c", "gate-net/tls/a.h"),
+    ("src/os/b.c", "../box/a.h"), ("tests/unit/os/test-a.c", "box/a.h"),
 ])
 def test_forbidden(tree, path, include):
     tree.write(path, f'\n  #  include "{include}"\n')
@@ -50,7 +58,10 @@ def test_document_differs(tree, old, new, text):
 
 def test_folder_in_no_table(tree):
     tree.write("src/stray/a.c", "")
-    assert "src/stray:1: this folder is in no table" in tree.findings()
+    tree.write("src/os/deep/a.c", "")
+    tree.write("src/prog/one/stray/a.c", "")
+    for folder in ("stray", "os/deep", "prog/one/stray"):
+        assert f"src/{folder}:1: this folder is in no table" in tree.findings()
 
 
 def test_circle(tree):
