@@ -10,7 +10,7 @@
 #include "os/pty.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/listed.h"
+#include "client/listed.h"
 #include "prog/atoll/say.h"
 
 enum {

@@ -16,7 +16,7 @@
 #include "box/contact.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "prog/atoll/listed.h"
+#include "client/listed.h"
 #include "wire/asking.h"
 #include "wire/control.h"
 #include "wire/top.h"

@@ -3,7 +3,7 @@
 
 /*
  * A session as `atoll ps` and `atoll top` list it, from what its directory holds; the box is not asked.
- * Run by `atoll`.
+ * Used by `atoll`.
  */
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/listed.h"
+#include "client/listed.h"
 
 #include <fcntl.h>
 #include <limits.h>
