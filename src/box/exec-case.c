@@ -7,18 +7,22 @@
 #include "base/str.h"
 #include "watch/watch.h"
 
-struct exec_case *exec_case_new(struct exec_cases *cases, const char *exe)
+struct exec_case *exec_case_new(struct exec_cases *cases, const struct watch_exec *exec, enum exec_stage stage)
 {
 	struct exec_case *exec_case = calloc(1, sizeof *exec_case);
 
 	if (!exec_case)
 		return NULL;
-	exec_case->exe = str_dup(exe);
+	exec_case->exe = str_dup(exec->exe);
 	if (!exec_case->exe) {
 		free(exec_case);
 		return NULL;
 	}
 	exec_case->token = ++cases->last_token;
+	exec_case->id = exec->id;
+	exec_case->pid = exec->pid;
+	exec_case->stage = stage;
+	exec_case->outcome.verdict = ASKING_ALLOWED;
 	exec_case->next = cases->first;
 	cases->first = exec_case;
 	return exec_case;
@@ -62,8 +66,6 @@ int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec)
 
 	if (!kept)
 		return -ENOMEM;
-	exec_case->id = exec->id;
-	exec_case->pid = exec->pid;
 	kept->dir_fd = exec->dir_fd;
 	kept->is_open_file = exec->is_open_file;
 	kept->argv_left_out = exec->argv_left_out;

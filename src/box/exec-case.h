@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/hash.h"
+#include "box/asking.h"
 #include "box/exec-file.h"
 #include "box/verify-gate.h"
 #include "policy/decide.h"
@@ -33,25 +34,41 @@ struct exec_verified {
 	struct verify_outcome outcome;
 };
 
+/* What an exec goes through, in this order. */
+enum exec_stage {
+	EXEC_VERIFY,                 /* atoll-verify says what the command would do */
+	EXEC_DRY_RUN,                /* where that leads to it: the command is tried */
+	EXEC_JUDGE,                  /* the policy */
+	EXEC_REVIEW,                 /* the external verifier */
+	EXEC_ASK,                    /* people */
+	EXEC_DECIDED,                /* the answer is known */
+	EXEC_HELD,                   /* it is given; what starts is judged again when the new program is there */
+};
+
 struct exec_case {
 	struct exec_case *next;
 	uint64_t token;
 	uint64_t id;                 /* of the notification */
 	pid_t pid;
-	bool waits;                  /* for a person */
-	bool is_verifying;           /* it waits for atoll-verify */
-	struct exec_verified *verified; /* owned: what that is about and said; NULL: nothing was found */
-	bool is_tried;               /* it waits for its trial */
-	uint32_t trial;              /* what was tried before (exec-trial.h); 0: nothing */
-	bool is_judged_on;           /* it waits for the external verifier, */
-	bool has_opinion;            /* which had nothing against it */
-	bool is_denied;              /* or which refused it */
-	struct decision judged;      /* by the rules, meanwhile; borrowed from the policy and the case */
-	char *path, **argv;          /* owned: what that is about */
-	char opinion[320];           /* why a person is asked */
 	char *exe;                   /* owned: as the caller gave it */
+	enum exec_stage stage;
+	bool is_waiting;             /* for the outcome of that stage */
+	int errnum;                  /* EXEC_DECIDED: it fails so, whatever the policy says; 0: by the decision */
+	struct decision decision;    /* so far; borrowed from the policy, the case, or the outcome at EXEC_DECIDED */
+
+	struct exec_verified *verified; /* owned: what atoll-verify is asked about and says; NULL: it is not */
+	uint32_t trial;              /* what was tried before (exec-trial.h); 0: nothing */
+
+	char *path, **argv;          /* owned: what the external verifier is shown */
+	char opinion[320];           /* of it: why it is refused, or a person is asked */
+	bool has_opinion;            /* it was asked */
+	bool is_denied;              /* and refused it */
+	bool is_verifier_refusal;    /* it, or atoll-verify, found something: that counts against the agent */
+
 	struct exec_want wants[EXEC_FILES_MAX + 1];
 	size_t want_count, granted_count;
+	struct asking_outcome outcome; /* of the last question; its texts are gone when the case waits */
+	bool is_answered;            /* by somebody who was waited for */
 
 	/* What it is expected to execute, and with which arguments; of an unknown path nothing is. */
 	bool is_known;
@@ -69,8 +86,8 @@ struct exec_cases {
 	uint64_t last_token;
 };
 
-/* NULL: out of memory. */
-struct exec_case *exec_case_new(struct exec_cases *cases, const char *exe);
+/* In this stage, with nothing decided. NULL: out of memory. */
+struct exec_case *exec_case_new(struct exec_cases *cases, const struct watch_exec *exec, enum exec_stage stage);
 struct exec_case *exec_case_find(const struct exec_cases *cases, uint64_t token);
 void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case);
 

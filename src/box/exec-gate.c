@@ -187,192 +187,282 @@ static int expect(const struct box *box, struct exec_case *exec_case, const stru
 
 /* ---- the end of a case ---- */
 
-static int log_decision(struct box *box, struct exec_case *exec_case, const struct exec_entry *entry,
-			const struct decision *decision)
-{
-	bool is_allowed = decision->verdict != VERDICT_DENY;
-
-	exec_trial_decided(box, exec_case->trial, is_allowed);
-	return is_allowed ? exec_log_start(box, entry, decision) : exec_log_refusal(box, entry, decision);
-}
-
-/* ---- asking ---- */
-
 static struct exec_entry entry_of(const struct watch_exec *exec)
 {
 	return (struct exec_entry){ exec->pid, exec->exe, exec->argv, exec, exec->argv_left_out };
 }
 
-static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
-
-static int refuse_left(struct box *box, struct exec_case *exec_case, const struct asking_outcome *outcome)
+/* Its caller's memory is not looked at once more: what people and the external verifier were shown is written down. */
+static struct exec_entry entry_shown(const struct exec_case *at, char **argv)
 {
-	struct exec_entry entry = { exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
-	struct decision decision = exec_decision_of(outcome);
-
-	return log_decision(box, exec_case, &entry, &decision);
+	return (struct exec_entry){ at->pid, at->exe, (const char *const *)argv };
 }
 
-/* Whether the caller died while a person was asked: then nothing is left of its exec. */
-static bool is_gone(void *context, uint64_t token)
+static int log_decision(struct box *box, const struct exec_case *at, const struct exec_entry *entry)
 {
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct asking_waiter waiter = { .done = answered, .context = box, .token = token };
-	struct asking_outcome outcome;
+	bool is_allowed = at->decision.verdict != VERDICT_DENY;
 
-	if (watch_is_awaited(box->watch, exec_case->id))
-		return false;
-	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
-	 * heard by all who use it next. */
-	if (proc_is_over(exec_case->pid) && asking_left(box, &waiter, &outcome) > 0)
-		(void)!refuse_left(box, exec_case, &outcome);
-	exec_drop_case(box, exec_case);
-	return true;
+	exec_trial_decided(box, at->trial, is_allowed);
+	return is_allowed ? exec_log_start(box, entry, &at->decision) : exec_log_refusal(box, entry, &at->decision);
 }
 
-/* 0: *ret_outcome is the answer to the next question; 1: answered() will be called. */
-static int ask_next(struct box *box, struct exec_case *exec_case, struct asking_outcome *ret_outcome)
+/* Takes the case. ret_answer NULL: the watch waits for it. */
+static int deliver(struct box *box, struct exec_case *at, struct watch_exec_answer *ret_answer)
 {
-	const struct exec_want *want = &exec_case->wants[exec_case->granted_count];
-	struct asking_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box,
-					.token = exec_case->token };
-	char program[PATH_MAX];
-	struct asking_request request = {
-		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
-		.decision = want->decision,
-		.pid = exec_case->pid,
-		.actor = {
-			.program = exec_caller_link(exec_case->pid, "exe", program) < 0 ? NULL : program,
-			.cwd = exec_case->cwd,
-		},
-	};
-	int r = asking_begin(box, &request, &waiter, ret_outcome);
+	int errnum = at->errnum ? at->errnum : at->decision.verdict == VERDICT_DENY ? EACCES : 0;
+	bool is_held = !errnum && box->exec_gate->judges_programs;
+	struct watch_exec_answer answer = { .errnum = errnum, .is_held = is_held, .token = at->token };
+	uint64_t id = at->id;
+	pid_t pid = at->pid;
 
-	exec_case->waits = r == 1;
-	return r;
+	at->stage = EXEC_HELD;
+	if (!is_held)
+		exec_drop_case(box, at);
+	if (!ret_answer)
+		return watch_answer_exec(box->watch, id, pid, &answer);
+	*ret_answer = answer;
+	return 0;
 }
 
-/* Asks until somebody has to be waited for (1), or all is granted or one thing refused (0). */
-static int ask_all(struct box *box, struct exec_case *exec_case, struct asking_outcome *outcome)
+/* ---- its stages ---- */
+
+/*
+ * 0: at->stage is the next one; 1: the case waits in its stage, for find_waiting(); negative: the log failed, or memory
+ * is short. exec is NULL from EXEC_REVIEW on.
+ */
+typedef int exec_step(struct box *box, struct exec_case *at, const struct watch_exec *exec);
+
+static exec_step step_verify, step_dry_run, step_judge, step_review, step_ask;
+
+static exec_step *const steps[EXEC_DECIDED] = {
+	[EXEC_VERIFY] = step_verify, [EXEC_DRY_RUN] = step_dry_run, [EXEC_JUDGE] = step_judge,
+	[EXEC_REVIEW] = step_review, [EXEC_ASK] = step_ask,
+};
+
+/* Takes the case as far as it can go now. entry: what is written down of it; ret_answer NULL: the watch waits. */
+static int advance(struct box *box, struct exec_case *at, struct exec_entry entry,
+		   struct watch_exec_answer *ret_answer)
 {
 	int r = 0;
 
-	while (r == 0 && outcome->verdict == ASKING_ALLOWED && exec_case->granted_count < exec_case->want_count) {
-		r = ask_next(box, exec_case, outcome);
-		exec_case->granted_count += r == 0 && outcome->verdict == ASKING_ALLOWED;
-	}
+	at->is_waiting = false;
+	while (r == 0 && at->stage < EXEC_DECIDED)
+		r = steps[at->stage](box, at, entry.exec);
+	at->is_waiting = r == 1;
+	if (ret_answer)
+		ret_answer->is_later = r == 1;
+	if (r)
+		return r < 0 ? r : 0;
+	entry.is_verifier_refusal = at->is_verifier_refusal;
+	r = at->errnum ? 0 : log_decision(box, at, &entry);
+	return r < 0 ? r : deliver(box, at, ret_answer);
+}
+
+/* The case that waits in this stage under this token. */
+static struct exec_case *find_waiting(const struct box *box, uint64_t token, enum exec_stage stage)
+{
+	struct exec_case *at = exec_case_find(&box->exec_gate->cases, token);
+
+	return at && at->is_waiting && at->stage == stage ? at : NULL;
+}
+
+/* Drops a case whose caller waits no more. */
+static bool is_abandoned(struct box *box, struct exec_case *at)
+{
+	if (watch_is_awaited(box->watch, at->id))
+		return false;
+	exec_drop_case(box, at);
+	return true;
+}
+
+/* ---- what the command would do ---- */
+
+static int step_verify(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+{
+	int r = exec_case_keep(at, exec);
+
+	if (r == 0)
+		r = verify_gate_ask(box, exec, at->token, &at->verified->outcome, &at->errnum);
+	if (r == 0)
+		at->stage = at->errnum ? EXEC_DECIDED : EXEC_DRY_RUN;
 	return r;
 }
 
-static int answer_exec(struct box *box, struct exec_case *exec_case, int errnum)
+static int step_dry_run(struct box *box, struct exec_case *at, const struct watch_exec *exec)
 {
-	bool is_held = !errnum && box->exec_gate->judges_programs;
-	struct watch_exec_answer answer = { .errnum = errnum, .is_held = is_held, .token = exec_case->token };
-	uint64_t id = exec_case->id;
-	pid_t pid = exec_case->pid;
+	struct verify_outcome *outcome = &at->verified->outcome;
+	int r = outcome->action == VERIFY_DRY_RUN ? exec_trial_ask(box, exec, at->token, outcome, &at->trial) : 0;
 
-	if (!is_held)
-		exec_drop_case(box, exec_case);
-	return watch_answer_exec(box->watch, id, pid, &answer);
+	if (r == 0)
+		at->stage = EXEC_JUDGE;
+	return r;
 }
 
-static int answered(void *context, uint64_t token, const struct asking_outcome *given)
+/* Its outcome is known, and stands in the case. */
+static int resume_at(struct box *box, struct exec_case *at, enum exec_stage next)
 {
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct asking_outcome outcome = *given;
-	struct decision decision;
-	struct exec_entry entry;
+	struct watch_exec exec;
+
+	if (is_abandoned(box, at))
+		return 0;
+	exec = exec_case_kept(at);
+	at->stage = next;
+	return advance(box, at, entry_of(&exec), NULL);
+}
+
+int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome)
+{
+	struct exec_case *at = find_waiting(box, token, EXEC_VERIFY);
+
+	if (!at)
+		return 0;
+	at->verified->outcome = *outcome;
+	return resume_at(box, at, EXEC_DRY_RUN);
+}
+
+int exec_gate_tried(struct box *box, uint64_t token)
+{
+	struct exec_case *at = find_waiting(box, token, EXEC_DRY_RUN);
+
+	if (!at || !exec_trial_find(box, token, &at->verified->outcome, &at->trial))
+		return 0;
+	return resume_at(box, at, EXEC_JUDGE);
+}
+
+/* What atoll-verify found, as a decision: its texts are the case's. ALLOW: nothing that matters. */
+static struct decision verified_decision(const struct exec_case *at)
+{
+	const struct verify_outcome *outcome = at->verified ? &at->verified->outcome : NULL;
+	struct decision decision = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
+
+	if (!outcome || outcome->action <= VERIFY_NOTE)
+		return decision;
+	return (struct decision){ outcome->action == VERIFY_ASK ? VERDICT_ASK : VERDICT_DENY, { outcome->id, "", 0 },
+				  outcome->reason, outcome->hint, NULL };
+}
+
+/* ---- the policy ---- */
+
+/* Where no program is judged by what it is, only what was found counts. */
+static int judge_finding(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+{
+	char cwd[PATH_MAX];
 	int r;
 
-	exec_case->waits = false;
-	exec_case->granted_count += outcome.verdict == ASKING_ALLOWED;
-	r = ask_all(box, exec_case, &outcome);
-	if (r == 1)
+	at->decision = verified_decision(at);
+	if (at->decision.verdict == VERDICT_ASK && exec->argv_left_out)
+		at->decision = exec_refuse_cut();
+	if (at->decision.verdict != VERDICT_ASK)
 		return 0;
-	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->wants[0].argv };
-	decision = exec_decision_of(&outcome);
+	r = exec_case_want(at, exec->exe, exec->argv, &at->decision);
+	if (r == 0 && verify_external_wants(box, VERDICT_ASK))
+		r = exec_case_set(at, exec->exe, exec->argv);
 	if (r == 0)
-		r = log_decision(box, exec_case, &entry, &decision);
-	if (r < 0)
+		at->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
+	return r;
+}
+
+/* A path that means something else to us is judged when its program is there. */
+static int judge_program(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+{
+	struct decision decision, verified = verified_decision(at);
+	struct chain chain;
+	int r;
+
+	chain.count = 0;
+	r = judge_chain(box, &chain, exec, at, &decision);
+	if (r == 0 && verified.verdict < decision.verdict)
+		decision = verified;
+	if (r == 0 && decision.verdict != VERDICT_DENY && verified.verdict == VERDICT_ASK)
+		r = chain.words.is_cut ? -E2BIG
+				       : exec_case_want(at, chain.files[0].path, chain.words.list, &verified);
+	if (r == 0 && decision.verdict != VERDICT_DENY)
+		r = expect(box, at, &chain, exec);
+	chain_done(&chain);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY)
+		at->errnum = -r;
+	if (r == -ENOMEM)
 		return r;
-	return answer_exec(box, exec_case, decision.verdict == VERDICT_ALLOW ? 0 : EACCES);
+	/* What was found holds for a path as well that is judged when it is there; nobody could be asked about it. */
+	if (r < 0 && verified.verdict < VERDICT_ALLOW)
+		decision = verified.verdict == VERDICT_DENY ? verified : exec_refuse_cut();
+	else if (r < 0)
+		decision = (struct decision){ VERDICT_ALLOW, { "builtin.image", "", 0 }, "judged when it is there", "",
+					      NULL };
+	at->decision = decision;
+	return 0;
+}
+
+static int step_judge(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+{
+	int r = box->exec_gate->judges_programs ? judge_program(box, at, exec) : judge_finding(box, at, exec);
+
+	at->stage = at->errnum ? EXEC_DECIDED : EXEC_REVIEW;
+	return r;
 }
 
 /* ---- a second opinion ---- */
 
-static const struct asking_outcome nothing_asked = { .verdict = ASKING_ALLOWED };
-
 /* What the rules said, tightened. */
-static int tighten(struct exec_case *exec_case, const struct external_opinion *opinion, struct decision *decision)
+static int tighten(struct exec_case *at, const struct external_opinion *opinion)
 {
-	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, exec_case->opinion, "", NULL };
+	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, at->opinion, "", NULL };
 
-	exec_case->has_opinion = true;
-	if (str_format(exec_case->opinion, sizeof exec_case->opinion, "the external verifier %s: %s",
+	at->has_opinion = true;
+	if (str_format(at->opinion, sizeof at->opinion, "the external verifier %s: %s",
 		       opinion->verdict == JUDGE_DENY ? "refused it" : "is not sure", opinion->reason) < 0)
-		memcpy(exec_case->opinion, "the external verifier", sizeof "the external verifier");
-	exec_case->is_denied = opinion->verdict == JUDGE_DENY;
-	if (exec_case->is_denied)
-		*decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, exec_case->opinion,
-					       "do what the task needs in another way, or ask the person", NULL };
-	if (opinion->verdict != JUDGE_UNCLEAR || decision->verdict == VERDICT_ASK)
+		memcpy(at->opinion, "the external verifier", sizeof "the external verifier");
+	at->is_denied = opinion->verdict == JUDGE_DENY;
+	if (at->is_denied)
+		at->decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, at->opinion,
+						  "do what the task needs in another way, or ask the person", NULL };
+	if (opinion->verdict != JUDGE_UNCLEAR || at->decision.verdict == VERDICT_ASK)
 		return 0;
-	*decision = ask;
-	return exec_case_want(exec_case, exec_case->path, (const char *const *)exec_case->argv, &ask);
+	at->decision = ask;
+	return exec_case_want(at, at->path, (const char *const *)at->argv, &ask);
 }
 
 /* Whether a verifier refused it, and not a rule about programs, a person, or that nobody could judge it. */
-static bool is_condemned(const struct exec_case *exec_case, const struct decision *decision)
+static bool is_refused_by_verifier(const struct exec_case *at)
 {
-	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+	const struct verify_outcome *outcome = at->verified ? &at->verified->outcome : NULL;
 
-	if (decision->verdict != VERDICT_DENY)
+	if (at->decision.verdict != VERDICT_DENY)
 		return false;
-	return exec_case->is_denied || (outcome && outcome->action >= VERIFY_DRY_RUN && !outcome->is_unknown &&
-					str_equal(decision->rule.id, outcome->id));
+	return at->is_denied || (outcome && outcome->action >= VERIFY_DRY_RUN && !outcome->is_unknown &&
+				 str_equal(at->decision.rule.id, outcome->id));
 }
 
-static int opined(void *context, uint64_t token, const struct external_opinion *opinion)
+static void end_review(struct exec_case *at)
+{
+	at->is_verifier_refusal = is_refused_by_verifier(at);
+	at->stage = at->decision.verdict == VERDICT_DENY ? EXEC_DECIDED : EXEC_ASK;
+}
+
+static int reviewed(void *context, uint64_t token, const struct external_opinion *opinion)
 {
 	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-	struct asking_outcome outcome = nothing_asked;
-	struct decision decision;
-	struct exec_entry entry;
+	struct exec_case *at = find_waiting(box, token, EXEC_REVIEW);
 	int r;
 
-	if (!exec_case)
+	if (!at || is_abandoned(box, at))
 		return 0;
-	decision = exec_case->judged;
-	entry = (struct exec_entry){ exec_case->pid, exec_case->exe, (const char *const *)exec_case->argv };
-	exec_case->is_judged_on = false;
-	if (!watch_is_awaited(box->watch, exec_case->id)) {
-		exec_drop_case(box, exec_case);
-		return 0;
-	}
-	r = tighten(exec_case, opinion, &decision);
-	entry.is_condemned = is_condemned(exec_case, &decision);
-	if (r == 0 && decision.verdict != VERDICT_DENY)
-		r = ask_all(box, exec_case, &outcome);
-	if (r)
-		return r < 0 ? r : 0;
-	if (decision.verdict == VERDICT_ASK)
-		decision = exec_decision_of(&outcome);
-	r = log_decision(box, exec_case, &entry, &decision);
-	return r < 0 ? r : answer_exec(box, exec_case, decision.verdict != VERDICT_DENY ? 0 : EACCES);
+	r = tighten(at, opinion);
+	if (r < 0)
+		return r;
+	end_review(at);
+	return advance(box, at, entry_shown(at, at->argv), NULL);
 }
 
-static struct external_waiter opinion_of(struct box *box, const struct exec_case *exec_case)
+static struct external_waiter review_waiter(struct box *box, const struct exec_case *at)
 {
-	return (struct external_waiter){ opined, box, exec_case->token };
+	return (struct external_waiter){ reviewed, box, at->token };
 }
 
 /* What atoll-verify found, of which the box keeps the worst. */
-static void put_findings(const struct exec_case *exec_case, struct buf *out)
+static void put_findings(const struct exec_case *at, struct buf *out)
 {
-	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
+	const struct verify_outcome *outcome = at->verified ? &at->verified->outcome : NULL;
 	struct json json;
 
 	json_init(&json, out);
@@ -387,200 +477,112 @@ static void put_findings(const struct exec_case *exec_case, struct buf *out)
 	json_array_end(&json);
 }
 
-/* 1: opined() will be called; 0: *decision is tightened already. */
-static int have_opinion(struct box *box, struct exec_case *exec_case, struct decision *decision)
+/* As a step. */
+static int begin_review(struct box *box, struct exec_case *at)
 {
-	struct external_waiter waiter = opinion_of(box, exec_case);
+	struct external_waiter waiter = review_waiter(box, at);
 	struct external_opinion opinion;
 	char program[PATH_MAX], findings[FINDINGS_SIZE];
 	struct buf found;
 	struct external_request request = {
-		.action = { .kind = ACTION_EXEC, .subject = exec_case->path,
-			    .argv = (const char *const *)exec_case->argv },
-		.verdict = decision->verdict, .rule = decision->rule.id, .pid = exec_case->pid, .cwd = exec_case->cwd,
-		.program = exec_caller_link(exec_case->pid, "exe", program) < 0 ? NULL : program,
+		.action = { .kind = ACTION_EXEC, .subject = at->path, .argv = (const char *const *)at->argv },
+		.verdict = at->decision.verdict, .rule = at->decision.rule.id, .pid = at->pid, .cwd = at->cwd,
+		.program = exec_caller_link(at->pid, "exe", program) < 0 ? NULL : program,
 	};
 	int r;
 
 	buf_init_fixed(&found, findings, sizeof findings);
-	put_findings(exec_case, &found);
+	put_findings(at, &found);
 	request.findings = buf_error(&found) ? "[{\"id\":\"verify.unknown\"}]" : buf_text(&found);
 	r = verify_external_begin(box, &request, &waiter, &opinion);
-
-	exec_case->judged = *decision;
-	exec_case->is_judged_on = r == 1;
-	return r ? r : tighten(exec_case, &opinion, decision);
+	return r ? r : tighten(at, &opinion);
 }
 
-/* ---- the first judgement, as a whole ---- */
-
-/* Takes the case. */
-static int conclude(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
-		    struct decision decision, struct watch_exec_answer *ret_answer)
+static int step_review(struct box *box, struct exec_case *at, const struct watch_exec *exec)
 {
-	struct asking_outcome outcome = nothing_asked;
-	struct exec_entry entry = entry_of(exec);
+	int r = at->path && verify_external_wants(box, at->decision.verdict) ? begin_review(box, at) : 0;
+
+	(void)exec;
+	if (r == 0)
+		end_review(at);
+	return r;
+}
+
+/* ---- asking ---- */
+
+static int answered(void *context, uint64_t token, const struct asking_outcome *outcome)
+{
+	struct box *box = context;
+	struct exec_case *at = find_waiting(box, token, EXEC_ASK);
+
+	if (!at)
+		return 0;
+	at->outcome = *outcome;
+	at->granted_count += outcome->verdict == ASKING_ALLOWED;
+	at->is_answered = true;
+	return advance(box, at, entry_shown(at, at->wants[0].argv), NULL);
+}
+
+/* Whether the caller died while a person was asked: then nothing is left of its exec. */
+static bool is_gone(void *context, uint64_t token)
+{
+	struct box *box = context;
+	struct exec_case *at = exec_case_find(&box->exec_gate->cases, token);
+	struct asking_waiter waiter = { .done = answered, .context = box, .token = token };
+	struct asking_outcome outcome;
+
+	if (watch_is_awaited(box->watch, at->id))
+		return false;
+	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
+	 * heard by all who use it next. */
+	if (proc_is_over(at->pid) && asking_left(box, &waiter, &outcome) > 0) {
+		struct exec_entry entry = entry_shown(at, at->wants[0].argv);
+
+		at->decision = exec_decision_of(&outcome);
+		(void)!log_decision(box, at, &entry);
+	}
+	exec_drop_case(box, at);
+	return true;
+}
+
+/* 0: at->outcome is the answer to the next question; 1: answered() will be called. */
+static int ask_next(struct box *box, struct exec_case *at)
+{
+	const struct exec_want *want = &at->wants[at->granted_count];
+	struct asking_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box, .token = at->token };
+	char program[PATH_MAX];
+	struct asking_request request = {
+		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
+		.decision = want->decision,
+		.pid = at->pid,
+		.actor = {
+			.program = exec_caller_link(at->pid, "exe", program) < 0 ? NULL : program,
+			.cwd = at->cwd,
+		},
+	};
+
+	return asking_begin(box, &request, &waiter, &at->outcome);
+}
+
+/* Until somebody has to be waited for, or all is granted or one thing refused. */
+static int step_ask(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+{
 	int r = 0;
 
-	if (exec_case->path && verify_external_wants(box, decision.verdict))
-		r = have_opinion(box, exec_case, &decision);
-	entry.is_condemned = is_condemned(exec_case, &decision);
-	if (r == 0 && decision.verdict != VERDICT_DENY)
-		r = ask_all(box, exec_case, &outcome);
-	ret_answer->token = exec_case->token;
-	ret_answer->is_later = r == 1;
+	(void)exec;
+	while (r == 0 && at->outcome.verdict == ASKING_ALLOWED && at->granted_count < at->want_count) {
+		r = ask_next(box, at);
+		at->granted_count += r == 0 && at->outcome.verdict == ASKING_ALLOWED;
+	}
 	if (r)
-		return r < 0 ? r : 0;
-	if (decision.verdict == VERDICT_ASK)
-		decision = exec_decision_of(&outcome);
-	ret_answer->is_held = decision.verdict != VERDICT_DENY && box->exec_gate->judges_programs;
-	ret_answer->errnum = decision.verdict == VERDICT_DENY ? EACCES : 0;
-	r = log_decision(box, exec_case, &entry, &decision);
-	if (!ret_answer->is_held)
-		exec_drop_case(box, exec_case);
-	return r;
-}
-
-/* What atoll-verify found, as a decision: its texts are the case's. ALLOW: nothing that matters. */
-static struct decision verified_decision(const struct exec_case *exec_case)
-{
-	const struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
-	struct decision decision = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
-
-	if (!outcome || outcome->action <= VERIFY_NOTE)
-		return decision;
-	return (struct decision){ outcome->action == VERIFY_ASK ? VERDICT_ASK : VERDICT_DENY, { outcome->id, "", 0 },
-				  outcome->reason, outcome->hint, NULL };
-}
-
-/* Where no program is judged by what it is, only what was found counts. Takes the case. */
-static int conclude_verified(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
-			     struct watch_exec_answer *ret_answer)
-{
-	struct decision decision = verified_decision(exec_case);
-	char cwd[PATH_MAX];
-
-	if (decision.verdict == VERDICT_ASK && exec->argv_left_out)
-		decision = exec_refuse_cut();
-	if (decision.verdict == VERDICT_ASK) {
-		int r = exec_case_want(exec_case, exec->exe, exec->argv, &decision);
-
-		if (r == 0 && verify_external_wants(box, VERDICT_ASK))
-			r = exec_case_set(exec_case, exec->exe, exec->argv);
-
-		if (r < 0)
-			return r;
-		exec_case->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
-	}
-	return conclude(box, exec_case, exec, decision, ret_answer);
-}
-
-/* A path that means something else to us is judged when its program is there. */
-static int judge(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
-		 struct watch_exec_answer *ret_answer)
-{
-	struct decision decision, verified = verified_decision(exec_case);
-	struct chain chain;
-	int r;
-
-	chain.count = 0;
-	exec_case->id = exec->id;
-	exec_case->pid = exec->pid;
-	r = judge_chain(box, &chain, exec, exec_case, &decision);
-	if (r == 0 && verified.verdict < decision.verdict)
-		decision = verified;
-	if (r == 0 && decision.verdict != VERDICT_DENY && verified.verdict == VERDICT_ASK)
-		r = chain.words.is_cut ? -E2BIG
-				       : exec_case_want(exec_case, chain.files[0].path, chain.words.list, &verified);
-	if (r == 0 && decision.verdict != VERDICT_DENY)
-		r = expect(box, exec_case, &chain, exec);
-	chain_done(&chain);
-	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY) {
-		ret_answer->errnum = -r;
-		exec_drop_case(box, exec_case);
-		return 0;
-	}
-	if (r == -ENOMEM)
 		return r;
-	/* What was found holds for a path as well that is judged when it is there; nobody could be asked about it. */
-	if (r < 0 && verified.verdict < VERDICT_ALLOW)
-		decision = verified.verdict == VERDICT_DENY ? verified : exec_refuse_cut();
-	else if (r < 0)
-		decision = (struct decision){ VERDICT_ALLOW, { "builtin.image", "", 0 }, "judged when it is there", "",
-					      NULL };
-	return conclude(box, exec_case, exec, decision, ret_answer);
+	if (at->is_answered || at->decision.verdict == VERDICT_ASK)
+		at->decision = exec_decision_of(&at->outcome);
+	at->stage = EXEC_DECIDED;
+	return 0;
 }
 
-/* Takes the case, which is new or comes back from atoll-verify. */
-static int judge_case(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec,
-		      struct watch_exec_answer *ret_answer)
-{
-	struct verify_outcome *outcome = exec_case->verified ? &exec_case->verified->outcome : NULL;
-
-	if (outcome && outcome->action == VERIFY_DRY_RUN) {
-		int r = exec_trial_ask(box, exec, exec_case->token, outcome, &exec_case->trial);
-
-		exec_case->is_tried = ret_answer->is_later = r == 1;
-		if (r)
-			return r < 0 ? r : 0;
-	}
-	return box->exec_gate->judges_programs ? judge(box, exec_case, exec, ret_answer)
-					       : conclude_verified(box, exec_case, exec, ret_answer);
-}
-
-/*
- * What the command would do is looked at first. 0: that is known, or *ret_errnum says that it is none; 1: it will be;
- * negative: the log failed.
- */
-static int verify(struct box *box, struct exec_case *exec_case, const struct watch_exec *exec, int *ret_errnum)
-{
-	int r = exec_case_keep(exec_case, exec);
-
-	if (r == 0)
-		r = verify_gate_ask(box, exec, exec_case->token, &exec_case->verified->outcome,
-				    ret_errnum);
-	exec_case->is_verifying = r == 1;
-	return r;
-}
-
-/* What was waited for is known, and stands in the case. */
-static int go_on(struct box *box, struct exec_case *exec_case)
-{
-	struct watch_exec_answer answer = { 0 };
-	uint64_t id = exec_case->id;
-	pid_t pid = exec_case->pid;
-	struct watch_exec exec;
-	int r;
-
-	if (!watch_is_awaited(box->watch, id)) {
-		exec_drop_case(box, exec_case);
-		return 0;
-	}
-	exec = exec_case_kept(exec_case);
-	r = judge_case(box, exec_case, &exec, &answer);
-	return r < 0 || answer.is_later ? r : watch_answer_exec(box->watch, id, pid, &answer);
-}
-
-int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome)
-{
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-
-	if (!exec_case)
-		return 0;
-	exec_case->is_verifying = false;
-	exec_case->verified->outcome = *outcome;
-	return go_on(box, exec_case);
-}
-
-int exec_gate_tried(struct box *box, uint64_t token)
-{
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
-
-	if (!exec_case || !exec_trial_find(box, token, &exec_case->verified->outcome, &exec_case->trial))
-		return 0;
-	exec_case->is_tried = false;
-	return go_on(box, exec_case);
-}
+/* ---- the life of the gate ---- */
 
 int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
 {
@@ -588,7 +590,7 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	struct exec_entry entry = entry_of(exec);
 	struct box *box = context;
 	struct exec_gate *gate = box->exec_gate;
-	struct exec_case *exec_case;
+	struct exec_case *at;
 	struct decision refused;
 	int r = rate_take(box, RATE_EXEC);
 
@@ -602,19 +604,9 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	}
 	if (!gate->judges_programs && !gate->verifies)
 		return exec_log_start(box, &entry, &unjudged);
-	exec_case = exec_case_new(&gate->cases, exec->exe);
-	if (!exec_case)
-		return -ENOMEM;
-	r = gate->verifies ? verify(box, exec_case, exec, &ret_answer->errnum) : 0;
-	if (ret_answer->errnum) {
-		exec_drop_case(box, exec_case);
-		return 0;
-	}
-	ret_answer->is_later = r == 1;
-	return r ? (r < 0 ? r : 0) : judge_case(box, exec_case, exec, ret_answer);
+	at = exec_case_new(&gate->cases, exec, gate->verifies ? EXEC_VERIFY : EXEC_JUDGE);
+	return at ? advance(box, at, entry, ret_answer) : -ENOMEM;
 }
-
-/* ---- the life of the gate ---- */
 
 int exec_gate_release(struct box *box)
 {
@@ -622,16 +614,16 @@ int exec_gate_release(struct box *box)
 	int r = 0;
 
 	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
-		struct external_waiter opinion = opinion_of(box, at);
+		struct external_waiter waiter = review_waiter(box, at);
 
 		next = at->next;
-		if (!at->waits && !at->is_verifying && !at->is_judged_on && !at->is_tried)
+		if (!at->is_waiting)
 			continue;
-		if (at->waits)
+		if (at->stage == EXEC_ASK)
 			asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token =
 				at->token });
 		verify_gate_forget(box, at->token);
-		verify_external_forget(box, &opinion);
+		verify_external_forget(box, &waiter);
 		r = watch_restart_exec(box->watch, at->id, at->pid);
 		exec_trial_release(box, at->token);
 		exec_drop_case(box, at);

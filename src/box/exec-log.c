@@ -115,7 +115,7 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 	if (r == 0)
 		r = goes_on ? denials_add_repeat(&box->denials, &action, decision)
 			    : denials_add(&box->denials, &action, decision, 0);
-	if (r == 0 && entry->is_condemned)
+	if (r == 0 && entry->is_verifier_refusal)
 		r = hold_against(box, entry, decision);
 	/* One search is one refusal for the pause and for strain as well. */
 	return r < 0 || goes_on ? r : rate_refused(box);

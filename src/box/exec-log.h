@@ -23,7 +23,7 @@ struct exec_entry {
 	const char *const *argv;     /* NULL: not known */
 	const struct watch_exec *exec; /* its caller waits, so that what its path leads to can be told; or NULL */
 	size_t argv_left_out;
-	bool is_condemned;           /* refused because a verifier found something: that counts against the agent */
+	bool is_verifier_refusal;    /* refused because a verifier found something: that counts against the agent */
 };
 
 /* What a verifier refused last. */
