@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-init atoll-request
 HOST   := atoll-desk atoll-egress atoll-judge atoll-learn atoll-notify atoll-policy atoll-log atoll-stage atoll-secret atoll-token atoll-top atoll-verify
 
-.PHONY: all help run check check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
+.PHONY: all help run check check-unit check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -38,8 +38,12 @@ run: all ## build a real project inside the default boundary, then let a hostile
 
 # A build that begins here is the one that tolerates no warning, so that tools/check need not make another.
 check: WERROR := -Dwerror=true
-check: check-packages all ## every suite; 10 to 12 minutes on two processors
-	@tools/check $(BUILD)
+check: check-packages all ## every suite, or SUITE=NAME…; 10 minutes on two processors
+	@tools/check $(BUILD) $(SUITE)
+
+check-unit: WERROR := -Dwerror=true
+check-unit: check-packages all ## the unit tests alone, in a minute
+	@tools/check $(BUILD) tests unit
 
 check-vm: check-packages all ## limits and whole sandboxes on a cgroup v2 machine: Debian's kernel in software emulation
 	@tools/install-packages vm
