@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
 void json_init(struct json *json, struct buf *out)
@@ -188,6 +189,14 @@ void json_bool(struct json *json, const char *key, bool value)
 {
 	begin_value(json, key);
 	buf_put_text(json->out, value ? "true" : "false");
+}
+
+void json_hash(struct json *json, const char *key, const struct hash *hash)
+{
+	char text[HASH_HEX_SIZE + 8] = "sha256:";
+
+	hash_to_hex(hash, text + strlen(text));
+	json_string(json, key, text);
 }
 
 void json_raw(struct json *json, const char *key, const void *bytes, size_t size)

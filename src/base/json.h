@@ -13,6 +13,8 @@
 
 #include "base/buf.h"
 
+struct hash;
+
 enum { JSON_DEPTH_MAX = 16 };
 
 struct json {
@@ -41,6 +43,7 @@ void json_u64(struct json *json, const char *key, uint64_t value);
 void json_i64(struct json *json, const char *key, int64_t value);
 void json_fixed(struct json *json, const char *key, uint64_t thousandths); /* 2100 -> 2.1 */
 void json_bool(struct json *json, const char *key, bool value);
+void json_hash(struct json *json, const char *key, const struct hash *hash); /* "sha256:…" */
 /* A value that is JSON already. */
 void json_raw(struct json *json, const char *key, const void *bytes, size_t size);
 void json_null(struct json *json, const char *key);

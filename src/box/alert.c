@@ -127,7 +127,7 @@ static int record(struct box *box, const struct alert *alert)
 		.context = alert,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 int alert_log_freeze(struct box *box, uint64_t frozen_ns)
@@ -136,7 +136,7 @@ int alert_log_freeze(struct box *box, uint64_t frozen_ns)
 	struct audit_event event = { .type = AUDIT_ALERT, .rule = question_rule, .subject = subject,
 				     .subject_size = strlen(subject) };
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 /* ---- the words ---- */
@@ -239,10 +239,10 @@ static void say(struct box *box, const char *text)
 	struct buf out;
 
 	prompt_ring(box);
-	if (box->request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
+	if (box->run.request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_printf(&out, "atoll: %s: alert: %s\n", box->request->session, text);
+	buf_printf(&out, "atoll: %s: alert: %s\n", box->run.request->session, text);
 	if (buf_error(&out) == 0)
 		(void)!write(2, out.bytes, out.size);
 }
@@ -306,9 +306,9 @@ static const char *newest_of(const struct alerts *alerts, enum alert_kind kind)
 
 static enum monitor_reaction reaction_to(const struct box *box, const struct alert *alert)
 {
-	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+	const struct monitor_settings *monitor = &box->run.policy->policy->monitor;
 
-	if (box->request->flags & REQUEST_TRIAL)
+	if (box->run.request->flags & REQUEST_TRIAL)
 		return MONITOR_NOTE;
 	if (alert->canary)
 		return monitor->canary;
@@ -336,7 +336,7 @@ int alert_raise(struct box *box, const struct alert *alert)
 		return box->alerts.kept ? 0 : -ENOMEM;
 	r = record(box, alert);
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r < 0 || !text)
 		return r;
 	say(box, text);
@@ -355,7 +355,7 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 	box->alerts.is_asking = false;
 	/* A person's no ends it; silence does not, but nothing goes out any more. */
 	if (outcome->verdict == ASKING_DENIED)
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 	else if (outcome->verdict != ASKING_ALLOWED)
 		box->alerts.wanted = MONITOR_TIGHTEN;
 	return freeze_is_held_by(&box->freeze, &box->alerts) ? freeze_end(box) : 0;
@@ -403,7 +403,7 @@ int alert_check(struct box *box)
 {
 	struct alerts *alerts = &box->alerts;
 
-	if (alerts->wanted == MONITOR_NOTE || box->init_is_gone || !box->watch)
+	if (alerts->wanted == MONITOR_NOTE || box->run.is_dead || !box->run.watch)
 		return 0;
 	if (alerts->wanted == MONITOR_FREEZE)
 		return alerts->is_asking ? 0 : freeze_and_ask(box);
@@ -418,7 +418,7 @@ int alert_check(struct box *box)
 
 bool alerts_hold_apply(const struct box *box)
 {
-	const struct monitor_settings *monitor = &box->policy->policy->monitor;
+	const struct monitor_settings *monitor = &box->run.policy->policy->monitor;
 
 	return (box->alerts.has_canary && monitor->canary == MONITOR_FREEZE) ||
 	       (box->alerts.total && monitor->unusual == MONITOR_FREEZE);
@@ -458,7 +458,7 @@ void alerts_put_summary(const struct box *box, struct buf *out)
 
 	if (!alerts->total)
 		return;
-	buf_printf(out, "atoll: %s: %llu alert%s:\n", box->request->session, (unsigned long long)alerts->total,
+	buf_printf(out, "atoll: %s: %llu alert%s:\n", box->run.request->session, (unsigned long long)alerts->total,
 		   alerts->total == 1 ? "" : "s");
 	for (size_t i = 0; i < alerts->count; i++) {
 		if (!is_in_summary(alerts, i))
@@ -470,7 +470,7 @@ void alerts_put_summary(const struct box *box, struct buf *out)
 		buf_put_text(out, "  …\n");
 	if (alerts->is_tightened)
 		buf_put_text(out, "  the network was closed\n");
-	buf_printf(out, "  the evidence: atoll alerts %s\n", box->request->session);
+	buf_printf(out, "  the evidence: atoll alerts %s\n", box->run.request->session);
 }
 
 void alerts_done(struct box *box)

@@ -230,7 +230,7 @@ static int settle(struct box *box, struct question *question, const struct grant
 	int r = asking_log_answer(box, question, &log);
 
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r < 0)
 		return r;
 	count_answer(box->asking, is_allowed, count);
@@ -313,7 +313,7 @@ static int write_down(struct box *box, const struct question *question, const st
 
 	if (r == 0 && grant && reply->is_allowed)
 		r = asking_log_grant(box, grant, false, by);
-	return r == 0 ? audit_flush(&box->audit) : r;
+	return r == 0 ? audit_flush(box->run.audit) : r;
 }
 
 static int conclude(struct box *box, struct question *question, const struct asking_reply *reply,
@@ -358,7 +358,7 @@ static int grant_view(struct box *box, const struct asking_shown *shown, uint32_
 		grant->by[0] = 0;
 	r = asking_log_grant(box, grant, false, answerer);
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r == 0)
 		live_tie(box, shown->subject, grant->number, grant->until_ns);
 	else
@@ -440,7 +440,7 @@ static int fail_answer(struct box *box, struct question *question, struct grant 
 	if (r == 0)
 		r = asking_log_answer(box, question, &log);
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r < 0)
 		return r;
 	count_answer(box->asking, false, question->waiting_count);
@@ -499,7 +499,7 @@ int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer
 	}
 	r = asking_log_grant(box, grant, true, by);
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r < 0)
 		return r;
 	asking_grant_remove(asking, grant);
@@ -523,7 +523,7 @@ int asking_grant_add(struct box *box, const struct asking_grant_request *request
 		memcpy(grant->by, "token", sizeof "token");
 	r = asking_log_grant(box, grant, false, NULL);
 	if (r == 0)
-		r = audit_flush(&box->audit);
+		r = audit_flush(box->run.audit);
 	if (r < 0) {
 		asking_grant_remove(box->asking, grant);
 		return r;

@@ -43,7 +43,7 @@ static void put_shown(struct json *json, const struct asking_shown *shown)
 static void put_question(struct json *json, const struct question *question)
 {
 	json_u64(json, "question", question->number);
-	events_put_hash(json, "hash", &question->hash);
+	json_hash(json, "hash", &question->hash);
 }
 
 static void put_answerer(struct json *json, const char *via, const struct asking_answerer *by)
@@ -72,7 +72,7 @@ int asking_log_open(struct box *box, const struct question *question)
 		.subject_size = strlen(question->shown.subject), .write_detail = open_detail, .context = question,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 static void answer_detail(struct json *json, const void *opaque)
@@ -102,7 +102,7 @@ int asking_log_answer(struct box *box, const struct question *question, const st
 		.write_detail = answer_detail, .context = &context,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 static void grant_detail(struct json *json, const void *opaque)
@@ -132,5 +132,5 @@ int asking_log_grant(struct box *box, const struct grant *grant, bool is_revoked
 		.subject_size = strlen(grant->shown.subject), .write_detail = grant_detail, .context = &context,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }

@@ -263,7 +263,7 @@ static int too_many(struct box *box, const struct asking_request *request, const
 {
 	struct asking *asking = box->asking;
 	bool is_flood = reason == flood_reason;
-	int r = is_flood && !asking->is_exhausted ? box_limit_episode(box, "ask.questions", ASKING_BURST) : 0;
+	int r = is_flood && !asking->is_exhausted ? run_limit_episode(&box->run, "ask.questions", ASKING_BURST) : 0;
 
 	asking->is_exhausted = asking->is_exhausted || is_flood;
 	asking->too_many++;
@@ -274,7 +274,7 @@ static int too_many(struct box *box, const struct asking_request *request, const
 
 static uint64_t patience_ns(const struct box *box, const struct asking_request *request)
 {
-	uint64_t ms = box->policy->policy->ask.timeout_ms;
+	uint64_t ms = box->run.policy->policy->ask.timeout_ms;
 
 	if (request->wait_max_ms && request->wait_max_ms < ms)
 		ms = request->wait_max_ms;
@@ -528,7 +528,7 @@ static bool is_heard_here(struct box *box)
 
 bool asking_is_heard(struct box *box)
 {
-	if (box->request->flags & REQUEST_TRIAL)
+	if (box->run.request->flags & REQUEST_TRIAL)
 		return false;
 	return is_heard_here(box) || listeners_are_there();
 }
@@ -537,7 +537,7 @@ bool asking_was_heard(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 
-	if (box->request->flags & REQUEST_TRIAL)
+	if (box->run.request->flags & REQUEST_TRIAL)
 		return false;
 	if (is_heard_here(box))
 		return true;

@@ -25,57 +25,47 @@
  *   tear-down  cgroups, socket, record, report: each step also when one before failed
  */
 
-const char *const ended_names[ENDED_COUNT] = {
-	[ENDED_NOT] = "",	   [ENDED_EXIT] = "exit",     [ENDED_SIGNAL] = "signal",
-	[ENDED_TIME] = "time",	   [ENDED_MEMORY] = "memory", [ENDED_DISK] = "disk",
-	[ENDED_OUTPUT] = "output", [ENDED_POLICY] = "policy", [ENDED_STOPPED] = "stopped",
-};
-
-void box_stage(struct box *box, const char *name)
-{
-	uint64_t now_ns = clock_monotonic_ns();
-
-	if (box->stage_count < BOX_STAGES_MAX)
-		box->stages[box->stage_count++] = (struct box_stage){ name, now_ns - box->stage_started_ns };
-	box->stage_started_ns = now_ns;
-}
-
 void box_read_usage(struct box *box)
 {
 	struct limit_usage usage;
 
-	int r = box->limits ? limit_group_usage(box->limits, box->init_is_gone ? 0 : box->init.pid, &usage)
+	int r = box->run.limits ? limit_group_usage(box->run.limits, box->run.is_dead ? 0 : box->run.init.pid, &usage)
 			    : -ENODATA;
 
-	if (r == -EIO && box->ended == ENDED_NOT) {
+	if (r == -EIO && box->run.ended == ENDED_NOT) {
 		/* A limit was taken away from outside and cannot be put back: a wall is missing from now on.
 		 */
-		loop_remove(&box->loop, &box->limit_source);
-		err_set(box->err, ERR_WALL, EIO, "cgroup",
+		loop_remove(box->run.loop, &box->limit_source);
+		err_set(box->run.err, ERR_WALL, EIO, "cgroup",
 			"a limit of the sandbox was removed from outside, so it was stopped");
-		box_end(box, ENDED_POLICY);
+		run_end(&box->run, ENDED_POLICY);
 	}
 	if (r < 0)
 		return;
-	if (usage.memory_peak_bytes < box->usage.memory_peak_bytes)
-		usage.memory_peak_bytes = box->usage.memory_peak_bytes;
-	if (usage.processes_peak < box->usage.processes_peak)
-		usage.processes_peak = box->usage.processes_peak;
-	box->usage = usage;
+	if (usage.memory_peak_bytes < box->run.usage.memory_peak_bytes)
+		usage.memory_peak_bytes = box->run.usage.memory_peak_bytes;
+	if (usage.processes_peak < box->run.usage.processes_peak)
+		usage.processes_peak = box->run.usage.processes_peak;
+	box->run.usage = usage;
 }
 
-void box_end(struct box *box, enum ended why)
+/* See run_end(). */
+static void kill_all(void *context)
 {
-	if (box->ended != ENDED_NOT)
-		return;
-	box->ended = why;
+	struct box *box = context;
+
 	/* The cgroup first: it also reaches what hides from us. PID 1 takes its whole namespace with it. */
-	if (box->limits)
-		(void)!limit_group_kill(box->limits); /* the rlimit backend has nothing to kill with */
+	if (box->run.limits)
+		(void)!limit_group_kill(box->run.limits); /* the rlimit backend has nothing to kill with */
 	/* It is dead already, or it cannot be killed: then it goes when the wire does. */
-	if (box->init.fd >= 0 && !box->init_is_gone && pidref_signal(&box->init, SIGKILL) < 0 &&
+	if (box->run.init.fd >= 0 && !box->run.is_dead && pidref_signal(&box->run.init, SIGKILL) < 0 &&
 	    shutdown(box->wire_fd, SHUT_RDWR) < 0)
 		return;
+}
+
+static int limit_was_hit(void *context, const char *limit)
+{
+	return events_limit(context, limit);
 }
 
 static int run(struct box *box)
@@ -87,7 +77,7 @@ static int run(struct box *box)
 	if (r == 0)
 		r = build_signals(box);
 	if (r == 0)
-		r = loop_init(&box->loop);
+		r = loop_init(box->run.loop);
 	if (r == 0)
 		r = build_jail(box);
 	if (r == 0)
@@ -98,19 +88,20 @@ static int run(struct box *box)
 		return r;
 	summary_print_missing(box);
 	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
-	r = disk_watch_init(&box->disk, box->policy->policy->limits[RESOURCE_DISK].value,
-			    box->policy->policy->limits[RESOURCE_INODES].value, box->staging.stage_fd, box->looked_ns);
+	r = disk_watch_init(&box->disk, box->run.policy->policy->limits[RESOURCE_DISK].value,
+			    box->run.policy->policy->limits[RESOURCE_INODES].value, box->staging.stage_fd,
+			    box->looked_ns);
 	if (r < 0)
-		return err_set(box->err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
-			       box->request->state_dir, err_errno_name(-r));
-	clocks_init(&box->clocks, box->policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
+		return err_set(box->run.err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
+			       box->run.request->state_dir, err_errno_name(-r));
+	clocks_init(&box->clocks, box->run.policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
 	r = events_session_start(box);
 	if (r == 0)
 		r = standing_begin(box);
 	if (r == 0)
-		r = token_grant_first(box, box->err);
+		r = token_grant_first(box, box->run.err);
 	if (r == 0)
 		r = publish_announce(box);
 	if (r == 0)
@@ -122,14 +113,14 @@ static int run(struct box *box)
 
 bool box_will_apply(const struct box *box)
 {
-	return box->request->flags & REQUEST_APPLY && box->staging.has_changes && box->ended == ENDED_EXIT &&
+	return box->run.request->flags & REQUEST_APPLY && box->staging.has_changes && box->run.ended == ENDED_EXIT &&
 	       box->exit_code == 0 && !box->failure_status && !box->lost_errno &&
 	       !alerts_hold_apply(box);
 }
 
 static int exit_status(const struct box *box)
 {
-	switch (box->ended) {
+	switch (box->run.ended) {
 	case ENDED_TIME:
 		return 124;
 	case ENDED_MEMORY:
@@ -153,8 +144,8 @@ static int exit_status(const struct box *box)
 /* The command that was killed by the memory limit ended by it, and not by some signal. */
 static void name_memory_kill(struct box *box)
 {
-	if (box->ended == ENDED_SIGNAL && box->exit_signal == SIGKILL && box->usage.oom_kills)
-		box->ended = ENDED_MEMORY;
+	if (box->run.ended == ENDED_SIGNAL && box->exit_signal == SIGKILL && box->run.usage.oom_kills)
+		box->run.ended = ENDED_MEMORY;
 }
 
 static int finish_log(struct box *box, int status)
@@ -171,23 +162,23 @@ static int finish_log(struct box *box, int status)
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
-		r = audit_flush(&box->audit);
-	hash_to_hex(&box->audit.head, head);
+		r = audit_flush(box->run.audit);
+	hash_to_hex(&box->run.audit->head, head);
 	free(box->store.record.audit_head);
 	free(box->store.record.ended);
 	box->store.record.audit_head = str_printf("sha256:%s", head);
-	box->store.record.ended = str_dup(ended_names[box->ended]);
-	box->store.record.audit_records = box->audit.next_seq - 1;
+	box->store.record.ended = str_dup(ended_names[box->run.ended]);
+	box->store.record.audit_records = box->run.audit->next_seq - 1;
 	box->store.record.ended_ns = clock_realtime_ns();
 	box->store.record.is_frozen = false;
 	box->store.record.exit = status;
 	/* ERR_INTERNAL: that the sandbox was lost; this is why. What has a cause of its own keeps it. */
-	if (r < 0 && (box->err->code == ERR_NONE || box->err->code == ERR_INTERNAL)) {
-		err_set(box->err, ERR_STATE, -r, "audit",
+	if (r < 0 && (box->run.err->code == ERR_NONE || box->run.err->code == ERR_INTERNAL)) {
+		err_set(box->run.err, ERR_STATE, -r, "audit",
 			"the log could not be written (%s), so the sandbox was stopped", err_errno_name(-r));
-		err_hint(box->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s"
+		err_hint(box->run.err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s"
 								  : "see whether %s can be written",
-			 box->request->state_dir);
+			 box->run.request->state_dir);
 	}
 	return r;
 }
@@ -200,10 +191,10 @@ static int end_jail(struct box *box)
 
 	prompt_done(box);
 	verify_external_close(box);
-	box_end(box, ENDED_POLICY);
-	if (box->init.fd >= 0 && !box->init_is_gone &&
-	    pidref_wait(&box->init, WEXITED, &info, &box->rusage) > 0)
-		box->init_is_gone = true;
+	run_end(&box->run, ENDED_POLICY);
+	if (box->run.init.fd >= 0 && !box->run.is_dead &&
+	    pidref_wait(&box->run.init, WEXITED, &info, &box->rusage) > 0)
+		box->run.is_dead = true;
 	r = processes_done(&box->processes);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		command_free(box->commands[i]);
@@ -221,8 +212,8 @@ static void leave(struct box *box)
 	box->jail = NULL;
 	exec_trial_done(box);
 	verify_gate_close(box);
-	are_groups_gone = limit_group_free(box->limits);
-	box->limits = NULL;
+	are_groups_gone = limit_group_free(box->run.limits);
+	box->run.limits = NULL;
 	/* Else it is the guardian's, behind the groups. */
 	if (are_groups_gone)
 		control_unlink(box);
@@ -230,7 +221,7 @@ static void leave(struct box *box)
 	store_done(&box->store);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	if (are_groups_gone)
-		guardian_dismiss(&box->guardian, staging_trash(&box->staging, box->request));
+		guardian_dismiss(&box->guardian, staging_trash(&box->staging, box->run.request));
 	else
 		guardian_leave_to(&box->guardian);
 	control_dismiss_clients(box);
@@ -244,10 +235,10 @@ void box_release(void)
 	struct box *box = &the_box;
 
 	standing_done(box);
-	if (box->watch)
+	if (box->run.watch)
 		events_watch_end(box);
-	watch_free(box->watch);
-	box->watch = NULL;
+	watch_free(box->run.watch);
+	box->run.watch = NULL;
 	gate_done(box);
 	publish_close(box);
 	canaries_done(box);
@@ -262,13 +253,13 @@ void box_release(void)
 	file_gate_done(box);
 	live_free(box->live);
 	box->live = NULL;
-	pidref_done(&box->init);
+	pidref_done(&box->run.init);
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
 	close_fd(&box->announce_fd);
 	close_fd(&box->report_fd);
 	staging_done(&box->staging);
-	loop_done(&box->loop);
+	loop_done(box->run.loop);
 }
 
 /* --discard is told before it happens; where the log does not take that, everything is kept. */
@@ -278,15 +269,15 @@ static void conclude_staging(struct box *box)
 	bool drops, tells;
 	int r;
 
-	staging_count(staging, box->request, box->policy->policy);
+	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
 	(void)!monitor_check(box);
 	(void)!monitor_look_at_staged(box);
-	drops = box->request->flags & REQUEST_DISCARD && staging->has_changes;
+	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
 		drops = tells = false;
-	r = staging_conclude(staging, box->request, drops, box->store.dir_fd);
+	r = staging_conclude(staging, box->run.request, drops, box->store.dir_fd);
 	/* A log that fails now fails for good: the end of the session is told to it next. */
 	if (tells)
 		(void)!events_discard(box, r < 0 ? REVIEW_FAILED : REVIEW_DONE);
@@ -312,10 +303,10 @@ static int conclude(struct box *box, int r, int *ret_status)
 	if (gate_finish(box) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)
-		r = fuse_finish(&box->servers, box->err);
+		r = fuse_finish(&box->servers, box->run.err);
 	else
 		(void)!fuse_finish(&box->servers, &(struct err){ 0 });
-	box_stage(box, "run");
+	run_stage(&box->run, "run");
 	if (was_alive)
 		conclude_staging(box);
 	/* After the last alert: what was staged is looked at for one. */
@@ -333,10 +324,10 @@ static int conclude(struct box *box, int r, int *ret_status)
 		r = finish_log(box, *ret_status);
 	else
 		(void)!finish_log(box, *ret_status);
-	if (store_save(&box->store, r < 0 ? NULL : box->err) < 0 && r == 0)
+	if (store_save(&box->store, r < 0 ? NULL : box->run.err) < 0 && r == 0)
 		r = -EIO;
-	box_stage(box, "end");
-	if (report_write(box, *ret_status, r < 0 ? NULL : box->err) < 0 && r == 0)
+	run_stage(&box->run, "end");
+	if (report_write(box, *ret_status, r < 0 ? NULL : box->run.err) < 0 && r == 0)
 		r = -EIO;
 	return r;
 }
@@ -345,7 +336,7 @@ int box_announce(struct box *box)
 {
 	cleanup_fd int fd = take_fd(&box->announce_fd);
 
-	return fd < 0 ? 0 : fd_write_full(fd, box->request->session, strlen(box->request->session));
+	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
 }
 
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
@@ -355,9 +346,15 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	struct box *box = &the_box;
 	int r;
 
-	box->request = request;
-	box->policy = policy;
-	box->err = err;
+	box->run.audit = &box->audit;
+	box->run.loop = &box->loop;
+	box->run.refusals = &box->refusals;
+	box->run.freeze = &box->freeze;
+	box->run.identity = &box->watch_options;
+	box->run.owner = (struct run_owner){ kill_all, limit_was_hit, box };
+	box->run.request = request;
+	box->run.policy = policy;
+	box->run.err = err;
 	box->store = (struct store){ .dir_fd = FD_NONE,
 				     .lock_fd = FD_NONE,
 				     .audit_fd = FD_NONE,
@@ -367,17 +364,17 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	gate_init(&box->gate);
 	prompt_init(&box->prompt);
 	canaries_init(&box->canaries);
-	box->gate.policy = policy->policy;
-	box->guardian.pipe_fd = box->init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
+	box->run.network_policy = policy->policy;
+	box->guardian.pipe_fd = box->run.init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
 	box->standing.watch_fd = FD_NONE;
 	box->announce_fd = announce_fd;
 	box->report_fd = FD_NONE;
 	box->stop_ns = UINT64_MAX;
-	box->stage_started_ns = request->started_ns;
-	buf_init_fixed(&box->out, messages[0], sizeof messages[0]);
-	buf_init_fixed(&box->scratch, messages[1], sizeof messages[1]);
-	box_stage(box, "front");
+	box->run.course.stage_started_ns = request->started_ns;
+	buf_init_fixed(&box->run.out, messages[0], sizeof messages[0]);
+	buf_init_fixed(&box->run.scratch, messages[1], sizeof messages[1]);
+	run_stage(&box->run, "front");
 	r = run(box);
 	if (r < 0 && err->code == ERR_NONE)
 		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
@@ -385,7 +382,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	*ret_apply = r == 0 && box_will_apply(box);
 	if (r == 0)
 		summary_print(box);
-	if (audit_writer_done(&box->audit) < 0 && r == 0)
+	if (audit_writer_done(box->run.audit) < 0 && r == 0)
 		r = -EIO;
 	leave(box);
 	return r;

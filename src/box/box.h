@@ -7,16 +7,8 @@
  */
 
 #include "base/err.h"
-#include "policy/snapshot.h"
 #include "box/request.h"
-
-/* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */
-struct run_policy {
-	const void *bytes;
-	size_t size;
-	const struct snapshot *snapshot;
-	const struct policy *policy; /* the view of snapshot */
-};
+#include "box/run.h"
 
 /*
  * Builds the sandbox, runs the request's command (with REQUEST_DETACH: serves the control socket until it

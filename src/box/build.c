@@ -31,19 +31,19 @@ enum { LIMITS_TEXT_MAX = 64 << 10 };
 
 static int start_limits(struct box *box)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	struct limit_request request = {
-		.session = box->request->session,
+		.session = box->run.request->session,
 		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
 		.millicpus = policy->limits[RESOURCE_CPUS].value,
 		.processes = policy->limits[RESOURCE_PROCESSES].value,
 		.companion = jail_waiting(box->jail),
-		.forced_backend = box->request->test_limits,
+		.forced_backend = box->run.request->test_limits,
 	};
 
-	int r = limit_group_new(&box->limits, &request, box->err);
+	int r = limit_group_new(&box->run.limits, &request, box->run.err);
 
-	return r < 0 ? r : limit_group_prepare(box->limits, box->err);
+	return r < 0 ? r : limit_group_prepare(box->run.limits, box->run.err);
 }
 
 /* A limit that the policy wants hard and that nothing here can hold is a missing wall. */
@@ -54,29 +54,29 @@ static int check_limit_walls(struct box *box)
 		enum wall wall;
 		enum resource resource;
 	} walls[] = {
-		{ limit_group_holder_memory(box->limits), WALL_CGROUP_MEMORY, RESOURCE_MEMORY },
-		{ limit_group_holder_processes(box->limits), WALL_CGROUP_PIDS, RESOURCE_PROCESSES },
-		{ limit_group_holder_cpus(box->limits), WALL_CGROUP_CPU, RESOURCE_CPUS },
+		{ limit_group_holder_memory(box->run.limits), WALL_CGROUP_MEMORY, RESOURCE_MEMORY },
+		{ limit_group_holder_processes(box->run.limits), WALL_CGROUP_PIDS, RESOURCE_PROCESSES },
+		{ limit_group_holder_cpus(box->run.limits), WALL_CGROUP_CPU, RESOURCE_CPUS },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(walls); i++) {
-		const struct resource_limit *limit = &box->policy->policy->limits[walls[i].resource];
+		const struct resource_limit *limit = &box->run.policy->policy->limits[walls[i].resource];
 		/* The process limit holds without a cgroup too: the user namespace counts (see limit/). */
 		bool holds = walls[i].holder >= LIMIT_BY_CGROUP || walls[i].holder == LIMIT_NONE ||
 			     (walls[i].holder == LIMIT_BY_RLIMIT && walls[i].wall == WALL_CGROUP_PIDS);
 
-		if (str_equal(box->request->test_break, wall_names[walls[i].wall]))
+		if (str_equal(box->run.request->test_break, wall_names[walls[i].wall]))
 			holds = false;
 		if (holds || limit->value == NUM_UNLIMITED)
 			continue;
-		if (box->policy->policy->degrade & 1u << walls[i].wall) {
-			box->missing |= 1u << walls[i].wall;
+		if (box->run.policy->policy->degrade & 1u << walls[i].wall) {
+			box->run.missing |= 1u << walls[i].wall;
 			continue;
 		}
-		err_set(box->err, ERR_WALL, 0, wall_names[walls[i].wall],
+		err_set(box->run.err, ERR_WALL, 0, wall_names[walls[i].wall],
 			"no cgroup here can hold the %s limit (%s)", resource_names[walls[i].resource],
 			limit->origin.id);
-		err_hint(box->err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
+		err_hint(box->run.err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
 			 wall_names[walls[i].wall]);
 		return -EOPNOTSUPP;
 	}
@@ -87,7 +87,7 @@ static int check_limit_walls(struct box *box)
  */
 static int check_disk_wall(struct box *box)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	const struct resource_limit *limit = &policy->limits[RESOURCE_DISK];
 	const struct file_plan_entry *written = NULL;
 
@@ -97,13 +97,13 @@ static int check_disk_wall(struct box *box)
 	if (limit->value == NUM_UNLIMITED || !written)
 		return 0;
 	if (policy->degrade & 1u << WALL_DISK) {
-		box->missing |= 1u << WALL_DISK;
+		box->run.missing |= 1u << WALL_DISK;
 		return 0;
 	}
-	err_set(box->err, ERR_WALL, 0, wall_names[WALL_DISK],
+	err_set(box->run.err, ERR_WALL, 0, wall_names[WALL_DISK],
 		"%s is written in place, where nothing can hold the disk limit (%s)", written->path,
 		limit->origin.id);
-	err_hint(box->err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
+	err_hint(box->run.err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
 	return -EOPNOTSUPP;
 }
 
@@ -159,13 +159,10 @@ static int choose_identity(const struct staging *staging, const struct policy *p
 /* Where the time of "jail" went; the last two are the parent's, beside the child's "namespaces" and "mounts". */
 static void note_jail_stages(struct box *box)
 {
-	for (int i = 0; i < JAIL_STAGE_COUNT && box->stage_count < BOX_STAGES_MAX; i++)
-		box->stages[box->stage_count++] =
-			(struct box_stage){ jail_stage_names[i], box->enforcement.stage_ns[i] };
-	if (box->stage_count + 2 > BOX_STAGES_MAX)
-		return;
-	box->stages[box->stage_count++] = (struct box_stage){ "plan", box->plan_ns };
-	box->stages[box->stage_count++] = (struct box_stage){ "store", box->store_ns };
+	for (int i = 0; i < JAIL_STAGE_COUNT; i++)
+		run_stage_add(&box->run, jail_stage_names[i], box->enforcement.stage_ns[i]);
+	run_stage_add(&box->run, "plan", box->plan_ns);
+	run_stage_add(&box->run, "store", box->store_ns);
 }
 
 /* Above the numbers that init's own descriptors get. */
@@ -202,10 +199,10 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->gid = spec->host_gid;
 	options->uid_inside = spec->uid;
 	options->gid_inside = spec->gid;
-	options->init_pid = box->init.pid;
+	options->init_pid = box->run.init.pid;
 	options->has_own_roots = jail_seccomp_is_nested(spec->seccomp);
-	options->mediates_files = file_gate_mediation(box->policy->policy) >= JAIL_MEDIATE_WRITES;
-	options->moves_directories = file_gate_mediation(box->policy->policy) != JAIL_MEDIATE_NOTHING;
+	options->mediates_files = file_gate_mediation(box->run.policy->policy) >= JAIL_MEDIATE_WRITES;
+	options->moves_directories = file_gate_mediation(box->run.policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
 		gate_fill_options(box, options);
 	_Static_assert(sizeof options->private_devices == sizeof enforcement->own_devices, "of one size");
@@ -216,11 +213,11 @@ static void prepare_watch(struct box *box, const struct building *building)
 /* A detached run reads nothing, and what it says goes into its session's directory. */
 static int start_main_command(struct box *box, struct err *err)
 {
-	bool is_detached = box->request->flags & REQUEST_DETACH;
+	bool is_detached = box->run.request->flags & REQUEST_DETACH;
 	int fds[STDIO_COUNT] = { 0, 1, 2 };
 	struct command_request request = {
-		.argv = box->request->argv,
-		.cwd = box->request->cwd,
+		.argv = box->run.request->argv,
+		.cwd = box->run.request->cwd,
 		.fds = fds,
 		.is_main = true,
 	};
@@ -228,11 +225,11 @@ static int start_main_command(struct box *box, struct err *err)
 	int r;
 
 	box->command_started_ns = clock_monotonic_ns();
-	if (!box->request->argv[0])
+	if (!box->run.request->argv[0])
 		return 0;
 	if (is_detached)
 		fds[STDIO_OUT] = fds[STDIO_ERR] = box->store.output_fd;
-	else if (!(box->request->flags & REQUEST_NO_TTY))
+	else if (!(box->run.request->flags & REQUEST_NO_TTY))
 		request.tty = console_detect();
 	if (request.tty)
 		console_size(&request.rows, &request.columns);
@@ -267,18 +264,18 @@ int build_signals(struct box *box)
 static int start_guardian(struct box *box)
 {
 	struct guardian_task task = {
-		.session = box->request->session,
-		.state_dir = box->request->state_dir,
-		.runtime_dir = box->request->runtime_dir,
+		.session = box->run.request->session,
+		.state_dir = box->run.request->state_dir,
+		.runtime_dir = box->run.request->runtime_dir,
 	};
 
-	return guardian_start(&box->guardian, &task, box->err);
+	return guardian_start(&box->guardian, &task, box->run.err);
 }
 
 /* Where the jail is to put the sockets of the network gate; NULL: there is none. */
 static int *gate_sockets(struct box *box)
 {
-	return box->policy->policy->network_mode == NETWORK_GATE || box->publish.count ? box->gate.sockets : NULL;
+	return box->run.policy->policy->network_mode == NETWORK_GATE || box->publish.count ? box->gate.sockets : NULL;
 }
 
 /* The namespaces that need nothing of what comes below. */
@@ -286,14 +283,14 @@ static int begin_jail(struct box *box)
 {
 	int r = publish_open(box);
 	const struct jail_spec spec = {
-		.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+		.share_network = box->run.policy->policy->network_mode == NETWORK_HOST,
 		.gate_sockets = gate_sockets(box),
 		.run_as_root = getuid() == 0,
-		.degrade = box->policy->policy->degrade,
-		.broken_wall = box->request->test_break,
+		.degrade = box->run.policy->policy->degrade,
+		.broken_wall = box->run.request->test_break,
 	};
 
-	return r < 0 ? r : jail_begin(&spec, &box->jail, box->err);
+	return r < 0 ? r : jail_begin(&spec, &box->jail, box->run.err);
 }
 
 int build_ground(struct box *box)
@@ -310,13 +307,13 @@ int build_ground(struct box *box)
 	r = control_bind(box);
 	if (r < 0)
 		return r;
-	box_stage(box, "guardian");
+	run_stage(&box->run, "guardian");
 	r = start_limits(box);
 	if (r == 0)
 		r = check_limit_walls(box);
 	if (r == 0)
 		r = check_disk_wall(box);
-	box_stage(box, "limits");
+	run_stage(&box->run, "limits");
 	return r;
 }
 
@@ -327,9 +324,9 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 	struct plan_texts *texts = building->texts;
 	bool is_fork = box->staging.origin.tree_count;
 	struct plan_input input = {
-		.policy = box->policy->policy,
-		.state_dir = box->request->state_dir,
-		.session = box->request->session,
+		.policy = box->run.policy->policy,
+		.state_dir = box->run.request->state_dir,
+		.session = box->run.request->session,
 		.chain = is_fork ? &box->staging.chain : NULL,
 		.origin = is_fork ? &box->staging.origin : NULL,
 		.by_fuse = building->by_fuse,
@@ -343,21 +340,21 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.gid = building->spec.gid,
 	};
 	struct buf limits_text;
-	int r = session_path(box->request->state_dir, box->request->session, "denials.jsonl", texts->denials_path,
-			     sizeof texts->denials_path);
+	int r = session_path(box->run.request->state_dir, box->run.request->session, "denials.jsonl",
+			     texts->denials_path, sizeof texts->denials_path);
 
 	if (r == 0)
 		r = str_format(texts->client_path, sizeof texts->client_path, "%.*satoll-request",
-			       (int)(path_basename(box->request->init_path) - box->request->init_path),
-			       box->request->init_path);
+			       (int)(path_basename(box->run.request->init_path) - box->run.request->init_path),
+			       box->run.request->init_path);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
-	r = policy_describe(box->policy->policy, &limits_text);
+	r = policy_describe(box->run.policy->policy, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot describe the policy: %s", err_errno_name(-r)) :
-		       plan_new(&building->plan, &input, &box->missing, err);
+		       plan_new(&building->plan, &input, &box->run.missing, err);
 }
 
 /* As root a staged tree has what the host has mounted below it; nearly no host has anything there. */
@@ -400,19 +397,19 @@ static int build_late(void *context, struct err *err)
 	struct box *box = building->box;
 	struct staging_input staging = {
 		.plan = building->plan,
-		.request = box->request,
+		.request = box->run.request,
 		.run_as_root = building->spec.run_as_root,
 		.by_fuse = building->by_fuse,
 		.host_uid = building->spec.host_uid,
 		.host_gid = building->spec.host_gid,
 	};
 	uint64_t start_ns = clock_monotonic_ns();
-	int r = store_open(&box->store, box->request, err);
+	int r = store_open(&box->store, box->run.request, err);
 
 	if (r < 0)
 		return r;
-	box->denials.fd = box->store.denials_fd;
-	box->denials.policy = box->policy->policy;
+	box->run.refusals->denials.fd = box->store.denials_fd;
+	box->run.refusals->denials.policy = box->run.policy->policy;
 	staging.session_fd = box->store.dir_fd;
 	r = staging_make(&box->staging, &staging, err);
 	box->store_ns = clock_monotonic_ns() - start_ns;
@@ -423,7 +420,7 @@ static int build_late(void *context, struct err *err)
 static int build_masks(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err)
 {
 	const struct building *building = context;
-	int r = plan_refuse(building->plan, building->box->policy->policy, ret_masks, ret_count);
+	int r = plan_refuse(building->plan, building->box->run.policy->policy, ret_masks, ret_count);
 
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot look for the programs that are taken away: %s",
 			       err_errno_name(-r)) : 0;
@@ -452,11 +449,11 @@ static int build_meanwhile(void *context, struct err *err)
 	uint64_t start_ns = clock_monotonic_ns();
 	const uint32_t *taken;
 	size_t taken_count;
-	int r = store_begin(&box->store, box->request, box->policy, err);
+	int r = store_begin(&box->store, box->run.request, box->run.policy, err);
 
 	if (r < 0)
 		return r;
-	r = audit_writer_init(&box->audit, take_fd(&box->store.audit_fd), box->request->session);
+	r = audit_writer_init(box->run.audit, take_fd(&box->store.audit_fd), box->run.request->session);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
 	taken = plan_refused(building->plan, &taken_count);
@@ -465,7 +462,7 @@ static int build_meanwhile(void *context, struct err *err)
 		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
 			       err_errno_name(-r));
 	r = start_main_command(box, err);
-	snapshot_hash(box->policy->snapshot, &box->policy_hash);
+	snapshot_hash(box->run.policy->snapshot, &box->run.policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
 	/* The first exec would wait for it. */
 	if (r == 0 && verify_gate_prepare(box) < 0)
@@ -477,19 +474,19 @@ static int build_meanwhile(void *context, struct err *err)
 static int start_jail(struct building *building)
 {
 	struct box *box = building->box;
-	int r = jail_start(box->jail, &building->spec, &box->init, &box->enforcement, box->err);
+	int r = jail_start(box->jail, &building->spec, &box->run.init, &box->enforcement, box->run.err);
 
 	jail_free(box->jail);
 	box->jail = NULL;
 	if (r < 0 && building->plan)
-		staging_explain(building->plan, building->spec.run_as_root, box->err);
-	box->missing |= box->enforcement.missing;
+		staging_explain(building->plan, building->spec.run_as_root, box->run.err);
+	box->run.missing |= box->enforcement.missing;
 	/*
 	 * Processes of the same user may not trace or read the holder of the log. Not earlier: while
 	 * the child is made, /proc/PID/uid_map of a process that is not dumpable belongs to root.
 	 */
 	prctl(PR_SET_DUMPABLE, 0);
-	box_stage(box, "jail");
+	run_stage(&box->run, "jail");
 	note_jail_stages(box);
 	if (r == 0)
 		prepare_watch(box, building);
@@ -499,7 +496,7 @@ static int start_jail(struct building *building)
 
 static int plan_and_start(struct box *box, int init_wire_fd)
 {
-	cleanup_fd int init_fd = open_init(box->request->init_path);
+	cleanup_fd int init_fd = open_init(box->run.request->init_path);
 	struct jail_rlimit rlimits[4];
 	struct plan_texts texts; /* not cleared: it is large */
 	struct building building = {
@@ -507,15 +504,15 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		.texts = &texts,
 		.spec = {
 			.hostname = PLAN_HOSTNAME,
-			.share_network = box->policy->policy->network_mode == NETWORK_HOST,
+			.share_network = box->run.policy->policy->network_mode == NETWORK_HOST,
 			.gate_sockets = gate_sockets(box),
-			.takes_grants = policy_takes_grants(box->policy->policy),
+			.takes_grants = policy_takes_grants(box->run.policy->policy),
 			.seccomp = report_seccomp_profile(box),
 			.rlimits = rlimits,
-			.rlimit_count = make_rlimits(box->policy->policy, rlimits),
-			.cgroup_fd = limit_group_clone_fd(box->limits),
+			.rlimit_count = make_rlimits(box->run.policy->policy, rlimits),
+			.cgroup_fd = limit_group_clone_fd(box->run.limits),
 			.child_limits = child_limits,
-			.limits = box->limits,
+			.limits = box->run.limits,
 			.plan = build_plan,
 			.late = build_late,
 			.masks = build_masks,
@@ -524,26 +521,26 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 			.context = &building,
 			.init_fd = init_fd,
 			.wire_fd = init_wire_fd,
-			.degrade = box->policy->policy->degrade,
-			.broken_wall = box->request->test_break,
+			.degrade = box->run.policy->policy->degrade,
+			.broken_wall = box->run.request->test_break,
 		},
 	};
 	int r;
 
 	if (init_fd < 0) {
-		err_set(box->err, ERR_INTERNAL, -init_fd, "init", "cannot open %s: %s", box->request->init_path,
+		err_set(box->run.err, ERR_INTERNAL, -init_fd, "init", "cannot open %s: %s", box->run.request->init_path,
 			err_errno_name(-init_fd));
-		err_hint(box->err, "atoll-init belongs beside atoll; install again");
+		err_hint(box->run.err, "atoll-init belongs beside atoll; install again");
 		return init_fd;
 	}
-	r = staging_read_request(&box->staging, box->request, box->err);
+	r = staging_read_request(&box->staging, box->run.request, box->run.err);
 	if (r == 0)
-		r = choose_identity(&box->staging, box->policy->policy, &building.spec);
+		r = choose_identity(&box->staging, box->run.policy->policy, &building.spec);
 	if (r == 0)
-		r = backend_choose(box->request, box->policy->policy, &box->staging.backend, box->err);
+		r = backend_choose(box->run.request, box->run.policy->policy, &box->staging.backend, box->run.err);
 	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
-		r = canaries_make(&box->canaries, box->policy->policy, box->err);
+		r = canaries_make(&box->canaries, box->run.policy->policy, box->run.err);
 	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(box, building.spec.host_uid);
 	if (r == 0)
@@ -557,7 +554,7 @@ int build_jail(struct box *box)
 	int ends[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return err_set(box->err, ERR_INTERNAL, errno, "wire", "socketpair: %s",
+		return err_set(box->run.err, ERR_INTERNAL, errno, "wire", "socketpair: %s",
 			       err_errno_name(errno));
 	box->wire_fd = ends[0];
 	r = plan_and_start(box, ends[1]);

@@ -38,7 +38,7 @@ void canaries_done(struct box *box)
 {
 	struct canaries *canaries = &box->canaries;
 
-	loop_remove(&box->loop, &canaries->source);
+	loop_remove(box->run.loop, &canaries->source);
 	close_fd(&canaries->inotify_fd);
 	for (size_t i = 0; i < canaries->count; i++) {
 		free(canaries->items[i].named_by);
@@ -198,7 +198,7 @@ static pid_t find_holder(struct box *box, const struct planted *planted, char pr
 	char path[PATH_SIZE];
 	ssize_t size;
 
-	if (proc_list_namespace(box->init.pid, &list) < 0)
+	if (proc_list_namespace(box->run.init.pid, &list) < 0)
 		return 0;
 	for (size_t i = list.count; i-- > 0;) {
 		if (!holds(list.proc_fd, list.stats[i].pid, planted, &left))
@@ -258,7 +258,7 @@ static bool is_in_place(const struct box *box, const struct planted *planted)
 	cleanup_fd int root_fd = FD_NONE, fd = FD_NONE;
 	char path[PATH_SIZE];
 
-	if (str_format(path, sizeof path, "/proc/%d/root", box->init.pid) == 0)
+	if (str_format(path, sizeof path, "/proc/%d/root", box->run.init.pid) == 0)
 		root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
 	if (root_fd >= 0)
 		fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
@@ -336,7 +336,7 @@ static int watch_all(struct box *box, const char **ret_path)
 	struct canaries *canaries = &box->canaries;
 	cleanup_fd int root_fd = FD_NONE;
 	char path[PATH_SIZE];
-	int r = str_format(path, sizeof path, "/proc/%d/root", box->init.pid);
+	int r = str_format(path, sizeof path, "/proc/%d/root", box->run.init.pid);
 
 	if (r == 0)
 		r = root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
@@ -353,7 +353,7 @@ static int watch_all(struct box *box, const char **ret_path)
 	*ret_path = NULL;
 	canaries->source = (struct loop_source){ .fd = canaries->inotify_fd, .events = EPOLLIN, .ready = on_events,
 						 .context = box };
-	return loop_add(&box->loop, &canaries->source);
+	return loop_add(box->run.loop, &canaries->source);
 }
 
 static const char *hint_for(int r)
@@ -372,9 +372,9 @@ int canaries_watch(struct box *box)
 
 	if (r == 0)
 		return 0;
-	err_set(box->err, ERR_STATE, -r, "canaries", "the canary %s cannot be watched: %s", path ? path : "files",
+	err_set(box->run.err, ERR_STATE, -r, "canaries", "the canary %s cannot be watched: %s", path ? path : "files",
 		err_errno_name(-r));
-	err_hint(box->err, "%s", hint_for(r));
+	err_hint(box->run.err, "%s", hint_for(r));
 	return r;
 }
 
@@ -481,7 +481,7 @@ void canaries_put_summary(const struct box *box, struct buf *out)
 		/* What is there itself needs no canary. */
 		if (!planted->why_not || planted->why_not == taken)
 			continue;
-		buf_printf(out, "atoll: %s: no canary was planted at ", box->request->session);
+		buf_printf(out, "atoll: %s: no canary was planted at ", box->run.request->session);
 		buf_put_escaped(out, planted->path, strlen(planted->path), SHOWN_PATH);
 		buf_printf(out, ": %s\n", planted->why_not);
 	}

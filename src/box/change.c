@@ -78,7 +78,7 @@ static int refuse_parts(uint32_t parts, struct err *err)
 
 static int check_network(struct box *box, const struct policy *next, struct err *err)
 {
-	const struct policy *started = box->policy->policy;
+	const struct policy *started = box->run.policy->policy;
 
 	if (!box->gate.is_used && started->network_mode == NETWORK_HOST)
 		return refuse(err, EOPNOTSUPP, "this sandbox shares the network of the machine",
@@ -101,7 +101,7 @@ static int check_network(struct box *box, const struct policy *next, struct err 
 
 static int check_next(struct box *box, const struct policy *next, struct err *err)
 {
-	uint32_t parts = policy_compare_parts(box->policy->policy, next);
+	uint32_t parts = policy_compare_parts(box->run.policy->policy, next);
 
 	if (next->unenforced_count) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "%s cannot be enforced; the policy in force stays",
@@ -161,8 +161,8 @@ static void write_change(struct json *json, const void *context)
 {
 	const struct change_context *change = context;
 
-	events_put_hash(json, "from_hash", &change->from_hash);
-	events_put_hash(json, "policy_hash", &change->to_hash);
+	json_hash(json, "from_hash", &change->from_hash);
+	json_hash(json, "policy_hash", &change->to_hash);
 	json_u64(json, "uid", change->box->change.uid);
 	json_u64(json, "asked_by", (uint64_t)change->box->change.pid);
 	json_u64(json, "ended", change->ended);
@@ -172,7 +172,7 @@ static void write_change(struct json *json, const void *context)
 
 static int record_change(struct box *box, const struct change_policy *next, uint32_t ended)
 {
-	struct change_context context = { .box = box, .from = box->gate.policy,
+	struct change_context context = { .box = box, .from = box->run.network_policy,
 					  .to = snapshot_policy(next->snapshot), .ended = ended };
 	struct audit_event event = {
 		.type = AUDIT_POLICY_CHANGE, .subject = context.to->name, .subject_size = strlen(context.to->name),
@@ -180,9 +180,9 @@ static int record_change(struct box *box, const struct change_policy *next, uint
 	};
 	int r;
 
-	context.from_hash = box->change.made ? box->change.hash : box->policy_hash;
+	context.from_hash = box->change.made ? box->change.hash : box->run.policy_hash;
 	snapshot_hash(next->snapshot, &context.to_hash);
-	r = audit_write(&box->audit, &event);
+	r = audit_write(box->run.audit, &event);
 	box->change.hash = context.to_hash;
 	return r;
 }
@@ -226,7 +226,7 @@ static int commit(struct box *box, uint32_t ended)
 	box->gate.next_policy = NULL;
 	if (r < 0)
 		return r;
-	box->gate.policy = snapshot_policy(next->snapshot);
+	box->run.network_policy = snapshot_policy(next->snapshot);
 	change->bytes = next->bytes;
 	change->size = next->size;
 	change->made++;

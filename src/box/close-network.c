@@ -55,7 +55,7 @@ static int hand_over(struct box *box, const struct policy *policy)
 int close_network(struct box *box)
 {
 	cleanup_free struct net_rule *rules = NULL;
-	struct policy closed = *box->gate.policy;
+	struct policy closed = *box->run.network_policy;
 	size_t name_size;
 	cleanup_free char *name = NULL;
 

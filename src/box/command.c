@@ -15,11 +15,11 @@ enum { MS_NS = 1000000 };
 
 char **command_environment(const struct box *box, const struct control_exec *exec)
 {
-	const struct run_request *run = box->request;
+	const struct run_request *run = box->run.request;
 	char session[32], home[PATH_MAX + 8];
 	const char *forced[] = { session, home, NULL };
 	struct environment_input input = {
-		.policy = box->policy->policy,
+		.policy = box->run.policy->policy,
 		.caller = (const char *const *)(run->env_exact ? run->env_exact : run->env),
 		.added = (const char *const *)run->env_added,
 		.placeholders = (const char *const *)run->placeholders,
@@ -42,16 +42,16 @@ char **command_environment(const struct box *box, const struct control_exec *exe
 static int on_output(void *context, uint64_t n)
 {
 	struct box *box = context;
-	uint64_t limit = box->policy->policy->limits[RESOURCE_OUTPUT].value;
+	uint64_t limit = box->run.policy->policy->limits[RESOURCE_OUTPUT].value;
 	int r;
 
-	box->output_bytes += n;
-	if (limit == NUM_UNLIMITED || box->output_bytes <= limit)
+	box->run.output_bytes += n;
+	if (limit == NUM_UNLIMITED || box->run.output_bytes <= limit)
 		return 0;
-	if (box->ended != ENDED_NOT)
-		return box->ended == ENDED_OUTPUT;
-	box_end(box, ENDED_OUTPUT);
-	r = box_limit_hit(box, "resources.output", limit);
+	if (box->run.ended != ENDED_NOT)
+		return box->run.ended == ENDED_OUTPUT;
+	run_end(&box->run, ENDED_OUTPUT);
+	r = run_limit_hit(&box->run, "resources.output", limit);
 	return r < 0 ? r : 1;
 }
 
@@ -65,7 +65,7 @@ static struct command **free_slot(struct box *box)
 
 static uint64_t deadline_of(const struct box *box, uint64_t now_ns)
 {
-	uint64_t ms = box->policy->policy->limits[RESOURCE_COMMAND_MS].value;
+	uint64_t ms = box->run.policy->policy->limits[RESOURCE_COMMAND_MS].value;
 
 	return ms >= (UINT64_MAX - now_ns) / MS_NS ? UINT64_MAX : now_ns + ms * MS_NS;
 }
@@ -105,13 +105,13 @@ static int send_spawn(struct box *box, const struct command *command, const stru
 		.argv = request->argv,
 		.env = request->env,
 	};
-	int fds[STDIO_COUNT], r = init_spawn_put(&box->out, &spawn);
+	int fds[STDIO_COUNT], r = init_spawn_put(&box->run.out, &spawn);
 	size_t count = 0;
 
 	for (int i = 0; i < STDIO_COUNT; i++)
 		if (!(request->tty & 1u << i))
 			fds[count++] = command->stdio.inside[i];
-	return r < 0 ? r : frame_send(box->wire_fd, &box->out, fds, count);
+	return r < 0 ? r : frame_send(box->wire_fd, &box->run.out, fds, count);
 }
 
 int command_start(struct box *box, const struct command_request *request, struct command **ret_command)
@@ -133,7 +133,7 @@ int command_start(struct box *box, const struct command_request *request, struct
 	command->started_ns = clock_monotonic_ns();
 	command->deadline_ns = deadline_of(box, command->started_ns);
 	if (request->tty != STDIO_ALL) {
-		r = stdio_open(&command->stdio, &box->loop, request->fds, STDIO_ALL & ~request->tty,
+		r = stdio_open(&command->stdio, box->run.loop, request->fds, STDIO_ALL & ~request->tty,
 			       on_output, box);
 		command->has_stdio = r == 0;
 	}
@@ -153,7 +153,7 @@ int command_start(struct box *box, const struct command_request *request, struct
 int command_open_console(struct command *command, int master_fd)
 {
 	bool reads_now = command->tty == STDIO_ALL;
-	int r = console_open(&command->console, &command->box->loop, master_fd, reads_now, on_output,
+	int r = console_open(&command->console, command->box->run.loop, master_fd, reads_now, on_output,
 			     command->box);
 
 	command->has_console = r == 0;
@@ -172,16 +172,16 @@ static int send_to_init(struct box *box, uint16_t type, uint32_t id, int value)
 {
 	int r;
 
-	if (box->init_is_gone)
+	if (box->run.is_dead)
 		return 0;
 	/* It reads nothing while it is frozen: freeze_check() ends that before its socket is full. */
 	box->freeze.messages += box->freeze.holder != NULL;
-	frame_begin(&box->out, type);
-	frame_put_u32(&box->out, id);
+	frame_begin(&box->run.out, type);
+	frame_put_u32(&box->run.out, id);
 	if (value >= 0)
-		frame_put_u32(&box->out, (uint32_t)value);
-	r = frame_end(&box->out);
-	return r < 0 ? r : frame_send(box->wire_fd, &box->out, NULL, 0);
+		frame_put_u32(&box->run.out, (uint32_t)value);
+	r = frame_end(&box->run.out);
+	return r < 0 ? r : frame_send(box->wire_fd, &box->run.out, NULL, 0);
 }
 
 int command_signal(struct command *command, int signal_number)

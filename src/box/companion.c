@@ -101,7 +101,7 @@ static void become(const struct companion_spec *spec, int program_fd, int link_f
 
 uid_t companion_uid(const struct box *box, enum companion_user user)
 {
-	return getuid() == 0 ? box->watch_options.uid ^ user : 0;
+	return getuid() == 0 ? box->run.identity->uid ^ user : 0;
 }
 
 int companion_uid_choose(uid_t *ret_uid)
@@ -136,7 +136,7 @@ int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, s
 {
 	const struct companion_spec spec = { .program = name, .uid = uid };
 
-	return companion_start_as(box->request->init_path, &spec, ret_fd, ret_process);
+	return companion_start_as(box->run.request->init_path, &spec, ret_fd, ret_process);
 }
 
 int companion_start_as(const char *init_path, const struct companion_spec *spec, int *ret_fd,

@@ -16,7 +16,7 @@ static int fail(struct client *client, int r, struct err *err)
 	if (r < 0) {
 		err_set(err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s",
 			err_errno_name(-r));
-		box_end(client->box, ENDED_POLICY);
+		run_end(&client->box->run, ENDED_POLICY);
 	}
 	client_reply_error(client, err);
 	return 0;
@@ -26,10 +26,10 @@ static void send_questions(struct client *client, bool is_shown)
 {
 	struct box *box = client->box;
 
-	frame_begin(&box->out, CONTROL_QUESTIONS);
-	client->told = asking_put_questions(box, client->told, is_shown, &box->out);
+	frame_begin(&box->run.out, CONTROL_QUESTIONS);
+	client->told = asking_put_questions(box, client->told, is_shown, &box->run.out);
 	client->is_owed = false;
-	client_reply(client, frame_end(&box->out), NULL, 0);
+	client_reply(client, frame_end(&box->run.out), NULL, 0);
 }
 
 void client_tell_questions(struct client *client)
@@ -64,7 +64,7 @@ int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count
 
 static bool is_over(struct client *client, struct err *err)
 {
-	if (client->box->ended == ENDED_NOT)
+	if (client->box->run.ended == ENDED_NOT)
 		return false;
 	err_set(err, ERR_STATE, ESHUTDOWN, "ask", "the session is ending");
 	return true;
@@ -98,9 +98,9 @@ int client_on_grants(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_ASKING;
-	frame_begin(&box->out, CONTROL_GRANTED);
-	asking_put_grants(box, after, &box->out);
-	client_reply(client, frame_end(&box->out), NULL, 0);
+	frame_begin(&box->run.out, CONTROL_GRANTED);
+	asking_put_grants(box, after, &box->run.out);
+	client_reply(client, frame_end(&box->run.out), NULL, 0);
 	return 0;
 }
 

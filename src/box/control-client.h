@@ -35,7 +35,7 @@ struct client {
 	uint64_t told;	  /* asking_generation() */
 };
 
-/* A client that does not listen (SO_SNDTIMEO) loses its answer, not the sandbox. r: of the frame in box->out. */
+/* A client that does not listen (SO_SNDTIMEO) loses its answer, not the sandbox. r: of the frame in box->run.out. */
 void client_reply(struct client *client, int r, const int *fds, size_t fd_count);
 void client_reply_u32(struct client *client, uint16_t type, uint32_t value);
 void client_reply_error(struct client *client, const struct err *err);

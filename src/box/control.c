@@ -27,15 +27,15 @@ enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10, SEND_TIMEOUT_S = 5 
 static void client_free(struct client *client)
 {
 	if (freeze_is_held_by(&client->box->freeze, client) && freeze_end(client->box) < 0)
-		box_end(client->box, ENDED_POLICY);
+		run_end(&client->box->run, ENDED_POLICY);
 	if (client->command) {
 		client->command->client = NULL;
 		/* Nobody is there to read or to type: what the terminal would do when its line is cut. */
 		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
-			box_end(client->box, ENDED_POLICY);
+			run_end(&client->box->run, ENDED_POLICY);
 	}
 	change_forget_asker(client->box, client);
-	loop_remove(&client->box->loop, &client->source);
+	loop_remove(client->box->run.loop, &client->source);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
 		if (client->box->clients[i] == client)
@@ -46,23 +46,23 @@ static void client_free(struct client *client)
 void client_reply(struct client *client, int r, const int *fds, size_t fd_count)
 {
 	if (r == 0)
-		r = frame_send(client->fd, &client->box->out, fds, fd_count);
+		r = frame_send(client->fd, &client->box->run.out, fds, fd_count);
 	if (r < 0)
 		shutdown(client->fd, SHUT_RDWR);
 }
 
 void client_reply_u32(struct client *client, uint16_t type, uint32_t value)
 {
-	frame_begin(&client->box->out, type);
-	frame_put_u32(&client->box->out, value);
-	client_reply(client, frame_end(&client->box->out), NULL, 0);
+	frame_begin(&client->box->run.out, type);
+	frame_put_u32(&client->box->run.out, value);
+	client_reply(client, frame_end(&client->box->run.out), NULL, 0);
 }
 
 void client_reply_error(struct client *client, const struct err *err)
 {
-	frame_begin(&client->box->out, CONTROL_ERROR);
-	frame_put_bytes(&client->box->out, err, sizeof *err);
-	client_reply(client, frame_end(&client->box->out), NULL, 0);
+	frame_begin(&client->box->run.out, CONTROL_ERROR);
+	frame_put_bytes(&client->box->run.out, err, sizeof *err);
+	client_reply(client, frame_end(&client->box->run.out), NULL, 0);
 }
 
 static int start_exec(struct client *client, const struct control_exec *exec, const int *fds)
@@ -72,7 +72,7 @@ static int start_exec(struct client *client, const struct control_exec *exec, co
 	struct command_request request = {
 		.argv = exec->argv,
 		.env = env,
-		.cwd = exec->cwd ? exec->cwd : box->request->project,
+		.cwd = exec->cwd ? exec->cwd : box->run.request->project,
 		.fds = fds,
 		.tty = exec->flags & CONTROL_EXEC_TTY ? STDIO_ALL : 0,
 		.rows = exec->rows,
@@ -94,7 +94,7 @@ static int on_exec(void *context, struct frame *frame, int *fds, size_t fd_count
 
 	if (r < 0)
 		return r;
-	r = client->box->ended != ENDED_NOT ? -ESHUTDOWN : start_exec(client, &exec, fds);
+	r = client->box->run.ended != ENDED_NOT ? -ESHUTDOWN : start_exec(client, &exec, fds);
 	free(exec.argv);
 	free(exec.env);
 	free(exec.env_added);
@@ -140,9 +140,9 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 	buf_init(&text, STATUS_MAX);
 	json_init(&json, &text);
 	status_put(client->box, &json);
-	frame_begin(&client->box->out, CONTROL_STATUS_JSON);
-	frame_put_bytes(&client->box->out, text.bytes, text.size);
-	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->out), NULL, 0);
+	frame_begin(&client->box->run.out, CONTROL_STATUS_JSON);
+	frame_put_bytes(&client->box->run.out, text.bytes, text.size);
+	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->run.out), NULL, 0);
 	buf_done(&text);
 	return 0;
 }
@@ -167,6 +167,7 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 		if (command_signal(box->commands[i], SIGTERM) < 0)
 			grace_ms = 0;
 	}
+	box->run.is_stopping = true;
 	box->stop_ns = is_idle ? 0 : clock_monotonic_ns() + (uint64_t)grace_ms * MS_NS;
 	return 0;
 }
@@ -218,7 +219,7 @@ static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count
 		return -EBADMSG;
 	client->state = CLIENT_DONE;
 	if (freeze_end(client->box) < 0)
-		box_end(client->box, ENDED_POLICY);
+		run_end(&client->box->run, ENDED_POLICY);
 	client_reply_u32(client, CONTROL_DONE, was_held ? 0 : 1);
 	return 0;
 }
@@ -240,16 +241,16 @@ static int on_review(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return r;
 	event = review_event(&entry);
 	event.pid = pid;
-	r = audit_write(&client->box->audit, &event);
+	r = audit_write(client->box->run.audit, &event);
 	if (r == 0)
-		r = audit_flush(&client->box->audit);
+		r = audit_flush(client->box->run.audit);
 	if (r == 0) {
 		client_reply_u32(client, CONTROL_DONE, 0);
 		return 0;
 	}
 	err_set(&err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s", err_errno_name(-r));
 	client_reply_error(client, &err);
-	box_end(client->box, ENDED_POLICY);
+	run_end(&client->box->run, ENDED_POLICY);
 	return 0;
 }
 
@@ -264,14 +265,14 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_CHANGING;
-	r = box->ended != ENDED_NOT ? -ESHUTDOWN : change_begin(box, fds[0], &asker, &err);
+	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : change_begin(box, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->state = CLIENT_DONE;
 	/* Without a reason of its own it was the log that failed. */
 	if (err.code == ERR_NONE) {
 		err_set(&err, ERR_STATE, -r, "policy", "the session is ending");
-		box_end(box, ENDED_POLICY);
+		run_end(&box->run, ENDED_POLICY);
 	}
 	client_reply_error(client, &err);
 	return 0;
@@ -343,9 +344,9 @@ static int client_ready(void *context, uint32_t events)
 	}
 	if (must_wait(client)) {
 		client->is_deferred = true;
-		return loop_change(&client->box->loop, &client->source, 0);
+		return loop_change(client->box->run.loop, &client->source, 0);
 	}
-	r = frame_dispatch(client->fd, &client->box->scratch, client->state, client_rules,
+	r = frame_dispatch(client->fd, &client->box->run.scratch, client->state, client_rules,
 			       ARRAY_SIZE(client_rules), client);
 
 	/* A client that breaks the protocol is cut off; the sandbox goes on. */
@@ -384,7 +385,7 @@ static int accept_client(void *context, uint32_t events)
 	client->source =
 		(struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = client_ready, .context = client };
 	*slot = client;
-	if (loop_add(&box->loop, &client->source) < 0)
+	if (loop_add(box->run.loop, &client->source) < 0)
 		client_free(client);
 	return 0;
 }
@@ -392,14 +393,14 @@ static int accept_client(void *context, uint32_t events)
 static int bind_socket(struct box *box)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, box->request->runtime_dir, O_PATH | O_DIRECTORY, 0);
+	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, box->run.request->runtime_dir, O_PATH | O_DIRECTORY, 0);
 	int r;
 
 	if (dir_fd < 0)
 		return dir_fd;
 	/* Through the directory's fd: sun_path holds 108 bytes, and a home may lie deeper than that. */
 	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", dir_fd,
-		       box->request->session);
+		       box->run.request->session);
 	if (r < 0)
 		return r;
 	box->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -416,9 +417,9 @@ int control_bind(struct box *box)
 	int r = bind_socket(box);
 
 	if (r < 0) {
-		err_set(box->err, ERR_STATE, -r, "control", "cannot make the control socket in %s: %s",
-			box->request->runtime_dir, err_errno_name(-r));
-		err_hint(box->err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
+		err_set(box->run.err, ERR_STATE, -r, "control", "cannot make the control socket in %s: %s",
+			box->run.request->runtime_dir, err_errno_name(-r));
+		err_hint(box->run.err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
 	}
 	return r;
 }
@@ -428,7 +429,7 @@ int control_start(struct box *box)
 	box->listen_source = (struct loop_source){
 		.fd = box->listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
 	};
-	return loop_add(&box->loop, &box->listen_source);
+	return loop_add(box->run.loop, &box->listen_source);
 }
 
 bool control_is_followed(const struct box *box)
@@ -453,14 +454,14 @@ int control_check(struct box *box)
 	tell_followers(box);
 	if (r == 0)
 		r = gate_tell_asking(box);
-	if (r < 0 || box->stop_ns == UINT64_MAX || box->ended != ENDED_NOT)
+	if (r < 0 || box->stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
 		return r;
 	if (clock_monotonic_ns() >= box->stop_ns)
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		if (box->commands[i] && !box->commands[i]->has_exited)
 			return 0;
-	box_end(box, ENDED_STOPPED);
+	run_end(&box->run, ENDED_STOPPED);
 	return 0;
 }
 
@@ -472,7 +473,7 @@ void control_resume(struct box *box)
 		if (!client || !client->is_deferred)
 			continue;
 		client->is_deferred = false;
-		if (loop_change(&box->loop, &client->source, EPOLLIN) < 0)
+		if (loop_change(box->run.loop, &client->source, EPOLLIN) < 0)
 			shutdown(client->fd, SHUT_RDWR); /* it sees that it was not heard */
 	}
 }
@@ -483,8 +484,8 @@ void control_command_started(struct box *box, struct command *command, int maste
 
 	if (!client)
 		return;
-	frame_begin(&box->out, CONTROL_STARTED);
-	client_reply(client, frame_end(&box->out), &master_fd, master_fd >= 0);
+	frame_begin(&box->run.out, CONTROL_STARTED);
+	client_reply(client, frame_end(&box->run.out), &master_fd, master_fd >= 0);
 }
 
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number)
@@ -502,13 +503,15 @@ void control_command_ended(struct box *box, struct command *command)
 
 	if (!client)
 		return;
-	frame_begin(&box->out, CONTROL_EXITED);
-	frame_put_u32(&box->out, (uint32_t)status);
-	frame_put_u32(&box->out, (uint32_t)(lost_errno ? lost_errno : command->failed_errno));
-	frame_put_string(&box->out, lost_errno	       ? lost
-				    : command->is_overdue ? "time"
-							  : ended_names[command->has_exited ? ENDED_EXIT : box->ended]);
-	client_reply(client, frame_end(&box->out), NULL, 0);
+	frame_begin(&box->run.out, CONTROL_EXITED);
+	frame_put_u32(&box->run.out, (uint32_t)status);
+	frame_put_u32(&box->run.out, (uint32_t)(lost_errno ? lost_errno : command->failed_errno));
+	frame_put_string(&box->run.out,
+			 lost_errno ? lost
+			 : command->is_overdue
+				 ? "time"
+				 : ended_names[command->has_exited ? ENDED_EXIT : box->run.ended]);
+	client_reply(client, frame_end(&box->run.out), NULL, 0);
 	command->client = NULL;
 	client->command = NULL;
 }
@@ -517,7 +520,7 @@ void control_close(struct box *box)
 {
 	if (box->listen_fd < 0)
 		return;
-	loop_remove(&box->loop, &box->listen_source);
+	loop_remove(box->run.loop, &box->listen_source);
 	close_fd(&box->listen_fd);
 	box->has_socket_name = true;
 }
@@ -527,7 +530,7 @@ void control_unlink(struct box *box)
 	char path[PATH_MAX];
 
 	if (box->has_socket_name &&
-	    str_format(path, sizeof path, "%s/%s.sock", box->request->runtime_dir, box->request->session) == 0)
+	    str_format(path, sizeof path, "%s/%s.sock", box->run.request->runtime_dir, box->run.request->session) == 0)
 		unlink(path);
 	box->has_socket_name = false;
 }

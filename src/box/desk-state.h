@@ -63,5 +63,5 @@ int requests_serve(struct box *box) MUST_USE;
 /* Nobody waits at the desk any more. */
 void requests_forget(struct box *box);
 
-/* Sends what is in box->out to the desk, if there is one; one that does not read is ended. */
+/* Sends what is in box->run.out to the desk, if there is one; one that does not read is ended. */
 void desk_send(struct box *box);

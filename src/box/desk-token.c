@@ -28,7 +28,7 @@ static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const 
 	struct desk_answer answer = { .id = id, .verdict = verdict, .rule = "ask.token", .reason = reason,
 				      .hint = hint };
 
-	if (desk_answer_put(&box->out, &answer) == 0)
+	if (desk_answer_put(&box->run.out, &answer) == 0)
 		desk_send(box);
 	return 0;
 }
@@ -37,8 +37,8 @@ static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const 
 
 static int start_program(struct box *box, int text_fd)
 {
-	const struct run_request *request = box->request;
-	const char *policy = box->policy->policy->name;
+	const struct run_request *request = box->run.request;
+	const char *policy = box->run.policy->policy->name;
 	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token_keys, (char *)"--store",
 			 (char *)request->token_store, (char *)"--project", (char *)request->project,
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
@@ -59,7 +59,7 @@ static void close_job(struct box *box)
 	struct desk_token *token = &box->desk->token;
 	siginfo_t info;
 
-	loop_remove(&box->loop, &token->source);
+	loop_remove(box->run.loop, &token->source);
 	close_fd(&token->near_fd);
 	if (token->process.fd >= 0) {
 		/* It has counted and written down before it spoke. */
@@ -100,8 +100,8 @@ static int log_refusal(struct box *box, const char *fault, const char *id)
 		.context = &refusal,
 	};
 
-	box->denied++;
-	return audit_write(&box->audit, &event);
+	box->run.refusals->denied++;
+	return audit_write(box->run.audit, &event);
 }
 
 static int refuse(struct box *box, uint32_t id, const char *fault, const char *token, const char *reason,
@@ -174,14 +174,14 @@ static int start(struct box *box, const void *text, size_t size)
 		return -errno;
 	r = start_program(box, text_fd);
 	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = box };
-	return r == 0 ? loop_add(&box->loop, &token->source) : r;
+	return r == 0 ? loop_add(box->run.loop, &token->source) : r;
 }
 
 int desk_token_present(struct box *box, uint32_t id, const void *text, size_t size)
 {
 	struct desk_token *token = &box->desk->token;
 
-	if (!*box->request->token_keys)
+	if (!*box->run.request->token_keys)
 		return refuse(box, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
 			      "start the sandbox by somebody with a home directory");
 	if (token->id || clock_monotonic_ns() < token->free_ns)

@@ -59,7 +59,7 @@ static void lose(struct box *box)
 {
 	struct desk *desk = box->desk;
 
-	loop_remove(&box->loop, &desk->near_source);
+	loop_remove(box->run.loop, &desk->near_source);
 	close_fd(&desk->near_fd);
 	companion_end(&desk->process);
 	requests_forget(box);
@@ -78,7 +78,7 @@ static int vacate(struct box *box, bool is_fall)
 		close_fd(&desk->listen_fd);
 		return 0;
 	}
-	return loop_add(&box->loop, &desk->listen_source);
+	return loop_add(box->run.loop, &desk->listen_source);
 }
 
 void desk_send(struct box *box)
@@ -86,7 +86,7 @@ void desk_send(struct box *box)
 	struct desk *desk = box->desk;
 
 	/* It is told of its end by the loop, as if it had gone by itself. */
-	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &box->out, NULL, 0) < 0)
+	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &box->run.out, NULL, 0) < 0)
 		shutdown(desk->near_fd, SHUT_RDWR);
 }
 
@@ -108,14 +108,14 @@ static int start(struct box *box)
 	struct desk *desk = box->desk;
 	int r = companion_start(box, "atoll-desk", companion_uid(box, COMPANION_DESK), &desk->near_fd, &desk->process);
 
-	frame_begin(&box->out, DESK_START);
+	frame_begin(&box->run.out, DESK_START);
 	if (r == 0)
-		r = frame_end(&box->out);
+		r = frame_end(&box->run.out);
 	if (r == 0)
-		r = frame_send(desk->near_fd, &box->out, &desk->listen_fd, 1);
+		r = frame_send(desk->near_fd, &box->run.out, &desk->listen_fd, 1);
 	desk->near_source = (struct loop_source){ .fd = desk->near_fd, .events = EPOLLIN, .ready = desk_speaks,
 						  .context = box };
-	return r == 0 ? loop_add(&box->loop, &desk->near_source) : r;
+	return r == 0 ? loop_add(box->run.loop, &desk->near_source) : r;
 }
 
 static int connection_waits(void *context, uint32_t events)
@@ -123,7 +123,7 @@ static int connection_waits(void *context, uint32_t events)
 	struct box *box = context;
 
 	(void)events;
-	loop_remove(&box->loop, &box->desk->listen_source);
+	loop_remove(box->run.loop, &box->desk->listen_source);
 	return start(box) < 0 ? vacate(box, true) : 0;
 }
 
@@ -135,7 +135,7 @@ bool desk_open(void *context, const char *path)
 
 	/* Whatever way the caller names it; in a place of its own it gets what it has there. */
 	if (box->desk || !str_equal(path_basename(path), path_basename(DESK_SOCKET)) ||
-	    !policy_hears_requests(box->policy->policy))
+	    !policy_hears_requests(box->run.policy->policy))
 		return false;
 	desk = box->desk = calloc(1, sizeof *desk);
 	if (!desk)
@@ -147,7 +147,7 @@ bool desk_open(void *context, const char *path)
 		return false;
 	desk->listen_source = (struct loop_source){ .fd = desk->listen_fd, .events = EPOLLIN,
 						    .ready = connection_waits, .context = box };
-	return loop_add(&box->loop, &desk->listen_source) == 0;
+	return loop_add(box->run.loop, &desk->listen_source) == 0;
 }
 
 void desk_close(struct box *box)
@@ -157,7 +157,7 @@ void desk_close(struct box *box)
 	if (!desk)
 		return;
 	lose(box);
-	loop_remove(&box->loop, &desk->listen_source);
+	loop_remove(box->run.loop, &desk->listen_source);
 	close_fd(&desk->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
 		free(desk->kept[i].frame);

@@ -21,7 +21,7 @@ static const struct {
 
 static uint64_t limit_of(const struct box *box, enum resource resource)
 {
-	return box->policy->policy->limits[resource].value;
+	return box->run.policy->policy->limits[resource].value;
 }
 
 /* One record and one line for the agent each time: it may clear up and come back here often. */
@@ -42,20 +42,20 @@ static int tell(struct box *box)
 	if (str_format(reason, sizeof reason, "%s of changes are staged: files cannot grow beyond %s", limit, size) < 0)
 		reason[0] = 0;
 	decision.reason = reason;
-	r = box_limit_episode(box, limits[DISK_FULL].key, limit_of(box, RESOURCE_DISK));
-	return r < 0 ? r : denials_add(&box->denials, &action, &decision, ++box->disk_episodes);
+	r = run_limit_episode(&box->run, limits[DISK_FULL].key, limit_of(box, RESOURCE_DISK));
+	return r < 0 ? r : denials_add(&box->run.refusals->denials, &action, &decision, ++box->disk_episodes);
 }
 
 static int end(struct box *box, enum disk_hit hit)
 {
-	box_end(box, ENDED_DISK);
-	return box_limit_hit(box, limits[hit].key, limit_of(box, limits[hit].resource));
+	run_end(&box->run, ENDED_DISK);
+	return run_limit_hit(&box->run, limits[hit].key, limit_of(box, limits[hit].resource));
 }
 
 /* Also who was made since, and who has raised its own limit. */
 static int hold(struct box *box)
 {
-	int r = file_size_lower(box->init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)));
+	int r = file_size_lower(box->run.init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)));
 
 	/* Whoever forks faster than we look, or cannot be limited, is not one to clear up. */
 	return r < 0 && r != -ESRCH ? end(box, DISK_BYTES) : 0;
@@ -74,7 +74,8 @@ static uint64_t file_size_before(const struct box *box)
 
 static int let_go(struct box *box)
 {
-	int r = file_size_restore(box->init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)), file_size_before(box));
+	int r = file_size_restore(box->run.init.pid, disk_full_size(limit_of(box, RESOURCE_DISK)),
+				  file_size_before(box));
 
 	/* Who is missed here can write less than it might, and nothing more: that ends no run. */
 	return r == -ENOMEM ? r : 0;
@@ -84,17 +85,18 @@ int disk_supervise(struct box *box, uint64_t now_ns)
 {
 	uint64_t before_ns = box->disk.look_ns;
 	bool was_full = box->disk.is_full;
-	int r, hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record, box->init.pid, now_ns);
+	int r, hit = disk_watch_check(&box->disk, box->staging.stage_fd, &box->staging.record,
+				      box->run.init.pid, now_ns);
 
 	if (hit < 0) {
-		box_end(box, ENDED_POLICY);
-		return err_set(box->err, ERR_INTERNAL, EPROTO, "init",
+		run_end(&box->run, ENDED_POLICY);
+		return err_set(box->run.err, ERR_INTERNAL, EPROTO, "init",
 			       "the sandbox was ended: what it stages cannot be counted any more");
 	}
 	switch (hit) {
 	case DISK_FULL:
 		r = hold(box);
-		return r < 0 || box->ended != ENDED_NOT ? r : tell(box);
+		return r < 0 || box->run.ended != ENDED_NOT ? r : tell(box);
 	case DISK_AGAIN:
 		return let_go(box);
 	case DISK_BYTES:

@@ -33,26 +33,18 @@ static void put_added(struct json *json, const char *const *added)
 	json_array_end(json);
 }
 
-void events_put_hash(struct json *json, const char *key, const struct hash *hash)
-{
-	char text[HASH_HEX_SIZE + 8] = "sha256:";
-
-	hash_to_hex(hash, text + strlen(text));
-	json_string(json, key, text);
-}
-
 static void start_detail(struct json *json, const void *context)
 {
 	const struct box *box = context;
-	const struct run_request *request = box->request;
+	const struct run_request *request = box->run.request;
 
 	json_string(json, "atoll", ATOLL_VERSION);
-	json_string(json, "policy", box->policy->policy->name);
-	json_string(json, "level", trust_level_names[box->policy->policy->level]);
+	json_string(json, "policy", box->run.policy->policy->name);
+	json_string(json, "level", trust_level_names[box->run.policy->policy->level]);
 	if (request->standing && request->standing->agent)
 		json_string(json, "agent", request->standing->agent);
-	events_put_hash(json, "policy_hash", &box->policy_hash);
-	events_put_hash(json, "seccomp_hash", &box->filter_hash);
+	json_hash(json, "policy_hash", &box->run.policy_hash);
+	json_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->argv, 0);
@@ -73,13 +65,13 @@ int events_session_start(struct box *box)
 	struct audit_event event = {
 		.type = AUDIT_SESSION_START,
 		.pid = getpid(),
-		.subject = box->request->session,
-		.subject_size = strlen(box->request->session),
+		.subject = box->run.request->session,
+		.subject_size = strlen(box->run.request->session),
 		.write_detail = start_detail,
 		.context = box,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 struct end_context {
@@ -91,10 +83,10 @@ static void end_detail(struct json *json, const void *context)
 {
 	const struct end_context *end = context;
 
-	json_string(json, "ended", ended_names[end->box->ended]);
+	json_string(json, "ended", ended_names[end->box->run.ended]);
 	json_i64(json, "status", end->status);
 	report_usage(end->box, json);
-	json_u64(json, "denials", end->box->denials.total);
+	json_u64(json, "denials", end->box->run.refusals->denials.total);
 }
 
 int events_session_end(struct box *box, int status)
@@ -102,13 +94,13 @@ int events_session_end(struct box *box, int status)
 	struct end_context context = { box, status };
 	struct audit_event event = {
 		.type = AUDIT_SESSION_END,
-		.subject = box->request->session,
-		.subject_size = strlen(box->request->session),
+		.subject = box->run.request->session,
+		.subject_size = strlen(box->run.request->session),
 		.write_detail = end_detail,
 		.context = &context,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 static void command_detail(struct json *json, const void *context)
@@ -138,7 +130,7 @@ int events_command_end(struct box *box, const struct command *command)
 		.context = command,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 struct freeze_context {
@@ -163,13 +155,13 @@ int events_freeze(struct box *box, const char *name, uint64_t frozen_ns)
 		.context = &context,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 int events_discard(struct box *box, enum review_phase phase)
 {
 	const struct stage_counts *counts = &box->staging.counts;
-	struct review_entry entry = { .type = AUDIT_STAGE_DISCARD, .phase = phase, .subject = box->request->session,
+	struct review_entry entry = { .type = AUDIT_STAGE_DISCARD, .phase = phase, .subject = box->run.request->session,
 				      .uid = getuid() };
 	struct audit_event event;
 	int r;
@@ -179,71 +171,26 @@ int events_discard(struct box *box, enum review_phase phase)
 	entry.counts[REVIEW_DELETED] = counts->deleted;
 	event = review_event(&entry);
 	event.pid = getpid();
-	r = audit_write(&box->audit, &event);
-	return r < 0 ? r : audit_flush(&box->audit);
+	r = audit_write(box->run.audit, &event);
+	return r < 0 ? r : audit_flush(box->run.audit);
 }
 
-struct hit_context {
-	const char *limit;
-	uint64_t value;
-};
-
-static void hit_detail(struct json *json, const void *context)
+int events_limit(struct box *box, const char *limit)
 {
-	const struct hit_context *hit = context;
-
-	json_u64(json, "limit", hit->value);
-}
-
-/* True when the report did not have it yet. */
-static bool note_hit(struct box *box, const char *limit)
-{
-	for (size_t i = 0; i < box->hit_count; i++)
-		if (str_equal(box->hits[i], limit))
-			return false;
-	if (box->hit_count < BOX_HITS_MAX && str_copy(box->hits[box->hit_count], BOX_HIT_SIZE, limit) == 0)
-		box->hit_count++;
-	return true;
-}
-
-int box_limit_hit(struct box *box, const char *limit, uint64_t value)
-{
-	for (size_t i = 0; i < box->hit_count; i++)
-		if (str_equal(box->hits[i], limit))
-			return 0;
-	return box_limit_episode(box, limit, value);
-}
-
-int box_limit_episode(struct box *box, const char *limit, uint64_t value)
-{
-	struct hit_context context = { limit, value };
-	struct audit_event event = {
-		.type = AUDIT_LIMIT_HIT,
-		.verdict = "deny",
-		.rule = limit,
-		.subject = limit,
-		.subject_size = strlen(limit),
-		.write_detail = hit_detail,
-		.context = &context,
-	};
-
-	bool is_new = note_hit(box, limit);
-	int r = audit_write(&box->audit, &event);
-
-	/* Once a kind and session; a pause after refusals is not a limit but a burst, which is counted as such. */
-	return r < 0 || !is_new || str_has_suffix(limit, "cooldown") ? r : trust_note(box, TRUST_LIMIT, limit);
+	/* A pause after refusals is not a limit but a burst, which is counted as such. */
+	return str_has_suffix(limit, "cooldown") ? 0 : trust_note(box, TRUST_LIMIT, limit);
 }
 
 int box_note_hits(struct box *box)
 {
 	int r = 0;
 
-	if (box->usage.oom_kills)
-		r = box_limit_hit(box, "resources.memory",
-				  box->policy->policy->limits[RESOURCE_MEMORY].value);
-	if (r == 0 && box->usage.fork_refusals)
-		r = box_limit_hit(box, "resources.processes",
-				  box->policy->policy->limits[RESOURCE_PROCESSES].value);
+	if (box->run.usage.oom_kills)
+		r = run_limit_hit(&box->run, "resources.memory",
+				  box->run.policy->policy->limits[RESOURCE_MEMORY].value);
+	if (r == 0 && box->run.usage.fork_refusals)
+		r = run_limit_hit(&box->run, "resources.processes",
+				  box->run.policy->policy->limits[RESOURCE_PROCESSES].value);
 	return r;
 }
 
@@ -267,7 +214,7 @@ static int on_process_end(void *context, const struct process_end *end)
 		.type = AUDIT_EXEC_END, .pid = end->pid, .write_detail = end_of_process_detail, .context = end
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 static void port_detail(struct json *json, const void *context)
@@ -279,7 +226,7 @@ static void port_detail(struct json *json, const void *context)
 
 static int deny(struct box *box, enum audit_type type, const struct action *action, pid_t pid)
 {
-	struct decision decision = policy_decide(box->policy->policy, action);
+	struct decision decision = policy_decide(box->run.policy->policy, action);
 	struct audit_event event = {
 		.type = type,
 		.verdict = verdict_names[VERDICT_DENY],
@@ -290,10 +237,10 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 		.write_detail = action->port ? port_detail : NULL,
 		.context = action,
 	};
-	int r = audit_write(&box->audit, &event);
+	int r = audit_write(box->run.audit, &event);
 
-	box->denied++;
-	return r < 0 ? r : denials_add(&box->denials, action, &decision, 0);
+	box->run.refusals->denied++;
+	return r < 0 ? r : denials_add(&box->run.refusals->denials, action, &decision, 0);
 }
 
 static int on_refusal(void *context, const struct watch_refusal *refusal)
@@ -313,31 +260,15 @@ static int on_network(void *context, const struct watch_network *network)
 
 	if (network->is_refused)
 		return deny(box, AUDIT_NET_CONNECT, &action, network->pid);
-	box->allowed++;
+	box->run.refusals->allowed++;
 	return 0;
-}
-
-/*
- * Every refused call and every exec is a record, and a loop of them is 10 MB a second: what the sandbox may
- * take of the disk counts for the log that it causes as well.
- */
-int events_check_log_size(struct box *box)
-{
-	uint64_t limit = box->policy->policy->limits[RESOURCE_DISK].value;
-	struct stat st;
-
-	if (limit == NUM_UNLIMITED || box->ended != ENDED_NOT || fstat(box->audit.fd, &st) < 0 ||
-	    (uint64_t)st.st_size <= limit)
-		return 0;
-	box_end(box, ENDED_DISK);
-	return box_limit_hit(box, "resources.disk", limit);
 }
 
 static int serve_watch(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int served = watch_serve(box->watch, 16);
-	int r = served < 0 ? served : events_check_log_size(box);
+	int served = watch_serve(box->run.watch, 16);
+	int r = served < 0 ? served : run_check_log_size(&box->run);
 
 	/* Nobody is left under the filter (1), or the listener broke: then nothing inside can be let through
 	 * any more. Left in the loop it would be ready for ever, and keep the CPU from the dying. */
@@ -348,10 +279,10 @@ static int serve_watch(void *context, uint32_t events)
 
 void events_watch_end(struct box *box)
 {
-	loop_remove(&box->loop, &box->listener_source);
-	loop_remove(&box->loop, &box->watch_source);
-	if (box->watch)
-		watch_end_held(box->watch);
+	loop_remove(box->run.loop, &box->listener_source);
+	loop_remove(box->run.loop, &box->watch_source);
+	if (box->run.watch)
+		watch_end_held(box->run.watch);
 }
 
 int events_watch_new(struct box *box, int listener_fd)
@@ -377,23 +308,23 @@ int events_watch_new(struct box *box, int listener_fd)
 	};
 	int r;
 
-	box->processes.loop = &box->loop;
+	box->processes.loop = box->run.loop;
 	box->processes.on_end = on_process_end;
 	box->processes.context = box;
-	r = watch_new(&box->watch, listener_fd, &box->watch_options, &handlers, box->err);
+	r = watch_new(&box->run.watch, listener_fd, &box->watch_options, &handlers, box->run.err);
 
 	if (r < 0)
 		return r;
 	box->watch_source = (struct loop_source){
-		.fd = watch_fd(box->watch),
+		.fd = watch_fd(box->run.watch),
 		.events = 1 /* EPOLLIN */,
 		.ready = serve_watch,
 		.context = box,
 	};
 	box->listener_source = box->watch_source;
-	r = watch_attend(box->watch, box->loop.epoll_fd, &box->listener_source.fd);
+	r = watch_attend(box->run.watch, box->run.loop->epoll_fd, &box->listener_source.fd);
 	if (r < 0)
-		return err_set(box->err, ERR_INTERNAL, -r, "seccomp", "epoll: %s", err_errno_name(-r));
-	loop_add_first(&box->loop, &box->listener_source);
-	return loop_add(&box->loop, &box->watch_source);
+		return err_set(box->run.err, ERR_INTERNAL, -r, "seccomp", "epoll: %s", err_errno_name(-r));
+	loop_add_first(box->run.loop, &box->listener_source);
+	return loop_add(box->run.loop, &box->watch_source);
 }

@@ -39,7 +39,7 @@ enum { FINDINGS_SIZE = 16 << 10 };
 
 int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	struct exec_gate *gate = calloc(1, sizeof *gate);
 	int r;
 
@@ -62,7 +62,7 @@ int exec_gate_enter(struct box *box)
 {
 	const struct exec_gate *gate = box->exec_gate;
 
-	return gate->programs ? programs_enter(gate->programs, box->policy->policy, box->init.pid) : 0;
+	return gate->programs ? programs_enter(gate->programs, box->run.policy->policy, box->run.init.pid) : 0;
 }
 
 /* ---- the first judgement ---- */
@@ -143,7 +143,7 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 		const struct exec_file *file = &chain->files[chain->count - 1];
 		struct decision decision = exec_decide(box, file, &chain->words, false);
 
-		r = judge_loader(box->policy->policy, file, exec, &decision);
+		r = judge_loader(box->run.policy->policy, file, exec, &decision);
 		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
 					    verify_external_wants(box, decision.verdict)))
 			decision = exec_refuse_cut();
@@ -219,7 +219,7 @@ static int deliver(struct box *box, struct exec_case *at, struct watch_exec_answ
 	if (!is_held)
 		exec_drop_case(box, at);
 	if (!ret_answer)
-		return watch_answer_exec(box->watch, id, pid, &answer);
+		return watch_answer_exec(box->run.watch, id, pid, &answer);
 	*ret_answer = answer;
 	return 0;
 }
@@ -269,7 +269,7 @@ static struct exec_case *find_waiting(const struct box *box, uint64_t token, enu
 /* Drops a case whose caller waits no more. */
 static bool is_abandoned(struct box *box, struct exec_case *at)
 {
-	if (watch_is_awaited(box->watch, at->id))
+	if (watch_is_awaited(box->run.watch, at->id))
 		return false;
 	exec_drop_case(box, at);
 	return true;
@@ -531,7 +531,7 @@ static bool is_gone(void *context, uint64_t token)
 	struct asking_waiter waiter = { .done = answered, .context = box, .token = token };
 	struct asking_outcome outcome;
 
-	if (watch_is_awaited(box->watch, at->id))
+	if (watch_is_awaited(box->run.watch, at->id))
 		return false;
 	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
 	 * heard by all who use it next. */
@@ -624,7 +624,7 @@ int exec_gate_release(struct box *box)
 				at->token });
 		verify_gate_forget(box, at->token);
 		verify_external_forget(box, &waiter);
-		r = watch_restart_exec(box->watch, at->id, at->pid);
+		r = watch_restart_exec(box->run.watch, at->id, at->pid);
 		exec_trial_release(box, at->token);
 		exec_drop_case(box, at);
 	}

@@ -82,7 +82,7 @@ static struct decision decide_script(struct box *box, const struct exec_case *ex
 
 	for (size_t i = 0; rest[i]; i++)
 		list[i + 1] = rest[i];
-	return policy_decide(box->policy->policy, &action);
+	return policy_decide(box->run.policy->policy, &action);
 }
 
 /* What was judged by what it would do must be what it does: another thread may have changed the arguments meanwhile. */
@@ -129,7 +129,7 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 	*ret_decision = exec_refuse_unknown();
 	if (has_words && exec_words_read(pid, memory, &words) < 0)
 		return 0;
-	*ret_decision = decide_mapped(box->policy->policy, pid);
+	*ret_decision = decide_mapped(box->run.policy->policy, pid);
 	if (ret_decision->verdict == VERDICT_DENY)
 		return 0;
 	*ret_decision = exec_decide(box, image, has_words ? &words : NULL, true);

@@ -43,7 +43,7 @@ struct decision exec_decide(struct box *box, const struct exec_file *file, const
 
 	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
 		return exec_refuse_unknown();
-	decision = policy_decide(box->policy->policy, &action);
+	decision = policy_decide(box->run.policy->policy, &action);
 	now_ns = decision.verdict == VERDICT_ALLOW ? 0 : clock_monotonic_ns();
 	/* An upgrade of the system may have exchanged a program that nothing inside can. */
 	if (now_ns < gate->refreshed_ns + REFRESH_NS)
@@ -52,7 +52,7 @@ struct decision exec_decide(struct box *box, const struct exec_file *file, const
 	programs_refresh(gate->programs);
 	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
 		return exec_refuse_unknown();
-	return policy_decide(box->policy->policy, &action);
+	return policy_decide(box->run.policy->policy, &action);
 }
 
 struct decision exec_decide_loader(const struct policy *policy, const char *path)
@@ -95,7 +95,7 @@ static bool is_refused_by_mount(const struct exec_file *file)
 
 bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	const char *denied = denied_program(policy, exec->exe);
 	struct exec_file file = EXEC_FILE_NONE;
 	struct action action = { .kind = ACTION_EXEC, .subject = file.path };

@@ -37,7 +37,7 @@ static void write_detail(struct json *json, const void *context)
  */
 static bool must_look(const struct box *box, const struct exec_entry *entry)
 {
-	return entry->exec && (entry->subject[0] != '/' || box->policy->policy->audit_files == AUDIT_ALL);
+	return entry->exec && (entry->subject[0] != '/' || box->run.policy->policy->audit_files == AUDIT_ALL);
 }
 
 static int record(struct box *box, const struct exec_entry *entry, const char *verdict, const char *rule)
@@ -57,18 +57,18 @@ static int record(struct box *box, const struct exec_entry *entry, const char *v
 
 	if (detail.image)
 		exec_image_find(&image, entry->exec, box->store.record.started_ns);
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
 	int r;
 
-	box->allowed++;
+	box->run.refusals->allowed++;
 	r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
 		r = monitor_meet(box, MONITOR_PROGRAMS, entry->subject);
-	if (r < 0 || box->policy->policy->audit_exec == AUDIT_OFF)
+	if (r < 0 || box->run.policy->policy->audit_exec == AUDIT_OFF)
 		return r;
 	r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
 	return r < 0 ? r : processes_follow(&box->processes, entry->pid);
@@ -109,12 +109,12 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 	bool goes_on = goes_on_searching(box, entry, decision);
 	int r = record(box, entry, verdict_names[VERDICT_DENY], decision->rule.id);
 
-	box->denied++;
+	box->run.refusals->denied++;
 	if (r == 0)
 		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
 	if (r == 0)
-		r = goes_on ? denials_add_repeat(&box->denials, &action, decision)
-			    : denials_add(&box->denials, &action, decision, 0);
+		r = goes_on ? denials_add_repeat(&box->run.refusals->denials, &action, decision)
+			    : denials_add(&box->run.refusals->denials, &action, decision, 0);
 	if (r == 0 && entry->is_verifier_refusal)
 		r = hold_against(box, entry, decision);
 	/* One search is one refusal for the pause and for strain as well. */

@@ -84,7 +84,7 @@ static int log_job(struct job *job, const char *phase, enum verdict verdict)
 		.subject_size = strlen(job->exe), .write_detail = write_told, .context = &told,
 	};
 
-	return audit_write(&job->box->audit, &event);
+	return audit_write(job->box->run.audit, &event);
 }
 
 /* ---- its life ---- */
@@ -98,7 +98,7 @@ static int set_timer(struct job *job, uint64_t ms)
 
 static void free_job(struct job *job)
 {
-	struct loop *loop = &job->box->loop;
+	struct loop *loop = job->box->run.loop;
 
 	loop_remove(loop, &job->near_source);
 	loop_remove(loop, &job->timer_source);
@@ -121,7 +121,7 @@ static int left(void *context, uint32_t events)
 /* Its socket ends, and it takes the trial along before it goes. */
 static void end_job(struct job *job)
 {
-	struct loop *loop = &job->box->loop;
+	struct loop *loop = job->box->run.loop;
 
 	loop_remove(loop, &job->near_source);
 	loop_remove(loop, &job->real_source);
@@ -181,7 +181,7 @@ static int lose(struct job *job, const char *why)
 {
 	enum job_state state = job->state;
 
-	loop_remove(&job->box->loop, &job->near_source);
+	loop_remove(job->box->run.loop, &job->near_source);
 	companion_end(&job->process);
 	if (state == JOB_TRYING) {
 		fail_job(job, why);
@@ -241,7 +241,7 @@ static const struct frame_rule rules[] = {
 static int hear(void *context, uint32_t events)
 {
 	struct job *job = context;
-	int r = frame_dispatch(job->near_fd, &job->box->scratch, job->state, rules, ARRAY_SIZE(rules), job);
+	int r = frame_dispatch(job->near_fd, &job->box->run.scratch, job->state, rules, ARRAY_SIZE(rules), job);
 
 	(void)events;
 	if (r == 1 || r == -EAGAIN)
@@ -274,8 +274,8 @@ static int spawn(struct job *job)
 {
 	char *argv[] = { (char *)EXEC_TRIAL_NAME, NULL };
 	const struct companion_spec spec = { .program = "atoll", .argv = argv,
-					     .environment = job->box->request->env, .outlives = true };
-	int r = companion_start_as(job->box->request->init_path, &spec, &job->near_fd, &job->process);
+					     .environment = job->box->run.request->env, .outlives = true };
+	int r = companion_start_as(job->box->run.request->init_path, &spec, &job->near_fd, &job->process);
 
 	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r == 0 && job->timer_fd < 0)
@@ -284,9 +284,9 @@ static int spawn(struct job *job)
 	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late,
 						 .context = job };
 	if (r == 0)
-		r = loop_add(&job->box->loop, &job->near_source);
+		r = loop_add(job->box->run.loop, &job->near_source);
 	if (r == 0)
-		r = loop_add(&job->box->loop, &job->timer_source);
+		r = loop_add(job->box->run.loop, &job->timer_source);
 	return r == 0 ? set_timer(job, EXEC_TRIAL_MS) : r;
 }
 
@@ -339,8 +339,8 @@ static bool is_init(const struct box *box, pid_t pid)
 	struct stat st, init;
 
 	return str_format(path, sizeof path, "/proc/%d/exe", pid) == 0 && stat(path, &st) == 0 &&
-	       str_format(of_init, sizeof of_init, "/proc/%d/exe", box->init.pid) == 0 && stat(of_init, &init) == 0 &&
-	       st.st_dev == init.st_dev && st.st_ino == init.st_ino;
+	       str_format(of_init, sizeof of_init, "/proc/%d/exe", box->run.init.pid) == 0 &&
+	       stat(of_init, &init) == 0 && st.st_dev == init.st_dev && st.st_ino == init.st_ino;
 }
 
 /* What the program gets besides its three streams (a pipe with names, a socket) the trial does not have. */
@@ -419,13 +419,13 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 static int begin(struct job *job, const struct asked *asked)
 {
 	struct box *box = job->box;
-	struct trial_begin begin = { box->request->session, asked->cwd, asked->has_no_input, asked->argv,
+	struct trial_begin begin = { box->run.request->session, asked->cwd, asked->has_no_input, asked->argv,
 				     asked->env };
-	int r = trial_begin_put(&box->out, &begin);
+	int r = trial_begin_put(&box->run.out, &begin);
 
 	if (r == 0)
 		r = spawn(job);
-	return r == 0 ? frame_send(job->near_fd, &box->out, NULL, 0) : r;
+	return r == 0 ? frame_send(job->near_fd, &box->run.out, NULL, 0) : r;
 }
 
 static struct job *new_job(struct box *box, const char *exe, const char **ret_why)
@@ -560,9 +560,9 @@ static int ended(void *context, uint32_t events)
 	struct box *box = job->box;
 
 	(void)events;
-	loop_remove(&box->loop, &job->real_source);
-	frame_begin(&box->out, TRIAL_ENDED);
-	if (frame_end(&box->out) < 0 || frame_send(job->near_fd, &box->out, NULL, 0) < 0 ||
+	loop_remove(box->run.loop, &job->real_source);
+	frame_begin(&box->run.out, TRIAL_ENDED);
+	if (frame_end(&box->run.out) < 0 || frame_send(job->near_fd, &box->run.out, NULL, 0) < 0 ||
 	    set_timer(job, EXEC_TRIAL_MS) < 0)
 		return lose(job, "");
 	job->state = JOB_COMPARING;
@@ -584,7 +584,7 @@ void exec_trial_decided(struct box *box, uint32_t trial, bool is_allowed)
 	job->state = JOB_REAL;
 	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended,
 						 .context = job };
-	if (set_timer(job, 0) < 0 || loop_add(&box->loop, &job->real_source) < 0)
+	if (set_timer(job, 0) < 0 || loop_add(box->run.loop, &job->real_source) < 0)
 		end_job(job);
 }
 

@@ -147,7 +147,7 @@ static int write_record(struct box *box, const struct file_note *note, const str
 		.context = &detail,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 /* The program, as the sandbox sees its path. */
@@ -280,7 +280,7 @@ static struct decision decide(const struct box *box, const struct watch_file *ev
 {
 	struct action action = { .kind = kind_of(event), .subject = path };
 
-	return policy_decide(box->policy->policy, &action);
+	return policy_decide(box->run.policy->policy, &action);
 }
 
 static struct file_note note_of(const struct watch_file *event, enum verdict verdict, const char *rule, int errnum)
@@ -299,14 +299,14 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	struct file_note fresh = note_of(event, VERDICT_DENY, decision->rule.id, errnum);
 	int r = note(box, &fresh, event);
 
-	box->denied++;
+	box->run.refusals->denied++;
 	/* What follows may write the trust record or start a program: that is nothing for the sandbox's ids. */
 	identity_return();
 	/* To look for credentials where there are none to be seen is looking for them. */
 	if (r == 0 && event->access == WATCH_FILE_READ)
 		r = monitor_file(box, event);
 	if (r == 0)
-		r = denials_add(&box->denials, &action, decision, 0);
+		r = denials_add(&box->run.refusals->denials, &action, decision, 0);
 	if (r == 0)
 		r = rate_refused(box);
 	return r < 0 ? r : errnum;
@@ -319,7 +319,7 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 static bool is_missing_guard(const struct box *box, const struct watch_file *event, const char *path,
 			     const struct decision *decision)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 
 	return event->access != WATCH_FILE_READ && decision->verdict == VERDICT_DENY && policy_gates_writes(policy) &&
 	       policy_classify(policy, path, &(size_t){ 0 }) == FILE_READ &&
@@ -332,7 +332,7 @@ static bool is_missing_guard(const struct box *box, const struct watch_file *eve
  */
 static bool is_masked_by_layer(const struct box *box, const char *path)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	char above[PATH_MAX];
 	enum file_class class = FILE_MASK;
 
@@ -369,7 +369,7 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 /* Of a directory, more is renamed than its name. */
 static int judge_move(struct box *box, const struct watch_file *event)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	struct decision decision = policy_decide_move(policy, event->path, event->target);
 	struct decision target = decide(box, event, event->target);
 
@@ -514,7 +514,7 @@ static bool is_missing(const struct box *box, const char *path)
 	cleanup_fd int root = FD_NONE, fd = FD_NONE;
 	char name[32];
 
-	if (str_format(name, sizeof name, "/proc/%d/root", box->init.pid) == 0)
+	if (str_format(name, sizeof name, "/proc/%d/root", box->run.init.pid) == 0)
 		root = fd_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
 	if (root < 0)
 		return false;
@@ -618,11 +618,11 @@ int file_gate_retry(struct box *box)
 	struct file_log *log = &box->files;
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && box->watch && i < log->question_count; i++) {
+	for (size_t i = 0; r >= 0 && box->run.watch && i < log->question_count; i++) {
 		if (!log->questions[i].is_due)
 			continue;
 		log->questions[i].is_due = false;
-		r = watch_file_retry(box->watch, log->questions[i].id);
+		r = watch_file_retry(box->run.watch, log->questions[i].id);
 		i = SIZE_MAX; /* from the start: they have moved */
 	}
 	return r < 0 ? r : 0;
@@ -668,9 +668,9 @@ static int record(struct box *box, const struct watch_file *event)
 		r = refuse(box, event, event->path, &decision, event->errnum);
 		return r < 0 ? r : 0;
 	}
-	box->allowed += !event->errnum;
+	box->run.refusals->allowed += !event->errnum;
 	/* What is hidden is not there: that is a refusal too. */
-	if (!is_wanted(box->policy->policy, event) ||
+	if (!is_wanted(box->run.policy->policy, event) ||
 	    (event->errnum == ENOENT ? !is_denied : event->errnum && !is_refusal(event->errnum)))
 		return 0;
 	fresh = event->errnum ? note_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :

@@ -67,7 +67,7 @@ static int stop_one(struct freeze *freeze, const struct proc_list *list, const s
 static int stop_all(struct box *box)
 {
 	struct proc_list list;
-	int result = 1, r = proc_list_namespace(box->init.pid, &list);
+	int result = 1, r = proc_list_namespace(box->run.init.pid, &list);
 
 	if (r < 0)
 		return r;
@@ -97,9 +97,9 @@ static int release_waiting(struct box *box)
 {
 	int r = 0;
 
-	if (box->watch) {
-		watch_set_signalled(box->watch, box->freeze.by_signals);
-		r = watch_release_waiting(box->watch);
+	if (box->run.watch) {
+		watch_set_signalled(box->run.watch, box->freeze.by_signals);
+		r = watch_release_waiting(box->run.watch);
 	}
 	return r < 0 ? r : exec_gate_release(box);
 }
@@ -110,7 +110,7 @@ static int stop_by_signals(struct box *box, unsigned patience_ms)
 
 	box->freeze.by_signals = true;
 	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
-	if (pidref_signal(&box->init, SIGSTOP) < 0)
+	if (pidref_signal(&box->run.init, SIGSTOP) < 0)
 		return -ESHUTDOWN;
 	for (;;) {
 		int r = look(box);
@@ -131,7 +131,7 @@ static int continue_by_signals(struct box *box)
 {
 	struct freeze *freeze = &box->freeze;
 	struct proc_list list;
-	int result = 0, r = proc_list_namespace(box->init.pid, &list);
+	int result = 0, r = proc_list_namespace(box->run.init.pid, &list);
 
 	for (size_t i = freeze->stopped_count; r == 0 && i-- > 0;) {
 		int sent = proc_signal(list.proc_fd, freeze->stopped[i], SIGCONT);
@@ -141,7 +141,7 @@ static int continue_by_signals(struct box *box)
 	}
 	if (r == 0)
 		proc_list_done(&list);
-	if (pidref_signal(&box->init, SIGCONT) < 0)
+	if (pidref_signal(&box->run.init, SIGCONT) < 0)
 		return 0; /* it is dead, and so is everything else */
 	return r < 0 ? r : result;
 }
@@ -149,21 +149,21 @@ static int continue_by_signals(struct box *box)
 /* Whatever the freezer fails with, signals are left; half a freeze is taken back first. */
 static int stop(struct box *box, bool is_soon)
 {
-	int r = limit_group_freeze(box->limits, true);
+	int r = limit_group_freeze(box->run.limits, true);
 
 	if (r < 0 && r != -EOPNOTSUPP)
-		r = limit_group_freeze(box->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
+		r = limit_group_freeze(box->run.limits, false) < 0 ? -EIO : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
 		return stop_by_signals(box, is_soon ? SOON_MS : SETTLE_MS);
 	if (r == 0)
 		r = release_waiting(box);
 	/* The kernel stops those that are left without us. */
-	return r < 0 || is_soon ? r : limit_group_wait_frozen(box->limits);
+	return r < 0 || is_soon ? r : limit_group_wait_frozen(box->run.limits);
 }
 
 static int go_on(struct box *box)
 {
-	return box->freeze.by_signals ? continue_by_signals(box) : limit_group_freeze(box->limits, false);
+	return box->freeze.by_signals ? continue_by_signals(box) : limit_group_freeze(box->run.limits, false);
 }
 
 /* Forgets everything: the freeze is over. */
@@ -190,7 +190,7 @@ static int begin(struct box *box, const void *holder, const char *name, bool is_
 
 	if (freeze->holder)
 		return -EBUSY;
-	if (box->ended != ENDED_NOT || box->init_is_gone)
+	if (box->run.ended != ENDED_NOT || box->run.is_dead)
 		return -ESHUTDOWN;
 	freeze->since_ns = clock_monotonic_ns();
 	freeze->until_ns = freeze->since_ns + CONTROL_FREEZE_MAX_MS * (uint64_t)MS_NS;
@@ -201,7 +201,7 @@ static int begin(struct box *box, const void *holder, const char *name, bool is_
 
 		reset(freeze);
 		if (again < 0) /* what is half frozen and cannot be thawed is of no use to anybody */
-			box_end(box, ENDED_POLICY);
+			run_end(&box->run, ENDED_POLICY);
 		return r;
 	}
 	freeze->holder = holder;
@@ -242,7 +242,7 @@ static void settle(struct box *box)
 
 	box->freeze.is_settling = r == 0;
 	if (r < 0 && r != -ESRCH)
-		box_end(box, ENDED_POLICY);
+		run_end(&box->run, ENDED_POLICY);
 }
 
 int freeze_timeout_ms(const struct box *box)
@@ -291,7 +291,7 @@ int freeze_check(struct box *box, uint64_t now_ns)
 		return 0;
 	/* Nobody said that it may go on. */
 	if (verify_external_holds(box)) {
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 		return 0;
 	}
 	return freeze_end(box);

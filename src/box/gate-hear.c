@@ -149,9 +149,9 @@ static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_co
 		r = publish_judge(box, &arrived, &inside_fd);
 	if (r < 0)
 		return r;
-	frame_begin(&box->out, GATE_INSIDE);
-	frame_put_u32(&box->out, arrived.id);
-	return gate_send(box, frame_end(&box->out), &inside_fd, (size_t)r);
+	frame_begin(&box->run.out, GATE_INSIDE);
+	frame_put_u32(&box->run.out, arrived.id);
+	return gate_send(box, frame_end(&box->run.out), &inside_fd, (size_t)r);
 }
 
 static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -191,7 +191,7 @@ static const struct frame_rule gate_rules[] = {
 
 int gate_hear_frame(struct box *box)
 {
-	return frame_dispatch(box->gate.near_fd, &box->scratch, box->gate.state, gate_rules, ARRAY_SIZE(gate_rules),
+	return frame_dispatch(box->gate.near_fd, &box->run.scratch, box->gate.state, gate_rules, ARRAY_SIZE(gate_rules),
 			      box);
 }
 

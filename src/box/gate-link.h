@@ -21,8 +21,8 @@ enum gate_link_state { LINK_IDLE, LINK_STARTING, LINK_SERVING, LINK_GONE };
 int gate_lose(struct box *box, const char *why) MUST_USE;
 
 /*
- * Sends the frame in box->out; r: what its end gave. The gate gets copies of the descriptors. Where it does not listen
- * it is ended, and with it the network. Negative: the log failed.
+ * Sends the frame in box->run.out; r: what its end gave. The gate gets copies of the descriptors. Where it
+ * does not listen it is ended, and with it the network. Negative: the log failed.
  */
 int gate_send(struct box *box, int r, const int *fds, size_t fd_count) MUST_USE;
 

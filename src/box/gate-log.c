@@ -155,7 +155,7 @@ static void write_detail(struct json *json, const void *context)
 /* While a policy changes, both must allow it: whichever of them the gate went by. */
 static struct decision decide(const struct box *box, const struct action *action)
 {
-	struct decision decision = policy_decide(box->gate.policy, action);
+	struct decision decision = policy_decide(box->run.network_policy, action);
 
 	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
 		return decision;
@@ -165,7 +165,7 @@ static struct decision decide(const struct box *box, const struct action *action
 /* Nothing that a replay allows goes out: the log says so. */
 static const char *verdict_name(const struct box *box, enum audit_type type, enum verdict verdict)
 {
-	bool is_replayed = box->request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
+	bool is_replayed = box->run.request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
 
 	return is_replayed ? "replay" : verdict_names[verdict];
 }
@@ -184,7 +184,7 @@ static int record(struct box *box, enum audit_type type, const struct action *ac
 		.context = detail,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 /* What nobody can be asked about is refused; the record says what came of it. */
@@ -197,12 +197,12 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 	if (decision.rule.id == pause_rule)
 		episode = box->gate.cooldown.episodes;
 	else if (decision.rule.id == rate_cooldown_rule)
-		episode = box->rates.cooldown.episodes;
+		episode = box->run.refusals->rates.cooldown.episodes;
 
 	decision.verdict = VERDICT_DENY;
-	box->denied++;
+	box->run.refusals->denied++;
 	r = record(box, type, action, &decision, pid, detail);
-	return r < 0 ? r : denials_add(&box->denials, action, &decision, episode);
+	return r < 0 ? r : denials_add(&box->run.refusals->denials, action, &decision, episode);
 }
 
 /* Programs look up two types of a name at once, and guess once. */
@@ -222,7 +222,7 @@ static bool is_second_type(struct gate_link *gate, const struct action *action, 
 static int deny_guess(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
 		      pid_t pid, const struct net_detail *detail)
 {
-	const struct cooldown_rule *rule = &box->gate.policy->network_cooldown;
+	const struct cooldown_rule *rule = &box->run.network_policy->network_cooldown;
 	uint64_t now_ns = clock_monotonic_ns();
 	int r = deny(box, type, action, decision, pid, detail);
 
@@ -231,7 +231,7 @@ static int deny_guess(struct box *box, enum audit_type type, const struct action
 	r = rate_refused(box);
 	if (r < 0 || !cooldown_count(&box->gate.cooldown, rule, now_ns))
 		return r;
-	r = box_limit_episode(box, pause_rule, rule->denials);
+	r = run_limit_episode(&box->run, pause_rule, rule->denials);
 	return r < 0 ? r : gate_pause(box);
 }
 
@@ -260,7 +260,7 @@ static bool is_paused(const struct box *box)
 /* rule is what the gate says, and believed if there is one. */
 static void name_limit(const struct box *box, const char *rule, uint32_t kind, char out[NET_LIMIT_KEY_SIZE])
 {
-	const struct policy *policy = box->gate.policy;
+	const struct policy *policy = box->run.network_policy;
 	const char *known = NULL;
 
 	/* Also those without limits of their own: labels have one all the same. */
@@ -280,8 +280,8 @@ int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const 
 	if (str_format(from, sizeof from, "%s:%u", rule->is_inet6 ? "[::1]" : "127.0.0.1", arrived->source.port) < 0)
 		from[0] = 0;
 	publish_host_format(rule, published);
-	box->allowed++;
-	if (box->gate.policy->audit_network == AUDIT_OFF)
+	box->run.refusals->allowed++;
+	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
 }
@@ -291,7 +291,7 @@ int gate_log_limit(struct box *box, const struct gate_limit *limit)
 	char name[NET_LIMIT_KEY_SIZE];
 
 	name_limit(box, limit->rule, limit->kind, name);
-	return box_limit_episode(box, name, limit->amount);
+	return run_limit_episode(&box->run, name, limit->amount);
 }
 
 static int deny_limited(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
@@ -351,8 +351,8 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 	if (!lookup->is_allowed)
 		decision.verdict = VERDICT_DENY;
 	else
-		box->allowed++;
-	if (box->gate.policy->audit_network == AUDIT_OFF)
+		box->run.refusals->allowed++;
+	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
@@ -379,8 +379,8 @@ static int judge_open(struct box *box, const struct gate_open *open, bool is_fin
 			    : deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
 		return r < 0 ? r : 0;
 	}
-	box->allowed++;
-	if (box->gate.policy->audit_network == AUDIT_OFF)
+	box->run.refusals->allowed++;
+	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 1;
 	r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
@@ -412,7 +412,7 @@ int gate_log_answered(struct box *box, const struct gate_open *open, const struc
 		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
 	else
 		r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
-	box->allowed += is_granted;
+	box->run.refusals->allowed += is_granted;
 	return r < 0 ? r : gate_answer(box, open->id, is_granted);
 }
 
@@ -494,7 +494,7 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 	note_unreached(&box->gate, closed);
 	if (r < 0)
 		return r;
-	if (box->gate.policy->audit_network == AUDIT_OFF)
+	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 }
@@ -515,7 +515,7 @@ static int tell_leak(struct box *box, const struct gate_request *request)
 	char program[PATH_MAX];
 	struct alert alert = {
 		.kind = leak->is_placeholder ? ALERT_PLACEHOLDER : ALERT_SECRET, .secret = leak->secret,
-		.canary = is_canary(box->policy->policy, leak->secret) ? leak->secret : NULL, .where = leak->where,
+		.canary = is_canary(box->run.policy->policy, leak->secret) ? leak->secret : NULL, .where = leak->where,
 		.host = open->host, .port = (uint16_t)open->port, .connection = open->id,
 		.is_refused = leak->is_refused, .pid = (pid_t)open->pid,
 	};
@@ -556,7 +556,7 @@ void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, str
 static struct decision judge_request(const struct box *box, const struct target *target, struct action *reading)
 {
 	struct action next_reading = *reading;
-	struct decision decision = target_judge(target, box->gate.policy, reading);
+	struct decision decision = target_judge(target, box->run.network_policy, reading);
 
 	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
 		return decision;
@@ -599,7 +599,7 @@ static int log_request(struct box *box, struct decision decision, const struct n
 					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
 		decision = is_canary ? refused : leaks[request->leak.is_placeholder];
-	if (box->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
+	if (box->run.request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
 	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
@@ -609,8 +609,8 @@ static int log_request(struct box *box, struct decision decision, const struct n
 	if (request->is_limited)
 		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
 				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
-	box->allowed++;
-	if (box->gate.policy->audit_network == AUDIT_OFF)
+	box->run.refusals->allowed++;
+	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
 }
@@ -664,5 +664,5 @@ int gate_log_failure(struct box *box)
 		.context = &detail,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }

@@ -43,8 +43,8 @@ void gate_init(struct gate_link *gate)
 
 static int fail_prepare(struct box *box, int r, const char *what)
 {
-	err_set(box->err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
-	err_hint(box->err, "atoll-egress belongs beside atoll; install again");
+	err_set(box->run.err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
+	err_hint(box->run.err, "atoll-egress belongs beside atoll; install again");
 	return r;
 }
 
@@ -66,9 +66,8 @@ static const char *write_address(const struct gate_address *address, char text[I
 /* Whether the gate hears the client before it asks: what it says is a part of the decision. */
 static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
 {
-	return (route->host && gate_port_is_tls(route->target.port)) ||
-	       box->request->tape != TAPE_NONE || policy_intercepts(box->gate.policy, host, route->target.port) ||
-	       box->gate.next_policy;
+	return (route->host && gate_port_is_tls(route->target.port)) || box->run.request->tape != TAPE_NONE ||
+	       policy_intercepts(box->run.network_policy, host, route->target.port) || box->gate.next_policy;
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
@@ -83,7 +82,7 @@ static int grant(struct box *box, struct gate_route *route)
 		open.host = route->host = gate_names_find(&box->gate.names, number);
 	else
 		open.host = write_address(&route->target, address);
-	if (!open.host || policy_counts_connections(box->gate.policy) ||
+	if (!open.host || policy_counts_connections(box->run.network_policy) ||
 	    hears_first(box, route, open.host))
 		return 0;
 	granted = gate_log_granted(box, &open);
@@ -115,8 +114,8 @@ int gate_route(void *context, pid_t pid, const struct sockaddr *source, const st
 		return 0;
 	r = grant(box, &route);
 	/* What the gate gets no note about, it closes. */
-	if (r >= 0 && gate_route_put(&box->out, &route) == 0)
-		(void)!frame_send(gate->near_fd, &box->out, NULL, 0);
+	if (r >= 0 && gate_route_put(&box->run.out, &route) == 0)
+		(void)!frame_send(gate->near_fd, &box->run.out, NULL, 0);
 	return r < 0 ? r : 0;
 }
 
@@ -150,8 +149,8 @@ static int copy_tape(const struct run_request *request)
 static int copy_snapshot(const struct box *box)
 {
 	const struct change *change = &box->change;
-	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->policy->bytes,
-				 change->bytes ? change->size : box->policy->size);
+	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->run.policy->bytes,
+				 change->bytes ? change->size : box->run.policy->size);
 
 	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
 }
@@ -159,7 +158,7 @@ static int copy_snapshot(const struct box *box)
 static int spawn(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
-	cleanup_fd int snapshot_fd = copy_snapshot(box), tape_fd = copy_tape(box->request);
+	cleanup_fd int snapshot_fd = copy_snapshot(box), tape_fd = copy_tape(box->run.request);
 	const struct companion_fd given[] = {
 		{ snapshot_fd, GATE_SNAPSHOT_FD },
 		{ tape_fd, GATE_TAPE_FD },
@@ -174,7 +173,7 @@ static int spawn(struct box *box)
 
 	if (snapshot_fd < 0)
 		return snapshot_fd;
-	if (box->request->tape && tape_fd < 0)
+	if (box->run.request->tape && tape_fd < 0)
 		return tape_fd;
 	r = companion_spawn(&spec, gate->program_fd, gate->far_fd, &gate->process);
 	close_fd(&gate->far_fd);
@@ -185,13 +184,13 @@ static int spawn(struct box *box)
 
 bool gate_reads_requests(const struct box *box)
 {
-	return policy_intercepts_any(box->policy->policy) || box->request->tape != TAPE_NONE;
+	return policy_intercepts_any(box->run.policy->policy) || box->run.request->tape != TAPE_NONE;
 }
 
 /* The jail is made with a certificate whose key the gate has. */
 static struct trust_input trust_input(struct box *box)
 {
-	return (struct trust_input){ box->gate.near_fd, &box->out, &box->scratch, box->request->env };
+	return (struct trust_input){ box->gate.near_fd, &box->run.out, &box->run.scratch, box->run.request->env };
 }
 
 static int start_early(struct box *box)
@@ -201,7 +200,7 @@ static int start_early(struct box *box)
 
 	if (r < 0)
 		return fail_prepare(box, r, "the network gate cannot be started");
-	return trust_begin(&box->gate.trust, &input, box->err);
+	return trust_begin(&box->gate.trust, &input, box->run.err);
 }
 
 int gate_introduce(struct box *box, struct err *err)
@@ -223,19 +222,19 @@ int gate_prepare(struct box *box, uid_t host_uid)
 	gate->is_used = true;
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
 	gate->uid = host_uid ^ COMPANION_GATE;
-	gate->program_fd = companion_open(box->request->init_path, "atoll-egress");
+	gate->program_fd = companion_open(box->run.request->init_path, "atoll-egress");
 	if (gate->program_fd < 0)
 		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_prepare(box, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
 	gate->far_fd = fd_move_above(ends[1], COMPANION_ABOVE);
-	if (gate->far_fd >= 0 && box->request->secrets_fd >= 0)
-		gate->secrets_fd = fd_move_above(box->request->secrets_fd, COMPANION_ABOVE);
-	if (gate->far_fd < 0 || (box->request->secrets_fd >= 0 && gate->secrets_fd < 0))
+	if (gate->far_fd >= 0 && box->run.request->secrets_fd >= 0)
+		gate->secrets_fd = fd_move_above(box->run.request->secrets_fd, COMPANION_ABOVE);
+	if (gate->far_fd < 0 || (box->run.request->secrets_fd >= 0 && gate->secrets_fd < 0))
 		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
 				    "no socket for the network gate");
-	r = canaries_open_tokens(&box->canaries, &box->out);
+	r = canaries_open_tokens(&box->canaries, &box->run.out);
 	if (r >= 0)
 		r = gate->canaries_fd = fd_move_above(r, COMPANION_ABOVE);
 	if (r < 0 && r != FD_NONE)
@@ -261,15 +260,15 @@ static const char *caller_variable(char **env, const char *small, const char *ca
 
 static int send_start(struct box *box)
 {
-	char **env = box->request->env;
+	char **env = box->run.request->env;
 	struct gate_link *gate = &box->gate;
 	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
-	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->request->test_hosts,
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->run.request->test_hosts,
 				    .proxy = caller_variable(env, "https_proxy", "HTTPS_PROXY"),
 				    .no_proxy = caller_variable(env, "no_proxy", "NO_PROXY") };
-	int r = gate_start_put(&box->out, &start);
+	int r = gate_start_put(&box->run.out, &start);
 
-	return r < 0 ? r : frame_send(gate->near_fd, &box->out, gate->sockets,
+	return r < 0 ? r : frame_send(gate->near_fd, &box->run.out, gate->sockets,
 				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
 }
 
@@ -284,8 +283,8 @@ int gate_lose(struct box *box, const char *why)
 	gate->state = LINK_GONE;
 	gate_asking_done(box);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
-		loop_remove(&box->loop, &gate->sources[i]);
-	loop_remove(&box->loop, &gate->near_source);
+		loop_remove(box->run.loop, &gate->sources[i]);
+	loop_remove(box->run.loop, &gate->near_source);
 	gate_forget_sockets(box);
 	publish_close(box);
 	if (gate->process.fd >= 0) {
@@ -303,7 +302,7 @@ int gate_lose(struct box *box, const char *why)
 int gate_send(struct box *box, int r, const int *fds, size_t fd_count)
 {
 	if (r >= 0)
-		r = frame_send(box->gate.near_fd, &box->out, fds, fd_count);
+		r = frame_send(box->gate.near_fd, &box->run.out, fds, fd_count);
 	return r < 0 ? gate_lose(box, "it does not listen") : 0;
 }
 
@@ -313,10 +312,10 @@ int gate_answer(struct box *box, uint32_t id, bool is_granted)
 {
 	if (box->gate.state != LINK_SERVING)
 		return 0;
-	frame_begin(&box->out, GATE_GO);
-	frame_put_u32(&box->out, id);
-	frame_put_u32(&box->out, is_granted);
-	return gate_send(box, frame_end(&box->out), NULL, 0);
+	frame_begin(&box->run.out, GATE_GO);
+	frame_put_u32(&box->run.out, id);
+	frame_put_u32(&box->run.out, is_granted);
+	return gate_send(box, frame_end(&box->run.out), NULL, 0);
 }
 
 int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision)
@@ -326,14 +325,14 @@ int gate_answer_request(struct box *box, uint32_t id, const struct decision *dec
 
 	if (box->gate.state != LINK_SERVING)
 		return 0;
-	return gate_send(box, gate_answer_put(&box->out, &answer), NULL, 0);
+	return gate_send(box, gate_answer_put(&box->run.out, &answer), NULL, 0);
 }
 
 static int send_pause(struct box *box, uint64_t ms)
 {
-	frame_begin(&box->out, GATE_PAUSE);
-	frame_put_u64(&box->out, ms);
-	return gate_send(box, frame_end(&box->out), NULL, 0);
+	frame_begin(&box->run.out, GATE_PAUSE);
+	frame_put_u64(&box->run.out, ms);
+	return gate_send(box, frame_end(&box->run.out), NULL, 0);
 }
 
 uint64_t gate_pause_left_ms(const struct box *box)
@@ -357,8 +356,8 @@ void gate_measure(struct box *box)
 	/* One question at a time: who asks us a thousand times fills no socket with it. */
 	if (gate->state != LINK_SERVING || gate->is_measuring)
 		return;
-	frame_begin(&box->out, GATE_MEASURE);
-	gate->is_measuring = frame_end(&box->out) == 0 && frame_send(gate->near_fd, &box->out, NULL, 0) == 0;
+	frame_begin(&box->run.out, GATE_MEASURE);
+	gate->is_measuring = frame_end(&box->run.out) == 0 && frame_send(gate->near_fd, &box->run.out, NULL, 0) == 0;
 }
 
 int gate_tell_asking(struct box *box)
@@ -373,9 +372,9 @@ int gate_tell_asking(struct box *box)
 	if (is_on == gate->asking.is_on)
 		return 0;
 	gate->asking.is_on = is_on;
-	frame_begin(&box->out, GATE_ASKING);
-	frame_put_u32(&box->out, is_on);
-	return gate_send(box, frame_end(&box->out), NULL, 0);
+	frame_begin(&box->run.out, GATE_ASKING);
+	frame_put_u32(&box->run.out, is_on);
+	return gate_send(box, frame_end(&box->run.out), NULL, 0);
 }
 
 static int near_ready(void *context, uint32_t events)
@@ -385,7 +384,7 @@ static int near_ready(void *context, uint32_t events)
 
 	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
 		r = gate_hear(box);
-	return r < 0 ? r : events_check_log_size(box);
+	return r < 0 ? r : run_check_log_size(&box->run);
 }
 
 /* Its sockets, and a place in the loop. */
@@ -397,7 +396,7 @@ static int hand_over(struct box *box)
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
 						  .context = box };
 	if (r == 0)
-		r = loop_add(&box->loop, &gate->near_source);
+		r = loop_add(box->run.loop, &gate->near_source);
 	/* It has its own now; ours would keep the door open behind it. */
 	gate_forget_sockets(box);
 	if (r == 0)
@@ -412,8 +411,8 @@ static int send_policy(struct box *box, const void *bytes, size_t size)
 {
 	cleanup_fd int fd = fd_memfd_sealed("snapshot", bytes, size);
 
-	frame_begin(&box->out, GATE_POLICY);
-	return gate_send(box, fd < 0 ? fd : frame_end(&box->out), &fd, 1);
+	frame_begin(&box->run.out, GATE_POLICY);
+	return gate_send(box, fd < 0 ? fd : frame_end(&box->run.out), &fd, 1);
 }
 
 int gate_change(struct box *box, const void *bytes, size_t size)
@@ -442,7 +441,7 @@ static int start_gate(struct box *box)
 	if (gate->state != LINK_IDLE)
 		return 0;
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
-		loop_remove(&box->loop, &gate->sources[i]);
+		loop_remove(box->run.loop, &gate->sources[i]);
 	gate->state = LINK_STARTING;
 	r = spawn(box);
 	return r < 0 ? gate_lose(box, err_errno_name(-r)) : hand_over(box);
@@ -464,7 +463,7 @@ int gate_listen(struct box *box)
 		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
 							 .ready = socket_ready, .context = box };
 		if (gate->sockets[i] >= 0)
-			r = loop_add(&box->loop, &gate->sources[i]);
+			r = loop_add(box->run.loop, &gate->sources[i]);
 	}
 	return r == 0 ? publish_listen(box, socket_ready) : r;
 }
@@ -505,10 +504,10 @@ int gate_finish(struct box *box)
 		(void)!gate_lose(box, NULL);
 		return r;
 	}
-	loop_remove(&box->loop, &gate->near_source);
-	frame_begin(&box->out, GATE_STOP);
-	if (frame_end(&box->out) == 0)
-		(void)!frame_send(gate->near_fd, &box->out, NULL, 0);
+	loop_remove(box->run.loop, &gate->near_source);
+	frame_begin(&box->run.out, GATE_STOP);
+	if (frame_end(&box->run.out) == 0)
+		(void)!frame_send(gate->near_fd, &box->run.out, NULL, 0);
 	while (r >= 0 && gate->state != LINK_GONE) {
 		struct pollfd polled = { .fd = gate->near_fd, .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();

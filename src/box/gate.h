@@ -42,7 +42,6 @@ struct gate_link {
 	struct loop_source near_source;
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */
-	const struct policy *policy;        /* that holds for the network at present; borrowed */
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;

@@ -40,7 +40,7 @@ enum {
 
 static int own_mounts(const struct box *box)
 {
-	if ((getuid() && setns(box->init.fd, CLONE_NEWUSER) < 0) || syscall(SYS_unshare, CLONE_NEWNS) < 0)
+	if ((getuid() && setns(box->run.init.fd, CLONE_NEWUSER) < 0) || syscall(SYS_unshare, CLONE_NEWNS) < 0)
 		return -errno;
 	return mount_make_private();
 }
@@ -48,8 +48,8 @@ static int own_mounts(const struct box *box)
 /* Raw calls, as in watch/connect.c. */
 static int become_inmate(const struct box *box)
 {
-	uid_t uid = box->watch_options.uid_inside;
-	gid_t gid = box->watch_options.gid_inside;
+	uid_t uid = box->run.identity->uid_inside;
+	gid_t gid = box->run.identity->gid_inside;
 
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
 	    syscall(SYS_setresuid, uid, uid, uid) < 0)
@@ -64,7 +64,7 @@ static int enter(const struct box *box, bool has_user_namespace)
 	/* Root's own groups must not come along. */
 	if (is_root && syscall(SYS_setgroups, 0, NULL) < 0)
 		return -errno;
-	if (setns(box->init.fd, CLONE_NEWNS | (has_user_namespace ? 0 : CLONE_NEWUSER)) < 0)
+	if (setns(box->run.init.fd, CLONE_NEWNS | (has_user_namespace ? 0 : CLONE_NEWUSER)) < 0)
 		return -errno;
 	umask(022);
 	return is_root ? become_inmate(box) : 0;
@@ -74,7 +74,7 @@ int inside_take_rights(const struct box *box)
 {
 	bool is_root = getuid() == 0;
 
-	if ((is_root && syscall(SYS_setgroups, 0, NULL) < 0) || setns(box->init.fd, CLONE_NEWUSER) < 0)
+	if ((is_root && syscall(SYS_setgroups, 0, NULL) < 0) || setns(box->run.init.fd, CLONE_NEWUSER) < 0)
 		return -errno;
 	return is_root ? become_inmate(box) : 0;
 }
@@ -122,7 +122,7 @@ int inside_writable_root(int root_fd)
 /* What a directory of the sandbox's own is; on an overlay a name would be a change of what is staged. */
 static bool is_scratch(const struct box *box, int fd)
 {
-	const struct watch_options *options = &box->watch_options;
+	const struct watch_options *options = box->run.identity;
 	struct statfs fs;
 	struct stat st;
 
@@ -288,7 +288,7 @@ int inside_run(const struct box *box, const struct inside_task *task, int *ret_f
 	int end = FD_NONE, fd = FD_NONE, r;
 	pid_t pid;
 
-	if (box->init.fd < 0 || box->init_is_gone)
+	if (box->run.init.fd < 0 || box->run.is_dead)
 		return -ESRCH;
 	pid = start_child(&end);
 	if (pid == 0) {

@@ -221,13 +221,13 @@ static bool has_rights_to_write(const struct box *box, const char *path)
 	size_t rule;
 
 	return !box->enforcement.landlock_abi ||
-	       file_gate_mediation(box->policy->policy) >= JAIL_MEDIATE_WRITES ||
-	       policy_classify(box->policy->policy, path, &rule) == FILE_SCRATCH;
+	       file_gate_mediation(box->run.policy->policy) >= JAIL_MEDIATE_WRITES ||
+	       policy_classify(box->run.policy->policy, path, &rule) == FILE_SCRATCH;
 }
 
 int live_may_bind(const struct box *box, const char *host_path, bool is_writable, struct err *err)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	struct action action = { .kind = is_writable ? ACTION_FILE_WRITE : ACTION_FILE_READ, .subject = host_path };
 	struct decision decision = policy_decide(policy, &action);
 
@@ -343,7 +343,7 @@ static int explain(struct err *err, int r, enum live_step step, const char *path
  */
 static int make_idmap(const struct box *box, const char *path, struct pidref *ret_holder)
 {
-	struct clone_ids ids = { .host_uid = box->watch_options.uid, .host_gid = box->watch_options.gid };
+	struct clone_ids ids = { .host_uid = box->run.identity->uid, .host_gid = box->run.identity->gid };
 	cleanup_fd int fd = FD_NONE;
 	struct stat st;
 
@@ -371,9 +371,9 @@ static int bring_in(const struct box *box, const char *path, bool is_writable, i
 	enum live_step *step = mmap(NULL, sizeof *step, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct binding binding = {
 		.box = box,
-		.wish = { .policy = box->policy->policy, .path = path, .shown_fd = shown ? shown->fd : FD_NONE,
+		.wish = { .policy = box->run.policy->policy, .path = path, .shown_fd = shown ? shown->fd : FD_NONE,
 			  .idmap_fd = idmap_fd, .is_writable = is_writable,
-			  .is_noexec = is_writable && !box->policy->policy->exec_new_binaries },
+			  .is_noexec = is_writable && !box->run.policy->policy->exec_new_binaries },
 		.step = step,
 		.tree = FD_NONE,
 	};
@@ -402,7 +402,7 @@ static bool is_in_view(const struct policy *policy, const char *path)
 
 bool live_has(const struct box *box, const char *path, bool is_writable)
 {
-	return is_in_view(box->policy->policy, path) || live_covers(box, path, is_writable);
+	return is_in_view(box->run.policy->policy, path) || live_covers(box, path, is_writable);
 }
 
 int live_bind(struct box *box, const char *host_path, bool is_writable, struct live_object *ret_object,

@@ -44,11 +44,11 @@ struct monitor {
 /* The name that its record goes by (`--agent`, the policy), or who else it may be told by. */
 static char *agent_of(const struct box *box)
 {
-	const char *program = box->request->argv[0] ? path_basename(box->request->argv[0]) : "";
-	const struct run_standing *standing = box->request->standing;
-	const char *agent = standing && standing->agent ? standing->agent : box->policy->policy->trust.agent;
+	const char *program = box->run.request->argv[0] ? path_basename(box->run.request->argv[0]) : "";
+	const struct run_standing *standing = box->run.request->standing;
+	const char *agent = standing && standing->agent ? standing->agent : box->run.policy->policy->trust.agent;
 
-	return agent ? str_dup(agent) : str_printf("%s %s", box->policy->policy->name, program);
+	return agent ? str_dup(agent) : str_printf("%s %s", box->run.policy->policy->name, program);
 }
 
 static int tell_damaged(struct box *box)
@@ -59,8 +59,8 @@ static int tell_damaged(struct box *box)
 static int load(struct box *box, struct monitor *monitor)
 {
 	cleanup_free char *agent = agent_of(box);
-	int r = agent ? baseline_path(monitor->path, sizeof monitor->path, box->request->state_dir, agent,
-				      box->request->project)
+	int r = agent ? baseline_path(monitor->path, sizeof monitor->path, box->run.request->state_dir, agent,
+				      box->run.request->project)
 		      : -ENOMEM;
 
 	if (r == 0)
@@ -69,12 +69,12 @@ static int load(struct box *box, struct monitor *monitor)
 		return r;
 	if (r != -ENOENT && tell_damaged(box) < 0)
 		return -EIO;
-	return baseline_init(&monitor->baseline, agent ? agent : "", box->request->project);
+	return baseline_init(&monitor->baseline, agent ? agent : "", box->run.request->project);
 }
 
 static int open_monitor(struct box *box, struct monitor **ret_monitor)
 {
-	const struct monitor_settings *settings = &box->policy->policy->monitor;
+	const struct monitor_settings *settings = &box->run.policy->policy->monitor;
 	int r;
 
 	*ret_monitor = box->monitor;
@@ -212,7 +212,7 @@ int monitor_file(struct box *box, const struct watch_file *event)
 {
 	int r = 0;
 
-	if (!box->policy->policy->monitor.baseline)
+	if (!box->run.policy->policy->monitor.baseline)
 		return 0;
 	if (event->access == WATCH_FILE_READ)
 		return monitor_is_secret_path(event->path) && !canaries_have(box, event->path)
@@ -248,7 +248,7 @@ static int look_while_it_runs(struct box *box, struct monitor *monitor)
 {
 	uint64_t now_ns = clock_monotonic_ns(), took_ns;
 
-	if (box->staging.stage_fd < 0 || now_ns < monitor->look_ns || box->ended != ENDED_NOT)
+	if (box->staging.stage_fd < 0 || now_ns < monitor->look_ns || box->run.ended != ENDED_NOT)
 		return 0;
 	if (monitor->look_ns && staged_count_look(&box->staged_count, &box->staging, now_ns)) {
 		took_ns = clock_monotonic_ns() - now_ns;
@@ -267,11 +267,11 @@ int monitor_check(struct box *box)
 
 	if (!monitor)
 		return 0;
-	r = take(box, monitor, MONITOR_OUTPUT, box->output_bytes);
+	r = take(box, monitor, MONITOR_OUTPUT, box->run.output_bytes);
 	if (r == 0)
-		r = take(box, monitor, MONITOR_DENIALS, box->denials.total);
+		r = take(box, monitor, MONITOR_DENIALS, box->run.refusals->denials.total);
 	if (r == 0)
-		r = take(box, monitor, MONITOR_BURST, box->denials.burst_max);
+		r = take(box, monitor, MONITOR_BURST, box->run.refusals->denials.burst_max);
 	return r < 0 ? r : look_while_it_runs(box, monitor);
 }
 
@@ -312,7 +312,7 @@ int monitor_look_at_staged(struct box *box)
 	raise_to(monitor, MONITOR_STARTUP, counts->flagged);
 	raise_to(monitor, MONITOR_DELETED_SHARE, deleted_share(box));
 	if (counts->added + counts->modified >= monitor_features[MONITOR_SCRAMBLED].least &&
-	    noise_look(box->request, &noise) == 0)
+	    noise_look(box->run.request, &noise) == 0)
 		raise_to(monitor, MONITOR_SCRAMBLED, noise.scrambled);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looked_at); i++)
 		r = compare(box, monitor, looked_at[i]);
@@ -323,9 +323,9 @@ int monitor_look_at_staged(struct box *box)
 
 static bool may_learn(const struct box *box)
 {
-	return box->monitor && !box->alerts.has_canary && !box->failure_status && box->ended != ENDED_NOT &&
-	       box->ended != ENDED_POLICY && box->ended != ENDED_MEMORY && box->ended != ENDED_DISK &&
-	       !(box->request->flags & (REQUEST_CHECK | REQUEST_TRIAL)) && box->request->tape != TAPE_REPLAY;
+	return box->monitor && !box->alerts.has_canary && !box->failure_status && box->run.ended != ENDED_NOT &&
+	       box->run.ended != ENDED_POLICY && box->run.ended != ENDED_MEMORY && box->run.ended != ENDED_DISK &&
+	       !(box->run.request->flags & (REQUEST_CHECK | REQUEST_TRIAL)) && box->run.request->tape != TAPE_REPLAY;
 }
 
 /* Others may have learnt meanwhile: theirs is taken up first. */
@@ -362,7 +362,7 @@ int monitor_learn(struct box *box)
 
 	if (r < 0 || !may_learn(box))
 		return r;
-	lock_fd = fd_open_at(AT_FDCWD, box->request->state_dir, O_RDONLY | O_DIRECTORY, 0);
+	lock_fd = fd_open_at(AT_FDCWD, box->run.request->state_dir, O_RDONLY | O_DIRECTORY, 0);
 	if (lock_fd >= 0 && fd_lock_within(lock_fd, LOCK_EX, LOCK_MS) == 0)
 		(void)!learn(box, monitor);
 	return 0;

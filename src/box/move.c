@@ -136,7 +136,7 @@ static void keep_only(const int *fds, size_t count)
 /* With the sandbox's rights over files, and bound to the box. */
 static int become_mover(const struct move *move, pid_t box)
 {
-	const int kept[] = { move->dir_fd[0], move->dir_fd[1], move->link_fd, move->box->init.fd };
+	const int kept[] = { move->dir_fd[0], move->dir_fd[1], move->link_fd, move->box->run.init.fd };
 	struct rlimit files;
 	sigset_t all;
 	int r;
@@ -172,11 +172,11 @@ static struct stage_move plan(const struct move *move)
 static int move_and_seize(const struct move *move, struct holders *holders)
 {
 	struct stage_move todo = plan(move);
-	int r = holders_find(holders, move->box->init.pid, move->path[0], todo.is_exchange ? move->path[1] : NULL);
+	int r = holders_find(holders, move->box->run.init.pid, move->path[0], todo.is_exchange ? move->path[1] : NULL);
 
 	/* Before anything is moved: who cannot be led to the new place would be left at none. */
 	if (r == 0)
-		r = holders_seize(holders, move->box->init.pid);
+		r = holders_seize(holders, move->box->run.init.pid);
 	if (r < 0)
 		return -EXDEV;
 	todo.kept = holders->kept;
@@ -242,12 +242,12 @@ static int start_child(struct move *move, void (*be)(const struct move *move, pi
 	move->link_fd = ends[0];
 	move->source = (struct loop_source){ .fd = move->link_fd, .events = EPOLLIN, .ready = on_message,
 					     .context = move->box };
-	return loop_add(&move->box->loop, &move->source);
+	return loop_add(move->box->run.loop, &move->source);
 }
 
 static void end_child(struct move *move)
 {
-	loop_remove(&move->box->loop, &move->source);
+	loop_remove(move->box->run.loop, &move->source);
 	close_fd(&move->link_fd);
 	if (!move->child)
 		return;
@@ -303,8 +303,8 @@ static int finish(struct move *move, int errnum)
 
 static int lost(struct box *box)
 {
-	box_end(box, ENDED_POLICY);
-	return err_set(box->err, ERR_INTERNAL, EIO, "stage",
+	run_end(&box->run, ENDED_POLICY);
+	return err_set(box->run.err, ERR_INTERNAL, EIO, "stage",
 		       "the sandbox was ended: a directory was half renamed, and could not be put back");
 }
 
@@ -458,7 +458,7 @@ int move_begin(void *context, const struct watch_move *event)
 	struct moves *moves = &box->moves;
 	struct move *move;
 
-	if (box->ended != ENDED_NOT || box->init_is_gone)
+	if (box->run.ended != ENDED_NOT || box->run.is_dead)
 		return EXDEV;
 	if (moves->move)
 		return wait_in_line(moves, event->id);
@@ -486,8 +486,8 @@ static int retry(struct box *box)
 	memcpy(ids, moves->waiting, count * sizeof *ids);
 	moves->waiting_count = 0;
 	moves->is_due = false;
-	for (size_t i = 0; r >= 0 && box->watch && i < count; i++)
-		r = watch_file_retry(box->watch, ids[i]);
+	for (size_t i = 0; r >= 0 && box->run.watch && i < count; i++)
+		r = watch_file_retry(box->run.watch, ids[i]);
 	return r < 0 ? r : 0;
 }
 

@@ -28,9 +28,9 @@ void narrowing_to_json(const struct run_narrowing *narrowing, struct json *json)
 	json_string(json, "by", narrowing->by_person ? "person" : "policy");
 	if (narrowing->text) {
 		hash_bytes(&text_hash, narrowing->text, strlen(narrowing->text));
-		events_put_hash(json, "hash", &text_hash);
+		json_hash(json, "hash", &text_hash);
 	}
-	events_put_hash(json, "from_hash", &narrowing->from_hash);
+	json_hash(json, "from_hash", &narrowing->from_hash);
 	json_bytes(json, "reason", narrowing->reason, strlen(narrowing->reason));
 	json_object_end(json);
 }

@@ -63,7 +63,7 @@ static const char *variable(const struct box *box, const char *name)
 {
 	size_t length = strlen(name);
 
-	for (char **at = box->request->env; at && *at; at++)
+	for (char **at = box->run.request->env; at && *at; at++)
 		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
 			return *at + length + 1;
 	return NULL;
@@ -88,7 +88,7 @@ static void find_bus(const struct box *box, char out[NOTIFY_ADDRESS_MAX + 1])
 
 static struct notices *open_notices(struct box *box)
 {
-	const struct ask_settings *ask = &box->policy->policy->ask;
+	const struct ask_settings *ask = &box->run.policy->policy->ask;
 	struct link *desktop, *webhook;
 
 	if (box->notices || (!ask->desktop && !ask->webhook))
@@ -132,7 +132,7 @@ static int note_trouble(struct link *link, const char *trouble)
 		return 0;
 	link->troubles++;
 	event.subject_size = strlen(link->trouble);
-	return audit_write(&link->box->audit, &event);
+	return audit_write(link->box->run.audit, &event);
 }
 
 /* Whoever waits only for this link waits no longer. */
@@ -146,7 +146,7 @@ static int lose(struct link *link, const char *why)
 	/* What it said itself is the better reason. */
 	int r = link->trouble[0] && !link->is_heard ? 0 : note_trouble(link, why);
 
-	loop_remove(&link->box->loop, &link->source);
+	loop_remove(link->box->run.loop, &link->source);
 	close_fd(&link->fd);
 	companion_end(&link->process);
 	link->state = LINK_GONE;
@@ -200,7 +200,7 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 	/* It may have crossed our word that the question is over. */
 	if (!slot || memcmp(slot->hash.bytes, reply.hash, sizeof slot->hash.bytes) != 0)
 		return ++link->stale > STALE_MAX ? -EPROTO : 0;
-	if (link->box->ended != ENDED_NOT)
+	if (link->box->run.ended != ENDED_NOT)
 		return 0;
 	r = asking_answer(link->box, &reply, &by, &grant, &ignored);
 	link->answers += r == 0;
@@ -221,13 +221,13 @@ static int link_speaks(void *context, uint32_t events)
 	if (events & EPOLLOUT) {
 		/* There is room again: everything is looked at again. */
 		link->told = 0;
-		r = loop_change(&link->box->loop, &link->source, EPOLLIN);
+		r = loop_change(link->box->run.loop, &link->source, EPOLLIN);
 		if (r < 0)
 			return r;
 	}
 	if (!(events & ~(uint32_t)EPOLLOUT))
 		return 0;
-	r = frame_dispatch(link->fd, &link->box->scratch, 0, rules, ARRAY_SIZE(rules), link);
+	r = frame_dispatch(link->fd, &link->box->run.scratch, 0, rules, ARRAY_SIZE(rules), link);
 	if (link->fatal < 0)
 		return link->fatal;
 	return r > 0 || r == -EAGAIN ? 0 : lose(link, "its program has ended");
@@ -238,9 +238,11 @@ static int link_speaks(void *context, uint32_t events)
 static int send_start(struct link *link)
 {
 	struct box *box = link->box;
-	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(box->request->env) : NULL;
+	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(box->run.request->env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
-	struct notify_start start = { .kind = link->kind, .session = box->request->session, .address = link->address,
+	struct notify_start start = { .kind = link->kind,
+				      .session = box->run.request->session,
+				      .address = link->address,
 				      .flags = link->may_answer ? NOTIFY_MAY_ANSWER : 0 };
 	int fds[2], r;
 	size_t count = 0;
@@ -251,12 +253,12 @@ static int send_start(struct link *link)
 		start.flags |= NOTIFY_HAS_BUNDLE;
 		fds[count++] = bundle_fd;
 	}
-	if (link->kind == NOTIFY_WEBHOOK && box->request->notify_key_fd >= 0) {
+	if (link->kind == NOTIFY_WEBHOOK && box->run.request->notify_key_fd >= 0) {
 		start.flags |= NOTIFY_HAS_KEY;
-		fds[count++] = box->request->notify_key_fd;
+		fds[count++] = box->run.request->notify_key_fd;
 	}
-	r = notify_start_put(&box->out, &start);
-	return r < 0 ? r : frame_send(link->fd, &box->out, fds, count);
+	r = notify_start_put(&box->run.out, &start);
+	return r < 0 ? r : frame_send(link->fd, &box->run.out, fds, count);
 }
 
 static int start(struct link *link)
@@ -272,7 +274,7 @@ static int start(struct link *link)
 		r = send_start(link);
 	link->source = (struct loop_source){ .fd = link->fd, .events = EPOLLIN, .ready = link_speaks, .context = link };
 	if (r == 0)
-		r = loop_add(&box->loop, &link->source);
+		r = loop_add(box->run.loop, &link->source);
 	if (r < 0)
 		return lose(link, "its program cannot be started");
 	link->state = LINK_LIVE;
@@ -318,16 +320,16 @@ static int put_question(struct box *box, const struct question *question)
 	notice.json = buf_text(&members);
 	if (buf_error(&what) || buf_error(&who) || buf_error(&why) || buf_error(&words) || buf_error(&members))
 		return -EMSGSIZE;
-	return notify_question_put(&box->out, &notice);
+	return notify_question_put(&box->run.out, &notice);
 }
 
 /* 1: sent; 0: not now; negative: there is nobody, or it is too long. */
 static int hand_over(struct link *link, int made)
 {
-	int r = made < 0 ? made : frame_send(link->fd, &link->box->out, NULL, 0);
+	int r = made < 0 ? made : frame_send(link->fd, &link->box->run.out, NULL, 0);
 
 	if (r == -EAGAIN)
-		return loop_change(&link->box->loop, &link->source, EPOLLIN | EPOLLOUT);
+		return loop_change(link->box->run.loop, &link->source, EPOLLIN | EPOLLOUT);
 	return r < 0 ? r : 1;
 }
 
@@ -343,7 +345,7 @@ static int take_back(struct link *link, struct slot *slot, const struct question
 {
 	enum notify_end end = !question || question->state != ASKING_ANSWERED ? NOTIFY_OVER
 			      : question->is_allowed ? NOTIFY_ALLOWED : NOTIFY_DENIED;
-	int r = hand_over(link, notify_close_put(&link->box->out, slot->number, end));
+	int r = hand_over(link, notify_close_put(&link->box->run.out, slot->number, end));
 
 	if (r > 0)
 		*slot = (struct slot){ 0 };
@@ -471,9 +473,9 @@ int notices_alert(struct box *box, const char *kind, const char *what)
 			r = start(link);
 		if (r < 0 || !link->is_wanted || link->state != LINK_LIVE)
 			continue;
-		sent = notify_alert_put(&box->out, kind, what);
+		sent = notify_alert_put(&box->run.out, kind, what);
 		if (sent == 0)
-			sent = frame_send(link->fd, &box->out, NULL, 0);
+			sent = frame_send(link->fd, &box->run.out, NULL, 0);
 		link->alerts += sent == 0;
 		if (sent < 0 && sent != -EAGAIN)
 			r = lose(link, "its program has ended");
@@ -509,7 +511,7 @@ void notices_put_summary(const struct box *box, struct buf *out)
 
 		if (!link->trouble[0])
 			continue;
-		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", box->request->session,
+		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", box->run.request->session,
 			   notify_kind_names[kind]);
 		buf_put_escaped(out, link->trouble, strlen(link->trouble), 0);
 		buf_put_char(out, '\n');
@@ -531,7 +533,7 @@ static void tell_last(struct link *link)
 static void part(struct link *link)
 {
 	tell_last(link);
-	loop_remove(&link->box->loop, &link->source);
+	loop_remove(link->box->run.loop, &link->source);
 	close_fd(&link->fd);
 }
 

@@ -45,7 +45,7 @@ static bool open_terminal(struct box *box)
 	if (prompt->tty_fd >= 0 || prompt->is_tried)
 		return prompt->tty_fd >= 0;
 	prompt->is_tried = true;
-	if (box->request->flags & (REQUEST_DETACH | REQUEST_CHECK))
+	if (box->run.request->flags & (REQUEST_DETACH | REQUEST_CHECK))
 		return false;
 	prompt->tty_fd = fd_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK, 0);
 	return prompt->tty_fd >= 0;
@@ -55,7 +55,7 @@ static bool may_draw(struct box *box)
 {
 	struct termios modes;
 
-	return box->policy->policy->ask.prompt && open_terminal(box) && !console_detect() &&
+	return box->run.policy->policy->ask.prompt && open_terminal(box) && !console_detect() &&
 	       tcgetpgrp(box->prompt.tty_fd) == getpgrp() && tcgetattr(box->prompt.tty_fd, &modes) == 0 &&
 	       modes.c_lflag & ICANON;
 }
@@ -91,7 +91,7 @@ void prompt_ring(struct box *box)
 	struct prompt *prompt = &box->prompt;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	if (!box->policy->policy->ask.bell || !open_terminal(box) || tcgetpgrp(prompt->tty_fd) != getpgrp() ||
+	if (!box->run.policy->policy->ask.bell || !open_terminal(box) || tcgetpgrp(prompt->tty_fd) != getpgrp() ||
 	    (prompt->rung_ns && now_ns - prompt->rung_ns < RING_MS * (uint64_t)NS_PER_MS))
 		return;
 	prompt->rung_ns = now_ns;
@@ -168,7 +168,7 @@ static int leave(struct box *box, const char *why)
 
 	if (prompt->state == PROMPT_SHOWN && why)
 		(void)!write(prompt->tty_fd, why, strlen(why));
-	loop_remove(&box->loop, &prompt->source);
+	loop_remove(box->run.loop, &prompt->source);
 	prompt->state = PROMPT_IDLE;
 	return release_output(box);
 }
@@ -216,7 +216,7 @@ static void say_too_long(struct box *box, const struct question *question)
 	cleanup_buf struct buf text;
 
 	buf_init(&text, TEXT_MAX);
-	buf_printf(&text, "\natoll asks, for %s: ", box->request->session);
+	buf_printf(&text, "\natoll asks, for %s: ", box->run.request->session);
 	buf_printf(&text, "a question that is too long for this screen; see `atoll ask`, number %u\n",
 		   question->number);
 	(void)!write_text(box, &text);
@@ -232,8 +232,8 @@ static bool draw(struct box *box, const struct question *question, bool is_new)
 	if (!make_sane(box))
 		return false;
 	buf_init(&text, TEXT_MAX);
-	buf_put_text(&text, box->policy->policy->ask.bell ? "\a\natoll asks, for " : "\natoll asks, for ");
-	buf_printf(&text, "%s:\n", box->request->session);
+	buf_put_text(&text, box->run.policy->policy->ask.bell ? "\a\natoll asks, for " : "\natoll asks, for ");
+	buf_printf(&text, "%s:\n", box->run.request->session);
 	asking_words_put_question(&text, &told, "", clock_realtime_ns());
 	buf_put_text(&text, choices);
 	buf_put_text(&text, last_words);
@@ -319,7 +319,7 @@ static int show(struct box *box)
 	prompt->state = PROMPT_SHOWN;
 	prompt->source = (struct loop_source){ .fd = prompt->tty_fd, .events = EPOLLIN, .ready = terminal_ready,
 					       .context = box };
-	return loop_add(&box->loop, &prompt->source);
+	return loop_add(box->run.loop, &prompt->source);
 }
 
 static int begin(struct box *box, uint64_t now_ns)

@@ -52,7 +52,8 @@ static int open_port(struct box *box, const struct publish_rule *rule)
 	char host[PUBLISH_TEXT_SIZE];
 
 	if (box->publish.count == NET_PUBLISH_MAX) {
-		err_set(box->err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published", NET_PUBLISH_MAX);
+		err_set(box->run.err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published",
+			NET_PUBLISH_MAX);
 		return -E2BIG;
 	}
 	*published = (struct published){ .rule = *rule };
@@ -62,27 +63,28 @@ static int open_port(struct box *box, const struct publish_rule *rule)
 		return 0;
 	}
 	publish_host_format(rule, host);
-	err_set(box->err, ERR_STATE, -published->fd, "publish", "port %u of the sandbox cannot be published at %s: %s",
-		rule->port, host, err_errno_name(-published->fd));
-	err_hint(box->err, "choose another port of this machine, or 0 for any that is free");
+	err_set(box->run.err, ERR_STATE, -published->fd, "publish",
+		"port %u of the sandbox cannot be published at %s: %s", rule->port, host,
+		err_errno_name(-published->fd));
+	err_hint(box->run.err, "choose another port of this machine, or 0 for any that is free");
 	return published->fd;
 }
 
 int publish_open(struct box *box)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	int r = 0;
 
-	if (policy->network_mode == NETWORK_HOST && box->request->publish_count) {
-		err_set(box->err, ERR_USAGE, EINVAL, "publish",
+	if (policy->network_mode == NETWORK_HOST && box->run.request->publish_count) {
+		err_set(box->run.err, ERR_USAGE, EINVAL, "publish",
 			"this policy shares the network of the machine, where every port is open already");
-		err_hint(box->err, "leave --publish out");
+		err_hint(box->run.err, "leave --publish out");
 		return -EINVAL;
 	}
 	for (size_t i = 0; r == 0 && i < policy->publish_count; i++)
 		r = open_port(box, &policy->publish[i]);
-	for (size_t i = 0; r == 0 && i < box->request->publish_count; i++)
-		r = open_port(box, &box->request->publish[i]);
+	for (size_t i = 0; r == 0 && i < box->run.request->publish_count; i++)
+		r = open_port(box, &box->run.request->publish[i]);
 	return r;
 }
 
@@ -95,7 +97,7 @@ int publish_listen(struct box *box, int (*ready)(void *context, uint32_t events)
 
 		published->source = (struct loop_source){ .fd = published->fd, .events = EPOLLIN, .ready = ready,
 							  .context = box };
-		r = loop_add(&box->loop, &published->source);
+		r = loop_add(box->run.loop, &published->source);
 	}
 	return r;
 }
@@ -119,7 +121,7 @@ static int record_port(struct box *box, const struct published *published, const
 		.context = published,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 int publish_announce(struct box *box)
@@ -143,7 +145,7 @@ int publish_announce(struct box *box)
 	}
 	if (r == 0)
 		r = fd_replace_file_at(box->store.dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
-	if (r == 0 && !(box->request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
+	if (r == 0 && !(box->run.request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
 		return 0; /* nobody reads */
 	return r;
 }
@@ -155,13 +157,13 @@ int publish_hand_over(struct box *box)
 	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
 		struct published *published = &box->publish.ports[i];
 
-		loop_remove(&box->loop, &published->source);
-		frame_begin(&box->out, GATE_PUBLISH);
-		frame_put_u32(&box->out, (uint32_t)i);
-		frame_put_u32(&box->out, published->rule.port);
-		r = frame_end(&box->out);
+		loop_remove(box->run.loop, &published->source);
+		frame_begin(&box->run.out, GATE_PUBLISH);
+		frame_put_u32(&box->run.out, (uint32_t)i);
+		frame_put_u32(&box->run.out, published->rule.port);
+		r = frame_end(&box->run.out);
 		if (r == 0)
-			r = frame_send(box->gate.near_fd, &box->out, &published->fd, 1);
+			r = frame_send(box->gate.near_fd, &box->run.out, &published->fd, 1);
 		close_fd(&published->fd);
 	}
 	return r;
@@ -174,10 +176,10 @@ static int take_inside(struct box *box)
 	int r = 0;
 
 	if (!publish->spare_count) {
-		r = netns_sockets(&box->init, AF_INET6, publish->spares, PUBLISH_SPARES_MAX);
+		r = netns_sockets(&box->run.init, AF_INET6, publish->spares, PUBLISH_SPARES_MAX);
 		/* A family that the kernel runs without is no reason to refuse what the other one can do. */
 		if (r == -EAFNOSUPPORT)
-			r = netns_sockets(&box->init, AF_INET, publish->spares, PUBLISH_SPARES_MAX);
+			r = netns_sockets(&box->run.init, AF_INET, publish->spares, PUBLISH_SPARES_MAX);
 		publish->spare_count = r == 0 ? PUBLISH_SPARES_MAX : 0;
 	}
 	return r < 0 ? r : take_fd(&publish->spares[--publish->spare_count]);
@@ -218,7 +220,7 @@ void publish_to_json(const struct publish *publish, struct json *json)
 void publish_close(struct box *box)
 {
 	for (size_t i = 0; i < box->publish.count; i++) {
-		loop_remove(&box->loop, &box->publish.ports[i].source);
+		loop_remove(box->run.loop, &box->publish.ports[i].source);
 		close_fd(&box->publish.ports[i].fd);
 	}
 	while (box->publish.spare_count)

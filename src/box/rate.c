@@ -28,7 +28,7 @@ static struct bucket_limit bucket_limit_of(const struct net_amount *rate)
 
 bool rate_is_limited(const struct box *box, enum rate_kind kind)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 
 	return policy->rates[kind].amount || policy->cooldown.denials;
 }
@@ -46,7 +46,7 @@ static int tell_agent(struct box *box, enum rate_kind kind, const char *rule, co
 	struct decision decision = { VERDICT_DENY, { rule, "", 0 }, reason,
 				     "wait until then: more tries are refused as well", NULL };
 
-	return denials_add(&box->denials, &action, &decision, episode);
+	return denials_add(&box->run.refusals->denials, &action, &decision, episode);
 }
 
 static int refuse_for_pause(struct box *box, enum rate_kind kind, uint64_t left_ms)
@@ -57,16 +57,16 @@ static int refuse_for_pause(struct box *box, enum rate_kind kind, uint64_t left_
 	format_wait(left_ms, left);
 	if (str_format(reason, sizeof reason, "too much was refused: nothing is let through for another %s", left) < 0)
 		reason[0] = 0;
-	box->denied++;
-	r = tell_agent(box, kind, rate_cooldown_rule, reason, box->rates.cooldown.episodes);
+	box->run.refusals->denied++;
+	r = tell_agent(box, kind, rate_cooldown_rule, reason, box->run.refusals->rates.cooldown.episodes);
 	return r < 0 ? r : 1;
 }
 
 static int refuse_for_rate(struct box *box, enum rate_kind kind, uint64_t now_ns)
 {
-	const struct net_amount *rate = &box->policy->policy->rates[kind];
+	const struct net_amount *rate = &box->run.policy->policy->rates[kind];
 	struct bucket_limit limit = bucket_limit_of(rate);
-	struct rates *rates = &box->rates;
+	struct rates *rates = &box->run.refusals->rates;
 	bool is_new = now_ns >= rates->quiet_ns[kind];
 	char reason[REASON_SIZE], allowed[NET_LIMIT_TEXT_SIZE], left[32];
 	int r = 0;
@@ -77,9 +77,9 @@ static int refuse_for_rate(struct box *box, enum rate_kind kind, uint64_t now_ns
 	format_wait(bucket_wait_ms(&rates->buckets[kind], &limit), left);
 	if (str_format(reason, sizeof reason, "more than %s: there is room for the next in %s", allowed, left) < 0)
 		reason[0] = 0;
-	box->denied++;
+	box->run.refusals->denied++;
 	if (is_new)
-		r = box_limit_episode(box, kinds[kind].rule, rate->amount);
+		r = run_limit_episode(&box->run, kinds[kind].rule, rate->amount);
 	if (r == 0)
 		r = tell_agent(box, kind, kinds[kind].rule, reason, rates->episodes[kind]);
 	return r < 0 ? r : 1;
@@ -87,15 +87,15 @@ static int refuse_for_rate(struct box *box, enum rate_kind kind, uint64_t now_ns
 
 int rate_take(struct box *box, enum rate_kind kind)
 {
-	const struct net_amount *rate = &box->policy->policy->rates[kind];
-	struct bucket *bucket = &box->rates.buckets[kind];
+	const struct net_amount *rate = &box->run.policy->policy->rates[kind];
+	struct bucket *bucket = &box->run.refusals->rates.buckets[kind];
 	struct bucket_limit limit = bucket_limit_of(rate);
 	uint64_t now_ns, left_ms;
 
 	if (!rate_is_limited(box, kind))
 		return 0;
 	now_ns = clock_monotonic_ns();
-	left_ms = cooldown_left_ms(&box->rates.cooldown, now_ns);
+	left_ms = cooldown_left_ms(&box->run.refusals->rates.cooldown, now_ns);
 	if (left_ms)
 		return refuse_for_pause(box, kind, left_ms);
 	if (!rate->amount)
@@ -110,18 +110,18 @@ int rate_take(struct box *box, enum rate_kind kind)
 
 int rate_refused(struct box *box)
 {
-	const struct cooldown_rule *rule = &box->policy->policy->cooldown;
+	const struct cooldown_rule *rule = &box->run.policy->policy->cooldown;
 	int r = standing_refused(box);
 
 	if (r < 0)
 		return r;
-	if (!cooldown_count(&box->rates.cooldown, rule, clock_monotonic_ns()))
+	if (!cooldown_count(&box->run.refusals->rates.cooldown, rule, clock_monotonic_ns()))
 		return 0;
-	r = box_limit_episode(box, rate_cooldown_rule, rule->denials);
+	r = run_limit_episode(&box->run, rate_cooldown_rule, rule->denials);
 	return r < 0 ? r : gate_pause(box);
 }
 
 uint64_t rate_pause_left_ms(const struct box *box)
 {
-	return cooldown_left_ms(&box->rates.cooldown, clock_monotonic_ns());
+	return cooldown_left_ms(&box->run.refusals->rates.cooldown, clock_monotonic_ns());
 }

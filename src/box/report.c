@@ -17,7 +17,7 @@ enum { REPORT_MAX = 1 << 20 };
 
 enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 
 	enum jail_seccomp_profile base;
 
@@ -49,14 +49,14 @@ static void put_namespaces(const struct jail_enforcement *enforcement, struct js
 
 static void put_holders(const struct box *box, struct json *json)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	const char *rlimit = limit_holder_names[LIMIT_BY_RLIMIT];
 
 	json_object_begin(json, "limits");
-	if (box->limits) {
-		json_string(json, "memory", limit_holder_names[limit_group_holder_memory(box->limits)]);
-		json_string(json, "processes", limit_holder_names[limit_group_holder_processes(box->limits)]);
-		json_string(json, "cpus", limit_holder_names[limit_group_holder_cpus(box->limits)]);
+	if (box->run.limits) {
+		json_string(json, "memory", limit_holder_names[limit_group_holder_memory(box->run.limits)]);
+		json_string(json, "processes", limit_holder_names[limit_group_holder_processes(box->run.limits)]);
+		json_string(json, "cpus", limit_holder_names[limit_group_holder_cpus(box->run.limits)]);
 	}
 	if (policy->limits[RESOURCE_OPEN_FILES].value != NUM_UNLIMITED)
 		json_string(json, "open_files", rlimit);
@@ -80,13 +80,13 @@ void report_enforcement(const struct box *box, struct json *json)
 	json_bool(json, "speculation", enforcement->speculation);
 	json_bool(json, "core_sched", enforcement->core_sched);
 	json_string(json, "cgroup",
-		    box->limits ? limit_backend_names[limit_group_backend(box->limits)] : NULL);
+		    box->run.limits ? limit_backend_names[limit_group_backend(box->run.limits)] : NULL);
 	json_string(json, "staging", !box->staging.record.tree_count ? NULL :
 				     box->staging.record.form == STAGE_FORM_FUSE ? "fuse-overlayfs" : "overlay");
 	put_holders(box, json);
 	json_array_begin(json, "missing");
 	for (int wall = 0; wall < WALL_COUNT; wall++)
-		if (box->missing & 1u << wall)
+		if (box->run.missing & 1u << wall)
 			json_string(json, NULL, wall_names[wall]);
 	json_array_end(json);
 	json_object_end(json);
@@ -97,7 +97,7 @@ static uint64_t cpu_ms(const struct box *box)
 	const struct rusage *r = &box->rusage;
 	uint64_t reaped_ms = (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000 +
 			     (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) / 1000;
-	uint64_t group_ms = box->usage.cpu_ns / 1000000;
+	uint64_t group_ms = box->run.usage.cpu_ns / 1000000;
 
 	return reaped_ms > group_ms ? reaped_ms : group_ms;
 }
@@ -105,17 +105,17 @@ static uint64_t cpu_ms(const struct box *box)
 void report_usage(const struct box *box, struct json *json)
 {
 	uint64_t rss = (uint64_t)box->rusage.ru_maxrss * 1024;
-	uint64_t peak = box->usage.memory_peak_bytes;
+	uint64_t peak = box->run.usage.memory_peak_bytes;
 
 	json_object_begin(json, "usage");
 	json_u64(json, "cpu_ms", cpu_ms(box));
 	json_u64(json, "memory_peak", peak ? peak : rss);
 	/* Where no cgroup counts, the programs that were seen to run at the same time are what we know. */
 	json_u64(json, "processes_peak",
-		 box->usage.processes_peak ? box->usage.processes_peak : box->processes.peak);
+		 box->run.usage.processes_peak ? box->run.usage.processes_peak : box->processes.peak);
 	json_u64(json, "read_bytes", (uint64_t)box->rusage.ru_inblock * 512);
 	json_u64(json, "written_bytes", (uint64_t)box->rusage.ru_oublock * 512);
-	json_u64(json, "output_bytes", box->output_bytes);
+	json_u64(json, "output_bytes", box->run.output_bytes);
 	json_u64(json, "net_in", box->gate.in_bytes);
 	json_u64(json, "net_out", box->gate.out_bytes);
 	json_object_end(json);
@@ -124,8 +124,8 @@ void report_usage(const struct box *box, struct json *json)
 static void put_decisions(const struct box *box, struct json *json)
 {
 	json_object_begin(json, "decisions");
-	json_u64(json, "allow", box->allowed);
-	json_u64(json, "deny", box->denied);
+	json_u64(json, "allow", box->run.refusals->allowed);
+	json_u64(json, "deny", box->run.refusals->denied);
 	json_u64(json, "ask", 0);
 	json_u64(json, "stage", 0);
 	json_object_end(json);
@@ -148,10 +148,10 @@ static void put_audit(const struct box *box, struct json *json)
 static void put_stages(const struct box *box, struct json *json)
 {
 	json_array_begin(json, "stages");
-	for (size_t i = 0; i < box->stage_count; i++) {
+	for (size_t i = 0; i < box->run.course.stage_count; i++) {
 		json_object_begin(json, NULL);
-		json_string(json, "name", box->stages[i].name);
-		json_fixed(json, "us", box->stages[i].ns);
+		json_string(json, "name", box->run.course.stages[i].name);
+		json_fixed(json, "us", box->run.course.stages[i].ns);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -183,18 +183,18 @@ static void put_changes(const struct box *box, struct json *json)
 
 static void put_report(const struct box *box, int status, struct json *json)
 {
-	uint64_t start_us = (box->command_started_ns - box->request->started_ns) / 1000;
+	uint64_t start_us = (box->command_started_ns - box->run.request->started_ns) / 1000;
 	/* A sandbox that was stopped before its command had told its end. */
 	uint64_t ended_ns = box->command_ended_ns ? box->command_ended_ns : clock_monotonic_ns();
 
 	json_object_begin(json, NULL);
-	json_string(json, "session", box->request->session);
+	json_string(json, "session", box->run.request->session);
 	json_i64(json, "exit", status);
 	if (box->exit_signal)
 		json_i64(json, "signal", box->exit_signal);
 	else
 		json_null(json, "signal");
-	json_string(json, "ended", ended_names[box->ended]);
+	json_string(json, "ended", ended_names[box->run.ended]);
 	json_fixed(json, "start_ms", start_us);
 	json_u64(json, "wall_ms", (ended_ns - box->command_started_ns) / 1000000);
 	report_usage(box, json);
@@ -203,11 +203,11 @@ static void put_report(const struct box *box, int status, struct json *json)
 	put_decisions(box, json);
 	asking_to_json(box, json);
 	verify_external_to_json(box, json);
-	narrowing_to_json(box->request->narrowing, json);
-	denials_to_json(&box->denials, json);
+	narrowing_to_json(box->run.request->narrowing, json);
+	denials_to_json(&box->run.refusals->denials, json);
 	json_array_begin(json, "limits_hit");
-	for (size_t i = 0; i < box->hit_count; i++)
-		json_string(json, NULL, box->hits[i]);
+	for (size_t i = 0; i < box->run.course.hit_count; i++)
+		json_string(json, NULL, box->run.course.hits[i]);
 	json_array_end(json);
 	put_changes(box, json);
 	alerts_to_json(box, json);
@@ -230,7 +230,7 @@ static int report_fail(const char *path, int r, struct err *err)
 static bool leaves_project(const struct box *box, const char *path, int directory_fd)
 {
 	char real[PATH_MAX], named[PATH_MAX];
-	const char *project = box->request->project;
+	const char *project = box->run.request->project;
 
 	return project[0] && path_normalise(named, sizeof named, path) == 0 && path_is_below(named, project) &&
 	       (path_of_fd(directory_fd, real, sizeof real) < 0 || !path_is_below(real, project));
@@ -246,7 +246,7 @@ static bool is_directory(int directory_fd, const char *name)
 
 int report_prepare(struct box *box)
 {
-	const char *path = box->request->report_path, *slash = path ? strrchr(path, '/') : NULL;
+	const char *path = box->run.request->report_path, *slash = path ? strrchr(path, '/') : NULL;
 	cleanup_fd int fd = FD_NONE;
 	char directory[PATH_MAX];
 	int r;
@@ -261,14 +261,14 @@ int report_prepare(struct box *box)
 	if (r >= 0 && is_directory(fd, slash + 1))
 		r = -EISDIR;
 	if (r < 0)
-		return report_fail(path, r, box->err);
+		return report_fail(path, r, box->run.err);
 	box->report_fd = take_fd(&fd);
 	return 0;
 }
 
 int report_write(const struct box *box, int status, struct err *err)
 {
-	const char *path = box->request->report_path;
+	const char *path = box->run.request->report_path;
 	struct json json;
 	struct buf out;
 	int r;

@@ -29,7 +29,7 @@ struct judged {
 
 static int reply(struct box *box, const struct desk_answer *answer)
 {
-	if (desk_answer_put(&box->out, answer) == 0)
+	if (desk_answer_put(&box->run.out, answer) == 0)
 		desk_send(box);
 	return 0;
 }
@@ -43,7 +43,7 @@ static int reply_invalid(struct box *box, uint32_t id, const char *reason, const
 static int reply_refusal(struct box *box, const struct judged *judged, enum desk_verdict verdict)
 {
 	const char *names[POLICY_NEAR_MAX + 1] = { NULL };
-	const struct policy *policy = judged->is_file ? box->policy->policy : box->gate.policy;
+	const struct policy *policy = judged->is_file ? box->run.policy->policy : box->run.network_policy;
 	struct desk_answer answer = { .id = judged->id, .verdict = verdict, .rule = judged->decision.rule.id,
 				      .reason = judged->decision.reason, .hint = judged->decision.hint,
 				      .near = (char **)names };
@@ -335,7 +335,7 @@ static int judge(struct box *box, const struct desk_want *want, struct judged *j
 	}
 	if (want->argv[0])
 		judged->action.argv = (const char *const *)want->argv;
-	policy = judged->is_file ? box->policy->policy : box->gate.policy;
+	policy = judged->is_file ? box->run.policy->policy : box->run.network_policy;
 	judged->decision = policy_decide(policy, &judged->action);
 	/* The name that was given is judged first: one that is refused itself leads nowhere. */
 	if (judged->is_file && !is_in_view(&judged->decision) &&
@@ -527,21 +527,21 @@ static int on_token(void *context, struct frame *frame, int *fds, size_t fd_coun
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	struct desk_status status = {
 		.id = frame_get_u32(frame),
-		.session = box->request->session,
+		.session = box->run.request->session,
 		.policy = policy->name,
 		.level = trust_level_names[policy->level],
 		.is_heard = asking_is_heard(box),
-		.denied = box->denied,
+		.denied = box->run.refusals->denied,
 	};
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	if (desk_status_put(&box->out, &status) == 0)
+	if (desk_status_put(&box->run.out, &status) == 0)
 		desk_send(box);
 	return 0;
 }
@@ -572,5 +572,5 @@ static const struct frame_rule rules[] = {
 
 int requests_serve(struct box *box)
 {
-	return frame_dispatch(box->desk->near_fd, &box->scratch, 0, rules, ARRAY_SIZE(rules), box);
+	return frame_dispatch(box->desk->near_fd, &box->run.scratch, 0, rules, ARRAY_SIZE(rules), box);
 }

@@ -25,8 +25,8 @@ enum { MS_NS = 1000000, CHANGE_LOOK_MS = 500,
 
 static int lost(struct box *box, const char *what)
 {
-	box_end(box, ENDED_POLICY);
-	return err_set(box->err, ERR_INTERNAL, EPROTO, "init", "the sandbox was ended: %s", what);
+	run_end(&box->run, ENDED_POLICY);
+	return err_set(box->run.err, ERR_INTERNAL, EPROTO, "init", "the sandbox was ended: %s", what);
 }
 
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -37,13 +37,13 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	if (r < 0)
 		return r;
 	box->init_state = INIT_STATE_READY;
-	box_stage(box, "init");
+	run_stage(&box->run, "init");
 	r = events_watch_new(box, take_fd(&fds[0]));
 	if (r < 0)
 		return r;
 	/* `atoll doctor` asks for the walls alone: every one of them stands now. */
-	if (box->request->flags & REQUEST_CHECK)
-		box_end(box, ENDED_EXIT);
+	if (box->run.request->flags & REQUEST_CHECK)
+		run_end(&box->run, ENDED_EXIT);
 	r = box_announce(box);
 	if (r < 0)
 		return r;
@@ -78,8 +78,8 @@ static int finish_command(struct box *box, struct command *command)
 	command->has_begun = command->has_exited = true;
 	control_resume(box);
 	/* The kernel needs its time for the death of PID 1: it has the one that the record takes as well. */
-	if (command->is_main && box->ended == ENDED_NOT)
-		(void)!pidref_signal(&box->init, SIGKILL); /* box_end() sees to it where that fails */
+	if (command->is_main && box->run.ended == ENDED_NOT)
+		(void)!pidref_signal(&box->run.init, SIGKILL); /* run_end() sees to it where that fails */
 	r = events_command_end(box, command);
 	if (r < 0)
 		return r;
@@ -88,7 +88,7 @@ static int finish_command(struct box *box, struct command *command)
 	box->command_ended_ns = clock_monotonic_ns();
 	box->exit_code = command->result.code;
 	box->exit_signal = command->result.signal;
-	box_end(box, command->result.signal ? ENDED_SIGNAL : ENDED_EXIT);
+	run_end(&box->run, command->result.signal ? ENDED_SIGNAL : ENDED_EXIT);
 	return 0;
 }
 
@@ -175,10 +175,10 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 
 	if (frame_finish(frame) < 0 || !wall)
 		return -EBADMSG;
-	box_end(box, ENDED_POLICY);
-	err_set(box->err, ERR_WALL, errnum, wall, "the wall %s could not be built: %s", wall,
+	run_end(&box->run, ENDED_POLICY);
+	err_set(box->run.err, ERR_WALL, errnum, wall, "the wall %s could not be built: %s", wall,
 		err_errno_name(errnum));
-	err_hint(box->err, "run: atoll doctor");
+	err_hint(box->run.err, "run: atoll doctor");
 	return errnum > 0 ? -errnum : -EPROTO;
 }
 
@@ -196,14 +196,14 @@ static const struct frame_rule init_rules[] = {
 static int wire_ready(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = frame_dispatch(box->wire_fd, &box->scratch, box->init_state, init_rules,
+	int r = frame_dispatch(box->wire_fd, &box->run.scratch, box->init_state, init_rules,
 			       ARRAY_SIZE(init_rules), box);
 
 	/* It went without having read all that it was sent. The kernel says so once, before what it said last. */
 	if (r == -ECONNRESET)
 		return 0;
 	if (r == 0) { /* init is gone: its pidfd tells the rest */
-		loop_remove(&box->loop, &box->wire_source);
+		loop_remove(box->run.loop, &box->wire_source);
 		return 0;
 	}
 	if (r == -EPROTO || r == -EBADMSG)
@@ -214,11 +214,11 @@ static int wire_ready(void *context, uint32_t events)
 static void note_unexpected_end(struct box *box)
 {
 	box_read_usage(box);
-	if (box->usage.oom_kills) {
-		box->ended = ENDED_MEMORY;
+	if (box->run.usage.oom_kills) {
+		box->run.ended = ENDED_MEMORY;
 		return;
 	}
-	box->ended = ENDED_STOPPED;
+	box->run.ended = ENDED_STOPPED;
 	box->exit_signal = SIGKILL;
 }
 
@@ -238,13 +238,13 @@ static int init_ready(void *context, uint32_t events)
 		if (r < 0)
 			return r;
 	}
-	r = pidref_wait(&box->init, WEXITED, &info, &box->rusage);
+	r = pidref_wait(&box->run.init, WEXITED, &info, &box->rusage);
 	if (r < 0)
 		return r;
-	box->init_is_gone = true;
-	loop_remove(&box->loop, &box->init_source);
-	loop_remove(&box->loop, &box->wire_source);
-	if (box->ended == ENDED_NOT)
+	box->run.is_dead = true;
+	loop_remove(box->run.loop, &box->init_source);
+	loop_remove(box->run.loop, &box->wire_source);
+	if (box->run.ended == ENDED_NOT)
 		note_unexpected_end(box);
 	if (!box->command_ended_ns)
 		box->command_ended_ns = clock_monotonic_ns();
@@ -285,16 +285,16 @@ static int on_signal(struct box *box, int signal_number)
 	default:
 		break;
 	}
-	if (box->init_is_gone)
+	if (box->run.is_dead)
 		box->is_interrupted = true;
 	/* Who stands still for a person's decision gets no signal: this is the decision. */
 	if (freeze_is_held_by(&box->freeze, &box->standing)) {
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 		(void)!freeze_end(box); /* what cannot be thawed is dead */
 		return 0;
 	}
 	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 		return 0;
 	}
 	return command_signal(command, signal_number);
@@ -312,12 +312,12 @@ static int signal_ready(void *context, uint32_t events)
 /* Where no cgroup holds the memory, we do, by looking. */
 static int check_supervised_memory(struct box *box)
 {
-	uint64_t limit = box->policy->policy->limits[RESOURCE_MEMORY].value;
+	uint64_t limit = box->run.policy->policy->limits[RESOURCE_MEMORY].value;
 
-	if (limit_group_holder_memory(box->limits) != LIMIT_SUPERVISED || box->usage.memory_bytes <= limit)
+	if (limit_group_holder_memory(box->run.limits) != LIMIT_SUPERVISED || box->run.usage.memory_bytes <= limit)
 		return 0;
-	box_end(box, ENDED_MEMORY);
-	return box_limit_hit(box, "resources.memory", limit);
+	run_end(&box->run, ENDED_MEMORY);
+	return run_limit_hit(&box->run, "resources.memory", limit);
 }
 
 static int limit_ready(void *context, uint32_t events)
@@ -330,7 +330,7 @@ static int limit_ready(void *context, uint32_t events)
 
 static uint64_t moved_bytes(const struct box *box)
 {
-	uint64_t moved = box->output_bytes;
+	uint64_t moved = box->run.output_bytes;
 
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		const struct command *command = box->commands[i];
@@ -351,14 +351,14 @@ static int check_commands(struct box *box, uint64_t now_ns)
 
 		if (!command || command->has_exited || now_ns < command->deadline_ns)
 			continue;
-		r = box_limit_hit(box, "time.command",
-				  box->policy->policy->limits[RESOURCE_COMMAND_MS].value);
+		r = run_limit_hit(&box->run, "time.command",
+				  box->run.policy->policy->limits[RESOURCE_COMMAND_MS].value);
 		if (r < 0)
 			return r;
 		command->deadline_ns = UINT64_MAX;
 		command->is_overdue = true;
 		if (command->is_main)
-			box_end(box, ENDED_TIME);
+			run_end(&box->run, ENDED_TIME);
 		else if (command_signal(command, SIGKILL) < 0)
 			return lost(box, "its first process does not listen");
 	}
@@ -367,7 +367,7 @@ static int check_commands(struct box *box, uint64_t now_ns)
 
 static bool must_supervise(const struct box *box, uint64_t now_ns)
 {
-	return limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED &&
+	return limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED &&
 	       now_ns - box->looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
 }
 
@@ -383,7 +383,7 @@ static int check_clocks(struct box *box)
 	if (clocks_must_look(&box->clocks, now_ns) || must_supervise(box, now_ns)) {
 		box->looked_ns = now_ns;
 		box_read_usage(box);
-		clocks_saw(&box->clocks, now_ns, box->usage.cpu_ns, moved_bytes(box));
+		clocks_saw(&box->clocks, now_ns, box->run.usage.cpu_ns, moved_bytes(box));
 		r = box_note_hits(box);
 		if (r == 0)
 			r = check_supervised_memory(box);
@@ -391,12 +391,12 @@ static int check_clocks(struct box *box)
 			return r;
 	}
 	r = disk_supervise(box, now_ns);
-	if (r < 0 || box->ended != ENDED_NOT)
+	if (r < 0 || box->run.ended != ENDED_NOT)
 		return r;
 	hit = clocks_check(&box->clocks, now_ns);
 	if (hit != CLOCK_NONE) {
-		box_end(box, ENDED_TIME);
-		return box_limit_hit(box, clock_hit_names[hit], 0);
+		run_end(&box->run, ENDED_TIME);
+		return run_limit_hit(&box->run, clock_hit_names[hit], 0);
 	}
 	return check_commands(box, now_ns);
 }
@@ -426,7 +426,9 @@ static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 			timeout = earlier(timeout, left_ms(command->deadline_ns, now_ns));
 	}
 	timeout = earlier(timeout, left_ms(box->disk.look_ns, now_ns));
-	return earlier(timeout, limit_group_holder_memory(box->limits) == LIMIT_SUPERVISED ? SUPERVISED_LOOK_MS : -1);
+	return earlier(timeout, limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED
+					? SUPERVISED_LOOK_MS
+					: -1);
 }
 
 static int timeout_ms(const struct box *box)
@@ -434,8 +436,8 @@ static int timeout_ms(const struct box *box)
 	uint64_t now_ns = clock_monotonic_ns();
 	int timeout;
 
-	if (box->ended != ENDED_NOT)
-		return box->ended == ENDED_EXIT || box->ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
+	if (box->run.ended != ENDED_NOT)
+		return box->run.ended == ENDED_EXIT || box->run.ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	timeout = box->freeze.holder ? left_ms(box->freeze.until_ns, now_ns) : used_timeout_ms(box, now_ns);
@@ -463,12 +465,12 @@ static int settle_commands(struct box *box)
 
 		if (!command)
 			continue;
-		if (box->init_is_gone ? command_is_drained(command) : command_is_settled(command)) {
-			r = command->client ? audit_flush(&box->audit) : 0;
+		if (box->run.is_dead ? command_is_drained(command) : command_is_settled(command)) {
+			r = command->client ? audit_flush(box->run.audit) : 0;
 			if (r < 0)
 				return r;
 			control_command_ended(box, command);
-			if (!command->is_main || box->init_is_gone)
+			if (!command->is_main || box->run.is_dead)
 				command_free(command);
 		}
 		is_settled = is_settled && !box->commands[i];
@@ -496,7 +498,7 @@ static void rest(struct box *box, uint64_t now_ns)
 /* With nothing to be written. */
 static int wait_idle(struct box *box, int timeout)
 {
-	int r = loop_step(&box->loop, timeout);
+	int r = loop_step(box->run.loop, timeout);
 	uint64_t now_ns = r == 0 && box->rest_ns && box->rest_ns != UINT64_MAX ? clock_monotonic_ns() : 0;
 
 	if (now_ns && now_ns >= box->rest_ns)
@@ -513,16 +515,16 @@ static int wait_for_event(struct box *box)
 	r = file_gate_flush(box, false);
 	if (r < 0)
 		return r;
-	if (!box->audit.pending.size && !box->files.waiting)
+	if (!box->run.audit->pending.size && !box->files.waiting)
 		return wait_idle(box, timeout);
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;
-	r = loop_step(&box->loop, timeout);
+	r = loop_step(box->run.loop, timeout);
 	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
 		return r;
 	box->flushed_ns = clock_monotonic_ns();
 	is_quiet = r == 0;
-	r = audit_flush(&box->audit);
+	r = audit_flush(box->run.audit);
 	/* Not before init is ready: until then its second process needs its stack. */
 	if (r == 0 && is_quiet && box->init_state == INIT_STATE_READY)
 		rest(box, box->flushed_ns);
@@ -536,27 +538,27 @@ static int wait_for_event(struct box *box)
  */
 static bool is_delivery_over(const struct box *box)
 {
-	if (!box->init_is_gone)
+	if (!box->run.is_dead)
 		return false;
 	if (box->is_interrupted)
 		return true;
-	return box->ended != ENDED_EXIT && box->ended != ENDED_SIGNAL &&
+	return box->run.ended != ENDED_EXIT && box->run.ended != ENDED_SIGNAL &&
 	       clock_monotonic_ns() - box->command_ended_ns > DELIVERY_MS * (uint64_t)MS_NS;
 }
 
 static int add(struct box *box, struct loop_source *source, int fd, int (*ready)(void *, uint32_t))
 {
 	*source = (struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = ready, .context = box };
-	return loop_add(&box->loop, source);
+	return loop_add(box->run.loop, source);
 }
 
 int serve_start(struct box *box)
 {
-	int limit_fd = limit_group_event_fd(box->limits);
+	int limit_fd = limit_group_event_fd(box->run.limits);
 	int r = add(box, &box->wire_source, box->wire_fd, wire_ready);
 
 	if (r == 0)
-		r = add(box, &box->init_source, box->init.fd, init_ready);
+		r = add(box, &box->init_source, box->run.init.fd, init_ready);
 	if (r == 0)
 		r = add(box, &box->signal_source, box->signal_fd, signal_ready);
 	if (r == 0 && limit_fd >= 0)
@@ -569,25 +571,25 @@ int serve(struct box *box)
 	for (;;) {
 		int settled = settle_commands(box), r = settled < 0 ? settled : 0;
 
-		if (r == 0 && ((settled && box->init_is_gone) || is_delivery_over(box)))
+		if (r == 0 && ((settled && box->run.is_dead) || is_delivery_over(box)))
 			return 0;
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = check_clocks(box);
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = asking_check(box, clock_monotonic_ns());
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = prompt_check(box, clock_monotonic_ns());
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = notices_check(box);
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = monitor_check(box);
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = alert_check(box);
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = verify_external_check(box, clock_monotonic_ns());
-		if (r == 0 && box->ended == ENDED_NOT)
-			r = live_check(box, clock_monotonic_ns(), box->err);
-		if (r == 0 && box->ended == ENDED_NOT)
+		if (r == 0 && box->run.ended == ENDED_NOT)
+			r = live_check(box, clock_monotonic_ns(), box->run.err);
+		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = standing_check(box);
 		if (r == 0)
 			r = moves_check(box);

@@ -78,7 +78,7 @@ static int change_to(struct box *box, int snapshot_fd)
 int standing_narrow(struct box *box, enum trust_level level, bool asks)
 {
 	const enum verdict most = asks ? VERDICT_ASK : VERDICT_DENY;
-	const struct policy *now = box->gate.policy;
+	const struct policy *now = box->run.network_policy;
 	struct policy next = *now;
 	cleanup_free struct net_rule *rules = calloc(now->network_count + 1, sizeof *rules);
 	cleanup_free uint32_t *limited = calloc(now->network_count + 1, sizeof *limited);
@@ -102,7 +102,7 @@ int standing_narrow(struct box *box, enum trust_level level, bool asks)
 	next.network_exact_count = narrowing.exact_count;
 	next.network_limited = limited;
 	next.network_limited_count = narrowing.limited_count;
-	fd = store(&next, box->policy->snapshot);
+	fd = store(&next, box->run.policy->snapshot);
 	return fd < 0 ? fd : change_to(box, fd);
 }
 
@@ -112,6 +112,6 @@ int standing_widen(struct box *box)
 
 	if (box->change.is_pending)
 		return -EBUSY;
-	fd = fd_memfd_sealed("policy", box->policy->bytes, box->policy->size);
+	fd = fd_memfd_sealed("policy", box->run.policy->bytes, box->run.policy->size);
 	return fd < 0 ? fd : change_to(box, fd);
 }

@@ -24,22 +24,22 @@ static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10
 
 static struct trust_home place_of(const struct box *box)
 {
-	return (struct trust_home){ box->request->state_dir, box->request->runtime_dir };
+	return (struct trust_home){ box->run.request->state_dir, box->run.request->runtime_dir };
 }
 
 enum trust_level trust_level_now(const struct box *box)
 {
-	return box->standing.agent ? box->standing.level : box->policy->policy->level;
+	return box->standing.agent ? box->standing.level : box->run.policy->policy->level;
 }
 
 static int fail(struct box *box, int r)
 {
-	err_set(box->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
+	err_set(box->run.err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
 		box->standing.agent, err_errno_name(-r));
-	err_hint(box->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
+	err_hint(box->run.err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
 			   : r == -EBUSY ? "somebody holds it in %s for long; see who does, or run without an agent"
 					 : "see whether %s can be written, or run without an agent",
-		 box->request->state_dir);
+		 box->run.request->state_dir);
 	return r;
 }
 
@@ -89,7 +89,7 @@ static void change_detail(struct json *json, const void *context)
 	json_string(json, "from", trust_level_names[change->from]);
 	json_string(json, "to", trust_level_names[change->to]);
 	if (change->to < change->from)
-		json_string(json, "on_fall", trust_on_fall_names[change->box->policy->policy->trust.on_fall]);
+		json_string(json, "on_fall", trust_on_fall_names[change->box->run.policy->policy->trust.on_fall]);
 	if (!entry)
 		return;
 	json_object_begin(json, "record");
@@ -112,15 +112,15 @@ static int log_change(struct box *box, const struct change_context *change)
 		.context = change,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 /* ---- the level of the session ---- */
 
 static enum trust_level session_level(const struct box *box, const struct trust_book *book)
 {
-	const struct trust_settings *settings = &box->policy->policy->trust;
-	struct trust_bounds bounds = box->request->standing->bounds;
+	const struct trust_settings *settings = &box->run.policy->policy->trust;
+	struct trust_bounds bounds = box->run.request->standing->bounds;
 	struct trust_state state = trust_book_state(book);
 
 	/* What is not usable is helped by nobody's loan. */
@@ -212,7 +212,7 @@ static void drain(struct box *box)
 static int write_book(struct box *box, const struct trust_book *book, bool is_durable)
 {
 	struct trust_home place = place_of(box);
-	int r = audit_flush(&box->audit);
+	int r = audit_flush(box->run.audit);
 
 	if (r < 0)
 		return r;
@@ -231,7 +231,7 @@ static int lock_book(struct box *box, unsigned patience_ms, struct trust_book *b
 	if (r < 0)
 		return r == -EBUSY ? r : fail(box, r);
 	if (book->fault == TRUST_FINE)
-		book->settings = box->policy->policy->trust;
+		book->settings = box->run.policy->policy->trust;
 	return 0;
 }
 
@@ -247,7 +247,7 @@ static int lock_book_patiently(struct box *box, struct trust_book *book)
 
 static int add_news(struct box *box, struct trust_book *book, enum trust_event event, const char *cause)
 {
-	return add_entry(box, book, &(struct trust_news){ event, TRUST_NONE, box->request->session, cause,
+	return add_entry(box, book, &(struct trust_news){ event, TRUST_NONE, box->run.request->session, cause,
 							  clock_realtime_ns() });
 }
 
@@ -350,7 +350,7 @@ int trust_note(struct box *box, enum trust_event event, const char *cause)
 
 int standing_refused(struct box *box)
 {
-	const struct cooldown_rule *own = &box->policy->policy->cooldown, *rule = own->denials ? own : &usual_burst;
+	const struct cooldown_rule *own = &box->run.policy->policy->cooldown, *rule = own->denials ? own : &usual_burst;
 	char cause[64];
 
 	if (!box->standing.agent || !cooldown_count(&box->standing.burst, rule, clock_monotonic_ns()))
@@ -367,8 +367,8 @@ static bool is_running(const struct box *box, const char *session)
 {
 	cleanup_session_record struct session_record record = { 0 };
 
-	return str_equal(session, box->request->session) ||
-	       session_load_live(box->request->state_dir, session, &record) != -ENOENT;
+	return str_equal(session, box->run.request->session) ||
+	       session_load_live(box->run.request->state_dir, session, &record) != -ENOENT;
 }
 
 /* Sessions whose box was killed could not say so themselves. */
@@ -387,13 +387,14 @@ static int add_killed(struct box *box, struct trust_book *book)
 
 static int add_begin(struct box *box, struct trust_book *book)
 {
-	const struct run_standing *given = box->request->standing;
-	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, box->request->session, NULL, clock_realtime_ns() };
+	const struct run_standing *given = box->run.request->standing;
+	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, box->run.request->session, NULL, clock_realtime_ns() };
 	int r = add_killed(box, book);
 
 	if (r == 0 && given->lent_by)
-		r = add_entry(box, book, &(struct trust_news){ TRUST_LENT, given->bounds.lent, box->request->session,
-							       given->lent_by, news.now_ns });
+		r = add_entry(box, book,
+			      &(struct trust_news){ TRUST_LENT, given->bounds.lent, box->run.request->session,
+						    given->lent_by, news.now_ns });
 	if (r < 0)
 		return r;
 	/* Since `atoll run` looked, the record may have moved: down it counts, up it waits for the next run. */
@@ -430,13 +431,13 @@ static int watch_record(struct box *box)
 	box->standing.source = (struct loop_source){
 		.fd = box->standing.watch_fd, .events = EPOLLIN, .ready = changed, .context = box,
 	};
-	return loop_add(&box->loop, &box->standing.source);
+	return loop_add(box->run.loop, &box->standing.source);
 }
 
 int standing_begin(struct box *box)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	const struct run_standing *given = box->request->standing;
+	const struct run_standing *given = box->run.request->standing;
 	struct standing *standing = &box->standing;
 	int r;
 
@@ -468,7 +469,7 @@ int standing_end(struct box *box)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
 	struct standing *standing = &box->standing;
-	bool is_clean = box->ended == ENDED_EXIT && !standing->was_bad && !box->failure_status;
+	bool is_clean = box->run.ended == ENDED_EXIT && !standing->was_bad && !box->failure_status;
 	int r;
 
 	if (!standing->agent || !standing->has_begun || standing->fault != TRUST_FINE)
@@ -482,8 +483,8 @@ int standing_end(struct box *box)
 	if (r < 0)
 		return r;
 	r = add_entry(box, &book,
-		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE, box->request->session,
-					    is_clean ? NULL : ended_names[box->ended], clock_realtime_ns() });
+		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE, box->run.request->session,
+					    is_clean ? NULL : ended_names[box->run.ended], clock_realtime_ns() });
 	return r < 0 ? r : write_book(box, &book, false);
 }
 
@@ -491,7 +492,7 @@ void standing_done(struct box *box)
 {
 	if (!box->standing.agent)
 		return;
-	loop_remove(&box->loop, &box->standing.source);
+	loop_remove(box->run.loop, &box->standing.source);
 	close_fd(&box->standing.watch_fd);
 	free(box->standing.waiting);
 	box->standing.waiting = NULL;
@@ -510,7 +511,7 @@ static int thaw(struct box *box)
 static int react_to_fall(struct box *box)
 {
 	struct standing *standing = &box->standing;
-	enum trust_on_fall on_fall = box->policy->policy->trust.on_fall;
+	enum trust_on_fall on_fall = box->run.policy->policy->trust.on_fall;
 	int r = 0;
 
 	if (on_fall == TRUST_FALL_ASK || on_fall == TRUST_FALL_TIGHTEN) {
@@ -544,11 +545,11 @@ static int react_to_rise(struct box *box)
 /* Whoever waits for the command must know why it says nothing any more. */
 static void tell_terminal(const struct box *box)
 {
-	const char *agent = box->standing.agent, *session = box->request->session;
+	const char *agent = box->standing.agent, *session = box->run.request->session;
 	char memory[512];
 	struct buf out;
 
-	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+	if (box->run.request->flags & (REQUEST_QUIET | REQUEST_DETACH))
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	buf_printf(&out, "\natoll: %s: agent %s fell to %s (%s), and everything stands still; "
@@ -562,7 +563,7 @@ static int hold_still(struct box *box)
 {
 	int r;
 
-	if (!box->standing.is_frozen || box->freeze.holder || box->ended != ENDED_NOT || box->stop_ns != UINT64_MAX)
+	if (!box->standing.is_frozen || box->freeze.holder || box->run.ended != ENDED_NOT || box->run.is_stopping)
 		return 0;
 	r = freeze_begin_soon(box, &box->standing, "trust");
 	if (r == 0)
@@ -582,7 +583,7 @@ int standing_check(struct box *box)
 	r = retry(box, clock_monotonic_ns());
 	if (r == 0 && standing->must_react) {
 		standing->must_react = false;
-		r = standing->level < box->request->standing->level ? react_to_fall(box) : react_to_rise(box);
+		r = standing->level < box->run.request->standing->level ? react_to_fall(box) : react_to_rise(box);
 	}
 	return r < 0 ? r : hold_still(box);
 }

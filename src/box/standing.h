@@ -72,10 +72,10 @@ int trust_note(struct box *box, enum trust_event event, const char *cause) MUST_
 /* The level that holds now: the policy's where the session has no agent. For gates that ask more of some. */
 enum trust_level trust_level_now(const struct box *box);
 
-/* The session begins, and is in the record as one that has not ended. Negative with box->err. */
+/* The session begins, and is in the record as one that has not ended. Negative with box->run.err. */
 int standing_begin(struct box *box) MUST_USE;
 
-/* It ends: clean, or not. Negative with box->err. */
+/* It ends: clean, or not. Negative with box->run.err. */
 int standing_end(struct box *box) MUST_USE;
 void standing_done(struct box *box);
 

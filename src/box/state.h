@@ -17,7 +17,6 @@
 #include "box/change.h"
 #include "box/clocks.h"
 #include "box/command.h"
-#include "box/denials.h"
 #include "box/desk.h"
 #include "box/disk.h"
 #include "box/exec-log.h"
@@ -35,8 +34,9 @@
 #include "box/processes.h"
 #include "box/prompt.h"
 #include "box/publish.h"
-#include "box/rate.h"
+#include "box/refusals.h"
 #include "box/review-log.h"
+#include "box/run.h"
 #include "box/staged-count.h"
 #include "box/staging.h"
 #include "box/standing.h"
@@ -46,53 +46,23 @@
 #include "limit/limit.h"
 #include "watch/watch.h"
 
-/* Why the sandbox ended; the first reason stays. */
-enum ended {
-	ENDED_NOT,
-	ENDED_EXIT,
-	ENDED_SIGNAL,
-	ENDED_TIME,
-	ENDED_MEMORY,
-	ENDED_DISK,
-	ENDED_OUTPUT,
-	ENDED_POLICY,
-	ENDED_STOPPED,
-	ENDED_COUNT,
-};
-
-extern const char *const ended_names[ENDED_COUNT];
-
 enum {
 	BOX_COMMANDS_MAX = 64,
 	BOX_CLIENTS_MAX = 64,
-	BOX_STAGES_MAX = 24,
-	BOX_HITS_MAX = 16,
-	BOX_HIT_SIZE = 64,
 	BOX_NOTED_SIZE = 96,
 };
 
-struct box_stage {
-	const char *name;
-	uint64_t ns;
-};
-
 struct box {
-	const struct run_request *request;
-	const struct run_policy *policy;
-	struct err *err; /* where a failure is explained; borrowed */
-
+	struct run run;
 	struct store store;
 	struct staging staging;
 	struct staged_count staged_count; /* for who looks while it runs */
-	struct hash policy_hash, filter_hash; /* what session.start binds */
+	struct hash filter_hash; /* what session.start binds */
 	struct guardian guardian;
 	struct audit_writer audit;
-	struct limit_group *limits;
 	struct jail_enforcement enforcement;
 	struct jail *jail;                /* on its way; NULL: built, or not begun */
-	struct pidref init;
 	int wire_fd;
-	struct buf out, scratch; /* frames to and from init and clients */
 	unsigned init_state;	 /* enum box_init_state */
 
 	struct loop loop;
@@ -102,7 +72,6 @@ struct box {
 	struct fuse_servers servers; /* of staged trees */
 	struct change change;  /* of its policy */
 	struct publish publish;
-	struct watch *watch;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */
 	int signal_fd, listen_fd;
@@ -118,8 +87,7 @@ struct box {
 	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;
 	struct standing standing;	/* of the agent whose record counts; none: nothing is done */
-	uint64_t output_bytes;
-	struct denials denials;
+	struct refusals refusals;
 	struct file_log files;		/* what the file gate counts */
 	struct moves moves;		/* renames of directories that the kernel leaves to us */
 	struct prompt prompt;  /* of a question, on the terminal */
@@ -128,7 +96,6 @@ struct box {
 	struct asking *asking; /* questions and grants; NULL: there were none yet */
 	uint64_t listeners_until_ns; /* has_listeners is believed */
 	bool has_listeners;
-	struct rates rates;
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
 	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
@@ -139,11 +106,7 @@ struct box {
 	struct verify_gate *verify;  /* NULL: none is judged */
 	uint64_t noted;		/* commands that ran though something bad was found in them */
 	char noted_first[BOX_NOTED_SIZE]; /* the rule of the first one */
-	uint64_t allowed, denied;	/* decisions that were made */
-	struct limit_usage usage;	/* as last read */
 	struct rusage rusage;		/* of everything inside, once init was reaped */
-	char hits[BOX_HITS_MAX][BOX_HIT_SIZE]; /* limits that were hit, by policy key */
-	size_t hit_count;
 	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */
 	unsigned terms;		  /* SIGTERM received: the second one ends */
@@ -153,9 +116,6 @@ struct box {
 	uint64_t flushed_ns; /* when the log was last written */
 	uint64_t stop_ns;    /* CONTROL_STOP: when patience ends; UINT64_MAX: nobody asked */
 
-	uint32_t missing; /* walls that the policy lets be missing */
-	enum ended ended;
-	bool init_is_gone;
 	bool is_interrupted;	    /* a signal came while only output was left to deliver */
 	int exit_code, exit_signal; /* of the main command */
 	int failure_status;	    /* 126 or 127 when it could not be started, else 0 */
@@ -164,23 +124,9 @@ struct box {
 	const char *lost_name;	    /* which one, where lost_errno is set */
 	bool has_no_cwd; /* it failed since its working directory cannot be entered inside */
 
-	struct box_stage stages[BOX_STAGES_MAX];
-	size_t stage_count;
 	uint64_t plan_ns, store_ns; /* what we did while the child made its namespaces, and its mounts */
-	uint64_t stage_started_ns, command_started_ns, command_ended_ns;
+	uint64_t command_started_ns, command_ended_ns;
 };
-
-/* The moment a stage ends: its name and the time since the last one go into the report. */
-void box_stage(struct box *box, const char *name);
-
-/* Ends the sandbox for this reason (the first one stays) and kills everything inside. */
-void box_end(struct box *box, enum ended why);
-
-/* Notes that a limit was hit: once a kind in the report, and a record in the log. */
-int box_limit_hit(struct box *box, const char *limit, uint64_t value) MUST_USE;
-
-/* The same for limits that are in the way again and again: a record each time. */
-int box_limit_episode(struct box *box, const char *limit, uint64_t value) MUST_USE;
 
 /* Notes the kills and refusals that the usage as last read counts. */
 int box_note_hits(struct box *box) MUST_USE;
@@ -191,7 +137,7 @@ bool box_will_apply(const struct box *box);
 /* Tells whoever waits on announce_fd that the sandbox lives. */
 int box_announce(struct box *box) MUST_USE;
 
-/* Reads usage from the limit group into box->usage (peaks kept). */
+/* Reads usage from the limit group into box->run.usage (peaks kept). */
 void box_read_usage(struct box *box);
 
 /* How it comes to be (build.c): guardian and limits; signals as an fd; the jail, and while it is made the
@@ -202,15 +148,13 @@ int build_jail(struct box *box) MUST_USE;
 
 /* The log, the wire and the clients: see events.c, serve.c, control.c. */
 int events_session_start(struct box *box) MUST_USE;
-void events_put_hash(struct json *json, const char *key, const struct hash *hash); /* "sha256:…" */
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
+/* A limit was hit for the first time. Negative: the log failed. */
+int events_limit(struct box *box, const char *limit) MUST_USE;
 int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
 int events_discard(struct box *box, enum review_phase phase) MUST_USE; /* --discard; on the disk's way at once */
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
-
-/* The log that a sandbox causes counts against its disk limit. */
-int events_check_log_size(struct box *box) MUST_USE;
 
 /* Takes the supervisor out of the loop. */
 void events_watch_end(struct box *box);

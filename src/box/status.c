@@ -62,22 +62,22 @@ void status_put(struct box *box, struct json *json)
 {
 	box_read_usage(box);
 	json_object_begin(json, NULL);
-	json_string(json, "session", box->request->session);
-	json_string(json, "policy", box->gate.policy->name);
-	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->request->started_ns) / NS_PER_MS);
+	json_string(json, "session", box->run.request->session);
+	json_string(json, "policy", box->run.network_policy->name);
+	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->run.request->started_ns) / NS_PER_MS);
 	json_u64(json, "commands", count_commands(box));
-	json_u64(json, "processes", box->usage.processes);
-	json_u64(json, "memory_bytes", box->usage.memory_bytes);
-	json_u64(json, "memory_peak", box->usage.memory_peak_bytes);
-	json_u64(json, "cpu_ms", box->usage.cpu_ns / NS_PER_MS);
-	json_u64(json, "output_bytes", box->output_bytes);
-	json_u64(json, "denials", box->denials.total);
+	json_u64(json, "processes", box->run.usage.processes);
+	json_u64(json, "memory_bytes", box->run.usage.memory_bytes);
+	json_u64(json, "memory_peak", box->run.usage.memory_peak_bytes);
+	json_u64(json, "cpu_ms", box->run.usage.cpu_ns / NS_PER_MS);
+	json_u64(json, "output_bytes", box->run.output_bytes);
+	json_u64(json, "denials", box->run.refusals->denials.total);
 	json_u64(json, "alerts", box->alerts.total);
 	json_u64(json, "questions", asking_count_open(box));
 	json_bool(json, "is_followed", control_is_followed(box));
 	put_changes(box, json);
 	put_network(box, json);
-	put_limits(box->policy->policy, json);
+	put_limits(box->run.policy->policy, json);
 	report_enforcement(box, json);
 	json_object_end(json);
 }

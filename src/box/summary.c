@@ -24,12 +24,12 @@ static void put_ended(const struct box *box, struct buf *out)
 		[ENDED_POLICY] = "ended because a wall failed", [ENDED_STOPPED] = "stopped",
 	};
 
-	if (!texts[box->ended])
+	if (!texts[box->run.ended])
 		return;
-	buf_printf(out, "atoll: %s: %s", box->request->session, texts[box->ended]);
-	for (size_t i = 0; i < box->hit_count; i++)
-		buf_printf(out, "%s%s", i ? ", " : " (", box->hits[i]);
-	buf_put_text(out, box->hit_count ? ")\n" : "\n");
+	buf_printf(out, "atoll: %s: %s", box->run.request->session, texts[box->run.ended]);
+	for (size_t i = 0; i < box->run.course.hit_count; i++)
+		buf_printf(out, "%s%s", i ? ", " : " (", box->run.course.hits[i]);
+	buf_put_text(out, box->run.course.hit_count ? ")\n" : "\n");
 }
 
 static const char *find_path_variable(char *const *env)
@@ -72,13 +72,13 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 	enum file_class class;
 	size_t rule;
 
-	find_on_host(box->request, command, path);
+	find_on_host(box->run.request, command, path);
 	buf_put_text(out, ": not found in the sandbox");
 	if (!*path) {
 		buf_put_text(out, "; see what is there with: atoll policy show\n");
 		return;
 	}
-	class = policy_classify(box->policy->policy, path, &rule);
+	class = policy_classify(box->run.policy->policy, path, &rule);
 	buf_put_text(out, class == FILE_MASK			       ? ": the policy masks "
 			  : class == FILE_HIDDEN || class == FILE_SCRATCH ? ": the policy does not show "
 									  : ": ");
@@ -93,7 +93,7 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 static const struct denial *find_refusal(const struct box *box)
 {
 	char memory[DENIAL_SUBJECT_MAX];
-	const char *command = box->request->argv[0];
+	const char *command = box->run.request->argv[0];
 	struct buf shown;
 	size_t size;
 
@@ -104,8 +104,8 @@ static const struct denial *find_refusal(const struct box *box)
 	if (buf_error(&shown))
 		return NULL;
 	size = shown.size;
-	for (size_t i = box->denials.count; i-- > 0;) {
-		const struct denial *denial = &box->denials.kept[i];
+	for (size_t i = box->run.refusals->denials.count; i-- > 0;) {
+		const struct denial *denial = &box->run.refusals->denials.kept[i];
 		size_t length = strlen(denial->subject);
 
 		if (denial->kind != ACTION_EXEC || length < size ||
@@ -123,7 +123,7 @@ static void put_refusal(const struct box *box, const struct denial *denial, stru
 {
 	buf_put_text(out, ": refused: ");
 	buf_put_escaped(out, denial->reason, strlen(denial->reason), 0);
-	buf_printf(out, " [%s]; more: atoll log --denied %s\n", denial->rule, box->request->session);
+	buf_printf(out, " [%s]; more: atoll log --denied %s\n", denial->rule, box->run.request->session);
 }
 
 static void put_blame(const struct box *box, struct buf *out)
@@ -132,14 +132,14 @@ static void put_blame(const struct box *box, struct buf *out)
 	struct buf blame;
 
 	buf_init_fixed(&blame, memory, sizeof memory);
-	if (standing_put_blame(box->request->standing, &blame))
+	if (standing_put_blame(box->run.request->standing, &blame))
 		buf_printf(out, "  %s\n", buf_text(&blame));
 }
 
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
-	const char *command = box->request->argv[0];
+	const char *command = box->run.request->argv[0];
 	const struct denial *refusal;
 
 	if (!box->failure_status)
@@ -147,7 +147,7 @@ static void put_failure(const struct box *box, struct buf *out)
 	refusal = find_refusal(box);
 	buf_put_text(out, "atoll: ");
 	if (box->has_no_cwd)
-		command = box->request->cwd;
+		command = box->run.request->cwd;
 	buf_put_escaped(out, command, strlen(command), SUMMARY_NAME_MAX);
 	if (box->has_no_cwd)
 		buf_printf(out, ": cannot be the working directory in the sandbox: %s; name another one with -C\n",
@@ -160,7 +160,7 @@ static void put_failure(const struct box *box, struct buf *out)
 		put_refusal(box, refusal, out);
 	else
 		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
-	if (narrowing_holds(box->request->narrowing))
+	if (narrowing_holds(box->run.request->narrowing))
 		buf_put_text(out, narrowing_hint);
 	put_blame(box, out);
 }
@@ -175,19 +175,19 @@ static void put_lost(const struct box *box, struct buf *out)
 
 static void put_hits(const struct box *box, struct buf *out)
 {
-	if (box->ended != ENDED_EXIT && box->ended != ENDED_SIGNAL)
+	if (box->run.ended != ENDED_EXIT && box->run.ended != ENDED_SIGNAL)
 		return;
-	for (size_t i = 0; i < box->hit_count; i++)
-		buf_printf(out, "atoll: %s: limit reached: %s\n", box->request->session, box->hits[i]);
+	for (size_t i = 0; i < box->run.course.hit_count; i++)
+		buf_printf(out, "atoll: %s: limit reached: %s\n", box->run.request->session, box->run.course.hits[i]);
 }
 
 static void put_tally(const struct box *box, const struct gate_tally *tally, const char *what, const char *fate,
 		      struct buf *out)
 {
 	if (tally->count)
-		buf_printf(out, "atoll: %s: %llu %s%s %s: %s%s; more: atoll log --net %s\n", box->request->session,
+		buf_printf(out, "atoll: %s: %llu %s%s %s: %s%s; more: atoll log --net %s\n", box->run.request->session,
 			   (unsigned long long)tally->count, what, tally->count == 1 ? "" : "s", fate, tally->first,
-			   tally->differ ? ", …" : "", box->request->session);
+			   tally->differ ? ", …" : "", box->run.request->session);
 }
 
 static void put_network(const struct box *box, struct buf *out)
@@ -198,19 +198,19 @@ static void put_network(const struct box *box, struct buf *out)
 	put_tally(box, &gate->untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;
-	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->request->session);
+	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->run.request->session);
 	buf_put_escaped(out, box->gate.failure, strlen(box->gate.failure), SUMMARY_NAME_MAX);
 	buf_put_char(out, '\n');
 }
 
 static void put_denials(const struct box *box, struct buf *out)
 {
-	const struct denials *denials = &box->denials;
+	const struct denials *denials = &box->run.refusals->denials;
 	size_t shown = 0;
 
 	if (!denials->total)
 		return;
-	buf_printf(out, "atoll: %s: %llu refused:\n", box->request->session,
+	buf_printf(out, "atoll: %s: %llu refused:\n", box->run.request->session,
 		   (unsigned long long)(denials->total - denials->repeats));
 	for (size_t i = 0; i < denials->count && shown <= SUMMARY_DENIALS; i++) {
 		const struct denial *denial = &denials->kept[i];
@@ -225,7 +225,7 @@ static void put_denials(const struct box *box, struct buf *out)
 	}
 	if (shown > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
-	buf_printf(out, "  all of it: atoll log --denied %s\n", box->request->session);
+	buf_printf(out, "  all of it: atoll log --denied %s\n", box->run.request->session);
 	if (asking_unanswered(box))
 		buf_put_text(out, "  the policy asks a person about some of it, and nobody answered: keep `atoll ask` "
 				  "open in another terminal\n");
@@ -235,9 +235,11 @@ static void put_noted(const struct box *box, struct buf *out)
 {
 	if (!box->noted)
 		return;
-	buf_printf(out, "atoll: %s: %llu command%s ran that the rules warn of (%s%s): atoll log -t exec.verify %s\n",
-		   box->request->session, (unsigned long long)box->noted, box->noted == 1 ? "" : "s", box->noted_first,
-		   box->noted == 1 ? "" : ", …", box->request->session);
+	buf_printf(
+		out,
+		"atoll: %s: %llu command%s ran that the rules warn of (%s%s): atoll log -t exec.verify %s\n",
+		box->run.request->session, (unsigned long long)box->noted, box->noted == 1 ? "" : "s",
+		box->noted_first, box->noted == 1 ? "" : ", …", box->run.request->session);
 }
 
 static void put_standing(const struct box *box, struct buf *out)
@@ -253,8 +255,8 @@ static void put_standing(const struct box *box, struct buf *out)
 	if (!standing->agent || !*standing->cause)
 		return;
 	buf_printf(out, "atoll: %s: agent %s fell to %s (%s); %s\n  why, and what raises it again: atoll trust %s\n",
-		   box->request->session, standing->agent, trust_level_names[standing->fell_to], standing->cause,
-		   done[box->policy->policy->trust.on_fall], standing->agent);
+		   box->run.request->session, standing->agent, trust_level_names[standing->fell_to], standing->cause,
+		   done[box->run.policy->policy->trust.on_fall], standing->agent);
 }
 
 /* "9 modified, 4 added, 1 deleted", without what there is none of. */
@@ -293,9 +295,9 @@ static void put_changes(const struct box *box, struct buf *out)
 	uint64_t changed = files ? files : counts->directories;
 	const char *what = files ? "file" : "director", *many = files ? "s" : "ies", *one = files ? "" : "y";
 
-	if (!staging->has_changes && !(box->request->flags & REQUEST_DISCARD && changed + counts->refused))
+	if (!staging->has_changes && !(box->run.request->flags & REQUEST_DISCARD && changed + counts->refused))
 		return;
-	buf_printf(out, "atoll: %s: ", box->request->session);
+	buf_printf(out, "atoll: %s: ", box->run.request->session);
 	if (staging->is_as_origin) {
 		buf_put_text(out, "nothing was changed; what it stands on stays as it was\n");
 	} else if (!staging->is_counted) {
@@ -345,11 +347,11 @@ static void put_missing(const struct box *box, struct buf *out)
 	const uint32_t known =
 		1u << WALL_DISK | 1u << WALL_MASK_LATE | 1u << WALL_CORE_SCHED | 1u << WALL_SPECULATION;
 
-	if (!(box->missing & ~known))
+	if (!(box->run.missing & ~known))
 		return;
 	buf_put_text(out, "atoll: running without");
 	for (int wall = 0; wall < WALL_COUNT; wall++)
-		if (box->missing & ~known & 1u << wall)
+		if (box->run.missing & ~known & 1u << wall)
 			buf_printf(out, " %s", wall_names[wall]);
 	buf_put_text(out, ", as the policy accepts (degrade); `atoll doctor` says how to get it\n");
 }
@@ -363,7 +365,7 @@ void summary_print_missing(const struct box *box)
 	char memory[SUMMARY_NAME_MAX + 512];
 	struct buf out;
 
-	if (box->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+	if (box->run.request->flags & (REQUEST_QUIET | REQUEST_DETACH))
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_missing(box, &out);
@@ -377,12 +379,12 @@ void summary_print(const struct box *box)
 	char memory[SUMMARY_MAX];
 	struct buf out;
 
-	if (box->request->flags & REQUEST_DETACH)
+	if (box->run.request->flags & REQUEST_DETACH)
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_failure(box, &out);
 	put_lost(box, &out);
-	if (!(box->request->flags & REQUEST_QUIET)) {
+	if (!(box->run.request->flags & REQUEST_QUIET)) {
 		put_ended(box, &out);
 		put_hits(box, &out);
 		put_network(box, &out);

@@ -98,7 +98,7 @@ int token_grant(struct box *box, struct frame *frame, struct err *err)
 	struct granting granting = { .box = box };
 	uint64_t now_s = clock_realtime_ns() / NS_PER_S;
 	struct token_held held;
-	struct policy policy = *box->gate.policy;
+	struct policy policy = *box->run.network_policy;
 	int r = token_held_get(frame, &held);
 
 	if (r == 0 && token_narrow(&held, &policy)) {
@@ -133,9 +133,9 @@ int token_grant_first(struct box *box, struct err *err)
 	struct frame frame;
 	int r = 0;
 
-	if (!box->request->token_size)
+	if (!box->run.request->token_size)
 		return 0;
-	r = frame_open(&frame, box->request->token, box->request->token_size);
+	r = frame_open(&frame, box->run.request->token, box->run.request->token_size);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "token", "what the token allows cannot be read");
 	r = token_grant(box, &frame, err);

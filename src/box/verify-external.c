@@ -52,7 +52,7 @@ struct external {
 
 static const struct external_verifier *verifier(const struct box *box)
 {
-	return &box->policy->policy->external;
+	return &box->run.policy->policy->external;
 }
 
 bool verify_external_wants(const struct box *box, enum verdict verdict)
@@ -60,7 +60,7 @@ bool verify_external_wants(const struct box *box, enum verdict verdict)
 	const struct external_verifier *external = verifier(box);
 
 	/* What happens in a trial leads nowhere; when it is done for real, it is brought before the verifier. */
-	if (box->request->flags & REQUEST_TRIAL)
+	if (box->run.request->flags & REQUEST_TRIAL)
 		return false;
 	return external_is_given(external) && verdict != VERDICT_DENY &&
 	       (verdict == VERDICT_ASK || external->when == VERIFY_ALL);
@@ -107,7 +107,7 @@ static int log_opinion(struct box *box, const struct external_subject *subject, 
 		.subject_size = strlen(subject->program), .write_detail = put_detail, .context = &context,
 	};
 
-	return audit_write(&box->audit, &event);
+	return audit_write(box->run.audit, &event);
 }
 
 /* ---- the breaker ---- */
@@ -119,7 +119,7 @@ static int resumed(void *context, uint64_t token, const struct asking_outcome *o
 	box->external->is_tripped = false;
 	if (outcome->verdict == ASKING_ALLOWED)
 		return freeze_end(box);
-	box_end(box, ENDED_STOPPED);
+	run_end(&box->run, ENDED_STOPPED);
 	return 0;
 }
 
@@ -150,18 +150,18 @@ static int trip(struct box *box)
 	uint64_t now_ns = clock_monotonic_ns();
 	int r;
 
-	if (box->ended != ENDED_NOT || box->external->is_tripped)
+	if (box->run.ended != ENDED_NOT || box->external->is_tripped)
 		return 0;
 	box->external->trips++;
-	r = box_limit_hit(box, "verify.external.breaker", external->breaker.denials);
+	r = run_limit_hit(&box->run, "verify.external.breaker", external->breaker.denials);
 	if (r < 0)
 		return r;
 	if (external->breaker_action == BREAKER_END ||
 	    freeze_begin_soon(box, box->external, "verify.external.breaker") < 0) {
-		box_end(box, ENDED_STOPPED);
+		run_end(&box->run, ENDED_STOPPED);
 		return 0;
 	}
-	box->freeze.until_ns = now_ns + (box->policy->policy->ask.timeout_ms + GRACE_MS) * NS_PER_MS;
+	box->freeze.until_ns = now_ns + (box->run.policy->policy->ask.timeout_ms + GRACE_MS) * NS_PER_MS;
 	box->external->is_tripped = true;
 	return ask_to_go_on(box);
 }
@@ -227,7 +227,7 @@ static int lose(struct box *box)
 	struct external *external = box->external;
 	int r = 0;
 
-	loop_remove(&box->loop, &external->source);
+	loop_remove(box->run.loop, &external->source);
 	close_fd(&external->fd);
 	companion_end(&external->process);
 	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
@@ -239,7 +239,7 @@ static int lose(struct box *box)
 static int judge_speaks(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = frame_dispatch(box->external->fd, &box->scratch, 0, rules, ARRAY_SIZE(rules), box);
+	int r = frame_dispatch(box->external->fd, &box->run.scratch, 0, rules, ARRAY_SIZE(rules), box);
 
 	(void)events;
 	if (box->external->fatal < 0)
@@ -253,8 +253,8 @@ static int start(struct box *box)
 {
 	struct external *external = box->external;
 	const struct judge_origin origin = {
-		.init_path = box->request->init_path, .uid = companion_uid(box, COMPANION_JUDGE),
-		.env = box->request->env, .secret_fd = box->request->judge_secret_fd,
+		.init_path = box->run.request->init_path, .uid = companion_uid(box, COMPANION_JUDGE),
+		.env = box->run.request->env, .secret_fd = box->run.request->judge_secret_fd,
 	};
 	int r;
 
@@ -262,13 +262,13 @@ static int start(struct box *box)
 	if (external->starts >= (verifier(box)->secret ? 1 : STARTS_MAX))
 		return -ECHILD;
 	external->starts++;
-	r = judge_start_program(verifier(box), &origin, &box->out, &external->fd, &external->process);
+	r = judge_start_program(verifier(box), &origin, &box->run.out, &external->fd, &external->process);
 	external->source = (struct loop_source){ .fd = external->fd, .events = EPOLLIN, .ready = judge_speaks,
 						 .context = box };
 	if (r == 0)
-		r = loop_add(&box->loop, &external->source);
+		r = loop_add(box->run.loop, &external->source);
 	if (r < 0) {
-		loop_remove(&box->loop, &external->source);
+		loop_remove(box->run.loop, &external->source);
 		close_fd(&external->fd);
 		companion_end(&external->process);
 	}
@@ -293,9 +293,9 @@ static void put_case(struct box *box, const struct external_request *request, st
 	json_init(&json, out);
 	json_object_begin(&json, NULL);
 	json_u64(&json, "v", 1);
-	json_string(&json, "session", box->request->session);
-	put_bytes(&json, "project", box->request->project);
-	put_bytes(&json, "task", box->request->task);
+	json_string(&json, "session", box->run.request->session);
+	put_bytes(&json, "project", box->run.request->project);
+	put_bytes(&json, "task", box->run.request->task);
 	json_object_begin(&json, "action");
 	json_string(&json, "kind", action_kind_names[action->kind]);
 	put_bytes(&json, "subject", action->subject);
@@ -345,8 +345,8 @@ int verify_external_begin(struct box *box, const struct external_request *reques
 		return unclear(box, request, "it is too long to be judged", ret_opinion);
 	if (external->fd < 0 && start(box) < 0)
 		return unclear(box, request, "the program that asks the verifier cannot be started", ret_opinion);
-	if (judge_case_put(&box->out, ++external->last_id, buf_text(&text)) < 0 ||
-	    frame_send(external->fd, &box->out, NULL, 0) < 0)
+	if (judge_case_put(&box->run.out, ++external->last_id, buf_text(&text)) < 0 ||
+	    frame_send(external->fd, &box->run.out, NULL, 0) < 0)
 		return unclear(box, request, "the verifier takes nothing now", ret_opinion);
 	*open = (struct open_case){ .id = external->last_id, .waiter = *waiter, .begun_ns = clock_monotonic_ns() };
 	open->until_ns = open->begun_ns + (verifier(box)->timeout_ms + GRACE_MS) * NS_PER_MS;
@@ -367,8 +367,8 @@ void verify_external_forget(struct box *box, const struct external_waiter *waite
 		if (!open->id || open->waiter.done != waiter->done || open->waiter.context != waiter->context ||
 		    open->waiter.token != waiter->token)
 			continue;
-		if (external->fd >= 0 && judge_forget_put(&box->out, open->id) == 0)
-			(void)!frame_send(external->fd, &box->out, NULL, 0);
+		if (external->fd >= 0 && judge_forget_put(&box->run.out, open->id) == 0)
+			(void)!frame_send(external->fd, &box->run.out, NULL, 0);
 		*open = (struct open_case){ 0 };
 	}
 }
@@ -424,7 +424,7 @@ void verify_external_close(struct box *box)
 
 	if (!external)
 		return;
-	loop_remove(&box->loop, &external->source);
+	loop_remove(box->run.loop, &external->source);
 	close_fd(&external->fd);
 	if (polled.fd >= 0)
 		(void)!poll(&polled, 1, END_MS);

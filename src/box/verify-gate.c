@@ -89,7 +89,7 @@ static int lose(struct box *box, const char *why)
 	siginfo_t info;
 	int r = 0;
 
-	loop_remove(&box->loop, &gate->near_source);
+	loop_remove(box->run.loop, &gate->near_source);
 	close_fd(&gate->near_fd);
 	if (gate->process.fd >= 0) {
 		(void)!pidref_signal(&gate->process, SIGKILL);
@@ -164,8 +164,8 @@ static int send_question(struct box *box, const struct verify_wait *wait, const 
 	question.id = wait->id;
 	question.argv = wait->argv;
 	question.is_cut = wait->is_cut;
-	r = verify_question_put(&box->out, &question);
-	return r < 0 ? r : frame_send(box->verify->near_fd, &box->out, &fd, fd >= 0);
+	r = verify_question_put(&box->run.out, &question);
+	return r < 0 ? r : frame_send(box->verify->near_fd, &box->run.out, &fd, fd >= 0);
 }
 
 /* Some shells look for a script that is not here where programs are: then nobody can tell which one it will be. */
@@ -231,7 +231,7 @@ static const struct frame_rule messages[] = {
 static int speaks(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = frame_dispatch(box->verify->near_fd, &box->scratch, box->verify->state, messages,
+	int r = frame_dispatch(box->verify->near_fd, &box->run.scratch, box->verify->state, messages,
 			       ARRAY_SIZE(messages), box);
 
 	if (r == -ENOTRECOVERABLE)
@@ -260,7 +260,7 @@ static int looks_at_time(void *context, uint32_t events)
 	(void)!read(gate->timer_fd, &expirations, sizeof expirations);
 	/* It runs only while somebody waits: an idle sandbox is not woken. */
 	if (!gate->waiting) {
-		loop_remove(&box->loop, &gate->timer_source);
+		loop_remove(box->run.loop, &gate->timer_source);
 		close_fd(&gate->timer_fd);
 	}
 	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++) {
@@ -288,7 +288,7 @@ static int set_timer(struct box *box)
 		return -errno;
 	gate->timer_source = (struct loop_source){ .fd = gate->timer_fd, .events = EPOLLIN, .ready = looks_at_time,
 						   .context = box };
-	return loop_add(&box->loop, &gate->timer_source);
+	return loop_add(box->run.loop, &gate->timer_source);
 }
 
 static int watch_time(struct box *box)
@@ -309,14 +309,14 @@ static int send_rules(struct box *box, int files_fd)
 	int r;
 
 	if (is_load) {
-		frame_begin(&box->out, VERIFY_LOAD);
-		frame_put_u64(&box->out, gate->rules.offset);
+		frame_begin(&box->run.out, VERIFY_LOAD);
+		frame_put_u64(&box->run.out, gate->rules.offset);
 		fds[0] = gate->rules.compiled_fd;
 	} else {
-		frame_begin(&box->out, VERIFY_START);
+		frame_begin(&box->run.out, VERIFY_START);
 	}
-	r = frame_end(&box->out);
-	return r < 0 ? r : frame_send(gate->near_fd, &box->out, fds, is_load ? 1 : 2);
+	r = frame_end(&box->run.out);
+	return r < 0 ? r : frame_send(gate->near_fd, &box->run.out, fds, is_load ? 1 : 2);
 }
 
 static int start_program(struct box *box)
@@ -325,7 +325,7 @@ static int start_program(struct box *box)
 	const struct companion_spec spec = { .program = "atoll-verify", .argv = argv,
 					     .uid = companion_uid(box, COMPANION_VERIFY) };
 
-	return companion_start_as(box->request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
+	return companion_start_as(box->run.request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
 }
 
 static int start(struct box *box)
@@ -347,14 +347,14 @@ static int start(struct box *box)
 		r = send_rules(box, files_fd);
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks, .context =
 		box };
-	return r == 0 ? loop_add(&box->loop, &gate->near_source) : r;
+	return r == 0 ? loop_add(box->run.loop, &gate->near_source) : r;
 }
 
 int verify_gate_prepare(struct box *box)
 {
 	struct verify_gate *gate;
 
-	if (!policy_verifies(box->policy->policy))
+	if (!policy_verifies(box->run.policy->policy))
 		return 0;
 	gate = box->verify = calloc(1, sizeof *gate);
 	if (!gate)
@@ -562,8 +562,8 @@ void verify_gate_close(struct box *box)
 
 	if (!gate)
 		return;
-	loop_remove(&box->loop, &gate->near_source);
-	loop_remove(&box->loop, &gate->timer_source);
+	loop_remove(box->run.loop, &gate->near_source);
+	loop_remove(box->run.loop, &gate->timer_source);
 	close_fd(&gate->near_fd);
 	close_fd(&gate->timer_fd);
 	if (gate->process.fd >= 0) {

@@ -50,7 +50,7 @@ static bool is_contained(const struct policy *policy, const struct verify_told *
 
 static enum verify_action action_of(const struct box *box, const struct verify_told *told)
 {
-	const struct policy *policy = box->policy->policy;
+	const struct policy *policy = box->run.policy->policy;
 	enum verify_row row = told->is_unknown ? VERIFY_UNKNOWN : (enum verify_row)told->severity;
 	enum verify_action action = policy->verify.of[row][told->confidence];
 	enum verify_action bound = policy->verify.of[VERIFY_CONTAINED][told->confidence];
@@ -58,7 +58,7 @@ static enum verify_action action_of(const struct box *box, const struct verify_t
 	if (bound < action && is_contained(policy, told))
 		action = bound;
 	/* A trial is what it would take; the findings are shown with what came of it. */
-	if (box->request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
+	if (box->run.request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
 		return VERIFY_NOTE;
 	return action;
 }
@@ -142,7 +142,7 @@ int verify_conclude(struct box *box, pid_t pid, const char *exe, const struct ve
 	event.verdict = verdict_of(ret_outcome->action);
 	if (answer->count)
 		count_noted(box, ret_outcome, answer->told[0].severity);
-	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(&box->audit, &event);
+	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(box->run.audit, &event);
 }
 
 int verify_conclude_unknown(struct box *box, pid_t pid, const char *exe, const char *why,

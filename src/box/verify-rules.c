@@ -26,7 +26,7 @@ enum {
 
 static int shipped_directory(const struct box *box, char out[PATH_MAX])
 {
-	const char *init_path = box->request->init_path;
+	const char *init_path = box->run.request->init_path;
 
 	return str_format(out, PATH_MAX, "%.*spolicies/verify", (int)(path_basename(init_path) - init_path), init_path);
 }
@@ -34,7 +34,7 @@ static int shipped_directory(const struct box *box, char out[PATH_MAX])
 /* "": the user has no place for any. */
 static int own_directory(const struct box *box, char out[PATH_MAX])
 {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = box->request->home;
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = box->run.request->home;
 
 	*out = '\0';
 	if (config && *config == '/')
@@ -45,7 +45,7 @@ static int own_directory(const struct box *box, char out[PATH_MAX])
 /* What decides which rules these are, and who makes what of them: another build may make something else. */
 static int kept_path(const struct box *box, char out[PATH_MAX])
 {
-	const char *init_path = box->request->init_path;
+	const char *init_path = box->run.request->init_path;
 	char shipped[PATH_MAX], own[PATH_MAX], program[PATH_MAX], hex[HASH_HEX_SIZE];
 	struct seen seen;
 	struct hash key;
@@ -68,7 +68,7 @@ static int kept_path(const struct box *box, char out[PATH_MAX])
 
 	hash_pieces(&key, pieces, ARRAY_SIZE(pieces));
 	hash_to_hex(&key, hex);
-	return str_format(out, PATH_MAX, "%s/verify/%s.bin", box->request->state_dir, hex);
+	return str_format(out, PATH_MAX, "%s/verify/%s.bin", box->run.request->state_dir, hex);
 }
 
 /* ---- globs ---- */

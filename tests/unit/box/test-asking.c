@@ -33,6 +33,11 @@ struct fixture {
 	size_t told_count;
 };
 
+static int limit_was_hit(void *context, const char *limit)
+{
+	return 0;
+}
+
 static struct fixture *begin(bool is_heard)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
@@ -45,8 +50,10 @@ static struct fixture *begin(bool is_heard)
 	assert_int_equal(audit_writer_init(&fixture->box.audit, fd, "k3v9q2m4x7dt"), 0);
 	fixture->policy.ask.timeout_ms = ASK_TIMEOUT_MS;
 	fixture->compiled.policy = &fixture->policy;
-	fixture->box.policy = &fixture->compiled;
-	fixture->box.request = &fixture->request;
+	fixture->box.run.audit = &fixture->box.audit;
+	fixture->box.run.owner.limit_was_hit = limit_was_hit;
+	fixture->box.run.policy = &fixture->compiled;
+	fixture->box.run.request = &fixture->request;
 	fixture->follower.is_follower = is_heard;
 	fixture->box.clients[0] = &fixture->follower;
 	return fixture;
