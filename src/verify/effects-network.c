@@ -6,7 +6,8 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/unwrap.h"
+#include "verify/argv.h"
+#include "verify/effect.h"
 #include "verify/words.h"
 
 /*

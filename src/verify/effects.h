@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * What well-known programs do to files, processes and the network: operations beside the OP_COMMAND, so that
- * a rule about removed files need not know of rm, find -delete and rsync --delete. A table of programs; what is not
- * in it is a
- * command and nothing more. Only for walk-command.c.
+ * What well-known programs do to files, processes and the network: operations beside the OP_COMMAND, so that a
+ * rule about removed files need not know of rm, find -delete and rsync --delete. A table of programs; what is not in it
+ * is a command and nothing more. Only for command.c.
  */
 
-#include "verify/walk.h"
+#include "verify/command.h"
 
 /* The command is operation index; its effects get it as their parent and flows to and from it. */
 void effects_add(struct walk *walk, const struct command *command, uint32_t index);
@@ -19,10 +18,3 @@ bool effects_add_network(struct walk *walk, const struct command *command, uint3
 /* Names of the programs of the two tables, borrowed; at most max. */
 size_t effects_programs(const char **names, size_t max);
 size_t effects_network_programs(const char **names, size_t max);
-
-/* A path as a word: relative ones are below the walk's directory where that is known. */
-struct word effect_path(struct walk *walk, const struct word *word);
-
-/* Adds an operation on one path; its number. */
-uint32_t effect_on(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *path,
-	uint32_t traits);

@@ -2,12 +2,10 @@
 #include "verify/judge.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/utf8.h"
-#include "verify/language.h"
+#include "os/clock.h"
 #include "verify/parser-memory.h"
-#include "verify/shell-newline.h"
 
 enum { MEND_ROUNDS = 8 };
 
@@ -16,18 +14,12 @@ enum { MEND_ROUNDS = 8 };
 static TSParser *parsers[LANGUAGE_COUNT];
 static const size_t *parse_is_over;
 
-uint64_t judge_clock_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-void judgement_init(struct judgement *judgement, unsigned time_ms)
+void judgement_init(struct judgement *judgement, const struct walker *walkers, unsigned time_ms)
 {
 	parser_memory_use(VERIFY_MEMORY_MAX, &parse_is_over);
-	*judgement = (struct judgement){ .deadline_us = judge_clock_us() + (uint64_t)time_ms * 1000 };
+	*judgement = (struct judgement){
+		.walkers = walkers, .deadline_ns = clock_monotonic_ns() + (uint64_t)time_ms * 1000000,
+	};
 	operations_init(&judgement->operations, &judgement->arena);
 }
 
@@ -72,23 +64,23 @@ static TSNode first_error(TSNode root)
 }
 
 /* NULL and a doubt where time or memory did not do. */
-static TSTree *parse(struct walk *walk, const struct language *language)
+static TSTree *parse(struct walk *walk, const struct walker *walker)
 {
 	TSParser **parser = &parsers[walk->language];
-	uint64_t now = judge_clock_us(), deadline = walk->judgement->deadline_us;
+	uint64_t now = clock_monotonic_ns(), deadline = walk->judgement->deadline_ns;
 	TSTree *tree = NULL;
 
 	if (!*parser) {
 		*parser = ts_parser_new();
 		ts_parser_set_cancellation_flag(*parser, parse_is_over);
-		if (!ts_parser_set_language(*parser, language->grammar())) {
+		if (!ts_parser_set_language(*parser, walker->grammar())) {
 			operations_doubt(walk->operations, DOUBT_LANGUAGE, walk->outer);
 			return NULL;
 		}
 	}
 	parser_memory_begin();
 	if (now < deadline) {
-		ts_parser_set_timeout_micros(*parser, deadline - now);
+		ts_parser_set_timeout_micros(*parser, (deadline - now) / 1000 + 1);
 		tree = ts_parser_parse_string(*parser, NULL, walk->text, walk->size);
 	}
 	if (!tree) {
@@ -102,20 +94,20 @@ static TSTree *parse(struct walk *walk, const struct language *language)
 
 void judge_walk(struct walk *walk)
 {
-	const struct language *language = language_get(walk->language);
+	const struct walker *walker = &walk->judgement->walkers[walk->language];
 	TSTree *tree;
 	TSNode root;
 
-	if (!language->grammar) {
+	if (!walker->grammar) {
 		operations_doubt(walk->operations, DOUBT_LANGUAGE, walk->outer);
 		return;
 	}
-	tree = parse(walk, language);
-	/* What is mended may show another place; what cannot be mended in so many rounds is no shell that we know. */
-	for (int round = 0; tree && walk->language == LANGUAGE_SHELL && round < MEND_ROUNDS &&
-			    shell_mend_newlines(walk, ts_tree_root_node(tree)); round++) {
+	tree = parse(walk, walker);
+	/* What is mended may show another place; what cannot be mended in so many rounds is no text that we know. */
+	for (int round = 0; tree && walker->mend && round < MEND_ROUNDS && walker->mend(walk, ts_tree_root_node(tree));
+	     round++) {
 		ts_tree_delete(tree);
-		tree = parse(walk, language);
+		tree = parse(walk, walker);
 		if (round + 1 == MEND_ROUNDS)
 			operations_doubt(walk->operations, DOUBT_SYNTAX, walk->outer);
 	}
@@ -124,7 +116,7 @@ void judge_walk(struct walk *walk)
 	root = ts_tree_root_node(tree);
 	if (ts_node_has_error(root))
 		operations_doubt(walk->operations, DOUBT_SYNTAX, walk_span(walk, first_error(root)));
-	language->walk(walk, root);
+	walker->walk(walk, root);
 	ts_tree_delete(tree);
 }
 
@@ -144,19 +136,4 @@ void judge_text(struct judgement *judgement, enum verify_language language, cons
 	if (!utf8_is_valid(text, size) || memchr(text, '\0', size))
 		operations_doubt(&judgement->operations, DOUBT_ENCODING, (struct span){ 0, 0 });
 	judge_walk(&walk);
-}
-
-void judge_command(struct judgement *judgement, const struct word *words, size_t count, struct span span)
-{
-	struct walk walk = {
-		.judgement = judgement,
-		.operations = &judgement->operations,
-		.language = LANGUAGE_SHELL,
-		.text = "",
-		.outer = span,
-		.parent = OPERATION_NONE,
-	};
-	struct command command = { .words = words, .count = count, .span = span };
-
-	walk_command(&walk, &command);
 }

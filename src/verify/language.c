@@ -6,17 +6,7 @@
 
 #include "base/str.h"
 
-const TSLanguage *tree_sitter_bash(void);
-const TSLanguage *tree_sitter_python(void);
-const TSLanguage *tree_sitter_javascript(void);
-
-static const struct language languages[LANGUAGE_COUNT] = {
-	[LANGUAGE_UNKNOWN] = { .name = "unknown" },
-	[LANGUAGE_SHELL] = { "shell", tree_sitter_bash, walk_shell },
-	[LANGUAGE_PYTHON] = { "python", tree_sitter_python, walk_python },
-	[LANGUAGE_JAVASCRIPT] = { "javascript", tree_sitter_javascript, walk_javascript },
-	[LANGUAGE_OTHER] = { .name = "other" },
-};
+static const char *const languages[LANGUAGE_COUNT] = { "unknown", "shell", "python", "javascript", "other" };
 
 /* Program names without their version, and suffixes of files. */
 static const struct {
@@ -37,20 +27,15 @@ static const struct {
 	{ ".pl", LANGUAGE_OTHER }, { ".rb", LANGUAGE_OTHER }, { ".php", LANGUAGE_OTHER }, { ".lua", LANGUAGE_OTHER },
 };
 
-const struct language *language_get(enum verify_language language)
-{
-	return &languages[(unsigned)language < LANGUAGE_COUNT ? language : LANGUAGE_UNKNOWN];
-}
-
 const char *language_name(enum verify_language language)
 {
-	return language_get(language)->name;
+	return languages[(unsigned)language < LANGUAGE_COUNT ? language : LANGUAGE_UNKNOWN];
 }
 
 int language_from_name(const char *text)
 {
 	for (int i = LANGUAGE_SHELL; i < LANGUAGE_OTHER; i++) {
-		if (str_equal(languages[i].name, text))
+		if (str_equal(languages[i], text))
 			return i;
 	}
 	return -1;

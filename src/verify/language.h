@@ -2,20 +2,26 @@
 #pragma once
 
 /*
- * The table of languages: name, grammar, walker; and how a text's language is guessed.
- * Only in atoll-verify; pure.
+ * The languages of texts: their names, who reads them, and how that of a text is guessed. Who walks one is known to
+ * walkers.h. Only in atoll-verify; pure.
  */
 
-#include "verify/walk.h"
+#include <stddef.h>
 
-struct language {
-	const char *name;
-	const TSLanguage *(*grammar)(void); /* NULL: not parsed */
-	void (*walk)(struct walk *walk, TSNode root);
+enum verify_language {
+	LANGUAGE_UNKNOWN, /* to be guessed */
+	LANGUAGE_SHELL,
+	LANGUAGE_PYTHON,
+	LANGUAGE_JAVASCRIPT,
+	LANGUAGE_OTHER,   /* known not to be one of them */
+	LANGUAGE_COUNT,
 };
 
-/* Static; never NULL. */
-const struct language *language_get(enum verify_language language);
+/* Static: "shell", "unknown". */
+const char *language_name(enum verify_language language);
+
+/* Of the three that are read; -1 for any other name. */
+int language_from_name(const char *text);
 
 /*
  * What a text is, by its `#!` line, the file's name (may be NULL), or what stands in it; LANGUAGE_OTHER where it has a

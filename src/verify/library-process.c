@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "verify/command.h"
 #include "verify/library.h"
 #include "verify/script-text.h"
 

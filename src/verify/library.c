@@ -6,7 +6,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/effects.h"
+#include "verify/effect.h"
 
 enum {
 	OTHER_CALLS_MAX = 5000,

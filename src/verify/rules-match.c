@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "policy/decide.h"
-#include "verify/judge.h"
-#include "verify/unwrap.h"
+#include "verify/argv.h"
 #include "verify/words.h"
 
 /*
@@ -604,7 +604,7 @@ size_t rules_match(const struct rules *rules, struct operations *operations, str
 	cleanup_free struct filter_hits *hits = calloc(operations_count(operations) + 1, sizeof *hits);
 	struct matcher matcher = { .rules = rules, .operations = operations, .hits = hits };
 	struct findings found = { .items = findings, .max = max };
-	uint64_t deadline_us = judge_clock_us() + MATCH_TIME_MS * 1000;
+	uint64_t deadline_ns = clock_monotonic_ns() + MATCH_TIME_MS * 1000000ULL;
 
 	/* What could not be looked at is not harmless. */
 	*ret_is_cut = !hits;
@@ -613,7 +613,7 @@ size_t rules_match(const struct rules *rules, struct operations *operations, str
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		found.is_full = false;
 		match_operation(&matcher, i, &found);
-		if (judge_clock_us() > deadline_us) {
+		if (clock_monotonic_ns() > deadline_ns) {
 			matcher.is_cut = true;
 			break;
 		}

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/unwrap.h"
+#include "verify/argv.h"
 
 /* eval: its words joined are code of this very shell. */
 static bool run_eval(struct shell *shell, struct command *command)

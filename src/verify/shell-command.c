@@ -161,6 +161,14 @@ void shell_assign(struct shell *shell, TSNode node, bool is_exported)
 	operations_add_word(shell->walk->operations, index, &word);
 }
 
+bool shell_is_redirection(TSNode node)
+{
+	const char *type = ts_node_type(node);
+
+	return str_equal(type, "file_redirect") || str_equal(type, "heredoc_redirect") ||
+	       str_equal(type, "herestring_redirect");
+}
+
 /* A command's own words; extra: what stands behind a here-document's mark. */
 void shell_command(struct shell *shell, TSNode node, const struct vec *extra, struct stream *stream)
 {

@@ -30,14 +30,6 @@ static uint32_t add_path(struct shell *shell, enum operation_kind kind, const st
 	return index;
 }
 
-bool shell_is_redirection(TSNode node)
-{
-	const char *type = ts_node_type(node);
-
-	return str_equal(type, "file_redirect") || str_equal(type, "heredoc_redirect") ||
-	       str_equal(type, "herestring_redirect");
-}
-
 struct redirections {
 	TSNode files[REDIRECTIONS_MAX];
 	size_t file_count;

@@ -189,3 +189,23 @@ struct stream stream_next(struct shell *shell, const struct stream *before, stru
 	}
 	return next;
 }
+
+void shell_statements(struct shell *shell, TSNode parent, struct stream *stream)
+{
+	TSTreeCursor cursor = ts_tree_cursor_new(parent);
+	bool more = ts_tree_cursor_goto_first_child(&cursor);
+
+	while (more && !walk_is_over(shell->walk)) {
+		TSNode node = ts_tree_cursor_current_node(&cursor);
+		uint32_t context = shell->context;
+
+		more = ts_tree_cursor_goto_next_sibling(&cursor);
+		if (!ts_node_is_named(node))
+			continue;
+		if (more && node_is(ts_tree_cursor_current_node(&cursor), "&"))
+			shell->context |= CONTEXT_BACKGROUND;
+		shell_statement(shell, node, stream);
+		shell->context = context;
+	}
+	ts_tree_cursor_delete(&cursor);
+}

@@ -7,7 +7,7 @@
  * Only for walk-shell.c and shell-*.c.
  */
 
-#include "verify/walk.h"
+#include "verify/command.h"
 #include "verify/words.h"
 
 enum {
@@ -31,8 +31,11 @@ struct shell_function {
 	bool is_active, is_called;
 };
 
+struct stream;
+
 struct shell {
 	struct walk *walk;    /* of the text that is being followed */
+	void (*statement)(struct shell *shell, TSNode node, struct stream *stream); /* shell_statement() */
 	struct vec variables; /* of struct shell_variable; the newest of a name counts */
 	struct vec functions; /* of struct shell_function */
 	struct vec aliases;   /* of struct shell_variable */
@@ -59,7 +62,15 @@ struct stream {
 	bool is_unknown;             /* something came out that is not */
 };
 
+/* Whatever statement it is; the parts of the walker know one another by this alone. */
+static inline void shell_statement(struct shell *shell, TSNode node, struct stream *stream)
+{
+	shell->statement(shell, node, stream);
+}
+
 /* shell-state.c */
+/* The named children in order; what "&" follows is in the background. */
+void shell_statements(struct shell *shell, TSNode parent, struct stream *stream);
 void shell_set(struct shell *shell, const char *name, const struct word *value);
 const struct word *shell_get(const struct shell *shell, const char *name); /* NULL: not set by the text */
 struct word shell_value(struct shell *shell, const char *name, struct span span); /* also of the environment */
@@ -89,6 +100,9 @@ void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct wo
 /* shell-builtin.c: what changes the state of the shell. True: it is no command beside that. */
 bool shell_builtin(struct shell *shell, struct command *command);
 
+/* Whether it stands with a command and redirects it. */
+bool shell_is_redirection(TSNode node);
+
 /* shell-command.c: a command with its assignments; extra (of TSNode, or NULL): words behind a here-document's mark */
 void shell_command(struct shell *shell, TSNode node, const struct vec *extra, struct stream *stream);
 /* Words that are a command: a function, an alias, a builtin, or a program. */
@@ -102,7 +116,6 @@ void shell_declaration(struct shell *shell, TSNode node, struct stream *stream);
 void shell_unset(struct shell *shell, TSNode node, struct stream *stream);
 
 /* shell-redirect.c */
-bool shell_is_redirection(TSNode node);
 /* holder has the redirections; body is what they are for: a child of it, or itself (a command that begins with one). */
 void shell_redirected(struct shell *shell, TSNode holder, TSNode body, struct stream *stream);
 /* $(<FILE): a redirection without a command puts out what it reads. */
@@ -113,6 +126,5 @@ void shell_while(struct shell *shell, TSNode node, struct stream *stream);
 void shell_for(struct shell *shell, TSNode node, struct stream *stream);
 void shell_c_for(struct shell *shell, TSNode node, struct stream *stream);
 
-/* walk-shell.c */
-void shell_statement(struct shell *shell, TSNode node, struct stream *stream);
-void shell_statements(struct shell *shell, TSNode parent, struct stream *stream);
+/* walk-shell.c: the whole text; a struct walker has it. */
+void walk_shell(struct walk *walk, TSNode root);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "verify/argv.h"
 #include "verify/words.h"
 
 struct wrapper {
@@ -85,62 +86,6 @@ static const struct wrapper wrappers[] = {
 	{ "xvfb-run", "n s e", 0, WRAPPED_COMMAND },
 };
 
-const char *program_name(const struct word *words, size_t count)
-{
-	const char *slash;
-
-	if (!count)
-		return "";
-	slash = strrchr(words[0].text, '/');
-	return slash ? slash + 1 : words[0].text;
-}
-
-/* Whether the list of names separated by spaces has this one. */
-static bool list_has(const char *list, const char *name, size_t size)
-{
-	while (*list) {
-		size_t length = strcspn(list, " ");
-
-		if (length == size && memcmp(list, name, size) == 0)
-			return true;
-		list += length + (list[length] == ' ');
-	}
-	return false;
-}
-
-size_t option_size(const struct word *words, size_t count, size_t at, const char *valued)
-{
-	const char *text = words[at].text;
-
-	if (text[0] != '-' || !text[1])
-		return 0;
-	if (text[1] == '-')
-		return list_has(valued, text, strlen(text)) && at + 1 < count ? 2 : 1;
-	for (const char *letter = text + 1; *letter; letter++) {
-		if (list_has(valued, letter, 1))
-			return letter[1] || at + 1 >= count ? 1 : 2;
-	}
-	return 1;
-}
-
-bool option_given(const struct word *words, size_t count, char letter, const char *long_option)
-{
-	for (size_t i = 1; i < count; i++) {
-		const char *text = words[i].text;
-
-		if (text[0] != '-')
-			continue;
-		if (word_is(&words[i], "--"))
-			return false;
-		if (letter && text[1] != '-' && strchr(text + 1, letter))
-			return true;
-		if (long_option && str_has_prefix(text, long_option) &&
-		    (!text[strlen(long_option)] || text[strlen(long_option)] == '='))
-			return true;
-	}
-	return false;
-}
-
 static bool is_assignment(const struct word *word)
 {
 	const char *text = word->text;
@@ -204,7 +149,7 @@ static bool unwrap_container(const struct word *words, size_t count, const char 
 				     "--restart";
 	size_t at = 1;
 
-	if (!list_has("docker podman nerdctl kubectl", name, strlen(name)))
+	if (!names_have("docker podman nerdctl kubectl", name, strlen(name)))
 		return false;
 	while (at < count && option_size(words, count, at, "H --host --context n --namespace"))
 		at += option_size(words, count, at, "H --host --context n --namespace");
@@ -259,7 +204,7 @@ static bool unwrap_terminal(const struct word *words, size_t count, const char *
 		return false;
 	while (at < count && option_size(words, count, at, "f L S T c"))
 		at += option_size(words, count, at, "f L S T c");
-	if (at >= count || !list_has(verbs, words[at].text, strlen(words[at].text)))
+	if (at >= count || !names_have(verbs, words[at].text, strlen(words[at].text)))
 		return false;
 	for (at++; at < count && option_size(words, count, at, "c e F n s t x y l p T h w");)
 		at += option_size(words, count, at, "c e F n s t x y l p T h w");

@@ -27,15 +27,3 @@ struct wrapped unwrap_command(const struct word *words, size_t count);
 
 /* Names of the programs that start others, borrowed; at most max. */
 size_t unwrap_programs(const char **names, size_t max);
-
-/* The base name of a command's program; "" for none. */
-const char *program_name(const struct word *words, size_t count);
-
-/*
- * Steps over one option at words[at]: how many words it takes (2 where its value is the next one). valued: the short
- * options that have a value ("nG") and long ones, separated by spaces: "n s --signal". 0: no option.
- */
-size_t option_size(const struct word *words, size_t count, size_t at, const char *valued);
-
-/* Whether a short option letter (0: none), alone or in a cluster, or the long one (NULL: none) stands in the words. */
-bool option_given(const struct word *words, size_t count, char letter, const char *long_option);

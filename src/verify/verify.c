@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/judge.h"
-#include "verify/language.h"
+#include "os/clock.h"
+#include "verify/command.h"
 #include "verify/rule-compiled.h"
+#include "verify/walkers.h"
 #include "verify/words.h"
 
 struct verify {
@@ -153,6 +154,18 @@ static void add_doubts(struct judgement *judgement, struct verify_result *result
 	}
 }
 
+/* A command that is words already; their spans are of a text that the caller made. */
+static void judge_words(struct judgement *judgement, const struct word *words, size_t count, size_t text_size)
+{
+	struct span span = { 0, (uint32_t)text_size };
+	struct walk walk = {
+		.judgement = judgement, .operations = &judgement->operations, .language = LANGUAGE_SHELL, .text = "",
+		.outer = span, .parent = OPERATION_NONE,
+	};
+
+	walk_command(&walk, &(struct command){ .words = words, .count = count, .span = span });
+}
+
 static bool judge_input(struct judgement *judgement, const struct verify_input *input, struct verify_result *result)
 {
 	size_t count = strv_count(input->arguments);
@@ -177,7 +190,7 @@ static bool judge_input(struct judgement *judgement, const struct verify_input *
 	result->language = LANGUAGE_SHELL;
 	result->text = words ? quote_words(judgement, input, words, count, &result->text_size) : NULL;
 	if (result->text)
-		judge_command(judgement, words, count, (struct span){ 0, (uint32_t)result->text_size });
+		judge_words(judgement, words, count, result->text_size);
 	return result->text != NULL;
 }
 
@@ -185,13 +198,13 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 		 struct err *err)
 {
 	struct judgement *judgement = calloc(1, sizeof *judgement);
-	uint64_t begun = judge_clock_us();
+	uint64_t begun_ns = clock_monotonic_ns();
 	bool is_cut = false;
 
 	*ret_result = (struct verify_result){ .count = 0 };
 	if (!judgement)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "verify", "out of memory");
-	judgement_init(judgement, VERIFY_TIME_MS);
+	judgement_init(judgement, verify_walkers, VERIFY_TIME_MS);
 	ret_result->judgement = judgement;
 	if (!judge_input(judgement, input, ret_result)) {
 		verify_result_done(ret_result);
@@ -208,7 +221,7 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 	for (size_t i = 0; i < ret_result->count; i++)
 		place_finding(ret_result->text, ret_result->text_size, &ret_result->findings[i]);
 	qsort(ret_result->findings, ret_result->count, sizeof *ret_result->findings, compare_findings);
-	ret_result->time_us = judge_clock_us() - begun;
+	ret_result->time_us = (clock_monotonic_ns() - begun_ns) / 1000;
 	return 0;
 }
 

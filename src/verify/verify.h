@@ -8,22 +8,13 @@
 
 #include "base/err.h"
 #include "verify/finding.h"
+#include "verify/language.h"
 #include "verify/rule.h"
 
 enum {
 	VERIFY_TEXT_MAX = 10 << 20,
 	VERIFY_ARGUMENTS_MAX = 4096,
 	VERIFY_TIME_MS = 2000,         /* for one judgement, all languages and nested texts together */
-	VERIFY_MEMORY_MAX = 768 << 20, /* of the parsers */
-};
-
-enum verify_language {
-	LANGUAGE_UNKNOWN, /* to be guessed */
-	LANGUAGE_SHELL,
-	LANGUAGE_PYTHON,
-	LANGUAGE_JAVASCRIPT,
-	LANGUAGE_OTHER,   /* known not to be one of them */
-	LANGUAGE_COUNT,
 };
 
 struct verify;
@@ -65,6 +56,3 @@ void verify_result_done(struct verify_result *result);
  * *ret_language: what the interpreter takes it for. Borrowed from the result.
  */
 const char *verify_script_of(const struct verify_result *result, enum verify_language *ret_language);
-
-const char *language_name(enum verify_language language);
-int language_from_name(const char *text);

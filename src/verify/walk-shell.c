@@ -177,7 +177,7 @@ static const struct {
 	{ "variable_assignments", shell_statements }, { "while_statement", shell_while },
 };
 
-void shell_statement(struct shell *shell, TSNode node, struct stream *stream)
+static void visit_statement(struct shell *shell, TSNode node, struct stream *stream)
 {
 	const char *type;
 	size_t at = 0;
@@ -192,26 +192,6 @@ void shell_statement(struct shell *shell, TSNode node, struct stream *stream)
 	else if (kinds[at].visit)
 		kinds[at].visit(shell, node, stream);
 	walk_leave(shell->walk);
-}
-
-void shell_statements(struct shell *shell, TSNode parent, struct stream *stream)
-{
-	TSTreeCursor cursor = ts_tree_cursor_new(parent);
-	bool more = ts_tree_cursor_goto_first_child(&cursor);
-
-	while (more && !walk_is_over(shell->walk)) {
-		TSNode node = ts_tree_cursor_current_node(&cursor);
-		uint32_t context = shell->context;
-
-		more = ts_tree_cursor_goto_next_sibling(&cursor);
-		if (!ts_node_is_named(node))
-			continue;
-		if (more && node_is(ts_tree_cursor_current_node(&cursor), "&"))
-			shell->context |= CONTEXT_BACKGROUND;
-		shell_statement(shell, node, stream);
-		shell->context = context;
-	}
-	ts_tree_cursor_delete(&cursor);
 }
 
 /* What is defined and never called is judged all the same: somebody will. */
@@ -234,7 +214,8 @@ static void visit_uncalled(struct shell *shell, size_t first)
 
 void walk_shell(struct walk *walk, TSNode root)
 {
-	struct shell own = { .walk = walk }, *shell = walk->shell && walk->is_same_shell ? walk->shell : &own;
+	struct shell own = { .walk = walk, .statement = visit_statement };
+	struct shell *shell = walk->shell && walk->is_same_shell ? walk->shell : &own;
 	struct walk *outer = shell->walk;
 	struct stream stream = { .input = walk->input };
 	const struct word *directory = walk->directory;

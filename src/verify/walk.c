@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/str.h"
+#include "os/clock.h"
 #include "verify/judge.h"
 #include "verify/words.h"
 
@@ -33,7 +33,7 @@ bool walk_is_over(struct walk *walk)
 	if (operations_count(walk->operations) >= OPERATIONS_MAX || walk->operations->arena->has_failed) {
 		operations_doubt(walk->operations, DOUBT_SIZE, walk->outer);
 		judgement->is_over = true;
-	} else if (++judgement->looks % 64 == 0 && judge_clock_us() > judgement->deadline_us) {
+	} else if (++judgement->looks % 64 == 0 && clock_monotonic_ns() > judgement->deadline_ns) {
 		operations_doubt(walk->operations, DOUBT_TIME, walk->outer);
 		judgement->is_over = true;
 	}

@@ -3,8 +3,8 @@
 
 /*
  * What all walkers share: the text being walked and how its bytes map to the text that was given, the bounds, and the
- * two ways down: a command (walk_command()) and code inside of the code (walk_nested()). A walker is one function that
- * turns a syntax tree into operations; language.c is the table of them.
+ * ways down: a command (walk_command() of command.h) and code inside of the code (walk_nested()). A walker is one
+ * function that turns a syntax tree into operations; walkers.c is the table of them.
  *
  * A walker keeps what it knows of variables itself. It must ask walk_enter() before it goes one level deeper and
  * walk_is_over() in long loops, and must not trust that the tree is well formed: a node may be missing, an error, or of
@@ -14,7 +14,7 @@
 #include <tree_sitter/api.h>
 
 #include "verify/operation.h"
-#include "verify/verify.h"
+#include "verify/language.h"
 
 enum {
 	WALK_DEPTH_MAX = 250, /* levels of one tree */
@@ -90,27 +90,6 @@ uint32_t walk_add(struct walk *walk, enum operation_kind kind, struct span span,
 /* The same with one word as words[0]: OP_READ of a path, OP_NETWORK to a URL. */
 uint32_t walk_add_word(struct walk *walk, enum operation_kind kind, struct span span, const struct word *word);
 
-struct command {
-	const struct word *words;  /* argv */
-	size_t count;
-	struct span span;
-	uint32_t context;          /* beside the walk's */
-	const struct word *document; /* what is on its standard input (a here-document, input=), or NULL */
-	struct origins input;
-	struct origins output;     /* returned: whose output is its output */
-	struct word produced;      /* returned: its output, where that is known (echo, printf, base64 -d, …) */
-	bool is_produced;
-	unsigned wrappers;         /* for walk_command() itself: wrappers around it */
-};
-
-/*
- * A command that would be started: becomes an OP_COMMAND, those that it starts in turn (env, sudo, xargs, find -exec,
- * sh -c, python -c, a here-document into an interpreter), and what it does to files and the network as operations
- * beside it (OP_READ, OP_WRITE, OP_REMOVE, OP_PERMISSION, OP_NETWORK, …). The one place for all languages:
- * subprocess.run(["rm", "-rf", x]) comes here too. Returns the OP_COMMAND of words[0].
- */
-uint32_t walk_command(struct walk *walk, struct command *command);
-
 struct nested {
 	enum verify_language language; /* LANGUAGE_OTHER: a doubt */
 	const struct word *code;     /* not exact: what is known is walked, and OP_EVALUATE says that it is not all */
@@ -126,8 +105,3 @@ struct nested {
 
 /* Code inside of the code: os.system(text), eval(text), subprocess with shell=True, sh -c. */
 void walk_nested(struct walk *walk, struct nested *nested);
-
-/* The walkers. */
-void walk_shell(struct walk *walk, TSNode root);
-void walk_python(struct walk *walk, TSNode root);
-void walk_javascript(struct walk *walk, TSNode root);

@@ -39,7 +39,7 @@ static void add_table(struct arena *arena, struct vec *out, size_t (*table)(cons
 
 static size_t others(const char **names, size_t max)
 {
-	/* What walk-command.c looks into beyond its tables. */
+	/* What command.c looks into beyond its tables. */
 	static const char *const known[] = { "awk", "gawk", "git", "mawk", "ssh" };
 	size_t count = 0;
 

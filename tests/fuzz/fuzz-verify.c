@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "verify/judge.h"
+#include "verify/walkers.h"
 #include "verify/operation-text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	memcpy(text, bytes + 1, size - 1);
 	text[size - 1] = '\0';
-	judgement_init(&judgement, TIME_MS);
+	judgement_init(&judgement, verify_walkers, TIME_MS);
 	judge_text(&judgement, languages[bytes[0] % ARRAY_SIZE(languages)], text, size - 1);
 	operations_link_files(&judgement.operations);
 	for (uint32_t i = 0; i < operations_count(&judgement.operations); i++)

@@ -27,7 +27,7 @@ const char *fixture_walk_for(enum verify_language language, const char *text, si
 	if (!lines.max)
 		buf_init(&lines, LINES_MAX);
 	buf_reset(&lines);
-	judgement_init(&judgement, time_ms);
+	judgement_init(&judgement, verify_walkers, time_ms);
 	judge_text(&judgement, language, copy, size);
 	operations_put(&judgement.operations, &lines);
 	judgement_done(&judgement);

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "verify/judge.h"
+#include "verify/walkers.h"
 
 struct fixture_case {
 	const char *name;

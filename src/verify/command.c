@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/command.h"
+
 #include <string.h>
 
 #include "base/names.h"
 #include "base/str.h"
+#include "verify/argv.h"
 #include "verify/decode.h"
+#include "verify/effect.h"
 #include "verify/effects.h"
-#include "verify/language.h"
 #include "verify/unwrap.h"
-#include "verify/walk.h"
 #include "verify/words.h"
 
 enum { WRAPPERS_MAX = 32, ARGUMENTS_FROM_INPUT_MAX = 64 };

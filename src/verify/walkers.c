@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/walkers.h"
+
+#include "verify/library-tables.h"
+#include "verify/shell.h"
+#include "verify/shell-newline.h"
+
+const TSLanguage *tree_sitter_bash(void);
+const TSLanguage *tree_sitter_python(void);
+const TSLanguage *tree_sitter_javascript(void);
+
+const struct walker verify_walkers[LANGUAGE_COUNT] = {
+	[LANGUAGE_SHELL] = { tree_sitter_bash, walk_shell, shell_mend_newlines },
+	[LANGUAGE_PYTHON] = { tree_sitter_python, walk_python },
+	[LANGUAGE_JAVASCRIPT] = { tree_sitter_javascript, walk_javascript },
+};
