@@ -29,13 +29,21 @@ static void wait_for(struct event *event)
 
 enum peek { PEEK_NONE, PEEK_WHOLE, PEEK_ENDED };
 
-/* Feeds hello with what is there, and leaves it in the socket. NONE: more is waited for; ENDED: no more comes. */
-static enum peek feed(struct handshake *handshake, int fd, struct hello *hello)
+/*
+ * Feeds hello with what is there, and leaves it in the socket. ENDED: no more comes. NONE: more is waited for, or nothing
+ * came in time and the handshake may be freed.
+ */
+static enum peek feed(struct handshake *handshake, int fd, short what, struct hello *hello)
 {
 	static uint8_t peeked[PEEK_MAX];
-	ssize_t n = recv(fd, peeked, sizeof peeked, MSG_PEEK | MSG_DONTWAIT);
 	size_t seen = handshake->seen;
+	ssize_t n;
 
+	if (what & EV_TIMEOUT) {
+		handshake->options.on_silence(handshake->options.context);
+		return PEEK_NONE;
+	}
+	n = recv(fd, peeked, sizeof peeked, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return PEEK_NONE;
 	if (n < 0 || (size_t)n <= seen)
@@ -53,14 +61,8 @@ static void on_server(evutil_socket_t fd, short what, void *context)
 {
 	struct handshake *handshake = context;
 	const struct handshake_options *options = &handshake->options;
-	enum peek peek;
 
-	if (what & EV_TIMEOUT) {
-		options->on_silence(options->context);
-		return;
-	}
-	peek = feed(handshake, fd, &handshake->from_server);
-	if (peek == PEEK_NONE)
+	if (feed(handshake, fd, what, &handshake->from_server) == PEEK_NONE)
 		return;
 	if (handshake->from_server.state != HELLO_RETRY) {
 		let_go(handshake);
@@ -80,13 +82,8 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 {
 	struct handshake *handshake = context;
 	const struct handshake_options *options = &handshake->options;
-	enum peek peek;
+	enum peek peek = feed(handshake, fd, what, &handshake->second);
 
-	if (what & EV_TIMEOUT) {
-		options->on_silence(options->context);
-		return;
-	}
-	peek = feed(handshake, fd, &handshake->second);
 	if (peek == PEEK_NONE)
 		return;
 	/* It has left: there is nothing that could go out. */

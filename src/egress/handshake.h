@@ -33,4 +33,5 @@ struct handshake {
 
 /* Starts both halves of the relay; it, and the handshake, may be gone afterwards. */
 void handshake_start(struct handshake *handshake, const struct handshake_options *options);
+/* Stops watching both sockets, which stay open. Nothing where it was not started, or twice. */
 void handshake_done(struct handshake *handshake);
