@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "egress/dns.h"
-#include "egress/gate.h"
+#include "egress/service.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
@@ -75,7 +75,7 @@ static void answer_host(struct gate *gate, const struct dns_query *query, struct
 	answer->code = is_allowed ? DNS_OK : is_paused ? DNS_REFUSED : DNS_NXDOMAIN;
 	if (has_address && names_give(gate->names, query->name, &lookup.number) < 0)
 		answer->code = DNS_SERVFAIL;
-	gate_send(gate, gate_lookup_put(&gate->out, &lookup));
+	box_link_send(&gate->link, gate_lookup_put(&gate->link.out, &lookup));
 	if (!lookup.number)
 		return;
 	synthetic_make(lookup.number, address4, address6);
@@ -208,14 +208,14 @@ static int listen_to(struct gate *gate, enum gate_socket which, event_callback_f
 	return 0;
 }
 
-int server_start(struct gate *gate)
+static int start(struct gate *gate)
 {
 	int r = listen_to(gate, GATE_DNS_UDP, on_udp);
 
 	return r < 0 ? r : listen_to(gate, GATE_DNS_TCP, on_tcp);
 }
 
-void server_watch(struct gate *gate, bool watches)
+static void watch(struct gate *gate, bool watches)
 {
 	struct event *event = &gate->socket_events[GATE_DNS_TCP];
 
@@ -224,9 +224,11 @@ void server_watch(struct gate *gate, bool watches)
 		event_base_loopbreak(gate->base);
 }
 
-void server_stop(struct gate *gate)
+static void end(struct gate *gate)
 {
 	for (size_t i = 0; i < GATE_TCP_QUERIES_MAX; i++)
 		if (gate->queries[i])
 			end_query(gate->queries[i]);
 }
+
+const struct gate_service dns_service = { .start = start, .watch = watch, .end = end };

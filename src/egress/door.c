@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/door.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/gate.h"
+#include "egress/flow.h"
+#include "egress/service.h"
 #include "os/clock.h"
 
 /*
@@ -32,7 +35,7 @@ static struct gate_route *take_route(struct gate *gate, const struct gate_addres
 	uint64_t now_ns = clock_monotonic_ns();
 
 	for (size_t i = 0; i < GATE_ROUTES_MAX; i++) {
-		struct note *note = &gate->notes[i];
+		struct note *note = &gate->door.notes[i];
 
 		if (note->until_ns <= now_ns || !is_same(&note->route.source, source))
 			continue;
@@ -57,14 +60,14 @@ static void check_granted(struct gate *gate, struct gate_route *route)
 
 static void drop_stray(struct gate *gate, size_t index)
 {
-	close_fd(&gate->strays[index].fd);
-	gate->strays[index] = gate->strays[--gate->stray_count];
+	close_fd(&gate->door.strays[index].fd);
+	gate->door.strays[index] = gate->door.strays[--gate->door.stray_count];
 }
 
 static void set_stray_timer(struct gate *gate)
 {
-	if (gate->stray_count && !event_pending(&gate->stray_timer, EV_TIMEOUT, NULL))
-		event_add(&gate->stray_timer, &(struct timeval){ .tv_usec = STRAY_MS * 500 });
+	if (gate->door.stray_count && !event_pending(&gate->door.stray_timer, EV_TIMEOUT, NULL))
+		event_add(&gate->door.stray_timer, &(struct timeval){ .tv_usec = STRAY_MS * 500 });
 }
 
 static void on_stray_timer(evutil_socket_t fd, short what, void *context)
@@ -74,8 +77,8 @@ static void on_stray_timer(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
-	for (size_t i = 0; i < gate->stray_count;) {
-		if (gate->strays[i].until_ns <= now_ns)
+	for (size_t i = 0; i < gate->door.stray_count;) {
+		if (gate->door.strays[i].until_ns <= now_ns)
 			drop_stray(gate, i);
 		else
 			i++;
@@ -86,9 +89,9 @@ static void on_stray_timer(evutil_socket_t fd, short what, void *context)
 static void add_stray(struct gate *gate, int fd, const struct gate_address *source)
 {
 	/* The oldest goes: whoever fills the list has made all of them. */
-	if (gate->stray_count == GATE_STRAYS_MAX)
+	if (gate->door.stray_count == GATE_STRAYS_MAX)
 		drop_stray(gate, 0);
-	gate->strays[gate->stray_count++] = (struct stray){
+	gate->door.strays[gate->door.stray_count++] = (struct stray){
 		.fd = fd, .source = *source, .until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
 	};
 	set_stray_timer(gate);
@@ -131,18 +134,19 @@ static void on_door(evutil_socket_t fd, short what, void *context)
 
 static const enum gate_socket doors[] = { GATE_DOOR4, GATE_DOOR6 };
 
-void door_accept(struct gate *gate)
+/* Takes the connections that wait, before the last look at them. */
+static void accept_waiting(struct gate *gate)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++)
 		if (gate->sockets[doors[i]] >= 0)
 			on_door(gate->sockets[doors[i]], EV_READ, gate);
 }
 
-void door_watch(struct gate *gate, bool watches)
+static void watch(struct gate *gate, bool watches)
 {
-	if (!gate->is_door_open || gate->is_door_watched == watches)
+	if (!gate->door.is_open || gate->door.is_watched == watches)
 		return;
-	gate->is_door_watched = watches;
+	gate->door.is_watched = watches;
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
 		struct event *event = &gate->socket_events[doors[i]];
 
@@ -158,20 +162,20 @@ static void on_quiet(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
-	if (gate->has_routed)
-		event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
+	if (gate->door.has_routed)
+		event_add(&gate->door.quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
 	else
-		door_watch(gate, true);
-	gate->has_routed = false;
+		watch(gate, true);
+	gate->door.has_routed = false;
 }
 
 static void expect_more(struct gate *gate)
 {
-	gate->has_routed = true;
-	if (!gate->is_door_watched)
+	gate->door.has_routed = true;
+	if (!gate->door.is_watched)
 		return; /* or not open yet */
-	door_watch(gate, false);
-	event_add(&gate->quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
+	watch(gate, false);
+	event_add(&gate->door.quiet_timer, &(struct timeval){ .tv_usec = QUIET_MS * 1000 });
 }
 
 /* The connection with this source, which mostly is the first in the queue. FD_NONE: not there. */
@@ -181,14 +185,14 @@ static int find_connection(struct gate *gate, const struct gate_address *source)
 	bool is_mapped = memcmp(source->bytes, mapped, sizeof mapped) == 0;
 	int door_fd = gate->sockets[is_mapped ? GATE_DOOR4 : GATE_DOOR6];
 
-	for (size_t i = 0; i < gate->stray_count; i++)
-		if (is_same(&gate->strays[i].source, source)) {
-			int fd = take_fd(&gate->strays[i].fd);
+	for (size_t i = 0; i < gate->door.stray_count; i++)
+		if (is_same(&gate->door.strays[i].source, source)) {
+			int fd = take_fd(&gate->door.strays[i].fd);
 
 			drop_stray(gate, i);
 			return fd;
 		}
-	for (int i = 0; gate->is_door_open && i < ACCEPT_BATCH; i++) {
+	for (int i = 0; gate->door.is_open && i < ACCEPT_BATCH; i++) {
 		struct gate_address found;
 		int fd = accept_one(gate, door_fd, &found);
 
@@ -211,17 +215,17 @@ void door_route(struct gate *gate, struct gate_route *route)
 		return;
 	}
 	(void)take_route(gate, &route->source);
-	gate->notes[gate->next_note++ % GATE_ROUTES_MAX] = (struct note){
+	gate->door.notes[gate->door.next_note++ % GATE_ROUTES_MAX] = (struct note){
 		.route = *route,
 		.until_ns = clock_monotonic_ns() + (uint64_t)STRAY_MS * MS_NS,
 		.reused = names_count_reused(gate->names),
 	};
 }
 
-int door_start(struct gate *gate)
+static int start(struct gate *gate)
 {
-	if (evtimer_assign(&gate->stray_timer, gate->base, on_stray_timer, gate) < 0 ||
-	    evtimer_assign(&gate->quiet_timer, gate->base, on_quiet, gate) < 0)
+	if (evtimer_assign(&gate->door.stray_timer, gate->base, on_stray_timer, gate) < 0 ||
+	    evtimer_assign(&gate->door.quiet_timer, gate->base, on_quiet, gate) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
 		struct event *event = &gate->socket_events[doors[i]];
@@ -236,13 +240,15 @@ int door_start(struct gate *gate)
 		if (event_assign(event, gate->base, gate->sockets[doors[i]], EV_READ | EV_PERSIST, on_door, gate) < 0)
 			return -EINVAL;
 	}
-	gate->is_door_open = true;
-	door_watch(gate, true);
+	gate->door.is_open = true;
+	watch(gate, true);
 	return 0;
 }
 
-void door_stop(struct gate *gate)
+static void end(struct gate *gate)
 {
-	while (gate->stray_count)
+	while (gate->door.stray_count)
 		drop_stray(gate, 0);
 }
+
+const struct gate_service door_service = { .start = start, .watch = watch, .stop = accept_waiting, .end = end };

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/flow.h"
+
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "egress/gate.h"
 #include "egress/handshake.h"
 #include "egress/hello.h"
 #include "egress/intercept.h"
 #include "egress/labels.h"
 #include "egress/relay.h"
 #include "egress/requests.h"
+#include "egress/service.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
@@ -81,7 +83,7 @@ static void tell_closed(struct flow *flow, const char *why)
 		/* Its requests are over before it is. */
 		intercept_free(flow->intercept);
 	}
-	gate_queued(flow->gate, gate_closed_put(gate_queue(flow->gate), &closed));
+	box_link_queued(&flow->gate->link, gate_closed_put(box_link_queue(&flow->gate->link), &closed));
 }
 
 /* Ends it; why (NULL: both sides did) also makes it a reset for whoever is left. */
@@ -107,15 +109,15 @@ static void end_flow(struct flow *flow, const char *why)
 	}
 	close_fd(&flow->inside_fd);
 	close_fd(&flow->outside_fd);
-	gate->flows[flow->slot] = NULL;
-	gate->flow_count--;
+	gate->flows.of[flow->slot] = NULL;
+	gate->flows.count--;
 	free(flow);
 	gate_check_stopped(gate);
 }
 
 static void tell_refused(struct flow *flow, const struct gate_refused *refused)
 {
-	gate_send(flow->gate, gate_refused_put(&flow->gate->out, refused));
+	box_link_send(&flow->gate->link, gate_refused_put(&flow->gate->link.out, refused));
 	end_flow(flow, "refused");
 }
 
@@ -279,7 +281,7 @@ static void ask(struct flow *flow)
 	struct gate_open open = describe(flow);
 
 	flow->state = FLOW_ASKED;
-	gate_send(flow->gate, gate_open_put(&flow->gate->out, &open));
+	box_link_send(&flow->gate->link, gate_open_put(&flow->gate->link.out, &open));
 	event_add(&flow->left, NULL);
 }
 
@@ -290,9 +292,9 @@ static void on_left(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
-	frame_begin(&flow->gate->out, GATE_LEFT);
-	frame_put_u32(&flow->gate->out, flow->id);
-	gate_send(flow->gate, frame_end(&flow->gate->out));
+	frame_begin(&flow->gate->link.out, GATE_LEFT);
+	frame_put_u32(&flow->gate->link.out, flow->id);
+	box_link_send(&flow->gate->link, frame_end(&flow->gate->link.out));
 }
 
 static void dial(struct flow *flow)
@@ -310,7 +312,7 @@ static void dial(struct flow *flow)
 void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 {
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
-		struct flow *flow = gate->flows[(id + i) % GATE_FLOWS_MAX];
+		struct flow *flow = gate->flows.of[(id + i) % GATE_FLOWS_MAX];
 
 		if (!flow || flow->id != id || flow->state != FLOW_ASKED)
 			continue;
@@ -519,12 +521,12 @@ static void start_hello(struct flow *flow)
 
 static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route *route)
 {
-	struct flow *flow = gate->flow_count < gate->flows_max ? calloc(1, sizeof *flow) : NULL;
+	struct flow *flow = gate->flows.count < gate->flows.max ? calloc(1, sizeof *flow) : NULL;
 	size_t slot = route->id % GATE_FLOWS_MAX;
 
 	if (!flow)
 		return NULL;
-	while (gate->flows[slot])
+	while (gate->flows.of[slot])
 		slot = (slot + 1) % GATE_FLOWS_MAX;
 	*flow = (struct flow){
 		.gate = gate, .slot = slot, .id = route->id, .pid = route->pid, .inside_fd = fd, .outside_fd = FD_NONE,
@@ -533,8 +535,8 @@ static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route 
 	hello_init(&flow->hello, HELLO_FIRST);
 	event_assign(&flow->client, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
 	event_assign(&flow->left, gate->base, fd, EV_CLOSED, on_left, flow);
-	gate->flows[flow->slot] = flow;
-	gate->flow_count++;
+	gate->flows.of[flow->slot] = flow;
+	gate->flows.count++;
 	return flow;
 }
 
@@ -572,8 +574,11 @@ static bool count_labels(struct flow *flow, const struct action *action)
 	if (r == 0)
 		return true;
 	hit = (struct quota_hit){ said.rule, NET_LIMIT_LABELS, said.amount };
-	if (r > 0 && said.is_first)
-		gate_send(gate, gate_limit_put(&gate->out, &(struct gate_limit){ hit.rule, hit.kind, hit.amount }));
+	if (r > 0 && said.is_first) {
+		struct gate_limit limit = { hit.rule, hit.kind, hit.amount };
+
+		box_link_send(&gate->link, gate_limit_put(&gate->link.out, &limit));
+	}
 	if (r > 0)
 		refuse_by_limit(flow, &hit);
 	else
@@ -626,7 +631,7 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 						.limit = NET_LIMIT_COUNT };
 
 		close_fd(&fd);
-		gate_send(gate, gate_refused_put(&gate->out, &refused));
+		box_link_send(&gate->link, gate_refused_put(&gate->link.out, &refused));
 		return;
 	}
 	if (!name_target(flow, target)) {
@@ -669,7 +674,7 @@ uint32_t flows_judge_again(struct gate *gate)
 	uint32_t ended = 0;
 
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
-		struct flow *flow = gate->flows[i];
+		struct flow *flow = gate->flows.of[i];
 		bool is_dialling = flow && flow->state == FLOW_DIALLING;
 
 		if (!flow)
@@ -693,21 +698,23 @@ uint32_t flows_judge_again(struct gate *gate)
 	return ended;
 }
 
-void flows_end(struct gate *gate)
+static void end_all(struct gate *gate)
 {
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++)
-		if (gate->flows[i])
-			end_flow(gate->flows[i], "the sandbox has ended");
+		if (gate->flows.of[i])
+			end_flow(gate->flows.of[i], "the sandbox has ended");
 }
 
-void flows_stop(struct gate *gate)
+static void stop(struct gate *gate)
 {
 	gate->is_stopping = true;
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
-		struct flow *flow = gate->flows[i];
+		struct flow *flow = gate->flows.of[i];
 
 		if (flow && flow->state == FLOW_CONNECTED &&
 		    (flow->intercept ? intercept_has_said(flow->intercept) : flow->relay.halves[RELAY_OUT].is_closed))
 			end_flow(flow, NULL);
 	}
 }
+
+const struct gate_service flow_service = { .stop = stop, .end = end_all };

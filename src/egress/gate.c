@@ -10,10 +10,13 @@
 
 #include "base/str.h"
 #include "confine/confine.h"
+#include "egress/door.h"
+#include "egress/flow.h"
 #include "egress/labels.h"
 #include "egress/record.h"
 #include "egress/requests.h"
 #include "egress/sealed.h"
+#include "egress/service.h"
 #include "os/clock.h"
 #include "policy/decide.h"
 #include "policy/trust-files.h"
@@ -30,91 +33,12 @@
 
 enum gate_state { GATE_NEW, GATE_SERVING };
 
-enum { BOX_BATCH = 256, GATE_QUEUE_MS = 10, REQUESTS_MAX = 32 << 10 };
-
-static void send_built(struct gate *gate, const struct buf *out, int built)
-{
-	int r = built < 0 ? built : frame_send(gate->box_fd, out, NULL, 0);
-
-	if (r < 0) {
-		gate->error = r;
-		event_base_loopbreak(gate->base);
-	}
-}
-
-static void send_queued(struct gate *gate)
-{
-	/* First: a request is over before its connection is. */
-	if (gate->requests.size)
-		send_built(gate, &gate->requests, frame_end(&gate->requests));
-	buf_reset(&gate->requests);
-	for (size_t i = 0; i < gate->queued_count; i++)
-		send_built(gate, &gate->queued[i], 0);
-	gate->queued_count = 0;
-}
-
-bool gate_may_open(const struct gate *gate, enum verdict verdict)
-{
-	return verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && gate->asks);
-}
-
-void gate_check_stopped(struct gate *gate)
-{
-	if (gate->is_stopping && !gate->flow_count && !gate->publishing.visit_count)
-		event_base_loopbreak(gate->base);
-}
-
-void gate_send(struct gate *gate, int built)
-{
-	send_queued(gate);
-	send_built(gate, &gate->out, built);
-}
-
-struct buf *gate_queue(struct gate *gate)
-{
-	if (gate->queued_count == GATE_QUEUE_MAX)
-		send_queued(gate);
-	return &gate->queued[gate->queued_count];
-}
-
-static void set_queue_timer(struct gate *gate)
-{
-	if (!event_pending(&gate->queue_timer, EV_TIMEOUT, NULL))
-		event_add(&gate->queue_timer, &(struct timeval){ .tv_usec = GATE_QUEUE_MS * 1000 });
-}
-
-void gate_queue_request(struct gate *gate, const struct gate_request *request)
-{
-	if (!gate->requests.size)
-		frame_begin(&gate->requests, GATE_REQUESTS);
-	gate_request_put(&gate->requests, request);
-	if (gate->requests.size > REQUESTS_MAX - GATE_REQUEST_MAX)
-		send_queued(gate);
-	else
-		set_queue_timer(gate);
-}
-
-void gate_queued(struct gate *gate, int built)
-{
-	if (built < 0) {
-		send_built(gate, &gate->queued[gate->queued_count], built);
-		return;
-	}
-	gate->queued_count++;
-	set_queue_timer(gate);
-}
-
-static void on_queue_timer(evutil_socket_t fd, short what, void *context)
-{
-	(void)fd;
-	(void)what;
-	send_queued(context);
-}
+enum { BOX_BATCH = 256 };
 
 static int send_plain(struct gate *gate, uint16_t type)
 {
-	frame_begin(&gate->out, type);
-	return frame_end(&gate->out);
+	frame_begin(&gate->link.out, type);
+	return frame_end(&gate->link.out);
 }
 
 static int on_start(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -130,13 +54,12 @@ static int on_start(void *context, struct frame *frame, int *fds, size_t fd_coun
 	r = dialer_set_test_hosts(gate->dialer, start.test_hosts);
 	if (r == 0) {
 		r = dialer_set_proxy(gate->dialer, start.proxy, start.no_proxy);
-		gate->failure = r < 0 ? "HTTPS_PROXY is not of the form http://[USER:PASSWORD@]HOST[:PORT]" : NULL;
+		if (r < 0)
+			gate->hearing.failure = "HTTPS_PROXY is not of the form http://[USER:PASSWORD@]HOST[:PORT]";
 	}
-	if (r == 0)
-		r = server_start(gate);
-	if (r == 0)
-		r = door_start(gate);
-	gate->state = GATE_SERVING;
+	for (const struct gate_service *const *service = gate->services; r == 0 && *service; service++)
+		r = (*service)->start ? (*service)->start(gate) : 0;
+	gate->hearing.state = GATE_SERVING;
 	return r;
 }
 
@@ -155,7 +78,7 @@ static int on_introduce(void *context, struct frame *frame, int *fds, size_t fd_
 		return -EBADMSG;
 	r = authority_introduce(&gate->authority, fds[0], files);
 	if (r == 0)
-		gate_send(gate, send_plain(gate, GATE_INTRODUCED));
+		box_link_send(&gate->link, send_plain(gate, GATE_INTRODUCED));
 	return r;
 }
 
@@ -224,10 +147,10 @@ static int on_measure(void *context, struct frame *frame, int *fds, size_t fd_co
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	frame_begin(&gate->out, GATE_MEASURED);
-	frame_put_u64(&gate->out, quota_used(gate->quota, QUOTA_IN));
-	frame_put_u64(&gate->out, quota_used(gate->quota, QUOTA_OUT));
-	gate_send(gate, frame_end(&gate->out));
+	frame_begin(&gate->link.out, GATE_MEASURED);
+	frame_put_u64(&gate->link.out, quota_used(gate->quota, QUOTA_IN));
+	frame_put_u64(&gate->link.out, quota_used(gate->quota, QUOTA_OUT));
+	box_link_send(&gate->link, frame_end(&gate->link.out));
 	return 0;
 }
 
@@ -285,10 +208,10 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	r = change_policy(gate, fds[0]);
 	if (r == 0)
 		ended = flows_judge_again(gate);
-	frame_begin(&gate->out, GATE_POLICY_SET);
-	frame_put_u32(&gate->out, (uint32_t)-r);
-	frame_put_u32(&gate->out, ended);
-	gate_send(gate, frame_end(&gate->out));
+	frame_begin(&gate->link.out, GATE_POLICY_SET);
+	frame_put_u32(&gate->link.out, (uint32_t)-r);
+	frame_put_u32(&gate->link.out, ended);
+	box_link_send(&gate->link, frame_end(&gate->link.out));
 	return 0;
 }
 
@@ -301,10 +224,10 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	/* What was sent before the end is sent, as the kernel would have done for a program that has ended. */
-	door_accept(gate);
-	flows_stop(gate);
-	event_add(&gate->stop_timer, &(struct timeval){ .tv_usec = GATE_LINGER_MS * 1000 });
-	publishing_stop(gate);
+	for (const struct gate_service *const *service = gate->services; *service; service++)
+		if ((*service)->stop)
+			(*service)->stop(gate);
+	event_add(&gate->hearing.stop_timer, &(struct timeval){ .tv_usec = GATE_LINGER_MS * 1000 });
 	gate_check_stopped(gate);
 	return 0;
 }
@@ -339,6 +262,7 @@ static const struct frame_rule box_rules[] = {
  */
 static int hear_box(struct gate *gate, int fd)
 {
+	struct gate_hearing *hearing = &gate->hearing;
 	int r = 1;
 
 	for (int i = 0; r > 0 && i < BOX_BATCH; i++) {
@@ -346,7 +270,7 @@ static int hear_box(struct gate *gate, int fd)
 
 		if (i && poll(&polled, 1, 0) <= 0)
 			break;
-		r = frame_dispatch(fd, &gate->scratch, gate->state, box_rules, ARRAY_SIZE(box_rules), gate);
+		r = frame_dispatch(fd, &hearing->scratch, hearing->state, box_rules, ARRAY_SIZE(box_rules), gate);
 	}
 	return r;
 }
@@ -360,7 +284,7 @@ static void on_box(evutil_socket_t fd, short what, void *context)
 	if (r > 0)
 		return;
 	/* The box has gone: so has everything inside. */
-	gate->error = r == -ECONNRESET ? 0 : r;
+	gate->link.error = r == -ECONNRESET ? 0 : r;
 	event_base_loopbreak(gate->base);
 }
 
@@ -373,7 +297,7 @@ static void raise_limits(struct gate *gate)
 	size_t both = BOTH_MIN;
 	struct rlimit limit;
 
-	gate->flows_max = GATE_FLOWS_MAX;
+	gate->flows.max = GATE_FLOWS_MAX;
 	gate->publishing.visits_max = PUBLISH_VISITS_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
@@ -384,7 +308,7 @@ static void raise_limits(struct gate *gate)
 	if (limit.rlim_cur > 2 * FDS_OTHER)
 		both = (limit.rlim_cur - FDS_OTHER) / FDS_EACH;
 	gate->publishing.visits_max = (both * PUBLISH_VISITS_MAX + BOTH_MAX - 1) / BOTH_MAX;
-	gate->flows_max = both - gate->publishing.visits_max;
+	gate->flows.max = both - gate->publishing.visits_max;
 }
 
 /*
@@ -418,7 +342,7 @@ static void on_limit(void *context, const struct quota_hit *hit)
 	struct gate_limit limit = { hit->rule, hit->kind, hit->amount };
 	struct gate *gate = context;
 
-	gate_send(gate, gate_limit_put(&gate->out, &limit));
+	box_link_send(&gate->link, gate_limit_put(&gate->link.out, &limit));
 }
 
 /* Came with libevent's fixes of September 2026 (CVE-2026-63379 to CVE-2026-63388), which changed no number. */
@@ -442,9 +366,14 @@ static struct labels *new_labels(void)
 	return getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed ? labels_new(seed) : NULL;
 }
 
+/* Names before connections; the door takes who waits before flows are stopped. */
+static const struct gate_service *const services[] = { &dns_service, &door_service, &flow_service, &publish_service,
+						       NULL };
+
 static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 {
 	const struct policy *policy = gate->policy;
+	struct event *readable = &gate->hearing.box_readable;
 	const char *names[POLICY_SECRETS_MAX];
 	bool is_precise = policy_secrets(policy, names) || strv_count(policy->canary_files);
 	int r;
@@ -452,11 +381,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
 	raise_limits(gate);
-	buf_init(&gate->out, FRAME_MESSAGE_MAX);
-	buf_init(&gate->scratch, FRAME_MESSAGE_MAX);
-	buf_init(&gate->requests, REQUESTS_MAX);
-	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
-		buf_init(&gate->queued[i], FRAME_MESSAGE_MAX);
+	buf_init(&gate->hearing.scratch, FRAME_MESSAGE_MAX);
 	r = check_library(err);
 	if (r < 0)
 		return r;
@@ -471,22 +396,25 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 		return r;
 	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
-	if (listen_init(gate) < 0 || memory_init(&gate->memory, gate->base) < 0 ||
-	    event_assign(&gate->box_readable, gate->base, gate->box_fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
-	    event_priority_set(&gate->box_readable, 0) < 0 || event_add(&gate->box_readable, NULL) < 0 ||
-	    evtimer_assign(&gate->queue_timer, gate->base, on_queue_timer, gate) < 0 ||
-	    evtimer_assign(&gate->stop_timer, gate->base, on_stop_timer, gate) < 0)
+	if (gate_accept_init(gate) < 0 || memory_init(&gate->memory, gate->base) < 0 ||
+	    event_assign(readable, gate->base, gate->link.fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
+	    event_priority_set(readable, 0) < 0 || event_add(readable, NULL) < 0 ||
+	    box_link_start(&gate->link, gate->base) < 0 ||
+	    evtimer_assign(&gate->hearing.stop_timer, gate->base, on_stop_timer, gate) < 0)
 		return err_set(err, ERR_INTERNAL, EINVAL, "network gate", "no event loop");
 	return 0;
 }
 
+static void end_services(struct gate *gate)
+{
+	for (const struct gate_service *const *service = gate->services; *service; service++)
+		(*service)->end(gate);
+}
+
 static void close_gate(struct gate *gate)
 {
-	flows_end(gate);
-	publishing_end(gate);
-	send_queued(gate);
-	server_stop(gate);
-	door_stop(gate);
+	end_services(gate);
+	box_link_flush(&gate->link);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gate->sockets[i]);
 	dialer_free(gate->dialer);
@@ -496,11 +424,8 @@ static void close_gate(struct gate *gate)
 	authority_done(&gate->authority);
 	gate_secrets_done(&gate->secrets);
 	tape_free(gate->tape);
-	buf_done(&gate->out);
-	buf_done(&gate->scratch);
-	buf_done(&gate->requests);
-	for (size_t i = 0; i < GATE_QUEUE_MAX; i++)
-		buf_done(&gate->queued[i]);
+	buf_done(&gate->hearing.scratch);
+	box_link_done(&gate->link);
 }
 
 /* Read by a process that has confined itself: it may be anybody's. */
@@ -541,26 +466,26 @@ static void hear_out(int fd)
 /* The last word to the box, where there is one. */
 static void tell_broken(struct gate *gate, const struct err *err)
 {
-	send_queued(gate);
-	frame_begin(&gate->out, GATE_BROKEN);
-	frame_put_bytes(&gate->out, err, sizeof *err);
-	if (frame_end(&gate->out) == 0)
-		(void)!frame_send(gate->box_fd, &gate->out, NULL, 0);
-	hear_out(gate->box_fd);
+	box_link_flush(&gate->link);
+	frame_begin(&gate->link.out, GATE_BROKEN);
+	frame_put_bytes(&gate->link.out, err, sizeof *err);
+	if (frame_end(&gate->link.out) == 0)
+		(void)!frame_send(gate->link.fd, &gate->link.out, NULL, 0);
+	hear_out(gate->link.fd);
 }
 
 static int serve(struct gate *gate, struct err *err)
 {
 	int r;
 
-	gate_send(gate, send_plain(gate, GATE_READY));
-	if (!gate->error)
+	box_link_send(&gate->link, send_plain(gate, GATE_READY));
+	if (!gate->link.error)
 		event_base_dispatch(gate->base);
-	r = gate->error;
+	r = gate->link.error;
 	if (r < 0)
 		err_set(err, ERR_INTERNAL, -r, "network gate", "%s",
-			gate->failure ? gate->failure : err_errno_name(-r));
-	flows_end(gate);
+			gate->hearing.failure ? gate->hearing.failure : err_errno_name(-r));
+	end_services(gate);
 	return r < 0 ? r : finish_tape(gate, err);
 }
 
@@ -571,7 +496,8 @@ int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *e
 
 	if (!gate)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "network gate", "out of memory");
-	gate->box_fd = box_fd;
+	box_link_init(&gate->link, box_fd);
+	gate->services = services;
 	gate->now = *policy;
 	gate->policy = &gate->now;
 	publishing_init(&gate->publishing, gate);

@@ -30,8 +30,8 @@ static void wait_for(struct event *event)
 enum peek { PEEK_NONE, PEEK_WHOLE, PEEK_ENDED };
 
 /*
- * Feeds hello with what is there, and leaves it in the socket. ENDED: no more comes. NONE: more is waited for, or nothing
- * came in time and the handshake may be freed.
+ * Feeds hello with what is there, and leaves it in the socket. ENDED: no more comes. NONE: more is waited for, or
+ * nothing came in time and the handshake may be freed.
  */
 static enum peek feed(struct handshake *handshake, int fd, short what, struct hello *hello)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/gate.h"
 #include "egress/relay.h"
+#include "egress/service.h"
 #include "os/clock.h"
 
 enum { ACCEPT_BATCH = 16, CONNECT_SECONDS = 10, ID_BIT = 1u << 31 };
@@ -38,7 +38,7 @@ static void tell_closed(struct visit *visit, const char *why)
 		.why = why,
 	};
 
-	gate_queued(visit->gate, gate_closed_put(gate_queue(visit->gate), &closed));
+	box_link_queued(&visit->gate->link, gate_closed_put(box_link_queue(&visit->gate->link), &closed));
 }
 
 /* Ends it; why (NULL: both sides did) also makes it a reset, so that nobody takes a refusal for an answer. */
@@ -214,7 +214,7 @@ static void begin_visit(struct published_port *port, int fd, const struct sockad
 	publishing->visit_count++;
 	arrived.id = visit->id;
 	read_source(from, &arrived.source);
-	gate_send(port->gate, gate_arrived_put(&port->gate->out, &arrived));
+	box_link_send(&port->gate->link, gate_arrived_put(&port->gate->link.out, &arrived));
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *context)
@@ -252,7 +252,7 @@ int publishing_add(struct gate *gate, uint32_t index, uint16_t port, int fd)
 	return published->readable && event_add(published->readable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
-void publishing_watch(struct gate *gate, bool watches)
+static void watch(struct gate *gate, bool watches)
 {
 	for (size_t i = 0; i < NET_PUBLISH_MAX; i++) {
 		struct event *event = gate->publishing.ports[i].readable;
@@ -262,7 +262,7 @@ void publishing_watch(struct gate *gate, bool watches)
 	}
 }
 
-void publishing_stop(struct gate *gate)
+static void stop(struct gate *gate)
 {
 	for (size_t i = 0; i < PUBLISH_VISITS_MAX; i++) {
 		struct visit *visit = gate->publishing.visits[i];
@@ -272,7 +272,7 @@ void publishing_stop(struct gate *gate)
 	}
 }
 
-void publishing_end(struct gate *gate)
+static void end(struct gate *gate)
 {
 	for (size_t i = 0; i < PUBLISH_VISITS_MAX; i++)
 		if (gate->publishing.visits[i])
@@ -280,6 +280,9 @@ void publishing_end(struct gate *gate)
 	for (size_t i = 0; i < NET_PUBLISH_MAX; i++) {
 		if (gate->publishing.ports[i].readable)
 			event_free(gate->publishing.ports[i].readable);
+		gate->publishing.ports[i].readable = NULL;
 		close_fd(&gate->publishing.ports[i].fd);
 	}
 }
+
+const struct gate_service publish_service = { .watch = watch, .stop = stop, .end = end };

@@ -31,17 +31,11 @@ struct publishing {
 	uint32_t next_id;
 };
 
+/* No port is published yet. gate is borrowed by all that follows. */
 void publishing_init(struct publishing *publishing, struct gate *gate);
 
-/* Takes fd, which listens. -EBADMSG: there is one of this number. */
+/* Takes fd, which listens. -EBADMSG: there is one of this number, or it is NET_PUBLISH_MAX or more; -ENOMEM. */
 int publishing_add(struct gate *gate, uint32_t index, uint16_t port, int fd) MUST_USE;
 
 /* The box's answer: a socket of the inside (taken), or FD_NONE: it refuses. */
 void publishing_go(struct gate *gate, uint32_t id, int inside_fd);
-
-/* Whether who connects is taken. */
-void publishing_watch(struct gate *gate, bool watches);
-
-/* Nobody is left inside: ends what has handed on all that was said. */
-void publishing_stop(struct gate *gate);
-void publishing_end(struct gate *gate);

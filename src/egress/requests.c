@@ -353,16 +353,16 @@ static const char *ask_for_plain(struct http1_head *head)
 static struct gate_wait *find_wait(struct gate *gate, const struct exchange_record *record)
 {
 	for (size_t i = 0; i < GATE_WAITS_MAX; i++)
-		if (gate->waits[i].record == record)
-			return &gate->waits[i];
+		if (gate->waits.of[i].record == record)
+			return &gate->waits.of[i];
 	return NULL;
 }
 
 static void tell_forget(struct gate *gate, uint32_t id)
 {
-	frame_begin(&gate->out, GATE_FORGET);
-	frame_put_u32(&gate->out, id);
-	gate_send(gate, frame_end(&gate->out));
+	frame_begin(&gate->link.out, GATE_FORGET);
+	frame_put_u32(&gate->link.out, id);
+	box_link_send(&gate->link, frame_end(&gate->link.out));
 }
 
 static void on_forget(void *context, struct exchange_record *record)
@@ -395,9 +395,9 @@ static bool on_ask(void *context, struct exchange_record *record)
 			"send it again when others are answered", NULL };
 		return false;
 	}
-	*wait = (struct gate_wait){ .id = ++gate->last_asked, .owner = requests, .record = record };
+	*wait = (struct gate_wait){ .id = ++gate->waits.last_asked, .owner = requests, .record = record };
 	ask.id = record->asked = wait->id;
-	gate_send(gate, gate_ask_put(&gate->out, &ask));
+	box_link_send(&gate->link, gate_ask_put(&gate->link.out, &ask));
 	return true;
 }
 
@@ -407,11 +407,11 @@ void requests_answered(struct gate *gate, const struct gate_answer *answer)
 				     answer->reason, answer->hint, NULL };
 
 	for (size_t i = 0; answer->id && i < GATE_WAITS_MAX; i++) {
-		struct gate_wait wait = gate->waits[i];
+		struct gate_wait wait = gate->waits.of[i];
 
 		if (wait.id != answer->id)
 			continue;
-		gate->waits[i] = (struct gate_wait){ 0 };
+		gate->waits.of[i] = (struct gate_wait){ 0 };
 		intercept_answered(wait.owner->intercept, wait.record, &decision);
 		return;
 	}
@@ -532,7 +532,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 		tell_forget(gate, wait->id);
 		*wait = (struct gate_wait){ 0 };
 	}
-	gate_queue_request(gate, &request);
+	box_link_queue_request(&gate->link, &request);
 	forget_bodies(record->own);
 }
 

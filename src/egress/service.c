@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/socket.h>
+#include "egress/service.h"
 
-#include "egress/gate.h"
+#include <sys/socket.h>
 
 /*
  * Without a descriptor to spare nobody is taken from the queue of a listening socket, which stays readable: the loop
@@ -13,9 +13,9 @@ enum { REST_MS = 100 };
 
 static void watch_all(struct gate *gate, bool watches)
 {
-	door_watch(gate, watches);
-	server_watch(gate, watches);
-	publishing_watch(gate, watches);
+	for (const struct gate_service *const *service = gate->services; *service; service++)
+		if ((*service)->watch)
+			(*service)->watch(gate, watches);
 }
 
 static void on_rested(evutil_socket_t fd, short what, void *context)
@@ -44,7 +44,18 @@ int gate_accept(struct gate *gate, int listening_fd, struct sockaddr_storage *re
 	return FD_NONE;
 }
 
-int listen_init(struct gate *gate)
+int gate_accept_init(struct gate *gate)
 {
 	return evtimer_assign(&gate->rest_timer, gate->base, on_rested, gate) < 0 ? -EINVAL : 0;
+}
+
+bool gate_may_open(const struct gate *gate, enum verdict verdict)
+{
+	return verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && gate->asks);
+}
+
+void gate_check_stopped(struct gate *gate)
+{
+	if (gate->is_stopping && !gate->flows.count && !gate->publishing.visit_count)
+		event_base_loopbreak(gate->base);
 }

@@ -85,8 +85,8 @@ static int make_gate(void **state)
 	assert_non_null(gate);
 	gate->policy = &policy;
 	gate->base = event_base_new();
-	buf_init(&gate->requests, 1 << 20);
-	evtimer_assign(&gate->queue_timer, gate->base, on_timer, gate);
+	buf_init(&gate->link.requests, 1 << 20);
+	evtimer_assign(&gate->link.queue_timer, gate->base, on_timer, gate);
 	assert_int_equal(quota_new(&gate->quota, &policy, 0, on_limit, NULL), 0);
 	give_secret();
 	assert_int_equal(gate_secrets_load(&gate->secrets, &policy, &err), 0);
@@ -97,9 +97,9 @@ static int free_gate(void **state)
 {
 	gate_secrets_done(&gate->secrets);
 	quota_free(gate->quota);
-	event_del(&gate->queue_timer);
+	event_del(&gate->link.queue_timer);
 	event_base_free(gate->base);
-	buf_done(&gate->requests);
+	buf_done(&gate->link.requests);
 	free(gate);
 	return 0;
 }
@@ -108,7 +108,7 @@ static void on_over(void *context, const struct exchange_record *record)
 {
 	alerts += record->leak.secret != NULL;
 	tell_over(context, record);
-	buf_reset(&gate->requests);
+	buf_reset(&gate->link.requests);
 }
 
 static struct exchange_hooks hooks_of(struct requests *requests, bool is_tls)
