@@ -27,7 +27,7 @@ static void tell_maker(struct script *script, const struct call *call, const str
 	for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
 		is_hidden |= strstr(text, telling[i]) != NULL;
 	if (is_hidden)
-		library_add(script, call, OP_EVALUATE, value_with_flags(script->arena, code, WORD_OBSCURED), 0);
+		script_add(script, call, OP_EVALUATE, value_with_flags(script->arena, code, WORD_OBSCURED), 0);
 }
 
 static const struct value *do_evaluate(struct script *script, struct call *call, const struct effect *effect)
@@ -62,9 +62,9 @@ static const struct value *do_load(struct script *script, struct call *call, con
 		is_foreign |= from && from->kind == OP_NETWORK;
 	}
 	if (is_foreign) {
-		index = library_add(script, call, OP_EVALUATE, value_taint(script->arena, data),
+		index = script_add(script, call, OP_EVALUATE, value_taint(script->arena, data),
 				    TRAIT_STARTS);
-		library_flow(script, data, index);
+		script_add_flow(script, data, index);
 	}
 	library_other_call(script, call);
 	return library_result(script, call, OPERATION_NONE, NULL);
@@ -87,8 +87,8 @@ static const struct value *import_data(struct script *script, const struct call 
 /* import("https://host/x.js") */
 static const struct value *import_address(struct script *script, const struct call *call, const struct value *url)
 {
-	uint32_t from = library_add(script, call, OP_NETWORK, url, TRAIT_FETCHES);
-	uint32_t code = library_add(script, call, OP_EVALUATE, &value_nothing, TRAIT_STARTS);
+	uint32_t from = script_add(script, call, OP_NETWORK, url, TRAIT_FETCHES);
+	uint32_t code = script_add(script, call, OP_EVALUATE, &value_nothing, TRAIT_STARTS);
 
 	operations_add_flow(script->walk->operations, from, code);
 	return library_result(script, call, code, NULL);
@@ -113,13 +113,13 @@ static const struct value *do_import(struct script *script, struct call *call, c
 			library_other_call(script, call);
 		/* A file that may have been written a moment ago. */
 		if (*text == '/')
-			library_add(script, call, OP_READ, name, TRAIT_STARTS);
+			script_add(script, call, OP_READ, name, TRAIT_STARTS);
 		return *text == '.' || *text == '/' ? &value_nothing : script_named(script, text);
 	}
 	if (name->kind == VALUE_TEXT && !name->flags && !name->origins.count)
 		return &value_nothing;
-	index = library_add(script, call, OP_EVALUATE, name, 0);
-	library_flow(script, name, index);
+	index = script_add(script, call, OP_EVALUATE, name, 0);
+	script_add_flow(script, name, index);
 	return library_result(script, call, index, NULL);
 }
 
@@ -135,7 +135,7 @@ static const struct value *do_call(struct script *script, struct call *call, con
 
 static const struct value *do_escape(struct script *script, struct call *call, const struct effect *effect)
 {
-	uint32_t index = library_add(script, call, OP_EVALUATE,
+	uint32_t index = script_add(script, call, OP_EVALUATE,
 				     value_text(script->arena, effect->detail, strlen(effect->detail), 0), 0);
 
 	return library_result(script, call, index, NULL);
@@ -219,9 +219,9 @@ static const struct value *do_later(struct script *script, struct call *call, co
 	int place = 0;
 
 	if (function->kind == VALUE_TEXT) {
-		uint32_t told = library_add(script, call, OP_CALL, value_text(script->arena, "(timer)", 7, 0), 0);
+		uint32_t told = script_add(script, call, OP_CALL, value_text(script->arena, "(timer)", 7, 0), 0);
 
-		library_add_word(script, call, told, function);
+		script_add_word(script, call, told, function);
 		return library_nested(script, call, script->walk->language, function);
 	}
 	for (uint32_t i = 0; list && list->kind == VALUE_LIST && i < list->count && i < CALL_ARGUMENTS_MAX;

@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/library.h"
+#include "verify/script-text.h"
 
 #define FILE_SIZE_MIN (1ll << 40)
 
@@ -17,9 +18,9 @@ static uint32_t add_paths(struct script *script, const struct call *call, enum o
 		path = path->subject;
 	for (const struct value *one = path; one; one = one->other) {
 		for (uint32_t i = 0; one->kind == VALUE_LIST && i < one->count && i < SCRIPT_REPEAT_MAX; i++)
-			index = library_add(script, call, kind, one->items[i], traits);
+			index = script_add(script, call, kind, one->items[i], traits);
 		if (one->kind != VALUE_LIST || one->is_cut)
-			index = library_add(script, call, kind, one, traits);
+			index = script_add(script, call, kind, one, traits);
 	}
 	return index;
 }
@@ -38,7 +39,7 @@ static void tell_endless(struct script *script, const struct call *call, const s
 	if (!script->language->index_is_member || !value_is_exact(path) || call_argument(call, TARGET_NONE, "end"))
 		return;
 	if (names_find(endless, ARRAY_SIZE(endless), value_chars(script->arena, path, &size)) >= 0)
-		library_add(script, call, OP_ALLOCATE, value_number(script->arena, INT64_MAX), 0);
+		script_add(script, call, OP_ALLOCATE, value_number(script->arena, INT64_MAX), 0);
 }
 
 static const struct value *do_read(struct script *script, struct call *call, const struct effect *effect)
@@ -60,10 +61,10 @@ static const struct value *do_write(struct script *script, struct call *call, co
 	const struct value *size = strstr(effect->name, "runcate") ? call_argument(call, 1, NULL) : NULL;
 
 	if (size && size->kind == VALUE_NUMBER && size->number >= FILE_SIZE_MIN)
-		library_add(script, call, OP_ALLOCATE, size, 0);
+		script_add(script, call, OP_ALLOCATE, size, 0);
 	for (size_t i = 0; i < call->count; i++)
 		if (call->arguments[i] != path)
-			library_flow(script, call->arguments[i], index);
+			script_add_flow(script, call->arguments[i], index);
 	library_keep_content(script, library_second(call, effect), index);
 	return library_result(script, call, index, path);
 }
@@ -203,7 +204,7 @@ static const struct value *do_permission(struct script *script, struct call *cal
 	if (path->kind == VALUE_UNKNOWN && path->subject)
 		path = path->subject;
 	for (const struct value *one = path; one; one = one->other)
-		library_add_word(script, call, library_add(script, call, OP_PERMISSION, one, effect->traits),
+		script_add_word(script, call, script_add(script, call, OP_PERMISSION, one, effect->traits),
 				 mode);
 	return &value_nothing;
 }
@@ -245,7 +246,7 @@ static const struct value *do_link(struct script *script, struct call *call, con
 	const struct value *link = library_second(call, effect);
 
 	for (const struct value *one = link; one; one = one->other)
-		library_add_word(script, call, library_add(script, call, OP_WRITE, one, TRAIT_LINK),
+		script_add_word(script, call, script_add(script, call, OP_WRITE, one, TRAIT_LINK),
 				 library_target(call, effect));
 	return &value_nothing;
 }
@@ -273,7 +274,7 @@ static const struct value *do_module(struct script *script, struct call *call, c
 
 	if (!value_is_exact(name) || !name->size || strchr("./", name->text[0]))
 		return NULL;
-	return library_module_file(script, effect->detail, name);
+	return text_module_file(script, effect->detail, name);
 }
 
 const library_handler library_file_handlers[EFFECT_KIND_COUNT] = {

@@ -62,7 +62,7 @@ static void send_argument(struct script *script, const struct value *argument, u
 			  struct origins *credentials)
 {
 	if (argument->kind != VALUE_MAP || argument->other) {
-		library_flow(script, argument, index);
+		script_add_flow(script, argument, index);
 		return;
 	}
 	operations_add_flows(script->walk->operations, &argument->origins, index);
@@ -70,7 +70,7 @@ static void send_argument(struct script *script, const struct value *argument, u
 		if (is_credential(argument->keys[i]))
 			value_origins(argument->items[i], credentials);
 		else
-			library_flow(script, argument->items[i], index);
+			script_add_flow(script, argument->items[i], index);
 	}
 }
 
@@ -96,7 +96,7 @@ static void send_arguments(struct script *script, struct call *call, const struc
 	if (!credentials.count && !credentials.is_cut)
 		return;
 	if (traits & TRAIT_SENDS && are_variables(script, &credentials))
-		asking = library_add(script, call, OP_NETWORK, url, traits & ~(uint32_t)TRAIT_SENDS);
+		asking = script_add(script, call, OP_NETWORK, url, traits & ~(uint32_t)TRAIT_SENDS);
 	operations_add_flows(script->walk->operations, &credentials, asking);
 }
 
@@ -143,12 +143,12 @@ static const struct value *do_network(struct script *script, struct call *call, 
 		traits |= TRAIT_SENDS;
 	url = with_parameters(script, call, below_base(script, call, url));
 	for (const struct value *one = url; one; one = one->other) {
-		index = library_add(script, call, OP_NETWORK, one, traits);
+		index = script_add(script, call, OP_NETWORK, one, traits);
 		send_arguments(script, call, one, index);
 		if (effect->detail)
 			operations_add_text(script->walk->operations, index, effect->detail);
 		else if (method && value_is_exact(method))
-			library_add_word(script, call, index, method);
+			script_add_word(script, call, index, method);
 	}
 	return library_result(script, call, index, url);
 }
@@ -169,12 +169,12 @@ static const struct value *do_request(struct script *script, struct call *call, 
 
 static const struct value *do_download(struct script *script, struct call *call, const struct effect *effect)
 {
-	uint32_t from = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_FETCHES),
+	uint32_t from = script_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_FETCHES),
 		 to;
 	const struct value *path = library_second(call, effect);
 
 	if (is_given(path)) {
-		to = library_add(script, call, OP_WRITE, path, 0);
+		to = script_add(script, call, OP_WRITE, path, 0);
 		operations_add_flow(script->walk->operations, from, to);
 	}
 	return library_result(script, call, from, path);
@@ -182,11 +182,11 @@ static const struct value *do_download(struct script *script, struct call *call,
 
 static const struct value *do_upload(struct script *script, struct call *call, const struct effect *effect)
 {
-	uint32_t from = library_add(script, call, OP_READ, library_second(call, effect), 0);
+	uint32_t from = script_add(script, call, OP_READ, library_second(call, effect), 0);
 	uint32_t to = script->connection;
 
 	if (effect->target != TARGET_NONE || to == OPERATION_NONE)
-		to = library_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_SENDS);
+		to = script_add(script, call, OP_NETWORK, library_target(call, effect), TRAIT_SENDS);
 	operations_add_traits(script->walk->operations, to, TRAIT_SENDS);
 	operations_add_flow(script->walk->operations, from, to);
 	return &value_nothing;
@@ -228,7 +228,7 @@ static const struct value *do_connect(struct script *script, struct call *call, 
 	const struct value *address = address_of(script, call, effect), *result;
 
 	for (const struct value *one = address; one; one = one->other)
-		script->connection = library_add(script, call, OP_NETWORK, one, effect->traits);
+		script->connection = script_add(script, call, OP_NETWORK, one, effect->traits);
 	result = library_result(script, call, script->connection, address);
 	return result;
 }
@@ -242,7 +242,7 @@ static void serve_folder(struct script *script, const struct call *call, const s
 
 	if (!made->name || !strstr(made->name, "SimpleHTTPRequestHandler"))
 		return;
-	read = library_add(script, call, OP_READ, folder ? folder : value_text(script->arena, ".", 1, 0),
+	read = script_add(script, call, OP_READ, folder ? folder : value_text(script->arena, ".", 1, 0),
 			   TRAIT_RECURSIVE);
 	operations_add_flow(script->walk->operations, read, script->connection);
 }
@@ -254,7 +254,7 @@ static const struct value *do_listen(struct script *script, struct call *call, c
 
 	if (target->kind == VALUE_NUMBER)
 		address = value_concat(script->arena, value_text(script->arena, ":", 1, 0), target);
-	script->connection = library_add(script, call, OP_NETWORK, address, TRAIT_LISTENS);
+	script->connection = script_add(script, call, OP_NETWORK, address, TRAIT_LISTENS);
 	for (size_t i = 0; i < call->count; i++)
 		serve_folder(script, call, call->arguments[i]);
 	return value_with_origin(script->arena, value_taint(script->arena, call->self), script->connection);
@@ -273,7 +273,7 @@ static void feed(struct script *script, uint32_t node, const struct value *data,
 
 	if (!operation)
 		return;
-	library_flow(script, data, index);
+	script_add_flow(script, data, index);
 	if (operation->kind == OP_WRITE) {
 		script_note_written(script, node, data->kind == VALUE_TEXT      ? data->size
 						  : data->kind == VALUE_UNKNOWN ? data->number
@@ -365,10 +365,10 @@ static const struct value *do_feed_last(struct script *script, struct call *call
 
 static const struct value *do_sendto(struct script *script, struct call *call, const struct effect *effect)
 {
-	uint32_t index = library_add(script, call, OP_NETWORK, address_of(script, call, effect), TRAIT_SENDS);
+	uint32_t index = script_add(script, call, OP_NETWORK, address_of(script, call, effect), TRAIT_SENDS);
 
 	for (size_t i = 0; i < call->count; i++)
-		library_flow(script, call->arguments[i], index);
+		script_add_flow(script, call->arguments[i], index);
 	return &value_nothing;
 }
 

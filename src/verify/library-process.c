@@ -270,7 +270,7 @@ static const struct value *do_dump(struct script *script, struct call *call, con
 	const struct value *to = library_second(call, effect), *data = library_target(call, effect);
 
 	for (uint32_t i = 0; i < to->origins.count; i++) {
-		library_flow(script, data, to->origins.at[i]);
+		script_add_flow(script, data, to->origins.at[i]);
 		library_keep_content(script, data, to->origins.at[i]);
 	}
 	return &value_nothing;
@@ -284,11 +284,11 @@ static const struct value *do_process(struct script *script, struct call *call, 
 	operations_add_text(script->walk->operations, index, effect->detail);
 	operations_add_traits(script->walk->operations, index, effect->traits);
 	if (effect->target != TARGET_NONE)
-		library_add_word(script, call, index, library_target(call, effect));
+		script_add_word(script, call, index, library_target(call, effect));
 	if (str_equal(effect->detail, "load"))
-		library_add(script, call, OP_READ, library_target(call, effect), TRAIT_STARTS);
+		script_add(script, call, OP_READ, library_target(call, effect), TRAIT_STARTS);
 	if (effect->second >= 0)
-		library_add_word(script, call, index, library_second(call, effect));
+		script_add_word(script, call, index, library_second(call, effect));
 	return &value_nothing;
 }
 
@@ -341,7 +341,7 @@ static const struct value *do_allocate(struct script *script, struct call *call,
 	if (size->kind == VALUE_NUMBER)
 		size = value_number(script->arena, script_kept_size(script, call->node, size->number));
 	if (size->kind == VALUE_NUMBER && size->number >= ALLOCATION_MIN)
-		library_add(script, call, OP_ALLOCATE, size, 0);
+		script_add(script, call, OP_ALLOCATE, size, 0);
 	return library_result(script, call, OPERATION_NONE, NULL);
 }
 
@@ -366,9 +366,9 @@ static const struct value *do_environment(struct script *script, struct call *ca
 static const struct value *do_set_environment(struct script *script, struct call *call,
 					      const struct effect *effect)
 {
-	uint32_t index = library_add(script, call, OP_ENVIRONMENT, library_target(call, effect), 0);
+	uint32_t index = script_add(script, call, OP_ENVIRONMENT, library_target(call, effect), 0);
 
-	library_add_word(script, call, index, library_second(call, effect));
+	script_add_word(script, call, index, library_second(call, effect));
 	return &value_nothing;
 }
 

@@ -20,6 +20,3 @@ extern const size_t python_kind_count, javascript_kind_count;
 /* For struct walker. */
 void walk_python(struct walk *walk, TSNode root);
 void walk_javascript(struct walk *walk, TSNode root);
-
-/* `from module import *`: all names of the module that rows are of become variables. */
-void library_import_all(struct script *script, const char *module);

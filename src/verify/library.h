@@ -96,60 +96,32 @@ struct effect {
 typedef const struct value *(*library_handler)(struct script *script, struct call *call,
 					       const struct effect *effect);
 
-/* What the call is worth where a row is found for what it calls, and makes its operations. NULL: no row. */
-const struct value *library_call(struct script *script, struct call *call);
-
-/* Whether calling the value does something. */
-bool library_is_callable(struct script *script, const struct value *value);
+/* What the interpreter is given. */
+extern const struct library_ops library_ops;
 
 /* A call of a library that no row knows: OP_CALL, or OPERATION_NONE where it is of no interest. */
 uint32_t library_other_call(struct script *script, const struct call *call);
 
-/* object.name and object[key] that do something, or are something particular; NULL: nothing. key NULL: index
- * is not known. */
-const struct value *library_member(struct script *script, const struct value *object, const char *name,
-				   uint32_t node);
-const struct value *library_index(struct script *script, const struct value *object,
-				  const struct value *index, const char *key, uint32_t node);
-
-/* object[key] = value, object.key = value; true where that does something. */
-bool library_assign(struct script *script, const struct value *object, const struct value *key,
-		    const struct value *value, uint32_t node);
-
 /* A variable of the environment that is read; "*": all of them. */
 const struct value *library_environment(struct script *script, const char *name, uint32_t node);
-
-/* A value that goes somewhere as a whole: all of the environment is then read. */
-const struct value *library_used(struct script *script, const struct value *value, uint32_t node);
 
 /* A method of an open connection that no row knows: what it is given that is from somewhere is sent. */
 void library_take_in(struct script *script, const struct call *call);
 
-/* scripts.postinstall = …, { postinstall: … }: OP_CALL of `how` with name and value, where packages run such. */
-void library_lifecycle(struct script *script, const char *how, const char *name, const struct value *value,
-		       uint32_t node);
-
 /* A module, an attribute or an item is asked for by a name that was put together so that nobody finds it. */
 void library_hidden_name(struct script *script, const struct value *name, uint32_t node);
-
-/* The file of an installed module: below the folder, not known any further. */
-const struct value *library_module_file(struct script *script, const char *folder, const struct value *name);
 
 /* Paths among the arguments, which the operation reads. */
 void library_named_files(struct script *script, const struct call *call, uint32_t operation);
 
 /* For the handlers. */
 
+/* The row of a qualified name in the language of the script; NULL: none. */
+const struct effect *library_find(const struct script *script, const char *name);
+
 /* The row's target, and its second; value_nothing where the call has none. */
 const struct value *library_target(const struct call *call, const struct effect *effect);
 const struct value *library_second(const struct call *call, const struct effect *effect);
-
-/* An operation with the value's text as its first word, where the call stands. */
-uint32_t library_add(struct script *script, const struct call *call, enum operation_kind kind,
-		     const struct value *value, uint32_t traits);
-void library_add_word(struct script *script, const struct call *call, uint32_t operation,
-		      const struct value *value);
-void library_flow(struct script *script, const struct value *from, uint32_t operation);
 
 /* OP_CALL of name with all that the call is given, from where its object is. */
 uint32_t library_add_call(struct script *script, const struct call *call, const char *name, uint32_t traits);

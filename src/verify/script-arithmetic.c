@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/library.h"
 #include "verify/script-text.h"
 
 enum { PIECE_MAX = 8 };
@@ -145,7 +144,7 @@ static const struct value *repeat(struct script *script, const struct value *val
 		total = INT64_MAX;
 	total = script_kept_size(script, node, total);
 	if (total >= ALLOCATION_MIN)
-		library_add(script, &call, OP_ALLOCATE, value_number(script->arena, total), 0);
+		script_add(script, &call, OP_ALLOCATE, value_number(script->arena, total), 0);
 	if (value->kind != VALUE_TEXT || total > REPEATED_MAX || times > REPEATED_MAX)
 		return of_size(script, value, total);
 	for (int64_t i = 0; i < times; i++)
@@ -232,7 +231,7 @@ const struct value *script_binary(struct script *script, const char *operator, c
 	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other &&
 	    str_equal(operator, "**") && !script->language->index_is_member && a->number > 1 &&
 	    b->number >= POWER_MIN)
-		library_add(script, &(struct call){ .node = node }, OP_ALLOCATE,
+		script_add(script, &(struct call){ .node = node }, OP_ALLOCATE,
 			    value_number(script->arena, INT64_MAX), 0);
 	if (a->kind == VALUE_NUMBER && b->kind == VALUE_NUMBER && !a->other && !b->other)
 		return of_numbers(script, operator, a->number, b->number);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/library.h"
 #include "verify/script-expression.h"
 
 static void bind_variable(struct script *script, const char *name, const struct value *value, bool declare)
@@ -119,7 +118,7 @@ static void bind_index(struct script *script, uint32_t target, const struct valu
 	const struct value *key = index ? script_value(script, index) : &value_nothing;
 	const char *text = value_is_exact(key) ? value_chars(script->arena, key, &size) : NULL;
 
-	if (library_assign(script, old, key, value, target) || !object)
+	if (script->language->library->assign(script, old, key, value, target) || !object)
 		return;
 	if (text && old->kind == VALUE_MAP && !old->other && old->count < SCRIPT_REPEAT_MAX)
 		value = with_item(script, old, text, value);
@@ -138,7 +137,8 @@ static void bind_member(struct script *script, uint32_t target, const struct val
 	if (!name)
 		return;
 	text = script_text(script, name);
-	if (library_assign(script, old, value_text(script->arena, text, strlen(text), 0), value, target))
+	if (script->language->library->assign(script, old, value_text(script->arena, text, strlen(text), 0), value,
+					      target))
 		return;
 	if (dotted)
 		script_assign(script, dotted, value);
@@ -149,9 +149,9 @@ void script_bind(struct script *script, uint32_t target, const struct value *val
 	const struct syntax *syntax = &script->syntax;
 	uint32_t inner;
 
-	if (!target || !script_step(script) || script->depth >= script->depth_max)
+	if (!target || !script_step(script) || script->bounds.depth >= script->bounds.depth_max)
 		return;
-	script->depth++;
+	script->bounds.depth++;
 	switch (syntax->nodes[target].kind) {
 	case NODE_NAME:
 	case NODE_SHORT:
@@ -182,7 +182,7 @@ void script_bind(struct script *script, uint32_t target, const struct value *val
 		script_bind(script, inner ? inner : syntax->nodes[target].first, value, declare);
 		break;
 	}
-	script->depth--;
+	script->bounds.depth--;
 }
 
 static const struct value *assign(struct script *script, uint32_t node, bool declare)

@@ -3,47 +3,13 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/library.h"
 #include "verify/script.h"
 #include "verify/script-text.h"
-
-const struct value *call_argument(const struct call *call, int at, const char *keyword)
-{
-	int place = 0;
-
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->keywords[i]) {
-			if (keyword && str_equal(call->keywords[i], keyword))
-				return call->arguments[i];
-		} else if (at >= 0 && place++ == at) {
-			return call->arguments[i];
-		}
-	}
-	for (size_t i = 0; keyword && i < call->count; i++) {
-		const struct value *item = value_item(call->arguments[i], keyword);
-
-		if (item)
-			return item;
-	}
-	return NULL;
-}
-
-bool call_is_blank(const struct call *call)
-{
-	for (size_t i = 0; i < call->count; i++) {
-		const struct value *value = call->arguments[i];
-
-		if (value->kind != VALUE_UNKNOWN || value->name || value->origins.count || value->flags ||
-		    value->other)
-			return false;
-	}
-	return true;
-}
 
 static void put_argument(struct script *script, struct call *call, const char *keyword,
 			 const struct value *value)
 {
-	value = library_used(script, value, call->node);
+	value = script->language->library->used(script, value, call->node);
 	if (call->count == CALL_ARGUMENTS_MAX) {
 		call->arguments[call->count - 1] =
 			value_also_from(script->arena, call->arguments[call->count - 1], value);
@@ -150,7 +116,7 @@ const struct value *script_run_callbacks(struct script *script, const struct cal
 
 		/* What a library is asked to call (map(os.remove, …)) matters with what it is called. */
 		if (argument->kind != VALUE_FUNCTION &&
-		    (!given->origins.count || !library_is_callable(script, argument)))
+		    (!given->origins.count || !script->language->library->is_callable(script, argument)))
 			continue;
 		outer = script_enter_branch(script, 0);
 		all = value_also_from(script->arena, all,
@@ -214,7 +180,7 @@ static void grow_variable(struct script *script, const struct call *call)
 /* A library's call. An object that is told of a file (archive.add("/x")) has something of it from then on. */
 static uint32_t run_other(struct script *script, const struct call *call)
 {
-	uint32_t index = library_other_call(script, call);
+	uint32_t index = script->language->library->other_call(script, call);
 	uint32_t function = syntax_child(&script->syntax, call->node, FIELD_FUNCTION);
 	uint32_t object = function ? syntax_child(&script->syntax, function, FIELD_VALUE) : 0;
 
@@ -249,7 +215,7 @@ static const struct value *unknown_call(struct script *script, struct call *call
 		return script_invoke(script, function, call);
 	}
 	grow_variable(script, call);
-	library_take_in(script, call);
+	script->language->library->take_in(script, call);
 	result = call_taint(script, call);
 	if (named->name)
 		result = value_with_origin(script->arena, result, run_other(script, call));
@@ -269,7 +235,7 @@ static const struct value *apply_one(struct script *script, struct call *call)
 
 	if (call->callee->kind == VALUE_FUNCTION)
 		return script_invoke(script, call->callee, call);
-	result = library_call(script, call);
+	result = script->language->library->call(script, call);
 	if (!result)
 		result = text_call(script, call);
 	return result ? result : unknown_call(script, call);
@@ -279,9 +245,9 @@ const struct value *script_apply(struct script *script, struct call *call)
 {
 	const struct value *callee = call->callee, *all = NULL;
 
-	if (!script_step(script) || script->depth >= script->depth_max)
+	if (!script_step(script) || script->bounds.depth >= script->bounds.depth_max)
 		return &value_nothing;
-	script->depth++;
+	script->bounds.depth++;
 	for (const struct value *one = callee; one; one = one->other) {
 		const struct value *result;
 
@@ -289,7 +255,7 @@ const struct value *script_apply(struct script *script, struct call *call)
 		result = apply_one(script, call);
 		all = all ? value_either(script->arena, all, result) : result;
 	}
-	script->depth--;
+	script->bounds.depth--;
 	call->callee = callee;
 	return all ? all : &value_nothing;
 }

@@ -8,13 +8,8 @@
 
 #include "verify/script.h"
 
-typedef const struct value *(*expression_handler)(struct script *script, uint32_t node);
-
-/* By enum syntax_kind; NULL: expression_other(). */
-extern const expression_handler expression_handlers[NODE_KIND_COUNT];
-
-/* The children in order; unknown, but from where they are from. */
-const struct value *expression_other(struct script *script, uint32_t node);
+/* By enum syntax_kind; NULL: script_other(). */
+extern const script_handler expression_handlers[NODE_KIND_COUNT];
 
 /* Statements (script-statement.c). */
 const struct value *statement_if(struct script *script, uint32_t node);

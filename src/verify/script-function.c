@@ -156,7 +156,7 @@ static void note_recursion(struct script *script, uint32_t node, const char *nam
 	bool multiplies = false, recurses;
 	uint32_t index, again;
 
-	if (script->depth > RECURSION_DEPTH_MAX)
+	if (script->bounds.depth > RECURSION_DEPTH_MAX)
 		return;
 	recurses = calls_itself(script, node, name, &multiplies);
 	again = script_recursion(script, node, name);
@@ -199,9 +199,9 @@ const struct value *script_make_function(struct script *script, uint32_t node)
 			? vec_add(script->arena, &script->functions, sizeof *entry)
 			: NULL;
 	if (!entry) {
-		if (!script->was_long)
+		if (!script->bounds.was_long)
 			operations_doubt(script->walk->operations, DOUBT_SIZE, script_span(script, node));
-		script->was_long = true;
+		script->bounds.was_long = true;
 		return value;
 	}
 	*entry = (struct script_function_entry){ .node = node, .scope = script->scope };
@@ -241,7 +241,7 @@ static bool is_running(const struct script *script, uint32_t node)
 static bool is_known_already(struct script *script, const struct value *function, const struct call *call,
 			     const struct script_function_entry *entry)
 {
-	if (is_running(script, function->node) || script->guesses > GUESSES_MAX)
+	if (is_running(script, function->node) || script->bounds.guesses > GUESSES_MAX)
 		return true;
 	return entry && ((entry->blank_result && call_is_blank(call)) ||
 			 (entry->runs >= RUNS_MIN && !entry->has_operations));
@@ -251,11 +251,11 @@ static bool is_known_already(struct script *script, const struct value *function
  * certain. */
 static bool is_too_much(struct script *script, const struct call *call)
 {
-	if (script->calls < SCRIPT_CALLS_MAX && script->inline_steps <= SCRIPT_INLINE_MAX)
+	if (script->bounds.calls < SCRIPT_CALLS_MAX && script->bounds.inline_steps <= SCRIPT_INLINE_MAX)
 		return false;
-	if (!script->was_deep && !script->guesses && !call_is_blank(call)) {
+	if (!script->bounds.was_deep && !script->bounds.guesses && !call_is_blank(call)) {
 		operations_doubt(script->walk->operations, DOUBT_DEPTH, script_span(script, call->node));
-		script->was_deep = true;
+		script->bounds.was_deep = true;
 	}
 	return true;
 }
@@ -274,11 +274,11 @@ const struct value *script_invoke(struct script *script, const struct value *fun
 		return made_of(script, call);
 	if (entry)
 		entry->was_called = true;
-	script->calls++;
-	script->guesses += call->is_guess;
+	script->bounds.calls++;
+	script->bounds.guesses += call->is_guess;
 	value = run(script, function->node, function->scope, call);
-	script->guesses -= call->is_guess;
-	script->calls--;
+	script->bounds.guesses -= call->is_guess;
+	script->bounds.calls--;
 	/* The table may have moved. */
 	entry = entry_of(script, function->node);
 	if (entry) {

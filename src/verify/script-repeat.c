@@ -10,7 +10,6 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/library.h"
 #include "verify/script.h"
 
 enum { BLOCK_SIZE = 4096, LOOK_MAX = 20000, PARENTS_MAX = 12 };
@@ -115,7 +114,7 @@ void script_note_written(struct script *script, uint32_t node, int64_t size)
 	if (__builtin_mul_overflow(size ? size : BLOCK_SIZE, script->times, &all))
 		all = INT64_MAX;
 	if (all >= WRITTEN_MIN && (size || script->times >= WRITTEN_MIN / BLOCK_SIZE))
-		library_add(script, &call, OP_ALLOCATE, value_number(script->arena, all), 0);
+		script_add(script, &call, OP_ALLOCATE, value_number(script->arena, all), 0);
 }
 
 /* Whether node always runs when the function around does: in no condition, no handler, no other function. */

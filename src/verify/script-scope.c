@@ -54,15 +54,15 @@ static uint32_t hash_name(const char *name, uint32_t scope)
 /* More variables than places: twice as many places. */
 static bool grow(struct script *script)
 {
-	size_t size = script->table_size ? script->table_size * 4 : (size_t)1 << TABLE_BITS;
+	size_t size = script->variables.size ? script->variables.size * 4 : (size_t)1 << TABLE_BITS;
 	struct variable **table = arena_alloc(script->arena, size * sizeof *table);
 
 	if (!table)
 		return false;
-	for (size_t i = 0; i < script->table_size; i++) {
+	for (size_t i = 0; i < script->variables.size; i++) {
 		struct variable *next;
 
-		for (struct variable *v = script->table[i]; v; v = next) {
+		for (struct variable *v = script->variables.table[i]; v; v = next) {
 			struct variable **place = &table[hash_name(v->name, v->scope) & (size - 1)];
 
 			next = v->next;
@@ -70,16 +70,16 @@ static bool grow(struct script *script)
 			*place = v;
 		}
 	}
-	script->table = table;
-	script->table_size = size;
+	script->variables.table = table;
+	script->variables.size = size;
 	return true;
 }
 
 static struct variable *find(struct script *script, const char *name, uint32_t scope)
 {
-	if (!script->table_size)
+	if (!script->variables.size)
 		return NULL;
-	for (struct variable *v = script->table[hash_name(name, scope) & (script->table_size - 1)]; v;
+	for (struct variable *v = script->variables.table[hash_name(name, scope) & (script->variables.size - 1)]; v;
 	     v = v->next)
 		if (v->scope == scope && strcmp(v->name, name) == 0)
 			return v;
@@ -92,13 +92,13 @@ static struct variable *make(struct script *script, const char *name, uint32_t s
 
 	if (made)
 		return made;
-	if (script->variable_count >= SCRIPT_VARIABLES_MAX) {
-		if (!script->was_long)
+	if (script->variables.count >= SCRIPT_VARIABLES_MAX) {
+		if (!script->bounds.was_long)
 			operations_doubt(script->walk->operations, DOUBT_SIZE, script->walk->outer);
-		script->was_long = true;
+		script->bounds.was_long = true;
 		return NULL;
 	}
-	if (script->variable_count >= script->table_size && !grow(script))
+	if (script->variables.count >= script->variables.size && !grow(script))
 		return NULL;
 	made = arena_alloc(script->arena, sizeof *made);
 	if (!made)
@@ -107,10 +107,10 @@ static struct variable *make(struct script *script, const char *name, uint32_t s
 	if (!made->name)
 		return NULL;
 	made->scope = scope;
-	place = &script->table[hash_name(name, scope) & (script->table_size - 1)];
+	place = &script->variables.table[hash_name(name, scope) & (script->variables.size - 1)];
 	made->next = *place;
 	*place = made;
-	script->variable_count++;
+	script->variables.count++;
 	return made;
 }
 

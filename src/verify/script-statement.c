@@ -136,7 +136,7 @@ static bool run_counted(struct script *script, uint32_t condition, uint32_t body
 			return times > 0;
 		if (!value->number)
 			return true;
-		if (++times > SCRIPT_REPEAT_MAX || ++script->repeats > SCRIPT_REPEATS_MAX ||
+		if (++times > SCRIPT_REPEAT_MAX || ++script->bounds.repeats > SCRIPT_REPEATS_MAX ||
 		    !script_step(script))
 			return true;
 		run_once(script, body, increment);
@@ -188,9 +188,9 @@ static uint32_t repeat_count(struct script *script, const struct value *list)
 		count = list->count;
 	else if (value_is_exact(list) && !list->name)
 		count = list->size;
-	if (count > SCRIPT_REPEAT_MAX || script->repeats + count > SCRIPT_REPEATS_MAX)
+	if (count > SCRIPT_REPEAT_MAX || script->bounds.repeats + count > SCRIPT_REPEATS_MAX)
 		return 0;
-	script->repeats += count;
+	script->bounds.repeats += count;
 	return count;
 }
 
@@ -312,7 +312,7 @@ const struct value *statement_comprehension(struct script *script, uint32_t node
 	const struct value *value;
 
 	if (!body || !clause)
-		return expression_other(script, node);
+		return script_other(script, node);
 	script->scope = script_scope_new(script, outer_scope);
 	script->context |= CONTEXT_LOOP;
 	value = comprehend(script, body, clause);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/library.h"
 #include "verify/script-text.h"
 
 static const struct value *plain_text(struct script *script, const char *text)
@@ -51,12 +50,19 @@ const struct value *text_user_packages(struct script *script, const struct call 
 	return plain_text(script, "~/.local/lib/python3/site-packages");
 }
 
+const struct value *text_module_file(struct script *script, const char *folder, const struct value *name)
+{
+	const struct value *path = value_text(script->arena, folder, strlen(folder), 0);
+
+	return value_concat(script->arena, value_concat(script->arena, path, name), &value_nothing);
+}
+
 /* inspect.getfile(json): where installed modules are. */
 const struct value *text_file_of(struct script *script, const struct call *call)
 {
 	const struct value *module = text_first(call);
 
-	return module->name ? library_module_file(script, "/usr/lib/python3/dist-packages/",
+	return module->name ? text_module_file(script, "/usr/lib/python3/dist-packages/",
 						  plain_text(script, module->name))
 			    : NULL;
 }

@@ -5,32 +5,14 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/library.h"
 
 enum { ITEMS_MAX = SCRIPT_REPEAT_MAX, PIECE_MAX = 5 };
 
 #define LENGTH_MIN (1ll << 30)
 
-const struct value *text_first(const struct call *call)
-{
-	return call->count ? call->arguments[0] : call->self ? call->self : &value_nothing;
-}
-
-const struct value *text_argument(const struct call *call, size_t at)
-{
-	const struct value *value = call_argument(call, (int)at, NULL);
-
-	return value ? value : &value_nothing;
-}
-
 static const struct value *plain_text(struct script *script, const char *text)
 {
 	return value_text(script->arena, text, strlen(text), 0);
-}
-
-const char *text_exact(struct script *script, const struct value *value, uint32_t *ret_size)
-{
-	return value_is_exact(value) ? value_chars(script->arena, value, ret_size) : NULL;
 }
 
 static const struct value *same_text(struct script *script, const struct call *call)
@@ -280,7 +262,7 @@ static const struct value *map_list(struct script *script, const struct call *ca
 	const struct value *one;
 
 	if (count && count <= ITEMS_MAX && !list->is_cut &&
-	    (script->repeats += count) <= SCRIPT_REPEATS_MAX) {
+	    (script->bounds.repeats += count) <= SCRIPT_REPEATS_MAX) {
 		for (uint32_t i = 0; i < count; i++)
 			items[i] = script_call_back(
 				script, function,
@@ -399,7 +381,7 @@ static const struct value *to_list(struct script *script, const struct call *cal
 	const struct value *from = text_first(call), *items[ITEMS_MAX];
 
 	if (from->name && str_equal(from->name, "range()") && from->number >= LENGTH_MIN)
-		library_add(script, call, OP_ALLOCATE, value_number(script->arena, from->number), 0);
+		script_add(script, call, OP_ALLOCATE, value_number(script->arena, from->number), 0);
 	if (!value_is_exact(from) || from->size > ITEMS_MAX)
 		return from;
 	for (uint32_t i = 0; i < from->size; i++)
@@ -415,7 +397,7 @@ static const struct value *array_from(struct script *script, const struct call *
 	int64_t outer;
 
 	if (length && length->kind == VALUE_NUMBER && length->number >= LENGTH_MIN)
-		library_add(script, call, OP_ALLOCATE, length, 0);
+		script_add(script, call, OP_ALLOCATE, length, 0);
 	if (function->kind != VALUE_FUNCTION)
 		return list;
 	outer = script_repeat(script, length && length->kind == VALUE_NUMBER ? length->number : 0);

@@ -45,6 +45,8 @@ const struct value *text_home(struct script *script, const struct call *call);
 const struct value *text_here(struct script *script, const struct call *call);
 const struct value *text_expand(struct script *script, const struct call *call); /* "$HOME/x" */
 const struct value *text_user_packages(struct script *script, const struct call *call);
+/* The file of an installed module: below the folder, not known any further. */
+const struct value *text_module_file(struct script *script, const char *folder, const struct value *name);
 const struct value *text_file_of(struct script *script, const struct call *call); /* inspect.getfile(module) */
 
 /* What such a call is worth; NULL where it is none of them. */

@@ -49,6 +49,34 @@ struct call {
  */
 typedef const struct value *(*script_function)(struct script *script, const struct call *call);
 
+/* What a kind of node means: runs it, and says what it is worth (NULL: nothing is known). */
+typedef const struct value *(*script_handler)(struct script *script, uint32_t node);
+
+/* What the interpreter asks of the libraries (library.h), which stand above it. key NULL: it is not known. */
+struct library_ops {
+	/* What the call is worth where a row is found for what it calls, and makes its operations. NULL: no row. */
+	const struct value *(*call)(struct script *script, struct call *call);
+	/* A call of a library that no row knows: OP_CALL, or OPERATION_NONE where it is of no interest. */
+	uint32_t (*other_call)(struct script *script, const struct call *call);
+	/* Whether calling the value does something. */
+	bool (*is_callable)(struct script *script, const struct value *value);
+	/* A method of an open connection that no row knows: what it is given that is from somewhere is sent. */
+	void (*take_in)(struct script *script, const struct call *call);
+	/* A value that goes somewhere as a whole: all of the environment is then read. */
+	const struct value *(*used)(struct script *script, const struct value *value, uint32_t node);
+	/* object.name and object[key] that do something, or are something particular; NULL: nothing. */
+	const struct value *(*member)(struct script *script, const struct value *object, const char *name,
+				      uint32_t node);
+	const struct value *(*index)(struct script *script, const struct value *object, const struct value *index,
+				     const char *key, uint32_t node);
+	/* object[key] = value, object.key = value; true where that does something. */
+	bool (*assign)(struct script *script, const struct value *object, const struct value *key,
+		       const struct value *value, uint32_t node);
+	/* scripts.postinstall = …, { postinstall: … }: OP_CALL of `how`, name and value, where packages run such. */
+	void (*lifecycle)(struct script *script, const char *how, const char *name, const struct value *value,
+			  uint32_t node);
+};
+
 /* One name for another. */
 struct name_alias {
 	const char *name, *means;
@@ -57,6 +85,8 @@ struct name_alias {
 /* What differs between the languages. All tables of names are sorted by name (a test sees to it). */
 struct script_language {
 	enum verify_language language;
+	const struct library_ops *library;
+	const script_handler *handlers; /* by enum syntax_kind; NULL: script_other() */
 	const struct effect *effects;
 	size_t effect_count;
 	const struct name_alias *aliases; /* of qualified names */
@@ -93,16 +123,26 @@ struct frame {
 	const struct value *result;
 };
 
+/* What was used up of the bounds. */
+struct script_bounds {
+	uint64_t steps, inline_steps;
+	unsigned depth, depth_max, calls, guesses, repeats, other_calls;
+	bool is_over, was_deep, was_long;
+};
+
+struct variables {
+	struct variable **table;
+	size_t size, count;
+};
+
 struct script {
 	struct walk *walk;
 	const struct script_language *language;
 	struct arena *arena;
 	struct syntax syntax;
-	uint64_t steps, inline_steps;
-	unsigned depth, depth_max, calls, guesses, repeats, other_calls;
+	struct script_bounds bounds;
 	unsigned hidden_names; /* variables called _0x… */
 	unsigned self_starts; /* how often the file starts itself */
-	bool is_over, was_deep, was_long;
 	uint32_t context; /* CONTEXT_* of where the interpreter is */
 	unsigned tests;	  /* how many hooks and doubles of test runners are around: their databases are theirs */
 	int64_t times;	  /* how often the loops around run, where they count to a number; 0: once, or not known */
@@ -112,8 +152,7 @@ struct script {
 	struct vec scopes;    /* of struct scope */
 	struct vec branches;  /* of uint32_t: the part around it */
 	struct vec functions; /* of struct script_function_entry */
-	struct variable **table;
-	size_t table_size, variable_count;
+	struct variables variables;
 	const struct value *resolved; /* what the promise that is being made becomes */
 	uint32_t connection;	      /* the last connection that was opened, or OPERATION_NONE */
 	bool is_wired;		      /* its own input and output became a connection (os.dup2) */
@@ -133,6 +172,9 @@ void script_walk(struct walk *walk, TSNode root, const struct script_language *l
 
 /* What a node is worth; also runs it for what it does. Never NULL. */
 const struct value *script_value(struct script *script, uint32_t node);
+
+/* The children in order; unknown, but from where they are from. */
+const struct value *script_other(struct script *script, uint32_t node);
 
 /* All children in order; the last one's value. */
 const struct value *script_children(struct script *script, uint32_t node);
@@ -157,6 +199,13 @@ const char *script_text(struct script *script, uint32_t node);
 
 /* Whether the node's bytes are these. */
 bool script_is(const struct script *script, uint32_t node, const char *text);
+
+/* An operation with the value's text as its first word, where the call stands; returns its number. */
+uint32_t script_add(struct script *script, const struct call *call, enum operation_kind kind,
+		    const struct value *value, uint32_t traits);
+/* One more word of an operation; what the value is from flows into an operation. */
+void script_add_word(struct script *script, const struct call *call, uint32_t operation, const struct value *value);
+void script_add_flow(struct script *script, const struct value *from, uint32_t operation);
 
 /* Variables (script-scope.c). */
 uint32_t script_scope_new(struct script *script, uint32_t parent);

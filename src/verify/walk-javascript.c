@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/library-tables.h"
+#include "verify/script-expression.h"
 #include "verify/script-text.h"
 
 const TSLanguage *tree_sitter_javascript(void);
@@ -253,6 +254,8 @@ static const struct value *member(struct script *script, const struct value *obj
 
 static const struct script_language language = {
 	.language = LANGUAGE_JAVASCRIPT,
+	.library = &library_ops,
+	.handlers = expression_handlers,
 	.effects = javascript_effects,
 	.aliases = javascript_aliases,
 	.alias_count = ARRAY_SIZE(javascript_aliases),

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/library-tables.h"
+#include "verify/script-expression.h"
 #include "verify/script-text.h"
 
 const TSLanguage *tree_sitter_python(void);
@@ -199,6 +200,19 @@ static void import_one(struct script *script, uint32_t node)
 		script_declare(script, first, script_named(script, first));
 }
 
+/* `from module import *`: all names of the module that rows are of become variables. */
+static void import_all(struct script *script, const char *module)
+{
+	size_t size = strlen(module);
+
+	for (size_t i = 0; i < script->language->effect_count; i++) {
+		const char *name = script->language->effects[i].name;
+
+		if (strncmp(name, module, size) == 0 && name[size] == '.' && !strpbrk(name + size + 1, ".("))
+			script_declare(script, name + size + 1, script_named(script, name));
+	}
+}
+
 static void import_from(struct script *script, uint32_t node)
 {
 	const struct syntax *syntax = &script->syntax;
@@ -226,7 +240,7 @@ static void import_from(struct script *script, uint32_t node)
 				: script_named(script, value_name_join(script->arena, module, ".", text)));
 	}
 	if (syntax_child_kind(syntax, node, NODE_WILDCARD))
-		library_import_all(script, module);
+		import_all(script, module);
 }
 
 static void import(struct script *script, uint32_t node)
@@ -298,6 +312,8 @@ static const struct value *find_index(struct script *script, const struct value 
 
 static const struct script_language language = {
 	.language = LANGUAGE_PYTHON,
+	.library = &library_ops,
+	.handlers = expression_handlers,
 	.effects = python_effects,
 	.effect_count = 0,
 	.aliases = python_aliases,
