@@ -175,9 +175,7 @@ int answer_run(const struct cmd_options *table, bool is_allowed, int argc, char 
 	int rest, r;
 
 	question_boxes_init(&boxes);
-	r = options_parse(table->rows, table->count, &given, argc, argv, true, &rest, err);
-	if (r == 1)
-		return cmd_show_help(argv[0]);
+	r = cmd_parse(table, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest != 1)
 		r = usage(err, "which question?", "give its number, as `atoll ask` lists it");
 	if (r == 0)

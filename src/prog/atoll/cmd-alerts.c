@@ -16,10 +16,8 @@ const struct cmd_options cmd_alerts_options = { options, ARRAY_SIZE(options) };
 int cmd_alerts(int argc, char **argv, struct err *err)
 {
 	struct alerts_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_alerts_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("alerts");
 	if (r < 0)
 		return r;
 	if (argc - rest > 1) {

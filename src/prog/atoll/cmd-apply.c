@@ -56,10 +56,8 @@ int cmd_apply(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct apply_options given = { 0 };
-	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_apply_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("apply");
 	if (r < 0)
 		return r;
 	review = review_new("apply", argv + rest, argc - rest, &used, err);

@@ -259,9 +259,7 @@ int cmd_ask(int argc, char **argv, struct err *err)
 	question_boxes_init(&boxes);
 	if (!listing)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "ask", "out of memory");
-	r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
-	if (r == 1)
-		return cmd_show_help("ask");
+	r = cmd_parse(&cmd_ask_options, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest > 1)
 		r = err_set(err, ERR_USAGE, EINVAL, "ask", "it takes one session at most");
 	if (r == 0)

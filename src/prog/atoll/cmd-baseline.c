@@ -181,10 +181,8 @@ int cmd_baseline(int argc, char **argv, struct err *err)
 	char state[PATH_MAX], project[PATH_MAX] = "", directory[PATH_MAX];
 	struct baseline_options given = { 0 };
 	struct looking looking = { .given = &given, .project = project };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_baseline_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("baseline");
 	if (r < 0)
 		return r;
 	looking.forgets = rest < argc && str_equal(argv[rest], "forget");

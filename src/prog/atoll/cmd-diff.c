@@ -33,10 +33,8 @@ int cmd_diff(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct diff_options given = { 0 };
-	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_diff_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("diff");
 	if (r < 0)
 		return r;
 	if (given.json && (given.patch || given.stat))

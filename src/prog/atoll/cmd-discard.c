@@ -19,10 +19,8 @@ int cmd_discard(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct discard_options given = { 0 };
-	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_discard_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("discard");
 	if (r < 0)
 		return r;
 	review = review_new("discard", argv + rest, argc - rest, &used, err);

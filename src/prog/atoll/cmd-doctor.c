@@ -135,18 +135,15 @@ static int examine(const struct doctor_options *given, struct err *err)
 int cmd_doctor(int argc, char **argv, struct err *err)
 {
 	struct doctor_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_doctor_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("doctor");
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "doctor", "it takes no arguments besides its options");
-	if (r == 0)
-		r = fd_secure_standard();
 	if (r < 0)
-		return err->code ? r
-				 : err_set(err, ERR_INTERNAL, -r, "doctor", "/dev/null cannot be opened: %s",
-					   strerror(-r));
+		return r;
+	r = fd_secure_standard();
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "doctor", "/dev/null cannot be opened: %s", strerror(-r));
 	if (given.probe) {
 		struct posture_request request = { .policy = given.policy, .trust = given.trust };
 

@@ -37,7 +37,7 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_dry_run_options = { options, ARRAY_SIZE(options) };
+const struct cmd_options cmd_dry_run_options = { options, ARRAY_SIZE(options), .runs_command = true };
 
 static int refuse(struct err *err, const char *what, const char *hint)
 {
@@ -89,9 +89,7 @@ int cmd_dry_run(int argc, char **argv, struct err *err)
 		argc--;
 		argv++;
 	}
-	r = options_parse(options, ARRAY_SIZE(options), &words, argc, argv, false, &rest, err);
-	if (r == 1)
-		return cmd_show_help("dry-run");
+	r = cmd_parse(&cmd_dry_run_options, &words, argc, argv, &rest, err);
 	if (r < 0)
 		return r;
 	if (rest + 1 < argc && !words.dry.session && is_in_front(argv, rest)) {

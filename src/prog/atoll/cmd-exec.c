@@ -50,7 +50,7 @@ static const struct option options[] = {
 	  offsetof(struct exec_options, no_tty) },
 };
 
-const struct cmd_options cmd_exec_options = { options, ARRAY_SIZE(options) };
+const struct cmd_options cmd_exec_options = { options, ARRAY_SIZE(options), .runs_command = true };
 
 /* One command in flight. */
 struct attendance {
@@ -377,10 +377,8 @@ int cmd_exec(int argc, char **argv, struct err *err)
 	struct attendance attendance = { .signal_fd = FD_NONE, .err = err };
 	struct exec_options given = { 0 };
 	const char *session = NULL;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
+	int rest, r = cmd_parse(&cmd_exec_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("exec");
 	if (r < 0)
 		return r;
 	/* `exec -- CMD` means the newest session of this project, `exec ID [--] CMD` that one. */

@@ -105,7 +105,7 @@ int cmd_fork(int argc, char **argv, struct err *err)
 	while (words + 1 < argc && argv[words + 1][0] != '-')
 		words++;
 	if (words + 1 < argc && (str_equal(argv[words + 1], "--help") || str_equal(argv[words + 1], "-h")))
-		return cmd_show_help("fork");
+		return CMD_HELP;
 	if (words > 2 || !has_separator(argc, argv)) {
 		err_set(err, ERR_USAGE, EINVAL, "fork", words > 2 ? "which of these words is the command?"
 								  : "there is no command to run");

@@ -74,10 +74,8 @@ int cmd_gc(int argc, char **argv, struct err *err)
 	struct gc_options given = { 0 };
 	struct staged_args args;
 	char state[PATH_MAX];
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_gc_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("gc");
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "gc", "it takes no names; it looks at all of your sessions");
 	if (r == 0)

@@ -170,11 +170,9 @@ static int take_back(const char *word, bool is_json, struct err *err)
 int cmd_grants(int argc, char **argv, struct err *err)
 {
 	struct grants_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_grants_options, &given, argc, argv, &rest, err);
 	bool is_revoke = r == 0 && rest < argc && str_equal(argv[rest], "revoke");
 
-	if (r == 1)
-		return cmd_show_help("grants");
 	if (r < 0)
 		return r;
 	if (argc - rest != (is_revoke ? 2 : argc - rest > 0)) {

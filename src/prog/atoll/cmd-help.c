@@ -52,9 +52,8 @@ int cmd_set_unknown(const char *stage, const char *name, struct err *err)
 	return -EINVAL;
 }
 
-int cmd_show_help(const char *name)
+int cmd_show_help(const struct cmd *cmd)
 {
-	const struct cmd *cmd = cmd_find(name);
 	cleanup_buf struct buf text;
 	struct err err;
 
@@ -73,17 +72,15 @@ int cmd_show_help(const char *name)
 int cmd_help(int argc, char **argv, struct err *err)
 {
 	struct help_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	const struct cmd *cmd;
+	int rest, r = cmd_parse(&cmd_help_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("help");
 	if (r < 0)
 		return r;
 	if (given.completion)
 		return completion_print(given.completion, err);
 	if (rest == argc)
 		return show_overview(err);
-	if (!cmd_find(argv[rest]))
-		return cmd_set_unknown("help", argv[rest], err);
-	return cmd_show_help(argv[rest]);
+	cmd = cmd_find(argv[rest]);
+	return cmd ? cmd_show_help(cmd) : cmd_set_unknown("help", argv[rest], err);
 }

@@ -146,10 +146,8 @@ int cmd_log(int argc, char **argv, struct err *err)
 	struct args args = { .argv = { "atoll-log" }, .count = 1 };
 	char log[PATH_MAX], records[ARG_BYTES_MAX];
 	bool verify;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_log_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("log");
 	if (r < 0)
 		return r;
 	verify = rest < argc && str_equal(argv[rest], "verify");

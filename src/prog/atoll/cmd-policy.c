@@ -201,10 +201,8 @@ int cmd_policy(int argc, char **argv, struct err *err)
 {
 	static const char *const verbs[] = { "check", "diff", "explain", "show" };
 	struct policy_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_policy_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("policy");
 	if (r < 0)
 		return r;
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(about_sessions); i++) {

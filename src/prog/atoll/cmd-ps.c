@@ -272,10 +272,8 @@ int cmd_ps(int argc, char **argv, struct err *err)
 	struct session_record *records;
 	char state[PATH_MAX];
 	size_t count;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_ps_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("ps");
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "ps",
 			    "it takes no names; it lists all of your sandboxes");

@@ -50,10 +50,8 @@ int cmd_restore(int argc, char **argv, struct err *err)
 	struct restore_options given = { 0 };
 	char state[PATH_MAX], before[STAGE_SNAPSHOT_NAME_SIZE];
 	const char *name;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_restore_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("restore");
 	if (r < 0)
 		return r;
 	if (argc - rest < 1 || argc - rest > 2) {

@@ -62,7 +62,7 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_run_options = { options, ARRAY_SIZE(options) };
+const struct cmd_options cmd_run_options = { options, ARRAY_SIZE(options), .runs_command = true };
 
 static bool is_name_valid(const char *name)
 {
@@ -145,11 +145,9 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 {
 	struct run_options given = { 0 };
 	cleanup_free struct fork_origin *found = NULL; /* large, and nearly never used */
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, false, &rest, err);
+	int rest, r = cmd_parse(&cmd_run_options, &given, argc, argv, &rest, err);
 
 	memory_take_stack();
-	if (r == 1)
-		return cmd_show_help(argv[0]);
 	if (r == 0)
 		r = check_options(&given, rest < argc, err);
 	if (r == 0 && origin && given.origin)

@@ -67,10 +67,8 @@ static int become(const struct secret_options *given, char **words, size_t count
 int cmd_secret(int argc, char **argv, struct err *err)
 {
 	struct secret_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_secret_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("secret");
 	if (r < 0)
 		return r;
 	if (argc - rest > WORDS_MAX)

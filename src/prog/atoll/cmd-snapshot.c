@@ -157,10 +157,8 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	struct staged_snapshot wanted = { .prefix = STAGE_NAMELESS_PREFIX };
 	char state[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
 	const char *session = NULL;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_snapshot_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("snapshot");
 	if (r == 0)
 		r = sort_words(argc - rest, argv + rest, &session, &wanted.name, err);
 	if (r == 0)

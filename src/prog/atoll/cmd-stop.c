@@ -90,10 +90,8 @@ int cmd_stop(int argc, char **argv, struct err *err)
 	struct stop_options given = { 0 };
 	char state[PATH_MAX];
 	uint64_t grace_ms = GRACE_DEFAULT_MS;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_stop_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("stop");
 	if (r < 0)
 		return r;
 	if (given.all == (rest < argc)) {

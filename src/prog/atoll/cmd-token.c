@@ -138,10 +138,8 @@ int cmd_token(int argc, char **argv, struct err *err)
 {
 	struct token_options given = { 0 };
 	char project[PATH_MAX];
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_token_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("token");
 	if (r == 0 && given.policy)
 		r = add_policy(&given, argv[rest], err);
 	if (r == 1)

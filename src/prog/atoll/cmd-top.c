@@ -188,10 +188,8 @@ int cmd_top(int argc, char **argv, struct err *err)
 	char state[PATH_MAX], programs[PATH_MAX];
 	struct top_feed_options feed = { .state = state, .programs = programs };
 	uint64_t pace_ms = PACE_MS;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_top_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("top");
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "top", "it takes no names; --filter TEXT chooses");
 	if (r == 0 && given.delay)

@@ -257,11 +257,9 @@ int cmd_trust(int argc, char **argv, struct err *err)
 	struct trust_options given = { 0 };
 	static struct homes homes;
 	char shown[SAY_PATH_SIZE];
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_trust_options, &given, argc, argv, &rest, err);
 	bool changes = given.raise || given.lower || given.reset;
 
-	if (r == 1)
-		return cmd_show_help("trust");
 	if (r < 0)
 		return r;
 	if (argc - rest > 1 || (changes && argc - rest != 1)) {

@@ -38,10 +38,8 @@ int cmd_undo(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct undo_options given = { 0 };
-	int rest, used, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_undo_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("undo");
 	if (r < 0)
 		return r;
 	review = review_new("undo", argv + rest, argc - rest, &used, err);

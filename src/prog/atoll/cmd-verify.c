@@ -79,10 +79,8 @@ int cmd_verify(int argc, char **argv, struct err *err)
 	struct verify_options given = { 0 };
 	char programs[PATH_MAX], program[PATH_MAX];
 	struct args args = { .count = 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_verify_options, &given, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("verify");
 	if (r == 0)
 		r = places_programs(programs, err);
 	if (r < 0)

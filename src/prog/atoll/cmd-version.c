@@ -8,10 +8,8 @@ const struct cmd_options cmd_version_options = { NULL, 0 };
 int cmd_version(int argc, char **argv, struct err *err)
 {
 	cleanup_buf struct buf text;
-	int rest, r = options_parse(NULL, 0, NULL, argc, argv, true, &rest, err);
+	int rest, r = cmd_parse(&cmd_version_options, NULL, argc, argv, &rest, err);
 
-	if (r == 1)
-		return cmd_show_help("version");
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "version", "it takes no arguments");
 	if (r < 0)

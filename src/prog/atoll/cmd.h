@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/options.h"
 
@@ -15,6 +16,7 @@
 struct cmd_options {
 	const struct option *rows;
 	size_t count;
+	bool runs_command;       /* the first word that is no option begins a command, whose options are its own */
 };
 
 struct cmd {
@@ -23,7 +25,7 @@ struct cmd {
 	const char *summary;     /* one line for `atoll help` */
 	const struct cmd_options *options;
 	/*
-	 * argv[0] is the verb. The exit status (>= 0), or negative with *err filled: main prints it as
+	 * argv[0] is the verb. The exit status (>= 0), CMD_HELP, or negative with *err filled: main prints it as
 	 * one line "atoll: what, why; what to do" and exits with err_exit_status().
 	 */
 	int (*run)(int argc, char **argv, struct err *err);
@@ -39,8 +41,23 @@ const struct cmd *cmd_find(const char *name);
 /* Fills *err for a name that is no verb, with the nearest one. -EINVAL. */
 int cmd_set_unknown(const char *stage, const char *name, struct err *err) MUST_USE;
 
-/* The help of one verb on stdout, for its --help. The exit status. */
-int cmd_show_help(const char *name);
+/* What a verb returns for its --help, below every -errno: main shows it. */
+enum { CMD_HELP = -4096 };
+
+/*
+ * Parses a verb's words into its own struct (options_parse() in base/options.h). *ret_rest: the first word that is no
+ * option. CMD_HELP; -EINVAL with *err.
+ */
+static inline int cmd_parse(const struct cmd_options *options, void *given, int argc, char **argv, int *ret_rest,
+			    struct err *err)
+{
+	int r = options_parse(options->rows, options->count, given, argc, argv, !options->runs_command, ret_rest, err);
+
+	return r == 1 ? CMD_HELP : r;
+}
+
+/* Shows the help of one verb on stdout. The exit status. */
+int cmd_show_help(const struct cmd *cmd);
 
 extern const struct cmd_options cmd_alerts_options;
 extern const struct cmd_options cmd_apply_options;

@@ -15,7 +15,9 @@ static int run_verb(int argc, char **argv, struct err *err)
 {
 	const struct cmd *cmd = cmd_find(argv[0]);
 
-	return cmd ? cmd->run(argc, argv, err) : cmd_set_unknown("", argv[0], err);
+	int r = cmd ? cmd->run(argc, argv, err) : cmd_set_unknown("", argv[0], err);
+
+	return r == CMD_HELP ? cmd_show_help(cmd) : r;
 }
 
 /* 126 and 127 speak of the command in the sandbox: a session that is not there is a failure of atoll's. */
