@@ -18,7 +18,8 @@ struct command;
 struct err;
 
 enum client_state {
-	CLIENT_NEW, CLIENT_CHANGING, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_ASKING, CLIENT_DONE
+	CLIENT_NEW, CLIENT_CHANGING, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_ASKING, CLIENT_DONE,
+	CLIENT_REFUSED
 };
 
 struct client {
@@ -35,7 +36,10 @@ struct client {
 	uint64_t told;	  /* asking_generation() */
 };
 
-/* A client that does not listen (SO_SNDTIMEO) loses its answer, not the sandbox. r: of the frame in box->run.out. */
+/*
+ * Never waits: everything inside would, whose system calls the box answers. What a client does not read is kept by its
+ * socket; one that lets that fill loses its connection. r: of the frame in box->run.out.
+ */
 void client_reply(struct client *client, int r, const int *fds, size_t fd_count);
 void client_reply_u32(struct client *client, uint16_t type, uint32_t value);
 void client_reply_error(struct client *client, const struct err *err);

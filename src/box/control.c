@@ -22,7 +22,7 @@
  * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
  */
 
-enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10, SEND_TIMEOUT_S = 5 };
+enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10 };
 
 static void client_free(struct client *client)
 {
@@ -363,11 +363,22 @@ static bool may_control(int fd, struct client *ret_client)
 	       (ret_client->uid == 0 || ret_client->uid == getuid());
 }
 
+/* It waits for an answer: it gets this one, and is let go when it has asked. */
+static void refuse_client(struct client *client)
+{
+	struct err err;
+
+	client->state = CLIENT_REFUSED;
+	err_set(&err, ERR_STATE, EAGAIN, "session", "%d programs talk to this sandbox already, and no more can",
+		BOX_CLIENTS_SERVED);
+	err_hint(&err, "end one of them (`atoll exec`, `atoll ask`, `atoll top`, …), and try again");
+	client_reply_error(client, &err);
+}
+
 static int accept_client(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	struct timeval patience = { .tv_sec = SEND_TIMEOUT_S };
+	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client known = { .box = box, .fd = fd }, **slot = NULL, *client;
 
 	if (fd < 0)
@@ -376,8 +387,7 @@ static int accept_client(void *context, uint32_t events)
 		if (!box->clients[i])
 			slot = &box->clients[i];
 	client = slot && may_control(fd, &known) ? calloc(1, sizeof *client) : NULL;
-	if (!client || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0) {
-		free(client);
+	if (!client) {
 		close(fd);
 		return 0;
 	}
@@ -387,6 +397,8 @@ static int accept_client(void *context, uint32_t events)
 	*slot = client;
 	if (loop_add(box->run.loop, &client->source) < 0)
 		client_free(client);
+	else if (slot >= &box->clients[BOX_CLIENTS_SERVED])
+		refuse_client(client);
 	return 0;
 }
 

@@ -48,7 +48,8 @@
 
 enum {
 	BOX_COMMANDS_MAX = 64,
-	BOX_CLIENTS_MAX = 64,
+	BOX_CLIENTS_SERVED = 64,
+	BOX_CLIENTS_MAX = BOX_CLIENTS_SERVED + 8, /* those beyond are told that there are too many */
 	BOX_NOTED_SIZE = 96,
 };
 
