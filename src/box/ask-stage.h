@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-#include "box/request.h"
+#include "session/run-request.h"
 
 /* The size bytes that `atoll-stage VERB` writes. Waits two seconds at most. -errno: nobody can tell. */
 int ask_stage(const struct run_request *request, const char *verb, void *ret, size_t size) MUST_USE;

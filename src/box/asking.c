@@ -5,9 +5,9 @@
 
 #include "base/str.h"
 #include "box/asking-state.h"
-#include "box/listeners.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "session/listeners.h"
 
 /*
  * A question waits while somebody can hear of it, and is refused at once where nobody can: an agent that nobody watches

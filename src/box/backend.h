@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "box/request.h"
 #include "policy/policy.h"
+#include "session/run-request.h"
 
 /* Why fuse-overlayfs makes the trees. */
 enum backend_reason {

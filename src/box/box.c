@@ -12,6 +12,7 @@
 #include "box/token.h"
 #include "box/verify-gate.h"
 #include "os/fd.h"
+#include "session/run-request.h"
 
 /*
  * One run, in order:

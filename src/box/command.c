@@ -6,9 +6,9 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/environment.h"
 #include "box/gate.h"
 #include "box/state.h"
+#include "session/environment.h"
 #include "wire/control.h"
 
 enum { MS_NS = 1000000 };

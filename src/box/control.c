@@ -9,10 +9,10 @@
 
 #include "base/str.h"
 #include "box/control-client.h"
-#include "box/review-log.h"
 #include "box/state.h"
 #include "box/status.h"
 #include "os/fd.h"
+#include "session/review-log.h"
 #include "wire/control.h"
 #include "wire/token.h"
 

@@ -7,7 +7,7 @@
  * reviewed is removed so. ATOLL_GC=off keeps it from happening; ATOLL_GC=AGE says how old a session must be.
  */
 
-#include "box/request.h"
+#include "session/run-request.h"
 
 /* Starts it where a day has passed since the last time; the first run of all only begins to count. Does not wait. */
 void daily_gc(const struct run_request *request);

@@ -6,10 +6,10 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/exec-gate.h"
-#include "box/narrowing.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "jail/filter.h"
+#include "session/narrowing.h"
 
 /* What happens in and around the sandbox, as records of the action log. Every function fails closed: see
  * audit/writer.h. */

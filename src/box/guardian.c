@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "limit/limit.h"
 #include "os/fd.h"
+#include "session/record.h"
 #include "stage/remove.h"
 
 const char guardian_name[] = "atoll-guardian";

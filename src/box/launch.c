@@ -13,11 +13,12 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "box/daily.h"
-#include "box/narrowing.h"
-#include "box/session.h"
 #include "box/standing.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "session/narrowing.h"
+#include "session/record.h"
+#include "session/run-request.h"
 #include "stage/record.h"
 
 enum { NOTICE_MAX = 64 << 10 };

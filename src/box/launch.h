@@ -8,6 +8,7 @@
  */
 
 #include "box/box.h"
+#include "session/run-request.h"
 
 /*
  * Runs the request to its end (with REQUEST_DETACH: until the sandbox lives, and the half that stays is a child) and

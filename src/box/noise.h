@@ -7,8 +7,8 @@
  */
 
 #include "base/cleanup.h"
-#include "box/request.h"
 #include "monitor/noise.h"
+#include "session/run-request.h"
 
 /* When nothing runs any more. Waits two seconds at most. -errno: nobody can tell. */
 int noise_look(const struct run_request *request, struct noise_count *ret_count) MUST_USE;

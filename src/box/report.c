@@ -6,12 +6,12 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/narrowing.h"
 #include "box/state.h"
 #include "jail/filter.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/narrowing.h"
 
 enum { REPORT_MAX = 1 << 20 };
 

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "limit/limit.h"
 #include "os/pidref.h"
+#include "session/run-request.h"
 
 struct audit_writer;
 struct err;
@@ -22,18 +23,10 @@ struct freeze;
 struct loop;
 struct policy;
 struct refusals;
+struct run_policy;
 struct run_request;
-struct snapshot;
 struct watch;
 struct watch_options;
-
-/* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */
-struct run_policy {
-	const void *bytes;
-	size_t size;
-	const struct snapshot *snapshot;
-	const struct policy *policy; /* the view of snapshot */
-};
 
 /* Why the sandbox ended; the first reason stays. */
 enum ended {

@@ -14,11 +14,11 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "session/record.h"
 
 void staging_init(struct staging *staging)
 {

@@ -35,15 +35,15 @@
 #include "box/prompt.h"
 #include "box/publish.h"
 #include "box/refusals.h"
-#include "box/review-log.h"
 #include "box/run.h"
 #include "box/staged-count.h"
 #include "box/staging.h"
 #include "box/standing.h"
-#include "box/store.h"
 #include "box/verify-external.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
+#include "session/review-log.h"
+#include "session/store.h"
 #include "watch/watch.h"
 
 enum {

@@ -5,11 +5,11 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/narrowing.h"
 #include "box/state.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "session/narrowing.h"
 
 /* The few lines that a person sees at the end of a run, on stderr, and only when there is something to say.
  */

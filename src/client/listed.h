@@ -7,7 +7,7 @@
  */
 
 #include "base/json.h"
-#include "box/session.h"
+#include "session/record.h"
 
 /* "running", "ended", or "lost": its box died without a word; the record was closed by its guardian, or by nobody. */
 const char *listed_state(const struct session_record *record);

@@ -14,7 +14,7 @@
 
 #define STAGE_FILE_LOCK "lock"
 
-/* In the session's directory: what its box holds a lock of (box/store.h). */
+/* In the session's directory: what its box holds a lock of (session/store.h). */
 #define STAGE_BOX_LOCK "audit.jsonl"
 
 struct stage_hold {

@@ -20,7 +20,7 @@ enum control_message {
 	CONTROL_STOP,            /* u32 grace_ms: SIGTERM to all commands, then the end; -> CONTROL_DONE */
 	CONTROL_FREEZE,          /* string what for: stops every process inside; -> CONTROL_DONE 0 when all are */
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
-	CONTROL_REVIEW,          /* box/review-log.h: a record; -> CONTROL_DONE once it is written */
+	CONTROL_REVIEW,          /* session/review-log.h: a record; -> CONTROL_DONE once it is written */
 	CONTROL_POLICY,          /* fd: a snapshot, sealed: the network goes by it; -> CONTROL_CHANGED */
 	CONTROL_ASKS,            /* u64 after, u32 asking_look; -> CONTROL_QUESTIONS, with FOLLOW once there is one */
 	CONTROL_ANSWER,          /* struct asking_reply (wire/asking.h); -> CONTROL_ANSWERED */

@@ -6,8 +6,8 @@
  * happens, with what is planned, and once when it is over. Where the first cannot be written, nothing happens.
  */
 
-#include "box/review-log.h"
 #include "prog/atoll-stage/opened.h"
+#include "session/review-log.h"
 #include "stage/transaction.h"
 
 struct deed {

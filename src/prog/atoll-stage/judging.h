@@ -6,8 +6,8 @@
  * and compares alike. The session's start, its policy's protected paths, and (as is_own) what earlier applies left.
  */
 
-#include "box/flagging.h"
 #include "prog/atoll-stage/opened.h"
+#include "session/flagging.h"
 #include "stage/left.h"
 
 struct judging {

@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 
-#include "box/session.h"
 #include "confine/confine.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "os/landlock.h"
+#include "session/record.h"
 #include "stage/gc.h"
 
 int tidy_confine(int sessions_fd, const struct stage_record *record, struct err *err)

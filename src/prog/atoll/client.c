@@ -5,10 +5,11 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "box/contact.h"
 #include "os/fd.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 
 int client_project(char out[PATH_MAX], struct err *err)
 {
@@ -47,7 +48,7 @@ int client_open(const char *id_or_name, struct session_record *ret_record, int *
 
 	if (r < 0)
 		return r;
-	r = contact_box(ret_record->id, err);
+	r = control_socket_connect(ret_record->id, err);
 	if (r < 0) {
 		session_record_done(ret_record);
 		return r;

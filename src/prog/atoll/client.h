@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "box/session.h"
+#include "session/record.h"
 #include "wire/control.h"
 
 /* The live session that id_or_name means (NULL: the newest of the project of the working directory). */

@@ -5,12 +5,12 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "box/asking-words.h"
-#include "box/listeners.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
+#include "session/listeners.h"
 
 enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
 

@@ -9,12 +9,13 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "monitor/score.h"
 #include "policy/policy.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 /* What was learnt of agents and projects (monitor.baseline): what it is, and to have it forgotten. */
 

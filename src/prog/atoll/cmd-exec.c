@@ -13,16 +13,17 @@
 
 #include "base/str.h"
 #include "box/console.h"
-#include "box/contact.h"
 #include "box/loop.h"
 #include "os/fd.h"
+#include "prog/atoll/additions.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/additions.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
 #include "prog/atoll/token.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 #include "stage/snapshot.h"
 
 /* As console_detect() says it: a pty takes the place of all three streams, or of none. */
@@ -406,7 +407,7 @@ int cmd_exec(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = write_request(&record, &given, argv + rest, &attendance.message, err);
 	if (r == 0)
-		r = attendance.socket_fd = socket_fd = contact_box(record.id, err);
+		r = attendance.socket_fd = socket_fd = control_socket_connect(record.id, err);
 	if (r >= 0)
 		r = snapshot_before(&record, err);
 	if (r == 0)

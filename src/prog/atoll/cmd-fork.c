@@ -7,6 +7,7 @@
 #include "prog/atoll/fork.h"
 #include "prog/atoll/run.h"
 #include "prog/atoll/staged.h"
+#include "session/directories.h"
 #include "stage/snapshot.h"
 
 /*

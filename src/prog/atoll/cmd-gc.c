@@ -4,6 +4,7 @@
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
+#include "session/directories.h"
 
 /* `atoll gc`: removes old sessions and layers that nothing names. atoll-stage does it. */
 

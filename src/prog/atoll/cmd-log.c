@@ -9,6 +9,7 @@
 #include "prog/atoll/log.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
 
 enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
 

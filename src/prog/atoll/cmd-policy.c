@@ -4,7 +4,6 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/path.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
@@ -15,6 +14,8 @@
 #include "prog/atoll/policy-test.h"
 #include "prog/atoll/policy-trust.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 /*
  * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and

@@ -5,13 +5,14 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "client/listed.h"
 #include "limit/limit.h"
 #include "os/clock.h"
 #include "os/pty.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "client/listed.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
 
 enum {
 	PS_TEXT_MAX = 64 << 20,

@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 /*
  * `atoll secret`: becomes atoll-secret, which has the ciphers that the static programs do without, with the directory

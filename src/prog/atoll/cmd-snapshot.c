@@ -7,6 +7,7 @@
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
+#include "session/directories.h"
 #include "stage/snapshot.h"
 
 /* `atoll snapshot`: names what a session staged so far, so that `atoll restore` and `atoll fork` find it again. */

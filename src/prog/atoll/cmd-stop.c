@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "box/contact.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 
 enum { GRACE_DEFAULT_MS = 5000, GRACE_MAX_MS = 24 * 3600 * 1000 };
 
@@ -27,7 +28,7 @@ const struct cmd_options cmd_stop_options = { options, ARRAY_SIZE(options) };
 /* Asks and waits until all is over. A session that ends by itself meanwhile has reached the same end. */
 static int stop_one(const struct session_record *record, uint32_t grace_ms, struct err *err)
 {
-	cleanup_fd int fd = contact_box(record->id, err);
+	cleanup_fd int fd = control_socket_connect(record->id, err);
 	struct client_answer answer = { .fd = FD_NONE };
 	cleanup_buf struct buf scratch;
 	int r;

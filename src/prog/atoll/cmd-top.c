@@ -8,13 +8,14 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
 #include "os/pty.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/top-feed.h"
+#include "session/directories.h"
+#include "session/record.h"
 #include "wire/top.h"
 
 /*

@@ -4,11 +4,12 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/clock.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/trust-show.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 enum { TEXT_MAX = 8 << 20 };
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
+#include "session/record.h"
 #include "wire/frame.h"
 
 enum { TRIAL_FRAME = 49, WRITES_HOST = 1 << 0, READS_INPUT = 1 << 1, RECORD_MAX = FRAME_MESSAGE_MAX };

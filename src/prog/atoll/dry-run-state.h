@@ -8,11 +8,11 @@
 
 #include <limits.h>
 
-#include "box/session.h"
 #include "learn/effects.h"
-#include "prog/atoll/dry-run-record.h"
 #include "prog/atoll/dry-run.h"
+#include "prog/atoll/dry-run-record.h"
 #include "prog/atoll/staged.h"
+#include "session/record.h"
 #include "stage/difference.h"
 
 enum dry_run_done {

@@ -15,6 +15,7 @@
 #include "prog/atoll/dry-run-state.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/staged.h"
+#include "session/directories.h"
 #include "wire/trial.h"
 
 /* ---- what it begins with ---- */

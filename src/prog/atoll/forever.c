@@ -11,13 +11,14 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10, PATIENCE_MS = 10000 };
 

@@ -23,6 +23,7 @@
 #include "prog/atoll/standing.h"
 #include "prog/atoll/tape.h"
 #include "prog/atoll/token.h"
+#include "session/run-request.h"
 
 extern char **environ;
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/options.h"
-#include "box/request.h"
+#include "session/run-request.h"
 
 struct fork_origin;
 

@@ -11,9 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "box/request.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
+#include "session/run-request.h"
 #include "wire/judge.h"
 
 struct narrow_request {

@@ -6,9 +6,10 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "os/path.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 int places_cwd(char out[PATH_MAX], struct err *err)
 {

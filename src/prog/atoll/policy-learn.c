@@ -17,6 +17,7 @@
 #include "prog/atoll/policy-of.h"
 #include "prog/atoll/policy-test.h"
 #include "prog/atoll/say.h"
+#include "session/directories.h"
 
 /*
  * Everything is made in a directory of its own below the state directory: the policy that observes (the user's, with

@@ -6,8 +6,8 @@
  * has its own way: front.c.)
  */
 
-#include "box/session.h"
 #include "prog/atoll/compiled.h"
+#include "session/record.h"
 
 /*
  * POLICY (a name, or a path from where we stand) compiled as `atoll run -p POLICY` in the session's project would have

@@ -10,6 +10,7 @@
 #include "prog/atoll/beside.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/policy-of.h"
+#include "session/directories.h"
 
 int policy_hand_over(const struct compiled *compiled)
 {

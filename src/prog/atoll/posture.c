@@ -12,7 +12,6 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -23,6 +22,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/posture-targets.h"
 #include "prog/atoll/say.h"
+#include "session/record.h"
 
 enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 80, SHOWN_MAX = 32, SHOWN_SIZE = 160 };
 

@@ -7,9 +7,10 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/contact.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/say.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 
 void question_boxes_init(struct question_boxes *boxes)
 {
@@ -77,7 +78,7 @@ static int open_all(struct question_boxes *boxes, struct err *err)
 
 		if (!session_of_socket(entry->d_name, session) || is_known(boxes, session))
 			continue;
-		fd = contact_box(session, &ignored);
+		fd = control_socket_connect(session, &ignored);
 		if (fd >= 0)
 			add(boxes, session, fd);
 	}

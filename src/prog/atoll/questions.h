@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "box/session.h"
+#include "session/record.h"
 #include "wire/asking.h"
 
 enum { QUESTION_BOXES_MAX = 256, QUESTION_NAME_SIZE = SESSION_ID_SIZE + 12 };

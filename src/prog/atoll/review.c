@@ -14,6 +14,7 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
+#include "session/directories.h"
 
 enum { PAGER_WORDS_MAX = 16, PAGER_SIZE_MAX = 1024 };
 

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "box/session.h"
+#include "session/record.h"
 
 enum { REVIEW_ARGS_MAX = 4096 };
 

@@ -9,11 +9,12 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "box/contact.h"
 #include "os/fd.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 #include "stage/snapshot.h"
 
 extern char **environ;
@@ -304,7 +305,7 @@ static int read_name(int fd, char *ret_name)
 static int copy_running(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 			char *ret_name, struct err *err)
 {
-	cleanup_fd int socket_fd = contact_box(record->id, err), read_fd = FD_NONE, write_fd = FD_NONE;
+	cleanup_fd int socket_fd = control_socket_connect(record->id, err), read_fd = FD_NONE, write_fd = FD_NONE;
 	struct staged_args args;
 	int ends[2], status, r;
 	pid_t pid;

@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "box/review-log.h"
-#include "box/session.h"
+#include "session/record.h"
+#include "session/review-log.h"
 #include "stage/hold.h"
 
 enum { STAGED_ARGS_MAX = 512 };

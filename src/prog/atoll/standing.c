@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "prog/atoll/say.h"
+#include "session/record.h"
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, CAUSE_SHOWN = 60 };
 

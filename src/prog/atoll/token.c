@@ -5,11 +5,12 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "box/token.h"
 #include "os/fd.h"
 #include "prog/atoll/beside.h"
 #include "prog/atoll/places.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 int token_places(struct token_places *ret_places, struct err *err)
 {

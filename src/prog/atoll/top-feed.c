@@ -13,10 +13,11 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "box/contact.h"
+#include "client/listed.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "client/listed.h"
+#include "session/control-socket.h"
+#include "session/directories.h"
 #include "wire/asking.h"
 #include "wire/control.h"
 #include "wire/top.h"
@@ -118,7 +119,7 @@ static int meet(struct feed *feed, const char *id)
 		feed->left_out++;
 		return 0;
 	}
-	*subject = (struct subject){ .fd = contact_box(id, NULL), .is_there = true };
+	*subject = (struct subject){ .fd = control_socket_connect(id, NULL), .is_there = true };
 	memcpy(subject->id, record.id, SESSION_ID_SIZE);
 	/* A box that stands still takes no part of our time. */
 	if (subject->fd >= 0 && fd_set_nonblocking(subject->fd, true) < 0)
@@ -352,7 +353,7 @@ static int call_box(struct feed *feed, const char *id, int built, int (*answered
 
 	if (!call)
 		return 0;
-	r = call->fd = contact_box(id, &err);
+	r = call->fd = control_socket_connect(id, &err);
 	if (r >= 0) {
 		memcpy(call->id, id, SESSION_ID_SIZE);
 		call->answered = answered;

@@ -15,6 +15,7 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "session/run-request.h"
 
 enum { TOLD_MAX = 5000 };
 

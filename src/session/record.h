@@ -5,6 +5,9 @@
  * Session directories on disk: where a run's log, policy and result are. Written by atoll-box, read by
  * every verb that names a session.
  *
+ * The folder session/ is what all programs of ours know of a run without being its box: its directory and record, the
+ * way to its control socket, its log for whoever reviews it afterwards, and what `atoll run` hands to the box.
+ *
  *   STATE/sessions/ID/        mode 0700
  *       session.bin           this record (a wire frame) as it was at the start
  *       ended.bin             the same at the end, nothing before; the one that is read where it is there and whole
@@ -14,8 +17,7 @@
  *       denials.jsonl         what the agent sees of its own denials
  *   RUNTIME/ID.sock           the control socket
  *
- * STATE is $XDG_STATE_HOME/atoll or ~/.local/state/atoll; /var/lib/atoll for root. RUNTIME is
- * $XDG_RUNTIME_DIR/atoll; /run/atoll for root; STATE/run where neither exists.
+ * STATE and RUNTIME: see directories.h.
  */
 
 #include <stdbool.h>
@@ -49,24 +51,9 @@ struct session_record {
 	bool is_live;            /* not stored: whether the lock is held */
 };
 
+/* Frees its strings, and makes it one that can be freed again. */
 void session_record_done(struct session_record *record);
 #define cleanup_session_record __attribute__((cleanup(session_record_done)))
-
-/* The state and run-time directories of this user, in out[size]; made (0700) when make is set. */
-int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
-int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
-
-/* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
-int session_home_dir(char *out, size_t size) MUST_USE;
-
-/* Whether project is /, the home or above it: taken only when the user names it. project: real and absolute. */
-bool session_project_is_refused(const char *project);
-
-/*
- * The project of cwd, which is real, as getcwd(3) has it: the nearest ancestor with .atoll.yaml or .git (of this user,
- * root, or the owner of cwd) that is not refused as above, else cwd itself.
- */
-int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
 
 /*
  * Finds a session: by id, by unique prefix of at least 4 characters of an id, by name (the newest one), or with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/listeners.h"
+#include "session/listeners.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 enum { LOCK_PATIENCE_MS = 1000 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/store.h"
+#include "session/store.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/run-request.h"
 
 enum { COMMAND_TEXT_MAX = 512 };
 

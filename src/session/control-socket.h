@@ -13,4 +13,4 @@
  * Connects to the box of a session. The fd, or -errno with *err: -ENOENT, -ECONNREFUSED where nobody listens, -EPERM
  * where the socket belongs to somebody else.
  */
-int contact_box(const char *session, struct err *err) MUST_USE;
+int control_socket_connect(const char *session, struct err *err) MUST_USE;

@@ -15,9 +15,10 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 static const char *absolute_env(const char *name)
 {

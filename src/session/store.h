@@ -3,16 +3,15 @@
 
 /*
  * The session directory as the running box holds it: made at the start, locked while the box lives,
- * its record replaced at the end. Readers use box/session.h.
+ * its record replaced at the end. Readers use session/record.h.
  */
 
 #include <limits.h>
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "box/session.h"
-#include "box/box.h"
-#include "box/request.h"
+#include "session/record.h"
+#include "session/run-request.h"
 
 struct store {
 	int dir_fd;	     /* STATE/sessions/ID */
@@ -38,10 +37,11 @@ int store_begin(struct store *store, const struct run_request *request, const st
 /* Makes what store_save() writes to, ahead of it, once. Where that cannot be, store_save() says why it still cannot. */
 void store_expect_end(struct store *store);
 
-/* Writes the record, at the end. */
+/* Writes the record, at the end. ERR_STATE with *err (which may be NULL). */
 int store_save(struct store *store, struct err *err) MUST_USE;
 
 /* Removes the directory: for a sandbox that never came to life. */
 void store_discard(struct store *store);
 
+/* Closes what is open, which gives the lock back, and frees the record. */
 void store_done(struct store *store);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/review-log.h"
+#include "session/review-log.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include "audit/append.h"
 #include "base/str.h"
-#include "box/contact.h"
 #include "os/fd.h"
+#include "session/control-socket.h"
 #include "wire/control.h"
 
 enum { PATIENCE_MS = 10000, FRAME_MAX = 4 * REVIEW_TEXT_MAX };
@@ -170,7 +170,7 @@ int review_log_open(struct review_log *ret_log, int sessions_fd, const char *ses
 	}
 	/* Only the box holds it whole; where it is gone before it answers, review_log_put() sees that. */
 	if (flock(log.log_fd, LOCK_SH | LOCK_NB) < 0)
-		log.box_fd = contact_box(session, &ignored);
+		log.box_fd = control_socket_connect(session, &ignored);
 	else
 		flock(log.log_fd, LOCK_UN);
 	*ret_log = log;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/session.h"
+#include "session/record.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/directories.h"
 #include "wire/frame.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/contact.h"
+#include "session/control-socket.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +8,9 @@
 #include <sys/un.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 /* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its
  * directory's fd. */
@@ -34,7 +35,7 @@ static int connect_in(const char *directory, const char *id)
 	return r < 0 ? r : take_fd(&fd);
 }
 
-int contact_box(const char *session, struct err *err)
+int control_socket_connect(const char *session, struct err *err)
 {
 	char runtime[PATH_MAX];
 	uid_t uid;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/narrowing.h"
+#include "session/narrowing.h"
 
 #include <string.h>
-
-#include "box/state.h"
 
 const char *const narrow_outcome_names[NARROW_OUTCOME_COUNT] = {
 	[NARROW_TAKEN] = "taken", [NARROW_DECLINED] = "declined", [NARROW_EMPTY] = "empty", [NARROW_FAILED] = "failed",

@@ -13,6 +13,8 @@
 #include "base/hash.h"
 #include "policy/policy.h"
 
+struct snapshot;
+
 enum {
 	REQUEST_DETACH = 1 << 0,     /* -d: go to the background once the sandbox lives */
 	REQUEST_QUIET = 1 << 1,      /* no summary on stderr */
@@ -100,4 +102,12 @@ struct run_request {
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
 	const struct run_standing *standing; /* of an agent (box/standing.h); NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
+};
+
+/* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */
+struct run_policy {
+	const void *bytes;
+	size_t size;
+	const struct snapshot *snapshot;
+	const struct policy *policy; /* the view of snapshot */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/environment.h"
+#include "session/environment.h"
 
 #include <string.h>
 

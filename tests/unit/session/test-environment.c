@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "box/environment.h"
+#include "session/environment.h"
 
 static const struct env_pass passes[] = { { .pattern = "PATH" }, { .pattern = "LC_*" } };
 static const struct env_set sets[] = { { .name = "CI", .value = "1" }, { .name = "PATH", .value = "/policy" } };

@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/session.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/directories.h"
+#include "session/record.h"
 
 /* A directory of its own for each test, real, with HOME and XDG_* inside. */
 struct world {

@@ -7,7 +7,7 @@
  */
 
 #include "base/json.h"
-#include "box/request.h"
+#include "session/run-request.h"
 
 /* For a run that came to nothing: whether it had less than its policy gives. The line that says so. */
 extern const char narrowing_hint[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/flagging.h"
+#include "session/flagging.h"
 
 #include <errno.h>
 #include <string.h>

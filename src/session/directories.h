@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where the files of a user's sessions are, and which project a directory belongs to. Used by every program that names
+ * a session.
+ *
+ * STATE is $XDG_STATE_HOME/atoll or ~/.local/state/atoll; /var/lib/atoll for root. RUNTIME is
+ * $XDG_RUNTIME_DIR/atoll; /run/atoll for root; STATE/run where neither exists.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/*
+ * The state and run-time directories of this user, in out[size]; made (0700) when make is set. -ENOENT without a home,
+ * -EPERM where the directory does not belong to this user alone, or what mkdir says; with *err.
+ */
+int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
+int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
+
+/* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
+int session_home_dir(char *out, size_t size) MUST_USE;
+
+/* Whether project is /, the home or above it: taken only when the user names it. project: real and absolute. */
+bool session_project_is_refused(const char *project);
+
+/*
+ * The project of cwd, which is real, as getcwd(3) has it: the nearest ancestor with .atoll.yaml or .git (of this user,
+ * root, or the owner of cwd) that is not refused as above, else cwd itself.
+ */
+int session_project_of(const char *cwd, char *out, size_t size, struct err *err) MUST_USE;
