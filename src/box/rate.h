@@ -3,7 +3,8 @@
 
 /*
  * How much the sandbox may do per time (time.rate), and the pause of every gate after a burst of refusals at any of
- * them (time.cooldown). What the network's gate has meters for is counted there (egress/quota.h). Runs in atoll-box.
+ * them (time.cooldown). What the network's gate has meters for is counted there (egress/limit/quota.h). Runs in
+ * atoll-box.
  */
 
 #include <stdbool.h>

@@ -4,7 +4,8 @@
 /*
  * Canaries: files that look like somebody's credentials and are nobody's. Each has a token that is in no other session,
  * so whoever has it read the file here. Pure but for the random bytes, which are handed in. Run by atoll-box; the
- * network gate looks for the tokens in what it reads (egress/scan.h), here they are looked for in short texts.
+ * network gate looks for the tokens in what it reads (egress/credentials/scan.h), here they are looked for in short
+ * texts.
  */
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * What a trial of a command runs under (`atoll dry-run`): the policy, with what reaches the host taken away. Only ever
  * tighter: what was written straight to the host is copied on write, or can be read only; a shared network is none;
  * there are no devices, no port is published, and nobody is asked. All that it tries is logged. That nothing goes out
- * through the gate is the replay's part (egress/tape.h). Pure but for the callback.
+ * through the gate is the replay's part (egress/record/recording.h). Pure but for the callback.
  */
 
 #include "base/cleanup.h"

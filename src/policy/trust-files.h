@@ -4,7 +4,7 @@
 /*
  * How programs inside come to trust the session's authority without a command of anybody: the files to make, the places
  * that they are mounted over, and the variables that name them. Who reads which is in the tables. Tables only:
- * atoll-egress makes the content (egress/trust.h), the box mounts it.
+ * atoll-egress makes the content (egress/tls/certificates.h), the box mounts it.
  */
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """N40: whoever guesses a secret of the vault, one character more at a time, learns nothing before it is whole: neither
-from what a server gets, nor from what comes back, nor from flow control. tests/unit/egress/test-oracle.c does it ten
-thousand times on each channel; this is the same through a real run, on the channels with the most between them."""
+from what a server gets, nor from what comes back, nor from flow control. tests/unit/egress/flow/test-oracle.c does it
+ten thousand times on each channel; this is the same through a real run, on the channels with the most between them."""
 import json
 import threading
 import time

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/hello.h"
+#include "egress/tls/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

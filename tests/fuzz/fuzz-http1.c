@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "egress/exchange.h"
-#include "egress/inject.h"
+#include "egress/credentials/inject.h"
+#include "egress/http/exchange.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "egress/http2.h"
-#include "egress/inject.h"
+#include "egress/credentials/inject.h"
+#include "egress/http/http2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "egress/http1-head.h"
-#include "egress/replay.h"
+#include "egress/message/http1-head.h"
+#include "egress/record/replay.h"
 #include "os/fd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/scan.h"
+#include "egress/credentials/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

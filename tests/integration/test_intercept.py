@@ -46,7 +46,7 @@ class Gate:
     def __init__(self, directory, server_port, bundle, patience_ms=60000):
         default = pathlib.Path(__file__).parents[2] / "build" / "bin"
         built = pathlib.Path(os.environ.get("ATOLL_BIN", default)).resolve()
-        program = built.parent / "host" / "tests" / "unit" / "egress" / "intercept-server"
+        program = built.parent / "host" / "tests" / "unit" / "egress" / "http" / "intercept-server"
         if not program.exists():
             pytest.skip(f"{program} is not built")
         self.authority = directory / f"authority-{server_port}.pem"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs trust a session's authority by the files and variables of src/egress/trust.c, and do not without."""
+"""Real programs trust a session's authority by the files and variables of src/egress/tls/certificates.c, else not."""
 import os
 import pathlib
 import shutil
@@ -85,7 +85,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     built = pathlib.Path(os.environ.get("ATOLL_BIN", pathlib.Path(__file__).parents[2] / "build" / "bin")).resolve()
-    program = built.parent / "host" / "tests" / "unit" / "egress" / "trust-server"
+    program = built.parent / "host" / "tests" / "unit" / "egress" / "tls" / "trust-server"
     if not program.exists():
         pytest.skip(f"{program} is not built")
     made = Server(program, tmp_path_factory.mktemp("trust"))

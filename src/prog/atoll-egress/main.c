@@ -10,8 +10,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "egress/gate.h"
-#include "egress/sealed.h"
+#include "egress/flow/gate.h"
+#include "egress/flow/sealed.h"
 #include "os/fd.h"
 
 static int find_tape(void)
