@@ -5,10 +5,10 @@
 
 #include "base/str.h"
 #include "os/clock.h"
-#include "verify/command.h"
-#include "verify/rule-compiled.h"
+#include "verify/command/command.h"
+#include "verify/model/words.h"
+#include "verify/rules/compiled.h"
 #include "verify/walkers.h"
-#include "verify/words.h"
 
 struct verify {
 	struct rules *rules;

@@ -7,9 +7,9 @@
  */
 
 #include "base/err.h"
-#include "verify/finding.h"
-#include "verify/language.h"
-#include "verify/rule.h"
+#include "verify/model/finding.h"
+#include "verify/model/language.h"
+#include "verify/rules/rule.h"
 
 enum {
 	VERIFY_TEXT_MAX = 10 << 20,

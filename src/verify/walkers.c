@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/walkers.h"
 
-#include "verify/library-tables.h"
-#include "verify/shell.h"
-#include "verify/shell-newline.h"
+#include "verify/library/tables.h"
+#include "verify/shell/newline.h"
+#include "verify/shell/shell.h"
 
 const TSLanguage *tree_sitter_bash(void);
 const TSLanguage *tree_sitter_python(void);

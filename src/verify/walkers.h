@@ -6,7 +6,7 @@
  * to know another.
  */
 
-#include "verify/judge.h"
+#include "verify/parse/judge.h"
 
 /* By enum verify_language. */
 extern const struct walker verify_walkers[LANGUAGE_COUNT];

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/effects.h"
-#include "verify/language.h"
-#include "verify/rule-compiled.h"
-#include "verify/unwrap.h"
+#include "verify/command/effects.h"
+#include "verify/command/unwrap.h"
+#include "verify/model/language.h"
+#include "verify/rules/compiled.h"
 
 /*
  * A command alone, of a program that no table knows, is one OP_COMMAND: all words exact, in no context, with no traits,

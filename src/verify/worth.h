@@ -6,7 +6,7 @@
  * starts programs (atoll-box) need not ask. Derived from the rules and the tables of programs; pure.
  */
 
-#include "verify/rule.h"
+#include "verify/rules/rule.h"
 
 /*
  * Globs, each once, in the order of strcmp(3). A command is worth judging where the base name of its program matches

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "verify/model/operation-text.h"
 #include "verify/walkers.h"
-#include "verify/operation-text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -7,7 +7,7 @@
  */
 
 #include "base/err.h"
-#include "verify/rule.h"
+#include "verify/rules/rule.h"
 
 enum { RULE_FILE_MAX = 4 << 20, RULE_FILES_MAX = 256 };
 

@@ -16,7 +16,7 @@
 #include "prog/atoll-verify/load.h"
 #include "prog/atoll-verify/serve.h"
 #include "prog/atoll-verify/show.h"
-#include "verify/operation-text.h"
+#include "verify/model/operation-text.h"
 
 enum { EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 125, OUTPUT_MAX = 64 << 20, FILES_MAX = 256 };
 

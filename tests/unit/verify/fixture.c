@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "verify/operation-text.h"
+#include "verify/model/operation-text.h"
 
 /* So long that only a text without a bound meets it. */
 enum { TIME_MS = 120000, LINES_MAX = 64 << 20 };

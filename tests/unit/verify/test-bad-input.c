@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "verify/parser-memory.h"
+#include "verify/parse/parser-memory.h"
 
 static const enum verify_language languages[] = { LANGUAGE_SHELL, LANGUAGE_PYTHON, LANGUAGE_JAVASCRIPT };
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One judgement while it is made: the parsers, the clock, what the parsers took of memory, and the operations so far.
+ * Between verify.c, which begins and ends it and knows the walkers, and walk.c, which goes down into nested texts.
+ */
+
+#include "verify/parse/walk.h"
+
+enum { VERIFY_MEMORY_MAX = 768 << 20 }; /* of the parsers */
+
+/* How texts of one language are read. */
+struct walker {
+	const TSLanguage *(*grammar)(void); /* NULL: they are not */
+	/* Makes the operations of a tree. */
+	void (*walk)(struct walk *walk, TSNode root);
+	/* A fault of the grammar; may be NULL. True: walk->text says better now what it means, and is parsed again. */
+	bool (*mend)(struct walk *walk, TSNode root);
+};
+
+struct judgement {
+	struct arena arena;
+	struct operations operations;
+	const struct walker *walkers; /* LANGUAGE_COUNT of them */
+	uint64_t deadline_ns;  /* of the monotonic clock */
+	unsigned looks;        /* at the clock: not each time */
+	unsigned nested_count;
+	bool is_over;          /* a bound was hit: nothing more is walked */
+};
+
+/*
+ * Begins one that may take time_ms from now on. walkers: LANGUAGE_COUNT of them, borrowed. One at a time in a process,
+ * ended by judgement_done(), which frees all of its operations and texts.
+ */
+void judgement_init(struct judgement *judgement, const struct walker *walkers, unsigned time_ms);
+void judgement_done(struct judgement *judgement);
+
+/* Walks a whole text: its operations and doubts are in the judgement. text is NUL-terminated and lives in its arena. */
+void judge_text(struct judgement *judgement, enum verify_language language, const char *text, size_t size);
+
+/* Parses what walk->text is and calls the walker of walk->language. */
+void judge_walk(struct walk *walk);
