@@ -73,7 +73,7 @@ static bool is_movable(const struct root *root, int fd)
 		return false;
 	if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY)
 		return false;
-	return !mount_is_root(fd);
+	return !mount_is_root(fd, "");
 }
 
 /* How many bytes of a target name directories that are held already: what holds one is never taken away again. */

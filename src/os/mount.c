@@ -94,13 +94,14 @@ int mount_attach(int mount_fd, int target_fd)
 	return mount_attach_at(mount_fd, target_fd, "");
 }
 
-bool mount_is_root(int fd)
+bool mount_is_root(int dir_fd, const char *name)
 {
 	/* struct statx by words: musl 1.2.3 has none, and <linux/stat.h> repeats its macros. */
 	enum { ATTRIBUTES = 1, WORDS = 256 / 8, MOUNT_ROOT = 0x2000 };
 	uint64_t words[WORDS] = { 0 };
 
-	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, words) == 0 && words[ATTRIBUTES] & MOUNT_ROOT;
+	return syscall(SYS_statx, dir_fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, words) == 0 &&
+	       words[ATTRIBUTES] & MOUNT_ROOT;
 }
 
 int mount_id(int fd, uint64_t *ret_id)

@@ -55,8 +55,11 @@ int mount_attach(int mount_fd, int target_fd) MUST_USE;
  */
 int mount_attach_at(int mount_fd, int dir_fd, const char *name) MUST_USE;
 
-/* Whether fd is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false where the kernel does not say. */
-bool mount_is_root(int fd);
+/*
+ * Whether name in dir_fd, or with "" dir_fd itself, is the root of a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8); false
+ * where the kernel does not say, and where there is nothing. A link is not followed.
+ */
+bool mount_is_root(int dir_fd, const char *name);
 
 /* The mount that fd lies on, as /proc/PID/mountinfo numbers it (STATX_MNT_ID, Linux 5.8). -ENODATA before. */
 int mount_id(int fd, uint64_t *ret_id) MUST_USE;

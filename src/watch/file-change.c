@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/mount.h"
 #include "watch/file-job.h"
 
 /*
@@ -41,10 +42,26 @@ int file_prepare_unlink(struct file_job *job)
 	return job->flags & ~AT_REMOVEDIR ? EINVAL : 0;
 }
 
+/*
+ * What is mounted in the sandbox is no mount point in our own mount namespace. There the kernel lets it be renamed,
+ * with what is mounted on it, and removed, by which that is unmounted; inside it would answer EBUSY.
+ */
+static bool is_mount_point(const struct file_place *place)
+{
+	return mount_is_root(place->dir_fd, place->name);
+}
+
+static int remove_name(const struct file_place *place, int flags)
+{
+	return is_mount_point(place) ? EBUSY : outcome(unlinkat(place->dir_fd, place->name, flags));
+}
+
 int file_run_rename(struct file_job *job)
 {
 	const struct file_place *from = &job->places[0], *to = &job->places[1];
 
+	if (is_mount_point(from) || is_mount_point(to))
+		return EBUSY;
 	return outcome((int)syscall(SYS_renameat2, from->dir_fd, from->name, to->dir_fd, to->name, job->flags));
 }
 
@@ -64,12 +81,12 @@ int file_run_symlink(struct file_job *job)
 
 int file_run_unlink(struct file_job *job)
 {
-	return outcome(unlinkat(job->places[0].dir_fd, job->places[0].name, job->flags));
+	return remove_name(&job->places[0], job->flags);
 }
 
 int file_run_rmdir(struct file_job *job)
 {
-	return outcome(unlinkat(job->places[0].dir_fd, job->places[0].name, AT_REMOVEDIR));
+	return remove_name(&job->places[0], AT_REMOVEDIR);
 }
 
 int file_run_mkdir(struct file_job *job)
