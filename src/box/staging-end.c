@@ -73,6 +73,7 @@ static int count_tree(struct staging *staging, int sessions_fd, struct counter *
 	struct stage_change_options options = {
 		.tree = index,
 		.start_ns = stage_record_start_ns(&staging->record),
+		.owner = (uid_t)-1,
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_seen = is_seen,

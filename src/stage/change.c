@@ -248,11 +248,7 @@ static int has_same_xattrs(const struct stage_entry *entry)
 	       compare_xattrs(&staged, &host, has_own_acl ? attributes_is_content : attributes_is_user);
 }
 
-/*
- * What differs between two files or two links; fills change->differs. Attributes are looked at where nothing else
- * differs, and wherever the host has changed its side, whose own may be among them. -ESTALE, … where that cannot be
- * seen.
- */
+/* What differs between two files or two links; fills change->differs. -ESTALE, … where that cannot be seen. */
 static int find_differences(struct judge *judge, const struct stage_entry *entry, bool changed,
 			    struct stage_change *change)
 {
@@ -280,12 +276,22 @@ static int find_differences(struct judge *judge, const struct stage_entry *entry
 		r = 0;
 	if (r == 0)
 		change->differs |= STAGE_DIFFERS_CONTENT;
-	if (r > 0 && (!change->differs || changed)) {
+	if (r >= 0)
 		r = has_same_xattrs(entry);
-		if (r == 0)
-			change->differs |= STAGE_DIFFERS_XATTRS;
-	}
+	if (r == 0)
+		change->differs |= STAGE_DIFFERS_XATTRS;
 	return r < 0 ? r : 0;
+}
+
+/* A file that is replaced may become another's: whoever reviews it sees that beside what else differs. */
+static void find_owner(const struct judge *judge, struct stage_change *change)
+{
+	const struct stage_change_options *options = judge->options;
+
+	if (options->owner == (uid_t)-1 || change->host.st_uid == options->owner)
+		return;
+	change->differs |= STAGE_DIFFERS_OWNER;
+	change->owner = options->owner;
 }
 
 static enum stage_reason reason_of_errno(int r)
@@ -312,6 +318,7 @@ static int judge_file(struct judge *judge, const struct stage_entry *entry)
 	is_alike = !(change.differs & ~(unsigned)STAGE_DIFFERS_MTIME);
 	if (!change.differs || (changed && is_alike))
 		return 0;
+	find_owner(judge, &change);
 	if (changed)
 		set_state(&change, STAGE_CONFLICT,
 			  change.is_copied_up ? STAGE_HOST_CHANGED : STAGE_HOST_ADDED);

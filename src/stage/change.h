@@ -64,7 +64,8 @@ enum {
 	STAGE_DIFFERS_CONTENT = 1 << 1,  /* or may: sizes or times differ and the bytes were not compared */
 	STAGE_DIFFERS_MODE = 1 << 2,
 	STAGE_DIFFERS_MTIME = 1 << 3,
-	STAGE_DIFFERS_XATTRS = 1 << 4,   /* stage/attributes.h; of files looked at only where nothing else differs */
+	STAGE_DIFFERS_XATTRS = 1 << 4,   /* stage/attributes.h */
+	STAGE_DIFFERS_OWNER = 1 << 5,    /* what is applied belongs to stage_change.owner; never alone */
 };
 
 struct stage_change {
@@ -80,6 +81,7 @@ struct stage_change {
 	bool staged_exists, host_exists;
 	struct stat staged;              /* where staged_exists; ids are those of the layer (stage_change_owner()) */
 	struct stat host;                /* where host_exists: what the judgement rests on; compare before writing */
+	uid_t owner;                     /* with STAGE_DIFFERS_OWNER: whose file it will be */
 	size_t layer;                    /* of the stack: where the staged bytes are */
 	/* Only in the callback of stage_changes_walk(): the directories that hold it; FD_NONE where there is none. */
 	int staged_dir_fd, host_dir_fd;
@@ -89,6 +91,8 @@ struct stage_change_options {
 	size_t tree;                     /* index, handed through to each change */
 	uint64_t start_ns;               /* stage_record_start_ns() */
 	bool exact_content;              /* compare bytes whenever sizes agree, so that STAGE_DIFFERS_CONTENT is sure */
+	/* Whose every applied file will be; (uid_t)-1: its owner's of before (root), or nobody looks at that. */
+	uid_t owner;
 	/* NULL or: only these paths (relative to the tree, normalised; "" is all) and what is below them. */
 	const char *const *paths;
 	size_t path_count;

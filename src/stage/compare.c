@@ -121,7 +121,8 @@ static int list(struct attributes *attributes, const struct compare_side *side)
 	attributes->size = llistxattr(attributes->path, attributes->names, sizeof attributes->names);
 	if (attributes->size < 0 && errno == EOPNOTSUPP)
 		attributes->size = 0;
-	return attributes->size < 0 ? -errno : 0;
+	/* It is gone since it was looked at. */
+	return attributes->size < 0 ? (errno == ENOENT ? -ESTALE : -errno) : 0;
 }
 
 static size_t count(const struct attributes *attributes, bool (*is_wanted)(const char *name))

@@ -1,9 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a review sees of what was staged, whole: attributes beside contents, times, what the host took away, what the
 agent closed."""
+import json
+import os
+import struct
+
 import pytest
 
 from stage import Staged
+from trial import Trials, changes
+
+BOTH = """
+import os
+open("written", "a").write("more\\n"); os.setxattr("written", "user.inside", b"1")
+open("replaced~", "w").write("new\\n"); os.chmod("replaced~", 0o600); os.rename("replaced~", "replaced")
+open("plain", "a").write("more\\n")
+open("tight", "a").write("more\\n"); os.chmod("tight", 0o600)
+"""
+
+
+def test_attributes_that_change_together_with_the_content_are_shown(sandbox):
+    for name in ("written", "replaced", "plain", "tight"):
+        sandbox.write(sandbox.project / name, "old\n", 0o644)
+    os.setxattr(sandbox.project / "replaced", "user.host", b"1")
+    staged = Staged(sandbox)
+    assert staged.run(["/usr/bin/python3", "-c", BOTH]).code == 0
+    differs = {name: set(change["differs"]) - {"mtime"} for name, change in staged.diff().items()}
+    assert differs == {"written": {"content", "xattrs"}, "replaced": {"content", "mode", "xattrs"},
+                       "plain": {"content"}, "tight": {"content", "mode"}}
+    lines = {line.split("|")[0].strip(): line for line in staged.verb("diff", staged.session).out.splitlines()}
+    assert "1 +, extended attributes" in lines["M written"] and "extended" not in lines["M plain"], lines
+    assert "mode 0644 → 0600, extended attributes" in lines["M replaced"], lines
+    patch = staged.verb("diff", "-p", staged.session).out
+    assert "extended attributes differ\ndiff --git a/written b/written\n" in patch
+    assert "mode 0644 → 0600\nextended attributes differ\ndiff --git a/replaced" in patch
+    staged.apply()
+    assert os.listxattr(sandbox.project / "written") == ["user.inside"]
+    assert os.listxattr(sandbox.project / "replaced") == []
+
+
+def acl(*entries):
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+@pytest.mark.only("user")
+def test_an_acl_that_comes_with_a_new_content_is_shown(sandbox):
+    value = acl(*((tag, mode, 0xFFFFFFFF) for tag, mode in ((1, 6), (4, 4), (16, 6), (32, 4))))
+    sandbox.write(sandbox.project / "file", "old\n", 0o664)
+    staged = Staged(sandbox)
+    done = staged.run(["/usr/bin/python3", "-c", "import os; open('file', 'a').write('more\\n'); "
+                       f"os.setxattr('file', 'system.posix_acl_access', {value!r})"])
+    if done.code:
+        pytest.skip(f"no ACLs inside: {done.err.splitlines()[-1]}")
+    assert {"content", "xattrs"} <= set(staged.diff()["file"]["differs"])
+
+
+@pytest.mark.only("user")
+def test_a_file_that_becomes_ones_own_says_so(sandbox):
+    """What an ordinary user applies is his, whose file it was before."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes files of others")
+    os.chown(sandbox.write(sandbox.project / "others", "old\n", 0o666), 4242, 4242)
+    sandbox.write(sandbox.project / "own", "old\n")
+    staged = Staged(sandbox)
+    assert staged.run("echo new >n; mv -f n others; echo more >>own").code == 0
+    assert {name: "owner" in change["differs"] for name, change in staged.diff().items()} == {
+        "others": True, "own": False}
+    owner = os.stat(sandbox.project / "own").st_uid
+    assert f"owner 4242 → {owner}" in staged.verb("diff", staged.session).out
+    assert f"owner 4242 → {owner}\ndiff --git a/others" in staged.verb("diff", "-p", staged.session).out
+    staged.apply()
+    assert os.stat(sandbox.project / "others").st_uid == owner
+
+
+def test_a_trial_shows_times_that_an_apply_would_carry(sandbox):
+    trials = Trials(sandbox)
+    (trials.project / "link").symlink_to("host")
+    sandbox.own(trials.project / "link")
+    done = trials.dry("touch -d 2001-01-01 host directory; touch -h -d 2001-01-01 link", code=1)
+    assert "    ~ host  5 B  time of last change only\n    ~ link  time of last change only\n" in done.err, done
+    assert "changes: 2 modified\n" in done.err, done
+    told = trials.tell("touch -d 2001-01-01 host; touch -h -d 2001-01-01 link; echo x >new", "--yes", code=0)
+    assert changes(told) == {"host": "modified", "link": "modified", "new": "added"}, told
+    assert {each["path"]: each["time_only"] for each in told["changes"]} == {
+        str(trials.project / "host"): True, str(trials.project / "link"): True, str(trials.project / "new"): False}
+    shown = {path: change for path, change in Review(sandbox, told["session"]).items()}
+    assert "mtime" in shown["host"]["differs"] and shown["link"]["differs"] == ["mtime"]
+    # In a session: against what that holds. What runs a second time may have another time and is the same.
+    again = trials.tell("touch -d 2002-02-02 new", "--yes", code=0, session=told["session"])
+    assert changes(again) == {"new": "modified"} and again["changes"][0]["time_only"] and not again["difference"], again
+    trials.atoll("apply", told["session"])
+    times = [os.lstat(trials.project / name).st_mtime for name in ("host", "link", "new")]
+    assert times[0] == times[1] < times[2] < 1.1e9
+
+
+class Review(dict):
+    """What a session would change."""
+
+    def __init__(self, sandbox, session):
+        done = sandbox.run_atoll("diff", "--json", session)
+        prefix = str(sandbox.project) + "/"
+        super().__init__((change["path"].removeprefix(prefix), change) for change in json.loads(done.out)["changes"])
+
 
 MOUNTED = """
 import errno, os, sys

@@ -20,7 +20,8 @@ enum { LINES_DEFAULT = 20, FLUSH_AT = 64 << 10, BUFFER_MAX = 1 << 20, PATH_SHOWN
 struct compare_options {
 	struct verb_session session;
 	const char *snapshot, *before, *before_snapshot, *lines;
-	bool json, numbers, rough;
+	struct comparing_options how;
+	bool json, numbers;
 };
 
 static const struct option options[] = {
@@ -35,7 +36,9 @@ static const struct option options[] = {
 	  offsetof(struct compare_options, lines) },
 	{ 0, "json", NULL, "one JSON array, with exact names", OPTION_FLAG, offsetof(struct compare_options, json) },
 	{ 0, "rough", NULL, "while others were at work: only kinds of changes count, and what is gone", OPTION_FLAG,
-	  offsetof(struct compare_options, rough) },
+	  offsetof(struct compare_options, how.is_rough) },
+	{ 0, "times", NULL, "list files and links whose time of last change alone differs", OPTION_FLAG,
+	  offsetof(struct compare_options, how.has_times) },
 	{ 0, "numbers", NULL, "write the numbers to descriptor 3", OPTION_FLAG,
 	  offsetof(struct compare_options, numbers) },
 };
@@ -84,6 +87,8 @@ static void put_line(const struct verb_session *session, const struct comparing_
 		num_format_size_human(item->size, size);
 		buf_printf(out, "  %s", size);
 	}
+	if (item->is_time_alone)
+		buf_put_text(out, "  time of last change only");
 	buf_put_text(out, item->is_refused ? "  refused: it can never reach the host\n"
 			  : item->is_flagged ? "  protected\n" : "\n");
 }
@@ -138,6 +143,7 @@ static int put_json(const struct comparing *comparing, struct err *err)
 		json_bool(&json, "directory", item->is_directory);
 		json_bool(&json, "flagged", item->is_flagged);
 		json_bool(&json, "refused", item->is_refused);
+		json_bool(&json, "time_only", item->is_time_alone);
 		json_object_end(&json);
 		if (out.size >= FLUSH_AT)
 			r = show_flush(&out, err);
@@ -173,7 +179,7 @@ static int compare(const struct compare_options *given, uint64_t lines, struct e
 	if (r == 0)
 		r = opened_confine_both(&now.opened, other.id ? &before.opened : NULL, CONFINE_STAGE_READING, err);
 	if (r == 0)
-		r = comparing_make(&comparing, other.id ? &before : NULL, &now, given->rough, err);
+		r = comparing_make(&comparing, other.id ? &before : NULL, &now, &given->how, err);
 	if (r < 0)
 		return r;
 	r = tell(given, lines, &comparing, err);

@@ -49,26 +49,15 @@ static char *absolute(const char *tree, const char *path)
 	return out;
 }
 
-static bool has_host_attributes(const struct stage_stack *stack, const struct stage_change *change)
+/* Nothing but the time of a file or link, which an apply carries. */
+static bool is_time_alone(const struct stage_change *change)
 {
-	cleanup_fd int staged_fd = stage_change_open(stack, change), host_fd = stage_change_open_host(stack, change);
-
-	return staged_fd >= 0 && host_fd >= 0 && stage_change_has_same_attributes(staged_fd, host_fd) == 1;
+	return change->kind == STAGE_MODIFIED && change->state != STAGE_REFUSED &&
+	       change->differs == STAGE_DIFFERS_MTIME;
 }
 
-/*
- * A directory whose time alone differs has something in it that says so itself; a file's time is no difference, but
- * nobody has looked at its attributes then.
- */
-static bool is_worth_it(const struct opened *opened, const struct stage_change *change)
-{
-	if (change->kind != STAGE_MODIFIED || change->state == STAGE_REFUSED ||
-	    change->differs & ~(unsigned)STAGE_DIFFERS_MTIME)
-		return true;
-	return S_ISREG(change->staged.st_mode) && !has_host_attributes(&opened->stacks[change->tree], change);
-}
-
-static int load_sides(struct compared *state, struct sides *sides, struct err *err)
+static int load_sides(struct compared *state, const struct comparing_options *options, struct sides *sides,
+		      struct err *err)
 {
 	const struct opened *opened = &state->opened;
 	struct judging judging;
@@ -77,12 +66,12 @@ static int load_sides(struct compared *state, struct sides *sides, struct err *e
 	if (r < 0)
 		return r;
 	for (size_t tree = 0; r == 0 && tree < opened->record.tree_count; tree++) {
-		struct stage_change_options options;
+		struct stage_change_options judged;
 
-		r = judging_begin(&judging, tree, &options);
-		options.exact_content = true;
+		r = judging_begin(&judging, tree, &judged);
+		judged.exact_content = true;
 		if (r == 0)
-			r = stage_changes_load(&state->changes, &opened->stacks[tree], &options);
+			r = stage_changes_load(&state->changes, &opened->stacks[tree], &judged);
 	}
 	judging_done(&judging);
 	if (r == 0)
@@ -93,7 +82,7 @@ static int load_sides(struct compared *state, struct sides *sides, struct err *e
 		const struct stage_change *change = &state->changes.items[i];
 		struct side *side = &sides->items[sides->count];
 
-		if (!is_worth_it(opened, change))
+		if (is_time_alone(change) && !options->has_times)
 			continue;
 		*side = (struct side){ .change = change, .opened = opened };
 		side->path = absolute(opened->record.trees[change->tree].path, change->path);
@@ -173,6 +162,15 @@ static int is_same(const struct side *a, const struct side *b)
 	return S_ISLNK(x->st_mode) ? is_same_link(a, b) : 1;
 }
 
+/* Of two that are the same but for that. */
+static bool has_same_time(const struct side *a, const struct side *b)
+{
+	const struct stat *x = &a->change->staged, *y = &b->change->staged;
+
+	return !a->change->staged_exists || S_ISDIR(x->st_mode) ||
+	       (x->st_mtim.tv_sec == y->st_mtim.tv_sec && x->st_mtim.tv_nsec == y->st_mtim.tv_nsec);
+}
+
 /* ---- the list ---- */
 
 static enum stage_change_kind kind_of(const struct side *before, const struct side *now)
@@ -203,7 +201,8 @@ static void count(struct stage_difference *numbers, const struct comparing_item 
 	numbers->hidden += item->is_refused;
 }
 
-static int add(struct comparing *comparing, struct side *before, struct side *now)
+/* has_other_time: two that are the same but for that. */
+static int add(struct comparing *comparing, struct side *before, struct side *now, bool has_other_time)
 {
 	const struct stage_change *change = now ? now->change : before->change;
 	char **path = now ? &now->path : &before->path;
@@ -225,6 +224,7 @@ static int add(struct comparing *comparing, struct side *before, struct side *no
 		.path = *path, .kind = kind_of(before, now),
 		.is_flagged = change->is_flagged, .is_refused = change->state == STAGE_REFUSED,
 		.is_directory = change->staged_exists ? S_ISDIR(change->staged.st_mode) : S_ISDIR(change->host.st_mode),
+		.is_time_alone = before && now ? has_other_time : is_time_alone(change),
 		.size = has_size ? (uint64_t)change->staged.st_size : 0,
 	};
 	*path = NULL;
@@ -242,7 +242,8 @@ static bool is_alike(const struct side *before, const struct side *now)
 	       (before->change->staged.st_mode & S_IFMT) == (b->staged.st_mode & S_IFMT);
 }
 
-static int join(struct comparing *comparing, struct sides *before, struct sides *now, bool is_rough)
+static int join(struct comparing *comparing, struct sides *before, struct sides *now,
+		const struct comparing_options *options)
 {
 	size_t i = 0, j = 0;
 	int r = 0;
@@ -253,13 +254,16 @@ static int join(struct comparing *comparing, struct sides *before, struct sides 
 		int order = !a ? 1 : !b ? -1 : path_compare(a->path, b->path);
 
 		if (order == 0) {
-			r = is_rough && is_alike(a, b) ? 1 : is_same(a, b);
-			r = r == 0 ? add(comparing, a, b) : r < 0 ? r : 0;
+			bool has_other_time;
+
+			r = options->is_rough && is_alike(a, b) ? 1 : is_same(a, b);
+			has_other_time = r == 1 && options->has_times && !has_same_time(a, b);
+			r = r == 0 || has_other_time ? add(comparing, a, b, has_other_time) : r < 0 ? r : 0;
 		} else {
 			if (order < 0)
-				r = add(comparing, a, NULL);
-			else if (!is_rough || !is_alike(NULL, b))
-				r = add(comparing, NULL, b);
+				r = add(comparing, a, NULL, false);
+			else if (!options->is_rough || !is_alike(NULL, b))
+				r = add(comparing, NULL, b, false);
 		}
 		i += order <= 0;
 		j += order >= 0;
@@ -279,18 +283,18 @@ static void finish(struct comparing *comparing)
 	}
 }
 
-int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now, bool is_rough,
-		   struct err *err)
+int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now,
+		   const struct comparing_options *options, struct err *err)
 {
 	cleanup_sides struct sides earlier = { 0 }, later = { 0 };
 	struct comparing comparing = { 0 };
-	int r = before ? load_sides(before, &earlier, err) : 0;
+	int r = before ? load_sides(before, options, &earlier, err) : 0;
 
 	if (r == 0)
-		r = load_sides(now, &later, err);
+		r = load_sides(now, options, &later, err);
 	if (r < 0)
 		return r;
-	r = join(&comparing, &earlier, &later, is_rough);
+	r = join(&comparing, &earlier, &later, options);
 	if (r < 0) {
 		comparing_done(&comparing);
 		return err_set(err, ERR_INTERNAL, -r, "stage", "two states cannot be compared: %s", strerror(-r));

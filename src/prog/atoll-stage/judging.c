@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "policy/decide.h"
@@ -87,6 +88,7 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 	*ret_options = (struct stage_change_options){
 		.tree = tree,
 		.start_ns = judging->opened->start_ns,
+		.owner = geteuid() != 0 ? geteuid() : (uid_t)-1,
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_own = is_own,

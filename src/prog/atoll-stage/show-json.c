@@ -38,7 +38,7 @@ static void put_differs(struct json *json, unsigned differs)
 	} names[] = {
 		{ STAGE_DIFFERS_TYPE, "type" },   { STAGE_DIFFERS_CONTENT, "content" },
 		{ STAGE_DIFFERS_MODE, "mode" },   { STAGE_DIFFERS_MTIME, "mtime" },
-		{ STAGE_DIFFERS_XATTRS, "xattrs" },
+		{ STAGE_DIFFERS_XATTRS, "xattrs" }, { STAGE_DIFFERS_OWNER, "owner" },
 	};
 
 	json_array_begin(json, "differs");

@@ -156,8 +156,10 @@ static void put_unsaid(struct patch *patch, const struct listed *listed)
 	}
 	if ((old ^ new) & 07777 && !(git_says(old) && git_says(new)))
 		buf_printf(&patch->out, "mode %04o → %04o\n", (unsigned)old & 07777, (unsigned)new & 07777);
-	if (change->kind == STAGE_MODIFIED && change->differs & STAGE_DIFFERS_XATTRS)
+	if (change->differs & STAGE_DIFFERS_XATTRS)
 		buf_put_text(&patch->out, "extended attributes differ\n");
+	if (change->differs & STAGE_DIFFERS_OWNER)
+		buf_printf(&patch->out, "owner %u → %u\n", (unsigned)change->host.st_uid, (unsigned)change->owner);
 }
 
 /* What else there is to say of a change, in lines before its header. */
@@ -305,7 +307,9 @@ static void put_without_header(struct patch *patch, const struct listed *listed)
 		buf_put_text(&patch->out, change->differs == STAGE_DIFFERS_XATTRS
 						  ? ", only extended attributes differ"
 						  : ", extended attributes differ");
-	else if (change->differs == STAGE_DIFFERS_MTIME)
+	if (change->differs & STAGE_DIFFERS_OWNER)
+		buf_printf(&patch->out, ", owner %u → %u", (unsigned)change->host.st_uid, (unsigned)change->owner);
+	if (change->differs == STAGE_DIFFERS_MTIME)
 		buf_put_text(&patch->out, ", only the time of the last change differs");
 	buf_put_text(&patch->out, ": ");
 	put_path(patch, "", change, &patch->out);

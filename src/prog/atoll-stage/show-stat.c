@@ -249,6 +249,14 @@ static void put_link(struct stat_show *stat, const struct stage_change *change, 
 	text_done(&target);
 }
 
+/* One more thing to say of a change. */
+static void put_also(struct buf *out, const char *text)
+{
+	if (out->size && out->bytes[out->size - 1] != ' ')
+		buf_put_text(out, ", ");
+	buf_put_text(out, text);
+}
+
 static void put_detail(struct stat_show *stat, const struct listed *listed)
 {
 	const struct stage_change *change = listed->change;
@@ -267,9 +275,13 @@ static void put_detail(struct stat_show *stat, const struct listed *listed)
 		put_content(stat, change);
 	put_modes(listed, &stat->out);
 	if (change->kind == STAGE_MODIFIED && change->differs == STAGE_DIFFERS_MTIME)
-		buf_put_text(&stat->out, "time of last change only");
+		put_also(&stat->out, "time of last change only");
 	if (change->differs & STAGE_DIFFERS_XATTRS)
-		buf_put_text(&stat->out, "extended attributes");
+		put_also(&stat->out, "extended attributes");
+	if (change->differs & STAGE_DIFFERS_OWNER) {
+		put_also(&stat->out, "owner ");
+		buf_printf(&stat->out, "%u → %u", (unsigned)change->host.st_uid, (unsigned)change->owner);
+	}
 	if (change->state == STAGE_CONFLICT)
 		buf_printf(&stat->out, "  %s", stage_reason_texts[change->reason]);
 }

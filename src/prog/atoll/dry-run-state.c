@@ -305,7 +305,7 @@ static int look_at_log(struct dry_run *dry, struct err *err)
 struct states {
 	const char *session, *snapshot;              /* now */
 	const char *before, *before_snapshot;        /* or NULL */
-	bool is_rough;
+	bool is_rough, has_times;
 };
 
 static int compare(struct dry_run *dry, const struct states *states, struct stage_difference *ret_numbers,
@@ -330,6 +330,8 @@ static int compare(struct dry_run *dry, const struct states *states, struct stag
 		r = staged_args_add(&args, "--numbers", NULL, err);
 	if (r == 0 && states->is_rough)
 		r = staged_args_add(&args, "--rough", NULL, err);
+	if (r == 0 && states->has_times)
+		r = staged_args_add(&args, "--times", NULL, err);
 	if (r == 0 && dry->given->json)
 		r = staged_args_add(&args, "--json", NULL, err);
 	args.argv[args.count] = NULL;
@@ -349,9 +351,10 @@ static struct states of_trial(const struct dry_run *dry)
 
 int dry_run_look(struct dry_run *dry, struct err *err)
 {
-	const struct states states = of_trial(dry);
+	struct states states = of_trial(dry);
 	int r = look_at_log(dry, err);
 
+	states.has_times = true;
 	if (r >= 0 && dry->trial.is_staged)
 		r = compare(dry, &states, &dry->difference, &dry->changes_fd, err);
 	return r < 0 ? r : 0;
