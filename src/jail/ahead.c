@@ -19,6 +19,7 @@
 
 #include "jail/job.h"
 #include "os/beside.h"
+#include "os/caps.h"
 #include "os/clock.h"
 #include "os/clone.h"
 
@@ -98,6 +99,8 @@ static int ahead_run(void *argument)
 		ahead->has_failed = true;
 		return 1;
 	}
+	/* Here it costs nothing: the parent is awaited anyway. The first process inherits it, and sees to it. */
+	(void)!caps_bound(0);
 	if (child_await(&jail->own) < 0)
 		return 1;
 	clone_first(jail);

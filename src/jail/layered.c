@@ -3,8 +3,9 @@
 /*
  * Theory of operation. In a read-only tree of the host a mount can cover only a name that is there, and what covers it
  * can be seen. So a tree in which names are masked, or files of ours shown, becomes the bottom of a read-only overlay:
- * a tmpfs above it holds whiteouts for the names and the files themselves. What is masked is absent then, also when the
- * host makes it later, and a file can stand where the host has none.
+ * a layer above it holds whiteouts for the names and the files themselves. What is masked is absent then, also when the
+ * host makes it later, and a file can stand where the host has none. The layer is the directory of the root that the
+ * tree is mounted on, which nobody sees any more, or a tmpfs of its own where that directory is not ours.
  *
  * The kernel gives no layer of a tree in which something else is mounted that its user may not take away, as containers
  * have it in /etc; and not every file system can be one. There the names are covered by mounts, as in every other tree.
@@ -24,7 +25,7 @@
 
 enum { IN_TREE = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
 
-/* A place in both, while a layer is filled. */
+/* The same directory in both trees. */
 struct step {
 	int host, layer; /* owned */
 };
@@ -59,17 +60,17 @@ static bool is_shown_by(const struct root *root, size_t index, const char *name)
 }
 
 /* One directory further in both, with the host's mode. 1: the host has no such directory. */
-static int step_into(struct step *step, const char *name)
+static int step_into(struct step *step, const struct step *at, const char *name)
 {
 	struct step next = { FD_NONE, FD_NONE };
 	struct stat st;
 
-	next.host = path_open2(step->host, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	next.host = path_open2(at->host, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
 	if (next.host < 0)
 		return next.host == -ENOENT || next.host == -ENOTDIR || next.host == -ELOOP || next.host == -EXDEV ||
 		       next.host == -EACCES ? 1 : next.host;
-	if (fstat(next.host, &st) == 0 && (mkdirat(step->layer, name, st.st_mode & 0777) == 0 || errno == EEXIST))
-		next.layer = path_open2(step->layer, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	if (fstat(next.host, &st) == 0 && (mkdirat(at->layer, name, st.st_mode & 0777) == 0 || errno == EEXIST))
+		next.layer = path_open2(at->layer, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
 	else
 		next.layer = -errno;
 	if (next.layer < 0) {
@@ -91,22 +92,23 @@ static bool is_link(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-static int put_name(const struct step *step, const char *name, const struct jail_mount *mount)
+static int put_name(const struct step *at, const char *name, const struct jail_mount *mount)
 {
 	cleanup_fd int fd = FD_NONE;
 
 	if (mount->kind == JAIL_MASK)
-		return mknodat(step->layer, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
-	fd = fd_open_at(step->layer, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
+		return mknodat(at->layer, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
+	fd = fd_open_at(at->layer, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
 	return fd < 0 ? fd : fd_write_full(fd, mount->content, mount->content_size);
 }
 
-/* path is relative to both. 1: not in this layer. */
-static int put(int host_fd, int layer_fd, const char *path, const struct jail_mount *mount)
+/* path is relative to both trees. 1: not in this layer. */
+static int put(const struct step *trees, const char *path, const struct jail_mount *mount)
 {
-	struct step step = { fcntl(host_fd, F_DUPFD_CLOEXEC, 4), fcntl(layer_fd, F_DUPFD_CLOEXEC, 4) };
+	struct step step = { FD_NONE, FD_NONE };
+	const struct step *at = trees;
 	char name[NAME_MAX + 1];
-	int r = step.host < 0 || step.layer < 0 ? -errno : 0;
+	int r = 0;
 
 	for (const char *end; r == 0 && (end = strchr(path, '/')); path = end + 1) {
 		if ((size_t)(end - path) >= sizeof name) {
@@ -115,10 +117,11 @@ static int put(int host_fd, int layer_fd, const char *path, const struct jail_mo
 		}
 		memcpy(name, path, (size_t)(end - path));
 		name[end - path] = 0;
-		r = step_into(&step, name);
+		r = step_into(&step, at, name);
+		at = &step;
 	}
 	if (r == 0)
-		r = is_link(step.host, path) ? 1 : put_name(&step, path, mount);
+		r = is_link(at->host, path) ? 1 : put_name(at, path, mount);
 	step_done(&step);
 	return r;
 }
@@ -130,7 +133,7 @@ struct held {
 };
 
 /* Fills the layer of the mount with this index. */
-static int fill(const struct root *root, size_t index, int host_fd, int layer_fd, struct held *held)
+static int fill(const struct root *root, size_t index, const struct step *trees, struct held *held)
 {
 	const struct jail_spec *spec = root->job->spec;
 	size_t length = strlen(spec->mounts[index].target);
@@ -140,7 +143,7 @@ static int fill(const struct root *root, size_t index, int host_fd, int layer_fd
 		int r = 1;
 
 		if (is_for_layer(mount) && is_shown_by(root, index, mount->target))
-			r = put(host_fd, layer_fd, mount->target + length + 1, mount);
+			r = put(trees, mount->target + length + 1, mount);
 		if (r < 0)
 			return r;
 		if (r == 0) {
@@ -186,33 +189,64 @@ static int take_away(int layer_fd)
 	return chdir("/") < 0 ? -errno : r;
 }
 
-int root_layer(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights)
+/* What takes the names: the fd, or -errno. */
+static int layer_open(struct root *root, const struct jail_mount *mount, bool *ret_is_own)
+{
+	cleanup_fd int target = root_open_target(root, mount->target, true);
+	struct stat st;
+
+	if (target >= 0 && fstat(target, &st) == 0 && st.st_dev == root->private_devices[0]) {
+		*ret_is_own = false;
+		return take_fd(&target);
+	}
+	*ret_is_own = true;
+	return root_new_tmpfs(content_bytes(root->job->spec), 1 << 14, "0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+/* The overlay upon the tree, which is attached. 0 also where none can be had. */
+static int lay_upon(struct root *root, const struct jail_mount *mount, const struct step *trees, bool is_own,
+		    int *ret_whole)
 {
 	const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY |
 				    (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+	cleanup_fd int whole = FD_NONE;
+	int r = is_own ? mount_attach(trees->layer, trees->host) : 0;
+
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot lay names upon");
+	whole = overlay_read_only((const int[]){ trees->layer, trees->host }, 2, attributes);
+	if (whole < 0) {
+		r = is_own ? take_away(trees->layer) : 0;
+		return r < 0 ? root_fail(root, mount, r, "cannot uncover") : 0;
+	}
+	r = mount_attach(whole, is_own ? trees->layer : trees->host);
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot mount on");
+	*ret_whole = take_fd(&whole);
+	return 0;
+}
+
+int root_mount_layered(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights)
+{
 	size_t index = (size_t)(mount - root->job->spec->mounts);
 	cleanup_fd int layer = FD_NONE, whole = FD_NONE;
 	struct held held = { .count = 0 };
-	int r;
+	bool is_own;
+	int r = 0;
 
-	if (index >= ROOT_LAYERED_MAX || !has_names(root, index))
-		return 0;
-	layer = root_new_tmpfs(content_bytes(root->job->spec), 1 << 14, "0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	r = layer < 0 ? layer : fill(root, index, tree_fd, layer, &held);
-	if (r == 0 && !held.count)
-		return 0;
-	if (r == 0)
-		r = root_attach_layer(root, mount, layer);
+	if (index < ROOT_LAYERED_MAX && has_names(root, index)) {
+		r = layer = layer_open(root, mount, &is_own);
+		if (r >= 0)
+			r = fill(root, index, &(struct step){ tree_fd, layer }, &held);
+	}
 	if (r < 0)
 		return root_fail(root, mount, r, "cannot lay names upon");
-	whole = overlay_read_only((const int[]){ layer, tree_fd }, 2, attributes);
-	if (whole < 0) {
-		r = take_away(layer);
-		return r < 0 ? root_fail(root, mount, r, "cannot uncover") : 0;
-	}
-	r = root_attach_layer(root, mount, whole);
-	if (r == 0)
-		r = root_allow(root, whole, true, rights);
+	r = root_attach(root, mount, tree_fd, rights);
+	if (r == 0 && held.count)
+		r = lay_upon(root, mount, &(struct step){ tree_fd, layer }, is_own, &whole);
+	if (r < 0 || whole < 0)
+		return r;
+	r = root_allow(root, whole, true, rights);
 	if (r < 0)
 		return root_fail(root, mount, r, "cannot mount on");
 	for (size_t i = 0; i < ARRAY_SIZE(held.bits); i++)

@@ -27,7 +27,6 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 	cleanup_fd int tree = root->job->spec->run_as_root ? source_receive(root->job, root->err) :
 							     source_tree(mount, root->err);
 	uint64_t rights = ROOT_READ;
-	int r;
 
 	if (tree < 0)
 		return tree == -ENOENT ? 0 : tree;
@@ -37,9 +36,8 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 		rights |= ROOT_WRITE;
 	if (!(mount->flags & JAIL_NOEXEC) && mount->kind == JAIL_BIND)
 		rights |= LANDLOCK_EXECUTE;
-	r = root_attach(root, mount, tree, rights);
-	return r == 0 && mount->flags & JAIL_LAYERED && root_is_directory(tree) == 1 ?
-		       root_layer(root, mount, tree, rights) : r;
+	return mount->flags & JAIL_LAYERED && root_is_directory(tree) == 1 ?
+		       root_mount_layered(root, mount, tree, rights) : root_attach(root, mount, tree, rights);
 }
 
 int root_format_number(char *out, size_t size, uint64_t value)
@@ -187,11 +185,15 @@ static int mount_file(struct root *root, const struct jail_mount *mount)
 	return r;
 }
 
+/* That directories may be listed is a right of the whole root. */
 static int mount_directory(struct root *root, const struct jail_mount *mount)
 {
-	cleanup_fd int fd = root_open_target(root, mount->target, true);
-	int r = fd < 0 ? fd : root_allow(root, fd, true, LANDLOCK_READ_DIR);
+	const char *name;
+	cleanup_fd int parent = root_open_parent(root, mount->target, &name);
+	int r = parent < 0 ? parent : root_is_private(root, parent) ? 0 : -EROFS;
 
+	if (r == 0 && mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		r = -errno;
 	return r < 0 ? root_fail(root, mount, r, "cannot make") : 0;
 }
 

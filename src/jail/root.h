@@ -92,10 +92,10 @@ int root_attach_layer(struct root *root, const struct jail_mount *mount, int tre
 int overlay_read_only(const int *fds, size_t count, uint64_t attributes) MUST_USE;
 
 /*
- * JAIL_LAYERED, whose tree is attached: puts an overlay upon it, in which the later mounts' masks are absent and their
- * files present. 0 also where no overlay can be had: what is in one, root_has_layered() tells. layered.c
+ * JAIL_LAYERED: attaches the tree, and upon it an overlay in which the later mounts' masks are absent and their files
+ * present. 0 also where no overlay can be had: what is in one, root_has_layered() tells. layered.c
  */
-int root_layer(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights) MUST_USE;
+int root_mount_layered(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights) MUST_USE;
 bool root_has_layered(const struct root *root, const struct jail_mount *mount);
 
 /* JAIL_FUSE. fuse.c */

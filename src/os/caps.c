@@ -37,10 +37,15 @@ int caps_drop_all(void)
 
 int caps_bound(uint64_t kept)
 {
-	/* Beyond the last one that the kernel knows: EINVAL. */
-	for (unsigned long cap = 0; cap < 64; cap++)
-		if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return errno == EINVAL && cap > CAP_LAST_CAP ? 0 : -errno;
+	int held = 1;
+
+	/* Each drop makes the process a new set of credentials, a look does not. Beyond the last one: EINVAL. */
+	for (unsigned long cap = 0; cap < 64 && held >= 0; cap++) {
+		held = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+		if ((held < 0 && cap <= CAP_LAST_CAP) ||
+		    (held > 0 && !(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0))
+			return -errno;
+	}
 	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ? -errno : 0;
 }
 
