@@ -278,18 +278,14 @@ int change_begin(struct box *box, int snapshot_fd, const struct change_asker *as
 	change->pid = asker->pid;
 	change->asker = asker->client;
 	change->is_pending = true;
+	change->is_told = false;
 	change->until_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)MS_NS;
 	box->gate.next_policy = snapshot_policy(next.snapshot);
-	return gate_change(box, next.bytes, next.size);
+	return 0;
 }
 
 void change_forget_asker(struct box *box, const void *client)
 {
 	if (box->change.asker == client)
 		box->change.asker = NULL;
-}
-
-int change_check(struct box *box)
-{
-	return box->change.is_pending && clock_monotonic_ns() >= box->change.until_ns ? gate_give_up(box) : 0;
 }

@@ -35,6 +35,7 @@ struct change {
 	size_t size;
 	const void *asker;             /* who waits for the pending one, as change_begin() got it; NULL: nobody */
 	bool is_pending;
+	bool is_told;                  /* the gate knows the pending one */
 	uint64_t until_ns;             /* when patience with the gate ends */
 	struct hash hash;              /* of the policy in force, once one was made */
 	uid_t uid;                     /* of who asked */
@@ -48,8 +49,8 @@ struct change_asker {
 };
 
 /*
- * snapshot_fd (borrowed): a sealed memfd. 0: control_policy_changed() was or will be called. Negative with *err: it
- * cannot be, and nothing has changed.
+ * snapshot_fd (borrowed): a sealed memfd. 0: gate_check() tells the gate, and control_policy_changed() will be called.
+ * Negative with *err: it cannot be, and nothing has changed.
  */
 int change_begin(struct box *box, int snapshot_fd, const struct change_asker *asker, struct err *err) MUST_USE;
 
@@ -59,6 +60,4 @@ int change_conclude(struct box *box, int errnum, uint32_t ended) MUST_USE;
 /* Nobody waits any more. */
 void change_forget_asker(struct box *box, const void *client);
 
-/* Ends a gate that does not answer. Negative: the log failed. */
-int change_check(struct box *box) MUST_USE;
 void change_done(struct change *change);

@@ -461,13 +461,9 @@ static void tell_followers(struct box *box)
 
 int control_check(struct box *box)
 {
-	int r = change_check(box);
-
 	tell_followers(box);
-	if (r == 0)
-		r = gate_tell_asking(box);
-	if (r < 0 || box->stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
-		return r;
+	if (box->stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
+		return 0;
 	if (clock_monotonic_ns() >= box->stop_ns)
 		run_end(&box->run, ENDED_STOPPED);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)

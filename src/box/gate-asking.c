@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "box/gate-link.h"
 #include "box/gate-log.h"
 #include "box/state.h"
 #include "os/proc.h"
@@ -152,7 +153,7 @@ static void keep(char *out, size_t size, const char *text)
 		out[0] = 0;
 }
 
-static int settle(struct gate_pending *request, const struct asking_outcome *outcome)
+static void settle(struct gate_pending *request, const struct asking_outcome *outcome)
 {
 	struct box *box = request->box;
 	struct gate_answered *answered = &request->answered;
@@ -167,7 +168,7 @@ static int settle(struct gate_pending *request, const struct asking_outcome *out
 	keep(answered->rule, sizeof answered->rule, decision.rule.id);
 	keep(answered->reason, sizeof answered->reason, decision.reason);
 	keep(answered->hint, sizeof answered->hint, decision.hint);
-	return gate_answer_request(box, request->id, &decision);
+	gate_answer_request(box, request->id, &decision);
 }
 
 static int on_request_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
@@ -175,7 +176,9 @@ static int on_request_answer(void *context, uint64_t token, const struct asking_
 	struct box *box = context;
 	struct gate_pending *request = find_request(box, (uint32_t)token);
 
-	return request ? settle(request, outcome) : 0;
+	if (request)
+		settle(request, outcome);
+	return 0;
 }
 
 static struct gate_pending *add_request(struct box *box, const struct gate_ask *ask)
@@ -210,8 +213,10 @@ int gate_asking_request(struct box *box, const struct gate_ask *ask, const struc
 
 	if (find_request(box, ask->id))
 		return -EBADMSG;
-	if (box->gate.asking.request_count == GATE_REQUESTS_ASKED_MAX)
-		return gate_answer_request(box, ask->id, &full);
+	if (box->gate.asking.request_count == GATE_REQUESTS_ASKED_MAX) {
+		gate_answer_request(box, ask->id, &full);
+		return 0;
+	}
 	pending = add_request(box, ask);
 	if (!pending)
 		return -ENOMEM;
@@ -220,7 +225,9 @@ int gate_asking_request(struct box *box, const struct gate_ask *ask, const struc
 	request.action.method = pending->method;
 	request.action.path = pending->path;
 	r = asking_begin(box, &request, &waiter, &outcome);
-	return r == 0 ? settle(pending, &outcome) : r < 0 ? r : 0;
+	if (r == 0)
+		settle(pending, &outcome);
+	return r < 0 ? r : 0;
 }
 
 bool gate_asking_take(struct box *box, uint32_t id, struct gate_answered *ret_answered)

@@ -64,7 +64,10 @@ static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count
 	granted = gate_log_open(box, &open);
 	if (granted == GATE_LOG_WAITS)
 		return 0;
-	return granted < 0 ? granted : gate_answer(box, open.id, granted);
+	if (granted < 0)
+		return granted;
+	gate_answer(box, open.id, granted);
+	return 0;
 }
 
 static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -151,7 +154,8 @@ static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_co
 		return r;
 	frame_begin(&box->run.out, GATE_INSIDE);
 	frame_put_u32(&box->run.out, arrived.id);
-	return gate_send(box, frame_end(&box->run.out), &inside_fd, (size_t)r);
+	gate_send(box, frame_end(&box->run.out), &inside_fd, (size_t)r);
+	return 0;
 }
 
 static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -172,7 +176,8 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	memcpy(&told, bytes, sizeof told);
 	told.message[sizeof told.message - 1] = 0;
-	return gate_lose(context, told.message);
+	gate_mark_lost(context, told.message);
+	return 0;
 }
 
 enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
@@ -200,12 +205,12 @@ int gate_hear(struct box *box)
 	int r = gate_hear_frame(box);
 
 	if (r > 0)
-		return box->gate.state != LINK_GONE;
-	if (r == -EAGAIN)
-		return 0;
+		return gate_is_there(&box->gate);
 	if (r == -EPROTO || r == -EBADMSG)
-		return gate_lose(box, "it spoke out of turn");
-	if (r == 0 || r == -ECONNRESET)
-		return gate_lose(box, "it ended unexpectedly");
-	return r;
+		gate_mark_lost(box, "it spoke out of turn");
+	else if (r == 0 || r == -ECONNRESET)
+		gate_mark_lost(box, "it ended unexpectedly");
+	else if (r != -EAGAIN)
+		return r;
+	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "box/gate-link.h"
 #include "box/gate-log.h"
 
 #include <limits.h>
@@ -232,7 +233,8 @@ static int deny_guess(struct box *box, enum audit_type type, const struct action
 	if (r < 0 || !cooldown_count(&box->gate.cooldown, rule, now_ns))
 		return r;
 	r = run_limit_episode(&box->run, pause_rule, rule->denials);
-	return r < 0 ? r : gate_pause(box);
+	gate_pause(box);
+	return r;
 }
 
 static int deny_paused(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
@@ -413,7 +415,10 @@ int gate_log_answered(struct box *box, const struct gate_open *open, const struc
 	else
 		r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	box->run.refusals->allowed += is_granted;
-	return r < 0 ? r : gate_answer(box, open->id, is_granted);
+	if (r < 0)
+		return r;
+	gate_answer(box, open->id, is_granted);
+	return 0;
 }
 
 int gate_log_refused(struct box *box, const struct gate_refused *refused)
@@ -537,10 +542,11 @@ int gate_log_ask(struct box *box, const struct gate_ask *ask)
 	struct decision decision = decide(box, &action);
 
 	/* The policy has changed on the way: the gate judges once more, as it does the next time. */
-	if (decision.verdict != VERDICT_ASK)
-		decision.verdict = decision.verdict >= VERDICT_SIMULATE ? VERDICT_ALLOW : VERDICT_DENY;
-	return decision.verdict != VERDICT_ASK ? gate_answer_request(box, ask->id, &decision)
-					       : gate_asking_request(box, ask, &decision);
+	if (decision.verdict == VERDICT_ASK)
+		return gate_asking_request(box, ask, &decision);
+	decision.verdict = decision.verdict >= VERDICT_SIMULATE ? VERDICT_ALLOW : VERDICT_DENY;
+	gate_answer_request(box, ask->id, &decision);
+	return 0;
 }
 
 void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, struct decision *answer)

@@ -99,7 +99,7 @@ bool gate_is_behind(void *context)
 	const struct box *box = context;
 	struct pollfd polled = { .fd = box->gate.near_fd, .events = POLLOUT };
 
-	return box->gate.state != LINK_GONE && poll(&polled, 1, 0) == 0;
+	return gate_can_hear(&box->gate) && poll(&polled, 1, 0) == 0;
 }
 
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
@@ -110,7 +110,7 @@ int gate_route(void *context, pid_t pid, const struct sockaddr *source, const st
 				    .source = gate_address_of(source), .target = gate_address_of(target) };
 	int r;
 
-	if (gate->state == LINK_GONE)
+	if (!gate_can_hear(gate))
 		return 0;
 	r = grant(box, &route);
 	/* What the gate gets no note about, it closes. */
@@ -272,14 +272,14 @@ static int send_start(struct box *box)
 				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
 }
 
-int gate_lose(struct box *box, const char *why)
+/* The program and all that leads to it. */
+static void close_link(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	siginfo_t info;
-	int r;
 
 	if (gate->state == LINK_GONE)
-		return 0;
+		return;
 	gate->state = LINK_GONE;
 	gate_asking_done(box);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
@@ -291,90 +291,18 @@ int gate_lose(struct box *box, const char *why)
 		(void)!pidref_signal(&gate->process, SIGKILL);
 		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
 	}
-	if (!why)
+}
+
+/* What was lost is closed, and that is written down. Negative: the log failed. */
+static int conclude_loss(struct box *box)
+{
+	int r;
+
+	if (box->gate.state != LINK_LOST)
 		return 0;
-	if (!gate->failure[0] && str_copy(gate->failure, sizeof gate->failure, why) < 0)
-		gate->failure[0] = 0;
+	close_link(box);
 	r = gate_log_failure(box);
 	return r == 0 && box->change.is_pending ? change_conclude(box, ENETDOWN, 0) : r;
-}
-
-int gate_send(struct box *box, int r, const int *fds, size_t fd_count)
-{
-	if (r >= 0)
-		r = frame_send(box->gate.near_fd, &box->run.out, fds, fd_count);
-	return r < 0 ? gate_lose(box, "it does not listen") : 0;
-}
-
-/* ---- what it is told ---- */
-
-int gate_answer(struct box *box, uint32_t id, bool is_granted)
-{
-	if (box->gate.state != LINK_SERVING)
-		return 0;
-	frame_begin(&box->run.out, GATE_GO);
-	frame_put_u32(&box->run.out, id);
-	frame_put_u32(&box->run.out, is_granted);
-	return gate_send(box, frame_end(&box->run.out), NULL, 0);
-}
-
-int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision)
-{
-	struct gate_answer answer = { .id = id, .is_granted = decision->verdict >= VERDICT_SIMULATE,
-				      .rule = decision->rule.id, .reason = decision->reason, .hint = decision->hint };
-
-	if (box->gate.state != LINK_SERVING)
-		return 0;
-	return gate_send(box, gate_answer_put(&box->run.out, &answer), NULL, 0);
-}
-
-static int send_pause(struct box *box, uint64_t ms)
-{
-	frame_begin(&box->run.out, GATE_PAUSE);
-	frame_put_u64(&box->run.out, ms);
-	return gate_send(box, frame_end(&box->run.out), NULL, 0);
-}
-
-uint64_t gate_pause_left_ms(const struct box *box)
-{
-	uint64_t own_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns()), all_ms = rate_pause_left_ms(box);
-
-	return own_ms > all_ms ? own_ms : all_ms;
-}
-
-int gate_pause(struct box *box)
-{
-	bool is_there = box->gate.state == LINK_STARTING || box->gate.state == LINK_SERVING;
-
-	return is_there ? send_pause(box, gate_pause_left_ms(box)) : 0;
-}
-
-void gate_measure(struct box *box)
-{
-	struct gate_link *gate = &box->gate;
-
-	/* One question at a time: who asks us a thousand times fills no socket with it. */
-	if (gate->state != LINK_SERVING || gate->is_measuring)
-		return;
-	frame_begin(&box->run.out, GATE_MEASURE);
-	gate->is_measuring = frame_end(&box->run.out) == 0 && frame_send(gate->near_fd, &box->run.out, NULL, 0) == 0;
-}
-
-int gate_tell_asking(struct box *box)
-{
-	struct gate_link *gate = &box->gate;
-	bool is_on;
-
-	/* Before anything is asked: this is called at every turn of the loop. */
-	if (gate->state != LINK_STARTING && gate->state != LINK_SERVING)
-		return 0;
-	is_on = gate_asking_is_on(box);
-	if (is_on == gate->asking.is_on)
-		return 0;
-	gate->asking.is_on = is_on;
-	frame_begin(&box->run.out, GATE_ASKING);
-	frame_put_u32(&box->run.out, is_on);
-	return gate_send(box, frame_end(&box->run.out), NULL, 0);
 }
 
 static int near_ready(void *context, uint32_t events)
@@ -388,7 +316,7 @@ static int near_ready(void *context, uint32_t events)
 }
 
 /* Its sockets, and a place in the loop. */
-static int hand_over(struct box *box)
+static void hand_over(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	int r = send_start(box);
@@ -401,55 +329,65 @@ static int hand_over(struct box *box)
 	gate_forget_sockets(box);
 	if (r == 0)
 		r = publish_hand_over(box);
-	if (r < 0)
-		return gate_lose(box, err_errno_name(-r));
-	r = gate_pause_left_ms(box) ? gate_pause(box) : 0;
-	return r < 0 ? r : gate_tell_asking(box);
+	if (r < 0) {
+		gate_mark_lost(box, err_errno_name(-r));
+		return;
+	}
+	if (gate_pause_left_ms(box))
+		gate_pause(box);
+	gate_say_asking(box, gate_asking_is_on(box));
 }
 
-static int send_policy(struct box *box, const void *bytes, size_t size)
+/* Another policy, which the gate is told where it is there. */
+static int check_change(struct box *box)
 {
-	cleanup_fd int fd = fd_memfd_sealed("snapshot", bytes, size);
+	struct change *change = &box->change;
+	const struct change_policy *next = &change->held[change->count - 1];
 
-	frame_begin(&box->run.out, GATE_POLICY);
-	return gate_send(box, fd < 0 ? fd : frame_end(&box->run.out), &fd, 1);
-}
-
-int gate_change(struct box *box, const void *bytes, size_t size)
-{
-	struct gate_link *gate = &box->gate;
-	int r = 0;
-
-	if (gate->state == LINK_IDLE)
+	if (clock_monotonic_ns() >= change->until_ns)
+		gate_mark_lost(box, "it did not take another policy");
+	if (change->is_told)
+		return 0;
+	change->is_told = true;
+	if (box->gate.state == LINK_IDLE)
 		return change_conclude(box, 0, 0);
 	/* Started for its certificate, and not used yet: nobody would hear its answer. */
-	if (gate->sockets[GATE_DNS_UDP] >= 0)
-		r = hand_over(box);
-	return r < 0 || gate->state == LINK_GONE ? r : send_policy(box, bytes, size);
+	if (box->gate.sockets[GATE_DNS_UDP] >= 0)
+		hand_over(box);
+	gate_say_policy(box, next->bytes, next->size);
+	return 0;
 }
 
-int gate_give_up(struct box *box)
+int gate_check(struct box *box)
 {
-	return gate_lose(box, "it did not take another policy");
+	int r = box->change.is_pending ? check_change(box) : 0;
+
+	if (r == 0 && gate_is_there(&box->gate))
+		gate_say_asking(box, gate_asking_is_on(box));
+	return r < 0 ? r : conclude_loss(box);
 }
 
-static int start_gate(struct box *box)
+static void start_gate(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	int r;
 
 	if (gate->state != LINK_IDLE)
-		return 0;
+		return;
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(box->run.loop, &gate->sources[i]);
 	gate->state = LINK_STARTING;
 	r = spawn(box);
-	return r < 0 ? gate_lose(box, err_errno_name(-r)) : hand_over(box);
+	if (r < 0)
+		gate_mark_lost(box, err_errno_name(-r));
+	else
+		hand_over(box);
 }
 
 static int socket_ready(void *context, uint32_t events)
 {
-	return start_gate(context);
+	start_gate(context);
+	return 0;
 }
 
 int gate_listen(struct box *box)
@@ -457,8 +395,10 @@ int gate_listen(struct box *box)
 	struct gate_link *gate = &box->gate;
 	int r = 0;
 
-	if (gate->state != LINK_IDLE)
-		return hand_over(box);
+	if (gate->state != LINK_IDLE) {
+		hand_over(box);
+		return 0;
+	}
 	for (size_t i = 0; r == 0 && gate->is_used && i < GATE_SOCKET_COUNT; i++) {
 		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
 							 .ready = socket_ready, .context = box };
@@ -491,24 +431,18 @@ static bool is_somebody_there(const struct gate_link *gate)
 	return poll(doors, ARRAY_SIZE(doors), 0) > 0;
 }
 
-int gate_finish(struct box *box)
+/* All that it has left to tell. Negative: the log failed. */
+static int hear_rest(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)1000000;
 	int r = 0;
 
-	/* Somebody connected and was gone before we looked. */
-	if (gate->state == LINK_IDLE && is_somebody_there(gate))
-		r = start_gate(box);
-	if (r < 0 || (gate->state != LINK_STARTING && gate->state != LINK_SERVING)) {
-		(void)!gate_lose(box, NULL);
-		return r;
-	}
 	loop_remove(box->run.loop, &gate->near_source);
 	frame_begin(&box->run.out, GATE_STOP);
 	if (frame_end(&box->run.out) == 0)
 		(void)!frame_send(gate->near_fd, &box->run.out, NULL, 0);
-	while (r >= 0 && gate->state != LINK_GONE) {
+	while (r >= 0 && gate_is_there(gate)) {
 		struct pollfd polled = { .fd = gate->near_fd, .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();
 
@@ -517,19 +451,36 @@ int gate_finish(struct box *box)
 		r = gate_hear_frame(box);
 		/* It has said everything, and left. */
 		if (r == 0 || r == -ECONNRESET || r == -EPROTO || r == -EBADMSG)
-			break;
+			return 0;
 		if (r == -EAGAIN)
 			r = 0;
 	}
-	(void)!gate_lose(box, NULL);
-	return r == -ECONNRESET || r == -EPROTO || r == -EBADMSG || r > 0 ? 0 : r;
+	return r < 0 ? r : 0;
+}
+
+int gate_finish(struct box *box)
+{
+	struct gate_link *gate = &box->gate;
+	int r = 0;
+
+	/* Somebody connected and was gone before we looked. */
+	if (gate->state == LINK_IDLE && is_somebody_there(gate))
+		start_gate(box);
+	if (box->change.is_pending)
+		r = check_change(box);
+	if (r == 0 && gate_is_there(gate))
+		r = hear_rest(box);
+	if (r == 0)
+		r = conclude_loss(box);
+	close_link(box);
+	return r;
 }
 
 void gate_done(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 
-	(void)!gate_lose(box, NULL);
+	close_link(box);
 	trust_done(&gate->trust);
 	gate_names_done(&gate->names);
 	pidref_done(&gate->process);

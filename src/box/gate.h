@@ -76,7 +76,6 @@ int gate_prepare(struct box *box, uid_t host_uid) MUST_USE;
 /* Before the mounts are planned: waits for that certificate, where there is one. Negative with *err. */
 int gate_introduce(struct box *box, struct err *err) MUST_USE;
 
-
 /* Tells the supervisor where the door is. */
 void gate_fill_options(struct box *box, struct watch_options *options);
 
@@ -92,27 +91,11 @@ bool gate_is_behind(void *context);
 /* Such a connect was made: see watch_handlers.on_gated. */
 int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
-/* Nothing new goes out for so long, as far as the gate is there. Negative: the log failed. */
-int gate_pause(struct box *box) MUST_USE;
-
-/* How long nothing new is let out, after refusals of the network's or of any gate's (box/rate.h); 0: it is. */
-uint64_t gate_pause_left_ms(const struct box *box);
-
-/* Asks the gate for moved_in and moved_out, unless it is asked already; they come later. */
-void gate_measure(struct box *box);
-
-/* Tells the gate whether anybody is asked, where that is new to it; and what was answered. Negative: the log failed. */
-int gate_tell_asking(struct box *box) MUST_USE;
-int gate_answer(struct box *box, uint32_t id, bool is_granted) MUST_USE;
-
-/* What becomes of a request that was asked about (GATE_ASK). Negative: the log failed. */
-int gate_answer_request(struct box *box, uint32_t id, const struct decision *decision) MUST_USE;
-
-/* Gives the gate another policy (change.h); where it has not begun, it begins with it. Negative: the log failed. */
-int gate_change(struct box *box, const void *bytes, size_t size) MUST_USE;
-
-/* It did not take it. Negative: the log failed. */
-int gate_give_up(struct box *box) MUST_USE;
+/*
+ * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (change.h), and tells it
+ * whether anybody is asked. Negative: the log failed.
+ */
+int gate_check(struct box *box) MUST_USE;
 
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
 int gate_finish(struct box *box) MUST_USE;

@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "box/gate-link.h"
 #include "box/state.h"
 #include "os/clock.h"
 #include "policy/describe-text.h"
@@ -118,7 +119,8 @@ int rate_refused(struct box *box)
 	if (!cooldown_count(&box->run.refusals->rates.cooldown, rule, clock_monotonic_ns()))
 		return 0;
 	r = run_limit_episode(&box->run, rate_cooldown_rule, rule->denials);
-	return r < 0 ? r : gate_pause(box);
+	gate_pause(box);
+	return r;
 }
 
 uint64_t rate_pause_left_ms(const struct box *box)

@@ -596,6 +596,8 @@ int serve(struct box *box)
 		if (r == 0)
 			r = file_gate_retry(box);
 		if (r == 0)
+			r = gate_check(box);
+		if (r == 0)
 			r = control_check(box);
 		if (r == 0)
 			r = wait_for_event(box);

@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "box/asking.h"
+#include "box/gate-link.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "os/clock.h"
