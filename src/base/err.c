@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 struct out {
 	char *bytes;
 	unsigned size;
@@ -167,4 +169,21 @@ int err_exit_status(const struct err *err)
 	if (err->code == ERR_NOT_RUNNABLE)
 		return 126;
 	return 125;
+}
+
+const char *err_quote(char out[ERR_QUOTE_SIZE], const char *text)
+{
+	struct buf quoted;
+
+	buf_init_fixed(&quoted, out, ERR_QUOTE_SIZE);
+	buf_put_escaped(&quoted, text, strlen(text), ERR_QUOTE_SIZE - 8);
+	return buf_text(&quoted);
+}
+
+int err_not_started(const char *stage, const char *program, int errnum, struct err *err)
+{
+	err_set(err, ERR_STATE, errnum, stage, "%s cannot be started: %s", program, strerror(errnum));
+	err_hint(err, errnum == EAGAIN ? "you may not have more processes here (`ulimit -u`): end some, or allow more"
+				       : "atoll's programs belong into one directory; install atoll again");
+	return -errnum;
 }

@@ -46,6 +46,16 @@ struct err {
 int err_set(struct err *err, enum err_code code, int errnum, const char *stage,
 	    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/*
+ * A path, or another text that nobody has checked, as a message can have it: escaped, and cut to what fits into out,
+ * which is returned.
+ */
+enum { ERR_QUOTE_SIZE = 256 };
+const char *err_quote(char out[ERR_QUOTE_SIZE], const char *text);
+
+/* Fills *err: a program of atoll's cannot be started, and what can be done about this (positive) errno. -errnum. */
+int err_not_started(const char *stage, const char *program, int errnum, struct err *err);
+
 /* Sets or replaces the hint of *err (NULL err: nothing). Same formats as err_set(). */
 void err_hint(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

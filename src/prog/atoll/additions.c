@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "prog/atoll/say.h"
 
 extern char **environ;
 
@@ -27,7 +26,7 @@ static char *caller_entry(const char *name)
 
 int additions_make(const struct option_list *list, char *out[ADDITIONS_MAX], struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -36,7 +35,7 @@ int additions_make(const struct option_list *list, char *out[ADDITIONS_MAX], str
 
 		if (!is_variable_name(text, length)) {
 			err_set(err, ERR_USAGE, EINVAL, "options", "--env %s names no variable",
-				say_path(shown, text));
+				err_quote(shown, text));
 			err_hint(err, "write NAME or NAME=VALUE");
 			return -EINVAL;
 		}

@@ -53,7 +53,7 @@ static int visit(void *context, const struct question_box *box, const struct ask
 
 static int find(struct question_boxes *boxes, const char *word, struct search *search, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int r = question_open_named(boxes, word, "question", &search->number, err);
 
 	if (r == 0)
@@ -61,12 +61,12 @@ static int find(struct question_boxes *boxes, const char *word, struct search *s
 	if (r < 0)
 		return r;
 	if (!search->box) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "ask", "there is no question %s", say_path(shown, word));
+		err_set(err, ERR_NOT_FOUND, ENOENT, "ask", "there is no question %s", err_quote(shown, word));
 		err_hint(err, "`atoll ask` lists those that are open");
 		return -ENOENT;
 	}
 	if (search->found > 1) {
-		err_set(err, ERR_USAGE, ENOTUNIQ, "ask", "there is more than one question %s", say_path(shown, word));
+		err_set(err, ERR_USAGE, ENOTUNIQ, "ask", "there is more than one question %s", err_quote(shown, word));
 		err_hint(err, "say which: %s", search->others);
 		return -ENOTUNIQ;
 	}

@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 
 static int spawn(const struct beside *beside, const char *program, pid_t *ret_pid)
 {
@@ -53,5 +52,5 @@ int beside_run(const struct beside *beside, struct err *err)
 		r = spawn(beside, program, &pid);
 	if (r == 0)
 		return wait_for(beside, pid, err);
-	return say_not_started("start", beside->program, -r, err);
+	return err_not_started("start", beside->program, -r, err);
 }

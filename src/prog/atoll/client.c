@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 

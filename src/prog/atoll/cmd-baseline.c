@@ -13,7 +13,6 @@
 #include "policy/policy.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 #include "session/record.h"
 

@@ -104,7 +104,7 @@ static int take_exit(struct attendance *attendance, struct frame *frame)
 {
 	uint32_t status = frame_get_u32(frame), errnum = frame_get_u32(frame);
 	const char *ended = frame_get_string(frame);
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (!ended || frame_finish(frame) < 0 || status > 255)
 		return -EPROTO;
@@ -123,7 +123,7 @@ static int take_exit(struct attendance *attendance, struct frame *frame)
 		return 0;
 	}
 	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum, "exec",
-		"%s cannot be started: %s", say_path(shown, attendance->command), strerror((int)errnum));
+		"%s cannot be started: %s", err_quote(shown, attendance->command), strerror((int)errnum));
 	if (errnum == EACCES || errnum == EPERM)
 		err_hint(attendance->err, "what the policy refused is in: atoll log --denied %s", attendance->session);
 	return -(int)errnum;
@@ -363,11 +363,11 @@ static int present_token(const char *file, const struct session_record *record, 
 /* No program's name begins with a dash: what was meant is an option. */
 static int set_misplaced(const char *session, const char *option, struct err *err)
 {
-	char shown[SAY_PATH_SIZE], shown_session[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE], shown_session[ERR_QUOTE_SIZE];
 
 	err_set(err, ERR_USAGE, EINVAL, "exec", "%s stands behind the session, where the command begins",
-		say_path(shown, option));
-	err_hint(err, "options come first: atoll exec %s… %s -- CMD", shown, say_path(shown_session, session));
+		err_quote(shown, option));
+	err_hint(err, "options come first: atoll exec %s… %s -- CMD", shown, err_quote(shown_session, session));
 	return -EINVAL;
 }
 

@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
 #include "session/directories.h"
 
@@ -29,9 +28,9 @@ const struct cmd_options cmd_gc_options = { options, ARRAY_SIZE(options) };
 
 static int fail_value(const char *option, const char *value, const char *form, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_USAGE, EINVAL, "gc", "--%s %s cannot be read", option, say_path(shown, value));
+	err_set(err, ERR_USAGE, EINVAL, "gc", "--%s %s cannot be read", option, err_quote(shown, value));
 	err_hint(err, "write it like %s", form);
 	return -EINVAL;
 }

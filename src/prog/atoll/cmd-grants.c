@@ -134,7 +134,7 @@ static int search_visit(void *context, const struct question_box *box, const str
 static int take_back(const char *word, bool is_json, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes;
-	char shown[SAY_PATH_SIZE], name[QUESTION_NAME_SIZE];
+	char shown[ERR_QUOTE_SIZE], name[QUESTION_NAME_SIZE];
 	cleanup_buf struct buf message;
 	struct search search = { 0 };
 	uint32_t done;
@@ -149,7 +149,7 @@ static int take_back(const char *word, bool is_json, struct err *err)
 		return r;
 	if (search.found != 1) {
 		err_set(err, ERR_NOT_FOUND, search.found ? ENOTUNIQ : ENOENT, "ask", "there is %s grant %s",
-			search.found ? "more than one" : "no", say_path(shown, word));
+			search.found ? "more than one" : "no", err_quote(shown, word));
 		err_hint(err, search.found ? "write it as SESSION:NUMBER; `atoll grants` lists them"
 					   : "`atoll grants` lists those that hold");
 		return -ENOENT;

@@ -38,13 +38,13 @@ int cmd_set_unknown(const char *stage, const char *name, struct err *err)
 	enum { VERBS_MAX = 64 };
 	const char *names[VERBS_MAX], *nearest;
 	size_t count = cmd_count < VERBS_MAX ? cmd_count : VERBS_MAX;
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	for (size_t i = 0; i < count; i++)
 		names[i] = cmd_table[i].name;
 	/* `atoll --hlep` is near to help as well. */
 	nearest = names_nearest(names, count, name + strspn(name, "-"));
-	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no verb of atoll", say_path(shown, name));
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no verb of atoll", err_quote(shown, name));
 	if (nearest)
 		err_hint(err, "did you mean `atoll %s%s`?", *stage ? "help " : "", nearest);
 	else

@@ -8,7 +8,6 @@
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/log.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 
 enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
@@ -91,9 +90,7 @@ static int become_reader(struct args *args, struct err *err)
 		return err_set(err, ERR_STATE, ENAMETOOLONG, "log", "the path of atoll's programs is too long");
 	args->argv[args->count] = NULL;
 	execve(program, (char **)args->argv, environ);
-	err_set(err, ERR_STATE, errno, "log", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
+	return err_not_started("log", program, errno, err);
 }
 
 static int check_usage(const struct log_options *given, bool verify, struct err *err)

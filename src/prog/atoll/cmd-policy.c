@@ -13,7 +13,6 @@
 #include "prog/atoll/policy-set.h"
 #include "prog/atoll/policy-test.h"
 #include "prog/atoll/policy-trust.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 #include "session/record.h"
 
@@ -115,9 +114,7 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	while (*words)
 		argv[argc++] = *words++;
 	execv(program, (char **)argv);
-	err_set(err, ERR_STATE, errno, "policy", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
+	return err_not_started("policy", program, errno, err);
 }
 
 /* The verbs about sessions, which have a project of their own. */
@@ -154,7 +151,7 @@ static int check_words(const struct policy_options *given, const char *name, con
 static int explain_trust(const struct policy_options *given, char **words, struct err *err)
 {
 	cleanup_compiled struct compiled compiled = { 0 };
-	char policy[PATH_MAX], shown[SAY_PATH_SIZE];
+	char policy[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	static struct places places;
 	struct compiled_request request = {
 		.level = given->trust, .policy = given->policy, .project = places.project, .home = places.home,
@@ -167,7 +164,7 @@ static int explain_trust(const struct policy_options *given, char **words, struc
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "explain trust takes one agent at most");
 	if (words[0] && !trust_agent_is_valid(words[0]))
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "%s cannot be the name of an agent",
-			       say_path(shown, words[0]));
+			       err_quote(shown, words[0]));
 	r = places_find(&places, given->project, NULL, err);
 	if (r == 0 && given->policy && strchr(given->policy, '/')) {
 		r = places_absolute(given->policy, "policy", policy, err);
@@ -184,11 +181,11 @@ static int set_unknown(const char *name, struct err *err)
 {
 	static const char *const all[] = { "check", "diff", "explain", "learn", "set", "show", "test" };
 	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (name)
 		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
-			say_path(shown, name));
+			err_quote(shown, name));
 	else
 		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
 	if (nearest)

@@ -74,7 +74,7 @@ static bool is_name_valid(const char *name)
 
 static int check_options(const struct run_options *given, bool has_command, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (!has_command && !given->detach) {
 		err_set(err, ERR_USAGE, EINVAL, "run", "there is no command to run");
@@ -92,7 +92,7 @@ static int check_options(const struct run_options *given, bool has_command, stru
 	if (given->front.narrow && *given->front.narrow &&
 	    names_find(narrow_names, NARROW_COUNT, given->front.narrow) < 0) {
 		err_set(err, ERR_USAGE, EINVAL, "run", "--narrow=%s is no way to narrow",
-			say_path(shown, given->front.narrow));
+			err_quote(shown, given->front.narrow));
 		err_hint(err, "there are ask, auto, try and off");
 		return -EINVAL;
 	}
@@ -110,14 +110,14 @@ static int check_options(const struct run_options *given, bool has_command, stru
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--policy needs a policy, not an empty name");
 	if (given->front.name && !is_name_valid(given->front.name)) {
 		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session",
-			say_path(shown, given->front.name));
+			err_quote(shown, given->front.name));
 		err_hint(err,
 			 "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}
 	if (given->front.agent && !trust_agent_is_valid(given->front.agent)) {
 		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of an agent",
-			say_path(shown, given->front.agent));
+			err_quote(shown, given->front.agent));
 		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
 		return -EINVAL;
 	}

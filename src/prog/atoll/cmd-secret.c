@@ -60,9 +60,7 @@ static int become(const struct secret_options *given, char **words, size_t count
 	for (size_t i = 0; i < count; i++)
 		argv[argc++] = words[i];
 	execve(program, (char **)argv, environ);
-	err_set(err, ERR_STATE, errno, "secret", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
+	return err_not_started("secret", program, errno, err);
 }
 
 int cmd_secret(int argc, char **argv, struct err *err)

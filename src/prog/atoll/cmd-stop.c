@@ -102,10 +102,10 @@ int cmd_stop(int argc, char **argv, struct err *err)
 		return -EINVAL;
 	}
 	if (given.time && (num_parse_duration(given.time, &grace_ms) < 0 || grace_ms > GRACE_MAX_MS)) {
-		char shown[SAY_PATH_SIZE];
+		char shown[ERR_QUOTE_SIZE];
 
 		err_set(err, ERR_USAGE, EINVAL, "stop", "--time %s is no duration up to 24h",
-			say_path(shown, given.time));
+			err_quote(shown, given.time));
 		err_hint(err, "write it like 0s, 500ms, 10s or 2m");
 		return -EINVAL;
 	}

@@ -118,9 +118,7 @@ static int become(const struct token_options *given, char **rest, struct err *er
 	for (; *rest; rest++)
 		add(&words, *rest);
 	execve(program, (char **)words.argv, environ);
-	err_set(err, ERR_STATE, errno, "token", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return -err->errnum;
+	return err_not_started("token", program, errno, err);
 }
 
 /* 1: atoll-policy has told what is wrong with it. */

@@ -12,7 +12,6 @@
 #include "os/pty.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "prog/atoll/top-feed.h"
 #include "session/directories.h"
 #include "session/record.h"
@@ -54,11 +53,11 @@ struct screen {
 
 static int parse_delay(const char *text, uint64_t *ret_ms, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (num_parse_duration(text, ret_ms) == 0 && *ret_ms >= TOP_PACE_MIN_MS && *ret_ms <= TOP_PACE_MAX_MS)
 		return 0;
-	err_set(err, ERR_USAGE, EINVAL, "top", "--delay %s is no duration from 100ms to 1h", say_path(shown, text));
+	err_set(err, ERR_USAGE, EINVAL, "top", "--delay %s is no duration from 100ms to 1h", err_quote(shown, text));
 	err_hint(err, "write it like 500ms, 2s or 1m");
 	return -EINVAL;
 }
@@ -130,11 +129,7 @@ static int start(const struct top_options *given, const char *programs, struct s
 		return err_set(err, ERR_STATE, -r, "top", "the path of atoll's programs is too long");
 	make_words(given, screen->is_drawing, words);
 	r = spawn(program, words, far_fd, &screen->pid);
-	if (r == 0)
-		return 0;
-	err_set(err, ERR_STATE, -r, "top", "%s cannot be started: %s", program, strerror(-r));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
-	return r;
+	return r < 0 ? err_not_started("top", program, -r, err) : 0;
 }
 
 /* What it ended with; where it was killed, its terminal is put right. */

@@ -257,7 +257,7 @@ int cmd_trust(int argc, char **argv, struct err *err)
 {
 	struct trust_options given = { 0 };
 	static struct homes homes;
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int rest, r = cmd_parse(&cmd_trust_options, &given, argc, argv, &rest, err);
 	bool changes = given.raise || given.lower || given.reset;
 
@@ -271,7 +271,7 @@ int cmd_trust(int argc, char **argv, struct err *err)
 	}
 	if (rest < argc && !trust_agent_is_valid(argv[rest]))
 		return err_set(err, ERR_USAGE, EINVAL, "trust", "%s cannot be the name of an agent",
-			       say_path(shown, argv[rest]));
+			       err_quote(shown, argv[rest]));
 	r = find_home(&homes, err);
 	if (r < 0)
 		return r;

@@ -95,8 +95,7 @@ int cmd_verify(int argc, char **argv, struct err *err)
 	for (int i = rest; i < argc; i++)
 		add(&args, true, argv[i], NULL);
 	execve(program, (char **)args.argv, environ);
-	err_set(err, ERR_STATE, errno, "verify", "%s cannot be started: %s", program, strerror(errno));
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	r = err_not_started("verify", program, errno, err);
 	free(args.argv);
-	return -err->errnum;
+	return r;
 }

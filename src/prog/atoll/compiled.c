@@ -15,7 +15,6 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/seen.h"
-#include "prog/atoll/say.h"
 
 enum {
 	CACHE_ENTRIES_MAX = 512,
@@ -241,7 +240,7 @@ static int run_compiler(const struct compiled_request *request, const struct com
 	}
 	r = spawn_compiler(program, job, argv, &pid);
 	if (r != 0)
-		return say_not_started("policy", program, r, err);
+		return err_not_started("policy", program, r, err);
 	return wait_compiler(pid, err);
 }
 

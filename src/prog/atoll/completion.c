@@ -279,11 +279,11 @@ int completion_print(const char *shell, struct err *err)
 	static void (*const put[])(struct buf *) = { put_bash, put_zsh, put_fish };
 	int which = names_find(shells, ARRAY_SIZE(shells), shell);
 	cleanup_buf struct buf text;
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (which < 0) {
 		err_set(err, ERR_USAGE, EINVAL, "help", "there is no completion for %s",
-			say_path(shown, shell));
+			err_quote(shown, shell));
 		err_hint(err, "name bash, zsh or fish");
 		return -EINVAL;
 	}

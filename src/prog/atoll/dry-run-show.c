@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "prog/atoll/say.h"
 
 enum { TEXT_MAX = 1 << 20, JSON_MAX = 32 << 20, ANSWER_MAX = 64 };
 
@@ -85,7 +84,7 @@ static void put_doubts(const struct dry_run *dry, struct buf *out)
 int dry_run_show(struct dry_run *dry, struct err *err)
 {
 	cleanup_buf struct buf out;
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int r;
 
 	buf_init(&out, TEXT_MAX);
@@ -95,7 +94,7 @@ int dry_run_show(struct dry_run *dry, struct err *err)
 	if (isatty(STDERR_FILENO))
 		buf_put_text(&out, "\033[!p\033[0m\033[?1049l\033(B\017\r");
 	buf_printf(&out, "atoll: trial %s of %s: exit status %d; nothing of it was done for real\n", dry->trial.id,
-		   say_path(shown, dry->trial.command), dry->status);
+		   err_quote(shown, dry->trial.command), dry->status);
 	put_changes(dry, &out);
 	r = add_text(&out, dry->changes_fd);
 	if (r == 0)

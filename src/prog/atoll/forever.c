@@ -16,7 +16,6 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 #include "session/record.h"
 
@@ -59,9 +58,9 @@ char **forever_words(const struct asking_shown *shown)
 
 static int refuse(const char *policy, const char *why, const char *hint, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_POLICY, EPERM, "policy", "this sandbox runs under %s, %s", say_path(shown, policy), why);
+	err_set(err, ERR_POLICY, EPERM, "policy", "this sandbox runs under %s, %s", err_quote(shown, policy), why);
 	err_hint(err, "%s", hint);
 	return -EPERM;
 }
@@ -114,7 +113,7 @@ static int check_file(const struct session_record *record, const struct places *
  */
 static int hold(struct forever *forever, struct err *err)
 {
-	char directory[PATH_MAX], shown[SAY_PATH_SIZE];
+	char directory[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	int r = str_copy(directory, sizeof directory, forever->path);
 
 	if (r == 0)
@@ -128,7 +127,7 @@ static int hold(struct forever *forever, struct err *err)
 	if (r == 0)
 		r = seen_look(forever->path, &forever->seen);
 	return r < 0 ? err_set(err, ERR_STATE, -r, "policy", "%s cannot be changed: %s",
-			       say_path(shown, forever->path), strerror(-r)) : 0;
+			       err_quote(shown, forever->path), strerror(-r)) : 0;
 }
 
 static bool is_unchanged(const struct forever *forever)
@@ -151,7 +150,7 @@ static int run(const char *program, const char **argv, struct err *err)
 
 	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, environment);
 	if (r != 0)
-		return say_not_started("policy", program, r, err);
+		return err_not_started("policy", program, r, err);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_set(err, ERR_INTERNAL, errno, "policy", "atoll-policy cannot be waited for: %s",
@@ -240,7 +239,7 @@ int forever_prepare(const char *session, char **words, struct forever *ret_forev
 
 int forever_write(const struct forever *forever, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int r = is_unchanged(forever) ? 0 : -ESTALE;
 
 	if (r == 0)
@@ -248,6 +247,6 @@ int forever_write(const struct forever *forever, struct err *err)
 	if (r >= 0)
 		return 0;
 	err_set(err, ERR_STATE, -r, "policy", "it is allowed for this session, but %s cannot be written: %s",
-		say_path(shown, forever->path), r == -ESTALE ? "somebody has changed it meanwhile" : strerror(-r));
+		err_quote(shown, forever->path), r == -ESTALE ? "somebody has changed it meanwhile" : strerror(-r));
 	return r;
 }

@@ -18,7 +18,6 @@
 #include "prog/atoll/fork.h"
 #include "prog/atoll/narrow.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "prog/atoll/secrets.h"
 #include "prog/atoll/standing.h"
 #include "prog/atoll/tape.h"
@@ -31,7 +30,7 @@ extern char **environ;
 static int refuse_unenforced(const struct policy *policy, struct err *err)
 {
 	enum { SHOWN_MAX = 3 };
-	char memory[400], shown[SAY_PATH_SIZE];
+	char memory[400], shown[ERR_QUOTE_SIZE];
 	struct buf list;
 
 	if (!policy->unenforced_count)
@@ -44,7 +43,7 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 		buf_put_text(&list, item->what);
 		if (item->origin.line) {
 			buf_put_text(&list, " (");
-			buf_put_text(&list, say_path(shown, item->origin.file));
+			buf_put_text(&list, err_quote(shown, item->origin.file));
 			buf_put_char(&list, ':');
 			buf_put_u64_decimal(&list, item->origin.line);
 			buf_put_char(&list, ')');
@@ -64,12 +63,12 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 /* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
 static int refuse_replaceable(const struct policy *policy, const struct places *places, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (policy_classify(policy, places->programs, &(size_t){ 0 }) != FILE_WRITE)
 		return 0;
 	err_set(err, ERR_POLICY, EPERM, "policy", "the sandbox could replace atoll's own programs, which lie in %s",
-		say_path(shown, places->programs));
+		err_quote(shown, places->programs));
 	err_hint(err, "install atoll elsewhere (`make install`), or take a level that stages this tree (`-t medium`)");
 	return -EPERM;
 }
@@ -151,7 +150,7 @@ static int secure_fds(struct err *err)
 static int make_published(const struct option_list *given, struct publish_rule *rules, struct err *err)
 {
 	static const struct rule_origin origin = { "run.publish", "", 0 };
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (given->count > NET_PUBLISH_MAX)
 		return err_set(err, ERR_USAGE, E2BIG, "options", "at most %d ports can be published",
@@ -163,7 +162,7 @@ static int make_published(const struct option_list *given, struct publish_rule *
 		if (r == 0)
 			continue;
 		err_set(err, ERR_USAGE, EINVAL, "options", "--publish %s is no port",
-			say_path(shown, given->values[i]));
+			err_quote(shown, given->values[i]));
 		err_hint(err, r == -EADDRNOTAVAIL
 				      ? "a port is published on loopback only, 127.0.0.1 or [::1]"
 				      : "write PORT, HOSTPORT:PORT or 127.0.0.1:HOSTPORT:PORT; 0 is any host port");
@@ -303,11 +302,11 @@ static enum narrow_mode narrow_mode(const struct front_options *given, const str
 
 static int refuse_narrowing(const struct front_options *given, const struct policy *policy, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (!external_is_given(&policy->external)) {
 		err_set(err, ERR_POLICY, ENOENT, "narrow", "the policy %s has no verifier that could be asked",
-			say_path(shown, policy->name));
+			err_quote(shown, policy->name));
 		err_hint(err, "name one in verify.external, a command or a model");
 		return -ENOENT;
 	}

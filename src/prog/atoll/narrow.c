@@ -201,21 +201,21 @@ static const char *find_single_file(const struct policy *after)
 static const char *find_fault(const struct narrow_request *request, const struct policy *before,
 			      const struct policy *after, char out[NAME_MAX])
 {
-	char path[PATH_MAX], shown[SAY_PATH_SIZE];
+	char path[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	const char *program = request->argv[0] ? find_program(request->argv[0], request->places->cwd, path) : NULL;
 	const char *file = find_single_file(after);
 	struct action action = { .kind = ACTION_EXEC, .subject = program,
 				 .argv = (const char *const *)request->argv };
 
 	if (file && str_format(out, NAME_MAX, "files.change of its proposal has one file, %.150s, and only directories "
-			       "can be staged", say_path(shown, file)) == 0)
+			       "can be staged", err_quote(shown, file)) == 0)
 		return out;
 	if (is_seen(before, request->places->cwd) && !is_seen(after, request->places->cwd))
 		return "its proposal hides the directory that the command would start in";
 	if (!program || policy_decide(before, &action).verdict == VERDICT_DENY ||
 	    policy_decide(after, &action).verdict != VERDICT_DENY)
 		return NULL;
-	if (str_format(out, NAME_MAX, "its proposal denies the command itself, %.150s", say_path(shown, program)) < 0)
+	if (str_format(out, NAME_MAX, "its proposal denies the command itself, %.150s", err_quote(shown, program)) < 0)
 		return "its proposal denies the command itself";
 	return out;
 }
@@ -223,13 +223,13 @@ static const char *find_fault(const struct narrow_request *request, const struct
 /* There is no proposal that can be used: who asked for one has no run, but for `try`. */
 static int give_up(const struct narrow_request *request, const char *why, struct narrowed *narrowed, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 1024);
 	if (request->mode != NARROW_TRY) {
 		err_set(err, ERR_POLICY, ECANCELED, "narrow", "the policy is not narrowed for the task: %s",
-			say_path(shown, why));
+			err_quote(shown, why));
 		err_hint(err, "nothing was run; --narrow=try runs with the whole policy then, and --narrow=off always");
 		return -ECANCELED;
 	}
@@ -237,7 +237,7 @@ static int give_up(const struct narrow_request *request, const char *why, struct
 	if (why != narrowed->reason && str_copy(narrowed->reason, sizeof narrowed->reason, why) < 0)
 		narrowed->reason[0] = 0;
 	buf_printf(&out, "atoll: the policy is not narrowed for the task: %s; the run has all of it\n",
-		   say_path(shown, why));
+		   err_quote(shown, why));
 	if (!request->is_quiet && fd_write_full(STDERR_FILENO, out.bytes, out.size) < 0)
 		return 0; /* nobody reads */
 	return 0;

@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 #include "os/path.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 #include "session/record.h"
 
@@ -67,7 +66,7 @@ int places_programs(char out[PATH_MAX], struct err *err)
 /* A directory that the user named: real, and one that can be entered. */
 static int named_directory(const char *given, const char *option, char out[PATH_MAX], struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	struct stat st;
 	int r = path_real(given, out, PATH_MAX);
 
@@ -79,7 +78,7 @@ static int named_directory(const char *given, const char *option, char out[PATH_
 		r = -errno;
 	if (r < 0) {
 		err_set(err, ERR_USAGE, -r, "options", "%s %s cannot be used: %s", option,
-			say_path(shown, given), strerror(-r));
+			err_quote(shown, given), strerror(-r));
 		err_hint(err, "name a directory that you can enter");
 	}
 	return r;
@@ -87,7 +86,7 @@ static int named_directory(const char *given, const char *option, char out[PATH_
 
 static int find_project(struct places *places, const char *given, const char *start, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int r;
 
 	if (given)
@@ -97,9 +96,9 @@ static int find_project(struct places *places, const char *given, const char *st
 		return r;
 	err_set(err, ERR_USAGE, EPERM, "project",
 		"%s is no project: it would hand over nearly everything you have",
-		say_path(shown, places->project));
+		err_quote(shown, places->project));
 	err_hint(err, "cd to your project, or say that you mean it: --project %s",
-		 say_path(shown, places->project));
+		 err_quote(shown, places->project));
 	return -EPERM;
 }
 

@@ -16,7 +16,6 @@
 #include "prog/atoll/places.h"
 #include "prog/atoll/policy-of.h"
 #include "prog/atoll/policy-test.h"
-#include "prog/atoll/say.h"
 #include "session/directories.h"
 
 /*

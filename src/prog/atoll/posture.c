@@ -236,7 +236,7 @@ static int list_attempts(const struct stand *stand, struct buf *out, struct err 
 	r = hear_child(pid, ends, out, &status);
 	if (r == 0 && (status != 0 || !out->size))
 		r = -ENOENT;
-	return r < 0 ? say_not_started("doctor", program, -r, err) : 0;
+	return r < 0 ? err_not_started("doctor", program, -r, err) : 0;
 }
 
 /* The policy asked for, and atoll's own directory in view: else the probe could not be started in most

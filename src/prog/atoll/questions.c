@@ -8,7 +8,6 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "prog/atoll/client.h"
-#include "prog/atoll/say.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 
@@ -247,12 +246,12 @@ int question_open_named(struct question_boxes *boxes, const char *word, const ch
 			struct err *err)
 {
 	const char *colon = strrchr(word, ':');
-	char session[256], shown[SAY_PATH_SIZE];
+	char session[256], shown[ERR_QUOTE_SIZE];
 	uint64_t number;
 
 	if (num_parse_u64(colon ? colon + 1 : word, &number) < 0 || !number || number > UINT32_MAX ||
 	    str_format(session, sizeof session, "%.*s", colon ? (int)(colon - word) : 0, word) < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "ask", "%s is no number of a %s", say_path(shown, word), what);
+		err_set(err, ERR_USAGE, EINVAL, "ask", "%s is no number of a %s", err_quote(shown, word), what);
 		err_hint(err, "write it as 3, or as SESSION:3");
 		return -EINVAL;
 	}

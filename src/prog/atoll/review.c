@@ -12,7 +12,6 @@
 #include "os/pty.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "prog/atoll/staged.h"
 #include "session/directories.h"
 
@@ -132,7 +131,7 @@ static int resolve(const char *path, char out[PATH_MAX])
 
 int review_add_path(struct review *review, const char *word, struct err *err)
 {
-	char path[PATH_MAX], resolved[PATH_MAX], shown[SAY_PATH_SIZE];
+	char path[PATH_MAX], resolved[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	int r;
 
 	/* Not the working directory: an unset variable of a script must not apply all of it. */
@@ -142,7 +141,7 @@ int review_add_path(struct review *review, const char *word, struct err *err)
 	if (r < 0)
 		return r;
 	if (resolve(path, resolved) < 0)
-		return err_set(err, ERR_USAGE, EINVAL, "options", "%s is no path", say_path(shown, word));
+		return err_set(err, ERR_USAGE, EINVAL, "options", "%s is no path", err_quote(shown, word));
 	return add_word(review, resolved, err);
 }
 
@@ -166,7 +165,7 @@ static int finish(struct review *review, char program[PATH_MAX], struct err *err
 
 static int fail_start(const char *program, int errnum, struct err *err)
 {
-	return say_not_started("stage", program, errnum, err);
+	return err_not_started("stage", program, errnum, err);
 }
 
 int review_exec(struct review *review, struct err *err)

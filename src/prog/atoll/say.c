@@ -63,30 +63,13 @@ int say_out(struct buf *text, struct err *err)
 	return 0;
 }
 
-int say_not_started(const char *stage, const char *program, int errnum, struct err *err)
-{
-	err_set(err, ERR_STATE, errnum, stage, "%s cannot be started: %s", program, strerror(errnum));
-	err_hint(err, errnum == EAGAIN ? "you may not have more processes here (`ulimit -u`): end some, or allow more"
-				       : "atoll's programs belong into one directory; install atoll again");
-	return -errnum;
-}
-
 int say_no_level(const char *stage, const char *text, struct err *err)
 {
 	const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, text);
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no trust level", say_path(shown, text));
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no trust level", err_quote(shown, text));
 	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full", nearest ? "did you mean " : "",
 		 nearest ? nearest : "", nearest ? "? " : "");
 	return -EINVAL;
-}
-
-const char *say_path(char out[SAY_PATH_SIZE], const char *path)
-{
-	struct buf text;
-
-	buf_init_fixed(&text, out, SAY_PATH_SIZE);
-	buf_put_escaped(&text, path, strlen(path), SAY_PATH_SIZE - 8);
-	return buf_text(&text);
 }

@@ -16,12 +16,5 @@ void say_error(const struct err *err);
 /* Writes the buffer to stdout. -errno; a closed pipe is an error like any other. */
 int say_out(struct buf *text, struct err *err) MUST_USE;
 
-/* Fills *err: a program of atoll's cannot be started, and what to do about that errno. -errnum. */
-int say_not_started(const char *stage, const char *program, int errnum, struct err *err);
-
 /* Fills *err: the text names no trust level; the nearest one, and all. -EINVAL. */
 int say_no_level(const char *stage, const char *text, struct err *err);
-
-/* A path or another string of unknown bytes, escaped and cut to what fits, in out[SAY_PATH_SIZE]. */
-enum { SAY_PATH_SIZE = 256 };
-const char *say_path(char out[SAY_PATH_SIZE], const char *path);

@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "prog/atoll/beside.h"
-#include "prog/atoll/say.h"
 #include "wire/secret.h"
 
 _Static_assert((int)POLICY_SECRETS_MAX <= (int)SECRET_GIVE_MAX, "whatever a policy names can be given at once");
@@ -187,21 +186,21 @@ int secrets_bring(const struct policy *policy, const struct places *places, stru
 static int open_key_file(const char *path, int *ret_fd, struct err *err)
 {
 	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		int errnum = fd < 0 ? -fd : errno;
 
 		err_set(err, ERR_STATE, errnum, "ask", "the key of the webhook, %s, cannot be read: %s",
-			say_path(shown, path), strerror(errnum));
+			err_quote(shown, path), strerror(errnum));
 		err_hint(err, "the policy names it in ask.webhook.key_file");
 		return -errnum;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_mode & 077) {
 		err_set(err, ERR_STATE, EPERM, "ask", "the key of the webhook, %s, is not your own file alone",
-			say_path(shown, path));
-		err_hint(err, "chmod 600 %s", say_path(shown, path));
+			err_quote(shown, path));
+		err_hint(err, "chmod 600 %s", err_quote(shown, path));
 		return -EPERM;
 	}
 	*ret_fd = take_fd(&fd);

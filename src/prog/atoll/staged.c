@@ -12,7 +12,6 @@
 #include "os/fd.h"
 #include "prog/atoll/client.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
@@ -52,7 +51,7 @@ static int find_program(char out[PATH_MAX], struct err *err)
 
 static int fail_start(const char *program, int errnum, struct err *err)
 {
-	return say_not_started("stage", program, errnum, err);
+	return err_not_started("stage", program, errnum, err);
 }
 
 int staged_become(struct staged_args *args, struct err *err)

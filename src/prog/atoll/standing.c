@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "prog/atoll/say.h"
 #include "session/record.h"
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, CAUSE_SHOWN = 60 };
@@ -113,24 +112,24 @@ static void put_reason(struct buf *out, const struct standing_view *view, const 
 
 static int refuse_levelless(const struct policy *policy, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	err_set(err, ERR_POLICY, EINVAL, "trust", "the policy %s extends no trust level, so that none can be lowered",
-		say_path(shown, policy->name));
+		err_quote(shown, policy->name));
 	err_hint(err, "let it say `extends: medium`, or leave --agent and --confidence out");
 	return -EINVAL;
 }
 
 static int find_confidence(const char *text, enum trust_level *ret_level, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	uint32_t confidence = 1000;
 
 	*ret_level = TRUST_FULL;
 	if (!text)
 		return 0;
 	if (trust_confidence_parse(text, &confidence) < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no confidence", say_path(shown, text));
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no confidence", err_quote(shown, text));
 		err_hint(err, "it is low, medium, high, or a number from 0 to 1");
 		return -EINVAL;
 	}

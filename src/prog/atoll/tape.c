@@ -11,12 +11,11 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 
 /* The path by which the sandbox could see it: links in its directory resolved. */
 static int find_real(const char *given, const char *option, char out[PATH_MAX], struct err *err)
 {
-	char path[PATH_MAX], parent[PATH_MAX], real[PATH_MAX], shown[SAY_PATH_SIZE];
+	char path[PATH_MAX], parent[PATH_MAX], real[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	int r;
 
 	if (!*given)
@@ -30,7 +29,7 @@ static int find_real(const char *given, const char *option, char out[PATH_MAX], 
 	if (r == 0)
 		r = path_join(out, PATH_MAX, real, path_basename(path));
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "run", "--%s: the directory of %s cannot be used: %s", option,
-			       say_path(shown, path), strerror(-r))
+			       err_quote(shown, path), strerror(-r))
 		     : 0;
 }
 
@@ -50,24 +49,24 @@ static int check_place(const struct policy *policy, const char *path, const char
 		       struct err *err)
 {
 	enum file_class class = policy_classify(policy, path, &(size_t){ 0 });
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
 	if (class < first || class == FILE_SCRATCH)
 		return 0;
 	err_set(err, ERR_USAGE, EPERM, "run", "--%s: %s lies where the sandbox can %s it", option,
-		say_path(shown, path), class == FILE_WRITE ? "change" : "read");
+		err_quote(shown, path), class == FILE_WRITE ? "change" : "read");
 	err_hint(err, "name a file outside of what the policy lists, such as one in /tmp");
 	return -EPERM;
 }
 
 static int create(const char *path, struct err *err)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	int fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
 
 	if (fd >= 0)
 		return fd;
-	err_set(err, ERR_USAGE, -fd, "run", "--record: %s cannot be made: %s", say_path(shown, path), strerror(-fd));
+	err_set(err, ERR_USAGE, -fd, "run", "--record: %s cannot be made: %s", err_quote(shown, path), strerror(-fd));
 	if (fd == -EEXIST)
 		err_hint(err, "a recording is never added to: remove it, or name another file");
 	return fd;
@@ -76,15 +75,16 @@ static int create(const char *path, struct err *err)
 static int open_regular(const char *path, struct err *err)
 {
 	cleanup_fd int fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 	struct stat st;
 
 	if (fd < 0)
-		return err_set(err, ERR_USAGE, -fd, "run", "--replay: %s cannot be read: %s", say_path(shown, path),
+		return err_set(err, ERR_USAGE, -fd, "run", "--replay: %s cannot be read: %s", err_quote(shown, path),
 			       strerror(-fd));
 	/* A pipe would keep the gate waiting. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(err, ERR_USAGE, EINVAL, "run", "--replay: %s is no regular file", say_path(shown, path));
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--replay: %s is no regular file",
+			       err_quote(shown, path));
 	return take_fd(&fd);
 }
 

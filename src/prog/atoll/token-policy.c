@@ -10,7 +10,6 @@
 #include "policy/glob.h"
 #include "prog/atoll/compiled.h"
 #include "prog/atoll/places.h"
-#include "prog/atoll/say.h"
 
 /*
  * A token answers where a policy asks, so what matters is what the named policy lets happen and the level that it
@@ -30,9 +29,9 @@ struct listing {
 
 static void leave_out(const char *rule, const char *why)
 {
-	char shown[SAY_PATH_SIZE];
+	char shown[ERR_QUOTE_SIZE];
 
-	fprintf(stderr, "atoll: token: %s is left out: %s\n", say_path(shown, rule), why);
+	fprintf(stderr, "atoll: token: %s is left out: %s\n", err_quote(shown, rule), why);
 }
 
 /* Whether the level lets it happen as it is, so that nobody is asked. */

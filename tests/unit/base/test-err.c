@@ -102,9 +102,32 @@ static void exit_statuses(void **state)
 	assert_string_equal(err_errno_name(4095), "errno");
 }
 
+static void quoted_text_is_escaped_and_cut(void **state)
+{
+	char out[ERR_QUOTE_SIZE], all[ERR_QUOTE_SIZE + 1] = { 0 };
+
+	memset(all, 'a', sizeof all - 1);
+	assert_string_equal(err_quote(out, "/a b"), "/a b");
+	assert_string_equal(err_quote(out, "/\033[31m\n"), "/\\x1b[31m\\x0a");
+	assert_true(strlen(err_quote(out, all)) < ERR_QUOTE_SIZE);
+	assert_true(strncmp(out, all, 200) == 0);
+}
+
+static void a_program_that_cannot_start_says_what_helps(void **state)
+{
+	struct err err;
+
+	assert_int_equal(err_not_started("log", "atoll-log", ENOENT, &err), -ENOENT);
+	assert_string_equal(err.hint, "atoll's programs belong into one directory; install atoll again");
+	assert_int_equal(err_not_started("log", "atoll-log", EAGAIN, &err), -EAGAIN);
+	assert_non_null(strstr(err.hint, "ulimit -u"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quoted_text_is_escaped_and_cut),
+		cmocka_unit_test(a_program_that_cannot_start_says_what_helps),
 		cmocka_unit_test(returns_what_its_caller_forwards),
 		cmocka_unit_test(formats_like_printf),
 		cmocka_unit_test(everything_is_cut_to_fit),
