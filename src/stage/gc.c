@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/num.h"
@@ -15,6 +16,7 @@
 #include "stage/names.h"
 #include "stage/remove.h"
 #include "stage/store.h"
+#include "stage/use.h"
 
 enum { NAMES_MAX = 1 << 22, REFERENCES_MAX = 1 << 24, NS_PER_S = 1000000000 };
 
@@ -183,7 +185,8 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 	struct stage_names names = { 0 };
 	int r = 0;
 
-	if (stage_fd == -ENOENT || *references->unreadable || stage_gc_is_touched(sessions_fd, session))
+	if (stage_fd == -ENOENT || stage_fd == -ENOTDIR || *references->unreadable ||
+	    stage_gc_is_touched(sessions_fd, session))
 		return 0;
 	if (stage_fd < 0)
 		return stage_fd;
@@ -210,6 +213,38 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 	}
 	stage_names_done(&names);
 	return r;
+}
+
+/* FD_NONE: there is none. */
+static int open_of_session(int sessions_fd, const char *session, const char *name)
+{
+	char path[SESSION_ID_SIZE + 32];
+	int r = str_format(path, sizeof path, "%s/%s", session, name);
+
+	if (r == 0)
+		r = fd_open_at(sessions_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	return r == -ENOENT || r == -ENOTDIR ? FD_NONE : r;
+}
+
+int stage_gc_claim(int sessions_fd, const char *session, int *ret_box_fd, int *ret_stage_fd)
+{
+	int r = FD_NONE;
+
+	if (ret_box_fd)
+		r = *ret_box_fd = open_of_session(sessions_fd, session, STAGE_BOX_LOCK);
+	if (r >= 0)
+		r = fd_lock_within(*ret_box_fd, LOCK_EX, 0);
+	if (r < 0 && r != FD_NONE)
+		return r;
+	r = *ret_stage_fd = open_of_session(sessions_fd, session, STAGE_DIRECTORY);
+	return r < 0 ? (r == FD_NONE ? 0 : r) : stage_claim(*ret_stage_fd, 0);
+}
+
+bool stage_gc_has_layers(int sessions_fd, const char *session)
+{
+	cleanup_fd int fd = open_of_session(sessions_fd, session, STAGE_DIRECTORY "/" STAGE_DIRECTORY_LAYERS);
+
+	return fd != FD_NONE;
 }
 
 int stage_gc_session(int sessions_fd, const char *session, uint64_t *ret_bytes)

@@ -52,5 +52,14 @@ int stage_gc_layers(int sessions_fd, const char *session, const struct stage_ref
 /* Whether somebody is about to build on the session (stage_hold_touch()). */
 bool stage_gc_is_touched(int sessions_fd, const char *session);
 
+/*
+ * Keeps out the box (not with ret_box_fd NULL) and whoever would change what a session staged, until the fds are
+ * closed. -EBUSY: somebody is at it; what is not there needs no lock.
+ */
+int stage_gc_claim(int sessions_fd, const char *session, int *ret_box_fd, int *ret_stage_fd) MUST_USE;
+
+/* Whether something may stand on layers of the session: whether any were sealed. */
+bool stage_gc_has_layers(int sessions_fd, const char *session);
+
 /* Removes a session's directory whole. Its lock is held by the caller, and nobody else names its layers. */
 int stage_gc_session(int sessions_fd, const char *session, uint64_t *ret_bytes) MUST_USE;

@@ -83,8 +83,7 @@ static int explain(const char *session, int r, struct err *err)
 		err_hint(err, "try again when it is done");
 		return -EBUSY;
 	}
-	return err_set(err, ERR_STATE, -r, "stage", "the stage directory of session %s cannot be used: %s", session,
-		       err_errno_name(-r));
+	return stage_record_explain(session, r, err);
 }
 
 int stage_hold_open(const char *state_dir, const char *session, struct stage_hold *ret_hold, struct err *err)

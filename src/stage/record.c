@@ -246,6 +246,19 @@ int stage_record_load(int stage_fd, struct stage_record *ret_record)
 	return r < 0 ? r : stage_record_parse(bytes, size, ret_record);
 }
 
+int stage_record_explain(const char *session, int r, struct err *err)
+{
+	if (r == -EBADMSG)
+		err_set(err, ERR_STATE, EBADMSG, "stage",
+			"what session %s staged cannot be read: another version of atoll wrote it, or it is damaged",
+			session);
+	else
+		err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", session,
+			err_errno_name(-r));
+	err_hint(err, "atoll discard %s throws it away", session);
+	return r;
+}
+
 uint64_t stage_record_start_ns(const struct stage_record *record)
 {
 	uint64_t start = record->started_realtime_ns, realtime, since;

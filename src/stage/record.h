@@ -121,3 +121,6 @@ bool stage_tree_is(const struct stage_tree *a, const struct stage_tree *b);
  * O_DIRECTORY) or -errno with *err: -ESTALE when another directory stands there now.
  */
 int stage_tree_open(const struct stage_tree *tree, struct err *err) MUST_USE;
+
+/* Says that something of what a session staged cannot be read, and what to do about it. Returns r, negative. */
+int stage_record_explain(const char *session, int r, struct err *err);

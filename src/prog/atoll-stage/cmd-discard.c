@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "os/fd.h"
 #include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/flatten.h"
+#include "stage/gc.h"
+#include "stage/remove.h"
 #include "stage/snapshot.h"
+#include "stage/use.h"
 
 /* Drops what a session staged: all of it, or paths. What is dropped is removed, unless others stand on it. */
 
@@ -64,6 +69,26 @@ static int discard_paths(struct stage_hold *hold, char **paths, size_t count, ui
 	return r < 0 ? r : stage_discard_paths(hold, drops, count, ret_dropped, err);
 }
 
+/* What nobody can read, whole and with its snapshots, unless a session that can be read stands on it. */
+static int remove_stage(const char *id, const struct stage_hold *hold, struct err *err)
+{
+	cleanup_stage_references struct stage_references references = { 0 };
+	cleanup_fd int session_fd = fd_open_at(hold->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = session_fd < 0 ? session_fd : stage_references_load(hold->sessions_fd, &references, err);
+	const char *user = r == 0 ? stage_references_user(&references, id) : NULL;
+
+	if (user) {
+		err_set(err, ERR_STATE, EBUSY, "discard", "session %s stands on the layers of %s", user, id);
+		err_hint(err, "atoll discard %s comes first", user);
+		return -EBUSY;
+	}
+	if (r == 0)
+		r = stage_remove_tree(session_fd, STAGE_DIRECTORY, NULL);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "discard", "what session %s staged cannot be removed: %s", id,
+			       err_errno_name(-r))
+		     : tidy_mark(hold, false, err);
+}
+
 static int drop(struct stage_hold *hold, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
 {
 	int r;
@@ -73,6 +98,9 @@ static int drop(struct stage_hold *hold, char **paths, size_t count, uint64_t *r
 	if (count)
 		return discard_paths(hold, paths, count, ret_dropped, err);
 	r = stage_discard_all(hold, err);
+	/* Half of it is gone: so goes the rest. */
+	if ((r == -ENOENT || r == -ENOTDIR) && stage_claim(hold->stage_fd, 0) == 0)
+		return remove_stage(hold->session, hold, err);
 	return r < 0 ? r : tidy_mark(hold, false, err);
 }
 
@@ -89,6 +117,33 @@ static int discard(struct stage_hold *hold, char **paths, size_t count, uint64_t
 	if (r == 0)
 		r = drop(hold, paths, count, ret_dropped, err);
 	deed.entry.counts[REVIEW_DROPPED] = *ret_dropped;
+	return deed_end(&deed, r, err);
+}
+
+static int discard_unreadable(const struct verb_session *session, struct err *err)
+{
+	cleanup_deed struct deed deed = DEED_INIT;
+	cleanup_fd int state_fd = fd_open_at(AT_FDCWD, session->state, O_PATH | O_DIRECTORY, 0);
+	cleanup_fd int box_fd = FD_NONE, stage_fd = FD_NONE;
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	int r = state_fd < 0 ? state_fd : str_copy(hold.session, sizeof hold.session, session->id);
+
+	if (r == 0)
+		r = hold.sessions_fd = fd_open_at(state_fd, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = stage_gc_claim(hold.sessions_fd, session->id, &box_fd, &stage_fd);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "discard", "session %s is in use, or cannot be opened: %s",
+			       session->id, err_errno_name(-r));
+	/* The log is written by its own lock. */
+	close_fd(&box_fd);
+	r = deed_open(&deed, hold.sessions_fd, session->id, AUDIT_STAGE_DISCARD, err);
+	if (r == 0)
+		r = tidy_confine(hold.sessions_fd, NULL, err);
+	if (r == 0)
+		r = deed_begin(&deed, err);
+	if (r == 0)
+		r = remove_stage(session->id, &hold, err);
 	return deed_end(&deed, r, err);
 }
 
@@ -109,6 +164,12 @@ static void say(const struct stage_hold *hold, bool is_all, uint64_t dropped)
 	printf("\n");
 }
 
+/* Not what somebody else is at, nor what a system's failure may be. */
+static bool is_unreadable(int r)
+{
+	return r == -EBADMSG || r == -EISDIR || r == -ELOOP || r == -EINVAL;
+}
+
 int cmd_discard(int argc, char **argv, struct err *err)
 {
 	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
@@ -120,6 +181,12 @@ int cmd_discard(int argc, char **argv, struct err *err)
 		r = err_set(err, ERR_USAGE, EINVAL, "discard", "atoll-stage discard is run by atoll");
 	if (r == 0)
 		r = stage_hold_open(given.session.state, given.session.id, &hold, err);
+	if (rest == argc && is_unreadable(r)) {
+		r = discard_unreadable(&given.session, err);
+		if (r == 0 && !given.quiet)
+			printf("%s holds no staged changes any more\n", given.session.id);
+		return r;
+	}
 	if (r == 0)
 		r = stage_hold_need_idle(&hold, "dropping changes", err);
 	if (r == 0)

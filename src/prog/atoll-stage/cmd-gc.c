@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/json.h"
@@ -17,7 +16,6 @@
 #include "stage/gc.h"
 #include "stage/names.h"
 #include "stage/store.h"
-#include "stage/use.h"
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
@@ -51,6 +49,7 @@ enum fate {
 	FATE_LIVE,
 	FATE_UNFINISHED,
 	FATE_UNREVIEWED,
+	FATE_UNREADABLE,
 	FATE_USED,
 	FATE_TOUCHED,
 	FATE_FAILED,
@@ -59,7 +58,7 @@ enum fate {
 };
 
 static const char *const fate_names[FATE_COUNT] = {
-	[FATE_UNFINISHED] = "unfinished",
+	[FATE_UNFINISHED] = "unfinished", [FATE_UNREADABLE] = "unreadable",
 	[FATE_YOUNG] = "young",	    [FATE_LIVE] = "live",	[FATE_UNREVIEWED] = "unreviewed",
 	[FATE_USED] = "used",	    [FATE_TOUCHED] = "touched", [FATE_FAILED] = "failed",
 	[FATE_REMOVED] = "removed",
@@ -75,7 +74,7 @@ struct candidate {
 	struct moment looked;  /* before its changes were looked for */
 	uint64_t ended_ns;     /* or started, where no end is known; 0: it has no record */
 	uint64_t bytes;
-	bool is_live, is_staged, is_unfinished;
+	bool is_live, is_staged, is_unfinished, is_unreadable;
 	enum fate fate;
 	char user[SESSION_ID_SIZE]; /* FATE_USED: who stands on it */
 };
@@ -88,6 +87,7 @@ struct gc {
 	struct candidate *items;
 	size_t count;
 	uint64_t layers, freed, total;
+	bool has_failed;       /* something could not be removed: the rest was */
 };
 
 static int load_candidate(struct gc *gc, const char *id, struct candidate *candidate)
@@ -158,8 +158,9 @@ static int remove_leftovers(struct gc *gc)
 		    str_copy(name, sizeof name, stage_names_get(&names, i)) < 0)
 			continue;
 		name[strlen(name) - strlen(".gone")] = 0;
+		/* One that resists keeps nothing else. */
 		if (stage_session_is_valid(name) && fstatat(gc->sessions_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			r = stage_gc_session(gc->sessions_fd, name, &gc->freed);
+			gc->has_failed |= stage_gc_session(gc->sessions_fd, name, &gc->freed) < 0;
 	}
 	stage_names_done(&names);
 	return r;
@@ -178,57 +179,38 @@ static enum fate judge(const struct gc *gc, struct candidate *candidate)
 
 	if (candidate->is_live)
 		return FATE_LIVE;
+	if (candidate->is_unreadable && !gc->given->unreviewed)
+		return FATE_UNREADABLE;
 	if (candidate->is_unfinished)
 		return FATE_UNFINISHED;
 	if (candidate->is_staged && !gc->given->unreviewed)
 		return FATE_UNREVIEWED;
-	if (*gc->references.unreadable && !str_equal(gc->references.unreadable, candidate->id))
+	/* That one may stand on anything that was ever sealed. */
+	if (*gc->references.unreadable && !str_equal(gc->references.unreadable, candidate->id) &&
+	    stage_gc_has_layers(gc->sessions_fd, candidate->id))
 		user = gc->references.unreadable;
 	if (user)
 		return str_copy(candidate->user, sizeof candidate->user, user) < 0 ? FATE_FAILED : FATE_USED;
 	return stage_gc_is_touched(gc->sessions_fd, candidate->id) ? FATE_TOUCHED : FATE_REMOVED;
 }
 
-/* A file or directory of a session; 1: there is none. */
-static int open_of_session(const struct gc *gc, const char *id, const char *name, int *ret_fd)
+static struct timespec changed_at(const struct gc *gc, const char *id, const char *name)
 {
 	char path[SESSION_ID_SIZE + 32];
-	int r = str_format(path, sizeof path, "%s/%s", id, name);
+	struct stat st;
 
-	*ret_fd = r < 0 ? r : fd_open_at(gc->sessions_fd, path, O_RDONLY | O_NOFOLLOW, 0);
-	return *ret_fd == -ENOENT || *ret_fd == -ENOTDIR ? 1 : *ret_fd < 0 ? *ret_fd : 0;
+	if (str_format(path, sizeof path, "%s/%s", id, name) < 0 ||
+	    fstatat(gc->sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return (struct timespec){ 0 };
+	return st.st_ctim;
 }
 
 static struct moment moment_of(const struct gc *gc, const char *id)
 {
-	cleanup_fd int fd = FD_NONE;
-	struct moment moment = { 0 };
-	struct stat st;
-
-	if (open_of_session(gc, id, STAGE_DIRECTORY, &fd) != 0 || fstat(fd, &st) < 0)
-		return moment;
-	moment.stage = st.st_ctim;
-	if (fstatat(fd, STAGE_DIRECTORY_APPLIES, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		moment.applies = st.st_ctim;
-	return moment;
-}
-
-/* Keeps out whoever would change what it staged (stage/use.h). -EBUSY: somebody is at it. */
-static int claim_stage(const struct gc *gc, const char *id, int *ret_fd)
-{
-	int r = open_of_session(gc, id, STAGE_DIRECTORY, ret_fd);
-
-	return r == 0 ? stage_claim(*ret_fd, 0) : r < 0 ? r : 0;
-}
-
-/* And the box. */
-static int claim_session(const struct gc *gc, const char *id, int *ret_box_fd, int *ret_stage_fd)
-{
-	int r = open_of_session(gc, id, STAGE_BOX_LOCK, ret_box_fd);
-
-	if (r == 0)
-		r = fd_lock_within(*ret_box_fd, LOCK_EX, 0);
-	return r < 0 ? r : claim_stage(gc, id, ret_stage_fd);
+	return (struct moment){
+		.stage = changed_at(gc, id, STAGE_DIRECTORY),
+		.applies = changed_at(gc, id, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES),
+	};
 }
 
 static enum fate remove_session(struct gc *gc, struct candidate *candidate)
@@ -239,7 +221,7 @@ static enum fate remove_session(struct gc *gc, struct candidate *candidate)
 
 	if (gc->given->dry_run)
 		return FATE_REMOVED;
-	if (claim_session(gc, candidate->id, &box_fd, &stage_fd) < 0)
+	if (stage_gc_claim(gc->sessions_fd, candidate->id, &box_fd, &stage_fd) < 0)
 		return FATE_LIVE;
 	/* An undo since then brought back what nobody has reviewed; a fork stands on it by now. */
 	now = moment_of(gc, candidate->id);
@@ -278,12 +260,13 @@ static int take_layers(struct gc *gc)
 
 		if (gc->items[i].fate == FATE_REMOVED || gc->items[i].is_live)
 			continue;
-		if (claim_stage(gc, gc->items[i].id, &stage_fd) < 0)
+		if (stage_gc_claim(gc->sessions_fd, gc->items[i].id, NULL, &stage_fd) < 0)
 			continue;
 		r = stage_gc_layers(gc->sessions_fd, gc->items[i].id, &gc->references, gc->given->dry_run, &gc->layers,
 				    &gc->freed);
-		if (r < 0)
+		if (r == -ENOMEM)
 			return r;
+		gc->has_failed |= r < 0;
 	}
 	return 0;
 }
@@ -297,7 +280,7 @@ static int take_by_size(struct gc *gc)
 	for (size_t i = 0; r == 0 && i < gc->count; i++)
 		if (gc->items[i].fate != FATE_REMOVED) {
 			gc->items[i].bytes = 0;
-			r = size_of_tree(gc->sessions_fd, gc->items[i].id, &gc->items[i].bytes);
+			gc->has_failed |= size_of_tree(gc->sessions_fd, gc->items[i].id, &gc->items[i].bytes) < 0;
 			gc->total += gc->items[i].bytes;
 		}
 	for (size_t i = gc->count; r == 0 && i-- > 0 && gc->total > gc->max_size;) {
@@ -361,6 +344,7 @@ static void look_for_changes(struct gc *gc)
 		candidate->looked = moment_of(gc, candidate->id);
 		found = unreviewed_look(gc->given->session.state, candidate->id);
 		candidate->is_unfinished = found.is_unfinished;
+		candidate->is_unreadable = found.is_unreadable;
 		candidate->is_staged = candidate->is_staged && found.has_changes;
 	}
 }
@@ -413,16 +397,21 @@ static void put_json(const struct gc *gc, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-static void put_kept(const struct candidate *item, struct buf *out)
+static void put_kept(const struct gc *gc, const struct candidate *item, struct buf *out)
 {
 	static const char *const texts[FATE_COUNT] = {
 		[FATE_UNREVIEWED] = "has staged changes that nobody applied or dropped (atoll diff, or --unreviewed)",
 		[FATE_UNFINISHED] = "has an apply that was cut off: any verb of it finishes that first",
+		[FATE_UNREADABLE] =
+			"cannot be read: another version of atoll wrote it, or it is damaged (--unreviewed)",
 		[FATE_TOUCHED] = "is just being built on",
 		[FATE_FAILED] = "could not be removed",
 	};
 
-	if (item->fate == FATE_USED)
+	if (item->fate == FATE_USED && str_equal(item->user, gc->references.unreadable))
+		buf_printf(out, "%s stays: %s, which cannot be read, may stand on its layers (atoll discard %s)\n",
+			   item->id, item->user, item->user);
+	else if (item->fate == FATE_USED)
 		buf_printf(out, "%s stays: %s stands on its layers\n", item->id, item->user);
 	else if (texts[item->fate])
 		buf_printf(out, "%s stays: it %s\n", item->id, texts[item->fate]);
@@ -435,9 +424,11 @@ static void put_people(const struct gc *gc, struct buf *out)
 
 	for (size_t i = 0; i < gc->count; i++) {
 		if (!gc->given->terse)
-			put_kept(&gc->items[i], out);
+			put_kept(gc, &gc->items[i], out);
 		removed += gc->items[i].fate == FATE_REMOVED;
 	}
+	if (gc->has_failed && !gc->given->terse)
+		buf_put_text(out, "some of what nobody needs any more could not be removed\n");
 	if (gc->given->terse && !removed && !gc->layers)
 		return;
 	num_format_size_human(gc->freed, size);
@@ -467,7 +458,7 @@ static int report(const struct gc *gc, struct err *err)
 	for (size_t i = 0; i < gc->count; i++)
 		if (gc->items[i].fate == FATE_FAILED)
 			return EXIT_LEFT;
-	return 0;
+	return gc->has_failed ? EXIT_LEFT : 0;
 }
 
 int cmd_gc(int argc, char **argv, struct err *err)

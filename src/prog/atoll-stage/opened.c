@@ -50,7 +50,11 @@ static int load_policy(struct opened *opened, struct err *err)
 	/* Without it nothing would be flagged, which must not happen in silence. */
 	if (r == 0)
 		r = snapshot_load(&opened->snapshot, opened->policy_bytes, size);
-	return r < 0 ? fail(err, r, "the policy of the session cannot be read") : 0;
+	if (r == 0)
+		return 0;
+	fail(err, r, "the policy of the session cannot be read");
+	err_hint(err, "atoll discard %s throws away what it staged", opened->session->id);
+	return r;
 }
 
 int opened_open(struct opened *ret_opened, const struct verb_session *session, struct err *err)
@@ -67,7 +71,7 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 		if (r == -ENOENT)
 			err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has staged nothing", session->id);
 		else if (r < 0)
-			fail(err, r, "what the session staged cannot be read");
+			stage_record_explain(session->id, r, err);
 	}
 	if (r == 0) {
 		opened.start_ns = stage_record_start_ns(&opened.record);
@@ -110,7 +114,7 @@ int opened_stacks(struct opened *opened, struct err *err)
 					 !opened->is_snapshot, &opened->stacks[i]);
 
 		if (r < 0)
-			return fail(err, r, "a layer cannot be opened");
+			return stage_record_explain(opened->session->id, r, err);
 		opened->stacks[i].form = opened->record.form;
 		r = stage_stack_open_host(&opened->stacks[i], &opened->record.trees[i], err);
 		if (r < 0)

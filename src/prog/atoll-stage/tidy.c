@@ -58,6 +58,9 @@ int tidy_mark(const struct stage_hold *hold, bool is_staged, struct err *err)
 	cleanup_fd int dir_fd = fd_open_at(hold->sessions_fd, hold->session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = dir_fd < 0 ? dir_fd : session_load(dir_fd, &record);
 
+	/* A record that nobody can read says nothing. */
+	if (r == -EBADMSG || r == -ENOENT)
+		return 0;
 	if (r == 0 && !record.is_live && record.is_staged != is_staged) {
 		record.is_staged = is_staged;
 		r = session_store(dir_fd, &record);

@@ -8,7 +8,12 @@
 #include "stage/transaction.h"
 
 /* What the child ends with; anything else says nothing. */
-enum { SAYS_CHANGES = 1 << 0, SAYS_UNFINISHED = 1 << 1, SAYS_ALL = SAYS_CHANGES | SAYS_UNFINISHED };
+enum {
+	SAYS_CHANGES = 1 << 0,
+	SAYS_UNFINISHED = 1 << 1,
+	SAYS_UNREADABLE = 1 << 2,
+	SAYS_ALL = SAYS_CHANGES | SAYS_UNFINISHED,
+};
 
 static int count(const struct opened *opened, struct stage_counts *counts)
 {
@@ -25,24 +30,26 @@ static int count(const struct opened *opened, struct stage_counts *counts)
 	return r;
 }
 
-/* Whether a journal says that something of its transaction is left to be done, also only to be tidied up. */
-static bool is_unfinished(int stage_fd)
+/* Whether a journal says that something of its transaction is left to be done, also only to be tidied up: SAYS_…. */
+static int look_at_journals(int stage_fd)
 {
 	cleanup_free uint32_t *numbers = NULL;
 	size_t count = 0;
 
 	if (transaction_list(stage_fd, &numbers, &count) < 0)
-		return true;
+		return SAYS_UNREADABLE;
 	for (size_t i = 0; i < count; i++) {
 		cleanup_journal struct journal journal;
 		int r;
 
 		journal_init(&journal);
 		r = transaction_load(stage_fd, numbers[i], &journal);
+		if (r == -EBADMSG)
+			return SAYS_UNREADABLE;
 		if (r != -ENOENT && (r < 0 || !journal.is_clean))
-			return true;
+			return SAYS_UNFINISHED;
 	}
-	return false;
+	return 0;
 }
 
 /*
@@ -64,8 +71,8 @@ static int look(const char *state, const char *id)
 
 	/* A file that is missing is damage, and says nothing about changes. */
 	if (opened_open(&opened, &session, &err) < 0)
-		return err.code == ERR_NOT_FOUND ? 0 : SAYS_ALL;
-	says = is_unfinished(opened.stage_fd) ? SAYS_UNFINISHED : 0;
+		return err.code == ERR_NOT_FOUND ? 0 : SAYS_CHANGES | SAYS_UNREADABLE;
+	says = look_at_journals(opened.stage_fd);
 	/* The process ends here: what is open goes with it. */
 	if (opened_stacks(&opened, &err) < 0 || opened_confine(&opened, CONFINE_STAGE_READING, &err) < 0 ||
 	    count(&opened, &counts) < 0)
@@ -82,8 +89,8 @@ struct unreviewed unreviewed_look(const char *state, const char *id)
 		_exit(look(state, id));
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return (struct unreviewed){ true, true };
+			return (struct unreviewed){ true, true, false };
 	if (pid > 0 && WIFEXITED(status))
 		says = WEXITSTATUS(status);
-	return (struct unreviewed){ says & SAYS_CHANGES, says & SAYS_UNFINISHED };
+	return (struct unreviewed){ says & SAYS_CHANGES, says & SAYS_UNFINISHED, says & SAYS_UNREADABLE };
 }

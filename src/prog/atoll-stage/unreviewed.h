@@ -14,6 +14,7 @@
 struct unreviewed {
 	bool has_changes;     /* of the host as it is now */
 	bool is_unfinished;   /* an apply or undo has to be finished or taken back first */
+	bool is_unreadable;   /* another version of atoll staged it, or it is damaged: neither can be known */
 };
 
 /* What cannot be known counts as yes. state: the state directory; id: the session. */
