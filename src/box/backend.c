@@ -42,7 +42,9 @@ static bool has_locked_mounts(const struct policy *policy)
 {
 	bool found = false;
 
-	for (size_t i = 0; geteuid() != 0 && !found && i < policy->file_plan_count; i++) {
+	if (geteuid() == 0)
+		return false;
+	for (size_t i = 0; !found && i < policy->file_plan_count; i++) {
 		char **points;
 
 		if (policy->file_plan[i].class != FILE_STAGE ||
@@ -135,7 +137,8 @@ static enum backend_reason choose(const struct run_request *request, const struc
 		return BACKEND_OVERLAY;
 	if (policy->stage_backend == STAGE_BY_FUSE)
 		return BACKEND_FUSE;
-	if (policy->stage_backend == STAGE_BY_AUTO && (has_trouble || has_locked_mounts(policy)) && is_fuse_there())
+	/* The list of mounts comes last: to read it takes the kernel longer than all the rest here. */
+	if (policy->stage_backend == STAGE_BY_AUTO && is_fuse_there() && (has_trouble || has_locked_mounts(policy)))
 		return BACKEND_FUSE;
 	/* A fork stands on layers of the kernel's overlay, or it has been refused; snapshots need those. */
 	if (has_trouble || request->origin || !has_files_of_others(policy))

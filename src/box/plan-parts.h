@@ -26,9 +26,16 @@ struct plan {
 	size_t refused_count, refused_capacity;
 	struct jail_mount *covers;       /* their masks */
 	size_t cover_count, cover_capacity;
+	char **points;                   /* all mount points of the host; NULL: not read yet */
 	uint64_t scratch_bytes, scratch_inodes;
 	bool new_binaries;
 };
+
+/*
+ * What the host has mounted strictly below path: *ret_points is the first of so many, in order, borrowed. The list is
+ * read once for a plan. -errno as mount_points_below().
+ */
+int plan_points_below(struct plan *plan, const char *path, char *const **ret_points) MUST_USE;
 
 /* Room for one more item behind count in *(void **)items. -E2BIG beyond PLAN_MOUNTS_MAX, or -ENOMEM. */
 int plan_grow(void *items, size_t count, size_t *capacity, size_t item_size) MUST_USE;

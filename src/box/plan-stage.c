@@ -11,7 +11,6 @@
 
 #include "base/str.h"
 #include "box/plan-parts.h"
-#include "os/mount-list.h"
 #include "os/path.h"
 
 static int layer_path(struct plan *plan, const char *session, const char *rest, size_t tree, const char **ret_path)
@@ -85,21 +84,19 @@ bool plan_has_own_entry(const struct policy *policy, size_t entry, const char *p
 int plan_add_mounts_below(struct plan *plan, const struct policy *policy, size_t index,
 			    const struct plan_tree_request *around)
 {
-	char **points;
-	int r = mount_points_below(around->path, &points);
+	char *const *points;
+	int count = plan_points_below(plan, around->path, &points), r = count < 0 ? count : 0;
 
-	for (size_t i = 0; r == 0 && points[i]; i++) {
+	for (int i = 0; r == 0 && i < count; i++) {
 		struct plan_tree_request request = *around;
 		struct stat st;
 
 		if (plan_has_own_entry(policy, index, points[i]) || lstat(points[i], &st) < 0 ||
 		    (around->is_system && !plan_can_stage(plan, points[i])))
 			continue;
-		request.path = plan_keep(plan, str_dup(points[i]));
+		request.path = points[i];
 		request.source_trusted = 0;
-		if (!request.path)
-			r = -ENOMEM;
-		else if (S_ISDIR(st.st_mode))
+		if (S_ISDIR(st.st_mode))
 			r = plan_add_tree(plan, &request);
 		else
 			r = plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
@@ -108,25 +105,17 @@ int plan_add_mounts_below(struct plan *plan, const struct policy *policy, size_t
 								.source = request.path,
 								.rule = request.rule });
 	}
-	if (r == 0)
-		strv_free(points);
 	return r;
 }
 
-int plan_has_mounts_below(const struct plan *plan)
+int plan_has_mounts_below(struct plan *plan)
 {
-	int found = 0;
+	char *const *points;
+	int r = 0;
 
-	for (size_t i = 0; i < plan->tree_count && !found; i++) {
-		char **points;
-		int r = mount_points_below(plan->trees[i].path, &points);
-
-		if (r < 0)
-			return r;
-		found = points[0] != NULL;
-		strv_free(points);
-	}
-	return found;
+	for (size_t i = 0; i < plan->tree_count && r == 0; i++)
+		r = plan_points_below(plan, plan->trees[i].path, &points);
+	return r;
 }
 
 /* A staged path that is a link: the rule holds for what it leads to as well (lang/finish.c); the name leads there. */

@@ -18,7 +18,6 @@
 
 #include "base/str.h"
 #include "box/plan-parts.h"
-#include "os/mount-list.h"
 
 /* Made by the jail, or for nobody but the kernel and fsck. */
 static const char *const own[] = { "/proc", "/sys", "/dev", "/run", "/tmp", "/lost+found" };
@@ -62,16 +61,11 @@ bool plan_can_stage(const struct plan *plan, const char *path)
 }
 
 /* To a user the kernel gives no layer of a tree in which something is mounted. */
-static bool is_locked(const struct plan *plan, const char *path)
+static bool is_locked(struct plan *plan, const char *path)
 {
-	bool found;
-	char **points;
+	char *const *points;
 
-	if (plan->input->run_as_root || plan->input->by_fuse || mount_points_below(path, &points) < 0)
-		return false;
-	found = points[0] != NULL;
-	strv_free(points);
-	return found;
+	return !plan->input->run_as_root && !plan->input->by_fuse && plan_points_below(plan, path, &points) > 0;
 }
 
 static int add_directory(struct plan *plan, const struct policy *policy, size_t index,

@@ -60,6 +60,21 @@ int plan_add(struct plan *plan, struct jail_mount mount)
 	return 0;
 }
 
+int plan_points_below(struct plan *plan, const char *path, char *const **ret_points)
+{
+	int r = plan->points ? 0 : mount_points_below("/", &plan->points), count = 0;
+	char **first;
+
+	if (r < 0)
+		return r;
+	for (first = plan->points; *first && (str_equal(*first, path) || !path_is_below(*first, path)); first++)
+		;
+	while (first[count] && path_is_below(first[count], path))
+		count++;
+	*ret_points = first;
+	return count;
+}
+
 static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
 {
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_TMPFS,
@@ -120,11 +135,11 @@ static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, 
  * Whether names below a read-only entry can be taken out of it, and put into it, by a layer. Root would lose sight of
  * what the host has mounted there; to a user the kernel gives no such layer.
  */
-static bool takes_names(const struct plan *plan, const struct policy *policy, size_t index)
+static bool takes_names(struct plan *plan, const struct policy *policy, size_t index)
 {
 	const struct file_plan_entry *entry = &policy->file_plan[index];
 	bool found = str_equal(entry->path, "/etc");
-	char **points;
+	char *const *points;
 
 	/* In order, what is below an entry comes next. */
 	for (size_t i = index + 1; !found && i < policy->file_plan_count; i++) {
@@ -134,13 +149,7 @@ static bool takes_names(const struct plan *plan, const struct policy *policy, si
 	}
 	if (!found || entry->class != FILE_READ || entry->flags & FILE_NOFOLLOW)
 		return false;
-	if (!plan->input->run_as_root)
-		return true;
-	if (mount_points_below(entry->path, &points) < 0)
-		return false;
-	found = !points[0];
-	strv_free(points);
-	return found;
+	return !plan->input->run_as_root || plan_points_below(plan, entry->path, &points) == 0;
 }
 
 static int add_entry(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
@@ -506,6 +515,7 @@ void plan_free(struct plan *plan)
 		free(plan->strings[i]);
 	for (size_t i = 0; i < plan->tree_count; i++)
 		free(plan->layers[i]);
+	strv_free(plan->points);
 	free(plan->strings);
 	free(plan->trees);
 	free(plan->layers);

@@ -70,9 +70,9 @@ struct plan_mask {
 
 /*
  * Whether the host has something mounted below a staged tree that is no tree of its own yet. Nearly no host has: where
- * it has, the plan is to be made again with has_mounts_below. 1, 0 or -errno.
+ * it has (positive), the plan is to be made again with has_mounts_below. 0: it has not; else -errno.
  */
-int plan_has_mounts_below(const struct plan *plan) MUST_USE;
+int plan_has_mounts_below(struct plan *plan) MUST_USE;
 
 /* Borrowed from the plan; 0 of them where nothing is staged. */
 const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count);
