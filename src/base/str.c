@@ -72,6 +72,13 @@ size_t strv_count(const char *const *strv)
 	return count;
 }
 
+bool strv_has(const char *const *strv, const char *text)
+{
+	while (strv && *strv && !str_equal(*strv, text))
+		strv++;
+	return strv && *strv;
+}
+
 char **strv_copy(const char *const *strv)
 {
 	size_t count = strv_count(strv);

@@ -37,6 +37,9 @@ char *str_printf(const char *format, ...) MUST_USE __attribute__((format(printf,
 /* Number of entries before the NULL; NULL counts 0. */
 size_t strv_count(const char *const *strv);
 
+/* Whether the text is among them; strv NULL: among none. */
+bool strv_has(const char *const *strv, const char *text);
+
 /* Every entry and the array anew (NULL: an empty one), for strv_free(). NULL: out of memory. */
 char **strv_copy(const char *const *strv) MUST_USE;
 

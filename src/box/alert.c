@@ -10,6 +10,8 @@
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/identity.h"
+#include "os/proc.h"
+#include "wire/gate.h"
 
 enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64, SUMMARY_MAX = 5 };
 
@@ -344,6 +346,50 @@ int alert_raise(struct box *box, const struct alert *alert)
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
 	return trust_note(box, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
+}
+
+/* ---- what the gates saw ---- */
+
+/* A secret where it has no business to be. What a planted canary stands for is told by its path alone. */
+static int on_leak(struct box *box, const struct gate_request *request)
+{
+	const struct policy *policy = box->run.policy->policy;
+	const struct gate_leak *leak = &request->leak;
+	const struct gate_open *open = &request->open;
+	char program[PATH_MAX];
+	struct alert alert = {
+		.where = leak->where, .host = open->host, .port = (uint16_t)open->port, .is_refused = leak->is_refused,
+		.pid = (pid_t)open->pid,
+	};
+
+	if (strv_has(policy->canary_files, leak->secret)) {
+		alert.kind = ALERT_SENT;
+		alert.canary = leak->secret;
+	} else {
+		alert.kind = leak->is_placeholder ? ALERT_PLACEHOLDER : ALERT_SECRET;
+		alert.secret = leak->secret;
+		alert.canary = strv_has(policy->canaries, leak->secret) ? leak->secret : NULL;
+		alert.connection = open->id;
+	}
+	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
+		alert.program = program;
+	return alert_raise(box, &alert);
+}
+
+static int note(void *context, enum event_type type, const void *detail)
+{
+	const struct event_trial *trial = detail;
+
+	if (type == EVENT_LEAK)
+		return on_leak(context, detail);
+	return alert_raise(context, &(struct alert){ .kind = ALERT_OTHERWISE, .where = trial->text,
+						     .program = trial->program });
+}
+
+void alerts_prepare(struct box *box)
+{
+	box->alerts.subscriber = (struct subscriber){ 1 << EVENT_LEAK | 1 << EVENT_TRIAL_DIFFERS, note, box, NULL };
+	hub_subscribe(box->run.hub, &box->alerts.subscriber);
 }
 
 /* ---- what is done about it ---- */

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "box/hub.h"
 #include "policy/policy.h"
 
 struct box;
@@ -82,7 +83,11 @@ struct alerts {
 	const char *cause;           /* of what is wanted, among those kept; NULL: none */
 	enum monitor_reaction wanted;
 	bool is_tightened, is_asking, was_asked, has_canary;
+	struct subscriber subscriber;
 };
+
+/* Listens to what the gates see. Before the jail is made. */
+void alerts_prepare(struct box *box);
 
 /* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */
 int alert_raise(struct box *box, const struct alert *alert) MUST_USE;

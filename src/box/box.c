@@ -64,11 +64,6 @@ static void kill_all(void *context)
 		return;
 }
 
-static int limit_was_hit(void *context, const char *limit)
-{
-	return events_limit(context, limit);
-}
-
 static int run(struct box *box)
 {
 	int r = report_prepare(box);
@@ -349,10 +344,11 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 
 	box->run.audit = &box->audit;
 	box->run.loop = &box->loop;
+	box->run.hub = &box->hub;
 	box->run.refusals = &box->refusals;
 	box->run.freeze = &box->freeze;
 	box->run.identity = &box->watch_options;
-	box->run.owner = (struct run_owner){ kill_all, limit_was_hit, box };
+	box->run.owner = (struct run_owner){ kill_all, box };
 	box->run.request = request;
 	box->run.policy = policy;
 	box->run.err = err;

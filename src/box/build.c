@@ -540,7 +540,9 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = backend_choose(box->run.request, box->run.policy->policy, &box->staging.backend, box->run.err);
 	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
-		r = canaries_make(&box->canaries, box->run.policy->policy, box->run.err);
+		r = canaries_make(box);
+	monitor_prepare(box);
+	alerts_prepare(box);
 	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(box, building.spec.host_uid);
 	if (r == 0)

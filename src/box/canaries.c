@@ -49,13 +49,11 @@ void canaries_done(struct box *box)
 	canaries->count = 0;
 }
 
-int canaries_make(struct canaries *canaries, const struct policy *policy, struct err *err)
+static int make_all(struct canaries *canaries, const struct policy *policy, struct err *err)
 {
 	size_t count = strv_count(policy->canary_files);
 	int r = 0;
 
-	if (!count)
-		return 0;
 	canaries->items = calloc(count, sizeof *canaries->items);
 	if (!canaries->items)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "canaries", "out of memory");
@@ -227,20 +225,6 @@ static int tell_opened(struct box *box, struct planted *planted, pid_t pid, cons
 	return tell_touched(box, planted, &(struct alert){ .pid = pid, .program = program });
 }
 
-int canaries_opened(struct box *box, const char *path, pid_t pid)
-{
-	char program[PATH_MAX];
-
-	for (size_t i = 0; i < box->canaries.count; i++) {
-		struct planted *planted = &box->canaries.items[i];
-
-		if (planted->is_planted && !planted->is_touched && str_equal(planted->path, path))
-			return tell_opened(box, planted, pid,
-					   proc_program(pid, program, sizeof program) < 0 ? NULL : program);
-	}
-	return 0;
-}
-
 static int on_opened(struct box *box, struct planted *planted)
 {
 	char program[PATH_MAX];
@@ -405,25 +389,26 @@ static int see_argument(struct box *box, struct planted *planted, pid_t pid, con
 	return spelling ? alert_raise(box, &alert) : 0;
 }
 
-int canaries_see_exec(struct box *box, pid_t pid, const char *program, const char *const *argv)
+static int on_exec(struct box *box, const struct event_exec *event)
 {
+	const char *const *argv = event->argv;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < box->canaries.count; i++)
 		for (size_t at = 1; r == 0 && argv && argv[0] && argv[at]; at++)
-			r = see_argument(box, &box->canaries.items[i], pid, program, argv[at]);
+			r = see_argument(box, &box->canaries.items[i], event->pid, event->program, argv[at]);
 	return r;
 }
 
-int canaries_see_name(struct box *box, const char *name, bool is_refused)
+static int on_lookup(struct box *box, const struct event_lookup *event)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < box->canaries.count; i++) {
-		const char *spelling = canary_find_in_name(&box->canaries.items[i].canary, name);
+		const char *spelling = canary_find_in_name(&box->canaries.items[i].canary, event->name);
 		struct alert alert = {
 			.kind = ALERT_SENT, .canary = box->canaries.items[i].path, .where = "a name that was looked up",
-			.spelling = spelling, .host = name, .is_refused = is_refused,
+			.spelling = spelling, .host = event->name, .is_refused = event->is_refused,
 		};
 
 		if (spelling)
@@ -432,27 +417,39 @@ int canaries_see_name(struct box *box, const char *name, bool is_refused)
 	return r;
 }
 
-int canaries_see_request(struct box *box, const struct gate_request *request)
+static int on_file(struct box *box, const struct event_file *event)
 {
-	const struct gate_open *open = &request->open;
 	char program[PATH_MAX];
 
-	for (size_t i = 0; i < box->canaries.count; i++) {
-		struct alert alert = {
-			.kind = ALERT_SENT, .canary = box->canaries.items[i].path, .where = request->leak.where,
-			.host = open->host, .port = (uint16_t)open->port, .is_refused = request->leak.is_refused,
-			.pid = (pid_t)open->pid,
-		};
-		int r;
+	for (size_t i = 0; event->is_opened && i < box->canaries.count; i++) {
+		struct planted *planted = &box->canaries.items[i];
+		pid_t pid = event->call->pid;
 
-		if (!str_equal(request->leak.secret, alert.canary))
-			continue;
-		if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
-			alert.program = program;
-		r = alert_raise(box, &alert);
-		return r < 0 ? r : 1;
+		if (planted->is_planted && !planted->is_touched && str_equal(planted->path, event->call->path))
+			return tell_opened(box, planted, pid,
+					   proc_program(pid, program, sizeof program) < 0 ? NULL : program);
 	}
 	return 0;
+}
+
+static int note(void *context, enum event_type type, const void *detail)
+{
+	if (type == EVENT_FILE)
+		return on_file(context, detail);
+	return type == EVENT_EXEC ? on_exec(context, detail) : on_lookup(context, detail);
+}
+
+int canaries_make(struct box *box)
+{
+	const struct policy *policy = box->run.policy->policy;
+
+	if (!strv_count(policy->canary_files))
+		return 0;
+	box->canaries.subscriber = (struct subscriber){
+		1 << EVENT_EXEC | 1 << EVENT_FILE | 1 << EVENT_LOOKUP, note, box, NULL,
+	};
+	hub_subscribe(box->run.hub, &box->canaries.subscriber);
+	return make_all(&box->canaries, policy, box->run.err);
 }
 
 void canaries_to_json(const struct box *box, struct json *json)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "box/hub.h"
 #include "box/loop.h"
 #include "monitor/canary.h"
 #include "policy/policy.h"
@@ -40,6 +41,7 @@ struct canaries {
 	size_t count;
 	int inotify_fd;
 	struct loop_source source;
+	struct subscriber subscriber;
 };
 
 /* Nothing is wanted; before anything else. */
@@ -47,7 +49,7 @@ void canaries_init(struct canaries *canaries);
 void canaries_done(struct box *box);
 
 /* Makes what the policy names. Before the gate is started, which must know the tokens. */
-int canaries_make(struct canaries *canaries, const struct policy *policy, struct err *err) MUST_USE;
+int canaries_make(struct box *box) MUST_USE;
 
 /* A socket from which the gate reads the tokens (wire/secret.h); FD_NONE: there are none. -errno. */
 int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch) MUST_USE;
@@ -60,15 +62,6 @@ int canaries_watch(struct box *box) MUST_USE;
 
 /* Whether the path is one of a planted canary, which no mask takes away. */
 bool canaries_have(const struct box *box, const char *path);
-
-/* Negative throughout: the log failed. */
-int canaries_opened(struct box *box, const char *path, pid_t pid) MUST_USE; /* by the file gate */
-int canaries_see_exec(struct box *box, pid_t pid, const char *program, const char *const *argv) MUST_USE;
-int canaries_see_name(struct box *box, const char *name, bool is_refused) MUST_USE;
-
-struct gate_request;
-/* The gate found this in a request; 1: it was a token, and is told; 0: it was another secret. */
-int canaries_see_request(struct box *box, const struct gate_request *request) MUST_USE;
 
 /* "canaries": what was planted, for session.start and the report. */
 struct json;

@@ -110,7 +110,7 @@ static int refuse(struct box *box, uint32_t id, const char *fault, const char *t
 	int r = log_refusal(box, fault, token);
 
 	if (r == 0)
-		r = rate_refused(box);
+		r = rate_refused(&box->run);
 	return r < 0 ? r : reply(box, id, DESK_DENIED, reason, hint);
 }
 

@@ -175,12 +175,6 @@ int events_discard(struct box *box, enum review_phase phase)
 	return r < 0 ? r : audit_flush(box->run.audit);
 }
 
-int events_limit(struct box *box, const char *limit)
-{
-	/* A pause after refusals is not a limit but a burst, which is counted as such. */
-	return str_has_suffix(limit, "cooldown") ? 0 : trust_note(box, TRUST_LIMIT, limit);
-}
-
 int box_note_hits(struct box *box)
 {
 	int r = 0;
@@ -246,9 +240,10 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 static int on_refusal(void *context, const struct watch_refusal *refusal)
 {
 	struct action action = { .kind = ACTION_SYSCALL, .subject = refusal->syscall };
-	int r = monitor_meet(context, MONITOR_SYSCALLS, refusal->syscall);
+	struct box *box = context;
+	int r = deny(box, AUDIT_SYSCALL, &action, refusal->pid);
 
-	return r < 0 ? r : deny(context, AUDIT_SYSCALL, &action, refusal->pid);
+	return r < 0 ? r : hub_publish(box->run.hub, EVENT_SYSCALL, refusal->syscall);
 }
 
 static int on_network(void *context, const struct watch_network *network)

@@ -592,7 +592,7 @@ int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_e
 	struct exec_gate *gate = box->exec_gate;
 	struct exec_case *at;
 	struct decision refused;
-	int r = rate_take(box, RATE_EXEC);
+	int r = rate_take(&box->run, RATE_EXEC);
 
 	if (r) {
 		ret_answer->errnum = EAGAIN;

@@ -60,18 +60,24 @@ static int record(struct box *box, const struct exec_entry *entry, const char *v
 	return audit_write(box->run.audit, &event);
 }
 
+static int publish(struct box *box, const struct exec_entry *entry, bool is_refused)
+{
+	const struct event_exec event = { entry->pid, entry->subject, entry->argv, is_refused };
+
+	return hub_publish(box->run.hub, EVENT_EXEC, &event);
+}
+
 int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
-	int r;
+	int r = 0;
 
 	box->run.refusals->allowed++;
-	r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
-	if (r == 0)
-		r = monitor_meet(box, MONITOR_PROGRAMS, entry->subject);
-	if (r < 0 || box->run.policy->policy->audit_exec == AUDIT_OFF)
-		return r;
-	r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
-	return r < 0 ? r : processes_follow(&box->processes, entry->pid);
+	if (box->run.policy->policy->audit_exec != AUDIT_OFF) {
+		r = record(box, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
+		if (r == 0)
+			r = processes_follow(&box->processes, entry->pid);
+	}
+	return r < 0 ? r : publish(box, entry, false);
 }
 
 /*
@@ -90,8 +96,8 @@ static int hold_against(struct box *box, const struct exec_entry *entry, const s
 		return 0;
 	*last = (struct condemned){ entry->pid, hash };
 	if (str_format(cause, sizeof cause, "%s: %s", decision->rule.id, decision->reason) < 0)
-		return trust_note(box, TRUST_VERIFIER, decision->rule.id);
-	return trust_note(box, TRUST_VERIFIER, cause);
+		return hub_publish(box->run.hub, EVENT_VERIFIER_REFUSED, decision->rule.id);
+	return hub_publish(box->run.hub, EVENT_VERIFIER_REFUSED, cause);
 }
 
 /* Whether one process looks for one program at one more place, as execvp(3) does along PATH. */
@@ -111,12 +117,12 @@ int exec_log_refusal(struct box *box, const struct exec_entry *entry, const stru
 
 	box->run.refusals->denied++;
 	if (r == 0)
-		r = canaries_see_exec(box, entry->pid, entry->subject, entry->argv);
+		r = publish(box, entry, true);
 	if (r == 0)
 		r = goes_on ? denials_add_repeat(&box->run.refusals->denials, &action, decision)
 			    : denials_add(&box->run.refusals->denials, &action, decision, 0);
 	if (r == 0 && entry->is_verifier_refusal)
 		r = hold_against(box, entry, decision);
 	/* One search is one refusal for the pause and for strain as well. */
-	return r < 0 || goes_on ? r : rate_refused(box);
+	return r < 0 || goes_on ? r : rate_refused(&box->run);
 }

@@ -13,7 +13,6 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/alert.h"
 #include "box/companion.h"
 #include "box/exec-gate.h"
 #include "box/exec-file.h"
@@ -207,8 +206,7 @@ static int compared(void *context, struct frame *frame, int *fds, size_t fd_coun
 	(void)!str_copy(job->text, sizeof job->text, text);
 	r = log_job(job, differs ? "differs" : "same", differs ? VERDICT_ASK : VERDICT_ALLOW);
 	if (r == 0 && differs)
-		r = alert_raise(job->box, &(struct alert){ .kind = ALERT_OTHERWISE, .where = job->text,
-							   .program = job->exe });
+		r = hub_publish(job->box->run.hub, EVENT_TRIAL_DIFFERS, &(struct event_trial){ job->exe, job->text });
 	end_job(job);
 	return r < 0 ? -ENOTRECOVERABLE : 0;
 }

@@ -304,11 +304,11 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
 	identity_return();
 	/* To look for credentials where there are none to be seen is looking for them. */
 	if (r == 0 && event->access == WATCH_FILE_READ)
-		r = monitor_file(box, event);
+		r = hub_publish(box->run.hub, EVENT_FILE, &(struct event_file){ event, false });
 	if (r == 0)
 		r = denials_add(&box->run.refusals->denials, &action, decision, 0);
 	if (r == 0)
-		r = rate_refused(box);
+		r = rate_refused(&box->run);
 	return r < 0 ? r : errnum;
 }
 
@@ -391,7 +391,7 @@ static int take_rate(struct box *box, const struct watch_file *event)
 {
 	if (tells_the_agent(event))
 		return 0;
-	return rate_take(box, event->access == WATCH_FILE_READ ? RATE_FILE_READ : RATE_FILE_WRITE);
+	return rate_take(&box->run, event->access == WATCH_FILE_READ ? RATE_FILE_READ : RATE_FILE_WRITE);
 }
 
 int file_gate_judge(void *context, const struct watch_file *event)
@@ -681,12 +681,11 @@ static int record(struct box *box, const struct watch_file *event)
 int file_gate_record(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
+	const struct event_file done = { event, !event->errnum && opens(event->call) };
 	int r = record(box, event);
 
-	if (r == 0 && !event->errnum && opens(event->call))
-		r = canaries_opened(box, event->path, event->pid);
 	if (r == 0)
-		r = monitor_file(box, event);
+		r = hub_publish(box->run.hub, EVENT_FILE, &done);
 	forget_questions(box, event->id);
 	return r;
 }

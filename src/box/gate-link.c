@@ -59,7 +59,8 @@ void gate_answer_request(struct box *box, uint32_t id, const struct decision *de
 
 uint64_t gate_pause_left_ms(const struct box *box)
 {
-	uint64_t own_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns()), all_ms = rate_pause_left_ms(box);
+	uint64_t own_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns());
+	uint64_t all_ms = rate_pause_left_ms(&box->run);
 
 	return own_ms > all_ms ? own_ms : all_ms;
 }

@@ -229,7 +229,7 @@ static int deny_guess(struct box *box, enum audit_type type, const struct action
 
 	if (r < 0 || is_second_type(&box->gate, action, now_ns))
 		return r;
-	r = rate_refused(box);
+	r = rate_refused(&box->run);
 	if (r < 0 || !cooldown_count(&box->gate.cooldown, rule, now_ns))
 		return r;
 	r = run_limit_episode(&box->run, pause_rule, rule->denials);
@@ -242,7 +242,7 @@ static int deny_paused(struct box *box, enum audit_type type, const struct actio
 {
 	uint64_t left_ms = gate_pause_left_ms(box);
 	char reason[REASON_SIZE], left[32];
-	const char *rule = left_ms && left_ms == rate_pause_left_ms(box) ? rate_cooldown_rule : pause_rule;
+	const char *rule = left_ms && left_ms == rate_pause_left_ms(&box->run) ? rate_cooldown_rule : pause_rule;
 	struct decision decision = { VERDICT_DENY, { rule, "", 0 }, reason,
 				     "wait until it is over, and use hosts that /run/atoll/limits.md lists" };
 
@@ -331,23 +331,17 @@ static int deny_unasked(struct box *box, enum audit_type type, const struct acti
 	return deny_guess(box, type, action, decision, pid, detail);
 }
 
-int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
+static int log_lookup(struct box *box, const struct gate_lookup *lookup, bool is_of_address)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
 	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .type = lookup->type };
-	int r = canaries_see_name(box, lookup->name, !lookup->is_allowed);
 
-	if (r == 0 && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA))
-		r = monitor_meet(box, MONITOR_HOSTS, lookup->name);
-	if (r < 0)
-		return r;
 	if (lookup->is_paused)
 		return deny_paused(box, AUDIT_NET_DNS, &action, 0, &detail);
-	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA) &&
-	    decision.verdict == VERDICT_ASK)
+	if (!lookup->is_allowed && is_of_address && decision.verdict == VERDICT_ASK)
 		return deny_unasked(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
-	if (!lookup->is_allowed && (lookup->type == TYPE_A || lookup->type == TYPE_AAAA))
+	if (!lookup->is_allowed && is_of_address)
 		return deny_guess(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	/* Programs ask for more than they need (services, reverse names): a refusal of that is nobody's problem. */
 	if (!lookup->is_allowed)
@@ -357,6 +351,15 @@ int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
 	if (box->run.network_policy->audit_network == AUDIT_OFF)
 		return 0;
 	return record(box, AUDIT_NET_DNS, &action, &decision, 0, &detail);
+}
+
+int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
+{
+	const struct event_lookup event = { lookup->name, !lookup->is_allowed,
+					    lookup->type == TYPE_A || lookup->type == TYPE_AAAA };
+	int r = log_lookup(box, lookup, event.is_of_address);
+
+	return r < 0 ? r : hub_publish(box->run.hub, EVENT_LOOKUP, &event);
 }
 
 static int judge_open(struct box *box, const struct gate_open *open, bool is_final)
@@ -494,40 +497,12 @@ int gate_log_closed(struct box *box, const struct gate_closed *closed)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = closed->open.host };
 	struct net_detail detail = { .port = closed->open.port, .id = closed->open.id, .closed = closed };
-	int r = monitor_note(box, MONITOR_EGRESS, closed->out_bytes);
+	int r = 0;
 
 	note_unreached(&box->gate, closed);
-	if (r < 0)
-		return r;
-	if (box->run.network_policy->audit_network == AUDIT_OFF)
-		return 0;
-	return record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
-}
-
-static bool is_canary(const struct policy *policy, const char *secret)
-{
-	for (const char *const *name = policy->canaries; secret && name && *name; name++)
-		if (str_equal(*name, secret))
-			return true;
-	return false;
-}
-
-/* A secret where it has no business to be is told beside the request, whatever is logged of the network. */
-static int tell_leak(struct box *box, const struct gate_request *request)
-{
-	const struct gate_leak *leak = &request->leak;
-	const struct gate_open *open = &request->open;
-	char program[PATH_MAX];
-	struct alert alert = {
-		.kind = leak->is_placeholder ? ALERT_PLACEHOLDER : ALERT_SECRET, .secret = leak->secret,
-		.canary = is_canary(box->run.policy->policy, leak->secret) ? leak->secret : NULL, .where = leak->where,
-		.host = open->host, .port = (uint16_t)open->port, .connection = open->id,
-		.is_refused = leak->is_refused, .pid = (pid_t)open->pid,
-	};
-
-	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
-		alert.program = program;
-	return alert_raise(box, &alert);
+	if (box->run.network_policy->audit_network != AUDIT_OFF)
+		r = record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
+	return r < 0 ? r : hub_publish(box->run.hub, EVENT_CLOSED, &closed->out_bytes);
 }
 
 static struct action action_of(const struct gate_ask *ask)
@@ -593,18 +568,15 @@ static int log_request(struct box *box, struct decision decision, const struct n
 	const struct gate_open *open = &request->open;
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
 				 .method = request->method, .path = request->path };
-	int is_canary = request->leak.secret ? canaries_see_request(box, request) : 0;
-	int r = is_canary < 0 ? is_canary : request->leak.secret && !is_canary ? tell_leak(box, request) : 0;
 	struct gate_answered answered;
 
-	if (r < 0)
-		return r;
 	/* Counted when it was let out, once; what it was let out by stands in the record. */
 	if (request->asked && gate_asking_take(box, request->asked, &answered) && decision.verdict == VERDICT_ASK)
 		decision = (struct decision){ answered.verdict, { answered.rule, "", 0 }, answered.reason,
 					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
-		decision = is_canary ? refused : leaks[request->leak.is_placeholder];
+		decision = strv_has(box->run.policy->policy->canary_files, request->leak.secret)
+				   ? refused : leaks[request->leak.is_placeholder];
 	if (box->run.request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
@@ -639,18 +611,16 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	if (r == 0 || r == -EBADMSG)
 		r = log_request(box, r == 0 ? judge_request(box, &target, &reading) : unread, &detail);
 	target_done(&target);
-	return r;
+	return r < 0 || !request->leak.secret ? r : hub_publish(box->run.hub, EVENT_LEAK, request);
 }
 
-int gate_log_address(struct box *box, const struct watch_network *event)
+static int judge_address(struct box *box, const struct watch_network *event)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
 	struct decision decision = decide(box, &action);
 	struct net_detail detail = { .port = event->port };
-	int r = monitor_meet(box, MONITOR_HOSTS, event->address);
+	int r;
 
-	if (r < 0)
-		return r;
 	/* What is asked about is asked at the gate, where it can wait. */
 	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(box)))
 		return 0;
@@ -659,6 +629,15 @@ int gate_log_address(struct box *box, const struct watch_network *event)
 	else
 		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	return r < 0 ? r : ENETUNREACH;
+}
+
+int gate_log_address(struct box *box, const struct watch_network *event)
+{
+	int errnum = judge_address(box, event), r = errnum;
+
+	if (r >= 0)
+		r = hub_publish(box->run.hub, EVENT_ADDRESS, event->address);
+	return r < 0 ? r : errnum;
 }
 
 int gate_log_failure(struct box *box)

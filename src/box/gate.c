@@ -214,12 +214,22 @@ int gate_introduce(struct box *box, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* All gates pause: nothing new goes out either. */
+static int on_paused(void *context, enum event_type type, const void *detail)
+{
+	(void)type, (void)detail;
+	gate_pause(context);
+	return 0;
+}
+
 int gate_prepare(struct box *box, uid_t host_uid)
 {
 	struct gate_link *gate = &box->gate;
 	int ends[2], r;
 
 	gate->is_used = true;
+	gate->subscriber = (struct subscriber){ 1 << EVENT_PAUSED, on_paused, box, NULL };
+	hub_subscribe(box->run.hub, &gate->subscriber);
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
 	gate->uid = host_uid ^ COMPANION_GATE;
 	gate->program_fd = companion_open(box->run.request->init_path, "atoll-egress");

@@ -13,6 +13,7 @@
 #include "box/cooldown.h"
 #include "box/gate-asking.h"
 #include "box/gate-names.h"
+#include "box/hub.h"
 #include "box/loop.h"
 #include "box/trust.h"
 #include "os/pidref.h"
@@ -58,6 +59,7 @@ struct gate_link {
 	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
 	uint64_t moved_in, moved_out;       /* of all, as the gate last said */
 	bool is_measuring;                  /* it was asked for these */
+	struct subscriber subscriber;       /* to pauses of all gates */
 };
 
 /* Whether connections are read: rules are about requests, or they are recorded or replayed. */

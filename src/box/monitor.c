@@ -78,7 +78,7 @@ static int open_monitor(struct box *box, struct monitor **ret_monitor)
 	int r;
 
 	*ret_monitor = box->monitor;
-	if (box->monitor || !settings->baseline)
+	if (box->monitor)
 		return 0;
 	box->monitor = calloc(1, sizeof *box->monitor);
 	if (!box->monitor)
@@ -167,12 +167,12 @@ static int compare(struct box *box, struct monitor *monitor, enum monitor_featur
 
 /* ---- what is counted ---- */
 
-int monitor_note(struct box *box, enum monitor_feature feature, uint64_t amount)
+static int count(struct box *box, enum monitor_feature feature, uint64_t amount)
 {
 	struct monitor *monitor;
 	int r = open_monitor(box, &monitor);
 
-	if (r < 0 || !monitor)
+	if (r < 0)
 		return r;
 	monitor->numbers[feature] += amount;
 	return compare(box, monitor, feature);
@@ -191,13 +191,13 @@ static void keep_example(struct monitor *monitor, enum monitor_feature feature, 
 	}
 }
 
-int monitor_meet(struct box *box, enum monitor_feature feature, const char *text)
+static int meet(struct box *box, enum monitor_feature feature, const char *text)
 {
 	struct monitor *monitor;
 	uint64_t hash;
 	int r = open_monitor(box, &monitor);
 
-	if (r < 0 || !monitor)
+	if (r < 0)
 		return r;
 	hash = baseline_hash(&monitor->baseline, feature, text, strlen(text));
 	r = baseline_set_add(&monitor->met[feature], hash, 0, monitor_features[feature].set_max);
@@ -205,28 +205,69 @@ int monitor_meet(struct box *box, enum monitor_feature feature, const char *text
 	if (r != 1 || baseline_set_has(&monitor->baseline.sets[feature], hash))
 		return r == -ENOMEM ? r : 0;
 	keep_example(monitor, feature, text);
-	return monitor_note(box, feature, 1);
+	return count(box, feature, 1);
 }
 
-int monitor_file(struct box *box, const struct watch_file *event)
+static int on_file(struct box *box, const struct watch_file *event)
 {
 	int r = 0;
 
-	if (!box->run.policy->policy->monitor.baseline)
-		return 0;
 	if (event->access == WATCH_FILE_READ)
 		return monitor_is_secret_path(event->path) && !canaries_have(box, event->path)
-			       ? monitor_meet(box, MONITOR_SECRETS, event->path) : 0;
+			       ? meet(box, MONITOR_SECRETS, event->path) : 0;
 	if (event->errnum)
 		return 0;
 	if (event->access == WATCH_FILE_REMOVE)
-		r = monitor_note(box, MONITOR_DELETES, 1);
+		r = count(box, MONITOR_DELETES, 1);
 	else if (event->access == WATCH_FILE_RENAME)
-		r = monitor_note(box, MONITOR_RENAMES, 1);
+		r = count(box, MONITOR_RENAMES, 1);
 	if (r == 0 && (monitor_is_startup_path(event->path) ||
 		       (event->target && monitor_is_startup_path(event->target))))
-		r = monitor_note(box, MONITOR_STARTUP, 1);
+		r = count(box, MONITOR_STARTUP, 1);
 	return r;
+}
+
+static int on_exec(struct box *box, const struct event_exec *event)
+{
+	return event->is_refused ? 0 : meet(box, MONITOR_PROGRAMS, event->program);
+}
+
+static int on_lookup(struct box *box, const struct event_lookup *event)
+{
+	return event->is_of_address ? meet(box, MONITOR_HOSTS, event->name) : 0;
+}
+
+static int note(void *context, enum event_type type, const void *detail)
+{
+	switch (type) {
+	case EVENT_EXEC:
+		return on_exec(context, detail);
+	case EVENT_FILE:
+		return on_file(context, ((const struct event_file *)detail)->call);
+	case EVENT_LOOKUP:
+		return on_lookup(context, detail);
+	case EVENT_ADDRESS:
+		return meet(context, MONITOR_HOSTS, detail);
+	case EVENT_CLOSED:
+		return count(context, MONITOR_EGRESS, *(const uint64_t *)detail);
+	case EVENT_SYSCALL:
+		return meet(context, MONITOR_SYSCALLS, detail);
+	default:
+		return 0;
+	}
+}
+
+void monitor_prepare(struct box *box)
+{
+	static struct subscriber subscriber = {
+		.types = 1 << EVENT_EXEC | 1 << EVENT_FILE | 1 << EVENT_LOOKUP | 1 << EVENT_ADDRESS |
+			 1 << EVENT_CLOSED | 1 << EVENT_SYSCALL,
+		.note = note,
+	};
+
+	subscriber.context = box;
+	if (box->run.policy->policy->monitor.baseline)
+		hub_subscribe(box->run.hub, &subscriber);
 }
 
 static void raise_to(struct monitor *monitor, enum monitor_feature feature, uint64_t number)

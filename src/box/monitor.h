@@ -18,16 +18,9 @@
 struct box;
 struct json;
 struct monitor;
-struct watch_file;
 
-/* The one function by which all gates tell: one more, or so much more. Negative throughout: the log failed. */
-int monitor_note(struct box *box, enum monitor_feature feature, uint64_t amount) MUST_USE;
-
-/* The same for what is remembered: it counts where it was never met before. text: hostile. */
-int monitor_meet(struct box *box, enum monitor_feature feature, const char *text) MUST_USE;
-
-/* A mediated file call that was made, or refused. */
-int monitor_file(struct box *box, const struct watch_file *event) MUST_USE;
+/* Listens to what the gates see, where the policy has a baseline. Before the jail is made. */
+void monitor_prepare(struct box *box);
 
 /* In the loop: what others count (output, refusals). */
 int monitor_check(struct box *box) MUST_USE;

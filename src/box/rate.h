@@ -15,7 +15,7 @@
 #include "box/cooldown.h"
 #include "policy/policy.h"
 
-struct box;
+struct run;
 
 extern const char rate_cooldown_rule[];     /* "time.cooldown" */
 
@@ -28,16 +28,16 @@ struct rates {
 };
 
 /* Whether anything of this kind is counted, or can be refused by a pause; false: nobody has to ask. */
-bool rate_is_limited(const struct box *box, enum rate_kind kind);
+bool rate_is_limited(const struct run *run, enum rate_kind kind);
 
 /*
  * One more of this kind is about to happen. 0: let it; 1: refuse it with EAGAIN, which the log and denials.jsonl know
  * once an episode. Negative: the log could not be written.
  */
-int rate_take(struct box *box, enum rate_kind kind) MUST_USE;
+int rate_take(struct run *run, enum rate_kind kind) MUST_USE;
 
 /* The policy refused something, at whatever gate: many of these begin a pause. Negative as above. */
-int rate_refused(struct box *box) MUST_USE;
+int rate_refused(struct run *run) MUST_USE;
 
 /* How long the pause of all gates still lasts; 0: there is none. */
-uint64_t rate_pause_left_ms(const struct box *box);
+uint64_t rate_pause_left_ms(const struct run *run);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "box/hub.h"
 #include "os/clock.h"
 #include "policy/policy.h"
 
@@ -80,7 +81,7 @@ int run_limit_episode(struct run *run, const char *limit, uint64_t value)
 	    str_copy(course->hits[course->hit_count], RUN_HIT_SIZE, limit) == 0)
 		course->hit_count++;
 	r = audit_write(run->audit, &event);
-	return r < 0 || !is_new ? r : run->owner.limit_was_hit(run->owner.context, limit);
+	return r < 0 || !is_new ? r : hub_publish(run->hub, EVENT_LIMIT, limit);
 }
 
 /*

@@ -20,6 +20,7 @@
 struct audit_writer;
 struct err;
 struct freeze;
+struct hub;
 struct loop;
 struct policy;
 struct refusals;
@@ -60,11 +61,9 @@ struct run_course {
 	uint64_t stage_started_ns;
 };
 
-/* What box/ does where a module has the run end, or a limit was hit. */
+/* What box/ does where a module has the run end. */
 struct run_owner {
-	void (*kill)(void *context);				   /* everything inside */
-	int (*limit_was_hit)(void *context,
-			     const char *limit); /* the first one of its kind, once it is in the log */
+	void (*kill)(void *context); /* everything inside */
 	void *context;
 };
 
@@ -76,6 +75,7 @@ struct run {
 	struct err *err; /* where a failure is explained */
 	struct audit_writer *audit;
 	struct loop *loop;
+	struct hub *hub; /* what gates see, for who listens */
 	struct refusals *refusals;
 	struct freeze *freeze;
 	struct watch *watch;		      /* NULL: the jail does not stand yet */

@@ -348,17 +348,27 @@ int trust_note(struct box *box, enum trust_event event, const char *cause)
 	return r < 0 ? r : write_book(box, &book, standing->level < before);
 }
 
-int standing_refused(struct box *box)
+static int on_refused(struct box *box)
 {
 	const struct cooldown_rule *own = &box->run.policy->policy->cooldown, *rule = own->denials ? own : &usual_burst;
 	char cause[64];
 
-	if (!box->standing.agent || !cooldown_count(&box->standing.burst, rule, clock_monotonic_ns()))
+	if (!cooldown_count(&box->standing.burst, rule, clock_monotonic_ns()))
 		return 0;
 	if (str_format(cause, sizeof cause, "%llu refusals within %llu s", (unsigned long long)rule->denials,
 		       (unsigned long long)rule->within_ms / 1000) < 0)
 		cause[0] = 0;
 	return trust_note(box, TRUST_DENIALS, cause);
+}
+
+static int note(void *context, enum event_type type, const void *detail)
+{
+	if (type == EVENT_REFUSED)
+		return on_refused(context);
+	if (type == EVENT_VERIFIER_REFUSED)
+		return trust_note(context, TRUST_VERIFIER, detail);
+	/* A pause after refusals is not a limit but a burst, which is counted as such. */
+	return str_has_suffix(detail, "cooldown") ? 0 : trust_note(context, TRUST_LIMIT, detail);
 }
 
 /* ---- the session's two ends ---- */
@@ -445,6 +455,10 @@ int standing_begin(struct box *box)
 		return 0;
 	standing->agent = given->agent;
 	standing->level = given->level;
+	standing->subscriber = (struct subscriber){
+		1 << EVENT_REFUSED | 1 << EVENT_VERIFIER_REFUSED | 1 << EVENT_LIMIT, note, box, NULL,
+	};
+	hub_subscribe(box->run.hub, &standing->subscriber);
 	r = lock_book_patiently(box, &book);
 	if (r < 0)
 		return r;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "box/cooldown.h"
+#include "box/hub.h"
 #include "box/loop.h"
 #include "trust/store.h"
 
@@ -58,6 +59,7 @@ struct standing {
 	int watch_fd;
 	struct loop_source source;   /* of the directory of records */
 	bool has_begun;
+	struct subscriber subscriber;
 };
 
 /*
@@ -78,9 +80,6 @@ int standing_begin(struct box *box) MUST_USE;
 /* It ends: clean, or not. Negative with box->run.err. */
 int standing_end(struct box *box) MUST_USE;
 void standing_done(struct box *box);
-
-/* A refusal of what the policy does not allow; many of them are a burst. */
-int standing_refused(struct box *box) MUST_USE;
 
 /* Writes what waits for the record, and does what a fall demands; from the loop, while nothing inside is served. */
 int standing_check(struct box *box) MUST_USE;

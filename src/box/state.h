@@ -26,6 +26,7 @@
 #include "box/fuse.h"
 #include "box/gate.h"
 #include "box/guardian.h"
+#include "box/hub.h"
 #include "box/live.h"
 #include "box/loop.h"
 #include "box/monitor.h"
@@ -67,6 +68,7 @@ struct box {
 	unsigned init_state;	 /* enum box_init_state */
 
 	struct loop loop;
+	struct hub hub;
 	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source,
 		listen_source;
 	struct gate_link gate; /* the network gate */
@@ -152,7 +154,6 @@ int events_session_start(struct box *box) MUST_USE;
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
 /* A limit was hit for the first time. Negative: the log failed. */
-int events_limit(struct box *box, const char *limit) MUST_USE;
 int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
 int events_discard(struct box *box, enum review_phase phase) MUST_USE; /* --discard; on the disk's way at once */
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;

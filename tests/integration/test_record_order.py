@@ -34,12 +34,12 @@ def run(sandbox, script, more, **keywords):
     return [line for line, _ in groupby(order(sandbox, sandbox.run(["bash", "-c", script], policy=text, **keywords)))]
 
 
-def test_an_alert_about_an_exec_stands_before_the_exec(sandbox):
+def test_an_alert_about_an_exec_stands_behind_the_exec(sandbox):
     script = f"{TOKEN}; /bin/true $t; touch new"
     more = "data: {canaries: [~/.aws/credentials]}\nverify: {critical: note}"
     assert run(sandbox, script, more, options=["--discard"]) == [
         "session.start ID", "exec.start allow bash", "exec.start allow sed",
-        "alert canary.sent credentials", "exec.start allow true",
+        "exec.start allow true", "alert canary.sent credentials",
         "exec.start allow touch", "stage.discard ID", "session.end ID"]
 
 
