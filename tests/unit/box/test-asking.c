@@ -34,11 +34,6 @@ struct fixture {
 	size_t told_count;
 };
 
-static int limit_was_hit(void *context, const char *limit)
-{
-	return 0;
-}
-
 static struct fixture *begin(bool is_heard)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
@@ -52,7 +47,7 @@ static struct fixture *begin(bool is_heard)
 	fixture->policy.ask.timeout_ms = ASK_TIMEOUT_MS;
 	fixture->compiled.policy = &fixture->policy;
 	fixture->box.run.audit = &fixture->box.audit;
-	fixture->box.run.owner.limit_was_hit = limit_was_hit;
+	fixture->box.run.hub = &fixture->box.hub;
 	fixture->box.run.policy = &fixture->compiled;
 	fixture->box.run.request = &fixture->request;
 	fixture->follower.is_follower = is_heard;
