@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/staged-count.h"
 
+#include <fcntl.h>
+
 #include "os/clock.h"
+#include "os/fd.h"
+#include "stage/change.h"
 #include "stage/layer.h"
+#include "stage/seen.h"
 #include "stage/walk.h"
 
 /* Nothing else of the sandbox is served while we count: so many entries take some 10 ms. */
@@ -11,7 +16,16 @@ enum { ENTRIES_MAX = 2000, SHARE = 50, AGAIN_MS = 2000, MS_NS = 1000000, ENOUGH 
 struct tally {
 	uint64_t paths, hidden;
 	size_t entries;
+	struct seen *seen;           /* borrowed; NULL: nothing is noted */
+	size_t tree;
+	uint64_t start_ns;
 };
+
+static bool is_replaced(const struct tally *tally, const struct stage_entry *entry)
+{
+	return entry->kind == STAGE_ENTRY_FILE && !entry->marks.is_copied_up && entry->host_exists &&
+	       !stage_is_since(&entry->host.st_ctim, tally->start_ns);
+}
 
 static int add_entry(void *context, const struct stage_entry *entry)
 {
@@ -19,7 +33,12 @@ static int add_entry(void *context, const struct stage_entry *entry)
 
 	tally->hidden += entry->kind == STAGE_ENTRY_WHITEOUT;
 	tally->paths += entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_WHITEOUT;
-	return ++tally->entries < ENTRIES_MAX ? 0 : ENOUGH;
+	if (tally->seen && is_replaced(tally, entry))
+		seen_note(tally->seen, tally->tree, entry);
+	if (++tally->entries >= ENTRIES_MAX)
+		return ENOUGH;
+	/* What the host has there is not counted. */
+	return entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_DIRECTORY ? 0 : STAGE_WALK_SKIP;
 }
 
 /* The live layers alone: what a fork began with lies below them. */
@@ -27,12 +46,17 @@ static int count_layers(struct tally *tally, const struct staging *staging)
 {
 	static const struct stage_chain none;
 	struct stage_visitor visitor = { .enter = add_entry, .context = tally };
+	struct err err;
 
 	for (size_t i = 0; i < staging->record.tree_count; i++) {
 		cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
 		int r = stage_stack_open(FD_NONE, staging->stage_fd, &none, i, true, &stack);
 
 		stack.form = staging->record.form;
+		/* One that is gone has nothing to be noted. */
+		if (r == 0)
+			(void)!stage_stack_open_host(&stack, &staging->record.trees[i], &err);
+		tally->tree = i;
 		if (r == 0)
 			r = stage_walk(&stack, &visitor);
 		if (r < 0)
@@ -41,7 +65,16 @@ static int count_layers(struct tally *tally, const struct staging *staging)
 	return 0;
 }
 
-bool staged_count_look(struct staged_count *count, const struct staging *staging, uint64_t now_ns)
+/* Below sessions/, by the place of the stage directory. */
+static void load_seen(struct staging *staging)
+{
+	cleanup_fd int sessions_fd = fd_open_at(staging->stage_fd, "../..", O_RDONLY | O_DIRECTORY, 0);
+
+	if (!staging->seen && sessions_fd >= 0)
+		(void)!seen_load(sessions_fd, &staging->record, &staging->seen);
+}
+
+bool staged_count_look(struct staged_count *count, struct staging *staging, uint64_t now_ns)
 {
 	struct tally tally = { 0 };
 	uint64_t took_ns;
@@ -51,6 +84,9 @@ bool staged_count_look(struct staged_count *count, const struct staging *staging
 		return false;
 	if (now_ns < count->next_ns)
 		return true;
+	load_seen(staging);
+	tally.seen = staging->seen;
+	tally.start_ns = stage_record_start_ns(&staging->record);
 	r = count_layers(&tally, staging);
 	if (r < 0 && r != ENOUGH && r != -E2BIG)
 		return false;

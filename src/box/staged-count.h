@@ -19,5 +19,8 @@ struct staged_count {
 	uint64_t next_ns;    /* when to count again, if somebody asks */
 };
 
-/* Counts again where it is time to. False: nothing is staged, or it cannot be read now. */
-bool staged_count_look(struct staged_count *count, const struct staging *staging, uint64_t now_ns) MUST_USE;
+/*
+ * Counts again where it is time to, and notes files of the host that the sandbox has replaced by its own, before the
+ * host deletes them (stage/seen.h). False: nothing is staged, or it cannot be read now.
+ */
+bool staged_count_look(struct staged_count *count, struct staging *staging, uint64_t now_ns) MUST_USE;

@@ -31,7 +31,7 @@ enum {
 struct counter {
 	const struct policy *policy;
 	struct flagging flagging;
-	struct seen *seen;     /* owned; NULL: nothing is noted */
+	struct seen *seen;     /* borrowed; NULL: nothing is noted */
 	size_t tree;
 };
 
@@ -57,7 +57,14 @@ static bool is_seen(void *context, const struct stage_entry *entry)
 	return seen_has(counter->seen, counter->tree, entry);
 }
 
-/* As long as ctimes tell which directories are those of the start. */
+static bool was_seen(void *context, const char *path)
+{
+	const struct counter *counter = context;
+
+	return seen_had(counter->seen, counter->tree, path);
+}
+
+/* As long as ctimes tell what is of the start. */
 static void note_seen(void *context, const struct stage_entry *entry)
 {
 	struct counter *counter = context;
@@ -77,6 +84,7 @@ static int count_tree(struct staging *staging, int sessions_fd, struct counter *
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_seen = is_seen,
+		.was_seen = was_seen,
 		.note_seen = note_seen,
 		.context = counter,
 	};
@@ -113,8 +121,9 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 		r = str_format(path, sizeof path, "%s/sessions", request->state_dir);
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-	if (r >= 0)
-		r = seen_load(sessions_fd, &staging->record, &counter.seen);
+	if (r >= 0 && !staging->seen)
+		r = seen_load(sessions_fd, &staging->record, &staging->seen);
+	counter.seen = staging->seen;
 	for (size_t i = 0; r >= 0 && i < staging->record.tree_count; i++)
 		r = count_tree(staging, sessions_fd, &counter, i);
 	if (r >= 0 && counter.flagging.unread)
@@ -122,7 +131,6 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 	/* What could not be noted is a conflict later where it need not be one. */
 	if (r >= 0)
 		(void)!seen_store(counter.seen, staging->stage_fd);
-	seen_free(counter.seen);
 	flagging_done(&counter.flagging);
 	return r < 0 ? r : 0;
 }

@@ -19,6 +19,7 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/record.h"
+#include "stage/seen.h"
 
 void staging_init(struct staging *staging)
 {
@@ -30,6 +31,7 @@ void staging_done(struct staging *staging)
 	close_fd(&staging->stage_fd);
 	stage_record_done(&staging->record);
 	stage_record_done(&staging->origin);
+	seen_free(staging->seen);
 }
 
 /* "SESSION/NUMBER". */

@@ -21,6 +21,7 @@ struct staging {
 	struct stage_record origin; /* of a fork, else empty */
 	struct stage_chain chain;
 	enum backend_reason backend;
+	struct seen *seen;          /* owned; what of the host's was noted so far; NULL: nothing */
 	struct stage_counts counts; /* once it has ended */
 	bool is_counted;            /* false at the end: it could not be, and everything is kept */
 	bool has_changes;

@@ -66,8 +66,7 @@ static uint64_t time_ns(const struct timespec *time)
 	return (uint64_t)time->tv_sec * 1000000000ULL + (uint64_t)time->tv_nsec;
 }
 
-/* Whether a ctime may be of start_ns or later. A file system that keeps whole seconds has cut it down. */
-static bool is_since(const struct timespec *ctime, uint64_t start_ns)
+bool stage_is_since(const struct timespec *ctime, uint64_t start_ns)
 {
 	return time_ns(ctime) >= start_ns - (ctime->tv_nsec ? 0 : start_ns % 1000000000ULL);
 }
@@ -77,7 +76,7 @@ static bool host_has_changed(const struct judge *judge, const struct stage_entry
 {
 	const struct stage_change_options *options = judge->options;
 
-	if (!judge->moved_at && (!is_since(&entry->host.st_ctim, options->start_ns) ||
+	if (!judge->moved_at && (!stage_is_since(&entry->host.st_ctim, options->start_ns) ||
 				 (options->is_restored && options->is_restored(options->context, entry->path,
 									       &entry->host))))
 		return false;
@@ -184,7 +183,7 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 
 	if (judge->moved_at || fstat(entry->host_dir_fd, &st) < 0)
 		return false;
-	if (!is_since(&st.st_ctim, options->start_ns))
+	if (!stage_is_since(&st.st_ctim, options->start_ns))
 		return true;
 	path = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0);
 	return path && ((options->is_own && options->is_own(options->context, path, &st)) ||
@@ -192,14 +191,19 @@ static bool host_directory_is_unchanged(const struct judge *judge, const struct 
 }
 
 /*
- * A copied-up file that the host lacks: deleted there, or renamed or linked in the sandbox? Where the directory
- * has not changed since the start, nothing was deleted in it; where the host lacks that, too, and it is no conflict,
- * the sandbox made it; else the evidence decides.
+ * Something that the host lacks: deleted there, or new? Where the directory has not changed since the start, nothing
+ * was deleted in it; where the host lacks that, too, and it is no conflict, the sandbox made it. Of what the sandbox
+ * made itself only a note tells that the host had something in its place. What was copied up may have been renamed or
+ * linked in the sandbox: then the evidence decides.
  */
 static int host_has_deleted(struct judge *judge, const struct stage_entry *entry)
 {
-	if (!entry->marks.is_copied_up || entry->host_dir_fd < 0 || host_directory_is_unchanged(judge, entry))
+	const struct stage_change_options *options = judge->options;
+
+	if (entry->host_dir_fd < 0 || host_directory_is_unchanged(judge, entry))
 		return 0;
+	if (!entry->marks.is_copied_up)
+		return options->was_seen && options->was_seen(options->context, entry->path);
 	if (!judge->origins) {
 		int r = origins_load(&judge->origins, judge->stack);
 
@@ -314,6 +318,8 @@ static int judge_file(struct judge *judge, const struct stage_entry *entry)
 		r = find_differences(judge, entry, changed, &change);
 	if (r < 0)
 		return reason_of_errno(r) ? refuse(judge, entry, reason_of_errno(r)) : r;
+	if (!changed && !entry->marks.is_copied_up && judge->options->note_seen)
+		judge->options->note_seen(judge->options->context, entry);
 	/* Both sides came to the same: nothing is to be done, whenever it was. */
 	is_alike = !(change.differs & ~(unsigned)STAGE_DIFFERS_MTIME);
 	if (!change.differs || (changed && is_alike))

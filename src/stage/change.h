@@ -111,7 +111,12 @@ struct stage_change_options {
 	 * only where ctimes do not tell. May be NULL.
 	 */
 	bool (*is_seen)(void *context, const struct stage_entry *entry);
-	/* Told each directory of the host, but the root, that is sure to be the one of the start. May be NULL. */
+	/* Whether note_seen() was told of something of the host's at this path. May be NULL. */
+	bool (*was_seen)(void *context, const char *path);
+	/*
+	 * Told each directory of the host, but the root, that is sure to be the one of the start, and each file of the
+	 * start that the sandbox has replaced by one that it made. May be NULL.
+	 */
 	void (*note_seen)(void *context, const struct stage_entry *entry);
 	/* Whether a conflict between these two sides (NULL: not there) was settled before. May be NULL. */
 	bool (*is_settled)(void *context, const char *path, const struct stat *host, const struct stat *staged);
@@ -160,6 +165,9 @@ int stage_change_read_link(int dir_fd, const char *name, char *out, size_t size)
 
 /* Whether it is about a directory on both sides: made, removed, or with another mode. */
 bool stage_change_is_directory(const struct stage_change *change);
+
+/* Whether a ctime may be of start_ns or later. A file system that keeps whole seconds has cut it down. */
+bool stage_is_since(const struct timespec *ctime, uint64_t start_ns);
 
 /* Whether both are the same file at the same moment: device, inode, type, size, mtime and ctime. */
 bool stage_stat_is_same(const struct stat *a, const struct stat *b);

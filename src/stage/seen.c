@@ -21,14 +21,14 @@
 
 enum { SEEN_FRAME = 59, BYTES_MAX = 32 << 20 };
 
-struct seen_directory {
+struct seen_entry {
 	char *path;           /* owned */
 	uint32_t tree;
 	uint64_t inode, birth_ns;
 };
 
 struct seen {
-	struct seen_directory *items;  /* owned */
+	struct seen_entry *items;      /* owned */
 	size_t count, capacity;
 	struct paths index;
 	bool has_new;
@@ -48,14 +48,14 @@ void seen_free(struct seen *seen)
 static int add(struct seen *seen, uint32_t tree, const char *path, uint64_t inode, uint64_t birth_ns)
 {
 	size_t length = strlen(path);
-	struct seen_directory *item;
+	struct seen_entry *item;
 	int r;
 
 	if (seen->count == SEEN_MAX || paths_find(&seen->index, tree, path, length) != PATHS_NONE)
 		return 0;
 	if (seen->count == seen->capacity) {
 		size_t capacity = seen->capacity ? 2 * seen->capacity : 64;
-		struct seen_directory *items = reallocarray(seen->items, capacity, sizeof *items);
+		struct seen_entry *items = reallocarray(seen->items, capacity, sizeof *items);
 
 		if (!items)
 			return -ENOMEM;
@@ -63,7 +63,7 @@ static int add(struct seen *seen, uint32_t tree, const char *path, uint64_t inod
 		seen->capacity = capacity;
 	}
 	item = &seen->items[seen->count];
-	*item = (struct seen_directory){ str_dup(path), tree, inode, birth_ns };
+	*item = (struct seen_entry){ str_dup(path), tree, inode, birth_ns };
 	r = item->path ? paths_put(&seen->index, tree, item->path, length, (uint32_t)seen->count) : -ENOMEM;
 	if (r < 0)
 		free(item->path);
@@ -131,6 +131,11 @@ bool seen_has(const struct seen *seen, size_t tree, const struct stage_entry *en
 	return at != PATHS_NONE && seen->items[at].inode == entry->host.st_ino &&
 	       path_birth_ns(entry->host_dir_fd, entry->name, &birth_ns) == 0 &&
 	       seen->items[at].birth_ns == birth_ns;
+}
+
+bool seen_had(const struct seen *seen, size_t tree, const char *path)
+{
+	return seen && paths_find(&seen->index, (uint32_t)tree, path, strlen(path)) != PATHS_NONE;
 }
 
 void seen_note(struct seen *seen, size_t tree, const struct stage_entry *entry)

@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * Which directories of the host are those of the start: noted at the end of a run, while ctimes still tell. Later the
- * host adds files here and there, all ctimes are new, and only the inode and its birth say that nobody has put another
- * directory into the place. What is not in here is not known, never different. File `seen` of a stage directory.
+ * What the host had at the start, noted while a run goes on and at its end, as long as ctimes still tell: directories
+ * of the start, and files in whose place the sandbox put one that it made itself. Later the host adds files here and
+ * there, and all ctimes are new. Then only the inode and its birth say that nobody has put another directory into the
+ * place, and only this says that a file was there which the host has deleted since. What is not in here is not known,
+ * never different. File `seen` of a stage directory.
  */
 
 #include <stdbool.h>
@@ -16,7 +18,7 @@
 
 struct seen;
 
-enum { SEEN_MAX = 50000 };           /* directories */
+enum { SEEN_MAX = 50000 };           /* entries */
 
 /*
  * What was noted by the session, and by the one whose start counts for it, below sessions_fd. A file that is missing or
@@ -28,7 +30,10 @@ void seen_free(struct seen *seen);
 /* Whether the host's directory of the entry was noted under its path, and is the same one. */
 bool seen_has(const struct seen *seen, size_t tree, const struct stage_entry *entry);
 
-/* Notes the host's directory of the entry. Where no birth is known, or beyond the bound, nothing is. */
+/* Whether anything of the host's was noted under this path. */
+bool seen_had(const struct seen *seen, size_t tree, const char *path);
+
+/* Notes what the host has at the entry. Where no birth is known, or beyond the bound, nothing is. */
 void seen_note(struct seen *seen, size_t tree, const struct stage_entry *entry);
 
 /* Writes the file where something was noted, without waiting for the disk. -errno. */

@@ -123,3 +123,44 @@ def test_the_root_of_a_staged_tree_is_not_renamed_away(sandbox, lines):
     sandbox.write(sandbox.project / "file", "host\n")
     done = staged.run(["/usr/bin/python3", "-c", MOUNTED, str(sandbox.project)])
     assert done.out == "done done\nEBUSY EBUSY EBUSY ['file']\n", done
+
+
+REWRITTEN = "echo 1 >>appended; printf new >t; mv t renamed; sed -i s/x/y/ edited; rm again; echo z >again; rm gone; " \
+            "rm linked; ln -s gone linked; echo n >new"
+NAMES = ("appended", "renamed", "edited", "again", "linked")
+
+
+def test_what_the_sandbox_rewrote_and_the_host_deleted_is_a_conflict(sandbox):
+    """However it was rewritten; and the other way round. Control: what is new is none, nor is what the host left."""
+    for name in (*NAMES, "gone", "left"):
+        sandbox.write(sandbox.project / "d" / name, "x\n" * 5)
+    staged = Staged(sandbox)
+    assert staged.run(f"cd d; {REWRITTEN}; echo more >>left").code == 0
+    for name in NAMES:
+        (sandbox.project / "d" / name).unlink()
+    sandbox.write(sandbox.project / "d" / "gone", "changed\n")
+    found = {path.removeprefix("d/"): (change["kind"], change["reason"]) for path, change in staged.diff().items()}
+    assert found == {**{name: ("added", "host-deleted") for name in NAMES}, "gone": ("deleted", "host-changed"),
+                     "left": ("modified", None), "new": ("added", None)}
+    assert "6 paths" in staged.apply(code=1).out
+    assert sorted(os.listdir(sandbox.project / "d")) == ["gone", "left", "new"]
+    staged.apply("--theirs")
+    assert sorted(os.listdir(sandbox.project / "d")) == sorted([*NAMES, "left", "new"])
+    staged.undo()
+    assert sorted(os.listdir(sandbox.project / "d")) == ["gone", "left", "new"]
+
+
+def test_what_the_host_deletes_while_the_run_goes_on_is_a_conflict_too(sandbox):
+    """Once somebody has looked what is staged: the baseline of an agent does, and `atoll top`."""
+    for name in (*NAMES, "gone"):
+        sandbox.write(sandbox.project / "d" / name, "x\n" * 5)
+    staged = Staged(sandbox)
+    done = staged.verb("run", "-d", "-p", staged.policy)
+    staged.session = done.out.strip()
+    staged.verb("exec", staged.session, "--", "sh", "-c", f"cd d; {REWRITTEN}")
+    assert staged.session in staged.verb("top", "--once").out
+    for name in NAMES:
+        (sandbox.project / "d" / name).unlink()
+    staged.verb("stop", staged.session)
+    assert {path.removeprefix("d/"): change["reason"] for path, change in staged.diff().items()} == {
+        **{name: "host-deleted" for name in NAMES}, "gone": None, "new": None}

@@ -68,6 +68,13 @@ static bool is_seen(void *context, const struct stage_entry *entry)
 	return seen_has(judging->opened->seen, judging->tree, entry);
 }
 
+static bool was_seen(void *context, const char *path)
+{
+	const struct judging *judging = context;
+
+	return seen_had(judging->opened->seen, judging->tree, path);
+}
+
 static bool is_restored(void *context, const char *path, const struct stat *host)
 {
 	const struct judging *judging = context;
@@ -94,6 +101,7 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 		.is_own = is_own,
 		.is_restored = is_restored,
 		.is_seen = is_seen,
+		.was_seen = was_seen,
 		.is_settled = is_settled,
 		.context = judging,
 	};

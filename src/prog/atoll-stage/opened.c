@@ -113,8 +113,11 @@ int opened_stacks(struct opened *opened, struct err *err)
 		r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i,
 					 !opened->is_snapshot, &opened->stacks[i]);
 
-		if (r < 0)
-			return stage_record_explain(opened->session->id, r, err);
+		if (r < 0) {
+			fail(err, r, "a layer cannot be opened");
+			err_hint(err, "atoll discard %s throws away what it staged", opened->session->id);
+			return r;
+		}
 		opened->stacks[i].form = opened->record.form;
 		r = stage_stack_open_host(&opened->stacks[i], &opened->record.trees[i], err);
 		if (r < 0)
