@@ -74,7 +74,7 @@ static int check_limit_walls(struct box *box)
 			continue;
 		}
 		err_set(box->run.err, ERR_WALL, 0, wall_names[walls[i].wall],
-			"no cgroup here can hold the %s limit (%s)", resource_names[walls[i].resource],
+			"no cgroup here can hold the %s limit (%s)", resource_name(walls[i].resource),
 			limit->origin.id);
 		err_hint(box->run.err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
 			 wall_names[walls[i].wall]);

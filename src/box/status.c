@@ -52,9 +52,9 @@ static void put_limits(const struct policy *policy, struct json *json)
 		if (value == NUM_UNLIMITED)
 			continue;
 		if (i == RESOURCE_CPUS)
-			json_fixed(json, resource_names[i], value);
+			json_fixed(json, resource_name(i), value);
 		else
-			json_u64(json, resource_names[i], value);
+			json_u64(json, resource_name(i), value);
 	}
 	json_object_end(json);
 }

@@ -11,7 +11,7 @@
  * place would sign for another.
  */
 
-static struct draft_scalar *set(struct binder *binder, enum draft_scalar_kind kind, const struct node *node,
+static struct draft_scalar *set(struct binder *binder, unsigned kind, const struct node *node,
 				const char *text, uint64_t value)
 {
 	struct draft_scalar *scalar = &binder->scalars[kind];
@@ -19,17 +19,6 @@ static struct draft_scalar *set(struct binder *binder, enum draft_scalar_kind ki
 	*scalar = (struct draft_scalar){ .is_set = true, .value = value, .place = node->place, .id = "ask.webhook",
 					 .text = text };
 	return scalar;
-}
-
-/* Somebody waits for the whole of it: there is no "unlimited". */
-static void bind_timeout(struct binder *binder, const struct key *key, const struct node *node)
-{
-	uint64_t ms;
-
-	if (num_parse_duration(node->text, &ms) < 0 || !ms || ms > ASK_TIMEOUT_MAX_MS)
-		bind_expected(binder, node, "a time with its unit, 24h at most");
-	else
-		set(binder, SCALAR_ASK_TIMEOUT, node, node->text, ms)->id = "ask.timeout";
 }
 
 /* Whether the URL begins with this, and goes on with the end of the host. */
@@ -81,7 +70,7 @@ static const struct key webhook_keys[] = {
 	{ "url", KEY_SCALAR, bind_url },
 	{ "key", KEY_SCALAR, bind_key },
 	{ "key_file", KEY_SCALAR, bind_key_file },
-	{ "may_answer", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_WEBHOOK_ANSWERS },
+	{ "may_answer", KEY_SCALAR, bind_row, .value = SCALAR_ASK_WEBHOOK_ANSWERS },
 };
 
 static void check_webhook(struct binder *binder, const struct node *node)
@@ -102,7 +91,7 @@ static void check_webhook(struct binder *binder, const struct node *node)
 
 static void bind_webhook(struct binder *binder, const struct key *key, const struct node *node)
 {
-	static const enum draft_scalar_kind all[] = { SCALAR_ASK_WEBHOOK, SCALAR_ASK_WEBHOOK_KEY,
+	static const unsigned all[] = { SCALAR_ASK_WEBHOOK, SCALAR_ASK_WEBHOOK_KEY,
 						      SCALAR_ASK_WEBHOOK_KEY_FILE, SCALAR_ASK_WEBHOOK_ANSWERS };
 	size_t before = binder->diags->count;
 
@@ -121,10 +110,7 @@ static void bind_webhook(struct binder *binder, const struct key *key, const str
 }
 
 const struct key ask_keys[] = {
-	{ "timeout", KEY_SCALAR, bind_timeout },
-	{ "bell", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_BELL },
-	{ "prompt", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_PROMPT },
-	{ "desktop", KEY_SCALAR, bind_bool, .value = SCALAR_ASK_DESKTOP },
+	{ .kind = KEY_ROWS, .value = SCALAR_ASK_TIMEOUT, .last = SCALAR_ASK_DESKTOP },
 	{ "webhook", KEY_ANY, bind_webhook },
 };
 const size_t ask_key_count = ARRAY_SIZE(ask_keys);

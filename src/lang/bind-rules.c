@@ -415,16 +415,8 @@ static void bind_net(struct binder *binder, const struct key *key, const struct 
 	check_simulate(binder, net);
 }
 
-static const char *const default_names[VERDICT_COUNT] = {
-	[VERDICT_DENY] = "deny",
-	[VERDICT_ASK] = "ask",
-	[VERDICT_ALLOW] = "allow",
-};
-
 const struct key network_keys[] = {
-	{ "default", KEY_SCALAR, bind_choice, .value = SCALAR_NETWORK_DEFAULT, .names = default_names,
-	  .name_count = VERDICT_COUNT },
-	{ "host", KEY_SCALAR, bind_bool, .value = SCALAR_NETWORK_HOST },
+	{ .kind = KEY_ROWS, .value = SCALAR_NETWORK_DEFAULT, .last = SCALAR_NETWORK_HOST },
 	{ "allow", KEY_LIST, bind_net, .value = VERDICT_ALLOW },
 	{ "simulate", KEY_LIST, bind_net, .value = VERDICT_SIMULATE },
 	{ "ask", KEY_LIST, bind_net, .value = VERDICT_ASK },
@@ -490,12 +482,9 @@ static void bind_exec(struct binder *binder, const struct key *key, const struct
 }
 
 const struct key exec_keys[] = {
-	{ "default", KEY_SCALAR, bind_choice, .value = SCALAR_EXEC_DEFAULT, .names = default_names,
-	  .name_count = VERDICT_COUNT },
+	{ .kind = KEY_ROWS, .value = SCALAR_EXEC_DEFAULT, .last = SCALAR_NAMESPACES },
 	{ "deny", KEY_LIST, bind_exec, .value = VERDICT_DENY },
 	{ "ask", KEY_LIST, bind_exec, .value = VERDICT_ASK },
 	{ "allow", KEY_LIST, bind_exec, .value = VERDICT_ALLOW },
-	{ "new_binaries", KEY_SCALAR, bind_bool, .value = SCALAR_NEW_BINARIES },
-	{ "namespaces", KEY_SCALAR, bind_bool, .value = SCALAR_NAMESPACES },
 };
 const size_t exec_key_count = ARRAY_SIZE(exec_keys);

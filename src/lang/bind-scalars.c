@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "lang/bind.h"
 
-/* Sections of single values: resources, time, data, audit, stage, trust; and env. */
+/* Single values: by their rows, and of the kinds that limits are. */
 
 static struct draft_scalar *set_scalar(struct binder *binder, const struct key *key, const struct node *node,
 				       uint64_t value)
@@ -23,42 +23,52 @@ static struct draft_scalar *set_scalar(struct binder *binder, const struct key *
 	return scalar;
 }
 
-static void bind_number(struct binder *binder, const struct key *key, const struct node *node,
-			int (*parse)(const char *, uint64_t *), const char *what)
+/* "1/100". */
+static int parse_one_in(const char *text, uint64_t *ret_value)
+{
+	return str_has_prefix(text, "1/") ? num_parse_u64(text + 2, ret_value) : -EINVAL;
+}
+
+static const struct {
+	int (*parse)(const char *text, uint64_t *ret_value);
+	const char *what;
+} units[SCALAR_UNIT_COUNT] = {
+	[SCALAR_BYTES] = { num_parse_size, "a size such as 512MiB or 4GiB, or \"unlimited\"" },
+	[SCALAR_AMOUNT] = { num_parse_count, "a number such as 512 or 200k, or \"unlimited\"" },
+	[SCALAR_CPUS] = { num_parse_cpus, "a number of CPUs such as 2 or 0.5, or \"unlimited\"" },
+	[SCALAR_MS] = { num_parse_duration, "a time with its unit such as 90s, 15m or 2h, or \"unlimited\"" },
+	[SCALAR_ONE_IN] = { parse_one_in, NULL },
+	[SCALAR_NUMBER] = { num_parse_u64, NULL },
+};
+
+static void bind_number(struct binder *binder, const struct key *key, const struct node *node, enum scalar_unit unit)
 {
 	uint64_t value;
-	int r = parse(node->text, &value);
+	int r = units[unit].parse(node->text, &value);
 
 	if (r == -ERANGE)
 		diag_add(binder->diags, node->place, "\"%.40s\" is too large for %s", node->text, key->name);
 	else if (r < 0)
-		bind_expected(binder, node, what);
+		bind_expected(binder, node, units[unit].what);
 	else if (value == 0)
-		diag_add(binder->diags, node->place, "%s cannot be 0; \"unlimited\" sets no limit",
-			 key->name);
+		diag_add(binder->diags, node->place, "%s cannot be 0; \"unlimited\" sets no limit", key->name);
 	else
 		set_scalar(binder, key, node, value);
 }
 
 void bind_size(struct binder *binder, const struct key *key, const struct node *node)
 {
-	bind_number(binder, key, node, num_parse_size, "a size such as 512MiB or 4GiB, or \"unlimited\"");
+	bind_number(binder, key, node, SCALAR_BYTES);
 }
 
 void bind_count(struct binder *binder, const struct key *key, const struct node *node)
 {
-	bind_number(binder, key, node, num_parse_count, "a number such as 512 or 200k, or \"unlimited\"");
+	bind_number(binder, key, node, SCALAR_AMOUNT);
 }
 
 void bind_duration(struct binder *binder, const struct key *key, const struct node *node)
 {
-	bind_number(binder, key, node, num_parse_duration,
-		    "a time with its unit such as 90s, 15m or 2h, or \"unlimited\"");
-}
-
-static void bind_cpus(struct binder *binder, const struct key *key, const struct node *node)
-{
-	bind_number(binder, key, node, num_parse_cpus, "a number of CPUs such as 2 or 0.5, or \"unlimited\"");
+	bind_number(binder, key, node, SCALAR_MS);
 }
 
 void bind_rate(struct binder *binder, const struct key *key, const struct node *node)
@@ -72,7 +82,7 @@ void bind_rate(struct binder *binder, const struct key *key, const struct node *
 		set_scalar(binder, key, node, amount)->value2 = period;
 }
 
-void bind_bool(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_switch(struct binder *binder, const struct key *key, const struct node *node)
 {
 	if (!node->is_quoted && (str_equal(node->text, "true") || str_equal(node->text, "false")))
 		set_scalar(binder, key, node, node->text[0] == 't');
@@ -80,108 +90,36 @@ void bind_bool(struct binder *binder, const struct key *key, const struct node *
 		bind_expected(binder, node, "true or false");
 }
 
-void bind_choice(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_choice(struct binder *binder, const struct key *key, const struct node *node)
 {
-	int value = names_find(key->names, key->name_count, node->text);
+	const struct scalar_row *row = &scalar_rows[key->value];
+	int value = names_find(row->names, row->name_count, node->text);
 	char choices[120] = "";
 
 	if (value >= 0) {
 		set_scalar(binder, key, node, (uint64_t)value);
 		return;
 	}
-	for (size_t i = 0; i < key->name_count; i++) {
+	for (size_t i = 0; i < row->name_count; i++) {
 		size_t used = strlen(choices);
 
-		if (key->names[i] && str_format(choices + used, sizeof choices - used, "%s%s",
-						used ? ", " : "", key->names[i]) < 0)
+		if (row->names[i] && str_format(choices + used, sizeof choices - used, "%s%s", used ? ", " : "",
+						row->names[i]) < 0)
 			break;
 	}
 	diag_add(binder->diags, node->place, "expected one of %s, found \"%.60s\"", choices, node->text);
 }
 
-#define RESOURCE(name, kind, bind)                                                                           \
-	{                                                                                                    \
-		name, KEY_SCALAR, bind, .value = SCALAR_RESOURCES + (kind)                                   \
-	}
-#define CHOICE(name, kind, table, count)                                                                     \
-	{                                                                                                    \
-		name, KEY_SCALAR, bind_choice, .value = (kind), .names = (table), .name_count = (count)      \
-	}
-
-const struct key resources_keys[] = {
-	RESOURCE("memory", RESOURCE_MEMORY, bind_size),
-	RESOURCE("cpus", RESOURCE_CPUS, bind_cpus),
-	RESOURCE("processes", RESOURCE_PROCESSES, bind_count),
-	RESOURCE("disk", RESOURCE_DISK, bind_size),
-	RESOURCE("inodes", RESOURCE_INODES, bind_count),
-	RESOURCE("open_files", RESOURCE_OPEN_FILES, bind_count),
-	RESOURCE("output", RESOURCE_OUTPUT, bind_size),
-	RESOURCE("file_size", RESOURCE_FILE_SIZE, bind_size),
-};
-const size_t resources_key_count = ARRAY_SIZE(resources_keys);
-
-const struct key time_keys[] = {
-	RESOURCE("wall", RESOURCE_WALL_MS, bind_duration),
-	RESOURCE("cpu", RESOURCE_CPU_MS, bind_duration),
-	RESOURCE("idle", RESOURCE_IDLE_MS, bind_duration),
-	RESOURCE("command", RESOURCE_COMMAND_MS, bind_duration),
-	{ "rate", KEY_FREE, bind_time_rate },
-	{ "cooldown", KEY_FREE, bind_time_cooldown },
-};
-const size_t time_key_count = ARRAY_SIZE(time_keys);
-
-const struct key data_keys[] = {
-	CHOICE("secrets", SCALAR_DATA_SECRETS, data_action_names, DATA_ACTION_COUNT),
-	CHOICE("pii", SCALAR_DATA_PII, data_action_names, DATA_ACTION_COUNT),
-	CHOICE("injection", SCALAR_DATA_INJECTION, data_action_names, DATA_ACTION_COUNT),
-	CHOICE("outgoing", SCALAR_DATA_OUTGOING, data_action_names, DATA_ACTION_COUNT),
-	{ "canaries", KEY_SCALARS, bind_canary },
-};
-const size_t data_key_count = ARRAY_SIZE(data_keys);
-
-const struct key audit_keys[] = {
-	CHOICE("files", SCALAR_AUDIT_FILES, audit_depth_names, AUDIT_DEPTH_COUNT),
-	CHOICE("exec", SCALAR_AUDIT_EXEC, audit_depth_names, AUDIT_DEPTH_COUNT),
-	CHOICE("network", SCALAR_AUDIT_NETWORK, audit_depth_names, AUDIT_DEPTH_COUNT),
-};
-const size_t audit_key_count = ARRAY_SIZE(audit_keys);
-
-const struct key stage_keys[] = {
-	CHOICE("auto", SCALAR_STAGE_AUTO, stage_auto_names, STAGE_AUTO_COUNT),
-	CHOICE("backend", SCALAR_STAGE_BACKEND, stage_backend_names, STAGE_BACKEND_COUNT),
-};
-const size_t stage_key_count = ARRAY_SIZE(stage_keys);
-
-/* "1/100". */
-static void bind_budget(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_bounded(struct binder *binder, const struct key *key, const struct node *node)
 {
-	uint64_t sessions;
+	const struct scalar_row *row = &scalar_rows[key->value];
+	uint64_t value;
 
-	if (!str_has_prefix(node->text, "1/") || num_parse_u64(node->text + 2, &sessions) < 0 ||
-	    sessions < MONITOR_SESSIONS_MIN || sessions > MONITOR_SESSIONS_MAX)
-		bind_expected(binder, node, "one false alarm in so many sessions, such as 1/100 (1/10 to 1/10000)");
+	if (units[row->unit].parse(node->text, &value) < 0 || value < row->min || value > row->max)
+		bind_expected(binder, node, row->expected);
 	else
-		set_scalar(binder, key, node, sessions);
+		set_scalar(binder, key, node, value);
 }
-
-static void bind_learn(struct binder *binder, const struct key *key, const struct node *node)
-{
-	uint64_t sessions;
-
-	if (num_parse_u64(node->text, &sessions) < 0 || sessions < MONITOR_LEARN_MIN || sessions > MONITOR_LEARN_MAX)
-		bind_expected(binder, node, "a number of sessions, 5 to 64");
-	else
-		set_scalar(binder, key, node, sessions);
-}
-
-const struct key monitor_keys[] = {
-	{ "baseline", KEY_SCALAR, bind_bool, .value = SCALAR_MONITOR_BASELINE },
-	{ "budget", KEY_SCALAR, bind_budget, .value = SCALAR_MONITOR_BUDGET },
-	{ "learn", KEY_SCALAR, bind_learn, .value = SCALAR_MONITOR_LEARN },
-	CHOICE("unusual", SCALAR_MONITOR_UNUSUAL, monitor_reaction_names, MONITOR_REACTION_COUNT),
-	CHOICE("canary", SCALAR_MONITOR_CANARY, monitor_reaction_names, MONITOR_REACTION_COUNT),
-};
-const size_t monitor_key_count = ARRAY_SIZE(monitor_keys);
 
 static void bind_agent(struct binder *binder, const struct key *key, const struct node *node)
 {
@@ -191,108 +129,18 @@ static void bind_agent(struct binder *binder, const struct key *key, const struc
 		bind_expected(binder, node, "the name of an agent: up to 64 letters, digits, '.', '_' and '-'");
 }
 
-static void bind_half_life(struct binder *binder, const struct key *key, const struct node *node)
+void bind_row(struct binder *binder, const struct key *key, const struct node *node)
 {
-	uint64_t ms;
+	const struct scalar_row *row = &scalar_rows[key->value];
 
-	if (num_parse_duration(node->text, &ms) < 0 || ms < 1000 || ms > TRUST_HALF_LIFE_MAX_MS)
-		bind_expected(binder, node, "a time with its unit, from 1s to 23d");
+	if (row->unit == SCALAR_SWITCH)
+		bind_switch(binder, key, node);
+	else if (row->unit == SCALAR_CHOICE)
+		bind_choice(binder, key, node);
+	else if (row->unit == SCALAR_TEXT)
+		bind_agent(binder, key, node); /* the others of that unit are read by bind-ask.c */
+	else if (row->max)
+		bind_bounded(binder, key, node);
 	else
-		set_scalar(binder, key, node, ms);
+		bind_number(binder, key, node, row->unit);
 }
-
-static void bind_sessions(struct binder *binder, const struct key *key, const struct node *node)
-{
-	uint64_t count;
-
-	if (num_parse_u64(node->text, &count) < 0 || !count || count > TRUST_SESSIONS_MAX)
-		bind_expected(binder, node, "a number of sessions, 1 to 1000");
-	else
-		set_scalar(binder, key, node, count);
-}
-
-static const struct key probation_keys[] = {
-	{ "sessions", KEY_SCALAR, bind_sessions, .value = SCALAR_TRUST_SESSIONS },
-	CHOICE("at", SCALAR_TRUST_AT, trust_level_names, TRUST_COUNT),
-};
-
-static void bind_probation(struct binder *binder, const struct key *key, const struct node *node)
-{
-	const char *section = binder->section;
-
-	binder->section = "trust.probation";
-	bind_map(binder, probation_keys, ARRAY_SIZE(probation_keys), node);
-	if (!binder->scalars[SCALAR_TRUST_SESSIONS].is_set)
-		diag_add(binder->diags, node->place,
-			 "a probation needs its number of sessions: {sessions: 5, at: low}");
-	binder->section = section;
-}
-
-const struct key trust_keys[] = {
-	{ "agent", KEY_SCALAR, bind_agent, .value = SCALAR_TRUST_AGENT },
-	CHOICE("start", SCALAR_TRUST_START, trust_level_names, TRUST_COUNT),
-	CHOICE("ceiling", SCALAR_TRUST_CEILING, trust_level_names, TRUST_COUNT),
-	CHOICE("floor", SCALAR_TRUST_FLOOR, trust_level_names, TRUST_COUNT),
-	CHOICE("raise", SCALAR_TRUST_RAISE, trust_level_names, TRUST_COUNT),
-	CHOICE("on_fall", SCALAR_TRUST_ON_FALL, trust_on_fall_names, TRUST_FALL_COUNT),
-	{ "half_life", KEY_SCALAR, bind_half_life, .value = SCALAR_TRUST_HALF_LIFE },
-	{ "probation", KEY_FREE, bind_probation },
-};
-const size_t trust_key_count = ARRAY_SIZE(trust_keys);
-
-bool bind_variable_is_valid(const char *text, size_t length)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-
-	return length && !(text[0] >= '0' && text[0] <= '9') && strspn(text, letters) >= length;
-}
-
-static void bind_pass(struct binder *binder, const struct key *key, const struct node *node)
-{
-	size_t length = strlen(node->text);
-	struct draft_named *named;
-
-	if (length && node->text[length - 1] == '*')
-		length--;
-	if (!bind_variable_is_valid(node->text, length) || node->text[length + (node->text[length] == '*')]) {
-		bind_expected(binder, node, "the name of a variable, or a beginning with * such as LC_*");
-		return;
-	}
-	named = bind_add(binder, &binder->draft->env_pass, sizeof *named, node);
-	if (named)
-		named->name = named->from.text = node->text;
-}
-
-static void bind_set(struct binder *binder, const struct key *key, const struct node *node)
-{
-	binder->list = key->name;
-	binder->index = 0;
-	for (const struct node *at = node->first; at; at = at->next, binder->index++) {
-		struct draft_named *named;
-
-		if (at->kind != NODE_SCALAR || !bind_variable_is_valid(at->text, strlen(at->text))) {
-			bind_expected(binder, at, "the name of a variable");
-			continue;
-		}
-		if (at->value->kind != NODE_SCALAR) {
-			bind_expected(binder, at->value, "the value of a variable");
-			continue;
-		}
-		for (const struct node *other = node->first; other != at; other = other->next)
-			if (other->kind == NODE_SCALAR && str_equal(other->text, at->text))
-				diag_add(binder->diags, at->place,
-					 "\"%.60s\" stands here twice; the first is in line %u", at->text,
-					 other->place.line);
-		named = bind_add(binder, &binder->draft->env_set, sizeof *named, at);
-		if (named) {
-			named->name = named->from.text = at->text;
-			named->value = at->value->text;
-		}
-	}
-}
-
-const struct key env_keys[] = {
-	{ "pass", KEY_SCALARS, bind_pass },
-	{ "set", KEY_FREE, bind_set },
-};
-const size_t env_key_count = ARRAY_SIZE(env_keys);

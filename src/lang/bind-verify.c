@@ -34,7 +34,7 @@ static bool bind_each(struct binder *binder, const struct node *node, uint64_t *
 	return true;
 }
 
-static void bind_row(struct binder *binder, const struct key *key, const struct node *node)
+static void bind_finding(struct binder *binder, const struct key *key, const struct node *node)
 {
 	static const char *const ids[VERIFY_ROW_COUNT] = { "verify.low", "verify.medium", "verify.high",
 							   "verify.critical", "verify.unknown", "verify.contained" };
@@ -55,12 +55,12 @@ static void bind_row(struct binder *binder, const struct key *key, const struct 
 }
 
 const struct key verify_keys[] = {
-	{ "low", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_LOW },
-	{ "medium", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_MEDIUM },
-	{ "high", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_HIGH },
-	{ "critical", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_CRITICAL },
-	{ "unknown", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_UNKNOWN },
-	{ "contained", KEY_ANY, bind_row, .value = SCALAR_VERIFY + VERIFY_CONTAINED },
+	{ "low", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_LOW },
+	{ "medium", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_MEDIUM },
+	{ "high", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_HIGH },
+	{ "critical", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_CRITICAL },
+	{ "unknown", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_UNKNOWN },
+	{ "contained", KEY_ANY, bind_finding, .value = SCALAR_VERIFY + VERIFY_CONTAINED },
 	{ "external", KEY_FREE, bind_external },
 };
 const size_t verify_key_count = ARRAY_SIZE(verify_keys);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lang/bind.h"
-#include "lang/external.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -86,16 +86,36 @@ static void bind_value(struct binder *binder, const struct key *key, const struc
 		else
 			bind_expected(binder, node, "a mapping");
 		return;
+	case KEY_ROWS: /* is expanded */
+		return;
 	case KEY_MAP:
 		bind_map(binder, key->keys, key->key_count, node);
 		return;
 	}
 }
 
+/* The table with a key for each row that its first one stands for. */
+static size_t expand_rows(const struct key *keys, size_t count, struct key out[KEYS_MAX])
+{
+	size_t rows = (size_t)(keys->last - keys->value) + 1;
+
+	assert(rows + count - 1 <= KEYS_MAX);
+	for (size_t i = 0; i < rows; i++)
+		out[i] = (struct key){ scalar_rows[keys->value + (int)i].name, KEY_SCALAR, bind_row,
+				       .value = keys->value + (int)i };
+	memcpy(out + rows, keys + 1, (count - 1) * sizeof *keys);
+	return rows + count - 1;
+}
+
 void bind_map(struct binder *binder, const struct key *keys, size_t count, const struct node *node)
 {
 	const struct node *seen[KEYS_MAX] = { 0 };
+	struct key expanded[KEYS_MAX];
 
+	if (keys->kind == KEY_ROWS) {
+		count = expand_rows(keys, count, expanded);
+		keys = expanded;
+	}
 	if (node->kind != NODE_MAP) {
 		bind_expected(binder, node, "a mapping");
 		return;
@@ -153,101 +173,4 @@ void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const s
 	else
 		rule->id = arena_format(binder->arena, "%s[%zu]", binder->list, binder->index);
 	return rule;
-}
-
-static void bind_version(struct binder *binder, const struct key *key, const struct node *node)
-{
-	if (!str_equal(node->text, "1"))
-		diag_add(binder->diags, node->place, "this is schema \"%.20s\"; this atoll reads schema 1",
-			 node->text);
-}
-
-static void bind_named(struct binder *binder, const struct key *key, const struct node *node)
-{
-	struct vec *vec = (struct vec *)((char *)binder->draft + key->value);
-	struct draft_named *named;
-
-	if (!node->text[0]) {
-		bind_expected(binder, node, "a name");
-		return;
-	}
-	binder->list = key->name;
-	named = bind_add(binder, vec, sizeof *named, node);
-	if (named)
-		named->name = named->from.text = node->text;
-}
-
-static void bind_device(struct binder *binder, const struct key *key, const struct node *node)
-{
-	const char *text = str_has_prefix(node->text, "/dev/") ? node->text + 5 : node->text;
-	char normal[4096];
-
-	/* The name becomes a path below /dev: nothing in it may lead out. */
-	if (path_join(normal, sizeof normal, "/", text) < 0 || !str_equal(normal + 1, text))
-		bind_expected(binder, node, "the name of a device below /dev");
-	else
-		bind_named(binder, key, node);
-}
-
-static void bind_degrade(struct binder *binder, const struct key *key, const struct node *node)
-{
-	const char *nearest = names_nearest(wall_names, WALL_COUNT, node->text);
-
-	if (names_find(wall_names, WALL_COUNT, node->text) >= 0)
-		bind_named(binder, key, node);
-	else
-		diag_add(binder->diags, node->place, "\"%.60s\" is no wall%s%s%s", node->text,
-			 nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-}
-
-static void bind_section(struct binder *binder, const struct key *key, const struct node *node)
-{
-	binder->section = key->name;
-	bind_map(binder, key->keys, key->key_count, node);
-	binder->section = "";
-}
-
-#define OFFSET(field) .value = (int)offsetof(struct draft, field)
-
-static const struct key top_keys[] = {
-	{ "atoll", KEY_SCALAR, bind_version },
-	{ "extends", KEY_ONE_OR_MORE, bind_named, OFFSET(extends) },
-	{ "drop", KEY_SCALARS, bind_named, OFFSET(drop) },
-	{ "degrade", KEY_SCALARS, bind_degrade, OFFSET(degrade) },
-	{ "devices", KEY_SCALARS, bind_device, OFFSET(devices) },
-};
-
-/* The tables have sizes of their own files, so this one is filled when it is used. */
-void bind_policy(struct binder *binder, const struct node *root)
-{
-	const struct key sections[] = {
-		{ "files", KEY_FREE, bind_section, files_keys, files_key_count },
-		{ "network", KEY_FREE, bind_section, network_keys, network_key_count },
-		{ "exec", KEY_FREE, bind_section, exec_keys, exec_key_count },
-		{ "resources", KEY_FREE, bind_section, resources_keys, resources_key_count },
-		{ "time", KEY_FREE, bind_section, time_keys, time_key_count },
-		{ "env", KEY_FREE, bind_section, env_keys, env_key_count },
-		{ "data", KEY_FREE, bind_section, data_keys, data_key_count },
-		{ "audit", KEY_FREE, bind_section, audit_keys, audit_key_count },
-		{ "stage", KEY_FREE, bind_section, stage_keys, stage_key_count },
-		{ "ask", KEY_FREE, bind_section, ask_keys, ask_key_count },
-		{ "monitor", KEY_FREE, bind_section, monitor_keys, monitor_key_count },
-		{ "trust", KEY_FREE, bind_section, trust_keys, trust_key_count },
-		{ "verify", KEY_FREE, bind_section, verify_keys, verify_key_count },
-	};
-	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
-	bool has_version = false;
-
-	memcpy(keys, top_keys, sizeof top_keys);
-	memcpy(keys + ARRAY_SIZE(top_keys), sections, sizeof sections);
-	binder->section = binder->list = "";
-	binder->scalars = binder->draft->scalars;
-	bind_map(binder, keys, ARRAY_SIZE(keys), root);
-	if (root->kind != NODE_MAP)
-		return;
-	for (const struct node *at = root->first; at; at = at->next)
-		has_version |= at->kind == NODE_SCALAR && str_equal(at->text, "atoll");
-	if (!has_version)
-		diag_add(binder->diags, root->place,
-			 "the key \"atoll\" is missing; a policy begins with \"atoll: 1\"");
 }

@@ -31,6 +31,7 @@ enum key_kind {
 	KEY_MAP,	 /* keys says what is in it; bind() is not used */
 	KEY_ANY,	 /* bind() gets whatever it is */
 	KEY_FREE,	 /* a mapping whose keys are the user's; bind() gets the mapping */
+	KEY_ROWS,	 /* a key for each row of scalars.h from value to last; only as the first of a table */
 };
 
 struct key {
@@ -39,15 +40,14 @@ struct key {
 	void (*bind)(struct binder *binder, const struct key *key, const struct node *node);
 	const struct key *keys;
 	size_t key_count;
-	int value;		  /* what bind() makes of it: a file class, a scalar kind, … */
-	const char *const *names; /* of a choice */
-	size_t name_count;
+	int value;		  /* what bind() makes of it: a file class, a scalar, … */
+	int last;		  /* of KEY_ROWS */
 };
 
 /* Reads a whole policy file into binder->draft. Errors go to binder->diags. */
 void bind_policy(struct binder *binder, const struct node *root);
 
-/* The engine, for the tables of bind-rules.c and bind-scalars.c. */
+/* The engine, for the tables of the other files. */
 void bind_map(struct binder *binder, const struct key *keys, size_t count, const struct node *node);
 
 /* An item of a list: a scalar goes to the first key of the table, a mapping along the table. */
@@ -71,13 +71,14 @@ void bind_inject(struct binder *binder, const struct key *key, const struct node
 void inject_check(struct binder *binder, const struct draft_net *net);
 void bind_canary(struct binder *binder, const struct key *key, const struct node *node);
 
+/* A key of KEY_ROWS, by its row. */
+void bind_row(struct binder *binder, const struct key *key, const struct node *node);
+
 /* Scalars into binder->scalars[key->value]. */
 void bind_count(struct binder *binder, const struct key *key, const struct node *node);
 void bind_duration(struct binder *binder, const struct key *key, const struct node *node);
 void bind_size(struct binder *binder, const struct key *key, const struct node *node);
 void bind_rate(struct binder *binder, const struct key *key, const struct node *node);
-void bind_bool(struct binder *binder, const struct key *key, const struct node *node);
-void bind_choice(struct binder *binder, const struct key *key, const struct node *node);
 
 /* "answer" of a rule of network.simulate (bind-answer.c). */
 void bind_answer(struct binder *binder, const struct key *key, const struct node *node);
@@ -89,9 +90,8 @@ void bind_time_rate(struct binder *binder, const struct key *key, const struct n
 void bind_time_cooldown(struct binder *binder, const struct key *key, const struct node *node);
 void bind_publish(struct binder *binder, const struct key *key, const struct node *node);
 
-extern const struct key files_keys[], network_keys[], exec_keys[], resources_keys[], time_keys[], data_keys[],
-	audit_keys[], stage_keys[], env_keys[], ask_keys[], monitor_keys[],
-	trust_keys[], verify_keys[];
-extern const size_t files_key_count, network_key_count, exec_key_count, resources_key_count, time_key_count,
-	data_key_count, audit_key_count, stage_key_count, env_key_count, ask_key_count, monitor_key_count,
-	trust_key_count, verify_key_count;
+/* The sections of rules, each in its own file, and those of limits (bind-policy.c), which narrowings have too. */
+extern const struct key files_keys[], network_keys[], exec_keys[], env_keys[], ask_keys[], verify_keys[],
+	resources_keys[], time_keys[];
+extern const size_t files_key_count, network_key_count, exec_key_count, env_key_count, ask_key_count, verify_key_count,
+	resources_key_count, time_key_count;

@@ -12,6 +12,7 @@
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/same.h"
+#include "policy/scalars.h"
 
 /*
  * Two policies are compared where either of them says something: every path, host, program, variable and
@@ -308,6 +309,49 @@ static void compare_network(struct differ *differ)
 	compare_uses(differ, differ->b, differ->a, true);
 }
 
+/* A value as a comparison shows it; lives as long as the differ. */
+static const char *shown_value(struct differ *differ, enum scalar_id id, const struct policy *policy)
+{
+	const struct scalar_row *row = &scalar_rows[id];
+	char out[SCALAR_TEXT_SIZE];
+	const char *text = row->unit == SCALAR_SWITCH && row->names ? row->names[scalar_get(id, policy)]
+								    : scalar_to_text(id, policy, out);
+
+	return text == out ? arena_text(&differ->arena, text) : text ? text : "none";
+}
+
+/* Of a text: whether there is one, and not which. */
+static bool row_allows(enum scalar_id id, uint64_t from, uint64_t to)
+{
+	bool is_text = scalar_rows[id].unit == SCALAR_TEXT;
+
+	switch (scalar_rows[id].tighter) {
+	case SCALAR_TIGHTER_LESS:
+		return is_text ? to != 0 : to > from;
+	case SCALAR_TIGHTER_MORE:
+		return is_text ? to == 0 : to < from;
+	default:
+		return true;
+	}
+}
+
+static void compare_rows(struct differ *differ, enum scalar_id first, enum scalar_id last)
+{
+	for (enum scalar_id id = first; id <= last; id++) {
+		const struct scalar_row *row = &scalar_rows[id];
+		const char *subject = row->subject;
+
+		if (scalars_equal(id, id, differ->a, differ->b))
+			continue;
+		if (!subject)
+			subject = arena_format(&differ->arena, "%s.%s", row->section, row->name);
+		add_change(differ, row->dimension ? row->dimension : row->section,
+			   subject ? subject : row->section, shown_value(differ, id, differ->a),
+			   shown_value(differ, id, differ->b),
+			   row_allows(id, scalar_get(id, differ->a), scalar_get(id, differ->b)));
+	}
+}
+
 static void compare_programs(struct differ *differ, const struct policy *policy)
 {
 	for (size_t i = 0; i < policy->exec_count; i++) {
@@ -330,33 +374,7 @@ static void compare_exec(struct differ *differ)
 {
 	compare_programs(differ, differ->a);
 	compare_programs(differ, differ->b);
-	if (differ->a->exec_default != differ->b->exec_default)
-		add_change(differ, "exec", "programs that no rule is about", verdict_names[differ->a->exec_default],
-			   verdict_names[differ->b->exec_default],
-			   differ->b->exec_default > differ->a->exec_default);
-	if (differ->a->exec_new_binaries != differ->b->exec_new_binaries)
-		add_change(differ, "exec", "programs made inside the sandbox",
-			   differ->a->exec_new_binaries ? "allow" : "deny",
-			   differ->b->exec_new_binaries ? "allow" : "deny", differ->b->exec_new_binaries);
-	if (differ->a->user_namespaces != differ->b->user_namespaces)
-		add_change(differ, "exec", "namespaces of programs' own",
-			   differ->a->user_namespaces ? "allow" : "deny",
-			   differ->b->user_namespaces ? "allow" : "deny", differ->b->user_namespaces);
-}
-
-static void compare_limits(struct differ *differ)
-{
-	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
-		uint64_t from = differ->a->limits[i].value, to = differ->b->limits[i].value;
-		char from_text[32], to_text[32];
-
-		if (from == to)
-			continue;
-		limit_to_text((enum resource)i, from, from_text);
-		limit_to_text((enum resource)i, to, to_text);
-		add_change(differ, "limit", resource_names[i], arena_text(&differ->arena, from_text),
-			   arena_text(&differ->arena, to_text), to > from);
-	}
+	compare_rows(differ, SCALAR_EXEC_DEFAULT, SCALAR_NAMESPACES);
 }
 
 /* Whether `to` lets more through in the same time, compared without division. */
@@ -416,42 +434,6 @@ static void compare_depth(struct differ *differ, const char *what, const char *c
 		add_change(differ, "watching", what, names[from], names[to], to < from);
 }
 
-static void compare_switch(struct differ *differ, const char *what, bool from, bool to)
-{
-	static const char *const words[] = { "false", "true" };
-
-	if (from != to)
-		add_change(differ, "ask", what, words[from], words[to], to);
-}
-
-/* Whom an answer is believed from: no change of it is a narrowing. */
-static void compare_believed(struct differ *differ, const char *what, const char *from, const char *to)
-{
-	if (!str_equal(from, to))
-		add_change(differ, "ask", what, from ? from : "none", to ? to : "none", true);
-}
-
-static void compare_ask(struct differ *differ)
-{
-	const struct ask_settings *a = &differ->a->ask, *b = &differ->b->ask;
-	char from[32], to[32];
-
-	num_format_duration(a->timeout_ms, from);
-	num_format_duration(b->timeout_ms, to);
-	if (a->timeout_ms != b->timeout_ms)
-		add_change(differ, "ask", "ask.timeout", arena_text(&differ->arena, from),
-			   arena_text(&differ->arena, to), b->timeout_ms > a->timeout_ms);
-	compare_switch(differ, "ask.bell", a->bell, b->bell);
-	compare_switch(differ, "ask.prompt", a->prompt, b->prompt);
-	compare_switch(differ, "ask.desktop", a->desktop, b->desktop);
-	if (!str_equal(a->webhook, b->webhook))
-		add_change(differ, "ask", "ask.webhook", a->webhook ? a->webhook : "none",
-			   b->webhook ? b->webhook : "none", b->webhook != NULL);
-	compare_believed(differ, "ask.webhook.key", a->webhook_key, b->webhook_key);
-	compare_believed(differ, "ask.webhook.key_file", a->webhook_key_file, b->webhook_key_file);
-	compare_switch(differ, "ask.webhook.may_answer", a->webhook_answers, b->webhook_answers);
-}
-
 static void compare_verify(struct differ *differ)
 {
 	for (size_t row = 0; row < VERIFY_ROW_COUNT; row++)
@@ -465,54 +447,15 @@ static void compare_verify(struct differ *differ)
 		}
 }
 
-static void compare_monitor(struct differ *differ)
-{
-	static const char *const words[] = { "false", "true" };
-	const struct monitor_settings *a = &differ->a->monitor, *b = &differ->b->monitor;
-
-	compare_depth(differ, "monitor.baseline", words, a->baseline, b->baseline);
-	if (a->sessions != b->sessions)
-		add_change(differ, "monitor", "monitor.budget", arena_format(&differ->arena, "1/%u", a->sessions),
-			   arena_format(&differ->arena, "1/%u", b->sessions), b->sessions > a->sessions);
-	if (a->learn != b->learn)
-		add_change(differ, "monitor", "monitor.learn", arena_format(&differ->arena, "%u", a->learn),
-			   arena_format(&differ->arena, "%u", b->learn), b->learn > a->learn);
-	compare_depth(differ, "monitor.unusual", monitor_reaction_names, a->unusual, b->unusual);
-	compare_depth(differ, "monitor.canary", monitor_reaction_names, a->canary, b->canary);
-}
-
 static void compare_trust(struct differ *differ)
 {
 	const struct trust_settings *a = &differ->a->trust, *b = &differ->b->trust;
-	const struct {
-		const char *key;
-		enum trust_level from, to;
-	} levels[] = {
-		{ "trust.start", a->start, b->start },
-		{ "trust.ceiling", a->ceiling, b->ceiling },
-		{ "trust.floor", a->floor, b->floor },
-		{ "trust.raise", a->raise, b->raise },
-	};
 	char from[64], to[64];
 
 	if (!a->is_given && !b->is_given)
 		return;
-	if (!str_equal(a->agent, b->agent))
-		add_change(differ, "trust", "trust.agent", a->agent ? a->agent : "none", b->agent ? b->agent : "none",
-			   !b->agent);
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (levels[i].from != levels[i].to)
-			add_change(differ, "trust", levels[i].key, trust_level_names[levels[i].from],
-				   trust_level_names[levels[i].to], levels[i].to > levels[i].from);
-	if (a->on_fall != b->on_fall)
-		add_change(differ, "trust", "trust.on_fall", trust_on_fall_names[a->on_fall],
-			   trust_on_fall_names[b->on_fall], b->on_fall < a->on_fall);
-	num_format_duration(a->half_life_ms, from);
-	num_format_duration(b->half_life_ms, to);
-	if (a->half_life_ms != b->half_life_ms)
-		add_change(differ, "trust", "trust.half_life", arena_text(&differ->arena, from),
-			   arena_text(&differ->arena, to), b->half_life_ms < a->half_life_ms);
-	if (a->probation_sessions == b->probation_sessions && a->probation_at == b->probation_at)
+	compare_rows(differ, SCALAR_TRUST_AGENT, SCALAR_TRUST_HALF_LIFE);
+	if (scalars_equal(SCALAR_TRUST_SESSIONS, SCALAR_TRUST_AT, differ->a, differ->b))
 		return;
 	if (str_format(from, sizeof from, "%u at %s", a->probation_sessions, trust_level_names[a->probation_at]) == 0 &&
 	    str_format(to, sizeof to, "%u at %s", b->probation_sessions, trust_level_names[b->probation_at]) == 0)
@@ -548,20 +491,9 @@ static void compare_rest(struct differ *differ)
 
 	compare_names(differ, a);
 	compare_names(differ, b);
-	compare_depth(differ, "data.secrets", data_action_names, a->data_secrets, b->data_secrets);
-	compare_depth(differ, "data.pii", data_action_names, a->data_pii, b->data_pii);
-	compare_depth(differ, "data.injection", data_action_names, a->data_injection, b->data_injection);
-	compare_depth(differ, "data.outgoing", data_action_names, a->data_outgoing, b->data_outgoing);
-	compare_depth(differ, "audit.files", audit_depth_names, a->audit_files, b->audit_files);
-	compare_depth(differ, "audit.exec", audit_depth_names, a->audit_exec, b->audit_exec);
-	compare_depth(differ, "audit.network", audit_depth_names, a->audit_network, b->audit_network);
-	compare_depth(differ, "stage.auto", stage_auto_names, a->stage_auto, b->stage_auto);
-	if (a->stage_backend != b->stage_backend)
-		add_change(differ, "stage", "stage.backend", stage_backend_names[a->stage_backend],
-			   stage_backend_names[b->stage_backend], b->stage_backend > a->stage_backend);
-	compare_ask(differ);
+	compare_rows(differ, SCALAR_DATA_SECRETS, SCALAR_ASK_WEBHOOK_ANSWERS);
 	compare_verify(differ);
-	compare_monitor(differ);
+	compare_rows(differ, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
 	compare_trust(differ);
 	compare_external(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
@@ -576,7 +508,7 @@ void diff_compare(struct differ *differ)
 	compare_files(differ);
 	compare_network(differ);
 	compare_exec(differ);
-	compare_limits(differ);
+	compare_rows(differ, SCALAR_RESOURCES, SCALAR_RESOURCES + RESOURCE_COUNT - 1);
 	compare_rates(differ);
 	compare_rest(differ);
 }

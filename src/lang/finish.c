@@ -509,13 +509,6 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 	check_globs(lang, policy->exec_count - policy->exec_exact_count, DRAFT_GLOBS_MAX, "exec");
 }
 
-static uint64_t scalar(const struct lang *lang, enum draft_scalar_kind kind, uint64_t otherwise)
-{
-	const struct draft_scalar *value = &lang->draft.scalars[kind];
-
-	return value->is_set ? value->value : otherwise;
-}
-
 static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, const char *id)
 {
 	const struct draft_scalar *value = &lang->draft.scalars[kind];
@@ -523,22 +516,6 @@ static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, co
 	if (!value->is_set)
 		return (struct rule_origin){ id, "", 0 };
 	return (struct rule_origin){ value->id ? value->id : id, value->place.file, value->place.line };
-}
-
-static struct ask_settings finish_ask(const struct lang *lang)
-{
-	const struct draft_scalar *scalars = lang->draft.scalars;
-
-	return (struct ask_settings){
-		.timeout_ms = scalar(lang, SCALAR_ASK_TIMEOUT, ASK_TIMEOUT_MS),
-		.bell = scalar(lang, SCALAR_ASK_BELL, true),
-		.prompt = scalar(lang, SCALAR_ASK_PROMPT, true),
-		.desktop = scalar(lang, SCALAR_ASK_DESKTOP, false),
-		.webhook = scalars[SCALAR_ASK_WEBHOOK].text,
-		.webhook_key = scalars[SCALAR_ASK_WEBHOOK_KEY].text,
-		.webhook_key_file = scalars[SCALAR_ASK_WEBHOOK_KEY_FILE].text,
-		.webhook_answers = scalar(lang, SCALAR_ASK_WEBHOOK_ANSWERS, false),
-	};
 }
 
 /* What cannot be judged is asked about unless the policy says otherwise: silence is no yes. */
@@ -560,49 +537,29 @@ static struct verify_settings finish_verify(const struct lang *lang)
 	return verify;
 }
 
-static struct monitor_settings finish_monitor(const struct lang *lang)
-{
-	return (struct monitor_settings){
-		.baseline = scalar(lang, SCALAR_MONITOR_BASELINE, false),
-		.sessions = (uint32_t)scalar(lang, SCALAR_MONITOR_BUDGET, MONITOR_SESSIONS),
-		.learn = (uint32_t)scalar(lang, SCALAR_MONITOR_LEARN, MONITOR_LEARN),
-		.unusual = (enum monitor_reaction)scalar(lang, SCALAR_MONITOR_UNUSUAL, MONITOR_NOTE),
-		.canary = (enum monitor_reaction)scalar(lang, SCALAR_MONITOR_CANARY, MONITOR_NOTE),
-	};
-}
-
 static void finish_scalars(struct lang *lang, struct policy *policy)
 {
-	policy->network_default = scalar(lang, SCALAR_NETWORK_DEFAULT, VERDICT_DENY);
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
+		const struct draft_scalar *given = &lang->draft.scalars[id];
+
+		if (scalar_rows[id].unit == SCALAR_TEXT)
+			scalar_set(id, policy, (uintptr_t)given->text);
+		else
+			scalar_set(id, policy, given->is_set ? given->value : scalar_rows[id].unsaid);
+	}
 	policy->network_default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
+	policy->exec_default_origin = scalar_origin(lang, SCALAR_EXEC_DEFAULT, "exec.default");
 	policy->network_limits = limits_of(&lang->draft.scalars[SCALAR_NETWORK_LIMITS]);
 	policy->network_cooldown = cooldown_of(&lang->draft.scalars[SCALAR_COOLDOWN_DENIALS]);
 	policy->cooldown = cooldown_of(&lang->draft.scalars[SCALAR_TIME_COOLDOWN_DENIALS]);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		policy->rates[i] = amount_of(&lang->draft.scalars[SCALAR_RATES + i]);
-	policy->exec_default = (enum verdict)scalar(lang, SCALAR_EXEC_DEFAULT, VERDICT_ALLOW);
-	policy->exec_default_origin = scalar_origin(lang, SCALAR_EXEC_DEFAULT, "exec.default");
-	policy->exec_new_binaries = scalar(lang, SCALAR_NEW_BINARIES, false);
-	policy->user_namespaces = scalar(lang, SCALAR_NAMESPACES, false);
-	policy->data_secrets = (enum data_action)scalar(lang, SCALAR_DATA_SECRETS, DATA_OFF);
-	policy->data_pii = (enum data_action)scalar(lang, SCALAR_DATA_PII, DATA_OFF);
-	policy->data_injection = (enum data_action)scalar(lang, SCALAR_DATA_INJECTION, DATA_OFF);
-	policy->audit_files = (enum audit_depth)scalar(lang, SCALAR_AUDIT_FILES, AUDIT_OFF);
-	policy->audit_exec = (enum audit_depth)scalar(lang, SCALAR_AUDIT_EXEC, AUDIT_ALL);
-	policy->audit_network = (enum audit_depth)scalar(lang, SCALAR_AUDIT_NETWORK, AUDIT_ALL);
-	policy->stage_auto = (enum stage_auto)scalar(lang, SCALAR_STAGE_AUTO, STAGE_AUTO_OFF);
-	policy->stage_backend = (enum stage_backend)scalar(lang, SCALAR_STAGE_BACKEND, STAGE_BY_OVERLAY);
-	policy->ask = finish_ask(lang);
 	policy->verify = finish_verify(lang);
-	policy->monitor = finish_monitor(lang);
 	policy->trust = trust_finish(lang);
 	policy->external = external_finish(&lang->arena, lang->draft.external);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
-		policy->limits[i] = (struct resource_limit){
-			scalar(lang, SCALAR_RESOURCES + i, NUM_UNLIMITED),
-			scalar_origin(lang, SCALAR_RESOURCES + i,
-				      i >= RESOURCE_WALL_MS ? "time.default" : "resources.default"),
-		};
+		policy->limits[i].origin = scalar_origin(lang, SCALAR_RESOURCES + i, i >= RESOURCE_WALL_MS
+								? "time.default" : "resources.default");
 }
 
 static void finish_env(struct lang *lang, struct policy *policy)

@@ -13,7 +13,7 @@
  * by line. That needs no trust either: each line is checked like every other.
  */
 
-enum { PART_KEYS_MAX = 10 };
+enum { PART_KEYS_MAX = 4 };
 
 struct narrower {
 	struct binder binder;        /* the first member: what bind() gets */
@@ -70,13 +70,13 @@ static const struct part {
 	const size_t *count;
 	const char *taken[PART_KEYS_MAX]; /* of the policy's section */
 	struct key own;
+	bool has_rows;               /* of the section: its limits, which stand first in its table */
 } parts[] = {
 	{ "files", files_keys, &files_key_count, { "read", "mask" }, { "change", KEY_SCALARS, bind_change } },
 	{ "network", network_keys, &network_key_count, { "deny" }, { "reach", KEY_SCALARS, bind_reach } },
 	{ "exec", exec_keys, &exec_key_count, { "deny" } },
-	{ "resources", resources_keys, &resources_key_count,
-	  { "memory", "cpus", "processes", "disk", "inodes", "open_files", "output", "file_size" } },
-	{ "time", time_keys, &time_key_count, { "wall", "cpu", "idle", "command" } },
+	{ "resources", resources_keys, &resources_key_count, .has_rows = true },
+	{ "time", time_keys, &time_key_count, .has_rows = true },
 };
 
 static void bind_part(struct binder *binder, const struct key *key, const struct node *node)
@@ -85,10 +85,13 @@ static void bind_part(struct binder *binder, const struct key *key, const struct
 	struct key keys[PART_KEYS_MAX];
 	size_t count = 0;
 
-	for (; count + 1 < PART_KEYS_MAX && part->taken[count]; count++) {
-		keys[count] = *find_key(part->keys, *part->count, part->taken[count]);
+	if (part->has_rows)
+		keys[count++] = part->keys[0];
+	for (size_t i = 0; i < PART_KEYS_MAX && part->taken[i]; i++) {
+		keys[count] = *find_key(part->keys, *part->count, part->taken[i]);
 		if (keys[count].kind == KEY_LIST)
 			keys[count].kind = KEY_SCALARS;
+		count++;
 	}
 	if (part->own.name)
 		keys[count++] = part->own;
@@ -254,7 +257,7 @@ static void add_reach(struct narrower *narrower, const struct draft_net *reach)
 	}
 }
 
-static void set_scalar(struct narrower *narrower, enum draft_scalar_kind kind, const char *id, struct place place)
+static void set_scalar(struct narrower *narrower, unsigned kind, const char *id, struct place place)
 {
 	narrower->lang->project.scalars[kind] = (struct draft_scalar){
 		.is_set = true, .value = 0, .place = place, .id = id, .text = "",

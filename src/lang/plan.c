@@ -258,7 +258,7 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 void plan_unenforced(struct lang *lang, struct policy *policy)
 {
 	static const struct {
-		enum draft_scalar_kind kind;
+		unsigned kind;
 		const char *what;
 	} scalars[] = {
 		{ SCALAR_DATA_SECRETS, "data.secrets" },

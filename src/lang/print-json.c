@@ -5,6 +5,7 @@
 #include "lang/external.h"
 #include "lang/print.h"
 #include "policy/publish.h"
+#include "policy/scalars.h"
 
 static void put_origin(struct json *json, const struct rule_origin *origin)
 {
@@ -19,6 +20,33 @@ static void put_strings(struct json *json, const char *key, const char *const *s
 	for (; strings && *strings; strings++)
 		json_bytes(json, NULL, *strings, strlen(*strings));
 	json_array_end(json);
+}
+
+static void put_rows(struct json *json, const struct policy *policy, enum scalar_id first, enum scalar_id last)
+{
+	for (enum scalar_id id = first; id <= last; id++) {
+		const struct scalar_row *row = &scalar_rows[id];
+		const char *name = row->json ? row->json : row->name;
+		uint64_t value = scalar_get(id, policy);
+		char text[SCALAR_TEXT_SIZE];
+
+		if (row->unit == SCALAR_SWITCH)
+			json_bool(json, name, value);
+		else if (row->unit == SCALAR_CHOICE || row->unit == SCALAR_TEXT)
+			json_string(json, name, scalar_to_text(id, policy, text));
+		else if (value == NUM_UNLIMITED)
+			json_null(json, name);
+		else
+			json_u64(json, name, value);
+	}
+}
+
+static void put_section(struct json *json, const char *name, const struct policy *policy, enum scalar_id first,
+			enum scalar_id last)
+{
+	json_object_begin(json, name);
+	put_rows(json, policy, first, last);
+	json_object_end(json);
 }
 
 static void put_files(struct json *json, const struct policy *policy)
@@ -148,7 +176,7 @@ static void put_network(struct json *json, const struct policy *policy)
 
 	json_object_begin(json, "network");
 	json_string(json, "mode", modes[policy->network_mode]);
-	json_string(json, "default", verdict_names[policy->network_default]);
+	put_rows(json, policy, SCALAR_NETWORK_DEFAULT, SCALAR_NETWORK_DEFAULT);
 	json_array_begin(json, "rules");
 	for (size_t i = 0; i < policy->network_count; i++) {
 		const struct net_rule *rule = &policy->network[i];
@@ -179,9 +207,7 @@ static void put_network(struct json *json, const struct policy *policy)
 static void put_exec(struct json *json, const struct policy *policy)
 {
 	json_object_begin(json, "exec");
-	json_string(json, "default", verdict_names[policy->exec_default]);
-	json_bool(json, "new_binaries", policy->exec_new_binaries);
-	json_bool(json, "namespaces", policy->user_namespaces);
+	put_rows(json, policy, SCALAR_EXEC_DEFAULT, SCALAR_NAMESPACES);
 	json_array_begin(json, "rules");
 	for (size_t i = 0; i < policy->exec_count; i++) {
 		const struct exec_rule *rule = &policy->exec[i];
@@ -201,12 +227,7 @@ static void put_exec(struct json *json, const struct policy *policy)
 static void put_limits(struct json *json, const struct policy *policy)
 {
 	json_object_begin(json, "limits");
-	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
-		if (policy->limits[i].value == NUM_UNLIMITED)
-			json_null(json, resource_names[i]);
-		else
-			json_u64(json, resource_names[i], policy->limits[i].value);
-	}
+	put_rows(json, policy, SCALAR_RESOURCES, SCALAR_RESOURCES + RESOURCE_COUNT - 1);
 	json_object_end(json);
 	json_object_begin(json, "rates");
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++) {
@@ -235,20 +256,6 @@ static void put_env(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
-static void put_ask(struct json *json, const struct ask_settings *ask)
-{
-	json_object_begin(json, "asking");
-	json_u64(json, "timeout_ms", ask->timeout_ms);
-	json_bool(json, "bell", ask->bell);
-	json_bool(json, "prompt", ask->prompt);
-	json_bool(json, "desktop", ask->desktop);
-	json_string(json, "webhook", ask->webhook);
-	json_string(json, "webhook_key", ask->webhook_key);
-	json_string(json, "webhook_key_file", ask->webhook_key_file);
-	json_bool(json, "webhook_may_answer", ask->webhook_answers);
-	json_object_end(json);
-}
-
 static void put_verify(struct json *json, const struct policy *policy)
 {
 	const struct verify_settings *verify = &policy->verify;
@@ -265,39 +272,22 @@ static void put_verify(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
-static void put_monitor(struct json *json, const struct monitor_settings *monitor)
+static void put_trust(struct json *json, const struct policy *policy)
 {
-	json_object_begin(json, "monitor");
-	json_bool(json, "baseline", monitor->baseline);
-	json_u64(json, "sessions", monitor->sessions);
-	json_u64(json, "learn", monitor->learn);
-	json_string(json, "unusual", monitor_reaction_names[monitor->unusual]);
-	json_string(json, "canary", monitor_reaction_names[monitor->canary]);
-	json_object_end(json);
-}
+	const struct trust_settings *trust = &policy->trust;
 
-static void put_trust(struct json *json, const struct trust_settings *trust)
-{
 	if (!trust->is_given) {
 		json_null(json, "trust");
 		return;
 	}
 	json_object_begin(json, "trust");
-	json_string(json, "agent", trust->agent);
-	json_string(json, "start", trust_level_names[trust->start]);
-	json_string(json, "ceiling", trust_level_names[trust->ceiling]);
-	json_string(json, "floor", trust_level_names[trust->floor]);
+	put_rows(json, policy, SCALAR_TRUST_AGENT, SCALAR_TRUST_FLOOR);
 	json_string(json, "raise", trust->raise == TRUST_NONE ? NULL : trust_level_names[trust->raise]);
-	if (trust->probation_sessions) {
-		json_object_begin(json, "probation");
-		json_u64(json, "sessions", trust->probation_sessions);
-		json_string(json, "at", trust_level_names[trust->probation_at]);
-		json_object_end(json);
-	} else {
+	if (trust->probation_sessions)
+		put_section(json, "probation", policy, SCALAR_TRUST_SESSIONS, SCALAR_TRUST_AT);
+	else
 		json_null(json, "probation");
-	}
-	json_string(json, "on_fall", trust_on_fall_names[trust->on_fall]);
-	json_u64(json, "half_life_ms", trust->half_life_ms);
+	put_rows(json, policy, SCALAR_TRUST_ON_FALL, SCALAR_TRUST_HALF_LIFE);
 	json_object_end(json);
 }
 
@@ -308,26 +298,16 @@ static void put_rest(struct json *json, const struct policy *policy)
 		json_string(json, NULL, policy->devices[i].name);
 	json_array_end(json);
 	json_object_begin(json, "data");
-	json_string(json, "secrets", data_action_names[policy->data_secrets]);
-	json_string(json, "pii", data_action_names[policy->data_pii]);
-	json_string(json, "injection", data_action_names[policy->data_injection]);
-	json_string(json, "outgoing", data_action_names[policy->data_outgoing]);
+	put_rows(json, policy, SCALAR_DATA_SECRETS, SCALAR_DATA_OUTGOING);
 	put_strings(json, "canaries", policy->canaries);
 	put_strings(json, "canary_files", policy->canary_files);
 	json_object_end(json);
-	json_object_begin(json, "audit");
-	json_string(json, "files", audit_depth_names[policy->audit_files]);
-	json_string(json, "exec", audit_depth_names[policy->audit_exec]);
-	json_string(json, "network", audit_depth_names[policy->audit_network]);
-	json_object_end(json);
-	json_object_begin(json, "stage");
-	json_string(json, "auto", stage_auto_names[policy->stage_auto]);
-	json_string(json, "backend", stage_backend_names[policy->stage_backend]);
-	json_object_end(json);
-	put_ask(json, &policy->ask);
+	put_section(json, "audit", policy, SCALAR_AUDIT_FILES, SCALAR_AUDIT_NETWORK);
+	put_section(json, "stage", policy, SCALAR_STAGE_AUTO, SCALAR_STAGE_BACKEND);
+	put_section(json, "asking", policy, SCALAR_ASK_TIMEOUT, SCALAR_ASK_WEBHOOK_ANSWERS);
 	put_verify(json, policy);
-	put_monitor(json, &policy->monitor);
-	put_trust(json, &policy->trust);
+	put_section(json, "monitor", policy, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
+	put_trust(json, policy);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

@@ -10,6 +10,7 @@
 #include "policy/describe-text.h"
 #include "policy/glob.h"
 #include "policy/publish.h"
+#include "policy/scalars.h"
 
 /* Everything is quoted: no text can become a key, a number, an alias or another line. */
 static void put_quoted_n(struct buf *out, const void *bytes, size_t size)
@@ -347,9 +348,11 @@ static void put_exec(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "exec", .has_section = true };
 
-	buf_printf(out, "exec:\n  default: %s\n  new_binaries: %s\n  namespaces: %s\n",
-		   verdict_names[policy->exec_default], policy->exec_new_binaries ? "true" : "false",
-		   policy->user_namespaces ? "true" : "false");
+	char text[SCALAR_TEXT_SIZE];
+
+	buf_put_text(out, "exec:\n");
+	for (enum scalar_id id = SCALAR_EXEC_DEFAULT; id <= SCALAR_NAMESPACES; id++)
+		buf_printf(out, "  %s: %s\n", scalar_rows[id].name, scalar_to_text(id, policy, text));
 	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
 		for (size_t i = 0; i < policy->exec_count; i++) {
 			const struct exec_rule *rule = &policy->exec[i];
@@ -376,13 +379,14 @@ void print_rates(struct buf *out, const struct policy *policy)
 
 static void put_limits(struct buf *out, const struct policy *policy)
 {
-	char text[NET_LIMIT_TEXT_SIZE];
+	char text[SCALAR_TEXT_SIZE];
 
 	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
-		if (i == RESOURCE_MEMORY || i == RESOURCE_WALL_MS)
-			buf_printf(out, "%s:\n", i == RESOURCE_MEMORY ? "resources" : "time");
-		limit_to_text((enum resource)i, policy->limits[i].value, text);
-		buf_printf(out, "  %s: %s", resource_names[i], text);
+		const struct scalar_row *row = &scalar_rows[SCALAR_RESOURCES + i];
+
+		if (i == 0 || !str_equal(row->section, row[-1].section))
+			buf_printf(out, "%s:\n", row->section);
+		buf_printf(out, "  %s: %s", row->name, scalar_to_text(SCALAR_RESOURCES + i, policy, text));
 		put_origin(out, &policy->limits[i].origin);
 	}
 	print_rates(out, policy);
@@ -404,13 +408,34 @@ static void put_env(struct buf *out, const struct policy *policy)
 	}
 }
 
-static void put_ask(struct buf *out, const struct ask_settings *ask)
+/* "name: value", all rows from first to last, with commas between. */
+static void put_rows(struct buf *out, const struct policy *policy, enum scalar_id first, enum scalar_id last)
 {
-	char timeout[32];
+	char text[SCALAR_TEXT_SIZE];
 
-	num_format_duration(ask->timeout_ms, timeout);
-	buf_printf(out, "ask: {timeout: %s, bell: %s, prompt: %s, desktop: %s", timeout, ask->bell ? "true" : "false",
-		   ask->prompt ? "true" : "false", ask->desktop ? "true" : "false");
+	for (enum scalar_id id = first; id <= last; id++)
+		buf_printf(out, "%s%s: %s", id > first ? ", " : "", scalar_rows[id].name,
+			   scalar_to_text(id, policy, text));
+}
+
+/* "section: {…": the rows, and what else comes. */
+static void begin_section(struct buf *out, const struct policy *policy, enum scalar_id first, enum scalar_id last)
+{
+	buf_printf(out, "%s: {", scalar_rows[first].section);
+	put_rows(out, policy, first, last);
+}
+
+static void put_section(struct buf *out, const struct policy *policy, enum scalar_id first, enum scalar_id last)
+{
+	begin_section(out, policy, first, last);
+	buf_put_text(out, "}\n");
+}
+
+static void put_ask(struct buf *out, const struct policy *policy)
+{
+	const struct ask_settings *ask = &policy->ask;
+
+	begin_section(out, policy, SCALAR_ASK_TIMEOUT, SCALAR_ASK_DESKTOP);
 	if (ask->webhook) {
 		buf_put_text(out, ", webhook: {url: ");
 		print_quoted(out, ask->webhook);
@@ -426,25 +451,24 @@ static void put_ask(struct buf *out, const struct ask_settings *ask)
 }
 
 /* A comment: it says by how much the trust level is lowered, and what stands above extends none. */
-static void put_trust(struct buf *out, const struct trust_settings *trust)
+static void put_trust(struct buf *out, const struct policy *policy)
 {
-	char half_life[32];
+	const struct trust_settings *trust = &policy->trust;
 
 	if (!trust->is_given)
 		return;
 	buf_put_text(out, "# trust: {");
 	if (trust->agent)
 		buf_printf(out, "agent: \"%s\", ", trust->agent);
-	buf_printf(out, "start: %s, ceiling: %s, floor: %s, ", trust_level_names[trust->start],
-		   trust_level_names[trust->ceiling], trust_level_names[trust->floor]);
-	if (trust->raise != TRUST_NONE)
-		buf_printf(out, "raise: %s, ", trust_level_names[trust->raise]);
-	if (trust->probation_sessions)
-		buf_printf(out, "probation: {sessions: %u, at: %s}, ", trust->probation_sessions,
-			   trust_level_names[trust->probation_at]);
-	num_format_duration(trust->half_life_ms, half_life);
-	buf_printf(out, "on_fall: %s, half_life: %s}  what it comes to now: atoll policy explain trust [AGENT]\n",
-		   trust_on_fall_names[trust->on_fall], half_life);
+	put_rows(out, policy, SCALAR_TRUST_START, trust->raise != TRUST_NONE ? SCALAR_TRUST_RAISE : SCALAR_TRUST_FLOOR);
+	if (trust->probation_sessions) {
+		buf_put_text(out, ", probation: {");
+		put_rows(out, policy, SCALAR_TRUST_SESSIONS, SCALAR_TRUST_AT);
+		buf_put_char(out, '}');
+	}
+	buf_put_text(out, ", ");
+	put_rows(out, policy, SCALAR_TRUST_ON_FALL, SCALAR_TRUST_HALF_LIFE);
+	buf_put_text(out, "}  what it comes to now: atoll policy explain trust [AGENT]\n");
 }
 
 /* One word where all confidences have the same. */
@@ -471,18 +495,14 @@ void print_verify(struct buf *out, const struct verify_settings *verify, const s
 
 void print_data(struct buf *out, const struct policy *policy)
 {
-	buf_printf(out, "data: {secrets: %s, pii: %s, injection: %s, outgoing: %s",
-		   data_action_names[policy->data_secrets], data_action_names[policy->data_pii],
-		   data_action_names[policy->data_injection], data_action_names[policy->data_outgoing]);
+	begin_section(out, policy, SCALAR_DATA_SECRETS, SCALAR_DATA_OUTGOING);
 	put_canaries(out, policy);
 	buf_put_text(out, "}\n");
 }
 
-void print_monitor(struct buf *out, const struct monitor_settings *monitor)
+void print_monitor(struct buf *out, const struct policy *policy)
 {
-	buf_printf(out, "monitor: {baseline: %s, budget: 1/%u, learn: %u, unusual: %s, canary: %s}\n",
-		   monitor->baseline ? "true" : "false", monitor->sessions, monitor->learn,
-		   monitor_reaction_names[monitor->unusual], monitor_reaction_names[monitor->canary]);
+	put_section(out, policy, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
 }
 
 void print_policy(const struct policy *policy, struct buf *out)
@@ -508,14 +528,12 @@ void print_policy(const struct policy *policy, struct buf *out)
 		put_origin(out, &policy->devices[i].origin);
 	}
 	print_data(out, policy);
-	buf_printf(out, "audit: {files: %s, exec: %s, network: %s}\n", audit_depth_names[policy->audit_files],
-		   audit_depth_names[policy->audit_exec], audit_depth_names[policy->audit_network]);
-	buf_printf(out, "stage: {auto: %s, backend: %s}\n", stage_auto_names[policy->stage_auto],
-		   stage_backend_names[policy->stage_backend]);
-	put_ask(out, &policy->ask);
+	put_section(out, policy, SCALAR_AUDIT_FILES, SCALAR_AUDIT_NETWORK);
+	put_section(out, policy, SCALAR_STAGE_AUTO, SCALAR_STAGE_BACKEND);
+	put_ask(out, policy);
 	print_verify(out, &policy->verify, &policy->external);
-	print_monitor(out, &policy->monitor);
-	put_trust(out, &policy->trust);
+	print_monitor(out, policy);
+	put_trust(out, policy);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

@@ -35,7 +35,7 @@ void print_rates(struct buf *out, const struct policy *policy);
 /* Sections, a line each. */
 void print_data(struct buf *out, const struct policy *policy);
 void print_verify(struct buf *out, const struct verify_settings *verify, const struct external_verifier *external);
-void print_monitor(struct buf *out, const struct monitor_settings *monitor);
+void print_monitor(struct buf *out, const struct policy *policy);
 
 /* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
 void print_quoted(struct buf *out, const char *text);

@@ -138,7 +138,7 @@ static bool net_is_within(const struct policy *base, const struct draft_net *net
 
 static void check_network(struct lang *lang, const struct policy *base)
 {
-	const struct draft_scalar *scalar = &lang->project.scalars[SCALAR_NETWORK_DEFAULT];
+	const struct draft_scalar *host = &lang->project.scalars[SCALAR_NETWORK_HOST];
 
 	DRAFT_EACH(struct draft_net, net, &lang->project.network)
 	{
@@ -153,17 +153,14 @@ static void check_network(struct lang *lang, const struct policy *base)
 			refuse(lang, net->from.place, net->from.id, net->from.text,
 			       "the host is not one that it allows, or not every request to it");
 	}
-	if (scalar->is_set && scalar->value > base->network_default)
-		refuse(lang, scalar->place, scalar->id, scalar->text, "the default is stricter there");
 	DRAFT_EACH(struct draft_publish, publish, &lang->project.publish)
 	refuse(lang, publish->from.place, publish->from.id, publish->from.text, "a port would be open to the host");
-	scalar = &lang->project.scalars[SCALAR_NETWORK_HOST];
-	if (scalar->is_set && scalar->value && base->network_mode != NETWORK_HOST)
-		refuse(lang, scalar->place, scalar->id, scalar->text, "the host's network is not shared");
+	if (host->is_set && host->value && base->network_mode != NETWORK_HOST)
+		refuse(lang, host->place, host->id, host->text, "the host's network is not shared");
 }
 
 /* Smaller is tighter; 0 of base means that there is no limit. */
-static void check_limit(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
+static void check_limit(struct lang *lang, unsigned kind, uint64_t base)
 {
 	const struct draft_scalar *scalar = &lang->project.scalars[kind];
 
@@ -172,7 +169,7 @@ static void check_limit(struct lang *lang, enum draft_scalar_kind kind, uint64_t
 }
 
 /* amount per period, compared without division. */
-static void check_rate(struct lang *lang, enum draft_scalar_kind kind, uint64_t amount, uint64_t period)
+static void check_rate(struct lang *lang, unsigned kind, uint64_t amount, uint64_t period)
 {
 	const struct draft_scalar *scalar = &lang->project.scalars[kind];
 
@@ -182,7 +179,7 @@ static void check_rate(struct lang *lang, enum draft_scalar_kind kind, uint64_t 
 }
 
 /* Earlier and longer is tighter. first: of three scalars, denials, within and pause. */
-static void check_cooldown(struct lang *lang, enum draft_scalar_kind first, const struct cooldown_rule *base)
+static void check_cooldown(struct lang *lang, unsigned first, const struct cooldown_rule *base)
 {
 	const struct draft_scalar *within = &lang->project.scalars[first + 1],
 				  *pause = &lang->project.scalars[first + 2];
@@ -210,31 +207,24 @@ static void check_net_limits(struct lang *lang, const struct policy *base)
 	check_cooldown(lang, SCALAR_COOLDOWN_DENIALS, &base->network_cooldown);
 }
 
-static void check_stronger(struct lang *lang, enum draft_scalar_kind kind, uint64_t base)
+/* What rows say of themselves; who is asked, and that he is, is among it: to be asked less refuses more. */
+static void check_rows(struct lang *lang, const struct policy *base)
 {
-	const struct draft_scalar *scalar = &lang->project.scalars[kind];
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
+		const struct draft_scalar *scalar = &lang->project.scalars[id];
+		bool takes_less = scalar_rows[id].tighter == SCALAR_TIGHTER_LESS;
+		uint64_t there = scalar_get(id, base);
 
-	if (scalar->is_set && scalar->value < base)
-		refuse(lang, scalar->place, scalar->id, scalar->text, "more is asked for there");
+		if (scalar_rows[id].why && scalar->is_set &&
+		    (takes_less ? scalar->value > there : scalar->value < there))
+			refuse(lang, scalar->place, scalar->id, scalar->text, scalar_rows[id].why);
+	}
 }
 
-static void check_weaker(struct lang *lang, enum draft_scalar_kind kind, uint64_t base, const char *why)
-{
-	const struct draft_scalar *scalar = &lang->project.scalars[kind];
-
-	if (scalar->is_set && scalar->value > base)
-		refuse(lang, scalar->place, scalar->id, scalar->text, why);
-}
-
-/* Who is asked, and that he is, is the user's choice: a project can only have him asked less, which refuses more. */
-static void check_ask(struct lang *lang, const struct ask_settings *base)
+static void check_others(struct lang *lang)
 {
 	const struct draft_scalar *webhook = &lang->project.scalars[SCALAR_ASK_WEBHOOK];
 
-	check_limit(lang, SCALAR_ASK_TIMEOUT, base->timeout_ms);
-	check_weaker(lang, SCALAR_ASK_BELL, base->bell, "the bell is silent there");
-	check_weaker(lang, SCALAR_ASK_PROMPT, base->prompt, "nobody is asked on the terminal there");
-	check_weaker(lang, SCALAR_ASK_DESKTOP, base->desktop, "nobody is asked on the desktop there");
 	if (lang->project.external)
 		refuse(lang, lang->project.external->place, "verify.external", "",
 		       "what it names would be started, or told of what you do");
@@ -247,18 +237,10 @@ static void check_trust(struct lang *lang, const struct trust_settings *base)
 {
 	const struct draft_scalar *agent = &lang->project.scalars[SCALAR_TRUST_AGENT],
 				  *sessions = &lang->project.scalars[SCALAR_TRUST_SESSIONS],
-				  *at = &lang->project.scalars[SCALAR_TRUST_AT],
-				  *half_life = &lang->project.scalars[SCALAR_TRUST_HALF_LIFE];
+				  *at = &lang->project.scalars[SCALAR_TRUST_AT];
 
 	if (agent->is_set && !str_equal(agent->text, base->agent))
 		refuse(lang, agent->place, agent->id, agent->text, "another agent's record would count");
-	check_weaker(lang, SCALAR_TRUST_START, base->start, "an agent that nobody knows starts lower there");
-	check_weaker(lang, SCALAR_TRUST_CEILING, base->ceiling, "the ceiling is lower there");
-	check_weaker(lang, SCALAR_TRUST_FLOOR, base->floor, "the floor is lower there");
-	check_weaker(lang, SCALAR_TRUST_RAISE, base->raise, "the run is not raised so far there");
-	check_stronger(lang, SCALAR_TRUST_ON_FALL, base->on_fall);
-	if (half_life->is_set && half_life->value < base->half_life_ms)
-		refuse(lang, half_life->place, half_life->id, half_life->text, "it takes longer there");
 	if (sessions->is_set && (!base->probation_sessions || sessions->value < base->probation_sessions))
 		refuse(lang, sessions->place, sessions->id, sessions->text, "it takes more than that there");
 	if (at->is_set && base->probation_sessions && at->value != base->probation_at)
@@ -280,35 +262,14 @@ static void check_verify(struct lang *lang, const struct verify_settings *base)
 
 static void check_scalars(struct lang *lang, const struct policy *base)
 {
-	for (size_t i = 0; i < RESOURCE_COUNT; i++)
-		check_limit(lang, SCALAR_RESOURCES + i, base->limits[i].value);
+	check_rows(lang, base);
 	check_net_limits(lang, base);
-	check_ask(lang, &base->ask);
+	check_others(lang);
 	check_trust(lang, &base->trust);
 	check_verify(lang, &base->verify);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		check_rate(lang, SCALAR_RATES + i, base->rates[i].amount, base->rates[i].period_ms);
 	check_cooldown(lang, SCALAR_TIME_COOLDOWN_DENIALS, &base->cooldown);
-	check_weaker(lang, SCALAR_EXEC_DEFAULT, base->exec_default, "the default is stricter there");
-	check_weaker(lang, SCALAR_NEW_BINARIES, base->exec_new_binaries,
-		     "new programs may not be executed there");
-	check_weaker(lang, SCALAR_NAMESPACES, base->user_namespaces,
-		     "programs may not make namespaces there");
-	check_stronger(lang, SCALAR_DATA_SECRETS, base->data_secrets);
-	check_stronger(lang, SCALAR_DATA_PII, base->data_pii);
-	check_stronger(lang, SCALAR_DATA_INJECTION, base->data_injection);
-	check_stronger(lang, SCALAR_DATA_OUTGOING, base->data_outgoing);
-	check_stronger(lang, SCALAR_AUDIT_FILES, base->audit_files);
-	check_stronger(lang, SCALAR_AUDIT_EXEC, base->audit_exec);
-	check_stronger(lang, SCALAR_AUDIT_NETWORK, base->audit_network);
-	check_stronger(lang, SCALAR_STAGE_AUTO, base->stage_auto);
-	check_stronger(lang, SCALAR_MONITOR_BASELINE, base->monitor.baseline);
-	check_limit(lang, SCALAR_MONITOR_BUDGET, base->monitor.sessions);
-	check_limit(lang, SCALAR_MONITOR_LEARN, base->monitor.learn);
-	check_stronger(lang, SCALAR_MONITOR_UNUSUAL, base->monitor.unusual);
-	check_stronger(lang, SCALAR_MONITOR_CANARY, base->monitor.canary);
-	check_weaker(lang, SCALAR_STAGE_BACKEND, base->stage_backend,
-		     "staged trees are made by the kernel alone there");
 }
 
 static void check_exec(struct lang *lang, const struct policy *base)

@@ -4,7 +4,7 @@
 
 /* The section `trust:` of all texts together: what is not said, and what contradicts itself. */
 
-static const struct draft_scalar *given(const struct lang *lang, enum draft_scalar_kind kind)
+static const struct draft_scalar *given(const struct lang *lang, unsigned kind)
 {
 	const struct draft_scalar *scalar = &lang->draft.scalars[kind];
 
@@ -35,7 +35,7 @@ static void check_level(struct lang *lang, const struct draft_scalar *ceiling)
 {
 	const struct draft_scalar *first = NULL;
 
-	for (unsigned i = SCALAR_TRUST_AGENT; i <= SCALAR_TRUST_LAST && !first; i++)
+	for (unsigned i = SCALAR_TRUST_AGENT; i <= SCALAR_TRUST_AT && !first; i++)
 		first = given(lang, i);
 	if (first && !lang->has_level)
 		diag_add(&lang->diags, first->place,
@@ -63,7 +63,7 @@ struct trust_settings trust_finish(struct lang *lang)
 		.has_level = lang->has_level,
 	};
 
-	for (unsigned i = SCALAR_TRUST_AGENT; i <= SCALAR_TRUST_LAST; i++)
+	for (unsigned i = SCALAR_TRUST_AGENT; i <= SCALAR_TRUST_AT; i++)
 		trust.is_given |= given(lang, i) != NULL;
 	check_level(lang, ceiling);
 	/* Who has a probation begins with it, and who has none stands where the policy puts him. */

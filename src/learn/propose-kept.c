@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "lang/print.h"
 #include "policy/decide.h"
+#include "policy/scalars.h"
 
 static void head(const char *name, bool *is_headed, struct buf *out)
 {
@@ -269,9 +270,11 @@ void kept_put_exec(const struct proposal *proposal, enum verdict verdict, bool i
 
 static bool has_stricter_data(const struct policy *before, const struct policy *base)
 {
-	return before->data_secrets > base->data_secrets || before->data_pii > base->data_pii ||
-	       before->data_injection > base->data_injection || before->data_outgoing > base->data_outgoing ||
-	       before->canaries || before->canary_files;
+	bool is_stricter = before->canaries || before->canary_files;
+
+	for (enum scalar_id id = SCALAR_DATA_SECRETS; id <= SCALAR_DATA_OUTGOING; id++)
+		is_stricter |= scalar_get(id, before) > scalar_get(id, base);
+	return is_stricter;
 }
 
 static void put_verify(const struct policy *before, const struct policy *base, struct buf *out)
@@ -292,12 +295,10 @@ static void put_verify(const struct policy *before, const struct policy *base, s
 void kept_put_sections(const struct proposal *proposal, struct buf *out)
 {
 	const struct policy *before = proposal->request->before, *base = proposal->request->base;
-	const struct monitor_settings *monitor = &before->monitor, *own = &base->monitor;
 
 	if (has_stricter_data(before, base))
 		print_data(out, before);
 	put_verify(before, base, out);
-	if (monitor->baseline != own->baseline || monitor->sessions != own->sessions || monitor->learn != own->learn ||
-	    monitor->unusual != own->unusual || monitor->canary != own->canary)
-		print_monitor(out, monitor);
+	if (!scalars_equal(SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY, before, base))
+		print_monitor(out, before);
 }

@@ -10,7 +10,7 @@
 #include "lang/print.h"
 #include "learn/propose-kept.h"
 #include "policy/decide.h"
-#include "policy/describe-text.h"
+#include "policy/scalars.h"
 
 enum { MIB = 1 << 20, BY_SHOWN = 40, MINUTE_MS = 60000, PROCESSES_MIN = 16, TEXT_MAX = 3 * PATH_MAX };
 
@@ -349,10 +349,10 @@ static void put_limits(struct buf *out, const struct proposal *proposal)
 			}
 		if (i == RESOURCE_MEMORY || i == RESOURCE_WALL_MS)
 			buf_printf(out, "%s:\n", i == RESOURCE_MEMORY ? "resources" : "time");
-		limit_to_text((enum resource)i, value, text);
-		buf_printf(out, "  %s: %s", resource_names[i], text);
+		scalar_value_to_text(SCALAR_RESOURCES + i, value, text);
+		buf_printf(out, "  %s: %s", resource_name(i), text);
 		if (used && value != before->limits[i].value) {
-			limit_to_text((enum resource)i, used, text);
+			scalar_value_to_text(SCALAR_RESOURCES + i, used, text);
 			buf_printf(out, "  # used: %s", text);
 		}
 		buf_put_char(out, '\n');

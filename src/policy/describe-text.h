@@ -10,9 +10,6 @@
 
 #include "policy/policy.h"
 
-/* "4GiB", "1h30m", "1.5", "200k" or "unlimited", as policy text writes it. */
-void limit_to_text(enum resource resource, uint64_t value, char out[32]);
-
 /* "10MiB/s", "600/min", "1GiB", "64"; "unlimited" where there is none. */
 enum { NET_LIMIT_TEXT_SIZE = 48 };
 void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, char out[NET_LIMIT_TEXT_SIZE]);

@@ -8,6 +8,7 @@
 #include "policy/decide-exec.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
+#include "policy/scalars.h"
 
 /* Requests are listed until the text has so many bytes; one rule adds at most a few thousand. */
 enum { LISTED_MAX = 200, WORDS_MAX = 16, REQUESTS_END = 24 << 10 };
@@ -203,43 +204,6 @@ static void put_exec(const struct policy *policy, struct buf *out)
 		buf_put_text(out, defaults[policy->exec_default]);
 }
 
-void limit_to_text(enum resource resource, uint64_t value, char out[32])
-{
-	switch (resource) {
-	case RESOURCE_MEMORY:
-	case RESOURCE_DISK:
-	case RESOURCE_OUTPUT:
-	case RESOURCE_FILE_SIZE:
-		num_format_size(value, out);
-		return;
-	case RESOURCE_WALL_MS:
-	case RESOURCE_CPU_MS:
-	case RESOURCE_IDLE_MS:
-	case RESOURCE_COMMAND_MS:
-		num_format_duration(value, out);
-		return;
-	case RESOURCE_CPUS:
-		if (value != NUM_UNLIMITED) {
-			struct buf text;
-
-			buf_init_fixed(&text, out, 32);
-			buf_put_u64_decimal(&text, value / 1000);
-			if (value % 1000) {
-				uint64_t rest = value % 1000;
-
-				buf_put_char(&text, '.');
-				for (uint64_t digit = 100; rest; rest %= digit, digit /= 10)
-					buf_put_char(&text, (char)('0' + rest / digit));
-			}
-			buf_put_char(&text, 0);
-			return;
-		}
-		__attribute__((fallthrough));
-	default:
-		num_format_count(value, out);
-	}
-}
-
 void net_limit_to_text(enum net_limit kind, const struct net_amount *amount, char out[NET_LIMIT_TEXT_SIZE])
 {
 	char number[32];
@@ -349,30 +313,12 @@ static void put_network_limits(const struct policy *policy, struct buf *out)
 
 static void put_limits(const struct policy *policy, struct buf *out)
 {
-	static const char *const meanings[RESOURCE_COUNT] = {
-		[RESOURCE_MEMORY] = "memory of everything together",
-		[RESOURCE_CPUS] = "CPUs",
-		[RESOURCE_PROCESSES] = "processes and threads",
-		[RESOURCE_DISK] = "private space",
-		[RESOURCE_INODES] = "files in private space",
-		[RESOURCE_OPEN_FILES] = "open files of one process",
-		[RESOURCE_OUTPUT] = "output",
-		[RESOURCE_FILE_SIZE] = "size of one file",
-		[RESOURCE_WALL_MS] = "time from start to end",
-		[RESOURCE_CPU_MS] = "CPU time",
-		[RESOURCE_IDLE_MS] = "time without any activity",
-		[RESOURCE_COMMAND_MS] = "time of one command",
-	};
+	char text[SCALAR_TEXT_SIZE];
 
 	buf_put_text(out, "\n## Limits\n\n");
-	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
-		char text[32];
-
-		if (policy->limits[i].value == NUM_UNLIMITED)
-			continue;
-		limit_to_text((enum resource)i, policy->limits[i].value, text);
-		buf_printf(out, "- %s: %s\n", meanings[i], text);
-	}
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++)
+		if (scalar_rows[id].meaning && scalar_get(id, policy) != NUM_UNLIMITED)
+			buf_printf(out, "- %s: %s\n", scalar_rows[id].meaning, scalar_to_text(id, policy, text));
 	put_rates(policy, out);
 	put_network_limits(policy, out);
 }

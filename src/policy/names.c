@@ -34,15 +34,6 @@ const char *const file_class_names[FILE_CLASS_COUNT] = {
 	[FILE_SCRATCH] = "scratch", [FILE_STAGE] = "stage", [FILE_WRITE] = "write",
 };
 
-const char *const resource_names[RESOURCE_COUNT] = {
-	[RESOURCE_MEMORY] = "memory",	    [RESOURCE_CPUS] = "cpus",
-	[RESOURCE_PROCESSES] = "processes", [RESOURCE_DISK] = "disk",
-	[RESOURCE_INODES] = "inodes",	    [RESOURCE_OPEN_FILES] = "open_files",
-	[RESOURCE_OUTPUT] = "output",	    [RESOURCE_FILE_SIZE] = "file_size",
-	[RESOURCE_WALL_MS] = "wall",	    [RESOURCE_CPU_MS] = "cpu",
-	[RESOURCE_IDLE_MS] = "idle",	    [RESOURCE_COMMAND_MS] = "command",
-};
-
 const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
 	[STAGE_AUTO_OFF] = "off",
 	[STAGE_AUTO_EXEC] = "exec",

@@ -480,7 +480,6 @@ extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const trust_level_names[TRUST_COUNT];
 extern const char *const trust_on_fall_names[TRUST_FALL_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
-extern const char *const resource_names[RESOURCE_COUNT];   /* "memory", …, "wall", "cpu", "idle", "command" */
 extern const char *const verify_when_names[VERIFY_WHEN_COUNT];
 extern const char *const narrow_names[NARROW_COUNT];
 extern const char *const breaker_action_names[BREAKER_ACTION_COUNT];
@@ -492,6 +491,9 @@ extern const char *const monitor_reaction_names[MONITOR_REACTION_COUNT];
 extern const char *const verify_action_names[VERIFY_ACTION_COUNT];
 extern const char *const verify_row_names[VERIFY_ROW_COUNT];           /* "low", …, "contained" */
 extern const char *const verify_sureness_names[VERIFY_SURENESS_COUNT]; /* "possible", … */
+
+/* "memory", …, "wall", "cpu", "idle", "command". Borrowed for good. */
+const char *resource_name(enum resource resource);
 
 /* Whether commands are judged before they run. */
 bool policy_verifies(const struct policy *policy);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/scalars.h"
 
 const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_FILES] = "files",
@@ -24,12 +25,6 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_INJECT] = "network inject",
 };
 
-/* str_equal() for what may be NULL in both. */
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || str_equal(a, b);
-}
-
 static bool same_texts(const char *const *a, const char *const *b)
 {
 	static const char *const none[] = { NULL };
@@ -45,7 +40,7 @@ static bool same_paths(const struct path_rule *a, const struct path_rule *b, siz
 {
 	for (size_t i = 0; i < count; i++)
 		if (!str_equal(a[i].pattern, b[i].pattern) || a[i].flags != b[i].flags ||
-		    !same_texts(a[i].except, b[i].except) || !same_text(a[i].when, b[i].when))
+		    !same_texts(a[i].except, b[i].except) || !str_equal(a[i].when, b[i].when))
 			return false;
 	return true;
 }
@@ -65,12 +60,10 @@ static bool same_files(const struct policy *a, const struct policy *b)
 
 static bool same_exec(const struct policy *a, const struct policy *b)
 {
-	if (a->exec_count != b->exec_count || a->exec_default != b->exec_default ||
-	    a->exec_new_binaries != b->exec_new_binaries ||
-	    a->user_namespaces != b->user_namespaces)
+	if (a->exec_count != b->exec_count)
 		return false;
 	for (size_t i = 0; i < a->exec_count; i++)
-		if (a->exec[i].verdict != b->exec[i].verdict || !same_text(a->exec[i].program, b->exec[i].program) ||
+		if (a->exec[i].verdict != b->exec[i].verdict || !str_equal(a->exec[i].program, b->exec[i].program) ||
 		    a->exec[i].program_flags != b->exec[i].program_flags ||
 		    !same_texts(a->exec[i].argv, b->exec[i].argv) || !same_texts(a->exec[i].except, b->exec[i].except))
 			return false;
@@ -90,9 +83,6 @@ bool cooldown_rule_is_wider(const struct cooldown_rule *from, const struct coold
 
 static bool same_limits(const struct policy *a, const struct policy *b)
 {
-	for (size_t i = 0; i < RESOURCE_COUNT; i++)
-		if (a->limits[i].value != b->limits[i].value)
-			return false;
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		if (a->rates[i].amount != b->rates[i].amount || a->rates[i].period_ms != b->rates[i].period_ms)
 			return false;
@@ -125,9 +115,7 @@ static bool same_devices(const struct policy *a, const struct policy *b)
 
 static bool same_data(const struct policy *a, const struct policy *b)
 {
-	return a->data_secrets == b->data_secrets && a->data_pii == b->data_pii &&
-	       a->data_injection == b->data_injection && a->data_outgoing == b->data_outgoing &&
-	       same_texts(a->canaries, b->canaries) && same_texts(a->canary_files, b->canary_files);
+	return same_texts(a->canaries, b->canaries) && same_texts(a->canary_files, b->canary_files);
 }
 
 static bool same_verify(const struct policy *a, const struct policy *b)
@@ -135,54 +123,17 @@ static bool same_verify(const struct policy *a, const struct policy *b)
 	return memcmp(&a->verify, &b->verify, sizeof a->verify) == 0;
 }
 
-static bool same_monitor(const struct policy *a, const struct policy *b)
-{
-	return a->monitor.baseline == b->monitor.baseline && a->monitor.sessions == b->monitor.sessions &&
-	       a->monitor.learn == b->monitor.learn && a->monitor.unusual == b->monitor.unusual &&
-	       a->monitor.canary == b->monitor.canary;
-}
-
-static bool same_audit(const struct policy *a, const struct policy *b)
-{
-	return a->audit_files == b->audit_files && a->audit_exec == b->audit_exec &&
-	       a->audit_network == b->audit_network;
-}
-
-static bool same_stage(const struct policy *a, const struct policy *b)
-{
-	return a->stage_auto == b->stage_auto;
-}
-
 static bool same_degrade(const struct policy *a, const struct policy *b)
 {
 	return a->degrade == b->degrade;
-}
-
-static bool same_ask(const struct policy *a, const struct policy *b)
-{
-	return a->ask.timeout_ms == b->ask.timeout_ms && a->ask.bell == b->ask.bell && a->ask.prompt == b->ask.prompt &&
-	       a->ask.desktop == b->ask.desktop && same_text(a->ask.webhook, b->ask.webhook) &&
-	       same_text(a->ask.webhook_key, b->ask.webhook_key) &&
-	       same_text(a->ask.webhook_key_file, b->ask.webhook_key_file) &&
-	       a->ask.webhook_answers == b->ask.webhook_answers;
-}
-
-static bool same_trust(const struct policy *a, const struct policy *b)
-{
-	const struct trust_settings *x = &a->trust, *y = &b->trust;
-
-	return same_text(x->agent, y->agent) && x->start == y->start && x->ceiling == y->ceiling &&
-	       x->floor == y->floor && x->raise == y->raise && x->on_fall == y->on_fall &&
-	       x->probation_sessions == y->probation_sessions && x->probation_at == y->probation_at &&
-	       x->half_life_ms == y->half_life_ms;
 }
 
 static bool same_external(const struct policy *left, const struct policy *right)
 {
 	const struct external_verifier *a = &left->external, *b = &right->external;
 
-	return same_texts(a->command, b->command) && same_text(a->url, b->url) && same_text(a->model, b->model) &&
-	       same_text(a->secret, b->secret) && a->when == b->when && a->narrow == b->narrow &&
+	return same_texts(a->command, b->command) && str_equal(a->url, b->url) && str_equal(a->model, b->model) &&
+	       str_equal(a->secret, b->secret) && a->when == b->when && a->narrow == b->narrow &&
 	       a->timeout_ms == b->timeout_ms && cooldown_rules_equal(&a->breaker, &b->breaker) &&
 	       a->breaker_action == b->breaker_action;
 }
@@ -223,10 +174,10 @@ static bool same_requests(const struct net_rule *a, const struct net_rule *b)
 
 static bool same_use(const struct net_rule *a, const struct net_rule *b)
 {
-	return same_requests(a, b) && same_text(a->host, b->host) && a->inject.kind == b->inject.kind &&
-	       same_text(a->inject.name, b->inject.name) && same_text(a->inject.service, b->inject.service) &&
-	       same_text(a->inject.region, b->inject.region) && same_text(a->inject.secret, b->inject.secret) &&
-	       same_text(a->inject.env, b->inject.env);
+	return same_requests(a, b) && str_equal(a->host, b->host) && a->inject.kind == b->inject.kind &&
+	       str_equal(a->inject.name, b->inject.name) && str_equal(a->inject.service, b->inject.service) &&
+	       str_equal(a->inject.region, b->inject.region) && str_equal(a->inject.secret, b->inject.secret) &&
+	       str_equal(a->inject.env, b->inject.env);
 }
 
 /* Secrets are fetched once, placeholders are in the environment, and what goes where is settled at the start. */
@@ -242,23 +193,38 @@ static bool same_inject(const struct policy *a, const struct policy *b)
 	return !x && !y;
 }
 
+/* The rows of each part, and what else is in it; NULL: nothing. */
+static const struct {
+	enum scalar_id first, last;
+	bool (*same)(const struct policy *a, const struct policy *b);
+} parts[POLICY_PART_COUNT] = {
+#define NO_ROWS 1, 0
+	[POLICY_PART_FILES] = { NO_ROWS, same_files },
+	[POLICY_PART_EXEC] = { SCALAR_EXEC_DEFAULT, SCALAR_NAMESPACES, same_exec },
+	[POLICY_PART_LIMITS] = { SCALAR_RESOURCES, SCALAR_RESOURCES + RESOURCE_COUNT - 1, same_limits },
+	[POLICY_PART_ENV] = { NO_ROWS, same_env },
+	[POLICY_PART_DEVICES] = { NO_ROWS, same_devices },
+	[POLICY_PART_DATA] = { SCALAR_DATA_SECRETS, SCALAR_DATA_OUTGOING, same_data },
+	[POLICY_PART_AUDIT] = { SCALAR_AUDIT_FILES, SCALAR_AUDIT_NETWORK, NULL },
+	[POLICY_PART_STAGE] = { SCALAR_STAGE_AUTO, SCALAR_STAGE_AUTO, NULL },
+	[POLICY_PART_EXTERNAL] = { NO_ROWS, same_external },
+	[POLICY_PART_DEGRADE] = { NO_ROWS, same_degrade },
+	[POLICY_PART_ASK] = { SCALAR_ASK_TIMEOUT, SCALAR_ASK_WEBHOOK_ANSWERS, NULL },
+	[POLICY_PART_MONITOR] = { SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY, NULL },
+	[POLICY_PART_TRUST] = { SCALAR_TRUST_AGENT, SCALAR_TRUST_AT, NULL },
+	[POLICY_PART_VERIFY] = { NO_ROWS, same_verify },
+	[POLICY_PART_PUBLISH] = { NO_ROWS, same_publish },
+	[POLICY_PART_INJECT] = { NO_ROWS, same_inject },
+#undef NO_ROWS
+};
+
 uint32_t policy_compare_parts(const struct policy *a, const struct policy *b)
 {
-	static bool (*const same[POLICY_PART_COUNT])(const struct policy *, const struct policy *) = {
-		[POLICY_PART_FILES] = same_files,	[POLICY_PART_EXEC] = same_exec,
-		[POLICY_PART_LIMITS] = same_limits,	[POLICY_PART_ENV] = same_env,
-		[POLICY_PART_DEVICES] = same_devices,	[POLICY_PART_DATA] = same_data,
-		[POLICY_PART_AUDIT] = same_audit,	[POLICY_PART_STAGE] = same_stage,
-		[POLICY_PART_DEGRADE] = same_degrade,	[POLICY_PART_ASK] = same_ask,
-		[POLICY_PART_PUBLISH] = same_publish,	[POLICY_PART_INJECT] = same_inject,
-		[POLICY_PART_MONITOR] = same_monitor,	[POLICY_PART_TRUST] = same_trust,
-		[POLICY_PART_VERIFY] = same_verify,
-		[POLICY_PART_EXTERNAL] = same_external,
-	};
 	uint32_t differing = 0;
 
 	for (unsigned part = 0; part < POLICY_PART_COUNT; part++)
-		if (!same[part](a, b))
+		if (!scalars_equal(parts[part].first, parts[part].last, a, b) ||
+		    (parts[part].same && !parts[part].same(a, b)))
 			differing |= 1u << part;
 	return differing;
 }

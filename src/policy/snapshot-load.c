@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "policy/glob.h"
 #include "policy/order.h"
+#include "policy/scalars.h"
 #include "policy/snapshot-format.h"
 #include "policy/snapshot.h"
 
@@ -209,16 +210,31 @@ static void load_rates(struct loader *loader, struct policy *policy)
 	}
 }
 
-static void load_ask(struct loader *loader, const struct snapshot_scalars *in, struct ask_settings *ask)
+/* Each single value as its row says; what they mean together is looked at afterwards. */
+static void load_rows(struct loader *loader, const struct snapshot_scalars *in, struct policy *policy)
 {
-	ask->timeout_ms = in->ask_timeout_ms;
-	ask->bell = checked(loader, in->ask_bell, 2);
-	ask->prompt = checked(loader, in->ask_prompt, 2);
-	ask->desktop = checked(loader, in->ask_desktop, 2);
-	ask->webhook = string_or_null(loader, in->ask_webhook);
-	ask->webhook_key = string_or_null(loader, in->ask_webhook_key);
-	ask->webhook_key_file = string_or_null(loader, in->ask_webhook_key_file);
-	ask->webhook_answers = checked(loader, in->ask_webhook_answers, 2);
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
+		const struct scalar_row *row = &scalar_rows[id];
+		uint64_t value = 0;
+
+		if (!row->stored)
+			continue;
+		/* Little-endian. A string is an offset of 32 bits, whatever the size of its pointer. */
+		memcpy(&value, (const uint8_t *)in + row->stored,
+		       row->unit != SCALAR_TEXT && row->size == sizeof(uint64_t) ? sizeof(uint64_t) : sizeof(uint32_t));
+		if (row->unit == SCALAR_TEXT)
+			value = (uintptr_t)string_or_null(loader, (uint32_t)value);
+		else if (row->unit == SCALAR_SWITCH)
+			value = checked(loader, (uint32_t)value, 2);
+		else if (row->unit == SCALAR_CHOICE)
+			value = checked(loader, (uint32_t)value, row->name_count);
+		loader->is_bad |= row->unit == SCALAR_CHOICE && !row->names[value];
+		scalar_set(id, policy, value);
+	}
+}
+
+static void check_ask(struct loader *loader, const struct ask_settings *ask)
+{
 	loader->is_bad |= !ask->timeout_ms || ask->timeout_ms > ASK_TIMEOUT_MAX_MS ||
 			  (ask->webhook && strlen(ask->webhook) > ASK_WEBHOOK_MAX) ||
 			  (ask->webhook_key && !secret_name_is_valid(ask->webhook_key)) ||
@@ -234,20 +250,21 @@ static void load_verify(struct loader *loader, const struct snapshot_scalars *in
 	loader->is_bad |= in->reserved != 0;
 }
 
-static void load_monitor(struct loader *loader, const struct snapshot_scalars *in, struct policy *policy)
+static void check_monitor(struct loader *loader, const struct monitor_settings *monitor)
 {
-	struct monitor_settings *monitor = &policy->monitor;
-	char normal[POLICY_CANARY_PATH_MAX + 1];
-	size_t count = 0;
-
-	monitor->baseline = checked(loader, in->monitor_baseline, 2);
-	monitor->sessions = in->monitor_sessions;
-	monitor->learn = in->monitor_learn;
-	monitor->unusual = checked(loader, in->monitor_unusual, MONITOR_REACTION_COUNT);
-	monitor->canary = checked(loader, in->monitor_canary, MONITOR_REACTION_COUNT);
 	loader->is_bad |= monitor->baseline &&
 			  (monitor->sessions < MONITOR_SESSIONS_MIN || monitor->sessions > MONITOR_SESSIONS_MAX ||
 			   monitor->learn < MONITOR_LEARN_MIN || monitor->learn > MONITOR_LEARN_MAX);
+}
+
+static void load_canaries(struct loader *loader, const struct snapshot_scalars *in, struct policy *policy)
+{
+	char normal[POLICY_CANARY_PATH_MAX + 1];
+	size_t count = 0;
+
+	policy->canaries = vector(loader, in->canaries);
+	for (const char *const *name = policy->canaries; name && *name; name++)
+		loader->is_bad |= !secret_name_is_valid(*name);
 	policy->canary_files = vector(loader, in->canary_files);
 	for (const char *const *path = policy->canary_files; path && *path; path++)
 		loader->is_bad |= ++count > POLICY_CANARY_FILES_MAX ||
@@ -257,15 +274,6 @@ static void load_monitor(struct loader *loader, const struct snapshot_scalars *i
 
 static void load_trust(struct loader *loader, const struct snapshot_scalars *in, struct trust_settings *trust)
 {
-	trust->agent = string_or_null(loader, in->trust_agent);
-	trust->start = checked(loader, in->trust_start, TRUST_COUNT);
-	trust->ceiling = checked(loader, in->trust_ceiling, TRUST_COUNT);
-	trust->floor = checked(loader, in->trust_floor, TRUST_COUNT);
-	trust->raise = checked(loader, in->trust_raise, TRUST_COUNT);
-	trust->on_fall = checked(loader, in->trust_on_fall, TRUST_FALL_COUNT);
-	trust->probation_sessions = in->trust_sessions;
-	trust->probation_at = checked(loader, in->trust_at, TRUST_COUNT);
-	trust->half_life_ms = in->trust_half_life_ms;
 	trust->is_given = checked(loader, in->trust_is_given, 2);
 	trust->has_level = checked(loader, in->trust_has_level, 2);
 	loader->is_bad |= (trust->agent && !trust_agent_is_valid(trust->agent)) || trust->floor > trust->start ||
@@ -305,28 +313,13 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->home = string(loader, in->home);
 	policy->level = checked(loader, in->level, TRUST_COUNT);
 	policy->network_mode = checked(loader, in->network_mode, NETWORK_MODE_COUNT);
-	policy->network_default = checked(loader, in->network_default, VERDICT_COUNT);
+	load_rows(loader, in, policy);
 	policy->network_default_origin = origin(loader, &in->network_default_origin);
-	policy->exec_default = checked(loader, in->exec_default, VERDICT_COUNT);
-	loader->is_bad |= policy->exec_default == VERDICT_STAGE || policy->exec_default == VERDICT_SIMULATE;
 	policy->exec_default_origin = origin(loader, &in->exec_default_origin);
-	policy->exec_new_binaries = checked(loader, in->exec_new_binaries, 2);
-	policy->user_namespaces = checked(loader, in->user_namespaces, 2);
-	policy->data_secrets = checked(loader, in->data_secrets, DATA_ACTION_COUNT);
-	policy->data_pii = checked(loader, in->data_pii, DATA_ACTION_COUNT);
-	policy->data_injection = checked(loader, in->data_injection, DATA_ACTION_COUNT);
-	policy->data_outgoing = checked(loader, in->data_outgoing, DATA_ACTION_COUNT);
-	policy->canaries = vector(loader, in->canaries);
-	for (const char *const *name = policy->canaries; name && *name; name++)
-		loader->is_bad |= !secret_name_is_valid(*name);
-	policy->audit_files = checked(loader, in->audit_files, AUDIT_DEPTH_COUNT);
-	policy->audit_exec = checked(loader, in->audit_exec, AUDIT_DEPTH_COUNT);
-	policy->audit_network = checked(loader, in->audit_network, AUDIT_DEPTH_COUNT);
-	policy->stage_auto = checked(loader, in->stage_auto, STAGE_AUTO_COUNT);
-	policy->stage_backend = checked(loader, in->stage_backend, STAGE_BACKEND_COUNT);
-	load_ask(loader, in, &policy->ask);
+	check_ask(loader, &policy->ask);
 	load_verify(loader, in, &policy->verify);
-	load_monitor(loader, in, policy);
+	check_monitor(loader, &policy->monitor);
+	load_canaries(loader, in, policy);
 	load_trust(loader, in, &policy->trust);
 	load_external(loader, in, &policy->external);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);

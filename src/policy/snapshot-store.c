@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/scalars.h"
 #include "policy/snapshot-format.h"
 #include "policy/snapshot.h"
 
@@ -118,80 +119,56 @@ static struct snapshot_cooldown cooldown_record(const struct cooldown_rule *rule
 	return (struct snapshot_cooldown){ rule->denials, rule->within_ms, rule->pause_ms };
 }
 
-#define VERIFY_CELLS(settings, row) (settings).of[row][0], (settings).of[row][1], (settings).of[row][2]
+static void fill_rows(struct writer *writer, const struct policy *policy, struct snapshot_scalars *record)
+{
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
+		const struct scalar_row *row = &scalar_rows[id];
+		uint64_t value = scalar_get(id, policy);
+
+		if (row->unit == SCALAR_TEXT)
+			value = put_string(writer, (const char *)(uintptr_t)value);
+		if (row->stored)
+			memcpy((uint8_t *)record + row->stored, &value,
+			       row->unit != SCALAR_TEXT && row->size == sizeof value ? sizeof value : sizeof(uint32_t));
+	}
+}
 
 static void put_scalars(struct writer *writer, const struct policy *policy)
 {
-	PUT_RECORD(writer, SECTION_POLICY,
-		   (struct snapshot_scalars){
-			   .name = put_string(writer, policy->name ? policy->name : ""),
-			   .project = put_string(writer, policy->project ? policy->project : ""),
-			   .home = put_string(writer, policy->home ? policy->home : ""),
-			   .level = policy->level,
-			   .file_exact_count = (uint32_t)policy->file_exact_count,
-			   .network_exact_count = (uint32_t)policy->network_exact_count,
-			   .exec_exact_count = (uint32_t)policy->exec_exact_count,
-			   .network_mode = policy->network_mode,
-			   .network_default = policy->network_default,
-			   .network_default_origin = put_origin(writer, &policy->network_default_origin),
-			   .exec_default = policy->exec_default,
-			   .exec_default_origin = put_origin(writer, &policy->exec_default_origin),
-			   .exec_new_binaries = policy->exec_new_binaries,
-			   .user_namespaces = policy->user_namespaces,
-			   .data_secrets = policy->data_secrets,
-			   .data_pii = policy->data_pii,
-			   .data_injection = policy->data_injection,
-			   .data_outgoing = policy->data_outgoing,
-			   .canaries = put_vector(writer, policy->canaries),
-			   .canary_files = put_vector(writer, policy->canary_files),
-			   .audit_files = policy->audit_files,
-			   .audit_exec = policy->audit_exec,
-			   .audit_network = policy->audit_network,
-			   .degrade = policy->degrade,
-			   .stage_auto = policy->stage_auto,
-			   .stage_backend = policy->stage_backend,
-			   .ask_bell = policy->ask.bell,
-			   .ask_prompt = policy->ask.prompt,
-			   .ask_desktop = policy->ask.desktop,
-			   .ask_webhook = put_string(writer, policy->ask.webhook),
-			   .ask_webhook_key = put_string(writer, policy->ask.webhook_key),
-			   .ask_webhook_key_file = put_string(writer, policy->ask.webhook_key_file),
-			   .ask_webhook_answers = policy->ask.webhook_answers,
-			   .ask_timeout_ms = policy->ask.timeout_ms,
-			   .verify = { VERIFY_CELLS(policy->verify, VERIFY_LOW),
-				       VERIFY_CELLS(policy->verify, VERIFY_MEDIUM),
-				       VERIFY_CELLS(policy->verify, VERIFY_HIGH),
-				       VERIFY_CELLS(policy->verify, VERIFY_CRITICAL),
-				       VERIFY_CELLS(policy->verify, VERIFY_UNKNOWN),
-				       VERIFY_CELLS(policy->verify, VERIFY_CONTAINED) },
-			   .monitor_baseline = policy->monitor.baseline,
-			   .monitor_sessions = policy->monitor.sessions,
-			   .monitor_learn = policy->monitor.learn,
-			   .monitor_unusual = policy->monitor.unusual,
-			   .monitor_canary = policy->monitor.canary,
-			   .trust_agent = put_string(writer, policy->trust.agent),
-			   .trust_start = policy->trust.start,
-			   .trust_ceiling = policy->trust.ceiling,
-			   .trust_floor = policy->trust.floor,
-			   .trust_raise = policy->trust.raise,
-			   .trust_on_fall = policy->trust.on_fall,
-			   .trust_sessions = policy->trust.probation_sessions,
-			   .trust_at = policy->trust.probation_at,
-			   .trust_is_given = policy->trust.is_given,
-			   .trust_has_level = policy->trust.has_level,
-			   .trust_half_life_ms = policy->trust.half_life_ms,
-			   .external_command = put_vector(writer, policy->external.command),
-			   .external_url = put_string(writer, policy->external.url),
-			   .external_model = put_string(writer, policy->external.model),
-			   .external_secret = put_string(writer, policy->external.secret),
-			   .external_when = policy->external.when,
-			   .external_narrow = policy->external.narrow,
-			   .external_timeout_ms = policy->external.timeout_ms,
-			   .breaker_action = policy->external.breaker_action,
-			   .breaker = cooldown_record(&policy->external.breaker),
-			   .network_cooldown = cooldown_record(&policy->network_cooldown),
-			   .cooldown = cooldown_record(&policy->cooldown),
-		   });
+	struct snapshot_scalars record = {
+		.name = put_string(writer, policy->name ? policy->name : ""),
+		.project = put_string(writer, policy->project ? policy->project : ""),
+		.home = put_string(writer, policy->home ? policy->home : ""),
+		.level = policy->level,
+		.file_exact_count = (uint32_t)policy->file_exact_count,
+		.network_exact_count = (uint32_t)policy->network_exact_count,
+		.exec_exact_count = (uint32_t)policy->exec_exact_count,
+		.network_mode = policy->network_mode,
+		.network_default_origin = put_origin(writer, &policy->network_default_origin),
+		.exec_default_origin = put_origin(writer, &policy->exec_default_origin),
+		.canaries = put_vector(writer, policy->canaries),
+		.canary_files = put_vector(writer, policy->canary_files),
+		.degrade = policy->degrade,
+		.trust_is_given = policy->trust.is_given,
+		.trust_has_level = policy->trust.has_level,
+		.external_when = policy->external.when,
+		.external_narrow = policy->external.narrow,
+		.external_timeout_ms = policy->external.timeout_ms,
+		.breaker_action = policy->external.breaker_action,
+		.breaker = cooldown_record(&policy->external.breaker),
+		.network_cooldown = cooldown_record(&policy->network_cooldown),
+		.cooldown = cooldown_record(&policy->cooldown),
+	};
+
+	for (size_t i = 0; i < VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT; i++)
+		record.verify[i] = policy->verify.of[i / VERIFY_SURENESS_COUNT][i % VERIFY_SURENESS_COUNT];
+	/* Strings are stored in the order in which they come. */
+	fill_rows(writer, policy, &record);
+	record.external_command = put_vector(writer, policy->external.command);
+	record.external_url = put_string(writer, policy->external.url);
+	record.external_model = put_string(writer, policy->external.model);
+	record.external_secret = put_string(writer, policy->external.secret);
+	PUT_RECORD(writer, SECTION_POLICY, record);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		PUT_RECORD(writer, SECTION_LIMITS,
 			   (struct snapshot_limit){

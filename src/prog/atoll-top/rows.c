@@ -108,12 +108,12 @@ static struct row_usage read_usage(const json_t *status)
 static void read_limits(struct row *row, const json_t *limits)
 {
 	for (int i = 0; i < RESOURCE_COUNT; i++) {
-		const json_t *value = json_object_get(limits, resource_names[i]);
+		const json_t *value = json_object_get(limits, resource_name(i));
 		double amount = json_number_value(value);
 
 		row->limits[i] = !json_is_number(value) || amount < 0 ? NUM_UNLIMITED :
 				 i == RESOURCE_CPUS && amount < UINT32_MAX ? (uint64_t)(amount * MS_PER_S + 0.5) :
-				 number(limits, resource_names[i]);
+				 number(limits, resource_name(i));
 	}
 }
 

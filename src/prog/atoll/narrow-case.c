@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "policy/decide.h"
-#include "policy/describe-text.h"
+#include "policy/scalars.h"
 
 /*
  * Bounded in every list, with a count of what was left out. What the policy masks is not told: it is taken away
@@ -112,8 +112,8 @@ static void put_limits(struct json *json, const struct policy *policy)
 	for (size_t i = 0; i < RESOURCE_COUNT; i++) {
 		char text[32];
 
-		limit_to_text((enum resource)i, policy->limits[i].value, text);
-		json_string(json, resource_names[i], text);
+		scalar_value_to_text(SCALAR_RESOURCES + i, policy->limits[i].value, text);
+		json_string(json, resource_name(i), text);
 	}
 	json_object_end(json);
 }

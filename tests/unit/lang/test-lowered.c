@@ -107,7 +107,7 @@ static void check_numbers(const char *name)
 		assert_int_equal(at(i)->degrade & ~at(i + 1)->degrade, 0);
 		for (size_t r = 0; r < RESOURCE_COUNT; r++)
 			if (at(i)->limits[r].value > at(i + 1)->limits[r].value)
-				fail_msg("%s: %s is larger at %s", name, resource_names[r], trust_level_names[i]);
+				fail_msg("%s: %s is larger at %s", name, resource_name(r), trust_level_names[i]);
 	}
 }
 

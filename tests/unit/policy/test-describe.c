@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/num.h"
-#include "policy/describe-text.h"
 #include "policy/describe.h"
+#include "policy/scalars.h"
 
 static void says_what_may_be_done(void **state)
 {
@@ -74,19 +74,19 @@ static void limits_as_text(void **state)
 {
 	char text[32];
 
-	limit_to_text(RESOURCE_CPUS, 1500, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_CPUS, 1500, text);
 	assert_string_equal(text, "1.5");
-	limit_to_text(RESOURCE_CPUS, 250, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_CPUS, 250, text);
 	assert_string_equal(text, "0.25");
-	limit_to_text(RESOURCE_CPUS, 2000, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_CPUS, 2000, text);
 	assert_string_equal(text, "2");
-	limit_to_text(RESOURCE_CPUS, 1005, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_CPUS, 1005, text);
 	assert_string_equal(text, "1.005");
-	limit_to_text(RESOURCE_CPUS, NUM_UNLIMITED, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_CPUS, NUM_UNLIMITED, text);
 	assert_string_equal(text, "unlimited");
-	limit_to_text(RESOURCE_WALL_MS, 5400000, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_WALL_MS, 5400000, text);
 	assert_string_equal(text, "1h30m");
-	limit_to_text(RESOURCE_MEMORY, 4ULL << 30, text);
+	scalar_value_to_text(SCALAR_RESOURCES + RESOURCE_MEMORY, 4ULL << 30, text);
 	assert_string_equal(text, "4GiB");
 }
 
