@@ -4,7 +4,7 @@
 /*
  * What a capability token lets happen in this sandbox, as grants (asking.h): they answer where the policy would ask,
  * and end when the token does. The token was read and counted outside (atoll-token); limits were narrowed before the
- * start (prog/atoll/token.c). Run by atoll-box.
+ * start (client/tokens.c). Run by atoll-box.
  */
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 /*
  * Binary snapshots: the only form in which a policy crosses a process boundary (doc/format/snapshot.md). The writer
- * is used by atoll-policy, and by atoll for limits of one run (prog/atoll/token.c); the loader by every program, on
+ * is used by atoll-policy, and by atoll for limits of one run (client/tokens.c); the loader by every program, on
  * bytes it does not trust.
  */
 

@@ -6,8 +6,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/asking-words.h"
+#include "client/questions.h"
 #include "prog/atoll/forever.h"
-#include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
 #include "wire/control.h"
 

@@ -5,10 +5,10 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "box/asking-words.h"
+#include "client/questions.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
 #include "session/listeners.h"
 

@@ -3,7 +3,7 @@
 #include "prog/atoll/dry-run-end.h"
 #include "prog/atoll/review.h"
 
-/* `atoll discard`: drops what a session staged, all of it or these paths. */
+/* `atoll discard`: drops what a session staged, all of it or these dirs. */
 
 struct discard_options {
 	bool quiet;

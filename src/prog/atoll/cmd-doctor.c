@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/dirs.h"
 #include "os/fd.h"
 #include "os/pty.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/doctor.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/posture.h"
 #include "prog/atoll/say.h"
 
@@ -113,7 +113,7 @@ static int examine(const struct doctor_options *given, struct err *err)
 	cleanup_buf struct buf text;
 	char programs[PATH_MAX];
 	bool is_enforceable;
-	int r = findings ? places_programs(programs, err)
+	int r = findings ? dirs_programs(programs, err)
 			 : err_set(err, ERR_INTERNAL, ENOMEM, "doctor", "out of memory");
 
 	if (r < 0)

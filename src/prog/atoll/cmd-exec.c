@@ -14,14 +14,14 @@
 #include "base/str.h"
 #include "box/console.h"
 #include "box/loop.h"
+#include "client/control-client.h"
+#include "client/env-additions.h"
+#include "client/dirs.h"
+#include "client/staged.h"
+#include "client/tokens.h"
 #include "os/fd.h"
-#include "prog/atoll/additions.h"
-#include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
-#include "prog/atoll/staged.h"
-#include "prog/atoll/token.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
@@ -229,7 +229,7 @@ static int find_cwd(const char *given, const char *project, char out[PATH_MAX], 
 	*ret_cwd = NULL;
 	if (given) {
 		*ret_cwd = out;
-		return places_absolute(given, "working directory", out, err);
+		return dirs_absolute(given, "working directory", out, err);
 	}
 	if (getcwd(out, PATH_MAX) && path_is_below(out, project))
 		*ret_cwd = out;
@@ -248,12 +248,12 @@ static int set_too_large(struct err *err)
 static int write_request(const struct session_record *record, const struct exec_options *given, char **command,
 			 struct buf *out, struct err *err)
 {
-	char cwd[PATH_MAX], *added[ADDITIONS_MAX];
+	char cwd[PATH_MAX], *added[ENV_ADDITIONS_MAX];
 	struct control_exec request = { .argv = command, .env = environ, .env_added = added };
 	int r = find_cwd(given->cwd, record->project, cwd, &request.cwd, err);
 
 	if (r == 0)
-		r = additions_make(&given->env, added, err);
+		r = env_additions_make(&given->env, added, err);
 	if (r < 0)
 		return r;
 	if (!given->no_tty && console_detect() == ALL_STREAMS) {

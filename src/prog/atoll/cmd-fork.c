@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "client/staged.h"
 #include "os/clock.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/fork.h"
 #include "prog/atoll/run.h"
-#include "prog/atoll/staged.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
 

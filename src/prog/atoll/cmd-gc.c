@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/num.h"
 #include "base/str.h"
+#include "client/staged.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/staged.h"
 #include "session/directories.h"
 
 /* `atoll gc`: removes old sessions and layers that nothing names. atoll-stage does it. */

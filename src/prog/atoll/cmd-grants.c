@@ -4,9 +4,9 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/asking-words.h"
+#include "client/questions.h"
 #include "os/clock.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/questions.h"
 #include "prog/atoll/say.h"
 #include "wire/control.h"
 

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "prog/atoll/client.h"
+#include "client/control-client.h"
+#include "client/dirs.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/log.h"
-#include "prog/atoll/places.h"
 #include "session/directories.h"
 
 enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
@@ -82,7 +82,7 @@ static void add_anchor(struct args *args, const struct log_options *given, const
 static int become_reader(struct args *args, struct err *err)
 {
 	char programs[PATH_MAX], program[PATH_MAX];
-	int r = places_programs(programs, err);
+	int r = dirs_programs(programs, err);
 
 	if (r < 0)
 		return r;

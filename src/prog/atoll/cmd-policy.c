@@ -4,11 +4,11 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "client/compiled.h"
+#include "client/control-client.h"
+#include "client/dirs.h"
 #include "os/path.h"
-#include "prog/atoll/client.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/compiled.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/policy-learn.h"
 #include "prog/atoll/policy-set.h"
 #include "prog/atoll/policy-test.h"
@@ -80,7 +80,7 @@ static int become(const struct policy_options *given, const char *verb, char **w
 		home[PATH_MAX], config_home[PATH_MAX], snapshot[PATH_MAX];
 	const char *argv[WORDS_MAX + 20] = { "atoll-policy", verb };
 	size_t argc = 2;
-	int r = places_programs(programs, err);
+	int r = dirs_programs(programs, err);
 
 	if (r == 0)
 		r = find_project(given->project, project, err);
@@ -90,7 +90,7 @@ static int become(const struct policy_options *given, const char *verb, char **w
 		return r;
 	r = session_home_dir(home, sizeof home);
 	if (r == 0)
-		r = places_config_home(home, config_home);
+		r = dirs_config_home(home, config_home);
 	if (r == 0)
 		r = path_join(program, sizeof program, programs, "atoll-policy");
 	if (r == 0)
@@ -152,11 +152,11 @@ static int explain_trust(const struct policy_options *given, char **words, struc
 {
 	cleanup_compiled struct compiled compiled = { 0 };
 	char policy[PATH_MAX], shown[ERR_QUOTE_SIZE];
-	static struct places places;
+	static struct dirs dirs;
 	struct compiled_request request = {
-		.level = given->trust, .policy = given->policy, .project = places.project, .home = places.home,
-		.config_home = places.config_home, .programs_dir = places.programs, .state_dir = places.state,
-		.runtime_dir = places.runtime,
+		.level = given->trust, .policy = given->policy, .project = dirs.project, .home = dirs.home,
+		.config_home = dirs.config_home, .programs_dir = dirs.programs, .state_dir = dirs.state,
+		.runtime_dir = dirs.runtime,
 	};
 	int r;
 
@@ -165,15 +165,15 @@ static int explain_trust(const struct policy_options *given, char **words, struc
 	if (words[0] && !trust_agent_is_valid(words[0]))
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "%s cannot be the name of an agent",
 			       err_quote(shown, words[0]));
-	r = places_find(&places, given->project, NULL, err);
+	r = dirs_find(&dirs, given->project, NULL, err);
 	if (r == 0 && given->policy && strchr(given->policy, '/')) {
-		r = places_absolute(given->policy, "policy", policy, err);
+		r = dirs_absolute(given->policy, "policy", policy, err);
 		request.policy = policy;
 	}
 	if (r == 0)
 		r = compiled_get(&request, &compiled, err);
 	return r != 0 ? r
-		      : policy_explain_trust(snapshot_policy(compiled.snapshot), &places, words[0], given->json, err);
+		      : policy_explain_trust(snapshot_policy(compiled.snapshot), &dirs, words[0], given->json, err);
 }
 
 /* NULL: nothing was named. */

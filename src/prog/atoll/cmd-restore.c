@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
+#include "client/staged.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
-#include "prog/atoll/staged.h"
 #include "stage/snapshot.h"
 
 /* `atoll restore`: makes a snapshot the state of its session again. What the state was gets a name first. */

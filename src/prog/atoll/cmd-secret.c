@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/places.h"
 #include "session/directories.h"
 #include "session/record.h"
 
@@ -30,7 +30,7 @@ static int find_vault(char out[PATH_MAX], struct err *err)
 	int r = session_home_dir(home, sizeof home);
 
 	if (r == 0)
-		r = places_config_home(home, config);
+		r = dirs_config_home(home, config);
 	if (r == 0 && !config[0]) {
 		err_set(err, ERR_STATE, ENOENT, "secret", "there is no place for secrets: you have no home directory");
 		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
@@ -49,7 +49,7 @@ static int become(const struct secret_options *given, char **words, size_t count
 	int r = find_vault(vault, err);
 
 	if (r == 0)
-		r = places_programs(programs, err);
+		r = dirs_programs(programs, err);
 	if (r < 0)
 		return r;
 	if (path_join(program, sizeof program, programs, "atoll-secret") < 0)

@@ -3,10 +3,10 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/staged.h"
 #include "os/clock.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
-#include "prog/atoll/staged.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "prog/atoll/client.h"
+#include "client/control-client.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/say.h"
 #include "session/control-socket.h"

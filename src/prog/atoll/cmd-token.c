@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
+#include "client/tokens.h"
 #include "os/path.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/token-policy.h"
-#include "prog/atoll/token.h"
 
 /*
  * `atoll token`: becomes atoll-token, which has the ciphers that the static programs do without, with the directories
@@ -93,7 +93,7 @@ static int find_project(struct token_options *given, char named[PATH_MAX], struc
 
 	if (!given->project)
 		return 0;
-	r = places_absolute(given->project, "project", named, err);
+	r = dirs_absolute(given->project, "project", named, err);
 	if (r == 0)
 		given->project = path_real(named, real, sizeof real) == 0 ? real : named;
 	return r;
@@ -101,18 +101,18 @@ static int find_project(struct token_options *given, char named[PATH_MAX], struc
 
 static int become(const struct token_options *given, char **rest, struct err *err)
 {
-	static struct token_places places;
+	static struct token_directories dirs;
 	static char programs[PATH_MAX], program[PATH_MAX];
 	static struct words words;
-	int r = token_places(&places, err);
+	int r = token_directories(&dirs, err);
 
 	if (r == 0)
-		r = places_programs(programs, err);
+		r = dirs_programs(programs, err);
 	if (r < 0)
 		return r;
 	if (path_join(program, sizeof program, programs, "atoll-token") < 0)
 		return err_set(err, ERR_STATE, ENAMETOOLONG, "token", "the path of atoll's programs is too long");
-	words = (struct words){ { "atoll-token", "--keys", places.keys, "--store", places.store }, 5 };
+	words = (struct words){ { "atoll-token", "--keys", dirs.keys, "--store", dirs.store }, 5 };
 	add_given(&words, given);
 	add(&words, "--");
 	for (; *rest; rest++)

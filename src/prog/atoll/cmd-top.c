@@ -8,10 +8,10 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "client/dirs.h"
 #include "os/fd.h"
 #include "os/pty.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/top-feed.h"
 #include "session/directories.h"
 #include "session/record.h"
@@ -193,7 +193,7 @@ int cmd_top(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = session_state_dir(state, sizeof state, false, err);
 	if (r == 0)
-		r = places_programs(programs, err);
+		r = dirs_programs(programs, err);
 	if (r < 0)
 		return r;
 	feed.pace_ms = (unsigned)pace_ms;

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
 #include "prog/atoll/cmd.h"
-#include "prog/atoll/places.h"
 
 enum { ARGS_MAX = 2 * OPTION_LIST_MAX + 32 };
 
@@ -82,7 +82,7 @@ int cmd_verify(int argc, char **argv, struct err *err)
 	int rest, r = cmd_parse(&cmd_verify_options, &given, argc, argv, &rest, err);
 
 	if (r == 0)
-		r = places_programs(programs, err);
+		r = dirs_programs(programs, err);
 	if (r < 0)
 		return r;
 	if (path_join(program, sizeof program, programs, "atoll-verify") < 0)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "prog/atoll/staged.h"
+#include "client/staged.h"
 
 static int forget(const char *state, const char *session, const char *name, struct err *err)
 {

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "client/staged.h"
 #include "os/fd.h"
 #include "prog/atoll/dry-run-end.h"
 #include "prog/atoll/dry-run-state.h"
-#include "prog/atoll/staged.h"
 #include "wire/trial.h"
 
 struct held {

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
+#include "client/program.h"
 #include "learn/learn.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/pidref.h"
-#include "prog/atoll/beside.h"
 #include "prog/atoll/fork.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/say.h"
 #include "wire/trial.h"
 
@@ -228,25 +228,25 @@ int dry_run_exec(struct dry_run *dry, struct err *err)
 	cleanup_free const char **argv = calloc(words + 2 * OPTION_LIST_MAX + 8, sizeof *argv);
 	cleanup_fd int output_fd = fd_move_above(fd_duplicate(STDERR_FILENO), FDS_ABOVE);
 	/* With --json stdout is for the object. */
-	struct beside beside = { .program = "atoll", .argv = argv, .fd_count = dry->given->json ? 1 : 0,
+	struct program program = { .name = "atoll", .argv = argv, .fd_count = dry->given->json ? 1 : 0,
 				 .fds = { { output_fd, STDOUT_FILENO } } };
 
 	if (!argv || output_fd < 0)
 		return fail(err, argv ? output_fd : -ENOMEM, "the command cannot be prepared");
 	put_exec(record, argv);
-	return beside_run(&beside, err);
+	return program_run(&program, err);
 }
 
 int dry_run_go_back(struct dry_run *dry, struct err *err)
 {
 	const char *stop[] = { "atoll", "stop", dry->origin.id, NULL };
 	const char *restore[] = { "atoll", "restore", "-q", dry->origin.id, dry->base, NULL };
-	struct beside beside = { .program = "atoll", .argv = stop };
-	int r = beside_run(&beside, err);
+	struct program program = { .name = "atoll", .argv = stop };
+	int r = program_run(&program, err);
 
 	if (r == 0) {
-		beside.argv = restore;
-		r = beside_run(&beside, err);
+		program.argv = restore;
+		r = program_run(&program, err);
 	}
 	/* It has said why. */
 	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "session %s is not what it was", dry->origin.id) : r;
@@ -256,7 +256,7 @@ int dry_run_go_back(struct dry_run *dry, struct err *err)
 
 /* Starts one of the programs that look, with what it prints in *ret_text_fd and its numbers in numbers. */
 struct look {
-	const char *program;
+	const char *name;
 	const char *const *argv;
 	int numbers_to;              /* the descriptor that the program writes them to */
 	void *numbers;
@@ -266,25 +266,25 @@ struct look {
 static int look(const struct look *look, int *ret_text_fd, struct err *err)
 {
 	cleanup_fd int text_fd = fd_memfd_new("text"), numbers_fd = fd_memfd_new("numbers");
-	struct beside beside = { .program = look->program, .argv = look->argv, .fd_count = 2 };
+	struct program program = { .name = look->name, .argv = look->argv, .fd_count = 2 };
 	int status;
 
 	text_fd = text_fd < 0 ? text_fd : fd_move_above(text_fd, FDS_ABOVE);
 	numbers_fd = numbers_fd < 0 ? numbers_fd : fd_move_above(numbers_fd, FDS_ABOVE);
 	if (text_fd < 0 || numbers_fd < 0)
 		return fail(err, text_fd < 0 ? text_fd : numbers_fd, "memory for what is shown");
-	beside.fds[0].from = text_fd;
-	beside.fds[0].to = STDOUT_FILENO;
-	beside.fds[1].from = numbers_fd;
-	beside.fds[1].to = look->numbers_to;
-	status = beside_run(&beside, err);
+	program.fds[0].from = text_fd;
+	program.fds[0].to = STDOUT_FILENO;
+	program.fds[1].from = numbers_fd;
+	program.fds[1].to = look->numbers_to;
+	status = program_run(&program, err);
 	if (status < 0)
 		return status;
 	/* It has said why. */
 	if (status > 1)
 		return err_set(err, ERR_STATE, EIO, "dry-run", "what came of the trial cannot be looked at");
 	if (pread(numbers_fd, look->numbers, look->numbers_size, 0) != (ssize_t)look->numbers_size)
-		return fail(err, -EPROTO, look->program);
+		return fail(err, -EPROTO, look->name);
 	close_fd(ret_text_fd);
 	*ret_text_fd = take_fd(&text_fd);
 	return status;
@@ -295,7 +295,7 @@ static int look_at_log(struct dry_run *dry, struct err *err)
 	char log[PATH_MAX];
 	const char *form = dry->given->json ? "json" : "text";
 	const char *argv[] = { "atoll-learn", "effects", form, log, "-", dry->trial.id, "-", NULL };
-	const struct look how = { .program = "atoll-learn", .argv = argv, .numbers_to = LEARN_NUMBERS_FD,
+	const struct look how = { .name = "atoll-learn", .argv = argv, .numbers_to = LEARN_NUMBERS_FD,
 				  .numbers = &dry->effects, .numbers_size = sizeof dry->effects };
 	int r = session_path(dry->state, dry->trial.id, "audit.jsonl", log, sizeof log);
 
@@ -312,7 +312,7 @@ static int compare(struct dry_run *dry, const struct states *states, struct stag
 		   int *ret_fd, struct err *err)
 {
 	struct staged_args args;
-	const struct look how = { .program = "atoll-stage", .argv = args.argv, .numbers_to = STAGE_DIFFERENCE_FD,
+	const struct look how = { .name = "atoll-stage", .argv = args.argv, .numbers_to = STAGE_DIFFERENCE_FD,
 				  .numbers = ret_numbers, .numbers_size = sizeof *ret_numbers };
 	const struct {
 		const char *option, *value;

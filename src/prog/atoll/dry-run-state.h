@@ -8,10 +8,10 @@
 
 #include <limits.h>
 
+#include "client/staged.h"
 #include "learn/effects.h"
-#include "prog/atoll/dry-run.h"
 #include "prog/atoll/dry-run-record.h"
-#include "prog/atoll/staged.h"
+#include "prog/atoll/dry-run.h"
 #include "session/record.h"
 #include "stage/difference.h"
 

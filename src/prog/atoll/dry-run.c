@@ -8,13 +8,13 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/dirs.h"
+#include "client/staged.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/dry-run-end.h"
 #include "prog/atoll/dry-run-show.h"
 #include "prog/atoll/dry-run-state.h"
-#include "prog/atoll/places.h"
-#include "prog/atoll/staged.h"
 #include "session/directories.h"
 #include "wire/trial.h"
 

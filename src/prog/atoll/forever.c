@@ -11,11 +11,11 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "client/dirs.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "prog/atoll/places.h"
 #include "session/directories.h"
 #include "session/record.h"
 
@@ -66,7 +66,7 @@ static int refuse(const char *policy, const char *why, const char *hint, struct 
 }
 
 /* By the name that the policy has: its path, one of the user's own, or one that is shipped. */
-static int find_file(const struct session_record *record, const struct places *places, char path[PATH_MAX],
+static int find_file(const struct session_record *record, const struct dirs *dirs, char path[PATH_MAX],
 		     const char **ret_level, struct err *err)
 {
 	static const char own[] = "make a policy of your own that extends it, and run with that";
@@ -75,19 +75,19 @@ static int find_file(const struct session_record *record, const struct places *p
 	*ret_level = NULL;
 	if (record->policy[0] == '/')
 		return str_copy(path, PATH_MAX, record->policy);
-	r = str_format(path, PATH_MAX, "%s/atoll/policies/%s.yaml", places->config_home, record->policy);
+	r = str_format(path, PATH_MAX, "%s/atoll/policies/%s.yaml", dirs->config_home, record->policy);
 	if (r == 0 && access(path, F_OK) == 0)
 		return 0;
 	/* The default level without a file of the user's: from now on there is one, which extends it. */
-	r = str_format(path, PATH_MAX, "%s/atoll/policy.yaml", places->config_home);
-	if (r < 0 || !places->config_home[0] || !str_equal(record->policy, "medium") || access(path, F_OK) == 0)
+	r = str_format(path, PATH_MAX, "%s/atoll/policy.yaml", dirs->config_home);
+	if (r < 0 || !dirs->config_home[0] || !str_equal(record->policy, "medium") || access(path, F_OK) == 0)
 		return refuse(record->policy, "which is shipped with atoll", own, err);
 	*ret_level = "medium";
 	return 0;
 }
 
 /* The file itself, where a link leads to it; what a sandbox could write is no policy of the user's. */
-static int check_file(const struct session_record *record, const struct places *places, struct forever *forever,
+static int check_file(const struct session_record *record, const struct dirs *dirs, struct forever *forever,
 		      struct err *err)
 {
 	static const char by_hand[] = "add the rule to a policy of your own";
@@ -97,7 +97,7 @@ static int check_file(const struct session_record *record, const struct places *
 	forever->mode = 0600;
 	if (path_real(forever->path, real, sizeof real) < 0)
 		return 0;
-	if (path_join(policies, sizeof policies, places->programs, "policies") < 0 || path_is_below(real, policies))
+	if (path_join(policies, sizeof policies, dirs->programs, "policies") < 0 || path_is_below(real, policies))
 		return refuse(real, "which is shipped with atoll", by_hand, err);
 	if (record->project[0] && path_is_below(real, record->project))
 		return refuse(real, "which is a file of the project", by_hand, err);
@@ -158,18 +158,18 @@ static int run(const char *program, const char **argv, struct err *err)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }
 
-static int amend(const struct places *places, const char *level, char **words, int output_fd, struct forever *forever,
+static int amend(const struct dirs *dirs, const char *level, char **words, int output_fd, struct forever *forever,
 		 struct err *err)
 {
 	char program[PATH_MAX], policies[PATH_MAX], number[16], time[CLOCK_RFC3339_SIZE], note[64];
 	const char *argv[OPTIONS_MAX + 1] = { "atoll-policy", "amend" };
 	cleanup_free const char **all = NULL;
 	size_t argc = 2, count = strv_count((const char *const *)words);
-	int r = path_join(program, sizeof program, places->programs, "atoll-policy");
+	int r = path_join(program, sizeof program, dirs->programs, "atoll-policy");
 
 	clock_format_rfc3339(clock_realtime_ns(), time);
 	if (r == 0)
-		r = path_join(policies, sizeof policies, places->programs, "policies");
+		r = path_join(policies, sizeof policies, dirs->programs, "policies");
 	if (r == 0)
 		r = str_format(number, sizeof number, "%d", output_fd);
 	if (r == 0)
@@ -177,9 +177,9 @@ static int amend(const struct places *places, const char *level, char **words, i
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
 	const char *const pairs[][2] = {
-		{ "--level", level }, { "--policy", forever->path }, { "--project", places->project },
-		{ "--home", *places->home ? places->home : NULL },
-		{ "--config-home", *places->config_home ? places->config_home : NULL },
+		{ "--level", level }, { "--policy", forever->path }, { "--project", dirs->project },
+		{ "--home", *dirs->home ? dirs->home : NULL },
+		{ "--config-home", *dirs->config_home ? dirs->config_home : NULL },
 		{ "--policies", policies }, { "--output-fd", number },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
@@ -216,7 +216,7 @@ int forever_prepare(const char *session, char **words, struct forever *ret_forev
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by atoll-policy on purpose */
 	char state[PATH_MAX];
-	struct places places;
+	struct dirs dirs;
 	const char *level;
 	int r = session_state_dir(state, sizeof state, false, err);
 
@@ -225,15 +225,15 @@ int forever_prepare(const char *session, char **words, struct forever *ret_forev
 	if (r == 0)
 		r = session_find(state, NULL, session, true, &record, err);
 	if (r == 0)
-		r = places_find(&places, record.project, NULL, err);
+		r = dirs_find(&dirs, record.project, NULL, err);
 	if (r == 0)
-		r = find_file(&record, &places, ret_forever->path, &level, err);
+		r = find_file(&record, &dirs, ret_forever->path, &level, err);
 	if (r == 0)
-		r = check_file(&record, &places, ret_forever, err);
+		r = check_file(&record, &dirs, ret_forever, err);
 	if (r == 0)
 		r = hold(ret_forever, err);
 	if (r == 0)
-		r = amend(&places, level, words, fd, ret_forever, err);
+		r = amend(&dirs, level, words, fd, ret_forever, err);
 	return r == 0 ? read_text(fd, ret_forever, err) : r;
 }
 

@@ -9,19 +9,19 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "box/launch.h"
+#include "client/agent-trust.h"
+#include "client/compiled.h"
+#include "client/env-additions.h"
+#include "client/dirs.h"
+#include "client/recording.h"
+#include "client/secrets.h"
+#include "client/tokens.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/trial.h"
-#include "prog/atoll/additions.h"
-#include "prog/atoll/compiled.h"
 #include "prog/atoll/fork.h"
 #include "prog/atoll/narrow.h"
-#include "prog/atoll/places.h"
-#include "prog/atoll/secrets.h"
-#include "prog/atoll/standing.h"
-#include "prog/atoll/tape.h"
-#include "prog/atoll/token.h"
 #include "session/run-request.h"
 
 extern char **environ;
@@ -61,14 +61,14 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 }
 
 /* Whoever rewrites atoll or atoll-init decides what the next run is worth. */
-static int refuse_replaceable(const struct policy *policy, const struct places *places, struct err *err)
+static int refuse_replaceable(const struct policy *policy, const struct dirs *dirs, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 
-	if (policy_classify(policy, places->programs, &(size_t){ 0 }) != FILE_WRITE)
+	if (policy_classify(policy, dirs->programs, &(size_t){ 0 }) != FILE_WRITE)
 		return 0;
 	err_set(err, ERR_POLICY, EPERM, "policy", "the sandbox could replace atoll's own programs, which lie in %s",
-		err_quote(shown, places->programs));
+		err_quote(shown, dirs->programs));
 	err_hint(err, "install atoll elsewhere (`make install`), or take a level that stages this tree (`-t medium`)");
 	return -EPERM;
 }
@@ -80,32 +80,32 @@ static bool has_policy_of_origin(const struct front_options *given)
 }
 
 /* A policy may have all of its sections and still be none that this atoll runs under here. */
-static int refuse_policy(const struct policy *policy, const struct places *places, struct err *err)
+static int refuse_policy(const struct policy *policy, const struct dirs *dirs, struct err *err)
 {
 	int r = refuse_unenforced(policy, err);
 
-	return r != 0 ? r : refuse_replaceable(policy, places, err);
+	return r != 0 ? r : refuse_replaceable(policy, dirs, err);
 }
 
 /* What the policy is made of; lowered as in find_policy(). policy: memory for what *ret_request borrows. */
-static int describe_policy(const struct front_options *given, const struct places *places, const char *lowered,
+static int describe_policy(const struct front_options *given, const struct dirs *dirs, const char *lowered,
 			   char policy[PATH_MAX], struct compiled_request *ret_request, struct err *err)
 {
 	struct compiled_request request = {
 		.level = lowered ? lowered : given->trust,
 		.is_lowered = lowered != NULL,
 		.policy = given->policy,
-		.project = places->project,
-		.home = places->home,
-		.config_home = places->config_home,
-		.programs_dir = places->programs,
-		.state_dir = places->state,
-		.runtime_dir = places->runtime,
+		.project = dirs->project,
+		.home = dirs->home,
+		.config_home = dirs->config_home,
+		.programs_dir = dirs->programs,
+		.state_dir = dirs->state,
+		.runtime_dir = dirs->runtime,
 	};
 	int r;
 
 	if (given->policy && strchr(given->policy, '/')) {
-		r = places_absolute(given->policy, "policy", policy, err);
+		r = dirs_absolute(given->policy, "policy", policy, err);
 		if (r < 0)
 			return r;
 		request.policy = policy;
@@ -118,18 +118,18 @@ static int describe_policy(const struct front_options *given, const struct place
 }
 
 /* 1 when atoll-policy has told the user what is wrong. lowered: the level that stands for the policy's; NULL: none. */
-static int find_policy(const struct front_options *given, const struct places *places, const char *lowered,
+static int find_policy(const struct front_options *given, const struct dirs *dirs, const char *lowered,
 		       struct compiled *ret_compiled, struct err *err)
 {
 	struct compiled_request request;
 	char policy[PATH_MAX];
-	int r = describe_policy(given, places, lowered, policy, &request, err);
+	int r = describe_policy(given, dirs, lowered, policy, &request, err);
 
 	if (r == 0 && has_policy_of_origin(given))
 		r = compiled_load(given->origin->policy, ret_compiled, err);
 	else if (r == 0)
 		r = compiled_get(&request, ret_compiled, err);
-	return r != 0 ? r : refuse_policy(snapshot_policy(ret_compiled->snapshot), places, err);
+	return r != 0 ? r : refuse_policy(snapshot_policy(ret_compiled->snapshot), dirs, err);
 }
 
 /* Nothing that was inherited by accident reaches the sandbox. */
@@ -204,12 +204,12 @@ static int narrow_by_token(struct brought *brought, struct err *err)
 }
 
 /* The last step before the box, so that a run that comes to nothing uses up nothing. 1: atoll-token said why not. */
-static int present_token(const struct front_options *given, const struct places *places, struct brought *brought,
+static int present_token(const struct front_options *given, const struct dirs *dirs, struct brought *brought,
 			 struct err *err)
 {
 	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
 	struct token_presented presented = {
-		.file = given->token, .project = places->project, .policy = policy->name, .session = given->name,
+		.file = given->token, .project = dirs->project, .policy = policy->name, .session = given->name,
 		.agent = given->agent ? given->agent : policy->trust.agent,
 	};
 	int r = token_present(&presented, &brought->held, err);
@@ -250,26 +250,26 @@ static int keep_names(struct brought *brought)
 }
 
 /* Compiles the policy again, for the level that its agent has, where that is lower than the policy's. */
-static int lower_policy(const struct front_options *given, const struct places *places, struct brought *brought,
+static int lower_policy(const struct front_options *given, const struct dirs *dirs, struct brought *brought,
 			struct err *err)
 {
-	struct standing_request request = { .agent = given->agent, .confidence = given->confidence };
+	struct agent_trust_request request = { .agent = given->agent, .confidence = given->confidence };
 	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
 	struct compiled lowered = { 0 };
-	char note[STANDING_NOTE_SIZE];
-	int r = standing_find(&request, policy, places, &brought->standing, note, err);
+	char note[AGENT_TRUST_NOTE_SIZE];
+	int r = agent_trust_find(&request, policy, dirs, &brought->standing, note, err);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (brought->standing.level < policy->level && given->token) {
-		r = present_token(given, places, brought, err);
+		r = present_token(given, dirs, brought, err);
 		if (r == 0)
 			r = token_lends(&brought->held, &request.lent, brought->lent_by, sizeof brought->lent_by);
 		if (r != 0)
 			return r < 0 ? err_set(err, ERR_INTERNAL, -r, "token", "the token's level cannot be read") : r;
 		policy = snapshot_policy(brought->compiled.snapshot);
 		request.lent_by = request.lent != TRUST_NONE ? brought->lent_by : NULL;
-		r = standing_find(&request, policy, places, &brought->standing, note, err);
+		r = agent_trust_find(&request, policy, dirs, &brought->standing, note, err);
 		if (r < 0)
 			return r;
 	}
@@ -281,7 +281,7 @@ static int lower_policy(const struct front_options *given, const struct places *
 	if (has_policy_of_origin(given))
 		return refuse_fork(&brought->standing, err);
 	brought->lowered = trust_level_names[brought->standing.level];
-	r = find_policy(given, places, brought->lowered, &lowered, err);
+	r = find_policy(given, dirs, brought->lowered, &lowered, err);
 	if (r != 0)
 		return r;
 	compiled_done(&brought->compiled);
@@ -318,13 +318,13 @@ static int refuse_narrowing(const struct front_options *given, const struct poli
 }
 
 /* After the level is known, and before anything is brought for what the policy gives. */
-static int narrow_policy(const struct front_options *given, const struct places *places, struct brought *brought,
+static int narrow_policy(const struct front_options *given, const struct dirs *dirs, struct brought *brought,
 			 const struct run_request *run, struct err *err)
 {
 	const struct policy *policy = snapshot_policy(brought->compiled.snapshot);
 	const struct narrow_request request = {
 		.mode = narrow_mode(given, policy), .task = given->task, .session = run->session,
-		.init_path = run->init_path, .argv = run->argv, .places = places,
+		.init_path = run->init_path, .argv = run->argv, .dirs = dirs,
 		.is_quiet = given->flags & REQUEST_QUIET,
 	};
 	struct compiled_request origin;
@@ -335,12 +335,12 @@ static int narrow_policy(const struct front_options *given, const struct places 
 		return 0;
 	r = refuse_narrowing(given, policy, err);
 	if (r == 0)
-		r = describe_policy(given, places, brought->lowered, memory, &origin, err);
+		r = describe_policy(given, dirs, brought->lowered, memory, &origin, err);
 	if (r == 0)
 		r = narrow_run(&request, &origin, &brought->compiled, &brought->narrowed, err);
 	brought->was_narrowing = r == 0;
 	if (r == 0)
-		r = refuse_policy(snapshot_policy(brought->compiled.snapshot), places, err);
+		r = refuse_policy(snapshot_policy(brought->compiled.snapshot), dirs, err);
 	/* It was compiled anew. */
 	return r == 0 && brought->has_presented ? narrow_by_token(brought, err) : r;
 }
@@ -391,8 +391,8 @@ static int open_tape(const struct front_options *given, const struct policy *pol
 	if (is_trial && policy->network_mode != NETWORK_GATE)
 		return 0;
 	request->tape = given->record ? TAPE_RECORD : given->replay || is_trial ? TAPE_REPLAY : TAPE_NONE;
-	return is_trial ? tape_file_blank(&request->tape_fd, err)
-			: tape_file_open(given->record, given->replay, policy, &request->tape_fd, err);
+	return is_trial ? recording_open_blank(&request->tape_fd, err)
+			: recording_open(given->record, given->replay, policy, &request->tape_fd, err);
 }
 
 static bool is_lowered(const struct front_options *given, const struct brought *brought)
@@ -401,28 +401,28 @@ static bool is_lowered(const struct front_options *given, const struct brought *
 }
 
 /* 1: the user was told why there is nothing to run. */
-static int bring(const struct front_options *given, const struct places *places, struct brought *brought,
+static int bring(const struct front_options *given, const struct dirs *dirs, struct brought *brought,
 		 struct run_request *request, struct err *err)
 {
 	bool is_trial = given->flags & REQUEST_TRIAL;
-	int r = find_policy(given, places, NULL, &brought->compiled, err);
+	int r = find_policy(given, dirs, NULL, &brought->compiled, err);
 
 	if (r == 0)
-		r = lower_policy(given, places, brought, err);
+		r = lower_policy(given, dirs, brought, err);
 	if (r == 0)
 		r = is_trial ? make_trial(given, brought, request, err)
-			     : narrow_policy(given, places, brought, request, err);
+			     : narrow_policy(given, dirs, brought, request, err);
 	request->flags |= is_lowered(given, brought) ? REQUEST_LOWERED : 0;
 	request->narrowing = brought->was_narrowing ? &brought->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */
 	request->standing = brought->has_standing && !is_trial ? &brought->standing : NULL;
 	if (r == 0)
-		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), places, &brought->secrets, err);
+		r = secrets_bring(snapshot_policy(brought->compiled.snapshot), dirs, &brought->secrets, err);
 	if (r == 0)
-		r = secrets_bring_key(snapshot_policy(brought->compiled.snapshot), places, &request->notify_key_fd,
+		r = secrets_bring_key(snapshot_policy(brought->compiled.snapshot), dirs, &request->notify_key_fd,
 				      err);
 	if (r == 0 && !is_trial)
-		r = secrets_bring_verifier(snapshot_policy(brought->compiled.snapshot), places,
+		r = secrets_bring_verifier(snapshot_policy(brought->compiled.snapshot), dirs,
 					   &request->judge_secret_fd, err);
 	if (r != 0)
 		return r;
@@ -430,7 +430,7 @@ static int bring(const struct front_options *given, const struct places *places,
 	request->secrets_fd = take_fd(&brought->secrets.values_fd);
 	r = open_tape(given, snapshot_policy(brought->compiled.snapshot), request, err);
 	if (r == 0 && given->token && !brought->has_presented)
-		r = present_token(given, places, brought, err);
+		r = present_token(given, dirs, brought, err);
 	request->token = brought->held.bytes;
 	request->token_size = brought->held.size;
 	return r;
@@ -438,19 +438,19 @@ static int bring(const struct front_options *given, const struct places *places,
 
 /* Where a run's paths are found: large, and gone before the run waits for its command. */
 struct finding {
-	struct places places;
-	struct token_places token_dirs;
+	struct dirs dirs;
+	struct token_directories token_dirs;
 	char report[PATH_MAX], init[PATH_MAX];
 };
 
 enum { PATHS_KEPT = 9 };
 
 /* For tokens that are presented from inside; where there are none, none is taken. A trial would use them up. */
-static void find_token_places(struct token_places *ret_dirs, struct run_request *request)
+static void find_token_places(struct token_directories *ret_dirs, struct run_request *request)
 {
 	struct err unheard;
 
-	if (request->flags & REQUEST_TRIAL || token_places(ret_dirs, &unheard) < 0)
+	if (request->flags & REQUEST_TRIAL || token_directories(ret_dirs, &unheard) < 0)
 		ret_dirs->keys[0] = ret_dirs->store[0] = 0;
 	request->token_keys = ret_dirs->keys;
 	request->token_store = ret_dirs->store;
@@ -459,23 +459,23 @@ static void find_token_places(struct token_places *ret_dirs, struct run_request 
 static int find_paths(const struct front_options *given, struct finding *finding, struct run_request *request,
 		      struct err *err)
 {
-	struct places *places = &finding->places;
-	int r = places_find(places, given->project, given->cwd, err);
+	struct dirs *dirs = &finding->dirs;
+	int r = dirs_find(dirs, given->project, given->cwd, err);
 
 	if (r == 0 && given->report) {
-		r = places_absolute(given->report, "report", finding->report, err);
+		r = dirs_absolute(given->report, "report", finding->report, err);
 		request->report_path = finding->report;
 	}
 	if (r < 0)
 		return r;
 	find_token_places(&finding->token_dirs, request);
-	request->project = places->project;
-	request->cwd = places->cwd;
-	request->home = places->home;
-	request->state_dir = places->state;
-	request->runtime_dir = places->runtime;
+	request->project = dirs->project;
+	request->cwd = dirs->cwd;
+	request->home = dirs->home;
+	request->state_dir = dirs->state;
+	request->runtime_dir = dirs->runtime;
 	request->init_path = finding->init;
-	r = path_join(finding->init, sizeof finding->init, places->programs, "atoll-init");
+	r = path_join(finding->init, sizeof finding->init, dirs->programs, "atoll-init");
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "run", "atoll-init cannot be named: %s", strerror(-r)) : 0;
 }
 
@@ -515,14 +515,14 @@ __attribute__((noinline)) static int find_and_bring(const struct front_options *
 	int r = find_paths(given, &finding, request, err);
 
 	if (r == 0)
-		r = bring(given, &finding.places, brought, request, err);
+		r = bring(given, &finding.dirs, brought, request, err);
 	return r == 0 ? keep_paths(request, kept, err) : r;
 }
 
 int front_start(const struct front_options *given, char **command, uint64_t started_ns, struct err *err)
 {
 	cleanup_brought struct brought brought = { .secrets = { .values_fd = FD_NONE } };
-	char session[SESSION_ID_SIZE], *added[ADDITIONS_MAX], *none[] = { NULL }, *kept[PATHS_KEPT + 1] = { 0 };
+	char session[SESSION_ID_SIZE], *added[ENV_ADDITIONS_MAX], *none[] = { NULL }, *kept[PATHS_KEPT + 1] = { 0 };
 	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
 	struct run_request request = {
 		.flags = given->flags,
@@ -548,7 +548,7 @@ int front_start(const struct front_options *given, char **command, uint64_t star
 
 	buf_init(&brought.held, TOKEN_HELD_MAX);
 	if (r == 0)
-		r = additions_make(&given->env, added, err);
+		r = env_additions_make(&given->env, added, err);
 	if (r == 0)
 		r = make_published(&given->publish, published, err);
 	if (r < 0)

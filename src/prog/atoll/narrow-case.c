@@ -200,13 +200,13 @@ void narrow_case_put(struct buf *out, const struct narrow_request *request, cons
 	json_u64(&json, "v", 1);
 	json_string(&json, "kind", "narrow");
 	json_string(&json, "session", request->session);
-	put_text(&json, "project", request->places->project);
+	put_text(&json, "project", request->dirs->project);
 	put_text(&json, "task", request->task);
 	json_array_begin(&json, "argv");
 	for (char **word = request->argv; *word; word++)
 		put_text(&json, NULL, *word);
 	json_array_end(&json);
 	put_policy(&json, policy);
-	put_names(&json, request->places->project, policy);
+	put_names(&json, request->dirs->project, policy);
 	json_object_end(&json);
 }

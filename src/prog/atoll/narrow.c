@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "box/companion.h"
 #include "box/judge-start.h"
+#include "client/secrets.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -17,7 +18,6 @@
 #include "prog/atoll/narrow-ask.h"
 #include "prog/atoll/narrow-case.h"
 #include "prog/atoll/say.h"
-#include "prog/atoll/secrets.h"
 
 extern char **environ;
 
@@ -144,7 +144,7 @@ static int propose(const struct narrow_request *request, const struct policy *po
 				     .signal_fd = FD_NONE };
 	cleanup_fd int secret_fd = FD_NONE;
 	const char *why;
-	int r = secrets_bring_verifier(policy, request->places, &secret_fd, err);
+	int r = secrets_bring_verifier(policy, request->dirs, &secret_fd, err);
 
 	if (r != 0)
 		return r;
@@ -202,7 +202,7 @@ static const char *find_fault(const struct narrow_request *request, const struct
 			      const struct policy *after, char out[NAME_MAX])
 {
 	char path[PATH_MAX], shown[ERR_QUOTE_SIZE];
-	const char *program = request->argv[0] ? find_program(request->argv[0], request->places->cwd, path) : NULL;
+	const char *program = request->argv[0] ? find_program(request->argv[0], request->dirs->cwd, path) : NULL;
 	const char *file = find_single_file(after);
 	struct action action = { .kind = ACTION_EXEC, .subject = program,
 				 .argv = (const char *const *)request->argv };
@@ -210,7 +210,7 @@ static const char *find_fault(const struct narrow_request *request, const struct
 	if (file && str_format(out, NAME_MAX, "files.change of its proposal has one file, %.150s, and only directories "
 			       "can be staged", err_quote(shown, file)) == 0)
 		return out;
-	if (is_seen(before, request->places->cwd) && !is_seen(after, request->places->cwd))
+	if (is_seen(before, request->dirs->cwd) && !is_seen(after, request->dirs->cwd))
 		return "its proposal hides the directory that the command would start in";
 	if (!program || policy_decide(before, &action).verdict == VERDICT_DENY ||
 	    policy_decide(after, &action).verdict != VERDICT_DENY)

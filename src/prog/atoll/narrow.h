@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "prog/atoll/compiled.h"
-#include "prog/atoll/places.h"
+#include "client/compiled.h"
+#include "client/dirs.h"
 #include "session/run-request.h"
 #include "wire/judge.h"
 
@@ -20,7 +20,7 @@ struct narrow_request {
 	enum narrow_mode mode;       /* not NARROW_OFF */
 	const char *task, *session, *init_path;
 	char **argv;                 /* the command; may be empty */
-	const struct places *places;
+	const struct dirs *dirs;
 	bool is_quiet;
 };
 

@@ -9,12 +9,12 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/dirs.h"
+#include "client/program.h"
+#include "client/session-policy.h"
 #include "learn/learn.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "prog/atoll/beside.h"
-#include "prog/atoll/places.h"
-#include "prog/atoll/policy-of.h"
 #include "prog/atoll/policy-test.h"
 #include "session/directories.h"
 
@@ -68,12 +68,12 @@ static int find_base(const struct learn_request *request, char out[PATH_MAX], st
 	int r;
 
 	if (request->policy && strchr(request->policy, '/'))
-		return places_absolute(request->policy, "policy", out, err);
+		return dirs_absolute(request->policy, "policy", out, err);
 	if (name)
 		return str_copy(out, PATH_MAX, name);
 	r = session_home_dir(home, sizeof home);
 	if (r == 0)
-		r = places_config_home(home, config);
+		r = dirs_config_home(home, config);
 	if (r == 0 && *config)
 		r = path_join(out, PATH_MAX, config, "atoll/policy.yaml");
 	if (r < 0)
@@ -114,7 +114,7 @@ static int run(struct learning *learning, struct err *err)
 {
 	const char *argv[WORDS_MAX + 16] = { "atoll", "run", "-p", learning->observing, "--report", learning->report,
 					     "--name", learning->name, "--" };
-	const struct beside beside = { .program = "atoll", .argv = argv };
+	const struct program program = { .name = "atoll", .argv = argv };
 	size_t count = 9;
 	char **word;
 	int r;
@@ -123,7 +123,7 @@ static int run(struct learning *learning, struct err *err)
 		argv[count++] = *word;
 	if (*word)
 		return err_set(err, ERR_USAGE, E2BIG, "learn", "the command has too many words");
-	r = beside_run(&beside, err);
+	r = program_run(&program, err);
 	if (r < 0)
 		return r;
 	r = session_find(learning->state, NULL, learning->name, false, &learning->record, err);
@@ -137,7 +137,7 @@ static int write_proposal(struct learning *learning, const struct compiled *base
 	char log[PATH_MAX], before[PATH_MAX];
 	const char *argv[] = { "atoll-learn", "learn", learning->report, log, before, learning->record.id, "none",
 			       NULL };
-	struct beside beside = { .program = "atoll-learn", .argv = argv, .fd_count = 2 };
+	struct program program = { .name = "atoll-learn", .argv = argv, .fd_count = 2 };
 	cleanup_fd int policy_fd = FD_NONE, out_fd = FD_NONE;
 	int r = session_path(learning->state, learning->record.id, "audit.jsonl", log, sizeof log);
 
@@ -151,11 +151,11 @@ static int write_proposal(struct learning *learning, const struct compiled *base
 		r = out_fd = fd_move_above(take_fd(&out_fd), LEARN_POLICY_FD + 1);
 	if (r < 0)
 		return fail(err, r, "the proposal cannot be written");
-	beside.fds[0].from = policy_fd;
-	beside.fds[0].to = LEARN_POLICY_FD;
-	beside.fds[1].from = out_fd;
-	beside.fds[1].to = STDOUT_FILENO;
-	return beside_run(&beside, err);
+	program.fds[0].from = policy_fd;
+	program.fds[0].to = LEARN_POLICY_FD;
+	program.fds[1].from = out_fd;
+	program.fds[1].to = STDOUT_FILENO;
+	return program_run(&program, err);
 }
 
 static int show(const struct learning *learning, struct err *err)
@@ -181,7 +181,7 @@ static int check(const struct learning *learning, struct err *err)
 	cleanup_compiled struct compiled compiled = { 0 };
 	const struct policy_trial trial = { .state = learning->state, .record = &learning->record,
 					    .compiled = &compiled, .policy = "the proposal", .is_told = true };
-	int r = policy_of_session(&learning->record, learning->proposal, &compiled, err);
+	int r = session_policy_compile(&learning->record, learning->proposal, &compiled, err);
 
 	return r != 0 ? r : policy_try(&trial, err);
 }
@@ -196,7 +196,7 @@ static int learn(struct learning *learning, struct err *err)
 	if (r == 0)
 		r = run(learning, err);
 	if (r == 0)
-		r = policy_of_session(&learning->record, "none", &base, err);
+		r = session_policy_compile(&learning->record, "none", &base, err);
 	if (r == 0)
 		r = write_proposal(learning, &base, err);
 	if (r == 0)

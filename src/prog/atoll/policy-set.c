@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "client/control-client.h"
+#include "client/session-policy.h"
 #include "os/fd.h"
-#include "prog/atoll/client.h"
-#include "prog/atoll/policy-of.h"
 #include "prog/atoll/say.h"
 
 static int send_policy(int socket_fd, const struct compiled *compiled, struct err *err)
@@ -88,7 +88,7 @@ int policy_set(char **words, bool json, struct err *err)
 	r = client_open(count == 2 ? words[0] : NULL, &record, &socket_fd, err);
 	if (r < 0)
 		return r;
-	r = policy_for_session(&record, words[count - 1], &compiled, err);
+	r = session_policy_compile_lowered(&record, words[count - 1], &compiled, err);
 	if (r != 0)
 		return r;
 	return hand_over(socket_fd, &record, &compiled, json, err);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "client/control-client.h"
+#include "client/program.h"
+#include "client/session-policy.h"
 #include "learn/learn.h"
 #include "os/fd.h"
-#include "prog/atoll/beside.h"
-#include "prog/atoll/client.h"
-#include "prog/atoll/policy-of.h"
 #include "session/directories.h"
 
 int policy_hand_over(const struct compiled *compiled)
@@ -25,7 +25,7 @@ int policy_try(const struct policy_trial *trial, struct err *err)
 	const char *argv[] = { "atoll-learn", "test",
 			       trial->json ? "json" : trial->is_told ? "differences" : "text", log, before,
 			       trial->record->id, trial->policy, NULL };
-	struct beside beside = { .program = "atoll-learn", .argv = argv, .fd_count = 1 };
+	struct program program = { .name = "atoll-learn", .argv = argv, .fd_count = 1 };
 	cleanup_fd int fd = FD_NONE;
 	int r = session_path(trial->state, trial->record->id, "audit.jsonl", log, sizeof log);
 
@@ -37,12 +37,12 @@ int policy_try(const struct policy_trial *trial, struct err *err)
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, -fd, "policy", "the policy cannot be handed over: %s",
 			       strerror(-fd));
-	beside.fds[0].from = fd;
-	beside.fds[0].to = LEARN_POLICY_FD;
-	beside.fds[1].from = STDERR_FILENO;
-	beside.fds[1].to = STDOUT_FILENO;
-	beside.fd_count += trial->is_told;
-	return beside_run(&beside, err);
+	program.fds[0].from = fd;
+	program.fds[0].to = LEARN_POLICY_FD;
+	program.fds[1].from = STDERR_FILENO;
+	program.fds[1].to = STDOUT_FILENO;
+	program.fd_count += trial->is_told;
+	return program_run(&program, err);
 }
 
 static int test_one(const char *state, const char *policy, const char *session, bool json, struct err *err)
@@ -54,7 +54,7 @@ static int test_one(const char *state, const char *policy, const char *session, 
 	int r = client_find_any(state, session, &record, err);
 
 	if (r == 0)
-		r = policy_of_session(&record, policy, &compiled, err);
+		r = session_policy_compile(&record, policy, &compiled, err);
 	if (r != 0)
 		return r < 0 ? r : err_exit_status(&(struct err){ .code = ERR_POLICY });
 	return policy_try(&trial, err);

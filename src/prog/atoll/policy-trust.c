@@ -6,15 +6,15 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "client/agent-trust.h"
 #include "prog/atoll/say.h"
-#include "prog/atoll/standing.h"
 
 enum { TEXT_MAX = 64 << 10, CONFIDENCE_MAX = 1000 };
 
 /* Of one policy and one agent. */
 struct explained {
 	const struct policy *policy;
-	const struct standing_view *view;
+	const struct agent_trust_view *view;
 };
 
 static const struct trust_settings *settings_of(const struct explained *explained)
@@ -77,7 +77,7 @@ static void put_policy(const struct explained *explained, struct buf *out)
 
 static void put_record(const struct explained *explained, struct buf *out)
 {
-	const struct standing_view *view = explained->view;
+	const struct agent_trust_view *view = explained->view;
 
 	if (view->fault != TRUST_FINE) {
 		buf_printf(out, "  record:  cannot be used: %s; it stands for no trust at all\n",
@@ -125,7 +125,7 @@ static void put_nobody(const struct explained *explained, struct buf *out)
 
 static void put_agent(const struct explained *explained, struct buf *out)
 {
-	const struct standing_view *view = explained->view;
+	const struct agent_trust_view *view = explained->view;
 	const struct run_standing *standing = &view->standing;
 
 	buf_printf(out, "agent %s would run at %s", standing->agent, trust_level_names[standing->level]);
@@ -156,7 +156,7 @@ static void put_settings_json(const struct trust_settings *settings, struct json
 	json_object_end(json);
 }
 
-static void put_record_json(const struct standing_view *view, struct json *json)
+static void put_record_json(const struct agent_trust_view *view, struct json *json)
 {
 	json_object_begin(json, "record");
 	json_bool(json, "exists", view->exists);
@@ -171,7 +171,7 @@ static void put_record_json(const struct standing_view *view, struct json *json)
 
 static void put_json(const struct explained *explained, struct buf *out)
 {
-	const struct standing_view *view = explained->view;
+	const struct agent_trust_view *view = explained->view;
 	struct json json;
 
 	json_init(&json, out);
@@ -198,14 +198,14 @@ static void put_json(const struct explained *explained, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-int policy_explain_trust(const struct policy *policy, const struct places *places, const char *agent, bool is_json,
+int policy_explain_trust(const struct policy *policy, const struct dirs *dirs, const char *agent, bool is_json,
 			 struct err *err)
 {
-	struct standing_request request = { .agent = agent };
-	struct standing_view view;
+	struct agent_trust_request request = { .agent = agent };
+	struct agent_trust_view view;
 	struct explained explained = { policy, &view };
 	cleanup_buf struct buf out;
-	int r = standing_look(&request, policy, places, &view, err);
+	int r = agent_trust_look(&request, policy, dirs, &view, err);
 
 	buf_init(&out, TEXT_MAX);
 	if (r < 0)

@@ -8,9 +8,9 @@
  */
 
 #include "base/err.h"
+#include "client/dirs.h"
 #include "policy/policy.h"
-#include "prog/atoll/places.h"
 
 /* agent: NULL: the policy's, or nobody's. Prints. Negative with *err. */
-int policy_explain_trust(const struct policy *policy, const struct places *places, const char *agent, bool is_json,
+int policy_explain_trust(const struct policy *policy, const struct dirs *dirs, const char *agent, bool is_json,
 			 struct err *err) MUST_USE;

@@ -12,14 +12,14 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "client/compiled.h"
+#include "client/dirs.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/pty.h"
 #include "policy/decide.h"
-#include "prog/atoll/compiled.h"
 #include "prog/atoll/front.h"
-#include "prog/atoll/places.h"
 #include "prog/atoll/posture-targets.h"
 #include "prog/atoll/say.h"
 #include "session/record.h"
@@ -30,7 +30,7 @@ enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 80, SHOWN_MAX = 32, SHOWN_SIZE = 16
 struct stand {
 	char directory[64]; /* the project is project/ in it */
 	char project[96], policy[96];
-	struct places places;
+	struct dirs dirs;
 	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
 	struct posture_targets targets;
 };
@@ -60,10 +60,10 @@ static void handle_ending_signals(void (*handler)(int))
 /* /tmp may be a tmpfs, of which root cannot give a sandbox anything to write before Linux 6.3 (no idmapped mounts). */
 static int make_directory(struct stand *stand)
 {
-	static const char *const places[] = { "/var/tmp/atoll-doctor-XXXXXX", "/tmp/atoll-doctor-XXXXXX" };
+	static const char *const paths[] = { "/var/tmp/atoll-doctor-XXXXXX", "/tmp/atoll-doctor-XXXXXX" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		memcpy(stand->directory, places[i], strlen(places[i]) + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		memcpy(stand->directory, paths[i], strlen(paths[i]) + 1);
 		if (mkdtemp(stand->directory))
 			return 0;
 	}
@@ -90,7 +90,7 @@ static int stand_open(struct stand *stand, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "doctor", "no project can be made in %s: %s", stand->directory,
 			       strerror(-r));
-	return places_find(&stand->places, stand->project, NULL, err);
+	return dirs_find(&stand->dirs, stand->project, NULL, err);
 }
 
 static void stand_close(struct stand *stand)
@@ -222,7 +222,7 @@ static int list_attempts(const struct stand *stand, struct buf *out, struct err 
 {
 	char program[PATH_MAX];
 	char *argv[] = { program, (char *)(uintptr_t)"--list", NULL };
-	int ends[2], status = -1, r = path_join(program, sizeof program, stand->places.programs, "atoll-probe");
+	int ends[2], status = -1, r = path_join(program, sizeof program, stand->dirs.programs, "atoll-probe");
 	pid_t pid;
 
 	if (r < 0 || pipe2(ends, O_CLOEXEC) < 0)
@@ -250,7 +250,7 @@ static int write_policy(const struct stand *stand, const struct posture_request 
 	int r = 0;
 
 	if (strchr(base, '/')) {
-		r = places_absolute(base, "policy", absolute, err);
+		r = dirs_absolute(base, "policy", absolute, err);
 		if (r < 0)
 			return r;
 		base = absolute;
@@ -262,7 +262,7 @@ static int write_policy(const struct stand *stand, const struct posture_request 
 	json_string(&json, "extends", base);
 	json_object_begin(&json, "files");
 	json_array_begin(&json, "read");
-	json_string(&json, NULL, stand->places.programs);
+	json_string(&json, NULL, stand->dirs.programs);
 	json_string(&json, NULL, stand->targets.readonly);
 	json_array_end(&json);
 	json_object_end(&json);
@@ -277,7 +277,7 @@ static int write_policy(const struct stand *stand, const struct posture_request 
 
 static int make_secret(struct stand *stand, struct err *err)
 {
-	int r = str_format(stand->secret, sizeof stand->secret, "%s/doctor-%d", stand->places.state,
+	int r = str_format(stand->secret, sizeof stand->secret, "%s/doctor-%d", stand->dirs.state,
 			   (int)getpid());
 
 	if (r == 0)
@@ -325,7 +325,7 @@ static int add_shown(struct arguments *arguments, const struct stand *stand, con
 
 		if (!is_home && strncmp(at, "system/", 7) != 0)
 			continue;
-		r = is_home ? str_format(path, sizeof path, "%s/%.*s", stand->places.home, size - 5, at + 5)
+		r = is_home ? str_format(path, sizeof path, "%s/%.*s", stand->dirs.home, size - 5, at + 5)
 			    : str_format(path, sizeof path, "%.*s", size - 6, at + 6);
 		if (r < 0)
 			return r;
@@ -360,7 +360,7 @@ static void add_targets(struct arguments *arguments, const struct stand *stand, 
 static int make_arguments(struct arguments *arguments, const struct stand *stand, const struct policy *policy,
 			  const char *names, bool json)
 {
-	int r = path_join(arguments->program, sizeof arguments->program, stand->places.programs,
+	int r = path_join(arguments->program, sizeof arguments->program, stand->dirs.programs,
 			  "atoll-probe");
 
 	if (r == 0)
@@ -373,8 +373,8 @@ static int make_arguments(struct arguments *arguments, const struct stand *stand
 	add(arguments, "--scratch", "/tmp");
 	add(arguments, "--secret", stand->secret);
 	add_targets(arguments, stand, policy);
-	add(arguments, "--state", stand->places.state);
-	add(arguments, "--control", stand->places.runtime);
+	add(arguments, "--state", stand->dirs.state);
+	add(arguments, "--control", stand->dirs.runtime);
 	add(arguments, "--host-pid", arguments->host_pid);
 	if (!policy->exec_new_binaries)
 		add(arguments, "--noexec", "1");
@@ -393,12 +393,12 @@ static int find_policy(const struct stand *stand, const struct posture_request *
 	const struct compiled_request compile = {
 		.level = request->trust,
 		.policy = stand->policy,
-		.project = stand->places.project,
-		.home = stand->places.home,
-		.config_home = stand->places.config_home,
-		.programs_dir = stand->places.programs,
-		.state_dir = stand->places.state,
-		.runtime_dir = stand->places.runtime,
+		.project = stand->dirs.project,
+		.home = stand->dirs.home,
+		.config_home = stand->dirs.config_home,
+		.programs_dir = stand->dirs.programs,
+		.state_dir = stand->dirs.state,
+		.runtime_dir = stand->dirs.runtime,
 	};
 
 	return compiled_get(&compile, ret_compiled, err);

@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "client/control-client.h"
+#include "client/dirs.h"
+#include "client/staged.h"
 #include "os/path.h"
 #include "os/pty.h"
-#include "prog/atoll/client.h"
-#include "prog/atoll/places.h"
-#include "prog/atoll/staged.h"
 #include "session/directories.h"
 
 enum { PAGER_WORDS_MAX = 16, PAGER_SIZE_MAX = 1024 };
@@ -107,7 +107,7 @@ int review_add_paths(struct review *review, char **words, int count, struct err 
 
 /*
  * The last component stays as it is (it may be a link, which is then what was changed); those above are resolved as
- * far as the host has them, for the trees of a session are known by their real paths.
+ * far as the host has them, for the trees of a session are known by their real dirs.
  */
 static int resolve(const char *path, char out[PATH_MAX])
 {
@@ -137,7 +137,7 @@ int review_add_path(struct review *review, const char *word, struct err *err)
 	/* Not the working directory: an unset variable of a script must not apply all of it. */
 	if (!*word)
 		return err_set(err, ERR_USAGE, EINVAL, "options", "an empty word is no path");
-	r = places_absolute(word, "path", path, err);
+	r = dirs_absolute(word, "path", path, err);
 	if (r < 0)
 		return r;
 	if (resolve(path, resolved) < 0)
@@ -148,7 +148,7 @@ int review_add_path(struct review *review, const char *word, struct err *err)
 static int finish(struct review *review, char program[PATH_MAX], struct err *err)
 {
 	char programs[PATH_MAX];
-	int r = places_programs(programs, err);
+	int r = dirs_programs(programs, err);
 
 	if (r < 0)
 		return r;

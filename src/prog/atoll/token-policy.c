@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "client/compiled.h"
+#include "client/dirs.h"
 #include "policy/decide.h"
 #include "policy/glob.h"
-#include "prog/atoll/compiled.h"
-#include "prog/atoll/places.h"
 
 /*
  * A token answers where a policy asks, so what matters is what the named policy lets happen and the level that it
@@ -244,22 +244,22 @@ int token_policy_words(const char *policy, const char *project, struct option_li
 	cleanup_compiled struct compiled named = { 0 }, level = { 0 };
 	struct listing listing = { .allow = allow, .texts = malloc(WORDS_SIZE) };
 	char path[PATH_MAX];
-	struct places places;
+	struct dirs dirs;
 	struct compiled_request request = { .policy = policy };
-	int r = listing.texts ? places_find(&places, project, NULL, err) : -ENOMEM;
+	int r = listing.texts ? dirs_find(&dirs, project, NULL, err) : -ENOMEM;
 
 	if (r == 0 && strchr(policy, '/')) {
-		r = places_absolute(policy, "policy", path, err);
+		r = dirs_absolute(policy, "policy", path, err);
 		request.policy = path;
 	}
 	if (r < 0)
 		return r;
-	request.project = places.project;
-	request.home = places.home;
-	request.config_home = places.config_home;
-	request.programs_dir = places.programs;
-	request.state_dir = places.state;
-	request.runtime_dir = places.runtime;
+	request.project = dirs.project;
+	request.home = dirs.home;
+	request.config_home = dirs.config_home;
+	request.programs_dir = dirs.programs;
+	request.state_dir = dirs.state;
+	request.runtime_dir = dirs.runtime;
 	r = compiled_get(&request, &named, err);
 	if (r != 0)
 		return r;

@@ -9,16 +9,16 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-enum { BESIDE_FDS_MAX = 3 };
+enum { PROGRAM_FDS_MAX = 3 };
 
-struct beside {
-	const char *program;             /* "atoll-learn" */
+struct program {
+	const char *name;                /* "atoll-learn" */
 	const char *const *argv;         /* NULL-terminated, with argv[0] */
 	struct {
 		int from, to;            /* borrowed; from is above every to. An empty row: from and to are 0 */
-	} fds[BESIDE_FDS_MAX];
+	} fds[PROGRAM_FDS_MAX];
 	size_t fd_count;
 };
 
 /* Starts it and waits: its exit status, or negative with *err, also where a signal ended it. */
-int beside_run(const struct beside *beside, struct err *err) MUST_USE;
+int program_run(const struct program *program, struct err *err) MUST_USE;

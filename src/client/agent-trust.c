@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/standing.h"
+#include "client/agent-trust.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, CAUSE_SHOWN = 60 };
 
 /* The state as the box will find it when it begins the session: what ended unseen has been counted. */
 static struct trust_state state_at_start(const struct trust_book *book, const struct trust_settings *settings,
-					 const struct places *places)
+					 const struct dirs *dirs)
 {
 	char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE];
 	struct trust_state state = trust_book_state(book);
@@ -22,7 +22,7 @@ static struct trust_state state_at_start(const struct trust_book *book, const st
 	for (size_t i = 0; i < count; i++) {
 		cleanup_session_record struct session_record record = { 0 };
 
-		if (session_load_live(places->state, sessions[i], &record) == -ENOENT)
+		if (session_load_live(dirs->state, sessions[i], &record) == -ENOENT)
 			state = trust_step(&state, settings, TRUST_KILLED, TRUST_NONE, now_s);
 	}
 	if (book->fault == TRUST_FINE)
@@ -85,7 +85,7 @@ static void put_why(struct buf *out, const struct trust_book *book, const struct
 }
 
 /* Why the run has no more than it has. */
-static void put_reason(struct buf *out, const struct standing_view *view, const struct trust_book *book,
+static void put_reason(struct buf *out, const struct agent_trust_view *view, const struct trust_book *book,
 		       const struct policy *policy)
 {
 	const struct run_standing *standing = &view->standing;
@@ -142,10 +142,10 @@ static enum trust_level lower(enum trust_level a, enum trust_level b)
 	return a < b ? a : b;
 }
 
-static int judge_agent(const struct policy *policy, const struct places *places, struct standing_view *view,
+static int judge_agent(const struct policy *policy, const struct dirs *dirs, struct agent_trust_view *view,
 		       struct err *err)
 {
-	struct trust_home home = { places->state, places->runtime };
+	struct trust_home home = { dirs->state, dirs->runtime };
 	struct run_standing *standing = &view->standing;
 	cleanup_trust_book struct trust_book book;
 	struct trust_bounds bounds = standing->bounds;
@@ -157,7 +157,7 @@ static int judge_agent(const struct policy *policy, const struct places *places,
 			       standing->agent, strerror(-r));
 	view->fault = book.fault;
 	view->exists = book.exists;
-	view->state = state_at_start(&book, &policy->trust, places);
+	view->state = state_at_start(&book, &policy->trust, dirs);
 	view->level = trust_level_of(&view->state, &policy->trust);
 	if (book.fault != TRUST_FINE)
 		bounds.lent = TRUST_NONE;
@@ -169,7 +169,7 @@ static int judge_agent(const struct policy *policy, const struct places *places,
 }
 
 /* A task's policy says so itself; of a token and a task the one that lends more counts. */
-static void lend(const struct standing_request *request, const struct policy *policy, struct run_standing *standing)
+static void lend(const struct agent_trust_request *request, const struct policy *policy, struct run_standing *standing)
 {
 	standing->bounds.lent = request->lent_by ? request->lent : TRUST_NONE;
 	standing->lent_by = request->lent_by;
@@ -179,14 +179,14 @@ static void lend(const struct standing_request *request, const struct policy *po
 	standing->lent_by = policy->name;
 }
 
-static int find(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		struct standing_view *view, struct err *err)
+static int find(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
+		struct agent_trust_view *view, struct err *err)
 {
 	const char *agent = request->agent ? request->agent : policy->trust.agent;
 	struct run_standing *standing = &view->standing;
 	int r;
 
-	*view = (struct standing_view){
+	*view = (struct agent_trust_view){
 		.standing = { .agent = agent, .level = policy->level, .bounds.policy = policy->level },
 	};
 	if (!agent && !request->confidence)
@@ -198,29 +198,29 @@ static int find(const struct standing_request *request, const struct policy *pol
 		return refuse_levelless(policy, err);
 	lend(request, policy, standing);
 	if (agent)
-		return judge_agent(policy, places, view, err);
+		return judge_agent(policy, dirs, view, err);
 	standing->level = lower(policy->level, standing->bounds.confidence);
 	return 0;
 }
 
-int standing_look(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		  struct standing_view *ret_view, struct err *err)
+int agent_trust_look(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
+		  struct agent_trust_view *ret_view, struct err *err)
 {
-	return find(request, policy, places, ret_view, err);
+	return find(request, policy, dirs, ret_view, err);
 }
 
-int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err)
+int agent_trust_find(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
+		  struct run_standing *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err)
 {
-	struct standing_view view;
+	struct agent_trust_view view;
 	const struct run_standing *standing = &view.standing;
-	int r = find(request, policy, places, &view, err);
+	int r = find(request, policy, dirs, &view, err);
 	struct buf note;
 
 	ret_note[0] = 0;
 	if (r != 0)
 		return r;
-	buf_init_fixed(&note, ret_note, STANDING_NOTE_SIZE);
+	buf_init_fixed(&note, ret_note, AGENT_TRUST_NOTE_SIZE);
 	if (view.why[0])
 		buf_printf(&note, "atoll: agent %s runs at %s, not %s: %s\n", standing->agent,
 			   trust_level_names[standing->level], trust_level_names[policy->level], view.why);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/token.h"
+#include "client/tokens.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
 #include "box/token.h"
+#include "client/dirs.h"
+#include "client/program.h"
 #include "os/fd.h"
-#include "prog/atoll/beside.h"
-#include "prog/atoll/places.h"
 #include "session/directories.h"
 #include "session/record.h"
 
-int token_places(struct token_places *ret_places, struct err *err)
+int token_directories(struct token_directories *ret_dirs, struct err *err)
 {
 	char home[PATH_MAX], config[PATH_MAX], state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, true, err);
@@ -21,34 +21,34 @@ int token_places(struct token_places *ret_places, struct err *err)
 		return r;
 	r = session_home_dir(home, sizeof home);
 	if (r == 0)
-		r = places_config_home(home, config);
+		r = dirs_config_home(home, config);
 	if (r == 0 && !config[0]) {
 		err_set(err, ERR_STATE, ENOENT, "token", "there is no place for keys: you have no home directory");
 		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
 		return -ENOENT;
 	}
 	if (r == 0)
-		r = path_join(ret_places->keys, PATH_MAX, config, "atoll/tokens");
+		r = path_join(ret_dirs->keys, PATH_MAX, config, "atoll/tokens");
 	if (r == 0)
-		r = path_join(ret_places->store, PATH_MAX, state, "tokens");
+		r = path_join(ret_dirs->store, PATH_MAX, state, "tokens");
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "token", "a directory's path is too long") : 0;
 }
 
 /* What atoll-token says goes to stderr. 1: it does not hold. */
 static int take(const struct token_presented *presented, int far_fd, struct err *err)
 {
-	struct token_places places;
-	const char *argv[] = { "atoll-token", "--keys", places.keys, "--store", places.store, "--project",
+	struct token_directories dirs;
+	const char *argv[] = { "atoll-token", "--keys", dirs.keys, "--store", dirs.store, "--project",
 			       presented->project, "--agent", presented->policy, "--agent",
 			       presented->session ? presented->session : presented->policy, "--agent",
 			       presented->agent ? presented->agent : presented->policy, "take", "--",
 			       presented->file, NULL };
-	const struct beside beside = { .program = "atoll-token", .argv = argv, .fds = { { far_fd, TOKEN_FD } },
+	const struct program program = { .name = "atoll-token", .argv = argv, .fds = { { far_fd, TOKEN_FD } },
 				       .fd_count = 1 };
-	int r = token_places(&places, err);
+	int r = token_directories(&dirs, err);
 
 	if (r == 0)
-		r = beside_run(&beside, err);
+		r = program_run(&program, err);
 	return r > 0 ? 1 : r;
 }
 

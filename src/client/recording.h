@@ -15,8 +15,8 @@
  * them is not NULL. *ret_fd is the caller's; FD_NONE when both are NULL. Refuses a file that the sandbox could see
  * grow, or change, and a policy without a gate that could see requests.
  */
-int tape_file_open(const char *record, const char *replay, const struct policy *policy, int *ret_fd,
+int recording_open(const char *record, const char *replay, const struct policy *policy, int *ret_fd,
 		   struct err *err) MUST_USE;
 
 /* A recording of nothing, for a run that shall reach nobody: every request is refused and written down. */
-int tape_file_blank(int *ret_fd, struct err *err) MUST_USE;
+int recording_open_blank(int *ret_fd, struct err *err) MUST_USE;

@@ -10,10 +10,10 @@
 #include "base/err.h"
 #include "base/options.h"
 
-enum { ADDITIONS_MAX = OPTION_LIST_MAX + 1 };
+enum { ENV_ADDITIONS_MAX = OPTION_LIST_MAX + 1 };
 
 /*
  * NAME=value entries, NULL-terminated, the strings borrowed. NAME alone takes the caller's value and is left out
  * where there is none. ERR_USAGE for what is no name of a variable.
  */
-int additions_make(const struct option_list *list, char *out[ADDITIONS_MAX], struct err *err) MUST_USE;
+int env_additions_make(const struct option_list *list, char *out[ENV_ADDITIONS_MAX], struct err *err) MUST_USE;

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-struct places {
+struct dirs {
 	char cwd[PATH_MAX];           /* of the command: real, absolute */
 	char project[PATH_MAX];       /* real, absolute */
 	char home[PATH_MAX];          /* "" when there is none */
@@ -22,22 +22,22 @@ struct places {
 };
 
 /* The working directory. ERR_USAGE when it was deleted, cannot be reached, or its path is too long. */
-int places_cwd(char out[PATH_MAX], struct err *err) MUST_USE;
+int dirs_cwd(char out[PATH_MAX], struct err *err) MUST_USE;
 
 /*
  * text below the working directory where it is relative. ".." stays: with links on the way the kernel's answer
  * differs from the text's. what names the thing in an error.
  */
-int places_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err) MUST_USE;
+int dirs_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err) MUST_USE;
 
-/* The directory of the running program. */
-int places_programs(char out[PATH_MAX], struct err *err) MUST_USE;
+/* The directory of the running program, where its siblings are. ERR_STATE where /proc does not tell it. */
+int dirs_programs(char out[PATH_MAX], struct err *err) MUST_USE;
 
 /* $XDG_CONFIG_HOME, or .config below home; "" when there is neither. -ENAMETOOLONG. */
-int places_config_home(const char *home, char out[PATH_MAX]) MUST_USE;
+int dirs_config_home(const char *home, char out[PATH_MAX]) MUST_USE;
 
 /*
  * project and cwd as the user gave them, or NULL. Makes the state and run-time directories. Refuses `/`, the home
  * and what is above it as a project that nobody named.
  */
-int places_find(struct places *ret_places, const char *project, const char *cwd, struct err *err) MUST_USE;
+int dirs_find(struct dirs *ret_dirs, const char *project, const char *cwd, struct err *err) MUST_USE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/additions.h"
+#include "client/env-additions.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static char *caller_entry(const char *name)
 	return NULL;
 }
 
-int additions_make(const struct option_list *list, char *out[ADDITIONS_MAX], struct err *err)
+int env_additions_make(const struct option_list *list, char *out[ENV_ADDITIONS_MAX], struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 	size_t count = 0;

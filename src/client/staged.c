@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/staged.h"
+#include "client/staged.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "client/control-client.h"
+#include "client/dirs.h"
 #include "os/fd.h"
-#include "prog/atoll/client.h"
-#include "prog/atoll/places.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
@@ -42,7 +42,7 @@ int staged_args_add(struct staged_args *args, const char *option, const char *va
 static int find_program(char out[PATH_MAX], struct err *err)
 {
 	char programs[PATH_MAX];
-	int r = places_programs(programs, err);
+	int r = dirs_programs(programs, err);
 
 	if (r == 0 && path_join(out, PATH_MAX, programs, "atoll-stage") < 0)
 		r = err_set(err, ERR_STATE, ENAMETOOLONG, "stage", "the path of atoll's programs is too long");

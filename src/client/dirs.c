@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/places.h"
+#include "client/dirs.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "session/directories.h"
 #include "session/record.h"
 
-int places_cwd(char out[PATH_MAX], struct err *err)
+int dirs_cwd(char out[PATH_MAX], struct err *err)
 {
 	if (getcwd(out, PATH_MAX))
 		return 0;
@@ -29,7 +29,7 @@ int places_cwd(char out[PATH_MAX], struct err *err)
 	return -err->errnum;
 }
 
-int places_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err)
+int dirs_absolute(const char *text, const char *what, char out[PATH_MAX], struct err *err)
 {
 	char cwd[PATH_MAX];
 	int r;
@@ -37,7 +37,7 @@ int places_absolute(const char *text, const char *what, char out[PATH_MAX], stru
 	if (text[0] == '/') {
 		r = str_copy(out, PATH_MAX, text);
 	} else {
-		r = places_cwd(cwd, err);
+		r = dirs_cwd(cwd, err);
 		if (r < 0)
 			return r;
 		r = str_format(out, PATH_MAX, "%s/%s", str_equal(cwd, "/") ? "" : cwd, text);
@@ -45,7 +45,7 @@ int places_absolute(const char *text, const char *what, char out[PATH_MAX], stru
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "options", "the path of the %s is too long", what) : 0;
 }
 
-int places_programs(char out[PATH_MAX], struct err *err)
+int dirs_programs(char out[PATH_MAX], struct err *err)
 {
 	ssize_t length = readlink("/proc/self/exe", out, PATH_MAX);
 
@@ -84,21 +84,21 @@ static int named_directory(const char *given, const char *option, char out[PATH_
 	return r;
 }
 
-static int find_project(struct places *places, const char *given, const char *start, struct err *err)
+static int find_project(struct dirs *dirs, const char *given, const char *start, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 	int r;
 
 	if (given)
-		return named_directory(given, "--project", places->project, err);
-	r = session_project_of(start, places->project, sizeof places->project, err);
-	if (r < 0 || !session_project_is_refused(places->project))
+		return named_directory(given, "--project", dirs->project, err);
+	r = session_project_of(start, dirs->project, sizeof dirs->project, err);
+	if (r < 0 || !session_project_is_refused(dirs->project))
 		return r;
 	err_set(err, ERR_USAGE, EPERM, "project",
 		"%s is no project: it would hand over nearly everything you have",
-		err_quote(shown, places->project));
+		err_quote(shown, dirs->project));
 	err_hint(err, "cd to your project, or say that you mean it: --project %s",
-		 err_quote(shown, places->project));
+		 err_quote(shown, dirs->project));
 	return -EPERM;
 }
 
@@ -106,20 +106,20 @@ static int find_project(struct places *places, const char *given, const char *st
  * Where the command starts: where the user stands, unless that is outside a project that was named, which the
  * sandbox probably cannot see.
  */
-static int find_cwd(struct places *places, const char *given, const char *project_given, struct err *err)
+static int find_cwd(struct dirs *dirs, const char *given, const char *project_given, struct err *err)
 {
 	int r;
 
 	if (given)
-		return named_directory(given, "--cwd", places->cwd, err);
+		return named_directory(given, "--cwd", dirs->cwd, err);
 	if (project_given) {
 		/* A deleted or too long working directory does not matter when the project was named. */
-		if (getcwd(places->cwd, sizeof places->cwd) && path_is_below(places->cwd, places->project))
+		if (getcwd(dirs->cwd, sizeof dirs->cwd) && path_is_below(dirs->cwd, dirs->project))
 			return 0;
-		return str_copy(places->cwd, sizeof places->cwd, places->project);
+		return str_copy(dirs->cwd, sizeof dirs->cwd, dirs->project);
 	}
-	r = places_cwd(places->cwd, err);
-	if (r == 0 && access(places->cwd, X_OK) < 0) {
+	r = dirs_cwd(dirs->cwd, err);
+	if (r == 0 && access(dirs->cwd, X_OK) < 0) {
 		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be entered: %s",
 			strerror(errno));
 		err_hint(err, "cd to a directory that you can read");
@@ -128,7 +128,7 @@ static int find_cwd(struct places *places, const char *given, const char *projec
 	return r;
 }
 
-int places_config_home(const char *home, char out[PATH_MAX])
+int dirs_config_home(const char *home, char out[PATH_MAX])
 {
 	const char *given = getenv("XDG_CONFIG_HOME");
 
@@ -138,32 +138,32 @@ int places_config_home(const char *home, char out[PATH_MAX])
 	return home[0] ? path_join(out, PATH_MAX, home, ".config") : 0;
 }
 
-int places_find(struct places *places, const char *project, const char *cwd, struct err *err)
+int dirs_find(struct dirs *dirs, const char *project, const char *cwd, struct err *err)
 {
 	int r = 0;
 
 	if (project)
-		r = find_project(places, project, NULL, err);
+		r = find_project(dirs, project, NULL, err);
 	if (r == 0)
-		r = find_cwd(places, cwd, project, err);
+		r = find_cwd(dirs, cwd, project, err);
 	if (r == 0 && !project)
-		r = find_project(places, NULL, places->cwd, err);
+		r = find_project(dirs, NULL, dirs->cwd, err);
 	if (r == 0)
-		r = places_programs(places->programs, err);
+		r = dirs_programs(dirs->programs, err);
 	if (r == 0)
-		r = session_state_dir(places->state, sizeof places->state, true, err);
+		r = session_state_dir(dirs->state, sizeof dirs->state, true, err);
 	if (r == 0)
-		r = session_runtime_dir(places->runtime, sizeof places->runtime, true, err);
+		r = session_runtime_dir(dirs->runtime, sizeof dirs->runtime, true, err);
 	if (r < 0)
 		return r;
-	if (faccessat(AT_FDCWD, places->state, W_OK | X_OK, AT_EACCESS) < 0) {
+	if (faccessat(AT_FDCWD, dirs->state, W_OK | X_OK, AT_EACCESS) < 0) {
 		err_set(err, ERR_STATE, errno, "state", "the state directory %s cannot be written: %s",
-			places->state, strerror(errno));
+			dirs->state, strerror(errno));
 		err_hint(err, "every run keeps its log there; make it writable, or set XDG_STATE_HOME");
 		return -err->errnum;
 	}
-	r = session_home_dir(places->home, sizeof places->home);
+	r = session_home_dir(dirs->home, sizeof dirs->home);
 	if (r == 0)
-		r = places_config_home(places->home, places->config_home);
+		r = dirs_config_home(dirs->home, dirs->config_home);
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "home", "the path of the home directory is too long") : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/secrets.h"
+#include "client/secrets.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
+#include "client/program.h"
 #include "os/fd.h"
-#include "prog/atoll/beside.h"
 #include "wire/secret.h"
 
 _Static_assert((int)POLICY_SECRETS_MAX <= (int)SECRET_GIVE_MAX, "whatever a policy names can be given at once");
@@ -109,21 +109,21 @@ static int receive(int fd, const struct policy *policy, struct secrets *secrets,
 }
 
 /* What atoll-secret says goes to stderr; whatever ends it there ends the run here. */
-static int run(const char *const *names, size_t count, const struct places *places, const struct pair pairs[2],
+static int run(const char *const *names, size_t count, const struct dirs *dirs, const struct pair pairs[2],
 	       struct err *err)
 {
 	char vault[PATH_MAX];
 	const char *argv[POLICY_SECRETS_MAX + 8] = { "atoll-secret", "--directory", vault, "give" };
-	const struct beside beside = {
-		.program = "atoll-secret", .argv = argv, .fd_count = 2,
+	const struct program program = {
+		.name = "atoll-secret", .argv = argv, .fd_count = 2,
 		.fds = { { pairs[0].far_fd, SECRET_FD }, { pairs[1].far_fd, SECRET_PLACEHOLDER_FD } },
 	};
-	int r = path_join(vault, sizeof vault, places->config_home, "atoll/vault");
+	int r = path_join(vault, sizeof vault, dirs->config_home, "atoll/vault");
 
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long");
 	memcpy(argv + 4, names, count * sizeof *names);
-	r = beside_run(&beside, err);
+	r = program_run(&program, err);
 	return r > 0 ? 1 : r;
 }
 
@@ -140,12 +140,12 @@ static int open_pair(struct pair *pair)
 }
 
 /* What atoll-secret wrote lies in the sockets: theirs to read, ours are the near ends. */
-static int fetch(const char *const *names, size_t count, const struct places *places, struct pair pairs[2],
+static int fetch(const char *const *names, size_t count, const struct dirs *dirs, struct pair pairs[2],
 		 struct err *err)
 {
 	int r = 0;
 
-	if (!places->config_home[0]) {
+	if (!dirs->config_home[0]) {
 		err_set(err, ERR_STATE, ENOENT, "secret",
 			"the policy uses the secret %s, and you have no home directory", names[0]);
 		err_hint(err, "set HOME or XDG_CONFIG_HOME to the directory that has your vault");
@@ -154,14 +154,14 @@ static int fetch(const char *const *names, size_t count, const struct places *pl
 	for (size_t i = 0; r == 0 && i < 2; i++)
 		r = open_pair(&pairs[i]);
 	r = r < 0 ? err_set(err, ERR_INTERNAL, -r, "secret", "no socket for secrets: %s", strerror(-r))
-		  : run(names, count, places, pairs, err);
+		  : run(names, count, dirs, pairs, err);
 	/* Our ends of what atoll-secret wrote to: without them a reader sees the end. */
 	close_fd(&pairs[0].far_fd);
 	close_fd(&pairs[1].far_fd);
 	return r;
 }
 
-int secrets_bring(const struct policy *policy, const struct places *places, struct secrets *ret_secrets,
+int secrets_bring(const struct policy *policy, const struct dirs *dirs, struct secrets *ret_secrets,
 		  struct err *err)
 {
 	const char *names[POLICY_SECRETS_MAX];
@@ -172,7 +172,7 @@ int secrets_bring(const struct policy *policy, const struct places *places, stru
 	*ret_secrets = (struct secrets){ .values_fd = FD_NONE };
 	if (!count)
 		return 0;
-	r = fetch(names, count, places, pairs, err);
+	r = fetch(names, count, dirs, pairs, err);
 	if (r == 0)
 		r = receive(pairs[1].near_fd, policy, ret_secrets, err);
 	if (r == 0)
@@ -208,7 +208,7 @@ static int open_key_file(const char *path, int *ret_fd, struct err *err)
 }
 
 /* NULL: none. */
-static int bring_one(const char *name, const struct places *places, int *ret_fd, struct err *err)
+static int bring_one(const char *name, const struct dirs *dirs, int *ret_fd, struct err *err)
 {
 	struct pair pairs[2] = { { FD_NONE, FD_NONE }, { FD_NONE, FD_NONE } };
 	int r;
@@ -216,7 +216,7 @@ static int bring_one(const char *name, const struct places *places, int *ret_fd,
 	*ret_fd = FD_NONE;
 	if (!name)
 		return 0;
-	r = fetch(&name, 1, places, pairs, err);
+	r = fetch(&name, 1, dirs, pairs, err);
 	if (r == 0)
 		*ret_fd = take_fd(&pairs[0].near_fd);
 	close_fd(&pairs[0].near_fd);
@@ -224,16 +224,16 @@ static int bring_one(const char *name, const struct places *places, int *ret_fd,
 	return r;
 }
 
-int secrets_bring_key(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+int secrets_bring_key(const struct policy *policy, const struct dirs *dirs, int *ret_fd, struct err *err)
 {
 	*ret_fd = FD_NONE;
 	return policy->ask.webhook_key_file ? open_key_file(policy->ask.webhook_key_file, ret_fd, err)
-					    : bring_one(policy->ask.webhook_key, places, ret_fd, err);
+					    : bring_one(policy->ask.webhook_key, dirs, ret_fd, err);
 }
 
-int secrets_bring_verifier(const struct policy *policy, const struct places *places, int *ret_fd, struct err *err)
+int secrets_bring_verifier(const struct policy *policy, const struct dirs *dirs, int *ret_fd, struct err *err)
 {
-	return bring_one(policy->external.secret, places, ret_fd, err);
+	return bring_one(policy->external.secret, dirs, ret_fd, err);
 }
 
 void secrets_done(struct secrets *secrets)

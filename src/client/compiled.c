@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/compiled.h"
+#include "client/compiled.h"
 
 #include <fcntl.h>
 #include <limits.h>

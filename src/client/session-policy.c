@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/policy-of.h"
+#include "client/session-policy.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "base/names.h"
-#include "prog/atoll/places.h"
+#include "client/dirs.h"
 
 /* lowered: the level that stands for the policy's; NULL: none. */
 static int compile(const struct session_record *record, const char *policy, const char *lowered,
 		   struct compiled *ret_compiled, struct err *err)
 {
 	char absolute[PATH_MAX];
-	struct places places;
+	struct dirs dirs;
 	struct compiled_request request = {
 		.level = lowered,
 		.is_lowered = lowered != NULL,
 		.policy = policy,
-		.project = places.project,
-		.home = places.home,
-		.config_home = places.config_home,
-		.programs_dir = places.programs,
-		.state_dir = places.state,
-		.runtime_dir = places.runtime,
+		.project = dirs.project,
+		.home = dirs.home,
+		.config_home = dirs.config_home,
+		.programs_dir = dirs.programs,
+		.state_dir = dirs.state,
+		.runtime_dir = dirs.runtime,
 	};
-	int r = places_find(&places, record->project, NULL, err);
+	int r = dirs_find(&dirs, record->project, NULL, err);
 
 	if (r == 0 && strchr(policy, '/')) {
-		r = places_absolute(policy, "policy", absolute, err);
+		r = dirs_absolute(policy, "policy", absolute, err);
 		request.policy = absolute;
 	}
 	return r == 0 ? compiled_get(&request, ret_compiled, err) : r;
 }
 
-int policy_of_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
-		      struct err *err)
+int session_policy_compile(const struct session_record *record, const char *policy,
+			   struct compiled *ret_compiled, struct err *err)
 {
 	return compile(record, policy, NULL, ret_compiled, err);
 }
 
-int policy_for_session(const struct session_record *record, const char *policy, struct compiled *ret_compiled,
-		       struct err *err)
+int session_policy_compile_lowered(const struct session_record *record, const char *policy,
+				   struct compiled *ret_compiled, struct err *err)
 {
 	int level = record->is_lowered ? names_find(trust_level_names, TRUST_COUNT, record->level) : -1;
 	cleanup_compiled struct compiled own = { 0 };

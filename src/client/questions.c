@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/questions.h"
+#include "client/questions.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "prog/atoll/client.h"
+#include "client/control-client.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 

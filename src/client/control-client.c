@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/client.h"
+#include "client/control-client.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
 #include "os/fd.h"
-#include "prog/atoll/places.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 
 int client_project(char out[PATH_MAX], struct err *err)
 {
 	char cwd[PATH_MAX];
-	int r = places_cwd(cwd, err);
+	int r = dirs_cwd(cwd, err);
 
 	return r < 0 ? r : session_project_of(cwd, out, PATH_MAX, err);
 }

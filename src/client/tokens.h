@@ -21,10 +21,10 @@ struct token_presented {
 };
 
 /* Where keys and memory of tokens are. */
-struct token_places {
+struct token_directories {
 	char keys[PATH_MAX], store[PATH_MAX];
 };
-int token_places(struct token_places *ret_places, struct err *err) MUST_USE;
+int token_directories(struct token_directories *ret_dirs, struct err *err) MUST_USE;
 
 /*
  * Presents a token: it is counted as used. In *ret_frame (caller's, TOKEN_HELD_MAX) a TOKEN_HOLDS frame, checked.

@@ -8,12 +8,12 @@
 
 #include "base/err.h"
 #include "box/standing.h"
+#include "client/dirs.h"
 #include "policy/policy.h"
-#include "prog/atoll/places.h"
 
-enum { STANDING_NOTE_SIZE = 512, STANDING_WHY_SIZE = 320 };
+enum { AGENT_TRUST_NOTE_SIZE = 512, AGENT_TRUST_WHY_SIZE = 320 };
 
-struct standing_request {
+struct agent_trust_request {
 	const char *agent;           /* --agent, or NULL */
 	const char *confidence;      /* --confidence, or NULL */
 	enum trust_level lent;       /* by a token */
@@ -21,23 +21,23 @@ struct standing_request {
 };
 
 /* What was looked at for an answer, for those who explain it. */
-struct standing_view {
+struct agent_trust_view {
 	struct run_standing standing; /* level: of a run that begins now */
 	struct trust_state state;    /* of the record as that run would find it */
 	enum trust_level level;      /* that the record comes to under this policy */
 	enum trust_fault fault;
 	bool exists;
-	char why[STANDING_WHY_SIZE]; /* why the run has no more, for people; "": it has what the policy has */
+	char why[AGENT_TRUST_WHY_SIZE]; /* why the run has no more, for people; "": it has what the policy has */
 };
 
-/* The same as standing_find() for an agent (in request or policy) and no confidence. Borrows likewise. */
-int standing_look(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		  struct standing_view *ret_view, struct err *err) MUST_USE;
+/* The same as agent_trust_find() for an agent (in request or policy) and no confidence. Borrows likewise. */
+int agent_trust_look(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
+		  struct agent_trust_view *ret_view, struct err *err) MUST_USE;
 
 /*
  * 1: nobody asked for any of it, and *ret_standing is not set. 0: *ret_standing borrows from request and policy; its
  * level is at most the policy's. ret_note: one line for people where the level is lower than the policy's, or the
  * record is not usable; else "". Negative with *err: the confidence is none, or the policy has no levels.
  */
-int standing_find(const struct standing_request *request, const struct policy *policy, const struct places *places,
-		  struct run_standing *ret_standing, char ret_note[STANDING_NOTE_SIZE], struct err *err) MUST_USE;
+int agent_trust_find(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
+		  struct run_standing *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err) MUST_USE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/tape.h"
+#include "client/recording.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
+#include "client/dirs.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "prog/atoll/places.h"
 
 /* The path by which the sandbox could see it: links in its directory resolved. */
 static int find_real(const char *given, const char *option, char out[PATH_MAX], struct err *err)
@@ -20,7 +20,7 @@ static int find_real(const char *given, const char *option, char out[PATH_MAX], 
 
 	if (!*given)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--%s needs a file, not an empty name", option);
-	r = places_absolute(given, option, path, err);
+	r = dirs_absolute(given, option, path, err);
 	if (r < 0)
 		return r;
 	r = path_join(parent, sizeof parent, path, "..");
@@ -88,7 +88,7 @@ static int open_regular(const char *path, struct err *err)
 	return take_fd(&fd);
 }
 
-int tape_file_open(const char *record, const char *replay, const struct policy *policy, int *ret_fd, struct err *err)
+int recording_open(const char *record, const char *replay, const struct policy *policy, int *ret_fd, struct err *err)
 {
 	const char *option = record ? "record" : "replay";
 	char path[PATH_MAX];
@@ -112,7 +112,7 @@ int tape_file_open(const char *record, const char *replay, const struct policy *
 }
 
 /* The gate reads what was opened to be read, and else writes. */
-int tape_file_blank(int *ret_fd, struct err *err)
+int recording_open_blank(int *ret_fd, struct err *err)
 {
 	static const char head[] = "{\"atoll\":\"recording\",\"v\":1}\n";
 	cleanup_fd int made_fd = fd_memfd_sealed("recording", head, sizeof head - 1);
