@@ -132,14 +132,16 @@ static int record(struct box *box, const struct alert *alert)
 	return audit_write(box->run.audit, &event);
 }
 
-int alert_log_freeze(struct box *box, uint64_t frozen_ns)
+static int log_freeze(const struct freeze *freeze, uint64_t frozen_ns)
 {
 	static const char subject[] = "everything stood still until a person was asked";
 	struct audit_event event = { .type = AUDIT_ALERT, .rule = question_rule, .subject = subject,
 				     .subject_size = strlen(subject) };
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(freeze->run->audit, &event);
 }
+
+static const struct freeze_holder alert_freeze = { .thawed = log_freeze };
 
 /* ---- the words ---- */
 
@@ -404,7 +406,7 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 		run_end(&box->run, ENDED_STOPPED);
 	else if (outcome->verdict != ASKING_ALLOWED)
 		box->alerts.wanted = MONITOR_TIGHTEN;
-	return freeze_is_held_by(&box->freeze, &box->alerts) ? freeze_end(box) : 0;
+	return freeze_is_held_by(box->run.freeze, &alert_freeze) ? freeze_end(box->run.freeze) : 0;
 }
 
 static int ask(struct box *box)
@@ -429,7 +431,8 @@ static int ask(struct box *box)
 static int freeze_and_ask(struct box *box)
 {
 	struct alerts *alerts = &box->alerts;
-	int r = freeze_begin_soon(box, alerts, "alert");
+	/* The question has an end of its own. */
+	int r = freeze_begin_soon(box->run.freeze, &alert_freeze, "alert", UINT64_MAX);
 
 	if (r == -EBUSY || r == -ESHUTDOWN)
 		return 0; /* a snapshot is under way: at the next turn */
@@ -439,8 +442,6 @@ static int freeze_and_ask(struct box *box)
 		alerts->wanted = MONITOR_TIGHTEN;
 		return 0;
 	}
-	/* The question has an end of its own. */
-	box->freeze.until_ns = UINT64_MAX;
 	alerts->was_asked = true;
 	return ask(box);
 }

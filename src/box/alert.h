@@ -14,8 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "box/hub.h"
 #include "policy/policy.h"
+#include "supervise/hub.h"
 
 struct box;
 struct buf;
@@ -94,9 +94,6 @@ int alert_raise(struct box *box, const struct alert *alert) MUST_USE;
 
 /* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
 int alert_check(struct box *box) MUST_USE;
-
-/* That everything stood still for a question about an alert. */
-int alert_log_freeze(struct box *box, uint64_t frozen_ns) MUST_USE;
 
 /* Whether nothing of the run may be applied unasked. */
 bool alerts_hold_apply(const struct box *box);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
+#include "box/gate-link.h"
 #include "box/state.h"
 #include "box/token.h"
 #include "box/verify-gate.h"
@@ -62,6 +63,41 @@ static void kill_all(void *context)
 	if (box->run.init.fd >= 0 && !box->run.is_dead && pidref_signal(&box->run.init, SIGKILL) < 0 &&
 	    shutdown(box->wire_fd, SHUT_RDWR) < 0)
 		return;
+}
+
+/* For `atoll ps`, which is all that a failure would be missed by. */
+static void show_frozen(struct box *box, bool is_frozen)
+{
+	struct session_record *record = &box->store.record;
+
+	if (record->is_frozen == is_frozen)
+		return;
+	record->is_frozen = is_frozen;
+	if (session_store(box->store.dir_fd, record) < 0)
+		return;
+}
+
+static int release_waiting(void *context)
+{
+	return exec_gate_release(context);
+}
+
+static void freeze_begun(void *context)
+{
+	show_frozen(context, true);
+}
+
+/* The time that nobody could use counts against no limit. */
+static void freeze_ended(void *context, uint64_t unused_ns)
+{
+	struct box *box = context;
+
+	clocks_pause(&box->clocks, unused_ns);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->deadline_ns != UINT64_MAX)
+			box->commands[i]->deadline_ns += unused_ns;
+	show_frozen(box, false);
+	control_resume(box);
 }
 
 static int run(struct box *box)
@@ -349,6 +385,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->run.freeze = &box->freeze;
 	box->run.identity = &box->watch_options;
 	box->run.owner = (struct run_owner){ kill_all, box };
+	freeze_init(&box->freeze, &box->run,
+		    &(struct freeze_owner){ release_waiting, freeze_begun, freeze_ended, box });
 	box->run.request = request;
 	box->run.policy = policy;
 	box->run.err = err;

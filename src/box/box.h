@@ -7,8 +7,8 @@
  */
 
 #include "base/err.h"
-#include "box/run.h"
 #include "session/run-request.h"
+#include "supervise/run.h"
 
 /*
  * Builds the sandbox, runs the request's command (with REQUEST_DETACH: serves the control socket until it

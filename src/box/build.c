@@ -8,7 +8,6 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/exec-gate.h"
 #include "box/plan.h"
 #include "box/report.h"
@@ -18,6 +17,7 @@
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/describe.h"
+#include "supervise/peer.h"
 
 /* How a sandbox comes to be: everything before the loop. The order is told in box.c. */
 
@@ -151,7 +151,7 @@ static int choose_identity(const struct staging *staging, const struct policy *p
 	/* The layers that a fork stands on belong to the uid of those who made them. */
 	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
 		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;
-	r = companion_uid_choose(&spec->host_uid);
+	r = peer_uid_choose(&spec->host_uid);
 	spec->host_gid = spec->host_uid;
 	return r;
 }

@@ -12,10 +12,10 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "box/hub.h"
-#include "box/loop.h"
 #include "monitor/canary.h"
 #include "policy/policy.h"
+#include "supervise/hub.h"
+#include "supervise/loop.h"
 
 struct box;
 struct buf;

@@ -175,7 +175,7 @@ static int send_to_init(struct box *box, uint16_t type, uint32_t id, int value)
 	if (box->run.is_dead)
 		return 0;
 	/* It reads nothing while it is frozen: freeze_check() ends that before its socket is full. */
-	box->freeze.messages += box->freeze.holder != NULL;
+	freeze_count_message(box->run.freeze);
 	frame_begin(&box->run.out, type);
 	frame_put_u32(&box->run.out, id);
 	if (value >= 0)

@@ -4,8 +4,8 @@
 /* One command inside: the run's own, or one of `atoll exec`. Spawned through atoll-init, streams relayed
  * here. */
 
-#include "box/console.h"
-#include "box/stdio.h"
+#include "supervise/console.h"
+#include "supervise/stdio.h"
 #include "wire/init.h"
 
 struct box;

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/loop.h"
+#include "supervise/freeze.h"
+#include "supervise/loop.h"
 #include "wire/frame.h"
 
 struct box;
@@ -31,6 +32,7 @@ struct client {
 	bool is_deferred; /* its EXEC waits in the socket */
 	struct loop_source source;
 	struct command *command;
+	struct freeze_holder freeze; /* while it takes a snapshot */
 	bool is_follower; /* it hears of questions */
 	bool is_owed;	  /* and waits for the next one after: */
 	uint64_t told;	  /* asking_generation() */

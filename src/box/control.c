@@ -26,7 +26,7 @@ enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10 };
 
 static void client_free(struct client *client)
 {
-	if (freeze_is_held_by(&client->box->freeze, client) && freeze_end(client->box) < 0)
+	if (freeze_is_held_by(client->box->run.freeze, &client->freeze) && freeze_end(client->box->run.freeze) < 0)
 		run_end(&client->box->run, ENDED_POLICY);
 	if (client->command) {
 		client->command->client = NULL;
@@ -158,7 +158,7 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 		return -EBADMSG;
 	client->state = CLIENT_STOPPING;
 	/* Who is asked to end must be able to. */
-	if (freeze_end(box) < 0)
+	if (freeze_end(box->run.freeze) < 0)
 		grace_ms = 0;
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		if (!box->commands[i] || box->commands[i]->has_exited)
@@ -176,7 +176,7 @@ static int freeze_error(struct client *client, int r)
 {
 	struct err err;
 
-	if (r == -EBUSY && freeze_is_held_by(&client->box->freeze, &client->box->standing)) {
+	if (r == -EBUSY && standing_holds_still(client->box)) {
 		err_set(&err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
 			trust_level_names[client->box->standing.level]);
 		err_hint(&err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
@@ -202,7 +202,8 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 
 	if (r < 0)
 		return r;
-	r = freeze_begin(client->box, client, name);
+	client->freeze = (struct freeze_holder){ .thawed = freeze_log };
+	r = freeze_begin(client->box->run.freeze, &client->freeze, name);
 	client->state = r < 0 ? CLIENT_DONE : CLIENT_FREEZING;
 	if (r < 0)
 		return freeze_error(client, r);
@@ -213,12 +214,12 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	bool was_held = freeze_is_held_by(&client->box->freeze, client);
+	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze);
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_DONE;
-	if (freeze_end(client->box) < 0)
+	if (freeze_end(client->box->run.freeze) < 0)
 		run_end(&client->box->run, ENDED_POLICY);
 	client_reply_u32(client, CONTROL_DONE, was_held ? 0 : 1);
 	return 0;
@@ -327,7 +328,7 @@ static bool must_wait(struct client *client)
 	uint8_t header[FRAME_HEADER_SIZE];
 	ssize_t n;
 
-	if (client->state != CLIENT_NEW || (!client->box->freeze.holder && !is_spawning(client->box)))
+	if (client->state != CLIENT_NEW || (!freeze_is_on(client->box->run.freeze) && !is_spawning(client->box)))
 		return false;
 	n = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
 	return n == (ssize_t)sizeof header && frame_peek_type(header) == CONTROL_EXEC;

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "box/loop.h"
 #include "os/pidref.h"
+#include "supervise/loop.h"
 #include "wire/desk.h"
 
 struct box;

@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "box/companion.h"
 #include "box/desk-state.h"
 #include "box/state.h"
 #include "box/token.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "supervise/peer.h"
 
 /*
  * atoll-token gets the text as its standard input, a memory file, so that it stands in no argument and in no file; and
@@ -21,7 +21,7 @@
 
 enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000 };
 
-_Static_assert((int)TOKEN_FD == (int)COMPANION_FD, "atoll-token answers where the wire says");
+_Static_assert((int)TOKEN_FD == (int)PEER_FD, "atoll-token answers where the wire says");
 
 static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
 {
@@ -44,12 +44,12 @@ static int start_program(struct box *box, int text_fd)
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
 			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
 			 NULL };
-	const struct companion_fd text = { text_fd, STDIN_FILENO };
-	const struct companion_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
+	const struct peer_fd text = { text_fd, STDIN_FILENO };
+	const struct peer_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
 					     .seconds = TIME_SECONDS };
 	struct desk_token *token = &box->desk->token;
 
-	return companion_start_as(request->init_path, &spec, &token->near_fd, &token->process);
+	return peer_start_as(request->init_path, &spec, &token->near_fd, &token->process);
 }
 
 /* ---- what it says ---- */
@@ -166,7 +166,7 @@ static int start(struct box *box, const void *text, size_t size)
 {
 	struct desk_token *token = &box->desk->token;
 	int low_fd = fd_memfd_sealed("token", text, size), r;
-	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, COMPANION_ABOVE);
+	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, PEER_ABOVE);
 
 	if (text_fd < 0)
 		return text_fd;

@@ -10,13 +10,13 @@
 #include <sys/un.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/desk-state.h"
 #include "box/desk-token.h"
 #include "box/inside.h"
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/path.h"
+#include "supervise/peer.h"
 
 /*
  * A start makes no more than the name: an inode of a socket that nobody listens on. The supervisor makes every
@@ -61,7 +61,7 @@ static void lose(struct box *box)
 
 	loop_remove(box->run.loop, &desk->near_source);
 	close_fd(&desk->near_fd);
-	companion_end(&desk->process);
+	peer_end(&desk->process);
 	requests_forget(box);
 	/* The number of its request means another one to the next desk. */
 	desk_token_done(box);
@@ -106,7 +106,7 @@ static int desk_speaks(void *context, uint32_t events)
 static int start(struct box *box)
 {
 	struct desk *desk = box->desk;
-	int r = companion_start(box, "atoll-desk", companion_uid(box, COMPANION_DESK), &desk->near_fd, &desk->process);
+	int r = peer_start(&box->run, "atoll-desk", peer_uid(&box->run, PEER_DESK), &desk->near_fd, &desk->process);
 
 	frame_begin(&box->run.out, DESK_START);
 	if (r == 0)

@@ -14,9 +14,6 @@
 struct box;
 struct desk;
 
-#define DESK_SOCKET "/run/atoll/ask.sock"
-#define DESK_CLIENT "/run/atoll/bin/atoll-request"
-
 /* See watch_handlers.on_unheard: whether there is a socket now where there was a name only. */
 bool desk_open(void *context, const char *path);
 

@@ -133,31 +133,6 @@ int events_command_end(struct box *box, const struct command *command)
 	return audit_write(box->run.audit, &event);
 }
 
-struct freeze_context {
-	uint64_t frozen_ns;
-};
-
-static void freeze_detail(struct json *json, const void *context)
-{
-	const struct freeze_context *freeze = context;
-
-	json_u64(json, "frozen_us", freeze->frozen_ns / 1000);
-}
-
-int events_freeze(struct box *box, const char *name, uint64_t frozen_ns)
-{
-	struct freeze_context context = { frozen_ns };
-	struct audit_event event = {
-		.type = AUDIT_STAGE_SNAPSHOT,
-		.subject = name,
-		.subject_size = strlen(name),
-		.write_detail = freeze_detail,
-		.context = &context,
-	};
-
-	return audit_write(box->run.audit, &event);
-}
-
 int events_discard(struct box *box, enum review_phase phase)
 {
 	const struct stage_counts *counts = &box->staging.counts;

@@ -15,12 +15,12 @@
 #include "box/exec-trial.h"
 #include "box/exec-words.h"
 #include "box/programs.h"
-#include "box/rate.h"
 #include "box/state.h"
 #include "box/verify-gate.h"
 #include "os/fd.h"
 #include "os/proc.h"
 #include "policy/decide-exec.h"
+#include "supervise/rate.h"
 
 /*
  * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:

@@ -35,5 +35,5 @@ struct condemned {
 /* It starts. Writes nothing where the policy wants no such records, and follows the process until its end. */
 int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
 
-/* It does not: a record, a line for the agent, and one more refusal (box/rate.h). */
+/* It does not: a record, a line for the agent, and one more refusal (supervise/rate.h). */
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;

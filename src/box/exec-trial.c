@@ -13,14 +13,14 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/companion.h"
-#include "box/exec-gate.h"
 #include "box/exec-file.h"
+#include "box/exec-gate.h"
 #include "box/state.h"
 #include "box/trial-budget.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "supervise/peer.h"
 #include "wire/trial.h"
 
 /*
@@ -104,7 +104,7 @@ static void free_job(struct job *job)
 	loop_remove(loop, &job->real_source);
 	close_fd(&job->near_fd);
 	close_fd(&job->timer_fd);
-	companion_end(&job->process);
+	peer_end(&job->process);
 	pidref_done(&job->real);
 	free(job->exe);
 	*job = (struct job){ .state = JOB_FREE };
@@ -181,7 +181,7 @@ static int lose(struct job *job, const char *why)
 	enum job_state state = job->state;
 
 	loop_remove(job->box->run.loop, &job->near_source);
-	companion_end(&job->process);
+	peer_end(&job->process);
 	if (state == JOB_TRYING) {
 		fail_job(job, why);
 		return show(job);
@@ -271,9 +271,9 @@ static int late(void *context, uint32_t events)
 static int spawn(struct job *job)
 {
 	char *argv[] = { (char *)EXEC_TRIAL_NAME, NULL };
-	const struct companion_spec spec = { .program = "atoll", .argv = argv,
+	const struct peer_spec spec = { .program = "atoll", .argv = argv,
 					     .environment = job->box->run.request->env, .outlives = true };
-	int r = companion_start_as(job->box->run.request->init_path, &spec, &job->near_fd, &job->process);
+	int r = peer_start_as(job->box->run.request->init_path, &spec, &job->near_fd, &job->process);
 
 	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r == 0 && job->timer_fd < 0)

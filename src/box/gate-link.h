@@ -41,7 +41,7 @@ bool gate_can_hear(const struct gate_link *gate);
 void gate_answer(struct box *box, uint32_t id, bool is_granted);
 void gate_answer_request(struct box *box, uint32_t id, const struct decision *decision);
 
-/* How long nothing new is let out, after refusals of the network's or of any gate's (box/rate.h); 0: it is. */
+/* How long nothing new is let out, after refusals of the network's or of any gate's (supervise/rate.h); 0: it is. */
 uint64_t gate_pause_left_ms(const struct box *box);
 
 /* Tells it how long that is. */

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/gate-link.h"
 #include "box/gate-log.h"
 #include "box/state.h"
@@ -16,6 +15,7 @@
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
+#include "supervise/peer.h"
 
 /*
  * The gate is a program of its own, because it takes in bytes from both sides; it starts when the first byte comes, so
@@ -26,7 +26,7 @@
 
 enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16 };
 
-_Static_assert((int)GATE_FD == (int)COMPANION_FD && (int)GATE_CANARIES_FD < (int)COMPANION_ABOVE,
+_Static_assert((int)GATE_FD == (int)PEER_FD && (int)GATE_CANARIES_FD < (int)PEER_ABOVE,
 	       "the gate finds what it is given where the wire says");
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
@@ -142,7 +142,7 @@ static int copy_tape(const struct run_request *request)
 {
 	int fd = request->tape ? fd_duplicate(request->tape_fd) : FD_NONE;
 
-	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
+	return fd < 0 ? fd : fd_move_above(fd, PEER_ABOVE);
 }
 
 /* The policy as it is now, for the gate to map. */
@@ -152,20 +152,20 @@ static int copy_snapshot(const struct box *box)
 	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->run.policy->bytes,
 				 change->bytes ? change->size : box->run.policy->size);
 
-	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
+	return fd < 0 ? fd : fd_move_above(fd, PEER_ABOVE);
 }
 
 static int spawn(struct box *box)
 {
 	struct gate_link *gate = &box->gate;
 	cleanup_fd int snapshot_fd = copy_snapshot(box), tape_fd = copy_tape(box->run.request);
-	const struct companion_fd given[] = {
+	const struct peer_fd given[] = {
 		{ snapshot_fd, GATE_SNAPSHOT_FD },
 		{ tape_fd, GATE_TAPE_FD },
 		{ gate->secrets_fd, GATE_SECRETS_FD },
 		{ gate->canaries_fd, GATE_CANARIES_FD },
 	};
-	const struct companion_spec spec = {
+	const struct peer_spec spec = {
 		.program = "atoll-egress", .given = given, .given_count = ARRAY_SIZE(given),
 		.uid = getuid() == 0 ? gate->uid : 0,
 	};
@@ -175,7 +175,7 @@ static int spawn(struct box *box)
 		return snapshot_fd;
 	if (box->run.request->tape && tape_fd < 0)
 		return tape_fd;
-	r = companion_spawn(&spec, gate->program_fd, gate->far_fd, &gate->process);
+	r = peer_spawn(&spec, gate->program_fd, gate->far_fd, &gate->process);
 	close_fd(&gate->far_fd);
 	close_fd(&gate->secrets_fd);
 	close_fd(&gate->canaries_fd);
@@ -231,22 +231,22 @@ int gate_prepare(struct box *box, uid_t host_uid)
 	gate->subscriber = (struct subscriber){ 1 << EVENT_PAUSED, on_paused, box, NULL };
 	hub_subscribe(box->run.hub, &gate->subscriber);
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
-	gate->uid = host_uid ^ COMPANION_GATE;
-	gate->program_fd = companion_open(box->run.request->init_path, "atoll-egress");
+	gate->uid = host_uid ^ PEER_GATE;
+	gate->program_fd = peer_open(box->run.request->init_path, "atoll-egress");
 	if (gate->program_fd < 0)
 		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_prepare(box, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
-	gate->far_fd = fd_move_above(ends[1], COMPANION_ABOVE);
+	gate->far_fd = fd_move_above(ends[1], PEER_ABOVE);
 	if (gate->far_fd >= 0 && box->run.request->secrets_fd >= 0)
-		gate->secrets_fd = fd_move_above(box->run.request->secrets_fd, COMPANION_ABOVE);
+		gate->secrets_fd = fd_move_above(box->run.request->secrets_fd, PEER_ABOVE);
 	if (gate->far_fd < 0 || (box->run.request->secrets_fd >= 0 && gate->secrets_fd < 0))
 		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
 				    "no socket for the network gate");
 	r = canaries_open_tokens(&box->canaries, &box->run.out);
 	if (r >= 0)
-		r = gate->canaries_fd = fd_move_above(r, COMPANION_ABOVE);
+		r = gate->canaries_fd = fd_move_above(r, PEER_ABOVE);
 	if (r < 0 && r != FD_NONE)
 		return fail_prepare(box, r, "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);

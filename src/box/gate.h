@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/cooldown.h"
 #include "box/gate-asking.h"
 #include "box/gate-names.h"
-#include "box/hub.h"
-#include "box/loop.h"
 #include "box/trust.h"
 #include "os/pidref.h"
+#include "supervise/cooldown.h"
+#include "supervise/hub.h"
+#include "supervise/loop.h"
 #include "wire/gate.h"
 
 struct box;

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/trust.h"
 #include "os/fd.h"
+#include "supervise/peer.h"
 #include "wire/judge.h"
 
 /* What a program needs to find others and itself; nothing that loads code into it. */
@@ -54,13 +54,13 @@ int judge_start_program(const struct external_verifier *verifier, const struct j
 {
 	struct pidref process = PIDREF_NONE;
 	cleanup_fd int fd = FD_NONE;
-	const struct companion_spec spec = { .program = "atoll-judge", .uid = origin->uid };
-	int r = companion_start_as(origin->init_path, &spec, &fd, &process);
+	const struct peer_spec spec = { .program = "atoll-judge", .uid = origin->uid };
+	int r = peer_start_as(origin->init_path, &spec, &fd, &process);
 
 	if (r == 0)
 		r = send_start(verifier, origin, fd, scratch);
 	if (r < 0) {
-		companion_end(&process);
+		peer_end(&process);
 		return r;
 	}
 	*ret_fd = take_fd(&fd);

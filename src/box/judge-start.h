@@ -20,7 +20,7 @@ struct judge_origin {
 };
 
 /*
- * *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for companion_end(); both are set on success
+ * *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for peer_end(); both are set on success
  * alone. scratch: a buffer for one frame.
  */
 int judge_start_program(const struct external_verifier *verifier, const struct judge_origin *origin,

@@ -257,10 +257,8 @@ static void end_child(struct move *move)
 	move->child = 0;
 }
 
-bool moves_hold(const struct box *box)
-{
-	return freeze_is_held_by(&box->freeze, &box->moves);
-}
+/* It is no pause of the agent's. */
+static const struct freeze_holder move_freeze = { .counts_time = true };
 
 static int record(struct move *move)
 {
@@ -284,7 +282,7 @@ static int finish(struct move *move, int errnum)
 {
 	struct box *box = move->box;
 	struct moves *moves = &box->moves;
-	int thawed = moves_hold(box) ? freeze_end(box) : 0, r;
+	int thawed = freeze_is_held_by(box->run.freeze, &move_freeze) ? freeze_end(box->run.freeze) : 0, r;
 
 	end_child(move);
 	for (size_t i = 0; i < 2; i++)
@@ -319,7 +317,7 @@ static int take_back(struct move *move)
 static int freeze_for(struct move *move)
 {
 	struct box *box = move->box;
-	int r = freeze_begin(box, &box->moves, "rename");
+	int r = freeze_begin(box->run.freeze, &move_freeze, "rename");
 
 	if (r == -EBUSY)
 		return 0; /* another one holds it: moves_check() tries again */
@@ -344,7 +342,7 @@ static int on_moved(struct move *move, int errnum)
 	if (errnum == EIO)
 		return lost(move->box);
 	move->errnum = errnum;
-	r = freeze_end(move->box);
+	r = freeze_end(move->box->run.freeze);
 	if (r < 0)
 		return r;
 	move->phase = PHASE_LEADS;

@@ -3,7 +3,7 @@
 
 /*
  * Renames of directories that the kernel refuses in a staged tree: one child of the box at a time moves the directory
- * (stage/move-tree.h), while everything else inside stands still (box/freeze.h). The caller waits for the answer.
+ * (stage/move-tree.h), while everything else inside stands still (supervise/freeze.h). The caller waits for the answer.
  * Run by atoll-box.
  */
 
@@ -37,9 +37,6 @@ int moves_check(struct box *box) MUST_USE;
 
 /* How long until moves_check() has something to do, in ms; -1: nothing is to be done. */
 int moves_timeout_ms(const struct box *box);
-
-/* Whether a freeze is for a move: it is no pause of the agent's, and no clock gets its time back. */
-bool moves_hold(const struct box *box);
 
 /*
  * Nothing inside goes on any more, or it stands still: waits until a move at work is over, and ends its child. Before

@@ -11,10 +11,10 @@
 #include "box/alert.h"
 #include "box/asking-state.h"
 #include "box/asking-words.h"
-#include "box/companion.h"
 #include "box/state.h"
 #include "box/trust.h"
 #include "os/fd.h"
+#include "supervise/peer.h"
 #include "wire/notify.h"
 
 /*
@@ -148,7 +148,7 @@ static int lose(struct link *link, const char *why)
 
 	loop_remove(link->box->run.loop, &link->source);
 	close_fd(&link->fd);
-	companion_end(&link->process);
+	peer_end(&link->process);
 	link->state = LINK_GONE;
 	link->is_heard = false;
 	memset(link->slots, 0, sizeof link->slots);
@@ -248,7 +248,7 @@ static int send_start(struct link *link)
 	size_t count = 0;
 
 	if (link->kind == NOTIFY_DESKTOP)
-		start.uid = companion_uid(box, COMPANION_DESKTOP);
+		start.uid = peer_uid(&box->run, PEER_DESKTOP);
 	if (bundle_fd >= 0) {
 		start.flags |= NOTIFY_HAS_BUNDLE;
 		fds[count++] = bundle_fd;
@@ -264,12 +264,12 @@ static int send_start(struct link *link)
 static int start(struct link *link)
 {
 	struct box *box = link->box;
-	uid_t uid = link->kind == NOTIFY_WEBHOOK ? companion_uid(box, COMPANION_WEBHOOK) : 0;
+	uid_t uid = link->kind == NOTIFY_WEBHOOK ? peer_uid(&box->run, PEER_WEBHOOK) : 0;
 	int r;
 
 	if (!link->address[0])
 		return lose(link, "there is no session bus (DBUS_SESSION_BUS_ADDRESS)");
-	r = companion_start(box, "atoll-notify", uid, &link->fd, &link->process);
+	r = peer_start(&box->run, "atoll-notify", uid, &link->fd, &link->process);
 	if (r == 0)
 		r = send_start(link);
 	link->source = (struct loop_source){ .fd = link->fd, .events = EPOLLIN, .ready = link_speaks, .context = link };
@@ -544,7 +544,7 @@ static void dismiss(struct link *link)
 
 	if ((link->questions || link->alerts) && polled.fd >= 0)
 		(void)!poll(&polled, 1, END_MS);
-	companion_end(&link->process);
+	peer_end(&link->process);
 	link->state = LINK_GONE;
 	link->is_heard = false;
 }

@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/canaries.h"
-#include "box/desk.h"
+#include "wire/desk.h"
 #include "box/plan-parts.h"
 #include "box/trust.h"
 #include "os/fd.h"

@@ -8,11 +8,11 @@
 
 #include "box/asking-state.h"
 #include "box/asking-words.h"
-#include "box/console.h"
 #include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/pty.h"
+#include "supervise/console.h"
 
 /*
  * Whoever can write to the terminal can draw a question, or draw over one: the person would answer another one than is

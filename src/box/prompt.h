@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "box/loop.h"
+#include "supervise/loop.h"
 
 struct box;
 

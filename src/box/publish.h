@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "box/loop.h"
 #include "policy/policy.h"
+#include "supervise/loop.h"
 
 struct box;
 struct gate_arrived;

@@ -288,9 +288,9 @@ static int on_signal(struct box *box, int signal_number)
 	if (box->run.is_dead)
 		box->is_interrupted = true;
 	/* Who stands still for a person's decision gets no signal: this is the decision. */
-	if (freeze_is_held_by(&box->freeze, &box->standing)) {
+	if (freeze_is_on(&box->freeze) && box->freeze.holder->yields_to_signal) {
 		run_end(&box->run, ENDED_STOPPED);
-		(void)!freeze_end(box); /* what cannot be thawed is dead */
+		(void)!freeze_end(&box->freeze); /* what cannot be thawed is dead */
 		return 0;
 	}
 	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
@@ -375,10 +375,10 @@ static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	enum clock_hit hit;
-	int r = freeze_check(box, now_ns);
+	int r = freeze_check(&box->freeze, now_ns);
 
 	/* Frozen: nobody uses anything, and no clock runs. */
-	if (r < 0 || box->freeze.holder)
+	if (r < 0 || freeze_is_on(&box->freeze))
 		return r;
 	if (clocks_must_look(&box->clocks, now_ns) || must_supervise(box, now_ns)) {
 		box->looked_ns = now_ns;
@@ -440,9 +440,8 @@ static int timeout_ms(const struct box *box)
 		return box->run.ended == ENDED_EXIT || box->run.ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
-	timeout = box->freeze.holder ? left_ms(box->freeze.until_ns, now_ns) : used_timeout_ms(box, now_ns);
+	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
 	timeout = earlier(timeout, box->change.is_pending ? CHANGE_LOOK_MS : -1);
-	timeout = earlier(timeout, freeze_timeout_ms(box));
 	timeout = earlier(timeout, standing_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, monitor_timeout_ms(box, now_ns));

@@ -515,11 +515,17 @@ void standing_done(struct box *box)
 
 /* ---- what a fall does ---- */
 
+/* The fall stands in the log already. */
+static const struct freeze_holder fall_freeze = { .yields_to_signal = true };
+
+bool standing_holds_still(const struct box *box)
+{
+	return freeze_is_held_by(box->run.freeze, &fall_freeze);
+}
+
 static int thaw(struct box *box)
 {
-	if (!freeze_is_held_by(&box->freeze, &box->standing))
-		return 0;
-	return freeze_end(box);
+	return standing_holds_still(box) ? freeze_end(box->run.freeze) : 0;
 }
 
 static int react_to_fall(struct box *box)
@@ -577,11 +583,10 @@ static int hold_still(struct box *box)
 {
 	int r;
 
-	if (!box->standing.is_frozen || box->freeze.holder || box->run.ended != ENDED_NOT || box->run.is_stopping)
+	if (!box->standing.is_frozen || freeze_is_on(box->run.freeze) || box->run.ended != ENDED_NOT ||
+	    box->run.is_stopping)
 		return 0;
-	r = freeze_begin_soon(box, &box->standing, "trust");
-	if (r == 0)
-		box->freeze.until_ns = UINT64_MAX;
+	r = freeze_begin_soon(box->run.freeze, &fall_freeze, "trust", UINT64_MAX);
 	if (r == 0)
 		tell_terminal(box);
 	return r == -EBUSY || r == -ETIMEDOUT || r == -ESHUTDOWN ? 0 : r;

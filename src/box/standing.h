@@ -8,9 +8,9 @@
  */
 
 #include "base/cleanup.h"
-#include "box/cooldown.h"
-#include "box/hub.h"
-#include "box/loop.h"
+#include "supervise/cooldown.h"
+#include "supervise/hub.h"
+#include "supervise/loop.h"
 #include "trust/store.h"
 
 struct box;
@@ -73,6 +73,9 @@ int trust_note(struct box *box, enum trust_event event, const char *cause) MUST_
 
 /* The level that holds now: the policy's where the session has no agent. For gates that ask more of some. */
 enum trust_level trust_level_now(const struct box *box);
+
+/* Whether everything stands still since the agent fell, until a person says more. */
+bool standing_holds_still(const struct box *box);
 
 /* The session begins, and is in the record as one that has not ended. Negative with box->run.err. */
 int standing_begin(struct box *box) MUST_USE;

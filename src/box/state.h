@@ -15,28 +15,21 @@
 #include "box/box.h"
 #include "box/canaries.h"
 #include "box/change.h"
-#include "box/clocks.h"
 #include "box/command.h"
 #include "box/desk.h"
 #include "box/disk.h"
 #include "box/exec-log.h"
 #include "box/exec-search.h"
 #include "box/file-gate.h"
-#include "box/freeze.h"
 #include "box/fuse.h"
 #include "box/gate.h"
 #include "box/guardian.h"
-#include "box/hub.h"
 #include "box/live.h"
-#include "box/loop.h"
 #include "box/monitor.h"
 #include "box/move.h"
 #include "box/notices.h"
-#include "box/processes.h"
 #include "box/prompt.h"
 #include "box/publish.h"
-#include "box/refusals.h"
-#include "box/run.h"
 #include "box/staged-count.h"
 #include "box/staging.h"
 #include "box/standing.h"
@@ -45,6 +38,13 @@
 #include "limit/limit.h"
 #include "session/review-log.h"
 #include "session/store.h"
+#include "supervise/clocks.h"
+#include "supervise/freeze.h"
+#include "supervise/hub.h"
+#include "supervise/loop.h"
+#include "supervise/processes.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
 #include "watch/watch.h"
 
 enum {
@@ -154,7 +154,6 @@ int events_session_start(struct box *box) MUST_USE;
 int events_session_end(struct box *box, int status) MUST_USE;
 int events_command_end(struct box *box, const struct command *command) MUST_USE;
 /* A limit was hit for the first time. Negative: the log failed. */
-int events_freeze(struct box *box, const char *name, uint64_t frozen_ns) MUST_USE;
 int events_discard(struct box *box, enum review_phase phase) MUST_USE; /* --discard; on the disk's way at once */
 int events_watch_new(struct box *box, int listener_fd) MUST_USE;
 

@@ -7,14 +7,14 @@
 #include <sys/epoll.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/exec-search.h"
-#include "box/cooldown.h"
 #include "box/judge-start.h"
 #include "box/state.h"
 #include "box/trust.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "supervise/cooldown.h"
+#include "supervise/peer.h"
 
 /*
  * One program for the session, started with the first case. Each case waits for it, and for no longer than the policy
@@ -112,13 +112,15 @@ static int log_opinion(struct box *box, const struct external_subject *subject, 
 
 /* ---- the breaker ---- */
 
+static const struct freeze_holder breaker_freeze = { .thawed = freeze_log, .ends_run = true };
+
 static int resumed(void *context, uint64_t token, const struct asking_outcome *outcome)
 {
 	struct box *box = context;
 
 	box->external->is_tripped = false;
 	if (outcome->verdict == ASKING_ALLOWED)
-		return freeze_end(box);
+		return freeze_end(box->run.freeze);
 	run_end(&box->run, ENDED_STOPPED);
 	return 0;
 }
@@ -147,7 +149,8 @@ static int ask_to_go_on(struct box *box)
 static int trip(struct box *box)
 {
 	const struct external_verifier *external = verifier(box);
-	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t until_ns =
+		clock_monotonic_ns() + (box->run.policy->policy->ask.timeout_ms + GRACE_MS) * NS_PER_MS;
 	int r;
 
 	if (box->run.ended != ENDED_NOT || box->external->is_tripped)
@@ -157,18 +160,12 @@ static int trip(struct box *box)
 	if (r < 0)
 		return r;
 	if (external->breaker_action == BREAKER_END ||
-	    freeze_begin_soon(box, box->external, "verify.external.breaker") < 0) {
+	    freeze_begin_soon(box->run.freeze, &breaker_freeze, "verify.external.breaker", until_ns) < 0) {
 		run_end(&box->run, ENDED_STOPPED);
 		return 0;
 	}
-	box->freeze.until_ns = now_ns + (box->run.policy->policy->ask.timeout_ms + GRACE_MS) * NS_PER_MS;
 	box->external->is_tripped = true;
 	return ask_to_go_on(box);
-}
-
-bool verify_external_holds(const struct box *box)
-{
-	return box->external && freeze_is_held_by(&box->freeze, box->external);
 }
 
 /* ---- opinions ---- */
@@ -229,7 +226,7 @@ static int lose(struct box *box)
 
 	loop_remove(box->run.loop, &external->source);
 	close_fd(&external->fd);
-	companion_end(&external->process);
+	peer_end(&external->process);
 	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
 		if (external->cases[i].id)
 			r = conclude(box, &external->cases[i], &gone);
@@ -253,7 +250,7 @@ static int start(struct box *box)
 {
 	struct external *external = box->external;
 	const struct judge_origin origin = {
-		.init_path = box->run.request->init_path, .uid = companion_uid(box, COMPANION_JUDGE),
+		.init_path = box->run.request->init_path, .uid = peer_uid(&box->run, PEER_JUDGE),
 		.env = box->run.request->env, .secret_fd = box->run.request->judge_secret_fd,
 	};
 	int r;
@@ -270,7 +267,7 @@ static int start(struct box *box)
 	if (r < 0) {
 		loop_remove(box->run.loop, &external->source);
 		close_fd(&external->fd);
-		companion_end(&external->process);
+		peer_end(&external->process);
 	}
 	return r;
 }
@@ -428,7 +425,7 @@ void verify_external_close(struct box *box)
 	close_fd(&external->fd);
 	if (polled.fd >= 0)
 		(void)!poll(&polled, 1, END_MS);
-	companion_end(&external->process);
+	peer_end(&external->process);
 	memset(external->cases, 0, sizeof external->cases);
 }
 

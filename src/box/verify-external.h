@@ -56,9 +56,6 @@ void verify_external_forget(struct box *box, const struct external_waiter *waite
 int verify_external_check(struct box *box, uint64_t now_ns) MUST_USE;
 int verify_external_timeout_ms(const struct box *box, uint64_t now_ns);
 
-/* Whether all of it stands still until a person has said that it may go on. */
-bool verify_external_holds(const struct box *box);
-
 /* The report's "external" object. */
 struct json;
 void verify_external_to_json(const struct box *box, struct json *json);

@@ -9,7 +9,6 @@
 #include <sys/timerfd.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/exec-file.h"
 #include "box/exec-gate.h"
 #include "box/state.h"
@@ -17,6 +16,7 @@
 #include "box/verify-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "supervise/peer.h"
 
 /*
  * The box sends the words of a command, and the script itself where one is executed. Where the command is an
@@ -322,10 +322,10 @@ static int send_rules(struct box *box, int files_fd)
 static int start_program(struct box *box)
 {
 	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
-	const struct companion_spec spec = { .program = "atoll-verify", .argv = argv,
-					     .uid = companion_uid(box, COMPANION_VERIFY) };
+	const struct peer_spec spec = { .program = "atoll-verify", .argv = argv,
+					     .uid = peer_uid(&box->run, PEER_VERIFY) };
 
-	return companion_start_as(box->run.request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
+	return peer_start_as(box->run.request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
 }
 
 static int start(struct box *box)

@@ -12,6 +12,10 @@
 #include "wire/frame.h"
 
 /* In atoll-desk. */
+/* What stands inside: the socket, and its client. */
+#define DESK_SOCKET "/run/atoll/ask.sock"
+#define DESK_CLIENT "/run/atoll/bin/atoll-request"
+
 enum { DESK_FD = 3 };
 
 enum {

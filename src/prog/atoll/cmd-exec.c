@@ -12,11 +12,9 @@
 #include <sys/signalfd.h>
 
 #include "base/str.h"
-#include "box/console.h"
-#include "box/loop.h"
 #include "client/control-client.h"
-#include "client/env-additions.h"
 #include "client/dirs.h"
+#include "client/env-additions.h"
 #include "client/staged.h"
 #include "client/tokens.h"
 #include "os/fd.h"
@@ -25,6 +23,8 @@
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot.h"
+#include "supervise/console.h"
+#include "supervise/loop.h"
 
 /* As console_detect() says it: a pty takes the place of all three streams, or of none. */
 enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO };

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/companion.h"
 #include "box/judge-start.h"
 #include "client/secrets.h"
 #include "os/clock.h"
@@ -18,6 +17,7 @@
 #include "prog/atoll/narrow-ask.h"
 #include "prog/atoll/narrow-case.h"
 #include "prog/atoll/say.h"
+#include "supervise/peer.h"
 
 extern char **environ;
 
@@ -82,7 +82,7 @@ static void end(struct conversation *with)
 	close_fd(&with->fd);
 	if (polled.fd >= 0)
 		(void)!poll(&polled, 1, END_MS);
-	companion_end(&with->process);
+	peer_end(&with->process);
 	close_fd(&with->signal_fd);
 	buf_done(&with->scratch);
 	/* What has come meanwhile ends us now. */
@@ -124,7 +124,7 @@ static const char *converse(struct conversation *with, const struct narrow_reque
 	narrow_case_put(&text, request, policy);
 	if (buf_error(&text))
 		return "the case is too long for the verifier";
-	if ((getuid() == 0 && companion_uid_choose(&origin.uid) < 0) || hold_signals(with) < 0 ||
+	if ((getuid() == 0 && peer_uid_choose(&origin.uid) < 0) || hold_signals(with) < 0 ||
 	    judge_start_program(&policy->external, &origin, &with->scratch, &with->fd, &with->process) < 0)
 		return "the program that asks the verifier cannot be started";
 	if (judge_narrow_put(&with->scratch, CASE_ID, buf_text(&text)) < 0 ||

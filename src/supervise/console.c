@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/console.h"
+#include "supervise/console.h"
 
 #include <fcntl.h>
 #include <signal.h>

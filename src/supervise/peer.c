@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/companion.h"
+#include "supervise/peer.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,13 +11,15 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "session/run-request.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 enum { RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000, SIGNAL_MAX = 64 };
 
-int companion_open(const char *init_path, const char *name)
+int peer_open(const char *init_path, const char *name)
 {
 	char path[PATH_MAX];
 	int fd, r = str_format(path, sizeof path, "%.*s%s", (int)(path_basename(init_path) - init_path), init_path,
@@ -26,12 +28,12 @@ int companion_open(const char *init_path, const char *name)
 	if (r < 0)
 		return r;
 	fd = fd_open_at(AT_FDCWD, path, O_PATH, 0);
-	return fd < 0 ? fd : fd_move_above(fd, COMPANION_ABOVE);
+	return fd < 0 ? fd : fd_move_above(fd, PEER_ABOVE);
 }
 
 /* ---- in the child made by vfork(): raw calls only, see take_identity() in watch/connect.c ---- */
 
-static bool place_fds(const struct companion_spec *spec, int link_fd)
+static bool place_fds(const struct peer_spec *spec, int link_fd)
 {
 	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 
@@ -39,7 +41,7 @@ static bool place_fds(const struct companion_spec *spec, int link_fd)
 	for (int fd = 0; fd <= 2; fd++)
 		if (null_fd < 0 || dup2(null_fd, fd) < 0)
 			return false;
-	if (dup2(link_fd, COMPANION_FD) < 0)
+	if (dup2(link_fd, PEER_FD) < 0)
 		return false;
 	for (size_t i = 0; i < spec->given_count; i++)
 		if (spec->given[i].fd >= 0 && dup2(spec->given[i].fd, spec->given[i].number) < 0)
@@ -75,7 +77,7 @@ static bool limit_time(unsigned seconds)
 	return !seconds || setitimer(ITIMER_REAL, &limit, NULL) == 0;
 }
 
-static void become(const struct companion_spec *spec, int program_fd, int link_fd, pid_t parent)
+static void become(const struct peer_spec *spec, int program_fd, int link_fd, pid_t parent)
 {
 	char *name_alone[] = { (char *)spec->program, NULL }, *none_set[] = { NULL };
 	sigset_t none;
@@ -99,12 +101,12 @@ static void become(const struct companion_spec *spec, int program_fd, int link_f
 
 /* ---- in the box ---- */
 
-uid_t companion_uid(const struct box *box, enum companion_user user)
+uid_t peer_uid(const struct run *run, enum peer_user user)
 {
-	return getuid() == 0 ? box->run.identity->uid ^ user : 0;
+	return getuid() == 0 ? run->identity->uid ^ user : 0;
 }
 
-int companion_uid_choose(uid_t *ret_uid)
+int peer_uid_choose(uid_t *ret_uid)
 {
 	uint32_t random;
 	int r = random_bytes(&random, sizeof random);
@@ -113,7 +115,7 @@ int companion_uid_choose(uid_t *ret_uid)
 	return r;
 }
 
-int companion_spawn(const struct companion_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
+int peer_spawn(const struct peer_spec *spec, int program_fd, int link_fd, struct pidref *ret_process)
 {
 	volatile int failed = 0;
 	pid_t parent = getpid(), pid;
@@ -132,17 +134,17 @@ int companion_spawn(const struct companion_spec *spec, int program_fd, int link_
 	return r == 0 && failed ? -failed : r;
 }
 
-int companion_start(struct box *box, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process)
+int peer_start(struct run *run, const char *name, uid_t uid, int *ret_fd, struct pidref *ret_process)
 {
-	const struct companion_spec spec = { .program = name, .uid = uid };
+	const struct peer_spec spec = { .program = name, .uid = uid };
 
-	return companion_start_as(box->run.request->init_path, &spec, ret_fd, ret_process);
+	return peer_start_as(run->request->init_path, &spec, ret_fd, ret_process);
 }
 
-int companion_start_as(const char *init_path, const struct companion_spec *spec, int *ret_fd,
+int peer_start_as(const char *init_path, const struct peer_spec *spec, int *ret_fd,
 		       struct pidref *ret_process)
 {
-	cleanup_fd int program_fd = companion_open(init_path, spec->program);
+	cleanup_fd int program_fd = peer_open(init_path, spec->program);
 	cleanup_fd int near_fd = FD_NONE, far_fd = FD_NONE;
 	int ends[2], r;
 
@@ -152,20 +154,20 @@ int companion_start_as(const char *init_path, const struct companion_spec *spec,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	near_fd = ends[0];
-	r = far_fd = fd_move_above(ends[1], COMPANION_ABOVE);
+	r = far_fd = fd_move_above(ends[1], PEER_ABOVE);
 	if (r >= 0)
 		r = fd_set_nonblocking(near_fd, true);
 	if (r >= 0)
-		r = companion_spawn(spec, program_fd, far_fd, ret_process);
+		r = peer_spawn(spec, program_fd, far_fd, ret_process);
 	if (r < 0) {
-		companion_end(ret_process);
+		peer_end(ret_process);
 		return r;
 	}
 	*ret_fd = take_fd(&near_fd);
 	return 0;
 }
 
-void companion_end(struct pidref *process)
+void peer_end(struct pidref *process)
 {
 	siginfo_t info;
 

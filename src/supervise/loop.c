@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/loop.h"
+#include "supervise/loop.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/relay.h"
+#include "supervise/relay.h"
 
 #include <fcntl.h>
 #include <limits.h>

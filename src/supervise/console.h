@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <termios.h>
 
-#include "box/relay.h"
+#include "supervise/relay.h"
 
 struct console {
 	struct loop *loop;
@@ -38,13 +38,17 @@ int console_open(struct console *console, struct loop *loop, int master_fd, bool
 
 /* Sets raw mode and starts to pass the keyboard on. Nothing happens when it does already. */
 int console_take_input(struct console *console) MUST_USE;
+
+/* Whether the keyboard goes in. */
 bool console_has_input(const struct console *console);
 
 /* SIGWINCH: the new size goes to the pty, whose foreground group the kernel tells. */
 void console_resize(struct console *console);
 
-/* Gives the terminal back before this process stops itself, and takes it again afterwards. */
+/* Gives the terminal back, with the modes that the user had: before this process stops itself. */
 void console_suspend(struct console *console);
+
+/* Takes it again afterwards, raw where it was. Negative errno of the loop. */
 int console_resume(struct console *console) MUST_USE;
 
 /* Delivers what the pty still holds, puts the modes back and closes. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "box/loop.h"
+#include "supervise/loop.h"
 
 enum { RELAY_CHUNK = 64 << 10 };
 
@@ -48,6 +48,8 @@ int relay_open(struct relay *relay, struct loop *loop, int in, int out) MUST_USE
 
 /* Moves nothing until it is released: what comes meanwhile waits in its pipe. One that is closed stays so. */
 void relay_hold(struct relay *relay);
+
+/* Goes on where relay_hold() stopped. Negative errno of the loop. */
 int relay_release(struct relay *relay) MUST_USE;
 
 /* Whether what was delivered has been taken: the pipe that leads out is empty, or it is no pipe. */

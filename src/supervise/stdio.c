@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/stdio.h"
+#include "supervise/stdio.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

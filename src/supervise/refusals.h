@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "box/denials.h"
-#include "box/rate.h"
+#include "supervise/denials.h"
+#include "supervise/rate.h"
 
 struct refusals {
 	struct denials denials;

@@ -12,8 +12,8 @@
 
 #include "base/bucket.h"
 #include "base/cleanup.h"
-#include "box/cooldown.h"
 #include "policy/policy.h"
+#include "supervise/cooldown.h"
 
 struct run;
 

@@ -7,7 +7,7 @@
  * inherited fd it could chmod, truncate, re-read or, with a directory, open what no rule allows).
  */
 
-#include "box/relay.h"
+#include "supervise/relay.h"
 
 enum { STDIO_IN, STDIO_OUT, STDIO_ERR, STDIO_COUNT, STDIO_ALL = (1 << STDIO_COUNT) - 1 };
 
@@ -36,6 +36,7 @@ bool stdio_has_output(const struct stdio *stdio);
 /* Stops reading the user's input and gives back, by lseek, what a seekable input had read ahead. */
 void stdio_close_input(struct stdio *stdio);
 
+/* Closes everything; what was not delivered yet is lost. */
 void stdio_close(struct stdio *stdio);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/clocks.h"
+#include "supervise/clocks.h"
 
 #include <limits.h>
 

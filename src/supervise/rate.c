@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/rate.h"
+#include "supervise/rate.h"
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/hub.h"
-#include "box/refusals.h"
-#include "box/run.h"
 #include "os/clock.h"
 #include "policy/describe-text.h"
+#include "session/run-request.h"
+#include "supervise/hub.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
 
 /* Refusals this close to one another are one episode: a record, and a line for the agent. */
 enum { MS_NS = 1000000, EPISODE_MS = 60000, REASON_SIZE = 128 };

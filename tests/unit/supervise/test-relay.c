@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
-#include "box/relay.h"
-#include "box/stdio.h"
 #include "os/fd.h"
+#include "supervise/relay.h"
+#include "supervise/stdio.h"
 
 enum { BIG = 1 << 20 };
 

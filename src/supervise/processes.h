@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/loop.h"
+#include "supervise/loop.h"
 
 enum { PROCESSES_MAX = 1024, PROCESSES_BUCKETS = 256 };
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/freeze.h"
+#include "supervise/freeze.h"
 
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "audit/writer.h"
 #include "base/buf.h"
-#include "box/exec-gate.h"
-#include "box/state.h"
+#include "base/json.h"
+#include "limit/limit.h"
+#include "os/clock.h"
 #include "os/proc.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 #include "wire/control.h"
 
 /*
@@ -64,15 +70,15 @@ static int stop_one(struct freeze *freeze, const struct proc_list *list, const s
 }
 
 /* One look at everybody. 1: each stood still when it was looked at. */
-static int stop_all(struct box *box)
+static int stop_all(struct freeze *freeze)
 {
 	struct proc_list list;
-	int result = 1, r = proc_list_namespace(box->run.init.pid, &list);
+	int result = 1, r = proc_list_namespace(freeze->run->init.pid, &list);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < list.count && r >= 0; i++) {
-		r = stop_one(&box->freeze, &list, &list.stats[i]);
+		r = stop_one(freeze, &list, &list.stats[i]);
 		if (r == 0)
 			result = 0;
 	}
@@ -84,40 +90,40 @@ static int stop_all(struct box *box)
  * 1: all stand still, by two looks in a row: who was looked at early may have been woken by one that was looked at
  * late. It runs until we stop it, so the second look sees it.
  */
-static int look(struct box *box)
+static int look(struct freeze *freeze)
 {
-	int r = stop_all(box);
+	int r = stop_all(freeze);
 
-	box->freeze.quiet = r == 1 ? box->freeze.quiet + 1 : 0;
-	return r < 0 ? r : box->freeze.quiet >= 2;
+	freeze->quiet = r == 1 ? freeze->quiet + 1 : 0;
+	return r < 0 ? r : freeze->quiet >= 2;
 }
 
 /* Callers that wait for our answer do not stop: they make their call again when they go on. */
-static int release_waiting(struct box *box)
+static int release_waiting(struct freeze *freeze)
 {
 	int r = 0;
 
-	if (box->run.watch) {
-		watch_set_signalled(box->run.watch, box->freeze.by_signals);
-		r = watch_release_waiting(box->run.watch);
+	if (freeze->run->watch) {
+		watch_set_signalled(freeze->run->watch, freeze->by_signals);
+		r = watch_release_waiting(freeze->run->watch);
 	}
-	return r < 0 ? r : exec_gate_release(box);
+	return r < 0 ? r : freeze->owner.release(freeze->owner.context);
 }
 
-static int stop_by_signals(struct box *box, unsigned patience_ms)
+static int stop_by_signals(struct freeze *freeze, unsigned patience_ms)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)MS_NS;
 
-	box->freeze.by_signals = true;
+	freeze->by_signals = true;
 	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
-	if (pidref_signal(&box->run.init, SIGSTOP) < 0)
+	if (pidref_signal(&freeze->run->init, SIGSTOP) < 0)
 		return -ESHUTDOWN;
 	for (;;) {
-		int r = look(box);
+		int r = look(freeze);
 
 		if (r)
 			return r < 0 ? r : 0;
-		r = release_waiting(box);
+		r = release_waiting(freeze);
 		if (r < 0)
 			return r;
 		if (clock_monotonic_ns() >= deadline_ns)
@@ -127,11 +133,10 @@ static int stop_by_signals(struct box *box, unsigned patience_ms)
 }
 
 /* Backwards, so that a child runs again before the parent that would see it stopped. */
-static int continue_by_signals(struct box *box)
+static int continue_by_signals(struct freeze *freeze)
 {
-	struct freeze *freeze = &box->freeze;
 	struct proc_list list;
-	int result = 0, r = proc_list_namespace(box->run.init.pid, &list);
+	int result = 0, r = proc_list_namespace(freeze->run->init.pid, &list);
 
 	for (size_t i = freeze->stopped_count; r == 0 && i-- > 0;) {
 		int sent = proc_signal(list.proc_fd, freeze->stopped[i], SIGCONT);
@@ -141,36 +146,36 @@ static int continue_by_signals(struct box *box)
 	}
 	if (r == 0)
 		proc_list_done(&list);
-	if (pidref_signal(&box->run.init, SIGCONT) < 0)
+	if (pidref_signal(&freeze->run->init, SIGCONT) < 0)
 		return 0; /* it is dead, and so is everything else */
 	return r < 0 ? r : result;
 }
 
 /* Whatever the freezer fails with, signals are left; half a freeze is taken back first. */
-static int stop(struct box *box, bool is_soon)
+static int stop(struct freeze *freeze, bool is_soon)
 {
-	int r = limit_group_freeze(box->run.limits, true);
+	int r = limit_group_freeze(freeze->run->limits, true);
 
 	if (r < 0 && r != -EOPNOTSUPP)
-		r = limit_group_freeze(box->run.limits, false) < 0 ? -EIO : -EOPNOTSUPP;
+		r = limit_group_freeze(freeze->run->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
-		return stop_by_signals(box, is_soon ? SOON_MS : SETTLE_MS);
+		return stop_by_signals(freeze, is_soon ? SOON_MS : SETTLE_MS);
 	if (r == 0)
-		r = release_waiting(box);
+		r = release_waiting(freeze);
 	/* The kernel stops those that are left without us. */
-	return r < 0 || is_soon ? r : limit_group_wait_frozen(box->run.limits);
+	return r < 0 || is_soon ? r : limit_group_wait_frozen(freeze->run->limits);
 }
 
-static int go_on(struct box *box)
+static int go_on(struct freeze *freeze)
 {
-	return box->freeze.by_signals ? continue_by_signals(box) : limit_group_freeze(box->run.limits, false);
+	return freeze->by_signals ? continue_by_signals(freeze) : limit_group_freeze(freeze->run->limits, false);
 }
 
 /* Forgets everything: the freeze is over. */
 static void reset(struct freeze *freeze)
 {
 	free(freeze->stopped);
-	*freeze = (struct freeze){ 0 };
+	*freeze = (struct freeze){ .run = freeze->run, .owner = freeze->owner };
 }
 
 static void set_name(struct freeze *freeze, const char *name)
@@ -183,25 +188,24 @@ static void set_name(struct freeze *freeze, const char *name)
 	(void)buf_text(&text);
 }
 
-static int begin(struct box *box, const void *holder, const char *name, bool is_soon)
+static int begin(struct freeze *freeze, const struct freeze_holder *holder, const char *name, bool is_soon)
 {
-	struct freeze *freeze = &box->freeze;
 	int r;
 
 	if (freeze->holder)
 		return -EBUSY;
-	if (box->run.ended != ENDED_NOT || box->run.is_dead)
+	if (freeze->run->ended != ENDED_NOT || freeze->run->is_dead)
 		return -ESHUTDOWN;
 	freeze->since_ns = clock_monotonic_ns();
 	freeze->until_ns = freeze->since_ns + CONTROL_FREEZE_MAX_MS * (uint64_t)MS_NS;
-	r = stop(box, is_soon);
+	r = stop(freeze, is_soon);
 	freeze->is_settling = is_soon && freeze->by_signals && r == -ETIMEDOUT;
 	if (r < 0 && !freeze->is_settling) {
-		int again = go_on(box);
+		int again = go_on(freeze);
 
 		reset(freeze);
 		if (again < 0) /* what is half frozen and cannot be thawed is of no use to anybody */
-			run_end(&box->run, ENDED_POLICY);
+			run_end(freeze->run, ENDED_POLICY);
 		return r;
 	}
 	freeze->holder = holder;
@@ -209,90 +213,97 @@ static int begin(struct box *box, const void *holder, const char *name, bool is_
 	return 0;
 }
 
-int freeze_begin(struct box *box, const void *holder, const char *name)
+void freeze_init(struct freeze *freeze, struct run *run, const struct freeze_owner *owner)
 {
-	return begin(box, holder, name, false);
+	*freeze = (struct freeze){ .run = run, .owner = *owner };
 }
 
-/* For `atoll ps`, which is all that a failure would be missed by. */
-static void show(struct box *box, bool is_frozen)
+int freeze_begin(struct freeze *freeze, const struct freeze_holder *holder, const char *name)
 {
-	struct session_record *record = &box->store.record;
-
-	if (record->is_frozen == is_frozen)
-		return;
-	record->is_frozen = is_frozen;
-	if (session_store(box->store.dir_fd, record) < 0)
-		return;
+	return begin(freeze, holder, name, false);
 }
 
-int freeze_begin_soon(struct box *box, const void *holder, const char *name)
+int freeze_begin_soon(struct freeze *freeze, const struct freeze_holder *holder, const char *name, uint64_t until_ns)
 {
-	int r = begin(box, holder, name, true);
+	int r = begin(freeze, holder, name, true);
 
-	if (r == 0)
-		show(box, true);
-	return r;
+	if (r < 0)
+		return r;
+	freeze->until_ns = until_ns;
+	freeze->owner.begun(freeze->owner.context);
+	return 0;
 }
 
 /* One look at a turn of the loop. Who cannot be looked for is as good as running, unless nobody is left. */
-static void settle(struct box *box)
+static void settle(struct freeze *freeze)
 {
-	int r = look(box);
+	int r = look(freeze);
 
-	box->freeze.is_settling = r == 0;
+	freeze->is_settling = r == 0;
 	if (r < 0 && r != -ESRCH)
-		run_end(&box->run, ENDED_POLICY);
+		run_end(freeze->run, ENDED_POLICY);
 }
 
-int freeze_timeout_ms(const struct box *box)
+int freeze_timeout_ms(const struct freeze *freeze, uint64_t now_ns)
 {
-	return box->freeze.holder && box->freeze.is_settling ? SOON_MS : -1;
+	uint64_t left_ms;
+
+	if (!freeze->holder)
+		return -1;
+	if (freeze->is_settling)
+		return SOON_MS;
+	if (freeze->until_ns == UINT64_MAX)
+		return -1;
+	left_ms = freeze->until_ns > now_ns ? (freeze->until_ns - now_ns) / MS_NS + 1 : 0;
+	return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
-/* The time that nobody could use counts against no limit. */
-static void give_back_time(struct box *box, uint64_t frozen_ns)
+static void write_detail(struct json *json, const void *context)
 {
-	clocks_pause(&box->clocks, frozen_ns);
-	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
-		if (box->commands[i] && box->commands[i]->deadline_ns != UINT64_MAX)
-			box->commands[i]->deadline_ns += frozen_ns;
+	const uint64_t *frozen_ns = context;
+
+	json_u64(json, "frozen_us", *frozen_ns / 1000);
 }
 
-int freeze_end(struct box *box)
+int freeze_log(const struct freeze *freeze, uint64_t frozen_ns)
 {
-	struct freeze *freeze = &box->freeze;
+	struct audit_event event = {
+		.type = AUDIT_STAGE_SNAPSHOT,
+		.subject = freeze->name,
+		.subject_size = strlen(freeze->name),
+		.write_detail = write_detail,
+		.context = &frozen_ns,
+	};
+
+	return audit_write(freeze->run->audit, &event);
+}
+
+int freeze_end(struct freeze *freeze)
+{
+	const struct freeze_holder *holder = freeze->holder;
 	uint64_t frozen_ns;
 	int r, logged;
 
-	if (!freeze->holder)
+	if (!holder)
 		return 0;
-	r = go_on(box);
+	r = go_on(freeze);
 	frozen_ns = clock_monotonic_ns() - freeze->since_ns;
-	if (!moves_hold(box))
-		give_back_time(box, frozen_ns);
-	/* One that was for an agent that fell is told as such. */
-	logged = freeze_is_held_by(freeze, &box->standing) || moves_hold(box) ? 0
-		 : freeze_is_held_by(freeze, &box->alerts) ? alert_log_freeze(box, frozen_ns)
-							   : events_freeze(box, freeze->name, frozen_ns);
+	logged = holder->thawed ? holder->thawed(freeze, frozen_ns) : 0;
 	reset(freeze);
-	show(box, false);
-	control_resume(box);
+	freeze->owner.ended(freeze->owner.context, holder->counts_time ? 0 : frozen_ns);
 	return r < 0 ? r : logged;
 }
 
-int freeze_check(struct box *box, uint64_t now_ns)
+int freeze_check(struct freeze *freeze, uint64_t now_ns)
 {
-	const struct freeze *freeze = &box->freeze;
-
 	if (freeze->holder && freeze->is_settling)
-		settle(box);
+		settle(freeze);
 	if (!freeze->holder || (now_ns < freeze->until_ns && freeze->messages < FREEZE_MESSAGES_MAX))
 		return 0;
 	/* Nobody said that it may go on. */
-	if (verify_external_holds(box)) {
-		run_end(&box->run, ENDED_STOPPED);
+	if (freeze->holder->ends_run) {
+		run_end(freeze->run, ENDED_STOPPED);
 		return 0;
 	}
-	return freeze_end(box);
+	return freeze_end(freeze);
 }

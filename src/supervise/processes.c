@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/processes.h"
+#include "supervise/processes.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/hub.h"
+#include "supervise/hub.h"
 
 #include <assert.h>
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/num.h"
-#include "box/clocks.h"
+#include "supervise/clocks.h"
 
 #define S_NS 1000000000ULL
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/denials.h"
+#include "supervise/denials.h"
 
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "box/desk.h"
+#include "wire/desk.h"
 #include "os/clock.h"
 #include "os/fd.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/cooldown.h"
+#include "supervise/cooldown.h"
 
 enum { MS_NS = 1000000 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/run.h"
+#include "supervise/run.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/hub.h"
 #include "os/clock.h"
 #include "policy/policy.h"
+#include "supervise/hub.h"
 
 const char *const ended_names[ENDED_COUNT] = {
 	[ENDED_NOT] = "",	   [ENDED_EXIT] = "exit",     [ENDED_SIGNAL] = "signal",

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "box/cooldown.h"
+#include "supervise/cooldown.h"
 
 #define SECOND_NS 1000000000ULL
 

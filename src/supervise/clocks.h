@@ -25,6 +25,7 @@ struct clocks {
 	uint64_t look_ns;	      /* when usage must be read again */
 };
 
+/* Starts them with the limits of the policy; cpus: how many the sandbox can use at once, 0 is taken as 1. */
 void clocks_init(struct clocks *clocks, const struct policy *policy, unsigned cpus, uint64_t now_ns);
 
 /* Whether CPU time or activity must be read now (clocks_saw), since a limit on them might be reached. */

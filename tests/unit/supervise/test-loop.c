@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "box/loop.h"
+#include "supervise/loop.h"
 
 struct counter {
 	struct loop_source source;
