@@ -204,7 +204,7 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 	*ret_result = (struct verify_result){ .count = 0 };
 	if (!judgement)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "verify", "out of memory");
-	judgement_init(judgement, verify_walkers, VERIFY_TIME_MS);
+	judgement_init(judgement, verify_walkers, rules_tables(verify->rules), VERIFY_TIME_MS);
 	ret_result->judgement = judgement;
 	if (!judge_input(judgement, input, ret_result)) {
 		verify_result_done(ret_result);

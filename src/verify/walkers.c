@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/walkers.h"
 
-#include "verify/library/tables.h"
+#include "verify/library/languages.h"
 #include "verify/shell/newline.h"
 #include "verify/shell/shell.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "verify/command/effects.h"
 #include "verify/command/unwrap.h"
 #include "verify/model/language.h"
 #include "verify/rules/compiled.h"
@@ -37,10 +36,23 @@ static void add_table(struct arena *arena, struct vec *out, size_t (*table)(cons
 		add(arena, out, names[i]);
 }
 
+/* Reading alone is never worth a look: what it leads to is another command. */
+static void add_rows(struct arena *arena, struct vec *out, const struct tables *tables)
+{
+	const struct program_effect *programs = tables->programs.items;
+	const struct wrapper *wrappers = tables->wrappers.items;
+
+	for (size_t i = 0; i < tables->programs.count; i++)
+		if (programs[i].like || programs[i].kind != OP_READ)
+			add(arena, out, programs[i].name);
+	for (size_t i = 0; i < tables->wrappers.count; i++)
+		add(arena, out, wrappers[i].name);
+}
+
 static size_t others(const char **names, size_t max)
 {
 	/* What command.c looks into beyond its tables. */
-	static const char *const known[] = { "awk", "gawk", "git", "mawk", "ssh" };
+	static const char *const known[] = { "awk", "gawk", "git", "mawk", "mkfs.*", "ssh" };
 	size_t count = 0;
 
 	while (count < ARRAY_SIZE(known) && count < max) {
@@ -136,9 +148,8 @@ struct worth worth_of(const struct rules *rules, struct arena *arena)
 
 	add_table(arena, &worth.programs, language_interpreters);
 	add_table(arena, &worth.programs, unwrap_programs);
-	add_table(arena, &worth.programs, effects_programs);
-	add_table(arena, &worth.programs, effects_network_programs);
 	add_table(arena, &worth.programs, others);
+	add_rows(arena, &worth.programs, &rules->tables);
 	for (size_t i = 0; i < rules->rules.count; i++)
 		for (size_t at = 0; at < items[i].match.count; at++)
 			add_condition(&worth, arena, &((const struct condition *)items[i].match.items)[at]);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/verify/shipped.h"
 #include "base/cleanup.h"
 #include "verify/model/operation-text.h"
 #include "verify/walkers.h"
@@ -51,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const enum verify_language languages[] = { LANGUAGE_SHELL, LANGUAGE_PYTHON,
 							  LANGUAGE_JAVASCRIPT };
+	static struct rules *rules;
 	struct judgement judgement;
 	cleanup_free char *text = NULL;
 	cleanup_buf struct buf lines;
@@ -63,7 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	memcpy(text, bytes + 1, size - 1);
 	text[size - 1] = '\0';
-	judgement_init(&judgement, verify_walkers, TIME_MS);
+	if (!rules)
+		rules = shipped_rules();
+	judgement_init(&judgement, verify_walkers, rules_tables(rules), TIME_MS);
 	judge_text(&judgement, languages[bytes[0] % ARRAY_SIZE(languages)], text, size - 1);
 	operations_link_files(&judgement.operations);
 	for (uint32_t i = 0; i < operations_count(&judgement.operations); i++)

@@ -68,8 +68,8 @@ static int load_shipped(struct rules *rules, struct diags *diags, struct err *er
 	r = path_join(directory, sizeof directory, program, "policies/verify");
 	if (r == 0)
 		r = load_directory(rules, diags, directory, err);
-	if (r == 0 && rules_count(rules) == 0) {
-		err_set(err, ERR_STATE, ENOENT, "verify", "there are no rules in %s", directory);
+	if (r == 0 && !rules_are_whole(rules)) {
+		err_set(err, ERR_STATE, ENOENT, "verify", "there are no rules or no tables in %s", directory);
 		err_hint(err, "atoll's programs and policies belong together; install atoll again");
 		return -ENOENT;
 	}

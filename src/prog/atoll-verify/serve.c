@@ -2,6 +2,7 @@
 #include "prog/atoll-verify/serve.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -28,6 +29,12 @@ struct server {
 /* From an offset to the end. What the box gives is not hostile, but read with a bound like everything. */
 static int read_fd_from(int fd, off_t at, struct buf *out, size_t max)
 {
+	struct stat st;
+
+	/* Room for all of it at once: growing costs as much as reading. */
+	if (fstat(fd, &st) == 0 && st.st_size > at && st.st_size - at < (off_t)max &&
+	    buf_reserve(out, (size_t)(st.st_size - at) + (64 << 10)))
+		out->size = 0;
 	while (out->size <= max) {
 		void *room = buf_reserve(out, 64 << 10);
 		ssize_t n = room ? pread(fd, room, 64 << 10, at) : -1;
@@ -116,7 +123,8 @@ static struct rules *parse_rules(struct buf *bytes, char problem[PROBLEM_SIZE])
 		return NULL;
 	}
 	diags->arena = &arena;
-	if (add_files(rules, diags, bytes->bytes, bytes->size) && rules_finish(rules, diags) && !diags->count) {
+	if (add_files(rules, diags, bytes->bytes, bytes->size) && rules_finish(rules, diags) && !diags->count &&
+	    rules_are_whole(rules)) {
 		*problem = '\0';
 		return rules;
 	}

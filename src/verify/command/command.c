@@ -11,6 +11,7 @@
 #include "verify/model/argv.h"
 #include "verify/model/decode.h"
 #include "verify/model/words.h"
+#include "verify/parse/judge.h"
 
 enum { WRAPPERS_MAX = 32, ARGUMENTS_FROM_INPUT_MAX = 64 };
 
@@ -456,7 +457,7 @@ static void run_interpreter(struct walk *walk, struct command *command, uint32_t
 static void run(struct walk *walk, struct command *command, uint32_t index)
 {
 	enum verify_language language = LANGUAGE_UNKNOWN;
-	struct wrapped wrapped = unwrap_command(command->words, command->count);
+	struct wrapped wrapped = unwrap_command(walk->judgement->tables, command->words, command->count);
 	struct operation *operation = operations_get(walk->operations, index);
 	const char *name = program_name(command->words, command->count);
 

@@ -9,6 +9,7 @@
 #include "verify/command/effect.h"
 #include "verify/model/argv.h"
 #include "verify/model/words.h"
+#include "verify/parse/judge.h"
 
 /*
  * What leaves is followed by words, not by the command as a whole: a token in a header of a request is what tokens are
@@ -95,14 +96,6 @@ static void send_header(struct walk *walk, uint32_t index, uint32_t network, con
 	operations_add_flow(walk->operations, effect_on(walk, index, OP_READ, &path, 0), network);
 }
 
-/* What an option of curl, wget or httpie does with its value. */
-enum use { SKIPPED, SENT, SENT_FILE, HEADER, WRITTEN, DIRECTORY, TARGET };
-
-struct transfer_option {
-	const char *name; /* "-d" or "--data" */
-	enum use use;
-};
-
 /* The key that a request shows to whom it asks. What else is in the request is another matter. */
 static bool is_credential(const struct transfer_option *option, const struct word *value)
 {
@@ -120,60 +113,35 @@ static bool is_credential(const struct transfer_option *option, const struct wor
 	return names_find(headers, ARRAY_SIZE(headers), name) >= 0;
 }
 
-static const struct transfer_option curl_options[] = {
-	{ "--data", SENT }, { "--data-ascii", SENT }, { "--data-binary", SENT }, { "--data-raw", SENT },
-	{ "--data-urlencode", SENT }, { "--form", SENT }, { "--json", SENT }, { "--output", WRITTEN },
-	{ "--output-dir", DIRECTORY }, { "--upload-file", SENT_FILE }, { "--url", TARGET }, { "-F", SENT },
-	{ "-T", SENT_FILE }, { "-d", SENT }, { "-o", WRITTEN }, { "--url-query", SENT },
-	{ "--header", HEADER }, { "--request", SKIPPED }, { "--user", HEADER }, { "--user-agent", SENT },
-	{ "--max-time", SKIPPED }, { "--connect-timeout", SKIPPED }, { "--retry", SKIPPED }, { "--cacert", SKIPPED },
-	{ "--cert", SKIPPED }, { "--key", SKIPPED }, { "--write-out", SKIPPED }, { "--cookie", HEADER },
-	{ "--resolve", SKIPPED }, { "--proxy", SKIPPED }, { "--referer", HEADER }, { "--config", SKIPPED },
-	{ "-H", HEADER }, { "-X", SKIPPED }, { "-u", HEADER }, { "-A", SENT }, { "-m", SKIPPED },
-	{ "-w", SKIPPED }, { "-b", HEADER }, { "-c", SKIPPED }, { "-e", HEADER }, { "-x", SKIPPED },
-	{ "-K", SKIPPED }, { "-E", SKIPPED }, { "-C", SKIPPED }, { "-r", SKIPPED }, { "-D", SKIPPED },
-};
-
-static const struct transfer_option wget_options[] = {
-	{ "--body-data", SENT }, { "--body-file", SENT_FILE }, { "--directory-prefix", DIRECTORY },
-	{ "--output-document", WRITTEN }, { "--post-data", SENT }, { "--post-file", SENT_FILE }, { "-O", WRITTEN },
-	{ "-P", DIRECTORY }, { "--header", HEADER }, { "--method", SKIPPED }, { "-o", SKIPPED }, { "-t", SKIPPED },
-	{ "-T", SKIPPED }, { "-U", HEADER },
-	{ "--user-agent", HEADER }, { "-w", SKIPPED }, { "-A", SKIPPED }, { "-R", SKIPPED },
-	{ "-D", SKIPPED }, { "-l", SKIPPED }, { "-e", SKIPPED }, { "-a", SKIPPED },
-};
-
 /* The option that a word is, and its value: the rest of the word, or the next one. NULL: none that has a value. */
-static const struct transfer_option *option_at(const struct transfer_option *options, size_t count,
-					       const struct command *command, size_t *at, struct word *ret_value)
+static const struct transfer_option *option_at(const struct vec *options, const struct command *command, size_t *at,
+					       struct word *ret_value)
 {
 	const struct word *word = &command->words[*at];
 	const char *text = word->text;
 	bool is_long = strncmp(text, "--", 2) == 0;
 
-	for (size_t letter = 1; text[0] == '-' && text[letter]; letter++) {
-		char name[3] = { '-', text[letter], 0 };
+	for (size_t letter = 1; text[0] == '-' && text[letter] && (letter == 1 || !is_long); letter++) {
+		char name[TABLE_OPTION_MAX + 1] = { '-', text[letter] };
 		size_t used = is_long ? strcspn(text, "=") : letter + 1;
+		const struct transfer_option *option;
 
-		for (size_t i = 0; i < count; i++) {
-			bool is_it = is_long ? strlen(options[i].name) == used && memcmp(options[i].name, text,
-				used) == 0
-					     : str_equal(options[i].name, name);
-
-			if (!is_it)
-				continue;
-			*ret_value = *word;
-			if (text[used]) {
-				used += is_long;
-				ret_value->text += used;
-				ret_value->size -= (uint32_t)used;
-			} else if (*at + 1 < command->count) {
-				*ret_value = command->words[++*at];
-			}
-			return &options[i];
-		}
+		if (is_long && used >= sizeof name)
+			return NULL;
 		if (is_long)
-			break;
+			memcpy(name, text, used);
+		option = TABLES_FIND(struct transfer_option, options, name);
+		if (!option)
+			continue;
+		*ret_value = *word;
+		if (text[used]) {
+			used += is_long;
+			ret_value->text += used;
+			ret_value->size -= (uint32_t)used;
+		} else if (*at + 1 < command->count) {
+			*ret_value = command->words[++*at];
+		}
+		return option;
 	}
 	return NULL;
 }
@@ -219,17 +187,18 @@ static bool is_target(const struct word *word)
 
 /* curl, wget: each URL is an operation; what is sent goes to all of them, what is written comes from all. */
 static void add_transfer(struct walk *walk, const struct command *command, uint32_t index,
-			 const struct transfer_option *options, size_t option_count)
+			 enum transfer_program program)
 {
 	uint32_t networks[16], kept_traits = TRAIT_FETCHES;
-	bool is_wget = options == wget_options, writes = false;
+	const struct vec *options = &walk->judgement->tables->transfers[program];
+	bool writes = false;
 	size_t count = 0;
 
 	for (size_t i = 1; i < command->count; i++) {
 		struct word value;
-		const struct transfer_option *option = option_at(options, option_count, command, &i, &value);
+		const struct transfer_option *option = option_at(options, command, &i, &value);
 
-		if (option ? option->use == TARGET : is_target(&command->words[i])) {
+		if (option ? option->use == TRANSFER_TARGET : is_target(&command->words[i])) {
 			if (count < ARRAY_SIZE(networks))
 				networks[count++] = add_network(walk, index, option ? &value : &command->words[i],
 					kept_traits);
@@ -237,26 +206,25 @@ static void add_transfer(struct walk *walk, const struct command *command, uint3
 	}
 	for (size_t i = 1; i < command->count; i++) {
 		struct word value;
-		const struct transfer_option *option = option_at(options, option_count, command, &i, &value);
+		const struct transfer_option *option = option_at(options, command, &i, &value);
 
 		if (!option)
 			continue;
-		for (size_t to = 0; to < count && option->use == SENT; to++)
+		for (size_t to = 0; to < count && option->use == TRANSFER_SENT; to++)
 			send_value(walk, command, index, networks[to], &value);
-		for (size_t to = 0; to < count && option->use == SENT_FILE; to++)
+		for (size_t to = 0; to < count && option->use == TRANSFER_SENT_FILE; to++)
 			send_file(walk, command, index, networks[to], &value);
-		for (size_t to = 0; to < count && option->use == HEADER; to++)
+		for (size_t to = 0; to < count && option->use == TRANSFER_HEADER; to++)
 			send_header(walk, index, is_credential(option, &value) ? shown_to(walk, index, networks[to])
 									       : networks[to], &value);
-		if (option->use == WRITTEN && !word_is(&value, "-")) {
+		if (option->use == TRANSFER_WRITTEN && !word_is(&value, "-")) {
 			effect_on(walk, index, OP_WRITE, &value, 0);
 			writes = true;
 		}
 	}
 	/* Without a name the file is called as the URL ends. */
-	for (size_t i = 1; i < command->count && !writes &&
-			   (is_wget || option_given(command->words, command->count, 'O', "--remote-name"));
-	     i++) {
+	writes |= program != TRANSFER_WGET && !option_given(command->words, command->count, 'O', "--remote-name");
+	for (size_t i = 1; i < command->count && !writes; i++) {
 		struct word name = command->words[i];
 		const char *slash = strrchr(name.text, '/');
 
@@ -270,12 +238,12 @@ static void add_transfer(struct walk *walk, const struct command *command, uint3
 
 static void add_curl(struct walk *walk, const struct command *command, uint32_t index)
 {
-	add_transfer(walk, command, index, curl_options, ARRAY_SIZE(curl_options));
+	add_transfer(walk, command, index, TRANSFER_CURL);
 }
 
 static void add_wget(struct walk *walk, const struct command *command, uint32_t index)
 {
-	add_transfer(walk, command, index, wget_options, ARRAY_SIZE(wget_options));
+	add_transfer(walk, command, index, TRANSFER_WGET);
 }
 
 /* nc, telnet, socat, openssl s_client: a connection both ways; what comes in is sent. */
@@ -526,46 +494,17 @@ static void add_lookup(struct walk *walk, const struct command *command, uint32_
 	}
 }
 
-static const struct {
-	const char *name;
-	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
-} programs[] = {
-	{ "aria2c", add_wget }, { "aws", add_copy }, { "busybox", add_server }, { "caddy", add_server },
-	{ "curl", add_curl }, { "curlie", add_curl }, { "darkhttpd", add_server }, { "dig", add_lookup },
-	{ "drill", add_lookup }, { "gsutil", add_copy }, { "host", add_lookup }, { "http", add_httpie },
-	{ "http-server", add_server }, { "httpd", add_server }, { "https", add_httpie },
-	{ "kdig", add_lookup }, { "live-server", add_server }, { "mail", add_mail }, { "mailx", add_mail },
-	{ "msmtp", add_mail }, { "mutt", add_mail }, { "nc", add_raw }, { "ncat", add_raw },
-	{ "netcat", add_raw }, { "nslookup", add_lookup }, { "openssl", add_openssl }, { "php", add_server },
-	{ "mpack", add_mail }, { "ping", add_lookup }, { "ping6", add_lookup }, { "python", add_server },
-	{ "python3", add_server }, { "rclone", add_copy }, { "rsync", add_copy }, { "ruby", add_server },
-	{ "s-nail", add_mail }, { "s3cmd", add_copy }, { "scp", add_copy }, { "sendmail", add_mail },
-	{ "serve", add_server }, { "sftp", add_ssh }, { "socat", add_raw }, { "ssh", add_ssh },
-	{ "ssmtp", add_mail }, { "telnet", add_raw }, { "twistd", add_server }, { "webfsd", add_server },
-	{ "wget", add_wget }, { "xh", add_httpie },
-};
-
-bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index)
+bool effects_add_network(struct walk *walk, const struct command *command, uint32_t index, enum program_like like)
 {
-	const char *name = program_name(command->words, command->count);
+	static void (*const adders[PROGRAM_LIKE_COUNT])(struct walk *walk, const struct command *command,
+							uint32_t index) = {
+		[LIKE_CONNECTION] = add_raw, [LIKE_COPY] = add_copy, [LIKE_CURL] = add_curl,
+		[LIKE_HTTPIE] = add_httpie, [LIKE_LOOKUP] = add_lookup, [LIKE_MAIL] = add_mail,
+		[LIKE_OPENSSL] = add_openssl, [LIKE_SERVER] = add_server, [LIKE_SSH] = add_ssh, [LIKE_WGET] = add_wget,
+	};
 	size_t before = operations_count(walk->operations);
 
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		if (str_equal(programs[i].name, name)) {
-			programs[i].add(walk, command, index);
-			return operations_count(walk->operations) > before;
-		}
-	}
-	return false;
-}
-
-size_t effects_network_programs(const char **names, size_t max)
-{
-	size_t count = 0;
-
-	while (count < ARRAY_SIZE(programs) && count < max) {
-		names[count] = programs[count].name;
-		count++;
-	}
-	return count;
+	if (adders[like])
+		adders[like](walk, command, index);
+	return operations_count(walk->operations) > before;
 }

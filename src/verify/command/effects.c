@@ -10,108 +10,7 @@
 #include "verify/command/unwrap.h"
 #include "verify/model/argv.h"
 #include "verify/model/words.h"
-
-/* Which of the words that are no options an effect is on. */
-enum which { ALL, FIRST, LAST, REST /* all but the first */, BUT_LAST, SECOND };
-
-struct effect {
-	const char *name;
-	enum operation_kind kind;
-	enum which which;
-	const char *valued;     /* options with a value, see option_size() */
-	uint32_t traits;
-	char recursive;         /* the letter that makes it recursive; 0: none */
-	const char *only_with;  /* an option without which it does not happen: "i", "--delete" */
-};
-
-enum { WIPE = TRAIT_DEVICE | TRAIT_TRUNCATES };
-
-static const struct effect effects[] = {
-	{ "ansible-vault", OP_READ, REST, "" },
-	{ "awk", OP_READ, REST, "F v f" },
-	{ "base32", OP_READ, ALL, "w" },
-	{ "base64", OP_READ, ALL, "w" },
-	{ "bat", OP_READ, ALL, "l" },
-	{ "blkdiscard", OP_WRITE, ALL, "o l", WIPE },
-	{ "bzip2", OP_READ, ALL, "" },
-	{ "cat", OP_READ, ALL, "" },
-	{ "chgrp", OP_PERMISSION, REST, "", TRAIT_OWNER, 'R' },
-	{ "chmod", OP_PERMISSION, REST, "", 0, 'R' },
-	{ "chown", OP_PERMISSION, REST, "", TRAIT_OWNER, 'R' },
-	{ "cmp", OP_READ, ALL, "n i" },
-	{ "comm", OP_READ, ALL, "" },
-	{ "cp", OP_READ, BUT_LAST, "t S --target-directory", 0, 'r' },
-	{ "cp", OP_WRITE, LAST, "t S" },
-	{ "cut", OP_READ, ALL, "d f c b" },
-	{ "cfdisk", OP_WRITE, ALL, "", WIPE },
-	{ "diff", OP_READ, ALL, "U C" },
-	{ "dpkg", OP_READ, ALL, "" },
-	{ "fallocate", OP_WRITE, ALL, "l o" },
-	{ "fdisk", OP_WRITE, FIRST, "", WIPE },
-	{ "file", OP_READ, ALL, "m" },
-	{ "grep", OP_READ, REST, "A B C m e f", 0, 'r' },
-	{ "ed", OP_WRITE, ALL, "p" },
-	{ "egrep", OP_READ, REST, "A B C m e f", 0, 'r' },
-	{ "ex", OP_WRITE, ALL, "c w" },
-	{ "fgrep", OP_READ, REST, "A B C m e f", 0, 'r' },
-	{ "rg", OP_READ, REST, "A B C m e f g t", TRAIT_RECURSIVE },
-	{ "gpg", OP_READ, ALL, "o r u" },
-	{ "gunzip", OP_READ, ALL, "" },
-	{ "gzip", OP_READ, ALL, "" },
-	{ "head", OP_READ, ALL, "n c" },
-	{ "hexdump", OP_READ, ALL, "n s e" },
-	{ "install", OP_READ, BUT_LAST, "m o g t" },
-	{ "install", OP_WRITE, LAST, "m o g t" },
-	{ "jq", OP_READ, REST, "" },
-	{ "less", OP_READ, ALL, "" },
-	{ "ln", OP_WRITE, LAST, "t S", TRAIT_LINK },
-	{ "md5sum", OP_READ, ALL, "" },
-	{ "mkdir", OP_WRITE, ALL, "m" },
-	{ "mkfs", OP_WRITE, LAST, "t L", WIPE },
-	{ "mkswap", OP_WRITE, ALL, "L U", WIPE },
-	{ "more", OP_READ, ALL, "" },
-	{ "mv", OP_READ, BUT_LAST, "t S" },
-	{ "mv", OP_REMOVE, BUT_LAST, "t S" },
-	{ "mv", OP_WRITE, LAST, "t S" },
-	{ "nl", OP_READ, ALL, "" },
-	{ "od", OP_READ, ALL, "A t N j" },
-	{ "parted", OP_WRITE, FIRST, "", WIPE },
-	{ "paste", OP_READ, ALL, "d" },
-	{ "rev", OP_READ, ALL, "" },
-	{ "rm", OP_REMOVE, ALL, "", 0, 'r' },
-	{ "rmdir", OP_REMOVE, ALL, "" },
-	{ "rpm", OP_READ, ALL, "" },
-	{ "sed", OP_READ, REST, "e f" },
-	{ "sed", OP_WRITE, REST, "e f", .only_with = "i" },
-	{ "sgdisk", OP_WRITE, LAST, "", WIPE },
-	{ "sha256sum", OP_READ, ALL, "" },
-	{ "shred", OP_REMOVE, ALL, "n s", TRAIT_FORCE },
-	{ "shred", OP_WRITE, ALL, "n s", WIPE },
-	{ "sort", OP_READ, ALL, "k t o S" },
-	{ "source", OP_READ, FIRST, "", TRAIT_STARTS },
-	{ ".", OP_READ, FIRST, "", TRAIT_STARTS },
-	{ "split", OP_READ, FIRST, "b l n" },
-	{ "srm", OP_REMOVE, ALL, "", TRAIT_FORCE, 'r' },
-	{ "strings", OP_READ, ALL, "n" },
-	{ "tac", OP_READ, ALL, "" },
-	{ "tail", OP_READ, ALL, "n c" },
-	{ "tee", OP_WRITE, ALL, "" },
-	{ "touch", OP_WRITE, ALL, "d r t" },
-	{ "trash", OP_REMOVE, ALL, "" },
-	{ "truncate", OP_WRITE, ALL, "s r --size", TRAIT_TRUNCATES },
-	{ "unlink", OP_REMOVE, ALL, "" },
-	{ "unzip", OP_READ, FIRST, "d" },
-	{ "vim", OP_READ, ALL, "c" },
-	{ "wc", OP_READ, ALL, "" },
-	{ "wipefs", OP_WRITE, ALL, "t", WIPE },
-	{ "xxd", OP_READ, ALL, "l s c" },
-	{ "xz", OP_READ, ALL, "" },
-	{ "zcat", OP_READ, ALL, "" },
-	{ "zip", OP_READ, REST, "P", 0, 'r' },
-	{ "zip", OP_WRITE, FIRST, "P" },
-	{ "7z", OP_READ, REST, "" },
-	{ "zstd", OP_READ, ALL, "o" },
-};
+#include "verify/parse/judge.h"
 
 /* Words that are no options, in order; at most max. */
 static size_t operands(const struct command *command, const char *valued, const struct word **out, size_t max)
@@ -132,22 +31,20 @@ static size_t operands(const struct command *command, const char *valued, const 
 	return count;
 }
 
-static bool is_chosen(enum which which, size_t at, size_t count)
+static bool is_chosen(enum operand_choice choice, size_t at, size_t count)
 {
-	switch (which) {
-	case ALL: return true;
-	case FIRST: return at == 0;
-	case SECOND: return at == 1;
-	case LAST: return at + 1 == count;
-	case REST: return at > 0;
-	case BUT_LAST: return at + 1 < count;
+	switch (choice) {
+	case OPERANDS_FIRST: return at == 0;
+	case OPERANDS_LAST: return at + 1 == count;
+	case OPERANDS_BUT_FIRST: return at > 0;
+	case OPERANDS_BUT_LAST: return at + 1 < count;
+	default: return true;
 	}
-	return false;
 }
 
 enum { OPERANDS_MAX = 512, NAMED_FILES_MAX = 8 };
 
-static void add_row(struct walk *walk, const struct command *command, uint32_t index, const struct effect *row)
+static void add_row(struct walk *walk, const struct command *command, uint32_t index, const struct program_effect *row)
 {
 	const struct word *found[OPERANDS_MAX];
 	size_t count = operands(command, row->valued, found, OPERANDS_MAX);
@@ -165,7 +62,7 @@ static void add_row(struct walk *walk, const struct command *command, uint32_t i
 	for (size_t i = 0; i < count; i++) {
 		uint32_t effect;
 
-		if (!is_chosen(row->which, i, count) || word_is(found[i], "-"))
+		if (!is_chosen(row->choice, i, count) || word_is(found[i], "-"))
 			continue;
 		effect = effect_on(walk, index, row->kind, found[i], traits);
 		if (row->kind == OP_PERMISSION || (row->traits & TRAIT_LINK && count > 1))
@@ -268,14 +165,6 @@ static void add_kill(struct walk *walk, const struct command *command, uint32_t 
 	}
 }
 
-static const struct {
-	const char *name;
-	void (*add)(struct walk *walk, const struct command *command, uint32_t index);
-} special[] = {
-	{ "bsdtar", add_tar }, { "dd", add_dd }, { "find", add_find }, { "kill", add_kill }, { "killall", add_kill },
-	{ "pkill", add_kill }, { "tar", add_tar },
-};
-
 /* Files of a home or of the system that a program is told which no table knows: it most likely reads them. */
 static void add_named_files(struct walk *walk, const struct command *command, uint32_t index)
 {
@@ -286,7 +175,8 @@ static void add_named_files(struct walk *walk, const struct command *command, ui
 	const char *name = program_name(command->words, command->count);
 	size_t added = 0;
 
-	if (names_find(silent, ARRAY_SIZE(silent), name) >= 0 || unwrap_command(command->words, command->count).kind)
+	if (names_find(silent, ARRAY_SIZE(silent), name) >= 0 ||
+	    unwrap_command(walk->judgement->tables, command->words, command->count).kind)
 		return;
 	for (size_t i = 1; i < command->count && added < NAMED_FILES_MAX; i++) {
 		const char *text = command->words[i].text;
@@ -301,44 +191,37 @@ static void add_named_files(struct walk *walk, const struct command *command, ui
 	}
 }
 
-void effects_add(struct walk *walk, const struct command *command, uint32_t index)
+/* False: it does nothing that these know of. */
+static bool add_like(struct walk *walk, const struct command *command, uint32_t index, enum program_like like)
 {
-	const char *name = program_name(command->words, command->count);
-	bool is_known = false;
+	static void (*const adders[PROGRAM_LIKE_COUNT])(struct walk *walk, const struct command *command,
+							uint32_t index) = {
+		[LIKE_DD] = add_dd, [LIKE_FIND] = add_find, [LIKE_KILL] = add_kill, [LIKE_TAR] = add_tar,
+	};
 
-	if (!word_is_exact(&command->words[0]) || effects_add_network(walk, command, index))
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(special); i++) {
-		if (str_equal(special[i].name, name)) {
-			special[i].add(walk, command, index);
-			return;
-		}
-	}
-	if (strncmp(name, "mkfs.", 5) == 0)
-		name = "mkfs";
-	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
-		const char *needed = effects[i].only_with;
-
-		is_known |= str_equal(effects[i].name, name);
-		if (str_equal(effects[i].name, name) &&
-		    (!needed || option_given(command->words, command->count, *needed, "--in-place")))
-			add_row(walk, command, index, &effects[i]);
-	}
-	if (!is_known)
-		add_named_files(walk, command, index);
+	if (!adders[like])
+		return effects_add_network(walk, command, index, like);
+	adders[like](walk, command, index);
+	return true;
 }
 
-/* Reading alone is never worth a look: what it leads to is another command. */
-size_t effects_programs(const char **names, size_t max)
+void effects_add(struct walk *walk, const struct command *command, uint32_t index)
 {
-	size_t count = 0;
+	const struct vec *programs = &walk->judgement->tables->programs;
+	const char *name = program_name(command->words, command->count);
+	const struct program_effect *row, *end;
 
-	for (size_t i = 0; i < ARRAY_SIZE(effects) && count < max; i++)
-		if (effects[i].kind != OP_READ && (!count || !str_equal(names[count - 1], effects[i].name)))
-			names[count++] = effects[i].name;
-	for (size_t i = 0; i < ARRAY_SIZE(special) && count < max; i++)
-		names[count++] = special[i].name;
-	if (count < max)
-		names[count++] = "mkfs.*";
-	return count;
+	if (!word_is_exact(&command->words[0]))
+		return;
+	if (strncmp(name, "mkfs.", 5) == 0)
+		name = "mkfs";
+	row = TABLES_FIND(struct program_effect, programs, name);
+	if (!row || (row->like && !add_like(walk, command, index, row->like))) {
+		add_named_files(walk, command, index);
+		return;
+	}
+	end = (const struct program_effect *)programs->items + programs->count;
+	for (; row < end && !row->like && str_equal(row->name, name); row++)
+		if (!row->only_with || option_given(command->words, command->count, *row->only_with, "--in-place"))
+			add_row(walk, command, index, row);
 }

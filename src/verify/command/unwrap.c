@@ -8,84 +8,6 @@
 #include "verify/model/argv.h"
 #include "verify/model/words.h"
 
-struct wrapper {
-	const char *name;
-	const char *valued;     /* see option_size() */
-	unsigned skipped;       /* words between the options and the command: timeout's DURATION */
-	enum wrapped_kind kind;
-	uint32_t context;
-	bool takes_input, has_assignments;
-	const char *subcommand; /* must stand there first: "run" */
-};
-
-/* The order does not matter. What needs more than a row has a function below. */
-static const struct wrapper wrappers[] = {
-	{ "builtin", "", 0, WRAPPED_COMMAND },
-	{ "bundle", "", 0, WRAPPED_COMMAND, .subcommand = "exec" },
-	{ "busybox", "", 0, WRAPPED_COMMAND },
-	{ "catchsegv", "", 0, WRAPPED_COMMAND },
-	{ "caffeinate", "t w", 0, WRAPPED_COMMAND },
-	{ "chroot", "--userspec --groups", 1, WRAPPED_COMMAND, CONTEXT_CONTAINED },
-	{ "chrt", "T P D", 1, WRAPPED_COMMAND },
-	{ "chpst", "u U e / n d o p f c m", 0, WRAPPED_COMMAND },
-	{ "command", "", 0, WRAPPED_COMMAND },
-	{ "conda", "n p --name --prefix", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "dbus-run-session", "", 0, WRAPPED_COMMAND },
-	{ "doas", "u C", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
-	{ "doppler", "p c --project --config", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "dotenv", "e f", 0, WRAPPED_COMMAND },
-	{ "dotenvx", "f", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "eatmydata", "", 0, WRAPPED_COMMAND },
-	{ "env", "u C S --unset --chdir", 0, WRAPPED_COMMAND, .has_assignments = true },
-	{ "entr", "", 0, WRAPPED_COMMAND },
-	{ "exec", "a", 0, WRAPPED_COMMAND },
-	{ "fakeroot", "", 0, WRAPPED_COMMAND },
-	{ "firejail", "", 0, WRAPPED_COMMAND },
-	{ "gosu", "", 1, WRAPPED_COMMAND },
-	{ "ionice", "c n p", 0, WRAPPED_COMMAND },
-	{ "ltrace", "e o p s u", 0, WRAPPED_COMMAND },
-	{ "mise", "", 0, WRAPPED_COMMAND, .subcommand = "exec" },
-	{ "nice", "n", 0, WRAPPED_COMMAND },
-	{ "nohup", "", 0, WRAPPED_COMMAND },
-	{ "npx", "p c --package --call", 0, WRAPPED_COMMAND },
-	{ "nsenter", "t S G --target", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
-	{ "op", "", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "parallel", "j N I a --jobs --arg-file", 0, WRAPPED_COMMAND, CONTEXT_REPEATED, .takes_input = true },
-	{ "perf", "e o", 0, WRAPPED_COMMAND, .subcommand = "stat" },
-	{ "pipenv", "", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "pkexec", "--user", 0, WRAPPED_COMMAND, CONTEXT_ROOT },
-	{ "poetry", "C P", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "proot", "r b w S R", 0, WRAPPED_COMMAND },
-	{ "screen", "S c e h p s t T", 0, WRAPPED_COMMAND, CONTEXT_BACKGROUND },
-	{ "script", "c I O B T", 0, WRAPPED_NONE },
-	{ "setarch", "", 0, WRAPPED_COMMAND },
-	{ "setpriv", "--reuid --regid --groups --inh-caps --bounding-set", 0, WRAPPED_COMMAND },
-	{ "setsid", "", 0, WRAPPED_COMMAND },
-	{ "setuidgid", "", 1, WRAPPED_COMMAND },
-	{ "ssh", "b B c D E e F I i J L l m O o p Q R S W w", 1, WRAPPED_SHELL, CONTEXT_REMOTE },
-	{ "sshpass", "p f d P", 0, WRAPPED_COMMAND },
-	{ "stdbuf", "i o e", 0, WRAPPED_COMMAND },
-	{ "strace", "a b e E I o O p P s S u U X", 0, WRAPPED_COMMAND },
-	{ "sudo", "C D g h p R r t T U u --user --group", 0, WRAPPED_COMMAND, CONTEXT_ROOT, .has_assignments = true },
-	{ "systemd-run", "p E M u --unit --property --setenv --slice", 0, WRAPPED_COMMAND },
-	{ "taskset", "", 1, WRAPPED_COMMAND },
-	{ "time", "f o", 0, WRAPPED_COMMAND },
-	{ "timeout", "k s --signal --kill-after", 1, WRAPPED_COMMAND },
-	{ "torify", "", 0, WRAPPED_COMMAND },
-	{ "torsocks", "", 0, WRAPPED_COMMAND },
-	{ "proxychains", "f", 0, WRAPPED_COMMAND },
-	{ "proxychains4", "f", 0, WRAPPED_COMMAND },
-	{ "toybox", "", 0, WRAPPED_COMMAND },
-	{ "unbuffer", "", 0, WRAPPED_COMMAND },
-	{ "unshare", "S G R w --root --wd", 0, WRAPPED_COMMAND },
-	{ "uv", "", 0, WRAPPED_COMMAND, .subcommand = "run" },
-	{ "valgrind", "", 0, WRAPPED_COMMAND },
-	{ "watch", "n d --interval", 0, WRAPPED_SHELL },
-	{ "xargs", "a d E I L n P s --arg-file --delimiter --max-args --max-procs --max-lines --replace", 0,
-	  WRAPPED_COMMAND, CONTEXT_REPEATED, .takes_input = true },
-	{ "xvfb-run", "n s e", 0, WRAPPED_COMMAND },
-};
-
 static bool is_assignment(const struct word *word)
 {
 	const char *text = word->text;
@@ -216,20 +138,11 @@ static bool unwrap_terminal(const struct word *words, size_t count, const char *
 	return true;
 }
 
-static const struct wrapper *find_wrapper(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++) {
-		if (str_equal(wrappers[i].name, name))
-			return &wrappers[i];
-	}
-	return NULL;
-}
-
-struct wrapped unwrap_command(const struct word *words, size_t count)
+struct wrapped unwrap_command(const struct tables *tables, const struct word *words, size_t count)
 {
 	const char *name = program_name(words, count);
 	struct wrapped wrapped = { WRAPPED_NONE };
-	const struct wrapper *row = find_wrapper(name);
+	const struct wrapper *row = TABLES_FIND(struct wrapper, &tables->wrappers, name);
 	size_t at = 1;
 
 	if (unwrap_code(words, count, name, &wrapped) || unwrap_container(words, count, name, &wrapped) ||
@@ -237,7 +150,7 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 		return wrapped;
 	if (str_equal(name, "flock") && count > 3)
 		return (struct wrapped){ WRAPPED_COMMAND, 2 + option_size(words, count, 1, "w E"), count };
-	if (!row || row->kind == WRAPPED_NONE)
+	if (!row)
 		return wrapped;
 	if (str_equal(name, "command") && (option_given(words, count, 'v', NULL) || option_given(words, count, 'V',
 		NULL)))
@@ -259,22 +172,20 @@ struct wrapped unwrap_command(const struct word *words, size_t count)
 		else if (!row->has_assignments || !is_assignment(&words[at]))
 			break;
 	}
-	at += row->skipped;
+	at += row->skips;
 	if (at >= count)
 		return wrapped;
-	return (struct wrapped){ row->kind, at, count, row->context, row->takes_input, row->has_assignments };
+	return (struct wrapped){ row->is_shell ? WRAPPED_SHELL : WRAPPED_COMMAND, at, count, row->context,
+				 row->takes_input, row->has_assignments };
 }
 
 size_t unwrap_programs(const char **names, size_t max)
 {
-	static const char *const others[] = { "su", "runuser", "flock", "sg", "nix-shell", "tmux", "vagrant", "xterm",
-		"find", "fd", "fdfind", "docker",
-		"podman",
-					      "nerdctl", "kubectl" };
+	static const char *const others[] = { "su", "runuser", "script", "flock", "sg", "nix-shell", "tmux", "vagrant",
+					      "xterm", "find", "fd", "fdfind", "docker", "podman", "nerdctl",
+					      "kubectl" };
 	size_t count = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(wrappers) && count < max; i++)
-		names[count++] = wrappers[i].name;
 	for (size_t i = 0; i < ARRAY_SIZE(others) && count < max; i++)
 		names[count++] = others[i];
 	return count;

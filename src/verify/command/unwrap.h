@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The table of programs that start another one: which of their words are that command.
+ * Programs that start another one: which of their words are that command. Most of them are rows of tables.h.
  * Only in atoll-verify; pure.
  */
 
-#include "verify/model/operation.h"
+#include "verify/model/tables.h"
 
 enum wrapped_kind {
 	WRAPPED_NONE,    /* starts nothing: `env` alone, or not a wrapper */
@@ -23,7 +23,7 @@ struct wrapped {
 };
 
 /* What a command of these words starts. The words need not be exact; what is not counts as an argument. */
-struct wrapped unwrap_command(const struct word *words, size_t count);
+struct wrapped unwrap_command(const struct tables *tables, const struct word *words, size_t count);
 
-/* Names of the programs that start others, borrowed; at most max. */
+/* Names of those that start others and are in no table, static; at most max. */
 size_t unwrap_programs(const char **names, size_t max);

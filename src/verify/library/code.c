@@ -183,8 +183,8 @@ static bool is_quiet(const struct script *script, const char *module)
 {
 	size_t size = strlen(module);
 
-	for (size_t i = 0; i < script->language->quiet_count; i++) {
-		const char *quiet = script->language->quiet[i];
+	for (size_t i = 0; i < script->tables->quiet.count; i++) {
+		const char *quiet = ((const char *const *)script->tables->quiet.items)[i];
 
 		if (strncmp(quiet, module, size) == 0 && str_equal(quiet + size, ".") && !str_equal(module, "builtins"))
 			return true;

@@ -9,7 +9,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/library/tables.h"
+#include "verify/library/languages.h"
 #include "verify/script/expression.h"
 #include "verify/script/text.h"
 
@@ -106,33 +106,6 @@ const struct syntax_kind_name javascript_kinds[] = {
 };
 const size_t javascript_kind_count = ARRAY_SIZE(javascript_kinds);
 
-/* One name that means another. */
-const struct name_alias javascript_aliases[] = {
-	{ "Function.prototype.constructor", "Function" },
-	{ "JSZip", "jszip" },
-	{ "buffer.Buffer", "Buffer" },
-	{ "crossSpawn", "cross-spawn" },
-	{ "dns.promises", "dns" },
-	{ "dns/promises", "dns" },
-	{ "execa.$", "execa.command" },
-	{ "fs-extra", "fs" },
-	{ "fs.promises", "fs" },
-	{ "fs/promises", "fs" },
-	{ "graceful-fs", "fs" },
-	{ "node-fetch.default", "node-fetch" },
-	{ "path.posix", "path" },
-	{ "path/posix", "path" },
-	{ "process/browser", "process" },
-	{ "timers.setTimeout", "setTimeout" },
-};
-const size_t javascript_alias_count = ARRAY_SIZE(javascript_aliases);
-
-static const char *const grave[] = { "Deno",   "child_process", "fs",	   "global", "globalThis",
-				     "module", "net",		"process", "vm",     "window" };
-static const char *const quiet[] = { "Array.",	 "Date.",     "JSON.",	   "Map.",    "Math.",	 "Number.",
-				     "Object.",	 "Promise.",  "Set.",	   "String.", "Symbol.", "assert.",
-				     "console.", "describe.", "document.", "expect.", "it.",	 "jest.",
-				     "test.",	 "util.",     "vi." };
 static const char *const globals[] = { "global", "globalThis", "root", "self", "top", "window" };
 
 static bool is_global(const char *name)
@@ -256,9 +229,6 @@ static const struct script_language language = {
 	.language = LANGUAGE_JAVASCRIPT,
 	.library = &library_ops,
 	.handlers = expression_handlers,
-	.effects = javascript_effects,
-	.aliases = javascript_aliases,
-	.alias_count = ARRAY_SIZE(javascript_aliases),
 	.text = text,
 	.number = number,
 	.import = import,
@@ -266,10 +236,6 @@ static const struct script_language language = {
 	.member = member,
 	.arguments = "process.argv",
 	.environment = "process.env",
-	.grave = grave,
-	.grave_count = ARRAY_SIZE(grave),
-	.quiet = quiet,
-	.quiet_count = ARRAY_SIZE(quiet),
 	.index_is_member = true,
 	.assigns_outward = true,
 };
@@ -296,11 +262,9 @@ static void tell_signs(struct walk *walk)
 void walk_javascript(struct walk *walk, TSNode root)
 {
 	static struct syntax_map map;
-	struct script_language known = language;
 
 	if (!map.is_made)
 		syntax_map_make(&map, tree_sitter_javascript(), javascript_kinds, javascript_kind_count);
-	known.effect_count = javascript_effect_count;
 	tell_signs(walk);
-	script_walk(walk, root, &known, &map);
+	script_walk(walk, root, &language, &map);
 }

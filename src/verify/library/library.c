@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verify/library/tables.h"
+#include "verify/library/library.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -19,8 +19,8 @@ static const struct value *call_unknown(struct script *script, struct call *call
 
 	if (size < 2 || strcmp(name + size - 2, ".?") != 0)
 		return NULL;
-	for (size_t i = 0; i < script->language->grave_count; i++) {
-		const char *grave = script->language->grave[i];
+	for (size_t i = 0; i < script->tables->grave.count; i++) {
+		const char *grave = ((const char *const *)script->tables->grave.items)[i];
 
 		is_grave |= strlen(grave) == size - 2 && memcmp(grave, name, size - 2) == 0;
 	}

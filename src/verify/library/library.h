@@ -3,95 +3,10 @@
 
 /*
  * What calls of libraries do: one row a function, and one handler a kind of effect, which makes the
- * operations. The rows are data (python-effects.c, javascript-effects.c); the handlers know no language.
- *
- * A row's name is the qualified name with imports and aliases resolved. "open().read" is the method of what
- * open() returned,
- * "*.unlink" a method of whatever object, where no other row fits.
+ * operations. The rows are struct effect of tables.h; the handlers know no language.
  */
 
 #include "verify/script/script.h"
-
-enum effect_kind {
-	EFFECT_NONE,	   /* of no interest; no OP_CALL for it */
-	EFFECT_SHELL,	   /* target: a text for the shell */
-	EFFECT_PROGRAM,	   /* target: a list of words, or a text (for the shell when shell=True) */
-	EFFECT_SPAWN,	   /* target: a program, second: the list of its arguments, without its name */
-	EFFECT_EXEC,	   /* target: a program, second: the list of its words */
-	EFFECT_EXEC_WORDS, /* target: a program, and from second on its words one by one */
-	EFFECT_SELF_AGAIN, /* target: a file of this language that is run */
-	EFFECT_OPEN,	   /* target: path, second: mode */
-	EFFECT_READ,	   /* target: path */
-	EFFECT_WRITE,	   /* target: path, second: content */
-	EFFECT_REMOVE,	   /* target: path */
-	EFFECT_PERMISSION, /* target: path, second: mode or owner */
-	EFFECT_COPY,	   /* target: from, second: to */
-	EFFECT_MOVE,
-	EFFECT_LINK,	  /* target: where it leads, second: the link */
-	EFFECT_LIST,	  /* target: directory; detail: what its items are ("name", "tuple", else paths) */
-	EFFECT_GLOB,	  /* target: pattern */
-	EFFECT_ARCHIVE,	  /* target: a file that is put into the object */
-	EFFECT_NETWORK,	  /* target: URL, second: body; keywords that carry data: see network.c */
-	EFFECT_REQUEST,	  /* a request that is made and sent later; target: URL, second: body */
-	EFFECT_DOWNLOAD,  /* target: URL, second: the file it becomes */
-	EFFECT_UPLOAD,	  /* target: where to, second: the file that is sent */
-	EFFECT_SENDTO,	  /* target: address */
-	EFFECT_CONNECT,	  /* target: (host, port), {host, port}, or port and host */
-	EFFECT_LISTEN,	  /* target: address or port */
-	EFFECT_RECEIVE,	  /* from the last connection */
-	EFFECT_FEED,	  /* arguments go into what the object is: a file, a connection, a program */
-	EFFECT_FEED_LAST, /* into the last connection */
-	EFFECT_PIPE,	  /* the object goes into target */
-	EFFECT_PIPELINE,  /* each argument goes into the next */
-	EFFECT_WIRE,	  /* the own input or output becomes target */
-	EFFECT_RETURNED,  /* Function("return x")() */
-	EFFECT_EVALUATE,  /* target: code of this language */
-	EFFECT_LOAD,	  /* target: data that may bring code along (pickle) */
-	EFFECT_IMPORT,	  /* target: name of a module */
-	EFFECT_CALL,	  /* OP_CALL of detail, or of the method's name */
-	EFFECT_ESCAPE,	  /* leads to what the text does not name */
-	EFFECT_PARTIAL_CALL,
-	EFFECT_PARTIAL,		/* target: function; what is given now comes before what is given later */
-	EFFECT_ATTRIBUTE,	/* target: object, second: name */
-	EFFECT_LATER,		/* target: function, second: its arguments (a list by keyword, or the rest) */
-	EFFECT_PROMISE,		/* target: function of what resolves it */
-	EFFECT_RESOLVE,		/* target: what it becomes */
-	EFFECT_THEN,		/* target: function of what the object becomes */
-	EFFECT_ENVIRONMENT,	/* target: name of a variable that is read; none: all of them */
-	EFFECT_SET_ENVIRONMENT, /* target: name, second: value */
-	EFFECT_PROCESS,		/* detail: what; target and second: more words */
-	EFFECT_PRINT,		/* arguments go to the standard output */
-	EFFECT_INPUT,		/* what whoever runs it types */
-	EFFECT_ALLOCATE,	/* target: bytes */
-	EFFECT_APPLY, /* target: function, second: where its arguments begin; detail: they are a list */
-	EFFECT_BIND,  /* the function with what it is given first, and no call yet */
-	EFFECT_SAME,  /* is what its target is */
-	EFFECT_REMOTE,	/* target: a text for the shell of another machine */
-	EFFECT_ENTER,	/* target: the directory that relative paths are below from now on */
-	EFFECT_TOOL,	/* sh.git.push(x): the name is that of a program */
-	EFFECT_VALUES,	/* the values of a map: target */
-	EFFECT_JSON,	/* target as text */
-	EFFECT_DUMP,	/* target as text into second */
-	EFFECT_MODULE,	/* target: the name of a module; its file */
-	EFFECT_KIND_COUNT,
-};
-
-enum {
-	TARGET_NONE = -1,
-	TARGET_SELF = -2, /* the object of the method: what it was made from, where that is known */
-	TARGET_LAST = -3, /* the last argument */
-};
-
-struct effect {
-	const char *name;
-	enum effect_kind kind;
-	int8_t target;
-	const char *keyword;
-	int8_t second;
-	const char *second_keyword;
-	uint32_t traits; /* TRAIT_* */
-	const char *detail;
-};
 
 typedef const struct value *(*library_handler)(struct script *script, struct call *call,
 					       const struct effect *effect);

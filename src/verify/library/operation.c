@@ -18,20 +18,7 @@ enum {
 
 const struct effect *library_find(const struct script *script, const char *name)
 {
-	size_t low = 0, high = script->language->effect_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(name, script->language->effects[middle].name);
-
-		if (!order)
-			return &script->language->effects[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	return TABLES_FIND(struct effect, &script->tables->calls, name);
 }
 
 const struct value *library_target(const struct call *call, const struct effect *effect)
@@ -216,8 +203,8 @@ uint32_t library_other_call(struct script *script, const struct call *call)
 
 	if ((row && row->kind == EFFECT_NONE) || !strpbrk(name, ".-/") || is_of_known_result(script, name))
 		return OPERATION_NONE;
-	for (size_t i = 0; i < script->language->quiet_count; i++)
-		if (str_has_prefix(name, script->language->quiet[i]))
+	for (size_t i = 0; i < script->tables->quiet.count; i++)
+		if (str_has_prefix(name, ((const char *const *)script->tables->quiet.items)[i]))
 			return OPERATION_NONE;
 	/* The same call again, of which nothing more is known, says nothing more. */
 	if (script->syntax.nodes[call->node].kind == NODE_CALL && call_is_blank(call)) {

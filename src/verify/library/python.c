@@ -10,7 +10,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/library/tables.h"
+#include "verify/library/languages.h"
 #include "verify/script/expression.h"
 #include "verify/script/text.h"
 
@@ -106,44 +106,6 @@ const struct syntax_kind_name python_kinds[] = {
 };
 const size_t python_kind_count = ARRAY_SIZE(python_kinds);
 
-/* One name that means another; what libraries export twice, or under the name of the platform's module. */
-const struct name_alias python_aliases[] = {
-	{ "Popen", "subprocess.Popen" },
-	{ "__builtin__", "builtins" },
-	{ "_io.open", "open" },
-	{ "aiofiles.open", "open" },
-	{ "asyncio.subprocess.create_subprocess_exec", "asyncio.create_subprocess_exec" },
-	{ "codecs.open", "open" },
-	{ "commands.getoutput", "subprocess.getoutput" },
-	{ "genericpath", "os.path" },
-	{ "httpx.AsyncClient", "httpx.Client" },
-	{ "io.open", "open" },
-	{ "nt", "os" },
-	{ "ntpath", "os.path" },
-	{ "os.environb", "os.environ" },
-	{ "os.sys", "sys" },
-	{ "pathlib.PosixPath", "pathlib.Path" },
-	{ "pathlib.PurePath", "pathlib.Path" },
-	{ "pathlib.PurePosixPath", "pathlib.Path" },
-	{ "posix", "os" },
-	{ "posixpath", "os.path" },
-	{ "requests.api", "requests" },
-	{ "requests.session", "requests.Session" },
-	{ "requests.sessions.Session", "requests.Session" },
-	{ "shutil.os", "os" },
-	{ "subprocess.os", "os" },
-	{ "urllib2.urlopen", "urllib.request.urlopen" },
-};
-
-const size_t python_alias_count = ARRAY_SIZE(python_aliases);
-
-static const char *const grave[] = { "builtins", "ctypes", "os",	 "posix", "pty",
-				     "shutil",	 "socket", "subprocess", "sys" };
-static const char *const quiet[] = { "builtins.",  "collections.", "dataclasses.", "datetime.", "enum.",
-				     "functools.", "itertools.",   "json.",	   "logging.",	"math.",
-				     "operator.",  "re.",	   "self.",	   "string.",	"textwrap.",
-				     "time.",	   "typing.",	   "unittest." };
-
 /* The quotes' size and the prefix's say where the content is. */
 static const struct value *text(struct script *script, uint32_t node)
 {
@@ -205,8 +167,8 @@ static void import_all(struct script *script, const char *module)
 {
 	size_t size = strlen(module);
 
-	for (size_t i = 0; i < script->language->effect_count; i++) {
-		const char *name = script->language->effects[i].name;
+	for (size_t i = 0; i < script->tables->calls.count; i++) {
+		const char *name = ((const struct effect *)script->tables->calls.items)[i].name;
 
 		if (strncmp(name, module, size) == 0 && name[size] == '.' && !strpbrk(name + size + 1, ".("))
 			script_declare(script, name + size + 1, script_named(script, name));
@@ -314,10 +276,6 @@ static const struct script_language language = {
 	.language = LANGUAGE_PYTHON,
 	.library = &library_ops,
 	.handlers = expression_handlers,
-	.effects = python_effects,
-	.effect_count = 0,
-	.aliases = python_aliases,
-	.alias_count = ARRAY_SIZE(python_aliases),
 	.text = text,
 	.number = number,
 	.import = import,
@@ -326,19 +284,13 @@ static const struct script_language language = {
 	.index = find_index,
 	.arguments = "sys.argv",
 	.environment = "os.environ",
-	.grave = grave,
-	.grave_count = ARRAY_SIZE(grave),
-	.quiet = quiet,
-	.quiet_count = ARRAY_SIZE(quiet),
 };
 
 void walk_python(struct walk *walk, TSNode root)
 {
 	static struct syntax_map map;
-	struct script_language known = language;
 
 	if (!map.is_made)
 		syntax_map_make(&map, tree_sitter_python(), python_kinds, python_kind_count);
-	known.effect_count = python_effect_count;
-	script_walk(walk, root, &known, &map);
+	script_walk(walk, root, &language, &map);
 }

@@ -14,11 +14,12 @@ enum { MEND_ROUNDS = 8 };
 static TSParser *parsers[LANGUAGE_COUNT];
 static const size_t *parse_is_over;
 
-void judgement_init(struct judgement *judgement, const struct walker *walkers, unsigned time_ms)
+void judgement_init(struct judgement *judgement, const struct walker *walkers, const struct tables *tables,
+		    unsigned time_ms)
 {
 	parser_memory_use(VERIFY_MEMORY_MAX, &parse_is_over);
 	*judgement = (struct judgement){
-		.walkers = walkers, .deadline_ns = clock_monotonic_ns() + (uint64_t)time_ms * 1000000,
+		.walkers = walkers, .tables = tables, .deadline_ns = clock_monotonic_ns() + (uint64_t)time_ms * 1000000,
 	};
 	operations_init(&judgement->operations, &judgement->arena);
 }

@@ -6,6 +6,7 @@
  * Between verify.c, which begins and ends it and knows the walkers, and walk.c, which goes down into nested texts.
  */
 
+#include "verify/model/tables.h"
 #include "verify/parse/walk.h"
 
 enum { VERIFY_MEMORY_MAX = 768 << 20 }; /* of the parsers */
@@ -23,6 +24,7 @@ struct judgement {
 	struct arena arena;
 	struct operations operations;
 	const struct walker *walkers; /* LANGUAGE_COUNT of them */
+	const struct tables *tables;  /* what is known of programs and functions */
 	uint64_t deadline_ns;  /* of the monotonic clock */
 	unsigned looks;        /* at the clock: not each time */
 	unsigned nested_count;
@@ -30,10 +32,11 @@ struct judgement {
 };
 
 /*
- * Begins one that may take time_ms from now on. walkers: LANGUAGE_COUNT of them, borrowed. One at a time in a process,
- * ended by judgement_done(), which frees all of its operations and texts.
+ * Begins one that may take time_ms from now on. walkers: LANGUAGE_COUNT of them; they and tables are borrowed. One at a
+ * time in a process, ended by judgement_done(), which frees all of its operations and texts.
  */
-void judgement_init(struct judgement *judgement, const struct walker *walkers, unsigned time_ms);
+void judgement_init(struct judgement *judgement, const struct walker *walkers, const struct tables *tables,
+		    unsigned time_ms);
 void judgement_done(struct judgement *judgement);
 
 /* Walks a whole text: its operations and doubts are in the judgement. text is NUL-terminated and lives in its arena. */

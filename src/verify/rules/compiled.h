@@ -8,6 +8,7 @@
  */
 
 #include "lang/node.h"
+#include "verify/model/tables.h"
 #include "verify/rules/filter.h"
 #include "verify/rules/rule.h"
 
@@ -81,6 +82,7 @@ struct rules {
 	struct vec rules;              /* of struct rule */
 	struct vec lists;              /* of struct named_list */
 	struct vec examples;           /* of struct rule_example */
+	struct tables tables;
 	struct vec by_kind[OPERATION_KIND_COUNT]; /* of struct rule_entry, in the order of the rules */
 	struct filter filter;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verify/rules/compiled.h"
+#include "verify/rules/tables.h"
 
 #include <string.h>
 
@@ -10,20 +10,26 @@
 
 struct vec *condition_patterns(struct condition *condition, size_t at)
 {
-	struct vec *vecs[CONDITION_PATTERNS] = {
-		&condition->programs, &condition->operands, &condition->arguments, &condition->without_arguments,
-		&condition->text, &condition->without_text, &condition->values, &condition->hosts,
-		&condition->without_hosts, &condition->flags, &condition->without_flags,
+	static const uint16_t offsets[CONDITION_PATTERNS] = {
+		offsetof(struct condition, programs), offsetof(struct condition, operands),
+		offsetof(struct condition, arguments), offsetof(struct condition, without_arguments),
+		offsetof(struct condition, text), offsetof(struct condition, without_text),
+		offsetof(struct condition, values), offsetof(struct condition, hosts),
+		offsetof(struct condition, without_hosts), offsetof(struct condition, flags),
+		offsetof(struct condition, without_flags),
 	};
 
-	return vecs[at];
+	return (struct vec *)((char *)condition + offsets[at]);
 }
 
 struct vec *condition_nested(struct condition *condition, size_t at)
 {
-	struct vec *vecs[CONDITION_NESTED] = { &condition->from, &condition->without_from, &condition->within };
+	static const uint16_t offsets[CONDITION_NESTED] = {
+		offsetof(struct condition, from), offsetof(struct condition, without_from),
+		offsetof(struct condition, within),
+	};
 
-	return vecs[at];
+	return (struct vec *)((char *)condition + offsets[at]);
 }
 
 /* "@name" becomes what the list has. */
@@ -156,6 +162,7 @@ bool rules_finish(struct rules *rules, struct diags *diags)
 		resolve_conditions(rules, diags, items[i].place, &items[i].match);
 		resolve_conditions(rules, diags, items[i].place, &items[i].except);
 	}
+	tables_finish(&rules->tables, diags);
 	rules_index(rules);
 	return diags->count == errors && !rules->arena.has_failed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verify/rules/compiled.h"
+#include "verify/rules/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
  * stay where they are in the bytes.
  */
 
-enum { FORM_VERSION = 1 };
+enum { FORM_VERSION = 2 };
 
 struct condition_form {
 	uint32_t kinds, context, without_context, traits, without_traits, words, without_words, is_unknown;
@@ -137,6 +137,7 @@ int rules_store(const struct rules *rules, struct buf *out)
 	frame_put_u32(out, (uint32_t)rules->rules.count);
 	for (size_t i = 0; i < rules->rules.count && !has_failed; i++)
 		put_rule(&writer, &items[i]);
+	tables_put(out, &rules->tables);
 	arena_done(&writer.arena);
 	return has_failed ? -ENOMEM : frame_end(out);
 }
@@ -286,7 +287,8 @@ static bool get_rules(struct reader *reader)
 		if (!rule || !get_rule(reader, rule))
 			return fail(reader);
 	}
-	return frame_finish(&reader->frame) == 0;
+	return tables_get(&reader->frame, &rules->arena, &rules->tables) && rules_are_whole(rules) &&
+	       frame_finish(&reader->frame) == 0;
 }
 
 struct rules *rules_restore(void *bytes, size_t size)

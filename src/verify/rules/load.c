@@ -1,66 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verify/rules/compiled.h"
+#include "verify/rules/tables.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "base/names.h"
 #include "base/str.h"
-#include "verify/model/operation-text.h"
-
-enum { KEYS_MAX = 24 };
-
-struct loader {
-	struct rules *rules;
-	struct diags *diags;
-	const char *class;   /* of the file: what rules without one have */
-	unsigned depth;      /* of conditions in conditions */
-};
 
 static void read_conditions(struct loader *loader, const struct node *node, struct vec *out);
-
-static bool want(struct loader *loader, const struct node *node, enum node_kind kind, const char *what)
-{
-	char described[80];
-
-	if (node && node->kind == kind)
-		return true;
-	if (node)
-		diag_add(loader->diags, node->place, "%s is wanted here, not %s", what, node_describe(node, described));
-	return false;
-}
-
-static void unknown_name(struct loader *loader, const struct node *node, const char *what, const char *const *names,
-			 size_t count)
-{
-	const char *nearest = names_nearest(names, count, node->text);
-
-	diag_add(loader->diags, node->place, "\"%.60s\" is no %s%s%s%s", node->text, what,
-		 nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-}
-
-static const char *copy(struct loader *loader, const char *text)
-{
-	const char *kept = arena_text(&loader->rules->arena, text);
-
-	return kept ? kept : "";
-}
-
-/* One text or a list of them. */
-static void each_text(struct loader *loader, const struct node *node, void *target,
-		      void (*take)(struct loader *loader, const struct node *item, void *target))
-{
-	if (node->kind == NODE_SCALAR) {
-		take(loader, node, target);
-		return;
-	}
-	if (!want(loader, node, NODE_LIST, "a text or a list of texts"))
-		return;
-	for (const struct node *item = node->first; item; item = item->next) {
-		if (want(loader, item, NODE_SCALAR, "a text"))
-			take(loader, item, target);
-	}
-}
 
 struct named_list *rules_find_list(struct rules *rules, const char *name)
 {
@@ -83,12 +30,12 @@ static void take_pattern(struct loader *loader, const struct node *item, void *t
 	else if (patterns->count >= RULE_PATTERNS_MAX)
 		diag_add(loader->diags, item->place, "more than %d patterns", RULE_PATTERNS_MAX);
 	else
-		vec_add_text(&loader->rules->arena, patterns, copy(loader, item->text));
+		vec_add_text(&loader->rules->arena, patterns, read_copy(loader, item->text));
 }
 
 static void read_patterns(struct loader *loader, const struct node *node, void *target)
 {
-	each_text(loader, node, target, take_pattern);
+	read_each(loader, node, target, take_pattern);
 }
 
 static void take_kind(struct loader *loader, const struct node *item, void *target)
@@ -100,90 +47,32 @@ static void take_kind(struct loader *loader, const struct node *item, void *targ
 		names[i] = operation_kind_name(i);
 	kind = names_find(names, OPERATION_KIND_COUNT, item->text);
 	if (kind < 0)
-		unknown_name(loader, item, "kind of operation", names, OPERATION_KIND_COUNT);
+		read_unknown(loader, item, "kind of operation", names, OPERATION_KIND_COUNT);
 	else
 		*(uint32_t *)target |= (uint32_t)1 << kind;
 }
 
 static void read_kinds(struct loader *loader, const struct node *node, void *target)
 {
-	each_text(loader, node, target, take_kind);
-}
-
-/* Bits by name; "!name" goes into the word behind, which has those that must not be. */
-static void take_bit(struct loader *loader, const struct node *item, uint32_t *bits, const char *what,
-		     const char *const *names, size_t count)
-{
-	struct node name = *item;
-	int bit;
-
-	name.text += item->text[0] == '!';
-	bit = names_find(names, count, name.text);
-	if (bit < 0)
-		unknown_name(loader, &name, what, names, count);
-	else
-		bits[item->text[0] == '!'] |= (uint32_t)1 << bit;
-}
-
-static void take_context(struct loader *loader, const struct node *item, void *target)
-{
-	size_t count;
-	const char *const *names = operation_context_names(&count);
-
-	take_bit(loader, item, target, "context", names, count);
-}
-
-static void read_context(struct loader *loader, const struct node *node, void *target)
-{
-	each_text(loader, node, target, take_context);
-}
-
-static void take_trait(struct loader *loader, const struct node *item, void *target)
-{
-	size_t count;
-	const char *const *names = operation_trait_names(&count);
-
-	take_bit(loader, item, target, "trait", names, count);
-}
-
-static void read_traits(struct loader *loader, const struct node *node, void *target)
-{
-	each_text(loader, node, target, take_trait);
+	read_each(loader, node, target, take_kind);
 }
 
 static void take_word_flag(struct loader *loader, const struct node *item, void *target)
 {
 	static const char *const names[] = { "exact", "glob", "decoded", "input", "environment", "obscured" };
 
-	take_bit(loader, item, target, "property of words", names, ARRAY_SIZE(names));
+	read_bit(loader, item, target, "property of words", names, ARRAY_SIZE(names));
 }
 
 static void read_words(struct loader *loader, const struct node *node, void *target)
 {
-	each_text(loader, node, target, take_word_flag);
-}
-
-static void read_bool(struct loader *loader, const struct node *node, void *target)
-{
-	static const char *const names[] = { "false", "true" };
-	int value = node->kind == NODE_SCALAR ? names_find(names, 2, node->text) : -1;
-
-	if (value < 0)
-		diag_add(loader->diags, node->place, "true or false is wanted here");
-	else
-		*(bool *)target = value == 1;
+	read_each(loader, node, target, take_word_flag);
 }
 
 static void read_conditions_of(struct loader *loader, const struct node *node, void *target)
 {
 	read_conditions(loader, node, target);
 }
-
-struct key {
-	const char *name;
-	size_t offset;
-	void (*read)(struct loader *loader, const struct node *node, void *target);
-};
 
 #define KEY(name, field, read) { name, offsetof(struct condition, field), read }
 
@@ -199,30 +88,6 @@ static const struct key condition_keys[] = {
 	KEY("without-from", without_from, read_conditions_of), KEY("without-hosts", without_hosts, read_patterns),
 	KEY("words", words, read_words),
 };
-
-/* Calls what reads each key of a mapping; unknown and double ones are errors. */
-static void read_map(struct loader *loader, const struct node *node, const struct key *keys, size_t count, void *target)
-{
-	const char *names[KEYS_MAX];
-	uint64_t seen = 0;
-
-	if (!want(loader, node, NODE_MAP, "a mapping"))
-		return;
-	for (size_t i = 0; i < count; i++)
-		names[i] = keys[i].name;
-	for (const struct node *key = node->first; key; key = key->next) {
-		int at = names_find(names, count, key->text);
-
-		if (at < 0)
-			unknown_name(loader, key, "key here", names, count);
-		else if (seen & (uint64_t)1 << at)
-			diag_add(loader->diags, key->place, "\"%s\" stands here twice", key->text);
-		else if (key->value)
-			keys[at].read(loader, key->value, (char *)target + keys[at].offset);
-		if (at >= 0)
-			seen |= (uint64_t)1 << at;
-	}
-}
 
 static void read_condition(struct loader *loader, const struct node *node, struct vec *out)
 {
@@ -272,17 +137,17 @@ static void read_name(struct loader *loader, const struct node *node, void *targ
 	if (!*text || strlen(text) > 80)
 		diag_add(loader->diags, node->place, "a name is made of a-z, 0-9, \"-\" and \".\", at most 80");
 	else
-		*(const char **)target = copy(loader, text);
+		*(const char **)target = read_copy(loader, text);
 }
 
 static void read_sentence(struct loader *loader, const struct node *node, void *target)
 {
-	if (!want(loader, node, NODE_SCALAR, "a sentence"))
+	if (!read_want(loader, node, NODE_SCALAR, "a sentence"))
 		return;
 	if (!node->text[0] || strlen(node->text) > 400)
 		diag_add(loader->diags, node->place, "a sentence has 1 to 400 bytes");
 	else
-		*(const char **)target = copy(loader, node->text);
+		*(const char **)target = read_copy(loader, node->text);
 }
 
 static void read_class(struct loader *loader, const struct node *node, void *target)
@@ -291,10 +156,10 @@ static void read_class(struct loader *loader, const struct node *node, void *tar
 
 	for (int i = 0; i < CLASS_COUNT; i++)
 		names[i] = class_name(i);
-	if (!want(loader, node, NODE_SCALAR, "a class"))
+	if (!read_want(loader, node, NODE_SCALAR, "a class"))
 		return;
 	if (class_from_name(node->text) < 0)
-		unknown_name(loader, node, "class", names, CLASS_COUNT);
+		read_unknown(loader, node, "class", names, CLASS_COUNT);
 	else
 		*(enum finding_class *)target = (enum finding_class)class_from_name(node->text);
 }
@@ -306,11 +171,11 @@ static void read_severity(struct loader *loader, const struct node *node, void *
 
 	for (int i = 0; i < SEVERITY_COUNT; i++)
 		names[i] = severity_name(i);
-	if (!want(loader, node, NODE_SCALAR, "a severity"))
+	if (!read_want(loader, node, NODE_SCALAR, "a severity"))
 		return;
 	draft->has_severity = true;
 	if (severity_from_name(node->text) < 0)
-		unknown_name(loader, node, "severity", names, SEVERITY_COUNT);
+		read_unknown(loader, node, "severity", names, SEVERITY_COUNT);
 	else
 		draft->rule.severity = (enum severity)severity_from_name(node->text);
 }
@@ -321,10 +186,10 @@ static void read_confidence(struct loader *loader, const struct node *node, void
 
 	for (int i = 0; i < CONFIDENCE_COUNT; i++)
 		names[i] = confidence_name(i);
-	if (!want(loader, node, NODE_SCALAR, "a confidence"))
+	if (!read_want(loader, node, NODE_SCALAR, "a confidence"))
 		return;
 	if (confidence_from_name(node->text) < 0)
-		unknown_name(loader, node, "confidence", names, CONFIDENCE_COUNT);
+		read_unknown(loader, node, "confidence", names, CONFIDENCE_COUNT);
 	else
 		*(enum confidence *)target = (enum confidence)confidence_from_name(node->text);
 }
@@ -358,13 +223,13 @@ static void read_example(struct loader *loader, const char *id, const struct nod
 		language = names_find(languages, ARRAY_SIZE(languages), item->first->text);
 		text = item->first->value;
 		if (language < 0)
-			unknown_name(loader, item->first, "language", languages, ARRAY_SIZE(languages));
+			read_unknown(loader, item->first, "language", languages, ARRAY_SIZE(languages));
 	}
-	if (language < 0 || !want(loader, text, NODE_SCALAR, "a text, or a language with a text"))
+	if (language < 0 || !read_want(loader, text, NODE_SCALAR, "a text, or a language with a text"))
 		return;
 	example = vec_add(&loader->rules->arena, &loader->rules->examples, sizeof *example);
 	if (example)
-		*example = (struct rule_example){ id, copy(loader, text->text), languages[language], is_harmless,
+		*example = (struct rule_example){ id, read_copy(loader, text->text), languages[language], is_harmless,
 						  item->place };
 }
 
@@ -372,13 +237,13 @@ static void add_examples(struct loader *loader, const char *id, const struct nod
 {
 	static const char *const names[] = { "matches", "harmless" };
 
-	if (!want(loader, node, NODE_MAP, "a mapping of `matches` and `harmless`"))
+	if (!read_want(loader, node, NODE_MAP, "a mapping of `matches` and `harmless`"))
 		return;
 	for (const struct node *key = node->first; key; key = key->next) {
 		int which = names_find(names, ARRAY_SIZE(names), key->text);
 
 		if (which < 0) {
-			unknown_name(loader, key, "key of examples", names, ARRAY_SIZE(names));
+			read_unknown(loader, key, "key of examples", names, ARRAY_SIZE(names));
 			continue;
 		}
 		if (key->value && key->value->kind != NODE_LIST) {
@@ -432,7 +297,7 @@ static void read_rule(struct loader *loader, const struct node *node, void *targ
 
 static void read_rules(struct loader *loader, const struct node *node, void *target)
 {
-	if (!want(loader, node, NODE_LIST, "a list of rules"))
+	if (!read_want(loader, node, NODE_LIST, "a list of rules"))
 		return;
 	for (const struct node *item = node->first; item; item = item->next)
 		read_rule(loader, item, target);
@@ -441,7 +306,7 @@ static void read_rules(struct loader *loader, const struct node *node, void *tar
 static void read_lists(struct loader *loader, const struct node *node, void *target)
 {
 	(void)target;
-	if (!want(loader, node, NODE_MAP, "a mapping of names to lists"))
+	if (!read_want(loader, node, NODE_MAP, "a mapping of names to lists"))
 		return;
 	for (const struct node *key = node->first; key; key = key->next) {
 		struct named_list *list = rules_find_list(loader->rules, key->text);
@@ -454,7 +319,7 @@ static void read_lists(struct loader *loader, const struct node *node, void *tar
 			return;
 		}
 		if (!list->name)
-			*list = (struct named_list){ .name = copy(loader, key->text), .place = key->place };
+			*list = (struct named_list){ .name = read_copy(loader, key->text), .place = key->place };
 		if (key->value)
 			read_patterns(loader, key->value, &list->patterns);
 	}
@@ -480,14 +345,19 @@ static void read_file_class(struct loader *loader, const struct node *node, void
 static const struct key file_keys[] = {
 	{ "atoll-verify", 0, read_version },
 	{ "class", 0, read_file_class },
+	{ "languages", 0, tables_read_languages },
 	{ "lists", 0, read_lists },
+	{ "programs", 0, tables_read_programs },
 	{ "rules", 0, read_rules },
+	{ "transfers", 0, tables_read_transfers },
+	{ "wrappers", 0, tables_read_wrappers },
 };
 
 bool rules_add(struct rules *rules, struct diags *diags, const char *file, const void *bytes, size_t size)
 {
 	struct loader loader = { .rules = rules, .diags = diags };
 	size_t errors = diags->count, kept_rules = rules->rules.count, kept_examples = rules->examples.count;
+	struct tables kept_tables = rules->tables;
 	const struct node *root = node_parse(diags, file, bytes, size);
 	bool has_version = false;
 
@@ -502,6 +372,7 @@ bool rules_add(struct rules *rules, struct diags *diags, const char *file, const
 		return true;
 	rules->rules.count = kept_rules;
 	rules->examples.count = kept_examples;
+	rules->tables = kept_tables;
 	return false;
 }
 
@@ -521,6 +392,16 @@ void rules_free(struct rules *rules)
 size_t rules_count(const struct rules *rules)
 {
 	return rules->rules.count;
+}
+
+const struct tables *rules_tables(const struct rules *rules)
+{
+	return &rules->tables;
+}
+
+bool rules_are_whole(const struct rules *rules)
+{
+	return rules->rules.count && tables_are_whole(&rules->tables);
 }
 
 size_t rules_example_count(const struct rules *rules)

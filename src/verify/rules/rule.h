@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "lang/diag.h"
 #include "verify/model/finding.h"
+#include "verify/model/tables.h"
 
 enum {
 	RULES_MAX = 2000,
@@ -27,6 +28,15 @@ bool rules_add(struct rules *rules, struct diags *diags, const char *file, const
 bool rules_finish(struct rules *rules, struct diags *diags) MUST_USE;
 
 size_t rules_count(const struct rules *rules);
+
+/* What the files of rules say of programs and functions; lives as long as the rules. */
+const struct tables *rules_tables(const struct rules *rules);
+
+/*
+ * Whether there are rules, and tables of all that is looked at. Without either nothing would be found, and nothing said
+ * of it: what is shipped is refused then.
+ */
+bool rules_are_whole(const struct rules *rules);
 
 /*
  * Finished rules as one frame (doc/format/verify-rules.md), without their examples and places. 0; -ENOMEM, or the

@@ -8,22 +8,10 @@
 
 const struct value *script_named(struct script *script, const char *name)
 {
-	size_t low = 0, high = script->language->alias_count;
+	const struct name_alias *alias =
+		name ? TABLES_FIND(struct name_alias, &script->tables->aliases, name) : NULL;
 
-	while (name && low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(name, script->language->aliases[middle].name);
-
-		if (!order) {
-			name = script->language->aliases[middle].means;
-			break;
-		}
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return value_named(script->arena, name);
+	return value_named(script->arena, alias ? alias->means : name);
 }
 
 static const struct value *member_of_one(struct script *script, const struct value *object, const char *name,

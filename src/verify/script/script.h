@@ -11,6 +11,7 @@
  * Bounds: steps, depth, calls in calls and values; what was not looked at becomes a doubt.
  */
 
+#include "verify/model/tables.h"
 #include "verify/model/value.h"
 #include "verify/parse/syntax.h"
 #include "verify/parse/walk.h"
@@ -30,7 +31,6 @@ enum {
 };
 
 struct script;
-struct effect;
 
 /* A call: what is called, on what, with what. */
 struct call {
@@ -77,20 +77,11 @@ struct library_ops {
 			  uint32_t node);
 };
 
-/* One name for another. */
-struct name_alias {
-	const char *name, *means;
-};
-
-/* What differs between the languages. All tables of names are sorted by name (a test sees to it). */
+/* What differs between the languages, beside their tables. */
 struct script_language {
 	enum verify_language language;
 	const struct library_ops *library;
 	const script_handler *handlers; /* by enum syntax_kind; NULL: script_other() */
-	const struct effect *effects;
-	size_t effect_count;
-	const struct name_alias *aliases; /* of qualified names */
-	size_t alias_count;
 	/* The bytes of a string node without quotes, escapes resolved, holes and parts filled in. */
 	const struct value *(*text)(struct script *script, uint32_t node);
 	const struct value *(*number)(struct script *script, uint32_t node);
@@ -104,10 +95,6 @@ struct script_language {
 	const struct value *(*index)(struct script *script, const struct value *object, const char *key);
 	const char *arguments;	  /* what the list of arguments is called */
 	const char *environment;  /* what the map of environment variables is called */
-	const char *const *grave; /* modules that can do anything */
-	size_t grave_count;
-	const char *const *quiet; /* prefixes of names whose calls are of no interest */
-	size_t quiet_count;
 	bool index_is_member; /* object["name"] is object.name */
 	bool assigns_outward; /* an assignment changes the variable of the scope around */
 };
@@ -138,6 +125,7 @@ struct variables {
 struct script {
 	struct walk *walk;
 	const struct script_language *language;
+	const struct language_tables *tables;
 	struct arena *arena;
 	struct syntax syntax;
 	struct script_bounds bounds;

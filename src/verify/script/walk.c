@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "verify/parse/judge.h"
 #include "verify/script/expression.h"
 
 /* Functions that are declared by a statement can be called before it (JavaScript), and by functions above
@@ -24,6 +25,7 @@ void script_walk(struct walk *walk, TSNode root, const struct script_language *l
 	struct script script = {
 		.walk = walk,
 		.language = language,
+		.tables = &walk->judgement->tables->languages[language->language],
 		.arena = walk->operations->arena,
 		.connection = OPERATION_NONE,
 		/* Texts in texts share one stack. */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "shipped.h"
 #include "verify/model/operation-text.h"
 
 /* So long that only a text without a bound meets it. */
@@ -18,6 +19,7 @@ enum { TIME_MS = 120000, LINES_MAX = 64 << 20 };
 const char *fixture_walk_for(enum verify_language language, const char *text, size_t size, unsigned time_ms)
 {
 	static struct buf lines;
+	static struct rules *rules;
 	struct judgement judgement;
 	char *copy = malloc(size + 1);
 
@@ -27,7 +29,9 @@ const char *fixture_walk_for(enum verify_language language, const char *text, si
 	if (!lines.max)
 		buf_init(&lines, LINES_MAX);
 	buf_reset(&lines);
-	judgement_init(&judgement, verify_walkers, time_ms);
+	if (!rules)
+		rules = shipped_rules();
+	judgement_init(&judgement, verify_walkers, rules_tables(rules), time_ms);
 	judge_text(&judgement, language, copy, size);
 	operations_put(&judgement.operations, &lines);
 	judgement_done(&judgement);

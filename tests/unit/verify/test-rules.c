@@ -14,44 +14,14 @@
 
 #include <cmocka.h>
 
-#include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 
 #include "base/str.h"
-#include "os/fd.h"
+#include "shipped.h"
 #include "verify/verify.h"
 #include "verify/worth.h"
 
-enum { FILE_MAX = 1 << 20, COMPILED_MAX = 8 << 20, WORDS = 64 };
-
-static struct rules *shipped(void)
-{
-	struct rules *rules = rules_new();
-	struct arena arena = { 0 };
-	struct diags diags = { .arena = &arena };
-	const struct dirent *entry;
-	DIR *directory = opendir(RULES_DIR);
-
-	assert_non_null(rules);
-	assert_non_null(directory);
-	while ((entry = readdir(directory))) {
-		char path[512], *bytes;
-		size_t size;
-
-		if (!str_has_suffix(entry->d_name, ".yaml"))
-			continue;
-		assert_int_equal(str_format(path, sizeof path, "%s/%s", RULES_DIR, entry->d_name), 0);
-		assert_int_equal(fd_read_file_at(AT_FDCWD, path, FILE_MAX, &bytes, &size), 0);
-		assert_true(rules_add(rules, &diags, path, bytes, size));
-		free(bytes);
-	}
-	closedir(directory);
-	assert_true(rules_finish(rules, &diags));
-	arena_done(&arena);
-	return rules;
-}
+enum { COMPILED_MAX = 8 << 20, WORDS = 64 };
 
 static void store(const struct rules *rules, struct buf *out)
 {
@@ -61,7 +31,7 @@ static void store(const struct rules *rules, struct buf *out)
 
 static void rules_are_the_same_again(void **state)
 {
-	struct rules *rules = shipped(), *again;
+	struct rules *rules = shipped_rules(), *again;
 	struct buf bytes, twice;
 
 	store(rules, &bytes);
@@ -99,7 +69,7 @@ static void assert_same_findings(struct verify *a, struct verify *b, const struc
 
 static void they_find_the_same(void **state)
 {
-	struct rules *rules = shipped();
+	struct rules *rules = shipped_rules();
 	struct verify *parsed = verify_new(rules), *loaded;
 	struct buf bytes;
 
@@ -122,7 +92,7 @@ static void they_find_the_same(void **state)
 
 static void anything_else_is_refused(void **state)
 {
-	struct rules *rules = shipped();
+	struct rules *rules = shipped_rules();
 	struct buf bytes;
 	uint8_t *copy;
 
@@ -199,7 +169,7 @@ static bool split(char *text, char *argv[WORDS + 1])
 
 static void what_is_found_in_a_command_is_worth_it(void **state)
 {
-	struct rules *rules = shipped();
+	struct rules *rules = shipped_rules();
 	struct verify *verify = verify_new(rules);
 	struct arena arena = { 0 };
 	struct worth worth = worth_of(rules, &arena);
@@ -233,7 +203,7 @@ static void what_builds_is_not_worth_it(void **state)
 		"as -o a.o a.s", "make -j4", "ninja", "cmake -B build", "ld a.o", "rustc main.rs", "javac A.java",
 		"cat a.txt", "grep -r x .", "ls -la", "echo hello",
 	};
-	struct rules *rules = shipped();
+	struct rules *rules = shipped_rules();
 	struct arena arena = { 0 };
 	struct worth worth = worth_of(rules, &arena);
 
@@ -272,6 +242,73 @@ static void a_rule_about_everything_asks_about_everything(void **state)
 	}
 }
 
+static bool finds(struct rules *rules, const char *id, enum verify_language language, const char *text)
+{
+	struct verify_input input = { .language = language, .bytes = text, .size = strlen(text) };
+	struct verify *verify = verify_new(rules);
+	static struct verify_result result;
+	bool is_found = false;
+
+	assert_int_equal(verify_judge(verify, &input, &result, NULL), 0);
+	for (size_t i = 0; i < result.count; i++)
+		is_found |= str_equal(result.findings[i].id, id);
+	verify_result_done(&result);
+	verify_free(verify);
+	return is_found;
+}
+
+static struct rules *rules_of(const char *text)
+{
+	struct rules *rules = rules_new();
+	struct arena arena = { 0 };
+	struct diags diags = { .arena = &arena };
+
+	assert_true(rules_add(rules, &diags, "own.yaml", text, strlen(text)));
+	assert_true(rules_finish(rules, &diags));
+	arena_done(&arena);
+	return rules;
+}
+
+/* What programs and functions do is said by the tables alone: without the row the rule has nothing to see. */
+static void rows_say_what_programs_and_calls_do(void **state)
+{
+	static const char rule[] = "atoll-verify: 1\nclass: destructive\nrules:\n"
+				   "  - {id: a, severity: low, reason: r, match: {kind: remove, arguments: /etc/x}}\n";
+	static const char rows[] = "wrappers: {around: {skips: 1}}\nprograms: {vanish: {does: remove, to: but-first}}\n"
+				   "languages: {python: {aliases: {p.q: own},\n"
+				   "  calls: {own.drop: {does: remove, target: 1/at}}}}\n";
+	static const struct {
+		enum verify_language language;
+		const char *text;
+	} texts[] = {
+		{ LANGUAGE_SHELL, "vanish now /etc/x" }, { LANGUAGE_SHELL, "around 5 vanish now /etc/x" },
+		{ LANGUAGE_PYTHON, "import p\np.q.drop(1, \"/etc/x\")\n" },
+		{ LANGUAGE_PYTHON, "import own\nown.drop(at=\"/etc/x\")\n" },
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		char whole[1000];
+
+		assert_int_equal(str_format(whole, sizeof whole, "%s%s", rule, rows), 0);
+		assert_false(finds(rules_of(rule), "a", texts[i].language, texts[i].text));
+		assert_true(finds(rules_of(whole), "a", texts[i].language, texts[i].text));
+	}
+}
+
+/* The shipped rules must not be judged with while the tables are missing, and those that were kept neither. */
+static void rules_without_tables_are_not_whole(void **state)
+{
+	struct rules *rules = rules_of("atoll-verify: 1\nclass: evade\nrules:\n"
+				       "  - {id: a, severity: low, reason: r, match: {kind: command}}\n");
+	struct buf bytes;
+
+	assert_false(rules_are_whole(rules));
+	store(rules, &bytes);
+	assert_null(rules_restore(bytes.bytes, bytes.size));
+	buf_done(&bytes);
+	rules_free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +318,8 @@ int main(void)
 		cmocka_unit_test(what_is_found_in_a_command_is_worth_it),
 		cmocka_unit_test(what_builds_is_not_worth_it),
 		cmocka_unit_test(a_rule_about_everything_asks_about_everything),
+		cmocka_unit_test(rows_say_what_programs_and_calls_do),
+		cmocka_unit_test(rules_without_tables_are_not_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
