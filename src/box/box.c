@@ -120,9 +120,7 @@ static int run(struct box *box)
 		return r;
 	summary_print_missing(box);
 	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
-	r = disk_watch_init(&box->disk, box->run.policy->policy->limits[RESOURCE_DISK].value,
-			    box->run.policy->policy->limits[RESOURCE_INODES].value, box->staging.stage_fd,
-			    box->looked_ns);
+	r = disk_full_init(&box->disk, &box->run, &box->staging, box->looked_ns);
 	if (r < 0)
 		return err_set(box->run.err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
 			       box->run.request->state_dir, err_errno_name(-r));

@@ -9,10 +9,10 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/exec-gate.h"
-#include "box/plan.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "box/verify-gate.h"
+#include "build/mount-plan.h"
 #include "jail/filter.h"
 #include "os/fd.h"
 #include "policy/decide.h"
@@ -317,6 +317,16 @@ int build_ground(struct box *box)
 	return r;
 }
 
+static int add_canaries(void *context, const struct policy *policy, struct plan *plan)
+{
+	return canaries_plan(context, policy, plan);
+}
+
+static int add_certificates(void *context, const struct policy *policy, struct plan *plan)
+{
+	return trust_plan(context, plan);
+}
+
 /* The mounts of the policy; building->texts must live as long as the plan. */
 static int make_plan(struct building *building, bool has_mounts_below, struct err *err)
 {
@@ -333,8 +343,8 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.has_mounts_below = has_mounts_below,
 		.denials_path = texts->denials_path,
 		.client_path = texts->client_path,
-		.trust = &box->gate.trust,
-		.canaries = &box->canaries,
+		.behind_masks = { add_canaries, &box->canaries },
+		.last = { add_certificates, &box->gate.trust },
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,

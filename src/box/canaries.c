@@ -12,8 +12,8 @@
 
 #include "base/str.h"
 #include "box/alert.h"
-#include "box/plan-parts.h"
 #include "box/state.h"
+#include "build/mount-plan-parts.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"

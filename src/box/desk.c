@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "box/desk-state.h"
 #include "box/desk-token.h"
-#include "box/inside.h"
 #include "box/state.h"
+#include "build/enter-namespaces.h"
 #include "os/clock.h"
 #include "os/path.h"
 #include "supervise/peer.h"
@@ -30,7 +30,7 @@ enum { BACKLOG = 16 };
 static int bind_inside(void *context, int root_fd, int *ret_fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	cleanup_fd int writable = inside_writable_root(root_fd), directory = FD_NONE, fd = FD_NONE;
+	cleanup_fd int writable = namespaces_writable_root(root_fd), directory = FD_NONE, fd = FD_NONE;
 	const char *name = path_basename(DESK_SOCKET);
 
 	(void)context;
@@ -130,7 +130,7 @@ static int connection_waits(void *context, uint32_t events)
 bool desk_open(void *context, const char *path)
 {
 	struct box *box = context;
-	const struct inside_task task = { .inside = bind_inside };
+	const struct namespaces_task task = { .inside = bind_inside };
 	struct desk *desk;
 
 	/* Whatever way the caller names it; in a place of its own it gets what it has there. */
@@ -143,7 +143,7 @@ bool desk_open(void *context, const char *path)
 	*desk = (struct desk){ .listen_fd = FD_NONE, .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
 			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
 			       .refilled_ns = clock_monotonic_ns() };
-	if (inside_run(box, &task, &desk->listen_fd) < 0)
+	if (namespaces_run(&box->run, &task, &desk->listen_fd) < 0)
 		return false;
 	desk->listen_source = (struct loop_source){ .fd = desk->listen_fd, .events = EPOLLIN,
 						    .ready = connection_waits, .context = box };

@@ -9,8 +9,8 @@
 
 #include "base/str.h"
 #include "box/asking.h"
-#include "box/disk-full.h"
 #include "box/state.h"
+#include "build/disk-full.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/identity.h"
@@ -403,7 +403,7 @@ int file_gate_judge(void *context, const struct watch_file *event)
 	if (r)
 		return r < 0 ? r : EAGAIN;
 	/* What it costs to say so is paid by those alone whose calls come by here anyway. */
-	if (disk_refuses(box, event))
+	if (disk_refuses(&box->disk, event))
 		return ENOSPC;
 	first = judge_path(box, event, event->path);
 	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))

@@ -66,7 +66,7 @@ static bool has_staged(const struct run_request *request, const char *session)
 	       access(path, F_OK) == 0;
 }
 
-/* What a guardian left: a session whose box was killed (box/guardian.h). Said once. */
+/* What a guardian left: a session whose box was killed (build/guardian.h). Said once. */
 static void print_lost_sessions(const struct run_request *request)
 {
 	cleanup_free char *text = NULL;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Inside box/ only: the tree that live.c brings in, made in the child of box/inside.h before it enters the sandbox. It
- * knows what must be covered, and attaches nothing where anybody could see it.
+ * Inside box/ only: the tree that live.c brings in, made in the child of build/enter-namespaces.h before it
+ * enters the sandbox. It knows what must be covered, and attaches nothing where anybody could see it.
  */
 
 #include <stdbool.h>

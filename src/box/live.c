@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/inside.h"
 #include "box/live-tree.h"
 #include "box/state.h"
+#include "build/enter-namespaces.h"
 #include "os/clone.h"
 #include "os/fd.h"
 #include "os/mount.h"
@@ -174,7 +174,7 @@ int live_show(struct box *box, const char *path, struct live_object *ret_object)
 	r = open_live(box);
 	if (r < 0 || is_kernel_path(path))
 		return r;
-	r = outside_open(path, &fd);
+	r = namespaces_open_outside(path, &fd);
 	if (r < 0)
 		return r == -ETIMEDOUT ? r : 0;
 	if (path_of_fd(fd, object->path, sizeof object->path) == 0 && fstat(fd, &st) == 0) {
@@ -282,7 +282,7 @@ static int attach_tree(void *context, int root_fd, int *ret_fd)
 	int r;
 
 	*binding->step = LIVE_PLACE;
-	target = inside_make(binding->box, root_fd, binding->wish.path, binding->is_directory);
+	target = namespaces_make_path(&binding->box->run, root_fd, binding->wish.path, binding->is_directory);
 	if (target < 0)
 		return target;
 	r = mount_attach(binding->tree, target);
@@ -305,7 +305,7 @@ static int detach_tree(void *context, int root_fd, int *ret_fd)
 
 	(void)ret_fd;
 	if (r == 0)
-		inside_unmake(removal->box, root_fd, removal->path);
+		namespaces_remove_path(&removal->box->run, root_fd, removal->path);
 	return r;
 }
 
@@ -347,7 +347,7 @@ static int make_idmap(const struct box *box, const char *path, struct pidref *re
 	cleanup_fd int fd = FD_NONE;
 	struct stat st;
 
-	if (getuid() || outside_open(path, &fd) < 0 || fstat(fd, &st) < 0)
+	if (getuid() || namespaces_open_outside(path, &fd) < 0 || fstat(fd, &st) < 0)
 		return FD_NONE;
 	ids.uid = st.st_uid;
 	ids.gid = st.st_gid;
@@ -377,14 +377,14 @@ static int bring_in(const struct box *box, const char *path, bool is_writable, i
 		.step = step,
 		.tree = FD_NONE,
 	};
-	const struct inside_task task = { make_tree, attach_tree, &binding };
+	const struct namespaces_task task = { make_tree, attach_tree, &binding };
 	int r;
 
 	if (step == MAP_FAILED) {
 		reap(&holder);
 		return -errno;
 	}
-	r = idmap_fd < 0 && idmap_fd != FD_NONE ? idmap_fd : inside_run(box, &task, ret_fd);
+	r = idmap_fd < 0 && idmap_fd != FD_NONE ? idmap_fd : namespaces_run(&box->run, &task, ret_fd);
 	*ret_step = *step;
 	munmap(step, sizeof *step);
 	reap(&holder);
@@ -444,9 +444,9 @@ static int take_out(struct box *box, size_t at, struct err *err)
 	struct live_bound *bound = &box->live->bound[at];
 	struct removal removal = { .box = box, .path = bound->path, .mount_fd = bound->mount_fd,
 				   .proc_fd = fd_open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0) };
-	const struct inside_task task = { NULL, detach_tree, &removal };
+	const struct namespaces_task task = { NULL, detach_tree, &removal };
 	cleanup_fd int proc_fd = removal.proc_fd;
-	int unused = FD_NONE, r = proc_fd < 0 ? proc_fd : inside_run(box, &task, &unused);
+	int unused = FD_NONE, r = proc_fd < 0 ? proc_fd : namespaces_run(&box->run, &task, &unused);
 
 	if (r < 0 && r != -ESRCH) {
 		err_set(err, ERR_STATE, -r, "grant", "%s cannot be taken out of the sandbox: %s", bound->path,

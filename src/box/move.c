@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/inside.h"
 #include "box/move-holders.h"
 #include "box/state.h"
+#include "build/enter-namespaces.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/proc.h"
@@ -117,7 +117,7 @@ static int compare_fd(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Of the box's descriptors some tell others by their end that the box is gone (box/guardian.c). */
+/* Of the box's descriptors some tell others by their end that the box is gone (build/guardian.c). */
 static void keep_only(const int *fds, size_t count)
 {
 	int sorted[8];
@@ -144,7 +144,7 @@ static int become_mover(const struct move *move, pid_t box)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	keep_only(kept, ARRAY_SIZE(kept));
-	r = inside_take_rights(move->box);
+	r = namespaces_take_rights(&move->box->run);
 	if (r < 0)
 		return r;
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -494,7 +494,7 @@ int moves_check(struct box *box)
 	struct move *move = box->moves.move;
 	int r = 0;
 
-	if (move && move->phase == PHASE_PREPARES && box->disk.is_full)
+	if (move && move->phase == PHASE_PREPARES && box->disk.watch.is_full)
 		r = finish(move, ENOSPC);
 	else if (move && move->phase == PHASE_READY)
 		r = freeze_for(move);

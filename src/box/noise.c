@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "box/ask-stage.h"
+#include "build/stage-query.h"
 
 int noise_look(const struct run_request *request, struct noise_count *ret_count)
 {
 	struct noise_count count = { 0 };
-	int r = ask_stage(request, "noise", &count, sizeof count);
+	int r = stage_query(request, "noise", &count, sizeof count);
 
 	if (r == 0 && (count.sampled > NOISE_FILES_MAX || count.scrambled > count.sampled))
 		r = -EBADMSG;

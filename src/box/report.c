@@ -63,7 +63,7 @@ static void put_holders(const struct box *box, struct json *json)
 	if (policy->limits[RESOURCE_FILE_SIZE].value != NUM_UNLIMITED)
 		json_string(json, "file_size", rlimit);
 	/* What is staged lies on a disk, where we can only look; what is private is a tmpfs with a size. */
-	json_string(json, "disk", box->disk.look_ns != UINT64_MAX ? "supervised" : "tmpfs");
+	json_string(json, "disk", box->disk.watch.look_ns != UINT64_MAX ? "supervised" : "tmpfs");
 	json_string(json, "output", "relay");
 	json_string(json, "time", "clock");
 	json_object_end(json);

@@ -6,9 +6,9 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
-#include "box/disk-full.h"
 #include "box/exec-gate.h"
 #include "box/state.h"
+#include "build/disk-full.h"
 #include "os/beside.h"
 #include "os/fd.h"
 #include "os/memory.h"
@@ -390,7 +390,7 @@ static int check_clocks(struct box *box)
 		if (r < 0)
 			return r;
 	}
-	r = disk_supervise(box, now_ns);
+	r = disk_supervise(&box->disk, now_ns);
 	if (r < 0 || box->run.ended != ENDED_NOT)
 		return r;
 	hit = clocks_check(&box->clocks, now_ns);
@@ -425,7 +425,7 @@ static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 		if (command && !command->has_exited)
 			timeout = earlier(timeout, left_ms(command->deadline_ns, now_ns));
 	}
-	timeout = earlier(timeout, left_ms(box->disk.look_ns, now_ns));
+	timeout = earlier(timeout, left_ms(box->disk.watch.look_ns, now_ns));
 	return earlier(timeout, limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED
 					? SUPERVISED_LOOK_MS
 					: -1);

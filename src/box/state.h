@@ -17,23 +17,23 @@
 #include "box/change.h"
 #include "box/command.h"
 #include "box/desk.h"
-#include "box/disk.h"
 #include "box/exec-log.h"
 #include "box/exec-search.h"
 #include "box/file-gate.h"
-#include "box/fuse.h"
 #include "box/gate.h"
-#include "box/guardian.h"
 #include "box/live.h"
 #include "box/monitor.h"
 #include "box/move.h"
 #include "box/notices.h"
 #include "box/prompt.h"
 #include "box/publish.h"
-#include "box/staged-count.h"
-#include "box/staging.h"
 #include "box/standing.h"
 #include "box/verify-external.h"
+#include "build/disk-full.h"
+#include "build/fuse.h"
+#include "build/guardian.h"
+#include "build/staged-count.h"
+#include "build/staging.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
 #include "session/review-log.h"
@@ -84,8 +84,7 @@ struct box {
 	struct client *clients[BOX_CLIENTS_MAX];
 
 	struct clocks clocks;
-	struct disk_watch disk;		/* of what is staged */
-	uint32_t disk_episodes;		/* how often it was full */
+	struct disk_full disk;		/* of what is staged */
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
 	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
 	struct freeze freeze;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/plan-parts.h"
+#include "build/mount-plan-parts.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a jail is to look like: a plain value, made by box/plan.c from a policy, checked by
+ * What a jail is to look like: a plain value, made by build/mount-plan.c from a policy, checked by
  * jail_spec_check(), built by jail_start(). It owns nothing.
  */
 

@@ -92,7 +92,7 @@ static struct file_waiting *add(struct file_wait *wait, uint64_t id, pid_t pid)
 	return waiting;
 }
 
-/* Of the box's descriptors some tell others by their end that the box is gone (box/guardian.c). */
+/* Of the box's descriptors some tell others by their end that the box is gone (build/guardian.c). */
 static int keep_only(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);

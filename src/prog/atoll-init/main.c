@@ -34,7 +34,7 @@ static const struct frame_rule rules[] = {
 /*
  * Commands start from this: every disposition the default, and init itself blocks everything. But SIGXFSZ is ignored,
  * as Python and Node have it: who writes beyond a limit gets an error then, and does not die because a disk is full
- * (box/disk.h).
+ * (build/disk-quota.h).
  */
 static int prepare_signals(struct init *init)
 {

@@ -53,8 +53,8 @@ static int look_at_journals(int stage_fd)
 }
 
 /*
- * As the end of a run judges them (box/staging.c). The count stops at the first, which may be a directory, or something
- * that nobody can apply: what comes behind it was not looked at.
+ * As the end of a run judges them (build/staging.c). The count stops at the first, which may be a directory,
+ * or something that nobody can apply: what comes behind it was not looked at.
  */
 static bool has_any(const struct stage_counts *counts)
 {

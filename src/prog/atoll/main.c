@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "box/exec-trial.h"
-#include "box/guardian.h"
+#include "build/guardian.h"
 #include "os/fd.h"
 #include "prog/atoll/cmd.h"
 #include "prog/atoll/dry-run.h"

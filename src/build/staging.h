@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "box/backend.h"
-#include "box/plan.h"
+#include "build/mount-plan.h"
+#include "build/stage-backend.h"
 #include "stage/chain.h"
 #include "stage/change.h"
 #include "stage/record.h"
@@ -33,7 +33,10 @@ struct staging {
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 };
 
+/* Stages nothing yet: can be given to staging_done(). */
 void staging_init(struct staging *staging);
+
+/* Closes and frees what the process holds; what lies on disk stays. */
 void staging_done(struct staging *staging);
 
 /* What a fork stands on, from the request. */

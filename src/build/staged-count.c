@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/staged-count.h"
+#include "build/staged-count.h"
 
 #include <fcntl.h>
 

@@ -12,4 +12,4 @@
 #include "session/run-request.h"
 
 /* The size bytes that `atoll-stage VERB` writes. Waits two seconds at most. -errno: nobody can tell. */
-int ask_stage(const struct run_request *request, const char *verb, void *ret, size_t size) MUST_USE;
+int stage_query(const struct run_request *request, const char *verb, void *ret, size_t size) MUST_USE;

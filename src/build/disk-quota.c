@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/disk.h"
+#include "build/disk-quota.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

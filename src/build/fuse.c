@@ -8,7 +8,7 @@
  * no ':' or ',' in one means anything. It runs as long as the mount does: the kernel closes the device when the last
  * mount namespace with it is gone, and a death signal ties it to us as well.
  */
-#include "box/fuse.h"
+#include "build/fuse.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

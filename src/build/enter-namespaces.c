@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/inside.h"
+#include "build/enter-namespaces.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -16,10 +16,11 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
-#include "box/state.h"
 #include "os/fd.h"
 #include "os/mount.h"
 #include "os/path.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 /*
  * Theory of operation. The mounts of a sandbox belong to its user namespace, which the box has made, so a child of the
@@ -38,18 +39,18 @@ enum {
 
 /* ---- in the child ---- */
 
-static int own_mounts(const struct box *box)
+static int own_mounts(const struct run *run)
 {
-	if ((getuid() && setns(box->run.init.fd, CLONE_NEWUSER) < 0) || syscall(SYS_unshare, CLONE_NEWNS) < 0)
+	if ((getuid() && setns(run->init.fd, CLONE_NEWUSER) < 0) || syscall(SYS_unshare, CLONE_NEWNS) < 0)
 		return -errno;
 	return mount_make_private();
 }
 
 /* Raw calls, as in watch/connect.c. */
-static int become_inmate(const struct box *box)
+static int become_inmate(const struct run *run)
 {
-	uid_t uid = box->run.identity->uid_inside;
-	gid_t gid = box->run.identity->gid_inside;
+	uid_t uid = run->identity->uid_inside;
+	gid_t gid = run->identity->gid_inside;
 
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
 	    syscall(SYS_setresuid, uid, uid, uid) < 0)
@@ -57,38 +58,38 @@ static int become_inmate(const struct box *box)
 	return 0;
 }
 
-static int enter(const struct box *box, bool has_user_namespace)
+static int enter(const struct run *run, bool has_user_namespace)
 {
 	bool is_root = getuid() == 0;
 
 	/* Root's own groups must not come along. */
 	if (is_root && syscall(SYS_setgroups, 0, NULL) < 0)
 		return -errno;
-	if (setns(box->run.init.fd, CLONE_NEWNS | (has_user_namespace ? 0 : CLONE_NEWUSER)) < 0)
+	if (setns(run->init.fd, CLONE_NEWNS | (has_user_namespace ? 0 : CLONE_NEWUSER)) < 0)
 		return -errno;
 	umask(022);
-	return is_root ? become_inmate(box) : 0;
+	return is_root ? become_inmate(run) : 0;
 }
 
-int inside_take_rights(const struct box *box)
+int namespaces_take_rights(const struct run *run)
 {
 	bool is_root = getuid() == 0;
 
-	if ((is_root && syscall(SYS_setgroups, 0, NULL) < 0) || setns(box->run.init.fd, CLONE_NEWUSER) < 0)
+	if ((is_root && syscall(SYS_setgroups, 0, NULL) < 0) || setns(run->init.fd, CLONE_NEWUSER) < 0)
 		return -errno;
-	return is_root ? become_inmate(box) : 0;
+	return is_root ? become_inmate(run) : 0;
 }
 
-static int run(const struct box *box, const struct inside_task *task, int *ret_fd)
+static int perform(const struct run *run, const struct namespaces_task *task, int *ret_fd)
 {
 	cleanup_fd int root_fd = FD_NONE;
 	bool is_root = getuid() == 0;
-	int r = task->outside ? own_mounts(box) : 0;
+	int r = task->outside ? own_mounts(run) : 0;
 
 	if (r == 0 && task->outside)
 		r = task->outside(task->context);
 	if (r == 0)
-		r = enter(box, task->outside && !is_root);
+		r = enter(run, task->outside && !is_root);
 	if (r < 0)
 		return r;
 	root_fd = fd_open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
@@ -97,8 +98,8 @@ static int run(const struct box *box, const struct inside_task *task, int *ret_f
 
 static void bound_life(void)
 {
-	struct itimerval limit = { .it_value = { .tv_sec = INSIDE_MAX_MS / 1000,
-						 .tv_usec = INSIDE_MAX_MS % 1000 * 1000 } };
+	struct itimerval limit = { .it_value = { .tv_sec = NAMESPACES_MAX_MS / 1000,
+						 .tv_usec = NAMESPACES_MAX_MS % 1000 * 1000 } };
 	struct sigaction fatal = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
@@ -110,7 +111,7 @@ static void bound_life(void)
 	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-int inside_writable_root(int root_fd)
+int namespaces_writable_root(int root_fd)
 {
 	/* A mount of its own, which nobody else has: read-only is the sandbox's, not the file system. */
 	cleanup_fd int writable = mount_clone(root_fd, "", false);
@@ -120,9 +121,9 @@ int inside_writable_root(int root_fd)
 }
 
 /* What a directory of the sandbox's own is; on an overlay a name would be a change of what is staged. */
-static bool is_scratch(const struct box *box, int fd)
+static bool is_scratch(const struct run *run, int fd)
 {
-	const struct watch_options *options = box->run.identity;
+	const struct watch_options *options = run->identity;
 	struct statfs fs;
 	struct stat st;
 
@@ -142,7 +143,7 @@ static int make_name(int dir_fd, const char *name, bool is_directory)
 }
 
 struct making {
-	const struct box *box;
+	const struct run *run;
 	int root_fd;
 	const char *path;    /* absolute */
 };
@@ -155,7 +156,7 @@ static int make_missing(const struct making *making, int dir_fd, size_t at, cons
 	char above[PATH_MAX];
 	int r;
 
-	if (!is_scratch(making->box, dir_fd))
+	if (!is_scratch(making->run, dir_fd))
 		return -EROFS;
 	if (fstat(making->root_fd, &root) < 0 || fstat(dir_fd, &st) < 0)
 		return -errno;
@@ -163,7 +164,7 @@ static int make_missing(const struct making *making, int dir_fd, size_t at, cons
 		return make_name(dir_fd, name, is_directory);
 	r = str_format(above, sizeof above, ".%.*s", (int)at, making->path);
 	if (r == 0)
-		r = writable = inside_writable_root(making->root_fd);
+		r = writable = namespaces_writable_root(making->root_fd);
 	if (r >= 0)
 		r = parent = path_open2(writable, above, O_PATH | O_DIRECTORY, 0, ONE_STEP);
 	return r < 0 ? r : make_name(parent, name, is_directory);
@@ -186,9 +187,9 @@ static int open_or_make(const struct making *making, int dir_fd, size_t at, cons
 	return fd == -ELOOP ? -EEXIST : fd;
 }
 
-int inside_make(const struct box *box, int root_fd, const char *path, bool is_directory)
+int namespaces_make_path(const struct run *run, int root_fd, const char *path, bool is_directory)
 {
-	struct making making = { box, root_fd, path };
+	struct making making = { run, root_fd, path };
 	size_t at = 0;
 	int fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 3);
 
@@ -207,7 +208,7 @@ int inside_make(const struct box *box, int root_fd, const char *path, bool is_di
 	return fd;
 }
 
-void inside_unmake(const struct box *box, int root_fd, const char *path)
+void namespaces_remove_path(const struct run *run, int root_fd, const char *path)
 {
 	cleanup_fd int at_fd = FD_NONE, parent = FD_NONE;
 	const char *name = strrchr(path, '/') + 1;
@@ -217,11 +218,11 @@ void inside_unmake(const struct box *box, int root_fd, const char *path)
 	if (str_format(above, sizeof above, ".%.*s", (int)(name - path), path) < 0 || fstat(root_fd, &root) < 0)
 		return;
 	parent = path_open2(root_fd, above, O_PATH | O_DIRECTORY, 0, ONE_STEP);
-	if (parent < 0 || !is_scratch(box, parent) || fstat(parent, &st) < 0)
+	if (parent < 0 || !is_scratch(run, parent) || fstat(parent, &st) < 0)
 		return;
 	if (st.st_dev == root.st_dev) {
 		close_fd(&parent);
-		at_fd = inside_writable_root(root_fd);
+		at_fd = namespaces_writable_root(root_fd);
 		if (at_fd >= 0)
 			parent = path_open2(at_fd, above, O_PATH | O_DIRECTORY, 0, ONE_STEP);
 	}
@@ -283,23 +284,23 @@ static int hear_child(pid_t pid, int from_fd, int *ret_fd)
 	return result;
 }
 
-int inside_run(const struct box *box, const struct inside_task *task, int *ret_fd)
+int namespaces_run(const struct run *run, const struct namespaces_task *task, int *ret_fd)
 {
 	int end = FD_NONE, fd = FD_NONE, r;
 	pid_t pid;
 
-	if (box->run.init.fd < 0 || box->run.is_dead)
+	if (run->init.fd < 0 || run->is_dead)
 		return -ESRCH;
 	pid = start_child(&end);
 	if (pid == 0) {
-		r = run(box, task, &fd);
+		r = perform(run, task, &fd);
 		tell_box(end, r, fd);
 		_exit(0);
 	}
 	return pid < 0 ? pid : hear_child(pid, end, ret_fd);
 }
 
-int outside_open(const char *path, int *ret_fd)
+int namespaces_open_outside(const char *path, int *ret_fd)
 {
 	int end = FD_NONE;
 	pid_t pid = start_child(&end);

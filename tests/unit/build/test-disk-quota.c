@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/num.h"
-#include "box/disk.h"
+#include "build/disk-quota.h"
 #include "os/fd.h"
 #include "os/path.h"
 

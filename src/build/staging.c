@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/staging.h"
+#include "build/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>

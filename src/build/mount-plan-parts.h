@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Inside box/ only: the plan of the mounts while it is made. plan.c makes it in order, plan-stage.c adds what is
+ * For build/ and the contributors of a plan only: the plan of the mounts while it is made. plan.c makes it in order, plan-stage.c adds what is
  * staged.
  */
 
-#include "box/plan.h"
+#include "build/mount-plan.h"
 
 enum { PLAN_MOUNTS_MAX = 4096 };
 

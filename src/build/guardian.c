@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/guardian.h"
+#include "build/guardian.h"
 
 #include <dirent.h>
 #include <fcntl.h>

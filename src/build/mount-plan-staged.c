@@ -3,14 +3,14 @@
 /*
  * The staged trees of a plan. A tree is one file system of the host: what is mounted below it there does not show in an
  * overlay, so as root each such mount becomes a tree of its own, right behind the tree around it. As a user the
- * kernel refuses the whole tree instead (its mounts are locked to one another); box/staging.c says so then.
+ * kernel refuses the whole tree instead (its mounts are locked to one another); build/staging.c says so then.
  * Masked names become whiteouts of a layer between host and changes, whether they exist or not.
  */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "box/plan-parts.h"
+#include "build/mount-plan-parts.h"
 #include "os/path.h"
 
 static int layer_path(struct plan *plan, const char *session, const char *rest, size_t tree, const char **ret_path)

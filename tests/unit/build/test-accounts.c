@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "box/accounts.h"
+#include "build/accounts.h"
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
 			     "daemon:hash:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"

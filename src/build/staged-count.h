@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "box/staging.h"
+#include "build/staging.h"
 
 struct staged_count {
 	uint64_t paths;      /* files and links that the live layers hold or hide; directories are not counted */

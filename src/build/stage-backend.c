@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/backend.h"
+#include "build/stage-backend.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/fuse.h"
+#include "build/fuse.h"
 #include "os/fd.h"
 #include "os/mount-list.h"
 #include "policy/decide.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "box/fuse.h"
+#include "build/fuse.h"
 #include "os/fd.h"
 #include "os/path.h"
 

@@ -21,7 +21,10 @@ enum backend_reason {
 	BACKEND_OVERLAY_NO_FUSE,   /* there are such files, and no fuse-overlayfs: changing them will fail */
 };
 
+/* Whether fuse-overlayfs makes the trees for this reason; else the kernel does. */
 bool backend_is_fuse(enum backend_reason reason);
+
+enum { BACKEND_LOOKS = 256 };
 
 /*
  * Fails, with the ways out, where the policy demands an overlay that cannot be had. Before anything is made.
@@ -31,6 +34,5 @@ bool backend_is_fuse(enum backend_reason reason);
  * free, could be neither changed nor removed. Whether there are some is told by a look at the tree and what lies right
  * in it and in its .git, of at most BACKEND_LOOKS names; what lies deeper is not found.
  */
-enum { BACKEND_LOOKS = 256 };
 int backend_choose(const struct run_request *request, const struct policy *policy, enum backend_reason *ret_reason,
 		   struct err *err) MUST_USE;

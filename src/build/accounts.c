@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/accounts.h"
+#include "build/accounts.h"
 
 #include <stdint.h>
 #include <stdlib.h>

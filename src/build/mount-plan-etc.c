@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "box/accounts.h"
-#include "box/plan-parts.h"
+#include "build/accounts.h"
+#include "build/mount-plan-parts.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/synthetic.h"

@@ -2,7 +2,7 @@
 
 /* The end of a run that staged something: what changed, and what becomes of it. */
 
-#include "box/staging.h"
+#include "build/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/ask-stage.h"
+#include "build/stage-query.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
@@ -105,7 +105,7 @@ static void settle_unread(struct staging *staging, const struct run_request *req
 {
 	uint64_t flagged;
 
-	if (!staging->counts.is_cut && ask_stage(request, "flagged", &flagged, sizeof flagged) == 0 &&
+	if (!staging->counts.is_cut && stage_query(request, "flagged", &flagged, sizeof flagged) == 0 &&
 	    flagged < staging->counts.flagged)
 		staging->counts.flagged = flagged;
 }

@@ -4,15 +4,25 @@
 /*
  * From a policy to the jail's spec: which mounts, in which order, with which flags, and which walls the
  * policy demands. It looks at the host (which names exist, which are links) but changes nothing.
+ *
+ * The folder build/ makes what a sandbox stands on: this plan, the staged trees (staging.h, with their limits on the
+ * disk: disk-quota.h decides, disk-full.h acts), and the processes beside the jail: the guardian that tidies up
+ * (guardian.h), fuse-overlayfs (fuse.h), and short-lived children that enter its namespaces (enter-namespaces.h). It
+ * knows no gate; whoever else has mounts to add is a contributor of the plan.
  */
 
-#include "box/box.h"
 #include "jail/spec.h"
+#include "policy/policy.h"
 #include "stage/chain.h"
 #include "stage/layer.h"
 
-struct canaries;
-struct trust;
+struct plan;
+
+/* Who adds mounts of its own (plan-parts.h). add: 0, -E2BIG or -ENOMEM; NULL: nobody. */
+struct plan_contributor {
+	int (*add)(void *context, const struct policy *policy, struct plan *plan);
+	void *context;
+};
 
 /* What the machine is called inside (uname(2), /etc/hosts). */
 #define PLAN_HOSTNAME "atoll"
@@ -29,14 +39,11 @@ struct plan_input {
 	const char *limits_text;  /* content of /run/atoll/limits.md */
 	size_t limits_size;
 	const char *client_path;  /* host path of atoll-request */
-	const struct trust *trust; /* the certificates of the network gate */
-	struct canaries *canaries; /* told which of them are planted */
+	struct plan_contributor behind_masks, last; /* where theirs stand among all mounts */
 	bool run_as_root;
 	uid_t uid; /* inside */
 	gid_t gid;
 };
-
-struct plan;
 
 /* The limit, in bytes, of all private trees when the policy gives none. */
 enum { PLAN_SCRATCH_DEFAULT_MIB = 1024 };
@@ -45,10 +52,12 @@ enum { PLAN_SCRATCH_DEFAULT_MIB = 1024 };
  * Makes the mounts of the policy. Fails with ERR_WALL naming "mask.late" where a masked name in a written
  * tree does not exist and the policy does not let that degrade; *ret_missing gets the walls that are missing
  * with the policy's consent. What is staged is
- * planned only: the directories that hold it are made by box/staging.h.
+ * planned only: the directories that hold it are made by build/staging.h.
  */
 int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing,
 	     struct err *err) MUST_USE;
+
+/* Frees it and what was borrowed from it; NULL is nothing. */
 void plan_free(struct plan *plan);
 
 /* One staged tree, whose index is its place in plan_trees(): see stage/record.h. */
@@ -76,6 +85,8 @@ int plan_has_mounts_below(struct plan *plan) MUST_USE;
 
 /* Borrowed from the plan; 0 of them where nothing is staged. */
 const struct plan_tree *plan_trees(const struct plan *plan, size_t *ret_count);
+
+/* Likewise the names that must look absent in them. */
 const struct plan_mask *plan_masks(const struct plan *plan, size_t *ret_count);
 
 /*

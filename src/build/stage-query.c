@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/ask-stage.h"
+#include "build/stage-query.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -55,7 +55,7 @@ static int read_answer(int fd, void *answer, size_t size)
 	return left ? -ETIMEDOUT : 0;
 }
 
-int ask_stage(const struct run_request *request, const char *verb, void *ret, size_t size)
+int stage_query(const struct run_request *request, const char *verb, void *ret, size_t size)
 {
 	cleanup_fd int read_fd = FD_NONE, write_fd = FD_NONE;
 	char program[PATH_MAX];

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/plan-parts.h"
+#include "build/mount-plan-parts.h"
 
 /* Made by the jail, or for nobody but the kernel and fsck. */
 static const char *const own[] = { "/proc", "/sys", "/dev", "/run", "/tmp", "/lost+found" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/plan.h"
+#include "build/mount-plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,15 +9,13 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/canaries.h"
-#include "wire/desk.h"
-#include "box/plan-parts.h"
-#include "box/trust.h"
+#include "build/mount-plan-parts.h"
 #include "os/fd.h"
 #include "os/mount-list.h"
 #include "os/path.h"
-#include "policy/decide-exec.h"
 #include "policy/decide.h"
+#include "policy/decide-exec.h"
+#include "wire/desk.h"
 
 /*
  * The root starts empty. What every program needs comes first (proc, dev, the links of a merged
@@ -462,6 +460,11 @@ static int add_policy(struct plan *plan, const struct policy *policy, struct err
 	return r;
 }
 
+static int contribute(struct plan *plan, const struct plan_contributor *by)
+{
+	return by->add ? by->add(by->context, plan->input->policy, plan) : 0;
+}
+
 int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing, struct err *err)
 {
 	const struct policy *policy = input->policy;
@@ -485,7 +488,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	if (r == 0)
 		r = add_masks(plan, policy, ret_missing, err);
 	if (r == 0)
-		r = canaries_plan(input->canaries, policy, plan);
+		r = contribute(plan, &input->behind_masks);
 	if (r == 0)
 		r = add_devices(plan, policy);
 	if (r == 0)
@@ -495,7 +498,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	if (r == 0)
 		r = add_desk(plan, input);
 	if (r == 0)
-		r = trust_plan(input->trust, plan);
+		r = contribute(plan, &input->last);
 	if (r < 0) {
 		plan_free(plan);
 		if (err->code == ERR_NONE)
