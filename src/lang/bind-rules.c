@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "base/url-path.h"
 #include "lang/bind.h"
-#include "lang/lang.h"
 #include "policy/decide-net.h"
 #include "policy/glob.h"
 
@@ -257,7 +256,7 @@ static char *host_to_ascii(struct arena *arena, const char *text)
 	return host;
 }
 
-char *lang_host(struct arena *arena, const char *text)
+char *bind_host_name(struct arena *arena, const char *text)
 {
 	char *host = host_to_ascii(arena, text);
 
@@ -268,7 +267,7 @@ char *lang_host(struct arena *arena, const char *text)
 
 static const char *resolve_host(struct binder *binder, const struct node *node)
 {
-	const char *host = lang_host(binder->arena, node->text);
+	const char *host = bind_host_name(binder->arena, node->text);
 
 	if (host && !net_host_is_valid(host)) {
 		diag_add(binder->diags, node->place, "\"%.80s\": %s", node->text, host_problem(host));

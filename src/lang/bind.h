@@ -63,6 +63,12 @@ void *bind_add(struct binder *binder, struct vec *vec, size_t item_size, const s
 bool bind_url_is_safe(const char *url);
 #define BIND_URL_EXPECTED "an https:// URL, or an http:// URL of this machine (127.0.0.1, [::1])"
 
+/*
+ * A host as rules hold it: in lower case, an international name in its xn-- form. What is no name stays one that no
+ * rule has. In arena; NULL as arena_alloc().
+ */
+char *bind_host_name(struct arena *arena, const char *text);
+
 /* Whether the first length bytes of text are the name of a variable. */
 bool bind_variable_is_valid(const char *text, size_t length);
 

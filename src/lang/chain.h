@@ -7,8 +7,8 @@
  */
 
 #include "lang/draft.h"
-#include "lang/lang.h"
 #include "lang/node.h"
+#include "lang/request.h"
 
 struct source_text {
 	const char *path; /* in the arena */

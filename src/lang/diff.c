@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "lang/diff.h"
-#include "lang/external.h"
+#include "lang/print.h"
 #include "policy/compare-net.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
@@ -471,7 +471,7 @@ static const char *external_text(struct differ *differ, const struct external_ve
 	cleanup_buf struct buf text;
 
 	buf_init(&text, 1 << 20);
-	external_put(&text, verifier);
+	print_external(&text, verifier);
 	return text.size ? arena_text(&differ->arena, buf_text(&text)) : "none";
 }
 

@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/secret-name.h"
 #include "base/str.h"
-#include "lang/print.h"
 
 enum { ARGUMENTS_MAX = 64, MODEL_MAX = 200, BREAKER_DENIALS = 5, BREAKER_WITHIN_MS = 600000 };
 
@@ -15,8 +14,6 @@ static struct draft_external *external_of(struct binder *binder)
 {
 	return binder->draft->external;
 }
-
-/* ---- from text ---- */
 
 static void bind_argument(struct binder *binder, const struct key *key, const struct node *node)
 {
@@ -162,63 +159,4 @@ struct external_verifier external_finish(struct arena *arena, const struct draft
 
 	verifier.command = draft ? vec_strings(arena, &draft->command) : NULL;
 	return verifier;
-}
-
-/* ---- and back ---- */
-
-static void put_text(struct buf *out, const char *key, const char *text)
-{
-	if (!text)
-		return;
-	buf_printf(out, "%s: ", key);
-	print_quoted(out, text);
-	buf_put_text(out, ", ");
-}
-
-void external_put(struct buf *out, const struct external_verifier *verifier)
-{
-	char timeout[32], within[32];
-
-	if (!external_is_given(verifier))
-		return;
-	buf_put_char(out, '{');
-	for (const char *const *word = verifier->command; word && *word; word++) {
-		buf_put_text(out, word == verifier->command ? "command: [" : ", ");
-		print_quoted(out, *word);
-	}
-	buf_put_text(out, verifier->command ? "], " : "");
-	put_text(out, "url", verifier->url);
-	put_text(out, "model", verifier->model);
-	put_text(out, "secret", verifier->secret);
-	num_format_duration(verifier->timeout_ms, timeout);
-	num_format_duration(verifier->breaker.within_ms, within);
-	buf_printf(out, "when: %s, narrow: %s, timeout: %s, breaker: {denials: %llu, within: %s, action: %s}}",
-		   verify_when_names[verifier->when], narrow_names[verifier->narrow], timeout,
-		   (unsigned long long)verifier->breaker.denials, within,
-		   breaker_action_names[verifier->breaker_action]);
-}
-
-void external_to_json(struct json *json, const struct external_verifier *verifier)
-{
-	if (!external_is_given(verifier)) {
-		json_null(json, "external");
-		return;
-	}
-	json_object_begin(json, "external");
-	json_array_begin(json, "command");
-	for (const char *const *word = verifier->command; word && *word; word++)
-		json_string(json, NULL, *word);
-	json_array_end(json);
-	json_string(json, "url", verifier->url);
-	json_string(json, "model", verifier->model);
-	json_string(json, "secret", verifier->secret);
-	json_string(json, "when", verify_when_names[verifier->when]);
-	json_string(json, "narrow", narrow_names[verifier->narrow]);
-	json_u64(json, "timeout_ms", verifier->timeout_ms);
-	json_object_begin(json, "breaker");
-	json_u64(json, "denials", verifier->breaker.denials);
-	json_u64(json, "within_ms", verifier->breaker.within_ms);
-	json_string(json, "action", breaker_action_names[verifier->breaker_action]);
-	json_object_end(json);
-	json_object_end(json);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * verify.external: who gives a second opinion. Read from a policy's text, finished and written back. Like a webhook it
+ * verify.external: who gives a second opinion. Read from a policy's text and finished. Like a webhook it
  * is set whole: what a child says of it replaces all that its parent says. Used by atoll-policy.
  */
 
@@ -17,10 +17,6 @@ struct draft_external {
 
 /* "external" of the section "verify" (bind-verify.c). */
 void bind_external(struct binder *binder, const struct key *key, const struct node *node);
-
-/* {…}; nothing where there is none. */
-void external_put(struct buf *out, const struct external_verifier *verifier);
-void external_to_json(struct json *json, const struct external_verifier *verifier);
 
 /* Not given: all zero. */
 struct external_verifier external_finish(struct arena *arena, const struct draft_external *draft);

@@ -114,11 +114,9 @@ static const struct sorted_file *deciding(const struct vec *vec, const char *pat
 /* The files that this policy was made from: one that the sandbox could write to would decide about its next run. */
 static void protect_sources(struct lang *lang, struct vec *vec)
 {
-	const struct snapshot_source *sources;
-	size_t count;
+	const struct snapshot_source *sources = lang->sources.items;
 
-	sources = lang_sources(lang, &count);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < lang->sources.count; i++) {
 		const struct sorted_file *rule = deciding(vec, sources[i].path);
 		struct sorted_file *file;
 

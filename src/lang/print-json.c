@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "lang/external.h"
 #include "lang/print.h"
 #include "policy/publish.h"
 #include "policy/scalars.h"
@@ -256,6 +255,31 @@ static void put_env(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
+static void put_external(struct json *json, const struct external_verifier *verifier)
+{
+	if (!external_is_given(verifier)) {
+		json_null(json, "external");
+		return;
+	}
+	json_object_begin(json, "external");
+	json_array_begin(json, "command");
+	for (const char *const *word = verifier->command; word && *word; word++)
+		json_string(json, NULL, *word);
+	json_array_end(json);
+	json_string(json, "url", verifier->url);
+	json_string(json, "model", verifier->model);
+	json_string(json, "secret", verifier->secret);
+	json_string(json, "when", verify_when_names[verifier->when]);
+	json_string(json, "narrow", narrow_names[verifier->narrow]);
+	json_u64(json, "timeout_ms", verifier->timeout_ms);
+	json_object_begin(json, "breaker");
+	json_u64(json, "denials", verifier->breaker.denials);
+	json_u64(json, "within_ms", verifier->breaker.within_ms);
+	json_string(json, "action", breaker_action_names[verifier->breaker_action]);
+	json_object_end(json);
+	json_object_end(json);
+}
+
 static void put_verify(struct json *json, const struct policy *policy)
 {
 	const struct verify_settings *verify = &policy->verify;
@@ -268,7 +292,7 @@ static void put_verify(struct json *json, const struct policy *policy)
 				verify_action_names[verify->of[row][sureness]]);
 		json_object_end(json);
 	}
-	external_to_json(json, &policy->external);
+	put_external(json, &policy->external);
 	json_object_end(json);
 }
 

@@ -6,7 +6,6 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "lang/external.h"
 #include "policy/describe-text.h"
 #include "policy/glob.h"
 #include "policy/publish.h"
@@ -471,6 +470,38 @@ static void put_trust(struct buf *out, const struct policy *policy)
 	buf_put_text(out, "}  what it comes to now: atoll policy explain trust [AGENT]\n");
 }
 
+static void put_text(struct buf *out, const char *key, const char *text)
+{
+	if (!text)
+		return;
+	buf_printf(out, "%s: ", key);
+	print_quoted(out, text);
+	buf_put_text(out, ", ");
+}
+
+void print_external(struct buf *out, const struct external_verifier *verifier)
+{
+	char timeout[32], within[32];
+
+	if (!external_is_given(verifier))
+		return;
+	buf_put_char(out, '{');
+	for (const char *const *word = verifier->command; word && *word; word++) {
+		buf_put_text(out, word == verifier->command ? "command: [" : ", ");
+		print_quoted(out, *word);
+	}
+	buf_put_text(out, verifier->command ? "], " : "");
+	put_text(out, "url", verifier->url);
+	put_text(out, "model", verifier->model);
+	put_text(out, "secret", verifier->secret);
+	num_format_duration(verifier->timeout_ms, timeout);
+	num_format_duration(verifier->breaker.within_ms, within);
+	buf_printf(out, "when: %s, narrow: %s, timeout: %s, breaker: {denials: %llu, within: %s, action: %s}}",
+		   verify_when_names[verifier->when], narrow_names[verifier->narrow], timeout,
+		   (unsigned long long)verifier->breaker.denials, within,
+		   breaker_action_names[verifier->breaker_action]);
+}
+
 /* One word where all confidences have the same. */
 void print_verify(struct buf *out, const struct verify_settings *verify, const struct external_verifier *external)
 {
@@ -488,7 +519,7 @@ void print_verify(struct buf *out, const struct verify_settings *verify, const s
 	}
 	if (external_is_given(external)) {
 		buf_put_text(out, ", external: ");
-		external_put(out, external);
+		print_external(out, external);
 	}
 	buf_put_text(out, "}\n");
 }

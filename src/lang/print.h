@@ -37,6 +37,9 @@ void print_data(struct buf *out, const struct policy *policy);
 void print_verify(struct buf *out, const struct verify_settings *verify, const struct external_verifier *external);
 void print_monitor(struct buf *out, const struct policy *policy);
 
+/* verify.external as a map; nothing where there is none. */
+void print_external(struct buf *out, const struct external_verifier *verifier);
+
 /* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
 void print_quoted(struct buf *out, const char *text);
 

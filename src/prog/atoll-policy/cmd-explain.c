@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "http/target.h"
 #include "lang/arena.h"
+#include "lang/bind.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "policy/describe-text.h"
@@ -97,7 +98,7 @@ static int take_host(const char *host, size_t length, struct question *question)
 {
 	cleanup_arena struct arena arena = { 0 };
 	char *text = arena_text_n(&arena, host, length);
-	const char *normal = text ? lang_host(&arena, text) : NULL;
+	const char *normal = text ? bind_host_name(&arena, text) : NULL;
 
 	return normal ? str_copy(question->subject, PATH_MAX, normal) : -ENOMEM;
 }
