@@ -118,7 +118,10 @@ int plan_has_mounts_below(struct plan *plan)
 	return r;
 }
 
-/* A staged path that is a link: the rule holds for what it leads to as well (lang/finish.c); the name leads there. */
+/*
+ * A staged path that is a link: the rule holds for what it leads to as well (lang/resolve/finish.c); the name leads
+ * there.
+ */
 static int add_link(struct plan *plan, const char *path, const char *real, const char *rule)
 {
 	const char *text = plan_keep(plan, str_dup(real));

@@ -125,7 +125,7 @@ static int add_masks(const struct staging *staging, const struct plan *plan, siz
 		r = masks[i].tree == index ? stage_mask_add(&mask, masks[i].path, masks[i].kind, err) : 0;
 
 		/*
-		 * The path leads through a link, and the policy holds the real one as well (lang/finish.c), or
+		 * The path leads through a link, and the policy holds the real one as well (lang/resolve/finish.c), or
 		 * through a file, below which nothing is.
 		 */
 		if (r < 0 && r != -ELOOP && r != -ENOTDIR)

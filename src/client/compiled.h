@@ -36,9 +36,10 @@ void compiled_done(struct compiled *compiled);
 #define cleanup_compiled __attribute__((cleanup(compiled_done)))
 
 /*
- * The same without what narrowing takes away: the text of somebody who is not trusted (lang/narrow.h). Never from the
- * cache, and never put there. difference (initialised by the caller) gets what that is, for people: a few lines, a NUL
- * and all of it; nothing where it takes nothing. 1: it is no narrowing of the policy, and atoll-policy has said why.
+ * The same without what narrowing takes away: the text of somebody who is not trusted (lang/compile/narrow.h). Never
+ * from the cache, and never put there. difference (initialised by the caller) gets what that is, for people: a few
+ * lines, a NUL and all of it; nothing where it takes nothing. 1: it is no narrowing of the policy, and atoll-policy has
+ * said why.
  */
 int compiled_narrow(const struct compiled_request *request, const char *narrowing, struct compiled *ret_compiled,
 		    struct buf *difference, struct err *err) MUST_USE;

@@ -4,8 +4,8 @@
 /*
  * What a verifier proposes to take away from a policy for one run, read strictly: one JSON object with "narrow" and
  * perhaps "reason"; of a model the same as the content of its one message. Whatever else comes is no proposal. What
- * "narrow" says is written down again, in one form and bounded, and not judged: atoll-policy does that (lang/narrow.h).
- * Hostile. Run by atoll-judge.
+ * "narrow" says is written down again, in one form and bounded, and not judged: atoll-policy does that
+ * (lang/compile/narrow.h). Hostile. Run by atoll-judge.
  */
 
 #include <stddef.h>

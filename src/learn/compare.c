@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "learn/action-text.h"
 
 enum { ACTION_TEXT_MAX = 16 << 10 };

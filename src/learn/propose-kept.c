@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "policy/decide.h"
 #include "policy/scalars.h"
 

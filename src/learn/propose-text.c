@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "learn/propose-kept.h"
 #include "policy/decide.h"
 #include "policy/scalars.h"

@@ -12,8 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "lang/lang.h"
-#include "lang/print.h"
+#include "lang/compile/lang.h"
+#include "lang/print/print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "lang/lang.h"
+#include "lang/compile/lang.h"
 #include "os/fd.h"
 #include "os/path.h"
 

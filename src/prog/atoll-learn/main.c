@@ -16,7 +16,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "confine/confine.h"
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "learn/compare.h"
 #include "learn/effects.h"
 #include "learn/learn.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "prog/atoll-policy/given.h"
 
 /* `atoll policy diff A B`: what B newly allows and newly denies. 0 also when they differ. */

@@ -2,8 +2,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lang/node.h"
-#include "lang/print.h"
+#include "lang/print/print.h"
+#include "lang/yaml/node.h"
 #include "prog/atoll-policy/given.h"
 
 /*

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "lang/print.h"
+#include "lang/print/print.h"
 #include "os/fd.h"
 #include "policy/snapshot.h"
 #include "prog/atoll-policy/given.h"

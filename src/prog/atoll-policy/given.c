@@ -8,7 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "lang/node.h"
+#include "lang/yaml/node.h"
 #include "os/fd.h"
 #include "os/path.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/options.h"
-#include "lang/lang.h"
+#include "lang/compile/lang.h"
 
 struct given {
 	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd, *snapshot;

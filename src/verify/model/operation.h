@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lang/arena.h"
+#include "lang/yaml/arena.h"
 
 enum {
 	OPERATIONS_MAX = 20000,

@@ -7,7 +7,7 @@
  * Everything lives in the arena of the rules.
  */
 
-#include "lang/node.h"
+#include "lang/yaml/node.h"
 #include "verify/model/tables.h"
 #include "verify/rules/filter.h"
 #include "verify/rules/rule.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lang/arena.h"
+#include "lang/yaml/arena.h"
 
 enum {
 	FILTER_BITS = 1024,  /* vectors share bits once there are more: what is let through grows, nothing is lost */

@@ -6,7 +6,7 @@
  * fit. What is read is copied into the arena of the rules. Only for load.c and tables-load.c.
  */
 
-#include "lang/node.h"
+#include "lang/yaml/node.h"
 #include "verify/rules/compiled.h"
 
 enum { READ_TEXT_MAX = 200 };

@@ -7,7 +7,7 @@
  */
 
 #include "base/buf.h"
-#include "lang/diag.h"
+#include "lang/yaml/diag.h"
 #include "verify/model/finding.h"
 #include "verify/model/tables.h"
 
