@@ -454,7 +454,7 @@ int alert_check(struct box *box)
 		return 0;
 	if (alerts->wanted == MONITOR_FREEZE)
 		return alerts->is_asking ? 0 : freeze_and_ask(box);
-	if (!alerts->is_tightened && close_network(box) == -EBUSY)
+	if (!alerts->is_tightened && close_network(&box->gate) == -EBUSY)
 		return 0;
 	alerts->is_tightened = true;
 	alerts->wanted = MONITOR_NOTE;

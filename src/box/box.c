@@ -115,7 +115,7 @@ static int run(struct box *box)
 	if (r == 0)
 		r = serve_start(box);
 	if (r == 0)
-		r = gate_listen(box);
+		r = gate_listen(&box->gate);
 	if (r < 0)
 		return r;
 	summary_print_missing(box);
@@ -133,7 +133,7 @@ static int run(struct box *box)
 	if (r == 0)
 		r = token_grant_first(box, box->run.err);
 	if (r == 0)
-		r = publish_announce(box);
+		r = publish_announce(&box->gate);
 	if (r == 0)
 		r = control_start(box);
 	if (r == 0)
@@ -269,12 +269,12 @@ void box_release(void)
 		events_watch_end(box);
 	watch_free(box->run.watch);
 	box->run.watch = NULL;
-	gate_done(box);
-	publish_close(box);
+	gate_done(&box->gate);
+	publish_close(&box->gate);
 	canaries_done(box);
 	alerts_done(box);
 	monitor_free(box);
-	change_done(&box->change);
+	change_done(&box->gate.change);
 	exec_gate_done(box);
 	verify_gate_free(box);
 	asking_done(box);
@@ -330,7 +330,7 @@ static int conclude(struct box *box, int r, int *ret_status)
 		r = -EIO;
 	if (r == 0)
 		r = end_questions(box);
-	if (gate_finish(box) < 0 && r == 0)
+	if (gate_finish(&box->gate) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)
 		r = fuse_finish(&box->servers, box->run.err);
@@ -394,7 +394,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .denials_fd = FD_NONE,
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
-	gate_init(&box->gate);
+	gate_init(&box->gate, &box->run, &box->store, box);
 	prompt_init(&box->prompt);
 	canaries_init(&box->canaries);
 	box->run.network_policy = policy->policy;

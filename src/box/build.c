@@ -204,7 +204,7 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->mediates_files = file_gate_mediation(box->run.policy->policy) >= JAIL_MEDIATE_WRITES;
 	options->moves_directories = file_gate_mediation(box->run.policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
-		gate_fill_options(box, options);
+		gate_fill_options(&box->gate, options);
 	_Static_assert(sizeof options->private_devices == sizeof enforcement->own_devices, "of one size");
 	memcpy(options->private_devices, enforcement->own_devices, sizeof options->private_devices);
 	options->private_device_count = enforcement->own_device_count;
@@ -275,13 +275,14 @@ static int start_guardian(struct box *box)
 /* Where the jail is to put the sockets of the network gate; NULL: there is none. */
 static int *gate_sockets(struct box *box)
 {
-	return box->run.policy->policy->network_mode == NETWORK_GATE || box->publish.count ? box->gate.sockets : NULL;
+	return box->run.policy->policy->network_mode == NETWORK_GATE || box->gate.publish.count ? box->gate.sockets
+		: NULL;
 }
 
 /* The namespaces that need nothing of what comes below. */
 static int begin_jail(struct box *box)
 {
-	int r = publish_open(box);
+	int r = publish_open(&box->gate);
 	const struct jail_spec spec = {
 		.share_network = box->run.policy->policy->network_mode == NETWORK_HOST,
 		.gate_sockets = gate_sockets(box),
@@ -388,7 +389,7 @@ static int build_plan(void *context, const struct jail_mount **ret_mounts, size_
 	struct building *building = context;
 	struct box *box = building->box;
 	uint64_t start_ns = clock_monotonic_ns();
-	int r = gate_introduce(box, err);
+	int r = gate_introduce(&box->gate, err);
 
 	if (r == 0)
 		r = make_plan(building, false, err);
@@ -554,7 +555,8 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	monitor_prepare(box);
 	alerts_prepare(box);
 	if (r == 0 && building.spec.gate_sockets)
-		r = gate_prepare(box, building.spec.host_uid);
+		r = gate_prepare(&box->gate, building.spec.host_uid,
+				 canaries_open_tokens(&box->canaries, &box->run.out));
 	if (r == 0)
 		r = start_jail(&building);
 	plan_free(building.plan);

@@ -5,13 +5,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/writer.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/compare-net.h"
 #include "policy/decide.h"
 #include "policy/same.h"
+#include "session/record.h"
+#include "session/store.h"
+#include "supervise/run.h"
 
 enum { PATIENCE_MS = 5000, MS_NS = 1000000, SHOWN_MAX = 32,
        SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
@@ -76,17 +80,17 @@ static int refuse_parts(uint32_t parts, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-static int check_network(struct box *box, const struct policy *next, struct err *err)
+static int check_network(struct net_gate *gate, const struct policy *next, struct err *err)
 {
-	const struct policy *started = box->run.policy->policy;
+	const struct policy *started = gate->run->policy->policy;
 
-	if (!box->gate.is_used && started->network_mode == NETWORK_HOST)
+	if (!gate->is_used && started->network_mode == NETWORK_HOST)
 		return refuse(err, EOPNOTSUPP, "this sandbox shares the network of the machine",
 			      "start a new run with a policy that lists hosts");
-	if (!box->gate.is_used)
+	if (!gate->is_used)
 		return refuse(err, EOPNOTSUPP, "this sandbox was started without any network",
 			      "start a new run with this policy; `atoll fork` keeps what is staged");
-	if (box->gate.failure[0])
+	if (gate->failure[0])
 		return refuse(err, ENETDOWN, "the network gate of this sandbox is gone",
 			      "start a new run; `atoll fork` keeps what is staged");
 	if (next->network_mode == NETWORK_HOST)
@@ -99,9 +103,9 @@ static int check_network(struct box *box, const struct policy *next, struct err 
 	return 0;
 }
 
-static int check_next(struct box *box, const struct policy *next, struct err *err)
+static int check_next(struct net_gate *gate, const struct policy *next, struct err *err)
 {
-	uint32_t parts = policy_compare_parts(box->run.policy->policy, next);
+	uint32_t parts = policy_compare_parts(gate->run->policy->policy, next);
 
 	if (next->unenforced_count) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "%s cannot be enforced; the policy in force stays",
@@ -109,13 +113,13 @@ static int check_next(struct box *box, const struct policy *next, struct err *er
 		err_hint(err, "`atoll policy check` lists what cannot be");
 		return -EOPNOTSUPP;
 	}
-	return parts ? refuse_parts(parts, err) : check_network(box, next, err);
+	return parts ? refuse_parts(parts, err) : check_network(gate, next, err);
 }
 
 /* ---- the record ---- */
 
 struct change_context {
-	const struct box *box;
+	const struct net_gate *gate;
 	const struct policy *from, *to;
 	struct hash from_hash, to_hash;
 	uint32_t ended;
@@ -163,16 +167,16 @@ static void write_change(struct json *json, const void *context)
 
 	json_hash(json, "from_hash", &change->from_hash);
 	json_hash(json, "policy_hash", &change->to_hash);
-	json_u64(json, "uid", change->box->change.uid);
-	json_u64(json, "asked_by", (uint64_t)change->box->change.pid);
+	json_u64(json, "uid", change->gate->change.asker.uid);
+	json_u64(json, "asked_by", (uint64_t)change->gate->change.asker.pid);
 	json_u64(json, "ended", change->ended);
 	put_differences(json, change, true);
 	put_differences(json, change, false);
 }
 
-static int record_change(struct box *box, const struct change_policy *next, uint32_t ended)
+static int record_change(struct net_gate *gate, const struct change_policy *next, uint32_t ended)
 {
-	struct change_context context = { .box = box, .from = box->run.network_policy,
+	struct change_context context = { .gate = gate, .from = gate->run->network_policy,
 					  .to = snapshot_policy(next->snapshot), .ended = ended };
 	struct audit_event event = {
 		.type = AUDIT_POLICY_CHANGE, .subject = context.to->name, .subject_size = strlen(context.to->name),
@@ -180,19 +184,19 @@ static int record_change(struct box *box, const struct change_policy *next, uint
 	};
 	int r;
 
-	context.from_hash = box->change.made ? box->change.hash : box->run.policy_hash;
+	context.from_hash = gate->change.made ? gate->change.hash : gate->run->policy_hash;
 	snapshot_hash(next->snapshot, &context.to_hash);
-	r = audit_write(box->run.audit, &event);
-	box->change.hash = context.to_hash;
+	r = audit_write(gate->run->audit, &event);
+	gate->change.hash = context.to_hash;
 	return r;
 }
 
 /* For ps, and for what is forked from this session later. */
-static int keep(struct box *box, const struct change_policy *next)
+static int keep(struct net_gate *gate, const struct change_policy *next)
 {
-	struct session_record *record = &box->store.record;
+	struct session_record *record = &gate->store->record;
 	char *name = str_dup(snapshot_policy(next->snapshot)->name);
-	int r = name ? fd_replace_file_at(box->store.dir_fd, "policy.bin", next->bytes, next->size, 0600) : -ENOMEM;
+	int r = name ? fd_replace_file_at(gate->store->dir_fd, "policy.bin", next->bytes, next->size, 0600) : -ENOMEM;
 
 	if (r < 0) {
 		free(name);
@@ -200,63 +204,63 @@ static int keep(struct box *box, const struct change_policy *next)
 	}
 	free(record->policy);
 	record->policy = name;
-	return session_store(box->store.dir_fd, record);
+	return session_store(gate->store->dir_fd, record);
 }
 
 /* ---- from one to the other ---- */
 
-static void tell_asker(struct box *box, const struct err *err, uint32_t ended)
+static void tell_asker(struct net_gate *gate, const struct err *err, uint32_t ended)
 {
-	const void *asker = box->change.asker;
+	struct change_asker asker = gate->change.asker;
 
-	box->change.asker = NULL;
-	if (asker)
-		control_policy_changed(box, asker, err, ended);
+	gate->change.asker.client = NULL;
+	if (asker.client)
+		asker.done(asker.client, err, ended);
 }
 
 /* The record comes first: what is newly allowed is granted from here on. */
-static int commit(struct box *box, uint32_t ended)
+static int commit(struct net_gate *gate, uint32_t ended)
 {
-	struct change *change = &box->change;
+	struct change *change = &gate->change;
 	struct change_policy *next = &change->held[change->count - 1];
 	struct err err = { 0 };
-	int r = record_change(box, next, ended);
+	int r = record_change(gate, next, ended);
 
 	change->is_pending = false;
-	box->gate.next_policy = NULL;
+	gate->next_policy = NULL;
 	if (r < 0)
 		return r;
-	box->run.network_policy = snapshot_policy(next->snapshot);
+	gate->run->network_policy = snapshot_policy(next->snapshot);
 	change->bytes = next->bytes;
 	change->size = next->size;
 	change->made++;
-	r = keep(box, next);
+	r = keep(gate, next);
 	if (r < 0)
 		err_set(&err, ERR_STATE, -r, "policy", "the policy is in force, but could not be kept for forks: %s",
 			err_errno_name(-r));
-	tell_asker(box, r < 0 ? &err : NULL, ended);
+	tell_asker(gate, r < 0 ? &err : NULL, ended);
 	return 0;
 }
 
-int change_conclude(struct box *box, int errnum, uint32_t ended)
+int change_conclude(struct net_gate *gate, int errnum, uint32_t ended)
 {
 	struct err err;
 
-	if (!box->change.is_pending)
+	if (!gate->change.is_pending)
 		return -EBADMSG;
 	if (!errnum)
-		return commit(box, ended);
-	box->change.is_pending = false;
-	box->gate.next_policy = NULL;
+		return commit(gate, ended);
+	gate->change.is_pending = false;
+	gate->next_policy = NULL;
 	err_set(&err, ERR_STATE, errnum, "policy",
 		"the network gate did not take the policy (%s); the old one is in force", err_errno_name(errnum));
-	tell_asker(box, &err, 0);
+	tell_asker(gate, &err, 0);
 	return 0;
 }
 
-int change_begin(struct box *box, int snapshot_fd, const struct change_asker *asker, struct err *err)
+int change_begin(struct net_gate *gate, int snapshot_fd, const struct change_asker *asker, struct err *err)
 {
-	struct change *change = &box->change;
+	struct change *change = &gate->change;
 	struct change_policy next;
 	int r;
 
@@ -267,25 +271,23 @@ int change_begin(struct box *box, int snapshot_fd, const struct change_asker *as
 	r = read_snapshot(snapshot_fd, &next);
 	if (r < 0)
 		return refuse(err, -r, "what came is no compiled policy", "are atoll and the box of one version?");
-	r = check_next(box, snapshot_policy(next.snapshot), err);
+	r = check_next(gate, snapshot_policy(next.snapshot), err);
 	if (r < 0) {
 		snapshot_free(next.snapshot);
 		free(next.bytes);
 		return r;
 	}
 	change->held[change->count++] = next;
-	change->uid = asker->uid;
-	change->pid = asker->pid;
-	change->asker = asker->client;
+	change->asker = *asker;
 	change->is_pending = true;
 	change->is_told = false;
 	change->until_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)MS_NS;
-	box->gate.next_policy = snapshot_policy(next.snapshot);
+	gate->next_policy = snapshot_policy(next.snapshot);
 	return 0;
 }
 
-void change_forget_asker(struct box *box, const void *client)
+void change_forget_asker(struct net_gate *gate, const void *client)
 {
-	if (box->change.asker == client)
-		box->change.asker = NULL;
+	if (gate->change.asker.client == client)
+		gate->change.asker.client = NULL;
 }

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "policy/snapshot.h"
 
-struct box;
+struct net_gate;
 
 /* How often: each policy stays in memory, since connections that are open may still speak of it. */
 enum { CHANGES_MAX = 64 };
@@ -27,37 +27,38 @@ struct change_policy {
 	struct snapshot *snapshot;
 };
 
+/* Who asks for another policy. */
+struct change_asker {
+	/* It is in force (err NULL), and ended so many connections; or it is not. */
+	void (*done)(void *client, const struct err *err, uint32_t ended);
+	void *client;                  /* NULL: nobody waits */
+	uid_t uid;
+	pid_t pid;
+};
+
 struct change {
 	struct change_policy held[CHANGES_MAX];
 	size_t count;                  /* that were tried; the last one may be pending */
 	unsigned made;                 /* that came into force */
 	const void *bytes;             /* of the policy in force, borrowed; NULL: the one of the start */
 	size_t size;
-	const void *asker;             /* who waits for the pending one, as change_begin() got it; NULL: nobody */
+	struct change_asker asker;     /* of the last one */
 	bool is_pending;
 	bool is_told;                  /* the gate knows the pending one */
 	uint64_t until_ns;             /* when patience with the gate ends */
 	struct hash hash;              /* of the policy in force, once one was made */
-	uid_t uid;                     /* of who asked */
-	pid_t pid;
-};
-
-struct change_asker {
-	const void *client;            /* to be told by control_policy_changed() */
-	uid_t uid;
-	pid_t pid;
 };
 
 /*
- * snapshot_fd (borrowed): a sealed memfd. 0: gate_check() tells the gate, and control_policy_changed() will be called.
+ * snapshot_fd (borrowed): a sealed memfd. 0: gate_check() tells the gate, and asker->done() will be called.
  * Negative with *err: it cannot be, and nothing has changed.
  */
-int change_begin(struct box *box, int snapshot_fd, const struct change_asker *asker, struct err *err) MUST_USE;
+int change_begin(struct net_gate *gate, int snapshot_fd, const struct change_asker *asker, struct err *err) MUST_USE;
 
 /* The gate has it (errnum 0), and ended so many connections; or it has not. Negative: the log failed. */
-int change_conclude(struct box *box, int errnum, uint32_t ended) MUST_USE;
+int change_conclude(struct net_gate *gate, int errnum, uint32_t ended) MUST_USE;
 
 /* Nobody waits any more. */
-void change_forget_asker(struct box *box, const void *client);
+void change_forget_asker(struct net_gate *gate, const void *client);
 
 void change_done(struct change *change);

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/state.h"
+#include "box/change.h"
+#include "box/gate.h"
 #include "os/fd.h"
+#include "policy/snapshot.h"
+#include "supervise/run.h"
 
 /*
  * A rule that injects keeps its place, since those cannot change while a sandbox runs; one that denies the same stands
@@ -37,7 +40,7 @@ static struct net_rule *deny_all(const struct policy *policy, size_t *ret_count,
 	return rules;
 }
 
-static int hand_over(struct box *box, const struct policy *policy)
+static int hand_over(struct net_gate *gate, const struct policy *policy)
 {
 	struct change_asker asker = { .uid = getuid(), .pid = getpid() };
 	cleanup_fd int fd = FD_NONE;
@@ -49,19 +52,19 @@ static int hand_over(struct box *box, const struct policy *policy)
 	r = snapshot_store(&bytes, policy, NULL, 0);
 	if (r == 0)
 		r = fd = fd_memfd_sealed("snapshot", bytes.bytes, bytes.size);
-	return r < 0 ? r : change_begin(box, fd, &asker, &err);
+	return r < 0 ? r : change_begin(gate, fd, &asker, &err);
 }
 
-int close_network(struct box *box)
+int close_network(struct net_gate *gate)
 {
 	cleanup_free struct net_rule *rules = NULL;
-	struct policy closed = *box->run.network_policy;
+	struct policy closed = *gate->run->network_policy;
 	size_t name_size;
 	cleanup_free char *name = NULL;
 
-	if (!box->gate.is_used || box->gate.failure[0])
+	if (!gate->is_used || gate->failure[0])
 		return 0;
-	if (box->change.is_pending)
+	if (gate->change.is_pending)
 		return -EBUSY;
 	rules = deny_all(&closed, &closed.network_count, &closed.network_exact_count);
 	name_size = strlen(closed.name) + sizeof " (network closed)";
@@ -76,5 +79,5 @@ int close_network(struct box *box)
 	closed.network_default_origin = (struct rule_origin){ "monitor.tighten", "", 0 };
 	closed.network_limited = NULL;
 	closed.network_limited_count = 0;
-	return hand_over(box, &closed);
+	return hand_over(gate, &closed);
 }

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 
-struct box;
+struct net_gate;
 
 /* 0: under way, or there is nothing to close; -EBUSY: not now, try again; another negative: it cannot be. */
-int close_network(struct box *box) MUST_USE;
+int close_network(struct net_gate *gate) MUST_USE;

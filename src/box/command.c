@@ -23,7 +23,7 @@ char **command_environment(const struct box *box, const struct control_exec *exe
 		.caller = (const char *const *)(run->env_exact ? run->env_exact : run->env),
 		.added = (const char *const *)run->env_added,
 		.placeholders = (const char *const *)run->placeholders,
-		.trusts_gate = gate_reads_requests(box),
+		.trusts_gate = gate_reads_requests(&box->gate),
 		.forced = forced,
 	};
 

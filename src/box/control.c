@@ -34,7 +34,7 @@ static void client_free(struct client *client)
 		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
 			run_end(&client->box->run, ENDED_POLICY);
 	}
-	change_forget_asker(client->box, client);
+	change_forget_asker(&client->box->gate, client);
 	loop_remove(client->box->run.loop, &client->source);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
@@ -255,10 +255,21 @@ static int on_review(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
+static void policy_changed(void *asker, const struct err *err, uint32_t ended)
+{
+	struct client *client = asker;
+
+	client->state = CLIENT_DONE;
+	if (err)
+		client_reply_error(client, err);
+	else
+		client_reply_u32(client, CONTROL_CHANGED, ended);
+}
+
 static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	struct change_asker asker = { client, client->uid, client->pid };
+	struct change_asker asker = { policy_changed, client, client->uid, client->pid };
 	struct box *box = client->box;
 	struct err err = { 0 };
 	int r;
@@ -266,7 +277,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_CHANGING;
-	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : change_begin(box, fds[0], &asker, &err);
+	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : change_begin(&box->gate, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->state = CLIENT_DONE;
@@ -277,21 +288,6 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	}
 	client_reply_error(client, &err);
 	return 0;
-}
-
-void control_policy_changed(struct box *box, const void *asker, const struct err *err, uint32_t ended)
-{
-	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
-		struct client *client = box->clients[i];
-
-		if (!client || client != asker)
-			continue;
-		client->state = CLIENT_DONE;
-		if (err)
-			client_reply_error(client, err);
-		else
-			client_reply_u32(client, CONTROL_CHANGED, ended);
-	}
 }
 
 static const struct frame_rule client_rules[] = {

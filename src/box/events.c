@@ -255,6 +255,29 @@ void events_watch_end(struct box *box)
 		watch_end_held(box->run.watch);
 }
 
+/* ---- what the supervisor tells, handed to its gate ---- */
+
+static int on_gate(void *context, const struct watch_network *event)
+{
+	struct box *box = context;
+
+	return gate_judge(&box->gate, event);
+}
+
+static bool is_gate_behind(void *context)
+{
+	const struct box *box = context;
+
+	return gate_is_behind(&box->gate);
+}
+
+static int on_gated(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
+{
+	struct box *box = context;
+
+	return gate_route(&box->gate, pid, source, target);
+}
+
 int events_watch_new(struct box *box, int listener_fd)
 {
 	struct watch_handlers handlers = {
@@ -264,9 +287,9 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_unheld = exec_gate_unheld,
 		.on_refusal = on_refusal,
 		.on_network = on_network,
-		.on_gate = gate_judge,
-		.is_gate_behind = gate_is_behind,
-		.on_gated = gate_route,
+		.on_gate = on_gate,
+		.is_gate_behind = is_gate_behind,
+		.on_gated = on_gated,
 		.on_file = file_gate_judge,
 		.on_file_asks = file_gate_ask,
 		.on_file_done = file_gate_record,

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/gate-asking.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "box/gate-link.h"
 #include "box/gate-log.h"
-#include "box/state.h"
+#include "box/gate.h"
 #include "os/proc.h"
+#include "session/run-request.h"
 
 /* A connection in the gate that waits for an answer. */
 struct gate_pending {
 	struct gate_pending *next;
-	struct box *box;
+	struct net_gate *gate;
 	uint32_t id, pid;
 	uint16_t port;
 	bool has_left;
@@ -36,9 +38,9 @@ static struct asking_request describe(const struct gate_open *open, const struct
 	};
 }
 
-static void drop(struct box *box, struct gate_pending *pending)
+static void drop(struct net_gate *gate, struct gate_pending *pending)
 {
-	struct gate_pending **at = &box->gate.asking.first;
+	struct gate_pending **at = &gate->asking.first;
 
 	while (*at != pending)
 		at = &(*at)->next;
@@ -49,14 +51,14 @@ static void drop(struct box *box, struct gate_pending *pending)
 static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
 {
 	struct gate_pending *pending = context;
-	struct box *box = pending->box;
+	struct net_gate *gate = pending->gate;
 	struct gate_pending answered = *pending;
 	struct gate_open open = { .id = answered.id, .pid = answered.pid, .host = answered.host,
 				  .port = answered.port };
 
 	(void)token;
-	drop(box, pending);
-	return gate_log_answered(box, &open, outcome);
+	drop(gate, pending);
+	return gate_log_answered(gate, &open, outcome);
 }
 
 /*
@@ -66,27 +68,27 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 static bool is_gone(void *context, uint64_t token)
 {
 	struct gate_pending *pending = context;
-	struct box *box = pending->box;
+	struct net_gate *gate = pending->gate;
 	struct asking_waiter waiter = { .done = on_answer, .context = pending };
 	struct asking_outcome outcome;
 
 	if (!pending->has_left || !pending->pid || !proc_is_over((pid_t)pending->pid))
 		return false;
 	/* What fails with the gate, or the log, is heard by all who use it next. */
-	if (asking_left(box, &waiter, &outcome) > 0)
+	if (asking_left(gate->box, &waiter, &outcome) > 0)
 		(void)!on_answer(pending, token, &outcome);
 	else
-		drop(box, pending);
+		drop(gate, pending);
 	return true;
 }
 
-void gate_asking_left(struct box *box, uint32_t id)
+void gate_asking_left(struct net_gate *gate, uint32_t id)
 {
-	for (struct gate_pending *at = box->gate.asking.first; at; at = at->next)
+	for (struct gate_pending *at = gate->asking.first; at; at = at->next)
 		at->has_left = at->has_left || at->id == id;
 }
 
-int gate_asking_begin(struct box *box, const struct gate_open *open, const struct decision *decision,
+int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		      struct asking_outcome *out)
 {
 	struct gate_pending *pending = calloc(1, sizeof *pending);
@@ -99,49 +101,49 @@ int gate_asking_begin(struct box *box, const struct gate_open *open, const struc
 		free(pending);
 		return -ENOMEM;
 	}
-	pending->box = box;
+	pending->gate = gate;
 	pending->id = open->id;
 	pending->pid = open->pid;
 	pending->port = (uint16_t)open->port;
 	request = describe(open, decision, program, sizeof program);
-	r = asking_begin(box, &request, &waiter, out);
+	r = asking_begin(gate->box, &request, &waiter, out);
 	if (r <= 0) {
 		free(pending);
 		return r;
 	}
-	pending->next = box->gate.asking.first;
-	box->gate.asking.first = pending;
+	pending->next = gate->asking.first;
+	gate->asking.first = pending;
 	return 1;
 }
 
-int gate_asking_list(struct box *box, const struct gate_open *open, const struct decision *decision,
+int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		     struct asking_outcome *out)
 {
 	char program[PATH_MAX];
 	struct asking_request request = describe(open, decision, program, sizeof program);
 
-	return asking_begin(box, &request, NULL, out);
+	return asking_begin(gate->box, &request, NULL, out);
 }
 
 /* ---- requests ---- */
 
-static struct gate_pending *find_request(struct box *box, uint32_t id)
+static struct gate_pending *find_request(struct net_gate *gate, uint32_t id)
 {
-	struct gate_pending *at = box->gate.asking.requests;
+	struct gate_pending *at = gate->asking.requests;
 
 	while (at && at->id != id)
 		at = at->next;
 	return at;
 }
 
-static void drop_request(struct box *box, struct gate_pending *request)
+static void drop_request(struct net_gate *gate, struct gate_pending *request)
 {
-	struct gate_pending **at = &box->gate.asking.requests;
+	struct gate_pending **at = &gate->asking.requests;
 
 	while (*at != request)
 		at = &(*at)->next;
 	*at = request->next;
-	box->gate.asking.request_count--;
+	gate->asking.request_count--;
 	free(request->method);
 	free(request->path);
 	free(request);
@@ -155,119 +157,119 @@ static void keep(char *out, size_t size, const char *text)
 
 static void settle(struct gate_pending *request, const struct asking_outcome *outcome)
 {
-	struct box *box = request->box;
+	struct net_gate *gate = request->gate;
 	struct gate_answered *answered = &request->answered;
 	struct gate_ask ask = { .id = request->id, .method = request->method, .path = request->path,
 				.open = { .pid = request->pid, .host = request->host, .port = request->port } };
 	struct decision decision = { outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY,
 				     outcome->rule, outcome->reason, outcome->hint, NULL };
 
-	gate_log_judge_again(box, &ask, &decision);
+	gate_log_judge_again(gate, &ask, &decision);
 	request->is_answered = true;
 	answered->verdict = decision.verdict;
 	keep(answered->rule, sizeof answered->rule, decision.rule.id);
 	keep(answered->reason, sizeof answered->reason, decision.reason);
 	keep(answered->hint, sizeof answered->hint, decision.hint);
-	gate_answer_request(box, request->id, &decision);
+	gate_answer_request(gate, request->id, &decision);
 }
 
 static int on_request_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
 {
-	struct box *box = context;
-	struct gate_pending *request = find_request(box, (uint32_t)token);
+	struct net_gate *gate = context;
+	struct gate_pending *request = find_request(gate, (uint32_t)token);
 
 	if (request)
 		settle(request, outcome);
 	return 0;
 }
 
-static struct gate_pending *add_request(struct box *box, const struct gate_ask *ask)
+static struct gate_pending *add_request(struct net_gate *gate, const struct gate_ask *ask)
 {
 	struct gate_pending *request = calloc(1, sizeof *request);
 
 	if (!request)
 		return NULL;
-	*request = (struct gate_pending){ .next = box->gate.asking.requests, .box = box, .id = ask->id,
+	*request = (struct gate_pending){ .next = gate->asking.requests, .gate = gate, .id = ask->id,
 					  .pid = ask->open.pid, .port = (uint16_t)ask->open.port,
 					  .method = str_dup(ask->method), .path = str_dup(ask->path) };
-	box->gate.asking.requests = request;
-	box->gate.asking.request_count++;
+	gate->asking.requests = request;
+	gate->asking.request_count++;
 	if (request->method && request->path && str_copy(request->host, sizeof request->host, ask->open.host) == 0)
 		return request;
-	drop_request(box, request);
+	drop_request(gate, request);
 	return NULL;
 }
 
-int gate_asking_request(struct box *box, const struct gate_ask *ask, const struct decision *decision)
+int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision)
 {
 	static const struct decision full = {
 		VERDICT_DENY, { "ask.requests", "", 0 },
 		"too many requests are asked about, or under way since they were", "send fewer at one time", NULL,
 	};
-	struct asking_waiter waiter = { .done = on_request_answer, .context = box, .token = ask->id };
+	struct asking_waiter waiter = { .done = on_request_answer, .context = gate, .token = ask->id };
 	struct asking_request request;
 	struct asking_outcome outcome;
 	struct gate_pending *pending;
 	char program[PATH_MAX];
 	int r;
 
-	if (find_request(box, ask->id))
+	if (find_request(gate, ask->id))
 		return -EBADMSG;
-	if (box->gate.asking.request_count == GATE_REQUESTS_ASKED_MAX) {
-		gate_answer_request(box, ask->id, &full);
+	if (gate->asking.request_count == GATE_REQUESTS_ASKED_MAX) {
+		gate_answer_request(gate, ask->id, &full);
 		return 0;
 	}
-	pending = add_request(box, ask);
+	pending = add_request(gate, ask);
 	if (!pending)
 		return -ENOMEM;
 	request = describe(&ask->open, decision, program, sizeof program);
 	request.action.kind = ACTION_HTTP_REQUEST;
 	request.action.method = pending->method;
 	request.action.path = pending->path;
-	r = asking_begin(box, &request, &waiter, &outcome);
+	r = asking_begin(gate->box, &request, &waiter, &outcome);
 	if (r == 0)
 		settle(pending, &outcome);
 	return r < 0 ? r : 0;
 }
 
-bool gate_asking_take(struct box *box, uint32_t id, struct gate_answered *ret_answered)
+bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered)
 {
-	struct gate_pending *request = find_request(box, id);
+	struct gate_pending *request = find_request(gate, id);
 
 	if (!request || !request->is_answered)
 		return false;
 	*ret_answered = request->answered;
-	drop_request(box, request);
+	drop_request(gate, request);
 	return true;
 }
 
-void gate_asking_forget(struct box *box, uint32_t id)
+void gate_asking_forget(struct net_gate *gate, uint32_t id)
 {
-	struct asking_waiter waiter = { .done = on_request_answer, .context = box, .token = id };
-	struct gate_pending *request = find_request(box, id);
+	struct asking_waiter waiter = { .done = on_request_answer, .context = gate, .token = id };
+	struct gate_pending *request = find_request(gate, id);
 
 	if (!request)
 		return;
 	if (!request->is_answered)
-		asking_forget(box, &waiter);
-	drop_request(box, request);
+		asking_forget(gate->box, &waiter);
+	drop_request(gate, request);
 }
 
 /* ---- all ---- */
 
-bool gate_asking_is_on(struct box *box)
+bool gate_asking_is_on(struct net_gate *gate)
 {
-	return asking_was_heard(box) || asking_has_network_grants(box);
+	return asking_was_heard(gate->box) || asking_has_network_grants(gate->box);
 }
 
-void gate_asking_done(struct box *box)
+void gate_asking_done(struct net_gate *gate)
 {
-	while (box->gate.asking.first) {
-		struct asking_waiter waiter = { .done = on_answer, .context = box->gate.asking.first };
+	while (gate->asking.first) {
+		struct asking_waiter waiter = { .done = on_answer, .context = gate->asking.first };
 
-		asking_forget(box, &waiter);
-		drop(box, box->gate.asking.first);
+		asking_forget(gate->box, &waiter);
+		drop(gate, gate->asking.first);
 	}
-	while (box->gate.asking.requests)
-		gate_asking_forget(box, box->gate.asking.requests->id);
+	while (gate->asking.requests)
+		gate_asking_forget(gate, gate->asking.requests->id);
 }

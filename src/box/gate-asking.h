@@ -12,6 +12,7 @@
 #include "wire/gate.h"
 
 struct gate_pending;
+struct net_gate;
 
 /* What became of a question about a request. */
 struct gate_answered {
@@ -34,30 +35,30 @@ struct gate_asking {
  * Asks about a connection that decision asks about. 1: it waits, and is judged by gate_log_answered() later; 0: *out
  * is the answer; negative: the log failed.
  */
-int gate_asking_begin(struct box *box, const struct gate_open *open, const struct decision *decision,
+int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		      struct asking_outcome *out) MUST_USE;
 
 /* The same for what cannot wait: a name that was looked up (port 0), an address. It stays listed. */
-int gate_asking_list(struct box *box, const struct gate_open *open, const struct decision *decision,
+int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		     struct asking_outcome *out) MUST_USE;
 
 /* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
-bool gate_asking_is_on(struct box *box);
+bool gate_asking_is_on(struct net_gate *gate);
 
 /*
  * Asks about a request; gate_log_asked() hears the answer, at once or later. Its answer is kept until it is over. A
  * number that is used already is -EBADMSG; else negative: the log failed.
  */
-int gate_asking_request(struct box *box, const struct gate_ask *ask, const struct decision *decision) MUST_USE;
+int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision) MUST_USE;
 
 /* What was answered about this request, which is over now: it is forgotten. False: nobody was asked about it. */
-bool gate_asking_take(struct box *box, uint32_t id, struct gate_answered *ret_answered);
+bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered);
 
 /* Nobody waits for the answer, or needs it, any more. */
-void gate_asking_forget(struct box *box, uint32_t id);
+void gate_asking_forget(struct net_gate *gate, uint32_t id);
 
 /* The client of a connection has said all that it will: it is forgotten as soon as its program is gone. */
-void gate_asking_left(struct box *box, uint32_t id);
+void gate_asking_left(struct net_gate *gate, uint32_t id);
 
 /* There is no gate any more: nobody waits. */
-void gate_asking_done(struct box *box);
+void gate_asking_done(struct net_gate *gate);

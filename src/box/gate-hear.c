@@ -7,9 +7,10 @@
 #include "base/err.h"
 #include "box/change.h"
 #include "box/gate-log.h"
+#include "box/gate.h"
 #include "box/publish.h"
-#include "box/state.h"
 #include "os/fd.h"
+#include "supervise/run.h"
 #include "wire/gate.h"
 
 /*
@@ -19,54 +20,54 @@
 
 static int on_measured(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct net_gate *gate = context;
 	uint64_t in_bytes = frame_get_u64(frame), out_bytes = frame_get_u64(frame);
 
-	if (frame_finish(frame) < 0 || !box->gate.is_measuring)
+	if (frame_finish(frame) < 0 || !gate->counts.is_measuring)
 		return -EBADMSG;
-	box->gate.is_measuring = false;
-	box->gate.moved_in = in_bytes;
-	box->gate.moved_out = out_bytes;
+	gate->counts.is_measuring = false;
+	gate->counts.moved_in = in_bytes;
+	gate->counts.moved_out = out_bytes;
 	return 0;
 }
 
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct net_gate *gate = context;
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	box->gate.state = LINK_SERVING;
+	gate->state = LINK_SERVING;
 	return 0;
 }
 
 static int on_lookup(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_lookup lookup;
-	struct box *box = context;
+	struct net_gate *gate = context;
 
 	if (gate_lookup_get(frame, &lookup) < 0)
 		return -EBADMSG;
-	box->gate.lookups++;
+	gate->counts.lookups++;
 	if (lookup.number)
-		gate_names_learn(&box->gate.names, lookup.number, lookup.name);
-	return gate_log_lookup(box, &lookup);
+		gate_names_learn(&gate->names, lookup.number, lookup.name);
+	return gate_log_lookup(gate, &lookup);
 }
 
 static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct net_gate *gate = context;
 	struct gate_open open;
 	int granted;
 
 	if (gate_open_get(frame, &open) < 0)
 		return -EBADMSG;
-	granted = gate_log_open(box, &open);
+	granted = gate_log_open(gate, &open);
 	if (granted == GATE_LOG_WAITS)
 		return 0;
 	if (granted < 0)
 		return granted;
-	gate_answer(box, open.id, granted);
+	gate_answer(gate, open.id, granted);
 	return 0;
 }
 
@@ -80,26 +81,26 @@ static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_co
 static int on_closed(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_closed closed;
-	struct box *box = context;
+	struct net_gate *gate = context;
 
 	if (gate_closed_get(frame, &closed) < 0)
 		return -EBADMSG;
-	box->gate.connections++;
-	box->gate.in_bytes += closed.in_bytes;
-	box->gate.out_bytes += closed.out_bytes;
-	return gate_log_closed(box, &closed);
+	gate->counts.connections++;
+	gate->counts.in_bytes += closed.in_bytes;
+	gate->counts.out_bytes += closed.out_bytes;
+	return gate_log_closed(gate, &closed);
 }
 
 static int on_requests(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_request request;
-	struct box *box = context;
+	struct net_gate *gate = context;
 	int r;
 
 	while ((r = gate_request_get(frame, &request)) > 0) {
-		box->gate.requests++;
-		box->gate.replayed += request.replay == GATE_REPLAYED;
-		r = gate_log_request(box, &request);
+		gate->counts.requests++;
+		gate->counts.replayed += request.replay == GATE_REPLAYED;
+		r = gate_log_request(gate, &request);
 		if (r < 0)
 			return r;
 	}
@@ -121,7 +122,7 @@ static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
 }
 
 /* A frame that is nothing but the number of something that waits. */
-static int hear_number(void *context, struct frame *frame, void (*handle)(struct box *box, uint32_t id))
+static int hear_number(void *context, struct frame *frame, void (*handle)(struct net_gate *gate, uint32_t id))
 {
 	uint32_t id = frame_get_u32(frame);
 
@@ -145,16 +146,16 @@ static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_co
 {
 	cleanup_fd int inside_fd = FD_NONE;
 	struct gate_arrived arrived;
-	struct box *box = context;
+	struct net_gate *gate = context;
 	int r = gate_arrived_get(frame, &arrived);
 
 	if (r == 0)
-		r = publish_judge(box, &arrived, &inside_fd);
+		r = publish_judge(gate, &arrived, &inside_fd);
 	if (r < 0)
 		return r;
-	frame_begin(&box->run.out, GATE_INSIDE);
-	frame_put_u32(&box->run.out, arrived.id);
-	gate_send(box, frame_end(&box->run.out), &inside_fd, (size_t)r);
+	frame_begin(&gate->run->out, GATE_INSIDE);
+	frame_put_u32(&gate->run->out, arrived.id);
+	gate_send(gate, frame_end(&gate->run->out), &inside_fd, (size_t)r);
 	return 0;
 }
 
@@ -194,22 +195,22 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
 };
 
-int gate_hear_frame(struct box *box)
+int gate_hear_frame(struct net_gate *gate)
 {
-	return frame_dispatch(box->gate.near_fd, &box->run.scratch, box->gate.state, gate_rules, ARRAY_SIZE(gate_rules),
-			      box);
+	return frame_dispatch(gate->near_fd, &gate->run->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules),
+			      gate);
 }
 
-int gate_hear(struct box *box)
+int gate_hear(struct net_gate *gate)
 {
-	int r = gate_hear_frame(box);
+	int r = gate_hear_frame(gate);
 
 	if (r > 0)
-		return gate_is_there(&box->gate);
+		return gate_is_there(gate);
 	if (r == -EPROTO || r == -EBADMSG)
-		gate_mark_lost(box, "it spoke out of turn");
+		gate_mark_lost(gate, "it spoke out of turn");
 	else if (r == 0 || r == -ECONNRESET)
-		gate_mark_lost(box, "it ended unexpectedly");
+		gate_mark_lost(gate, "it ended unexpectedly");
 	else if (r != -EAGAIN)
 		return r;
 	return 0;

@@ -3,16 +3,17 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
+#include "supervise/cooldown.h"
+#include "supervise/rate.h"
+#include "supervise/run.h"
 #include "wire/gate.h"
 
-void gate_mark_lost(struct box *box, const char *why)
+void gate_mark_lost(struct net_gate *gate, const char *why)
 {
-	struct gate_link *gate = &box->gate;
-
 	if (gate->state == LINK_LOST || gate->state == LINK_GONE)
 		return;
 	gate->state = LINK_LOST;
@@ -20,90 +21,87 @@ void gate_mark_lost(struct box *box, const char *why)
 		gate->failure[0] = 0;
 }
 
-void gate_send(struct box *box, int r, const int *fds, size_t fd_count)
+void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count)
 {
 	if (r >= 0)
-		r = frame_send(box->gate.near_fd, &box->run.out, fds, fd_count);
+		r = frame_send(gate->near_fd, &gate->run->out, fds, fd_count);
 	if (r < 0)
-		gate_mark_lost(box, "it does not listen");
+		gate_mark_lost(gate, "it does not listen");
 }
 
-bool gate_is_there(const struct gate_link *gate)
+bool gate_is_there(const struct net_gate *gate)
 {
 	return gate->state == LINK_STARTING || gate->state == LINK_SERVING;
 }
 
-bool gate_can_hear(const struct gate_link *gate)
+bool gate_can_hear(const struct net_gate *gate)
 {
 	return gate->state == LINK_IDLE || gate_is_there(gate);
 }
 
-void gate_answer(struct box *box, uint32_t id, bool is_granted)
+void gate_answer(struct net_gate *gate, uint32_t id, bool is_granted)
 {
-	if (box->gate.state != LINK_SERVING)
+	if (gate->state != LINK_SERVING)
 		return;
-	frame_begin(&box->run.out, GATE_GO);
-	frame_put_u32(&box->run.out, id);
-	frame_put_u32(&box->run.out, is_granted);
-	gate_send(box, frame_end(&box->run.out), NULL, 0);
+	frame_begin(&gate->run->out, GATE_GO);
+	frame_put_u32(&gate->run->out, id);
+	frame_put_u32(&gate->run->out, is_granted);
+	gate_send(gate, frame_end(&gate->run->out), NULL, 0);
 }
 
-void gate_answer_request(struct box *box, uint32_t id, const struct decision *decision)
+void gate_answer_request(struct net_gate *gate, uint32_t id, const struct decision *decision)
 {
 	struct gate_answer answer = { .id = id, .is_granted = decision->verdict >= VERDICT_SIMULATE,
 				      .rule = decision->rule.id, .reason = decision->reason, .hint = decision->hint };
 
-	if (box->gate.state == LINK_SERVING)
-		gate_send(box, gate_answer_put(&box->run.out, &answer), NULL, 0);
+	if (gate->state == LINK_SERVING)
+		gate_send(gate, gate_answer_put(&gate->run->out, &answer), NULL, 0);
 }
 
-uint64_t gate_pause_left_ms(const struct box *box)
+uint64_t gate_pause_left_ms(const struct net_gate *gate)
 {
-	uint64_t own_ms = cooldown_left_ms(&box->gate.cooldown, clock_monotonic_ns());
-	uint64_t all_ms = rate_pause_left_ms(&box->run);
+	uint64_t own_ms = cooldown_left_ms(&gate->cooldown, clock_monotonic_ns());
+	uint64_t all_ms = rate_pause_left_ms(gate->run);
 
 	return own_ms > all_ms ? own_ms : all_ms;
 }
 
-void gate_pause(struct box *box)
+void gate_pause(struct net_gate *gate)
 {
-	if (!gate_is_there(&box->gate))
+	if (!gate_is_there(gate))
 		return;
-	frame_begin(&box->run.out, GATE_PAUSE);
-	frame_put_u64(&box->run.out, gate_pause_left_ms(box));
-	gate_send(box, frame_end(&box->run.out), NULL, 0);
+	frame_begin(&gate->run->out, GATE_PAUSE);
+	frame_put_u64(&gate->run->out, gate_pause_left_ms(gate));
+	gate_send(gate, frame_end(&gate->run->out), NULL, 0);
 }
 
-void gate_measure(struct box *box)
+void gate_measure(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
-
 	/* One question at a time: who asks us a thousand times fills no socket with it. */
-	if (gate->state != LINK_SERVING || gate->is_measuring)
+	if (gate->state != LINK_SERVING || gate->counts.is_measuring)
 		return;
-	frame_begin(&box->run.out, GATE_MEASURE);
-	gate->is_measuring = frame_end(&box->run.out) == 0 && frame_send(gate->near_fd, &box->run.out, NULL, 0) == 0;
+	frame_begin(&gate->run->out, GATE_MEASURE);
+	gate->counts.is_measuring = frame_end(&gate->run->out) == 0 && frame_send(gate->near_fd, &gate->run->out, NULL,
+										  0) == 0;
 }
 
-void gate_say_asking(struct box *box, bool is_on)
+void gate_say_asking(struct net_gate *gate, bool is_on)
 {
-	struct gate_link *gate = &box->gate;
-
 	if (is_on == gate->asking.is_on)
 		return;
 	gate->asking.is_on = is_on;
-	frame_begin(&box->run.out, GATE_ASKING);
-	frame_put_u32(&box->run.out, is_on);
-	gate_send(box, frame_end(&box->run.out), NULL, 0);
+	frame_begin(&gate->run->out, GATE_ASKING);
+	frame_put_u32(&gate->run->out, is_on);
+	gate_send(gate, frame_end(&gate->run->out), NULL, 0);
 }
 
-void gate_say_policy(struct box *box, const void *bytes, size_t size)
+void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size)
 {
 	cleanup_fd int fd = FD_NONE;
 
-	if (!gate_is_there(&box->gate))
+	if (!gate_is_there(gate))
 		return;
 	fd = fd_memfd_sealed("snapshot", bytes, size);
-	frame_begin(&box->run.out, GATE_POLICY);
-	gate_send(box, fd < 0 ? fd : frame_end(&box->run.out), &fd, 1);
+	frame_begin(&gate->run->out, GATE_POLICY);
+	gate_send(gate, fd < 0 ? fd : frame_end(&gate->run->out), &fd, 1);
 }

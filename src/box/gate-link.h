@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 
-struct box;
+struct net_gate;
 struct decision;
-struct gate_link;
+struct net_gate;
 
 enum gate_link_state {
 	LINK_IDLE,     /* no gate was needed yet */
@@ -26,38 +26,38 @@ enum gate_link_state {
 };
 
 /* There is no network from now on, for this reason (copied); the first one stays. Nothing where it is gone already. */
-void gate_mark_lost(struct box *box, const char *why);
+void gate_mark_lost(struct net_gate *gate, const char *why);
 
 /* Sends the frame in the run's out; r: what its end gave. The gate gets copies of the descriptors. */
-void gate_send(struct box *box, int r, const int *fds, size_t fd_count);
+void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count);
 
 /* Whether something can be said to it. */
-bool gate_is_there(const struct gate_link *gate);
+bool gate_is_there(const struct net_gate *gate);
 
 /* Whether it is there, or would be started; what is sent before waits in the socket. */
-bool gate_can_hear(const struct gate_link *gate);
+bool gate_can_hear(const struct net_gate *gate);
 
 /* What becomes of a connection (GATE_OPEN), and of a request that was asked about (GATE_ASK). */
-void gate_answer(struct box *box, uint32_t id, bool is_granted);
-void gate_answer_request(struct box *box, uint32_t id, const struct decision *decision);
+void gate_answer(struct net_gate *gate, uint32_t id, bool is_granted);
+void gate_answer_request(struct net_gate *gate, uint32_t id, const struct decision *decision);
 
 /* How long nothing new is let out, after refusals of the network's or of any gate's (supervise/rate.h); 0: it is. */
-uint64_t gate_pause_left_ms(const struct box *box);
+uint64_t gate_pause_left_ms(const struct net_gate *gate);
 
 /* Tells it how long that is. */
-void gate_pause(struct box *box);
+void gate_pause(struct net_gate *gate);
 
 /* Asks for moved_in and moved_out, unless that was asked already; they come later. */
-void gate_measure(struct box *box);
+void gate_measure(struct net_gate *gate);
 
 /* Whether anybody is asked, where that is new to it. After gate_is_there(). */
-void gate_say_asking(struct box *box, bool is_on);
+void gate_say_asking(struct net_gate *gate, bool is_on);
 
 /* Another policy (change.h), as bytes of a snapshot. */
-void gate_say_policy(struct box *box, const void *bytes, size_t size);
+void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size);
 
 /* Takes one frame: what frame_dispatch() returns (wire/frame.h). */
-int gate_hear_frame(struct box *box) MUST_USE;
+int gate_hear_frame(struct net_gate *gate) MUST_USE;
 
 /* The same. 1: it said something; 0: nothing now, or it is lost; negative: the log failed. */
-int gate_hear(struct box *box) MUST_USE;
+int gate_hear(struct net_gate *gate) MUST_USE;

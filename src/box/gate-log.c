@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate-link.h"
-#include "box/gate-log.h"
 
 #include <limits.h>
 #include <string.h>
 
+#include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/gate-link.h"
+#include "box/gate-log.h"
+#include "box/gate.h"
 #include "http/target.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "policy/describe-text.h"
 #include "policy/publish.h"
+#include "supervise/hub.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 enum { TYPE_A = 1, TYPE_AAAA = 28 };
 
@@ -154,29 +159,30 @@ static void write_detail(struct json *json, const void *context)
 }
 
 /* While a policy changes, both must allow it: whichever of them the gate went by. */
-static struct decision decide(const struct box *box, const struct action *action)
+static struct decision decide(const struct net_gate *gate, const struct action *action)
 {
-	struct decision decision = policy_decide(box->run.network_policy, action);
+	struct decision decision = policy_decide(gate->run->network_policy, action);
 
-	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
+	if (decision.verdict != VERDICT_ALLOW || !gate->next_policy)
 		return decision;
-	return policy_decide(box->gate.next_policy, action);
+	return policy_decide(gate->next_policy, action);
 }
 
 /* Nothing that a replay allows goes out: the log says so. */
-static const char *verdict_name(const struct box *box, enum audit_type type, enum verdict verdict)
+static const char *verdict_name(const struct net_gate *gate, enum audit_type type, enum verdict verdict)
 {
-	bool is_replayed = box->run.request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
+	bool is_replayed = gate->run->request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
 
 	return is_replayed ? "replay" : verdict_names[verdict];
 }
 
-static int record(struct box *box, enum audit_type type, const struct action *action, const struct decision *decision,
+static int record(struct net_gate *gate, enum audit_type type, const struct action *action,
+		  const struct decision *decision,
 		  pid_t pid, const struct net_detail *detail)
 {
 	struct audit_event event = {
 		.type = type,
-		.verdict = decision ? verdict_name(box, type, decision->verdict) : NULL,
+		.verdict = decision ? verdict_name(gate, type, decision->verdict) : NULL,
 		.rule = decision ? decision->rule.id : NULL,
 		.pid = pid,
 		.subject = action->subject,
@@ -185,64 +191,66 @@ static int record(struct box *box, enum audit_type type, const struct action *ac
 		.context = detail,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(gate->run->audit, &event);
 }
 
 /* What nobody can be asked about is refused; the record says what came of it. */
-static int deny(struct box *box, enum audit_type type, const struct action *action, struct decision decision, pid_t pid,
+static int deny(struct net_gate *gate, enum audit_type type, const struct action *action, struct decision decision,
+		pid_t pid,
 		const struct net_detail *detail)
 {
 	uint32_t episode = 0;
 	int r;
 
 	if (decision.rule.id == pause_rule)
-		episode = box->gate.cooldown.episodes;
+		episode = gate->cooldown.episodes;
 	else if (decision.rule.id == rate_cooldown_rule)
-		episode = box->run.refusals->rates.cooldown.episodes;
+		episode = gate->run->refusals->rates.cooldown.episodes;
 
 	decision.verdict = VERDICT_DENY;
-	box->run.refusals->denied++;
-	r = record(box, type, action, &decision, pid, detail);
-	return r < 0 ? r : denials_add(&box->run.refusals->denials, action, &decision, episode);
+	gate->run->refusals->denied++;
+	r = record(gate, type, action, &decision, pid, detail);
+	return r < 0 ? r : denials_add(&gate->run->refusals->denials, action, &decision, episode);
 }
 
 /* Programs look up two types of a name at once, and guess once. */
-static bool is_second_type(struct gate_link *gate, const struct action *action, uint64_t now_ns)
+static bool is_second_type(struct net_gate *gate, const struct action *action, uint64_t now_ns)
 {
-	bool is_same = action->kind == ACTION_NET_DNS && str_equal(gate->refused_name, action->subject) &&
-		       now_ns - gate->refused_name_ns < PAIR_NS;
+	bool is_same = action->kind == ACTION_NET_DNS && str_equal(gate->last_refused.name, action->subject) &&
+		       now_ns - gate->last_refused.ns < PAIR_NS;
 
-	gate->refused_name_ns = now_ns;
+	gate->last_refused.ns = now_ns;
 	if (action->kind != ACTION_NET_DNS ||
-	    str_copy(gate->refused_name, sizeof gate->refused_name, action->subject) < 0)
-		gate->refused_name[0] = 0;
+	    str_copy(gate->last_refused.name, sizeof gate->last_refused.name, action->subject) < 0)
+		gate->last_refused.name[0] = 0;
 	return is_same;
 }
 
 /* As deny(), for what the policy does not allow: many of these are a burst of guesses. */
-static int deny_guess(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
+static int deny_guess(struct net_gate *gate, enum audit_type type, const struct action *action,
+		      struct decision decision,
 		      pid_t pid, const struct net_detail *detail)
 {
-	const struct cooldown_rule *rule = &box->run.network_policy->network_cooldown;
+	const struct cooldown_rule *rule = &gate->run->network_policy->network_cooldown;
 	uint64_t now_ns = clock_monotonic_ns();
-	int r = deny(box, type, action, decision, pid, detail);
+	int r = deny(gate, type, action, decision, pid, detail);
 
-	if (r < 0 || is_second_type(&box->gate, action, now_ns))
+	if (r < 0 || is_second_type(gate, action, now_ns))
 		return r;
-	r = rate_refused(&box->run);
-	if (r < 0 || !cooldown_count(&box->gate.cooldown, rule, now_ns))
+	r = rate_refused(gate->run);
+	if (r < 0 || !cooldown_count(&gate->cooldown, rule, now_ns))
 		return r;
-	r = run_limit_episode(&box->run, pause_rule, rule->denials);
-	gate_pause(box);
+	r = run_limit_episode(gate->run, pause_rule, rule->denials);
+	gate_pause(gate);
 	return r;
 }
 
-static int deny_paused(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
+static int deny_paused(struct net_gate *gate, enum audit_type type, const struct action *action, pid_t pid,
 		       const struct net_detail *detail)
 {
-	uint64_t left_ms = gate_pause_left_ms(box);
+	uint64_t left_ms = gate_pause_left_ms(gate);
 	char reason[REASON_SIZE], left[32];
-	const char *rule = left_ms && left_ms == rate_pause_left_ms(&box->run) ? rate_cooldown_rule : pause_rule;
+	const char *rule = left_ms && left_ms == rate_pause_left_ms(gate->run) ? rate_cooldown_rule : pause_rule;
 	struct decision decision = { VERDICT_DENY, { rule, "", 0 }, reason,
 				     "wait until it is over, and use hosts that /run/atoll/limits.md lists" };
 
@@ -251,18 +259,18 @@ static int deny_paused(struct box *box, enum audit_type type, const struct actio
 	if (str_format(reason, sizeof reason, "too much was refused: nothing new is let out for another %s",
 		       left_ms ? left : "moment") < 0)
 		reason[0] = 0;
-	return deny(box, type, action, decision, pid, detail);
+	return deny(gate, type, action, decision, pid, detail);
 }
 
-static bool is_paused(const struct box *box)
+static bool is_paused(const struct net_gate *gate)
 {
-	return gate_pause_left_ms(box) > 0;
+	return gate_pause_left_ms(gate) > 0;
 }
 
 /* rule is what the gate says, and believed if there is one. */
-static void name_limit(const struct box *box, const char *rule, uint32_t kind, char out[NET_LIMIT_KEY_SIZE])
+static void name_limit(const struct net_gate *gate, const char *rule, uint32_t kind, char out[NET_LIMIT_KEY_SIZE])
 {
-	const struct policy *policy = box->run.network_policy;
+	const struct policy *policy = gate->run->network_policy;
 	const char *known = NULL;
 
 	/* Also those without limits of their own: labels have one all the same. */
@@ -271,7 +279,7 @@ static void name_limit(const struct box *box, const char *rule, uint32_t kind, c
 	net_limit_key(known, kind, out);
 }
 
-int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const struct publish_rule *rule)
+int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived, const struct publish_rule *rule)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "127.0.0.1", .port = rule->port };
 	struct decision decision = { VERDICT_ALLOW, rule->origin, "the port is published", "", NULL };
@@ -282,21 +290,21 @@ int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const 
 	if (str_format(from, sizeof from, "%s:%u", rule->is_inet6 ? "[::1]" : "127.0.0.1", arrived->source.port) < 0)
 		from[0] = 0;
 	publish_host_format(rule, published);
-	box->run.refusals->allowed++;
-	if (box->run.network_policy->audit_network == AUDIT_OFF)
+	gate->run->refusals->allowed++;
+	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(box, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
+	return record(gate, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
 }
 
-int gate_log_limit(struct box *box, const struct gate_limit *limit)
+int gate_log_limit(struct net_gate *gate, const struct gate_limit *limit)
 {
 	char name[NET_LIMIT_KEY_SIZE];
 
-	name_limit(box, limit->rule, limit->kind, name);
-	return run_limit_episode(&box->run, name, limit->amount);
+	name_limit(gate, limit->rule, limit->kind, name);
+	return run_limit_episode(gate->run, name, limit->amount);
 }
 
-static int deny_limited(struct box *box, enum audit_type type, const struct action *action, pid_t pid,
+static int deny_limited(struct net_gate *gate, enum audit_type type, const struct action *action, pid_t pid,
 			const struct net_detail *detail, const struct gate_limit *limit)
 {
 	const struct refusal_text *text =
@@ -305,8 +313,8 @@ static int deny_limited(struct box *box, enum audit_type type, const struct acti
 	struct decision decision = { VERDICT_DENY, { name, "", 0 }, text->reason ? text->reason : "",
 				     text->hint ? text->hint : "" };
 
-	name_limit(box, limit->rule, limit->kind, name);
-	return deny(box, type, action, decision, pid, detail);
+	name_limit(gate, limit->rule, limit->kind, name);
+	return deny(gate, type, action, decision, pid, detail);
 }
 
 static void take_outcome(struct decision *decision, const struct asking_outcome *outcome)
@@ -318,93 +326,94 @@ static void take_outcome(struct decision *decision, const struct asking_outcome 
 }
 
 /* What cannot wait for a person is refused, and listed: he may allow the next try. */
-static int deny_unasked(struct box *box, enum audit_type type, const struct action *action, struct decision decision,
+static int deny_unasked(struct net_gate *gate, enum audit_type type, const struct action *action,
+			struct decision decision,
 			pid_t pid, const struct net_detail *detail)
 {
 	struct gate_open open = { .pid = (uint32_t)pid, .host = action->subject, .port = action->port };
 	struct asking_outcome outcome;
-	int r = gate_asking_list(box, &open, &decision, &outcome);
+	int r = gate_asking_list(gate, &open, &decision, &outcome);
 
 	if (r < 0)
 		return r;
 	take_outcome(&decision, &outcome);
-	return deny_guess(box, type, action, decision, pid, detail);
+	return deny_guess(gate, type, action, decision, pid, detail);
 }
 
-static int log_lookup(struct box *box, const struct gate_lookup *lookup, bool is_of_address)
+static int log_lookup(struct net_gate *gate, const struct gate_lookup *lookup, bool is_of_address)
 {
 	struct action action = { .kind = ACTION_NET_DNS, .subject = lookup->name };
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .type = lookup->type };
 
 	if (lookup->is_paused)
-		return deny_paused(box, AUDIT_NET_DNS, &action, 0, &detail);
+		return deny_paused(gate, AUDIT_NET_DNS, &action, 0, &detail);
 	if (!lookup->is_allowed && is_of_address && decision.verdict == VERDICT_ASK)
-		return deny_unasked(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
+		return deny_unasked(gate, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	if (!lookup->is_allowed && is_of_address)
-		return deny_guess(box, AUDIT_NET_DNS, &action, decision, 0, &detail);
+		return deny_guess(gate, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	/* Programs ask for more than they need (services, reverse names): a refusal of that is nobody's problem. */
 	if (!lookup->is_allowed)
 		decision.verdict = VERDICT_DENY;
 	else
-		box->run.refusals->allowed++;
-	if (box->run.network_policy->audit_network == AUDIT_OFF)
+		gate->run->refusals->allowed++;
+	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(box, AUDIT_NET_DNS, &action, &decision, 0, &detail);
+	return record(gate, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
 
-int gate_log_lookup(struct box *box, const struct gate_lookup *lookup)
+int gate_log_lookup(struct net_gate *gate, const struct gate_lookup *lookup)
 {
 	const struct event_lookup event = { lookup->name, !lookup->is_allowed,
 					    lookup->type == TYPE_A || lookup->type == TYPE_AAAA };
-	int r = log_lookup(box, lookup, event.is_of_address);
+	int r = log_lookup(gate, lookup, event.is_of_address);
 
-	return r < 0 ? r : hub_publish(box->run.hub, EVENT_LOOKUP, &event);
+	return r < 0 ? r : hub_publish(gate->run->hub, EVENT_LOOKUP, &event);
 }
 
-static int judge_open(struct box *box, const struct gate_open *open, bool is_final)
+static int judge_open(struct net_gate *gate, const struct gate_open *open, bool is_final)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	struct asking_outcome outcome;
 	int r;
 
-	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(box)) {
-		r = gate_asking_begin(box, open, &decision, &outcome);
+	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(gate)) {
+		r = gate_asking_begin(gate, open, &decision, &outcome);
 		if (r)
 			return r < 0 ? r : GATE_LOG_WAITS;
 		take_outcome(&decision, &outcome);
 	}
-	if (decision.verdict < VERDICT_SIMULATE || is_paused(box)) {
+	if (decision.verdict < VERDICT_SIMULATE || is_paused(gate)) {
 		if (!is_final)
 			return 0;
 		r = decision.verdict < VERDICT_SIMULATE
-			    ? deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
-			    : deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
+			    ? deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
+			    : deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
 		return r < 0 ? r : 0;
 	}
-	box->run.refusals->allowed++;
-	if (box->run.network_policy->audit_network == AUDIT_OFF)
+	gate->run->refusals->allowed++;
+	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 1;
-	r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
+	r = record(gate, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
 }
 
-int gate_log_granted(struct box *box, const struct gate_open *open)
+int gate_log_granted(struct net_gate *gate, const struct gate_open *open)
 {
-	return judge_open(box, open, false);
+	return judge_open(gate, open, false);
 }
 
-int gate_log_open(struct box *box, const struct gate_open *open)
+int gate_log_open(struct net_gate *gate, const struct gate_open *open)
 {
-	return judge_open(box, open, true);
+	return judge_open(gate, open, true);
 }
 
-int gate_log_answered(struct box *box, const struct gate_open *open, const struct asking_outcome *outcome)
+int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const struct asking_outcome *outcome)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	bool is_granted;
 	int r;
@@ -414,17 +423,17 @@ int gate_log_answered(struct box *box, const struct gate_open *open, const struc
 		take_outcome(&decision, outcome);
 	is_granted = decision.verdict >= VERDICT_SIMULATE;
 	if (!is_granted)
-		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
+		r = deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
 	else
-		r = record(box, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
-	box->run.refusals->allowed += is_granted;
+		r = record(gate, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
+	gate->run->refusals->allowed += is_granted;
 	if (r < 0)
 		return r;
-	gate_answer(box, open->id, is_granted);
+	gate_answer(gate, open->id, is_granted);
 	return 0;
 }
 
-int gate_log_refused(struct box *box, const struct gate_refused *refused)
+int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused)
 {
 	const struct refusal_text *text = &refusal_texts[refused->refusal];
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = refused->open.host,
@@ -436,17 +445,17 @@ int gate_log_refused(struct box *box, const struct gate_refused *refused)
 	};
 
 	if (refused->refusal == GATE_BY_PAUSE)
-		return deny_paused(box, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail);
+		return deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail);
 	if (refused->refusal == GATE_BY_LIMIT) {
 		detail.detail = NULL;
-		return deny_limited(box, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail,
+		return deny_limited(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail,
 				    &(struct gate_limit){ .rule = refused->detail, .kind = refused->limit });
 	}
 	if (refused->refusal == GATE_BY_POLICY)
-		decision = decide(box, &action);
+		decision = decide(gate, &action);
 	if (refused->refusal == GATE_BY_POLICY && decision.verdict == VERDICT_ASK)
-		return deny_unasked(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
-	return deny_guess(box, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
+		return deny_unasked(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
+	return deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
 static void tally_add(struct gate_tally *tally, const char *text)
@@ -460,12 +469,12 @@ static void tally_add(struct gate_tally *tally, const char *text)
  * The sandbox cannot tell: its connection stood before the host was looked for. A person who reads "connection reset"
  * is told at the end that nobody was there.
  */
-static void note_unreached(struct gate_link *gate, const struct gate_closed *closed)
+static void note_unreached(struct net_gate *gate, const struct gate_closed *closed)
 {
 	static const char *const whys[] = { "the name cannot be resolved", "the host's proxy", "ECONNREFUSED",
 					    "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT" };
 	struct buf text;
-	char memory[sizeof gate->unreached.first];
+	char memory[sizeof gate->counts.unreached.first];
 	size_t i = 0;
 
 	while (closed->why && i < ARRAY_SIZE(whys) && strncmp(closed->why, whys[i], strlen(whys[i])) != 0)
@@ -476,33 +485,33 @@ static void note_unreached(struct gate_link *gate, const struct gate_closed *clo
 	buf_put_escaped(&text, closed->open.host, strlen(closed->open.host), 128);
 	buf_printf(&text, ":%u: ", closed->open.port);
 	buf_put_escaped(&text, closed->why, strlen(closed->why), 64);
-	tally_add(&gate->unreached, buf_text(&text));
+	tally_add(&gate->counts.unreached, buf_text(&text));
 }
 
 /* A client that shows no answer's body leaves a person with a 502 of an unknown server; the text names it. */
-static void note_untrusted(struct gate_link *gate, const char *problem)
+static void note_untrusted(struct net_gate *gate, const char *problem)
 {
 	static const char no_tls[] = "no TLS with ";
-	char memory[sizeof gate->untrusted.first];
+	char memory[sizeof gate->counts.untrusted.first];
 	struct buf text;
 
 	if (!problem || strncmp(problem, no_tls, strlen(no_tls)) != 0)
 		return;
 	buf_init_fixed(&text, memory, sizeof memory);
 	buf_put_escaped(&text, problem, strlen(problem), sizeof memory - CUT_SIZE);
-	tally_add(&gate->untrusted, buf_text(&text));
+	tally_add(&gate->counts.untrusted, buf_text(&text));
 }
 
-int gate_log_closed(struct box *box, const struct gate_closed *closed)
+int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = closed->open.host };
 	struct net_detail detail = { .port = closed->open.port, .id = closed->open.id, .closed = closed };
 	int r = 0;
 
-	note_unreached(&box->gate, closed);
-	if (box->run.network_policy->audit_network != AUDIT_OFF)
-		r = record(box, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
-	return r < 0 ? r : hub_publish(box->run.hub, EVENT_CLOSED, &closed->out_bytes);
+	note_unreached(gate, closed);
+	if (gate->run->network_policy->audit_network != AUDIT_OFF)
+		r = record(gate, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
+	return r < 0 ? r : hub_publish(gate->run->hub, EVENT_CLOSED, &closed->out_bytes);
 }
 
 static struct action action_of(const struct gate_ask *ask)
@@ -511,43 +520,43 @@ static struct action action_of(const struct gate_ask *ask)
 				.port = (uint16_t)ask->open.port, .method = ask->method, .path = ask->path };
 }
 
-int gate_log_ask(struct box *box, const struct gate_ask *ask)
+int gate_log_ask(struct net_gate *gate, const struct gate_ask *ask)
 {
 	struct action action = action_of(ask);
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 
 	/* The policy has changed on the way: the gate judges once more, as it does the next time. */
 	if (decision.verdict == VERDICT_ASK)
-		return gate_asking_request(box, ask, &decision);
+		return gate_asking_request(gate, ask, &decision);
 	decision.verdict = decision.verdict >= VERDICT_SIMULATE ? VERDICT_ALLOW : VERDICT_DENY;
-	gate_answer_request(box, ask->id, &decision);
+	gate_answer_request(gate, ask->id, &decision);
 	return 0;
 }
 
-void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, struct decision *answer)
+void gate_log_judge_again(const struct net_gate *gate, const struct gate_ask *ask, struct decision *answer)
 {
 	struct action action = action_of(ask);
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 
 	if (decision.verdict != VERDICT_ASK && decision.verdict < VERDICT_SIMULATE)
 		*answer = decision;
 }
 
 /* By what a policy says to each reading of the path, as the gate decides; reading gets the one that decided. */
-static struct decision judge_request(const struct box *box, const struct target *target, struct action *reading)
+static struct decision judge_request(const struct net_gate *gate, const struct target *target, struct action *reading)
 {
 	struct action next_reading = *reading;
-	struct decision decision = target_judge(target, box->run.network_policy, reading);
+	struct decision decision = target_judge(target, gate->run->network_policy, reading);
 
-	if (decision.verdict != VERDICT_ALLOW || !box->gate.next_policy)
+	if (decision.verdict != VERDICT_ALLOW || !gate->next_policy)
 		return decision;
-	decision = target_judge(target, box->gate.next_policy, &next_reading);
+	decision = target_judge(target, gate->next_policy, &next_reading);
 	*reading = next_reading;
 	return decision;
 }
 
 /* decision: what the policy says; detail says of what. */
-static int log_request(struct box *box, struct decision decision, const struct net_detail *detail)
+static int log_request(struct net_gate *gate, struct decision decision, const struct net_detail *detail)
 {
 	static const struct decision unrecorded = {
 		VERDICT_DENY, { "builtin.replay", "", 0 }, "the recording has no answer to this request",
@@ -571,29 +580,29 @@ static int log_request(struct box *box, struct decision decision, const struct n
 	struct gate_answered answered;
 
 	/* Counted when it was let out, once; what it was let out by stands in the record. */
-	if (request->asked && gate_asking_take(box, request->asked, &answered) && decision.verdict == VERDICT_ASK)
+	if (request->asked && gate_asking_take(gate, request->asked, &answered) && decision.verdict == VERDICT_ASK)
 		decision = (struct decision){ answered.verdict, { answered.rule, "", 0 }, answered.reason,
 					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
-		decision = strv_has(box->run.policy->policy->canary_files, request->leak.secret)
+		decision = strv_has(gate->run->policy->policy->canary_files, request->leak.secret)
 				   ? refused : leaks[request->leak.is_placeholder];
-	if (box->run.request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
+	if (gate->run->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
-	box->gate.simulated += decision.verdict == VERDICT_SIMULATE;
-	note_untrusted(&box->gate, request->problem);
+	gate->counts.simulated += decision.verdict == VERDICT_SIMULATE;
+	note_untrusted(gate, request->problem);
 	if (decision.verdict < VERDICT_SIMULATE)
-		return deny_guess(box, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, detail);
+		return deny_guess(gate, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, detail);
 	if (request->is_limited)
-		return deny_limited(box, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
+		return deny_limited(gate, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
 				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
-	box->run.refusals->allowed++;
-	if (box->run.network_policy->audit_network == AUDIT_OFF)
+	gate->run->refusals->allowed++;
+	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(box, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
+	return record(gate, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
 }
 
-int gate_log_request(struct box *box, const struct gate_request *request)
+int gate_log_request(struct net_gate *gate, const struct gate_request *request)
 {
 	static const struct decision unread = {
 		VERDICT_DENY, { "builtin.http", "", 0 },
@@ -609,45 +618,45 @@ int gate_log_request(struct box *box, const struct gate_request *request)
 	if (r == 0)
 		detail.reading = &reading;
 	if (r == 0 || r == -EBADMSG)
-		r = log_request(box, r == 0 ? judge_request(box, &target, &reading) : unread, &detail);
+		r = log_request(gate, r == 0 ? judge_request(gate, &target, &reading) : unread, &detail);
 	target_done(&target);
-	return r < 0 || !request->leak.secret ? r : hub_publish(box->run.hub, EVENT_LEAK, request);
+	return r < 0 || !request->leak.secret ? r : hub_publish(gate->run->hub, EVENT_LEAK, request);
 }
 
-static int judge_address(struct box *box, const struct watch_network *event)
+static int judge_address(struct net_gate *gate, const struct watch_network *event)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
-	struct decision decision = decide(box, &action);
+	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = event->port };
 	int r;
 
 	/* What is asked about is asked at the gate, where it can wait. */
-	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(box)))
+	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(gate)))
 		return 0;
 	if (decision.verdict == VERDICT_ASK)
-		r = deny_unasked(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+		r = deny_unasked(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	else
-		r = deny_guess(box, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+		r = deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	return r < 0 ? r : ENETUNREACH;
 }
 
-int gate_log_address(struct box *box, const struct watch_network *event)
+int gate_log_address(struct net_gate *gate, const struct watch_network *event)
 {
-	int errnum = judge_address(box, event), r = errnum;
+	int errnum = judge_address(gate, event), r = errnum;
 
 	if (r >= 0)
-		r = hub_publish(box->run.hub, EVENT_ADDRESS, event->address);
+		r = hub_publish(gate->run->hub, EVENT_ADDRESS, event->address);
 	return r < 0 ? r : errnum;
 }
 
-int gate_log_failure(struct box *box)
+int gate_log_failure(struct net_gate *gate)
 {
 	static const char subject[] = "network gate";
-	struct net_detail detail = { .detail_key = "failure", .detail = box->gate.failure };
+	struct net_detail detail = { .detail_key = "failure", .detail = gate->failure };
 	struct audit_event event = {
 		.type = AUDIT_ALERT, .subject = subject, .subject_size = strlen(subject), .write_detail = write_detail,
 		.context = &detail,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(gate->run->audit, &event);
 }

@@ -9,43 +9,45 @@
 #include "policy/policy.h"
 #include "wire/gate.h"
 
-struct box;
+struct net_gate;
 struct asking_outcome;
 struct decision;
 struct watch_network;
 
 /* Negative throughout: the log failed. */
-int gate_log_lookup(struct box *box, const struct gate_lookup *lookup) MUST_USE;
+int gate_log_lookup(struct net_gate *gate, const struct gate_lookup *lookup) MUST_USE;
 
 /* 1: it may go out, and is written down; 0: it may not, and nothing is. */
-int gate_log_granted(struct box *box, const struct gate_open *open) MUST_USE;
+int gate_log_granted(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 
 /* 1: it may go out, and is written down; 0: refused; GATE_LOG_WAITS: a person is asked. */
 enum { GATE_LOG_WAITS = 2 };
-int gate_log_open(struct box *box, const struct gate_open *open) MUST_USE;
+int gate_log_open(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 
 /* A connection that waited for a person: writes it down, and tells the gate. */
-int gate_log_answered(struct box *box, const struct gate_open *open, const struct asking_outcome *outcome) MUST_USE;
-int gate_log_refused(struct box *box, const struct gate_refused *refused) MUST_USE;
-int gate_log_closed(struct box *box, const struct gate_closed *closed) MUST_USE;
+int gate_log_answered(struct net_gate *gate, const struct gate_open *open,
+		      const struct asking_outcome *outcome) MUST_USE;
+int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused) MUST_USE;
+int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed) MUST_USE;
 
 /* A request that is asked about: it is answered now or later. -EBADMSG: the gate breaks the rules. */
-int gate_log_ask(struct box *box, const struct gate_ask *ask) MUST_USE;
+int gate_log_ask(struct net_gate *gate, const struct gate_ask *ask) MUST_USE;
 
 /* An answer to it, which the policy in force overrides where it denies by now. */
-void gate_log_judge_again(const struct box *box, const struct gate_ask *ask, struct decision *answer);
+void gate_log_judge_again(const struct net_gate *gate, const struct gate_ask *ask, struct decision *answer);
 
 /* A request that is over: refused ones are denials. */
-int gate_log_request(struct box *box, const struct gate_request *request) MUST_USE;
+int gate_log_request(struct net_gate *gate, const struct gate_request *request) MUST_USE;
 
 /* Somebody of the host connected to a published port. */
-int gate_log_arrived(struct box *box, const struct gate_arrived *arrived, const struct publish_rule *rule) MUST_USE;
+int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived,
+		     const struct publish_rule *rule) MUST_USE;
 
 /* A limit is in the way: once an episode. */
-int gate_log_limit(struct box *box, const struct gate_limit *limit) MUST_USE;
+int gate_log_limit(struct net_gate *gate, const struct gate_limit *limit) MUST_USE;
 
 /* A connect to an address that is not one of ours: 0 where a cidr rule allows it, else an errno, and it is refused. */
-int gate_log_address(struct box *box, const struct watch_network *event) MUST_USE;
+int gate_log_address(struct net_gate *gate, const struct watch_network *event) MUST_USE;
 
 /* That there is no network any more. */
-int gate_log_failure(struct box *box) MUST_USE;
+int gate_log_failure(struct net_gate *gate) MUST_USE;

@@ -7,15 +7,18 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "box/gate-link.h"
 #include "box/gate-log.h"
-#include "box/state.h"
+#include "jail/spec.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
 #include "supervise/peer.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 /*
  * The gate is a program of its own, because it takes in bytes from both sides; it starts when the first byte comes, so
@@ -31,27 +34,28 @@ _Static_assert((int)GATE_FD == (int)PEER_FD && (int)GATE_CANARIES_FD < (int)PEER
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
 
-void gate_init(struct gate_link *gate)
+void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct box *box)
 {
-	*gate = (struct gate_link){ .program_fd = FD_NONE, .near_fd = FD_NONE, .far_fd = FD_NONE,
-				    .secrets_fd = FD_NONE, .canaries_fd = FD_NONE,
-				    .process = PIDREF_NONE };
+	*gate = (struct net_gate){
+		.run = run, .store = store, .box = box, .near_fd = FD_NONE, .process = PIDREF_NONE,
+		.start = { .program_fd = FD_NONE, .far_fd = FD_NONE, .secrets_fd = FD_NONE, .canaries_fd = FD_NONE },
+	};
 	trust_init(&gate->trust);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
 }
 
-static int fail_prepare(struct box *box, int r, const char *what)
+static int fail_prepare(struct net_gate *gate, int r, const char *what)
 {
-	err_set(box->run.err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
-	err_hint(box->run.err, "atoll-egress belongs beside atoll; install again");
+	err_set(gate->run->err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
+	err_hint(gate->run->err, "atoll-egress belongs beside atoll; install again");
 	return r;
 }
 
-static void gate_forget_sockets(struct box *box)
+static void gate_forget_sockets(struct net_gate *gate)
 {
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
-		close_fd(&box->gate.sockets[i]);
+		close_fd(&gate->sockets[i]);
 }
 
 static const char *write_address(const struct gate_address *address, char text[INET6_ADDRSTRLEN])
@@ -64,14 +68,14 @@ static const char *write_address(const struct gate_address *address, char text[I
 }
 
 /* Whether the gate hears the client before it asks: what it says is a part of the decision. */
-static bool hears_first(const struct box *box, const struct gate_route *route, const char *host)
+static bool hears_first(const struct net_gate *gate, const struct gate_route *route, const char *host)
 {
-	return (route->host && gate_port_is_tls(route->target.port)) || box->run.request->tape != TAPE_NONE ||
-	       policy_intercepts(box->run.network_policy, host, route->target.port) || box->gate.next_policy;
+	return (route->host && gate_port_is_tls(route->target.port)) || gate->run->request->tape != TAPE_NONE ||
+	       policy_intercepts(gate->run->network_policy, host, route->target.port) || gate->next_policy;
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
-static int grant(struct box *box, struct gate_route *route)
+static int grant(struct net_gate *gate, struct gate_route *route)
 {
 	struct gate_open open = { .id = route->id, .pid = route->pid, .port = route->target.port };
 	char address[INET6_ADDRSTRLEN];
@@ -79,13 +83,13 @@ static int grant(struct box *box, struct gate_route *route)
 	int granted;
 
 	if (synthetic_find(route->target.bytes, &number))
-		open.host = route->host = gate_names_find(&box->gate.names, number);
+		open.host = route->host = gate_names_find(&gate->names, number);
 	else
 		open.host = write_address(&route->target, address);
-	if (!open.host || policy_counts_connections(box->run.network_policy) ||
-	    hears_first(box, route, open.host))
+	if (!open.host || policy_counts_connections(gate->run->network_policy) ||
+	    hears_first(gate, route, open.host))
 		return 0;
-	granted = gate_log_granted(box, &open);
+	granted = gate_log_granted(gate, &open);
 	route->is_granted = granted > 0;
 	return granted;
 }
@@ -94,34 +98,30 @@ static int grant(struct box *box, struct gate_route *route)
  * A socket is not writable any more when a quarter of it is taken: what is left is for answers to the gate, which must
  * get through, and for who cannot wait.
  */
-bool gate_is_behind(void *context)
+bool gate_is_behind(const struct net_gate *gate)
 {
-	const struct box *box = context;
-	struct pollfd polled = { .fd = box->gate.near_fd, .events = POLLOUT };
+	struct pollfd polled = { .fd = gate->near_fd, .events = POLLOUT };
 
-	return gate_can_hear(&box->gate) && poll(&polled, 1, 0) == 0;
+	return gate_can_hear(gate) && poll(&polled, 1, 0) == 0;
 }
 
-int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
+int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
 {
-	struct box *box = context;
-	struct gate_link *gate = &box->gate;
 	struct gate_route route = { .id = ++gate->last_id, .pid = (uint32_t)pid,
 				    .source = gate_address_of(source), .target = gate_address_of(target) };
 	int r;
 
 	if (!gate_can_hear(gate))
 		return 0;
-	r = grant(box, &route);
+	r = grant(gate, &route);
 	/* What the gate gets no note about, it closes. */
-	if (r >= 0 && gate_route_put(&box->run.out, &route) == 0)
-		(void)!frame_send(gate->near_fd, &box->run.out, NULL, 0);
+	if (r >= 0 && gate_route_put(&gate->run->out, &route) == 0)
+		(void)!frame_send(gate->near_fd, &gate->run->out, NULL, 0);
 	return r < 0 ? r : 0;
 }
 
-void gate_fill_options(struct box *box, struct watch_options *options)
+void gate_fill_options(struct net_gate *gate, struct watch_options *options)
 {
-	struct gate_link *gate = &box->gate;
 	uint8_t address4[4], address6[16];
 
 	synthetic_make(SYNTHETIC_GATE, address4, address6);
@@ -146,68 +146,66 @@ static int copy_tape(const struct run_request *request)
 }
 
 /* The policy as it is now, for the gate to map. */
-static int copy_snapshot(const struct box *box)
+static int copy_snapshot(const struct net_gate *gate)
 {
-	const struct change *change = &box->change;
-	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : box->run.policy->bytes,
-				 change->bytes ? change->size : box->run.policy->size);
+	const struct change *change = &gate->change;
+	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : gate->run->policy->bytes,
+				 change->bytes ? change->size : gate->run->policy->size);
 
 	return fd < 0 ? fd : fd_move_above(fd, PEER_ABOVE);
 }
 
-static int spawn(struct box *box)
+static int spawn(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
-	cleanup_fd int snapshot_fd = copy_snapshot(box), tape_fd = copy_tape(box->run.request);
+	cleanup_fd int snapshot_fd = copy_snapshot(gate), tape_fd = copy_tape(gate->run->request);
 	const struct peer_fd given[] = {
 		{ snapshot_fd, GATE_SNAPSHOT_FD },
 		{ tape_fd, GATE_TAPE_FD },
-		{ gate->secrets_fd, GATE_SECRETS_FD },
-		{ gate->canaries_fd, GATE_CANARIES_FD },
+		{ gate->start.secrets_fd, GATE_SECRETS_FD },
+		{ gate->start.canaries_fd, GATE_CANARIES_FD },
 	};
 	const struct peer_spec spec = {
 		.program = "atoll-egress", .given = given, .given_count = ARRAY_SIZE(given),
-		.uid = getuid() == 0 ? gate->uid : 0,
+		.uid = getuid() == 0 ? gate->start.uid : 0,
 	};
 	int r;
 
 	if (snapshot_fd < 0)
 		return snapshot_fd;
-	if (box->run.request->tape && tape_fd < 0)
+	if (gate->run->request->tape && tape_fd < 0)
 		return tape_fd;
-	r = peer_spawn(&spec, gate->program_fd, gate->far_fd, &gate->process);
-	close_fd(&gate->far_fd);
-	close_fd(&gate->secrets_fd);
-	close_fd(&gate->canaries_fd);
+	r = peer_spawn(&spec, gate->start.program_fd, gate->start.far_fd, &gate->process);
+	close_fd(&gate->start.far_fd);
+	close_fd(&gate->start.secrets_fd);
+	close_fd(&gate->start.canaries_fd);
 	return r;
 }
 
-bool gate_reads_requests(const struct box *box)
+bool gate_reads_requests(const struct net_gate *gate)
 {
-	return policy_intercepts_any(box->run.policy->policy) || box->run.request->tape != TAPE_NONE;
+	return policy_intercepts_any(gate->run->policy->policy) || gate->run->request->tape != TAPE_NONE;
 }
 
 /* The jail is made with a certificate whose key the gate has. */
-static struct trust_input trust_input(struct box *box)
+static struct trust_input trust_input(struct net_gate *gate)
 {
-	return (struct trust_input){ box->gate.near_fd, &box->run.out, &box->run.scratch, box->run.request->env };
+	return (struct trust_input){ gate->near_fd, &gate->run->out, &gate->run->scratch, gate->run->request->env };
 }
 
-static int start_early(struct box *box)
+static int start_early(struct net_gate *gate)
 {
-	struct trust_input input = trust_input(box);
-	int r = spawn(box);
+	struct trust_input input = trust_input(gate);
+	int r = spawn(gate);
 
 	if (r < 0)
-		return fail_prepare(box, r, "the network gate cannot be started");
-	return trust_begin(&box->gate.trust, &input, box->run.err);
+		return fail_prepare(gate, r, "the network gate cannot be started");
+	return trust_begin(&gate->trust, &input, gate->run->err);
 }
 
-int gate_introduce(struct box *box, struct err *err)
+int gate_introduce(struct net_gate *gate, struct err *err)
 {
-	struct gate_link *gate = &box->gate;
-	struct trust_input input = trust_input(box);
-	int r = gate->is_used && gate_reads_requests(box) ? trust_finish(&gate->trust, &input, err) : 1;
+	struct trust_input input = trust_input(gate);
+	int r = gate->is_used && gate_reads_requests(gate) ? trust_finish(&gate->trust, &input, err) : 1;
 
 	if (r == 0)
 		gate->state = LINK_SERVING;
@@ -222,35 +220,32 @@ static int on_paused(void *context, enum event_type type, const void *detail)
 	return 0;
 }
 
-int gate_prepare(struct box *box, uid_t host_uid)
+int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd)
 {
-	struct gate_link *gate = &box->gate;
 	int ends[2], r;
 
 	gate->is_used = true;
-	gate->subscriber = (struct subscriber){ 1 << EVENT_PAUSED, on_paused, box, NULL };
-	hub_subscribe(box->run.hub, &gate->subscriber);
+	gate->start.canaries_fd = canaries_fd < 0 ? canaries_fd : fd_move_above(canaries_fd, PEER_ABOVE);
+	if (gate->start.canaries_fd < 0 && gate->start.canaries_fd != FD_NONE)
+		return fail_prepare(gate, gate->start.canaries_fd, "no socket for the network gate");
+	gate->subscriber = (struct subscriber){ 1 << EVENT_PAUSED, on_paused, gate, NULL };
+	hub_subscribe(gate->run->hub, &gate->subscriber);
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
-	gate->uid = host_uid ^ PEER_GATE;
-	gate->program_fd = peer_open(box->run.request->init_path, "atoll-egress");
-	if (gate->program_fd < 0)
-		return fail_prepare(box, gate->program_fd, "the program of the network gate cannot be found");
+	gate->start.uid = host_uid ^ PEER_GATE;
+	gate->start.program_fd = peer_open(gate->run->request->init_path, "atoll-egress");
+	if (gate->start.program_fd < 0)
+		return fail_prepare(gate, gate->start.program_fd, "the program of the network gate cannot be found");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return fail_prepare(box, -errno, "no socket for the network gate");
+		return fail_prepare(gate, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
-	gate->far_fd = fd_move_above(ends[1], PEER_ABOVE);
-	if (gate->far_fd >= 0 && box->run.request->secrets_fd >= 0)
-		gate->secrets_fd = fd_move_above(box->run.request->secrets_fd, PEER_ABOVE);
-	if (gate->far_fd < 0 || (box->run.request->secrets_fd >= 0 && gate->secrets_fd < 0))
-		return fail_prepare(box, gate->far_fd < 0 ? gate->far_fd : gate->secrets_fd,
+	gate->start.far_fd = fd_move_above(ends[1], PEER_ABOVE);
+	if (gate->start.far_fd >= 0 && gate->run->request->secrets_fd >= 0)
+		gate->start.secrets_fd = fd_move_above(gate->run->request->secrets_fd, PEER_ABOVE);
+	if (gate->start.far_fd < 0 || (gate->run->request->secrets_fd >= 0 && gate->start.secrets_fd < 0))
+		return fail_prepare(gate, gate->start.far_fd < 0 ? gate->start.far_fd : gate->start.secrets_fd,
 				    "no socket for the network gate");
-	r = canaries_open_tokens(&box->canaries, &box->run.out);
-	if (r >= 0)
-		r = gate->canaries_fd = fd_move_above(r, PEER_ABOVE);
-	if (r < 0 && r != FD_NONE)
-		return fail_prepare(box, r, "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);
-	return r == 0 && gate_reads_requests(box) ? start_early(box) : r;
+	return r == 0 && gate_reads_requests(gate) ? start_early(gate) : r;
 }
 
 /* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
@@ -268,35 +263,33 @@ static const char *caller_variable(char **env, const char *small, const char *ca
 	return NULL;
 }
 
-static int send_start(struct box *box)
+static int send_start(struct net_gate *gate)
 {
-	char **env = box->run.request->env;
-	struct gate_link *gate = &box->gate;
+	char **env = gate->run->request->env;
 	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
-	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = box->run.request->test_hosts,
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = gate->run->request->test_hosts,
 				    .proxy = caller_variable(env, "https_proxy", "HTTPS_PROXY"),
 				    .no_proxy = caller_variable(env, "no_proxy", "NO_PROXY") };
-	int r = gate_start_put(&box->run.out, &start);
+	int r = gate_start_put(&gate->run->out, &start);
 
-	return r < 0 ? r : frame_send(gate->near_fd, &box->run.out, gate->sockets,
+	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, gate->sockets,
 				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
 }
 
 /* The program and all that leads to it. */
-static void close_link(struct box *box)
+static void close_link(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
 	siginfo_t info;
 
 	if (gate->state == LINK_GONE)
 		return;
 	gate->state = LINK_GONE;
-	gate_asking_done(box);
+	gate_asking_done(gate);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
-		loop_remove(box->run.loop, &gate->sources[i]);
-	loop_remove(box->run.loop, &gate->near_source);
-	gate_forget_sockets(box);
-	publish_close(box);
+		loop_remove(gate->run->loop, &gate->sources[i]);
+	loop_remove(gate->run->loop, &gate->near_source);
+	gate_forget_sockets(gate);
+	publish_close(gate);
 	if (gate->process.fd >= 0) {
 		(void)!pidref_signal(&gate->process, SIGKILL);
 		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
@@ -304,94 +297,92 @@ static void close_link(struct box *box)
 }
 
 /* What was lost is closed, and that is written down. Negative: the log failed. */
-static int conclude_loss(struct box *box)
+static int conclude_loss(struct net_gate *gate)
 {
 	int r;
 
-	if (box->gate.state != LINK_LOST)
+	if (gate->state != LINK_LOST)
 		return 0;
-	close_link(box);
-	r = gate_log_failure(box);
-	return r == 0 && box->change.is_pending ? change_conclude(box, ENETDOWN, 0) : r;
+	close_link(gate);
+	r = gate_log_failure(gate);
+	return r == 0 && gate->change.is_pending ? change_conclude(gate, ENETDOWN, 0) : r;
 }
 
 static int near_ready(void *context, uint32_t events)
 {
-	struct box *box = context;
+	struct net_gate *gate = context;
 	int r = 1;
 
 	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
-		r = gate_hear(box);
-	return r < 0 ? r : run_check_log_size(&box->run);
+		r = gate_hear(gate);
+	return r < 0 ? r : run_check_log_size(gate->run);
 }
 
 /* Its sockets, and a place in the loop. */
-static void hand_over(struct box *box)
+static void hand_over(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
-	int r = send_start(box);
+	int r = send_start(gate);
 
 	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
-						  .context = box };
+						  .context = gate };
 	if (r == 0)
-		r = loop_add(box->run.loop, &gate->near_source);
+		r = loop_add(gate->run->loop, &gate->near_source);
 	/* It has its own now; ours would keep the door open behind it. */
-	gate_forget_sockets(box);
+	gate_forget_sockets(gate);
 	if (r == 0)
-		r = publish_hand_over(box);
+		r = publish_hand_over(gate);
 	if (r < 0) {
-		gate_mark_lost(box, err_errno_name(-r));
+		gate_mark_lost(gate, err_errno_name(-r));
 		return;
 	}
-	if (gate_pause_left_ms(box))
-		gate_pause(box);
-	gate_say_asking(box, gate_asking_is_on(box));
+	if (gate_pause_left_ms(gate))
+		gate_pause(gate);
+	gate_say_asking(gate, gate_asking_is_on(gate));
 }
 
 /* Another policy, which the gate is told where it is there. */
-static int check_change(struct box *box)
+static int check_change(struct net_gate *gate)
 {
-	struct change *change = &box->change;
+	struct change *change = &gate->change;
 	const struct change_policy *next = &change->held[change->count - 1];
 
 	if (clock_monotonic_ns() >= change->until_ns)
-		gate_mark_lost(box, "it did not take another policy");
+		gate_mark_lost(gate, "it did not take another policy");
 	if (change->is_told)
 		return 0;
 	change->is_told = true;
-	if (box->gate.state == LINK_IDLE)
-		return change_conclude(box, 0, 0);
+	if (gate->state == LINK_IDLE)
+		return change_conclude(gate, 0, 0);
 	/* Started for its certificate, and not used yet: nobody would hear its answer. */
-	if (box->gate.sockets[GATE_DNS_UDP] >= 0)
-		hand_over(box);
-	gate_say_policy(box, next->bytes, next->size);
+	if (gate->sockets[GATE_DNS_UDP] >= 0)
+		hand_over(gate);
+	gate_say_policy(gate, next->bytes, next->size);
 	return 0;
 }
 
-int gate_check(struct box *box)
+int gate_check(struct net_gate *gate)
 {
-	int r = box->change.is_pending ? check_change(box) : 0;
+	int r = gate->change.is_pending ? check_change(gate) : 0;
 
-	if (r == 0 && gate_is_there(&box->gate))
-		gate_say_asking(box, gate_asking_is_on(box));
-	return r < 0 ? r : conclude_loss(box);
+	if (r == 0 && gate_is_there(gate))
+		gate_say_asking(gate, gate_asking_is_on(gate));
+	return r < 0 ? r : conclude_loss(gate);
 }
 
-static void start_gate(struct box *box)
+static void start_gate(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
 	int r;
 
 	if (gate->state != LINK_IDLE)
 		return;
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
-		loop_remove(box->run.loop, &gate->sources[i]);
+		loop_remove(gate->run->loop, &gate->sources[i]);
 	gate->state = LINK_STARTING;
-	r = spawn(box);
+	r = spawn(gate);
 	if (r < 0)
-		gate_mark_lost(box, err_errno_name(-r));
+		gate_mark_lost(gate, err_errno_name(-r));
 	else
-		hand_over(box);
+		hand_over(gate);
 }
 
 static int socket_ready(void *context, uint32_t events)
@@ -400,27 +391,25 @@ static int socket_ready(void *context, uint32_t events)
 	return 0;
 }
 
-int gate_listen(struct box *box)
+int gate_listen(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
 	int r = 0;
 
 	if (gate->state != LINK_IDLE) {
-		hand_over(box);
+		hand_over(gate);
 		return 0;
 	}
 	for (size_t i = 0; r == 0 && gate->is_used && i < GATE_SOCKET_COUNT; i++) {
 		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
-							 .ready = socket_ready, .context = box };
+							 .ready = socket_ready, .context = gate };
 		if (gate->sockets[i] >= 0)
-			r = loop_add(box->run.loop, &gate->sources[i]);
+			r = loop_add(gate->run->loop, &gate->sources[i]);
 	}
-	return r == 0 ? publish_listen(box, socket_ready) : r;
+	return r == 0 ? publish_listen(gate, socket_ready) : r;
 }
 
-int gate_judge(void *context, const struct watch_network *event)
+int gate_judge(struct net_gate *gate, const struct watch_network *event)
 {
-	struct box *box = context;
 	struct gate_address address = { .bytes = { [10] = 0xff, 0xff } };
 	uint32_t number;
 
@@ -430,10 +419,10 @@ int gate_judge(void *context, const struct watch_network *event)
 	/* Whose name it stands for, the gate knows. */
 	if (synthetic_find(address.bytes, &number) && number >= SYNTHETIC_FIRST)
 		return 0;
-	return gate_log_address(box, event);
+	return gate_log_address(gate, event);
 }
 
-static bool is_somebody_there(const struct gate_link *gate)
+static bool is_somebody_there(const struct net_gate *gate)
 {
 	struct pollfd doors[] = { { .fd = gate->sockets[GATE_DOOR4], .events = POLLIN },
 				  { .fd = gate->sockets[GATE_DOOR6], .events = POLLIN } };
@@ -442,23 +431,22 @@ static bool is_somebody_there(const struct gate_link *gate)
 }
 
 /* All that it has left to tell. Negative: the log failed. */
-static int hear_rest(struct box *box)
+static int hear_rest(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
 	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)1000000;
 	int r = 0;
 
-	loop_remove(box->run.loop, &gate->near_source);
-	frame_begin(&box->run.out, GATE_STOP);
-	if (frame_end(&box->run.out) == 0)
-		(void)!frame_send(gate->near_fd, &box->run.out, NULL, 0);
+	loop_remove(gate->run->loop, &gate->near_source);
+	frame_begin(&gate->run->out, GATE_STOP);
+	if (frame_end(&gate->run->out) == 0)
+		(void)!frame_send(gate->near_fd, &gate->run->out, NULL, 0);
 	while (r >= 0 && gate_is_there(gate)) {
 		struct pollfd polled = { .fd = gate->near_fd, .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();
 
 		if (now_ns >= until_ns || poll(&polled, 1, (int)((until_ns - now_ns) / 1000000) + 1) <= 0)
 			break;
-		r = gate_hear_frame(box);
+		r = gate_hear_frame(gate);
 		/* It has said everything, and left. */
 		if (r == 0 || r == -ECONNRESET || r == -EPROTO || r == -EBADMSG)
 			return 0;
@@ -468,52 +456,47 @@ static int hear_rest(struct box *box)
 	return r < 0 ? r : 0;
 }
 
-int gate_finish(struct box *box)
+int gate_finish(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
 	int r = 0;
 
 	/* Somebody connected and was gone before we looked. */
 	if (gate->state == LINK_IDLE && is_somebody_there(gate))
-		start_gate(box);
-	if (box->change.is_pending)
-		r = check_change(box);
+		start_gate(gate);
+	if (gate->change.is_pending)
+		r = check_change(gate);
 	if (r == 0 && gate_is_there(gate))
-		r = hear_rest(box);
+		r = hear_rest(gate);
 	if (r == 0)
-		r = conclude_loss(box);
-	close_link(box);
+		r = conclude_loss(gate);
+	close_link(gate);
 	return r;
 }
 
-void gate_done(struct box *box)
+void gate_done(struct net_gate *gate)
 {
-	struct gate_link *gate = &box->gate;
-
-	close_link(box);
+	close_link(gate);
 	trust_done(&gate->trust);
 	gate_names_done(&gate->names);
 	pidref_done(&gate->process);
 	close_fd(&gate->near_fd);
-	close_fd(&gate->far_fd);
-	close_fd(&gate->secrets_fd);
-	close_fd(&gate->canaries_fd);
-	close_fd(&gate->program_fd);
+	close_fd(&gate->start.far_fd);
+	close_fd(&gate->start.secrets_fd);
+	close_fd(&gate->start.canaries_fd);
+	close_fd(&gate->start.program_fd);
 }
 
-void gate_to_json(const struct box *box, struct json *json)
+void gate_to_json(const struct net_gate *gate, struct json *json)
 {
-	const struct gate_link *gate = &box->gate;
-
 	json_object_begin(json, "network");
 	json_string(json, "gate", !gate->is_used ? "none" : gate->failure[0] ? "failed" : "ready");
 	json_string(json, "failure", gate->failure[0] ? gate->failure : NULL);
-	json_u64(json, "lookups", gate->lookups);
-	json_u64(json, "connections", gate->connections);
-	json_u64(json, "requests", gate->requests);
-	json_u64(json, "simulated", gate->simulated);
-	json_u64(json, "replayed", gate->replayed);
-	json_u64(json, "policy_changes", box->change.made);
-	publish_to_json(&box->publish, json);
+	json_u64(json, "lookups", gate->counts.lookups);
+	json_u64(json, "connections", gate->counts.connections);
+	json_u64(json, "requests", gate->counts.requests);
+	json_u64(json, "simulated", gate->counts.simulated);
+	json_u64(json, "replayed", gate->counts.replayed);
+	json_u64(json, "policy_changes", gate->change.made);
+	publish_to_json(&gate->publish, json);
 	json_object_end(json);
 }

@@ -10,8 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "box/change.h"
 #include "box/gate-asking.h"
 #include "box/gate-names.h"
+#include "box/publish.h"
 #include "box/trust.h"
 #include "os/pidref.h"
 #include "supervise/cooldown.h"
@@ -19,7 +21,7 @@
 #include "supervise/loop.h"
 #include "wire/gate.h"
 
-struct box;
+struct net_gate;
 struct json;
 struct sockaddr;
 struct watch_network;
@@ -32,14 +34,33 @@ struct gate_tally {
 	bool differ;        /* others were about something else */
 };
 
-struct gate_link {
+struct gate_counts {
+	uint64_t lookups, connections, requests, simulated, replayed;
+	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
+	uint64_t moved_in, moved_out;       /* of all, as the gate last said */
+	bool is_measuring;                  /* it was asked for these */
+	struct gate_tally unreached;        /* connections that were let out and came to nobody: "host:port: why" */
+	struct gate_tally untrusted;        /* requests that were not sent, for no TLS was possible with the server */
+};
+
+/* What the gate is started with; descriptors are owned until it has them. */
+struct gate_start_with {
+	int program_fd;                     /* O_PATH of atoll-egress */
+	int far_fd;                         /* its end of the pair */
+	int secrets_fd;                     /* with values for it; FD_NONE: none */
+	int canaries_fd;                    /* the same with tokens of planted canaries */
+	uid_t uid;                          /* where the box is root */
+};
+
+struct net_gate {
+	struct run *run;
+	struct box *box;                    /* for questions */
+	struct store *store;                /* what is kept for ps and forks */
 	bool is_used;                       /* the policy has a gate */
 	int sockets[GATE_SOCKET_COUNT];     /* owned until the gate has them */
 	struct loop_source sources[GATE_SOCKET_COUNT];
-	int program_fd;                     /* O_PATH of atoll-egress */
-	int near_fd, far_fd;                /* of the pair; far: until the gate has it */
-	int secrets_fd;                     /* with values for the gate, until it has it; FD_NONE: none */
-	int canaries_fd;                    /* the same with tokens of planted canaries */
+	struct gate_start_with start;
+	int near_fd;
 	struct loop_source near_source;
 	struct pidref process;
 	struct trust trust;                 /* where rules are about requests */
@@ -47,61 +68,60 @@ struct gate_link {
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
 	struct gate_asking asking;
+	struct change change;               /* of the policy */
+	struct publish publish;
 	uint32_t last_id;                   /* of a connection */
-	uid_t uid;                          /* of the gate, where the box is root */
 	struct cooldown cooldown;
-	char refused_name[256];             /* the last look-up that was refused, and when: */
-	uint64_t refused_name_ns;           /* programs ask for two types at once */
+	struct {
+		char name[256];             /* the last look-up that was refused, and when: */
+		uint64_t ns;                /* programs ask for two types at once */
+	} last_refused;
 	char failure[256];                  /* why there is no network any more; "": there is */
-	struct gate_tally unreached;        /* connections that were let out and came to nobody: "host:port: why" */
-	struct gate_tally untrusted;        /* requests that were not sent, for no TLS was possible with the server */
-	uint64_t lookups, connections, requests, simulated, replayed;
-	uint64_t in_bytes, out_bytes;       /* of connections that have ended */
-	uint64_t moved_in, moved_out;       /* of all, as the gate last said */
-	bool is_measuring;                  /* it was asked for these */
+	struct gate_counts counts;
 	struct subscriber subscriber;       /* to pauses of all gates */
 };
 
 /* Whether connections are read: rules are about requests, or they are recorded or replayed. */
-bool gate_reads_requests(const struct box *box);
+bool gate_reads_requests(const struct net_gate *gate);
 
-/* Holds nothing. */
-void gate_init(struct gate_link *gate);
+/* Holds nothing. What it is given is borrowed for its life. */
+void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct box *box);
 
 /*
  * Before the jail is made: finds the program, so that a run without it fails before it begins; and starts it already
  * where rules are about requests, for the certificate that the jail is made with. host_uid: the sandbox's own, to which
- * the gate's differs.
+ * the gate's differs. Takes canaries_fd, also on failure: a socket with tokens to look for. FD_NONE: there are none;
+ * another negative: it could not be made, and this fails.
  */
-int gate_prepare(struct box *box, uid_t host_uid) MUST_USE;
+int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd) MUST_USE;
 
 /* Before the mounts are planned: waits for that certificate, where there is one. Negative with *err. */
-int gate_introduce(struct box *box, struct err *err) MUST_USE;
+int gate_introduce(struct net_gate *gate, struct err *err) MUST_USE;
 
 /* Tells the supervisor where the door is. */
-void gate_fill_options(struct box *box, struct watch_options *options);
+void gate_fill_options(struct net_gate *gate, struct watch_options *options);
 
 /* Once the jail stands and the loop is there. */
-int gate_listen(struct box *box) MUST_USE;
+int gate_listen(struct net_gate *gate) MUST_USE;
 
 /* A connect beyond loopback: see watch_handlers.on_gate. */
-int gate_judge(void *context, const struct watch_network *event);
+int gate_judge(struct net_gate *gate, const struct watch_network *event);
 
 /* See watch_handlers.is_gate_behind. */
-bool gate_is_behind(void *context);
+bool gate_is_behind(const struct net_gate *gate);
 
 /* Such a connect was made: see watch_handlers.on_gated. */
-int gate_route(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
+int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /*
  * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (change.h), and tells it
  * whether anybody is asked. Negative: the log failed.
  */
-int gate_check(struct box *box) MUST_USE;
+int gate_check(struct net_gate *gate) MUST_USE;
 
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
-int gate_finish(struct box *box) MUST_USE;
-void gate_done(struct box *box);
+int gate_finish(struct net_gate *gate) MUST_USE;
+void gate_done(struct net_gate *gate);
 
 /* The report's "network" object. */
-void gate_to_json(const struct box *box, struct json *json);
+void gate_to_json(const struct net_gate *gate, struct json *json);

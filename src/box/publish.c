@@ -7,12 +7,15 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "audit/writer.h"
 #include "base/str.h"
 #include "box/gate-log.h"
-#include "box/state.h"
+#include "box/gate.h"
 #include "os/fd.h"
 #include "os/netns.h"
 #include "policy/publish.h"
+#include "session/store.h"
+#include "supervise/run.h"
 
 enum { BACKLOG = 128, TEXT_MAX = 1024, ARRIVAL_ID = 1u << 31 };
 
@@ -46,58 +49,58 @@ static int bind_port(struct publish_rule *rule)
 	return take_fd(&fd);
 }
 
-static int open_port(struct box *box, const struct publish_rule *rule)
+static int open_port(struct net_gate *gate, const struct publish_rule *rule)
 {
-	struct published *published = &box->publish.ports[box->publish.count];
+	struct published *published = &gate->publish.ports[gate->publish.count];
 	char host[PUBLISH_TEXT_SIZE];
 
-	if (box->publish.count == NET_PUBLISH_MAX) {
-		err_set(box->run.err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published",
+	if (gate->publish.count == NET_PUBLISH_MAX) {
+		err_set(gate->run->err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published",
 			NET_PUBLISH_MAX);
 		return -E2BIG;
 	}
 	*published = (struct published){ .rule = *rule };
 	published->fd = bind_port(&published->rule);
 	if (published->fd >= 0) {
-		box->publish.count++;
+		gate->publish.count++;
 		return 0;
 	}
 	publish_host_format(rule, host);
-	err_set(box->run.err, ERR_STATE, -published->fd, "publish",
+	err_set(gate->run->err, ERR_STATE, -published->fd, "publish",
 		"port %u of the sandbox cannot be published at %s: %s", rule->port, host,
 		err_errno_name(-published->fd));
-	err_hint(box->run.err, "choose another port of this machine, or 0 for any that is free");
+	err_hint(gate->run->err, "choose another port of this machine, or 0 for any that is free");
 	return published->fd;
 }
 
-int publish_open(struct box *box)
+int publish_open(struct net_gate *gate)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = gate->run->policy->policy;
 	int r = 0;
 
-	if (policy->network_mode == NETWORK_HOST && box->run.request->publish_count) {
-		err_set(box->run.err, ERR_USAGE, EINVAL, "publish",
+	if (policy->network_mode == NETWORK_HOST && gate->run->request->publish_count) {
+		err_set(gate->run->err, ERR_USAGE, EINVAL, "publish",
 			"this policy shares the network of the machine, where every port is open already");
-		err_hint(box->run.err, "leave --publish out");
+		err_hint(gate->run->err, "leave --publish out");
 		return -EINVAL;
 	}
 	for (size_t i = 0; r == 0 && i < policy->publish_count; i++)
-		r = open_port(box, &policy->publish[i]);
-	for (size_t i = 0; r == 0 && i < box->run.request->publish_count; i++)
-		r = open_port(box, &box->run.request->publish[i]);
+		r = open_port(gate, &policy->publish[i]);
+	for (size_t i = 0; r == 0 && i < gate->run->request->publish_count; i++)
+		r = open_port(gate, &gate->run->request->publish[i]);
 	return r;
 }
 
-int publish_listen(struct box *box, int (*ready)(void *context, uint32_t events))
+int publish_listen(struct net_gate *gate, int (*ready)(void *context, uint32_t events))
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
-		struct published *published = &box->publish.ports[i];
+	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
+		struct published *published = &gate->publish.ports[i];
 
 		published->source = (struct loop_source){ .fd = published->fd, .events = EPOLLIN, .ready = ready,
-							  .context = box };
-		r = loop_add(box->run.loop, &published->source);
+							  .context = gate };
+		r = loop_add(gate->run->loop, &published->source);
 	}
 	return r;
 }
@@ -109,7 +112,7 @@ static void write_port(struct json *json, const void *context)
 	json_u64(json, "port", published->rule.port);
 }
 
-static int record_port(struct box *box, const struct published *published, const char *host)
+static int record_port(struct net_gate *gate, const struct published *published, const char *host)
 {
 	struct audit_event event = {
 		.type = AUDIT_NET_LISTEN,
@@ -121,83 +124,83 @@ static int record_port(struct box *box, const struct published *published, const
 		.context = published,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(gate->run->audit, &event);
 }
 
-int publish_announce(struct box *box)
+int publish_announce(struct net_gate *gate)
 {
 	char memory[TEXT_MAX], kept_memory[TEXT_MAX];
 	struct buf text, kept;
 	int r = 0;
 
-	if (!box->publish.count)
+	if (!gate->publish.count)
 		return 0;
 	buf_init_fixed(&text, memory, sizeof memory);
 	buf_init_fixed(&kept, kept_memory, sizeof kept_memory);
-	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
-		const struct published *published = &box->publish.ports[i];
+	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
+		const struct published *published = &gate->publish.ports[i];
 		char host[PUBLISH_TEXT_SIZE];
 
 		publish_host_format(&published->rule, host);
-		r = record_port(box, published, host);
+		r = record_port(gate, published, host);
 		buf_printf(&text, "atoll: port %u of the sandbox is %s\n", published->rule.port, host);
 		buf_printf(&kept, "%s:%u\n", host, published->rule.port);
 	}
 	if (r == 0)
-		r = fd_replace_file_at(box->store.dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
-	if (r == 0 && !(box->run.request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
+		r = fd_replace_file_at(gate->store->dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
+	if (r == 0 && !(gate->run->request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
 		return 0; /* nobody reads */
 	return r;
 }
 
-int publish_hand_over(struct box *box)
+int publish_hand_over(struct net_gate *gate)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < box->publish.count; i++) {
-		struct published *published = &box->publish.ports[i];
+	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
+		struct published *published = &gate->publish.ports[i];
 
-		loop_remove(box->run.loop, &published->source);
-		frame_begin(&box->run.out, GATE_PUBLISH);
-		frame_put_u32(&box->run.out, (uint32_t)i);
-		frame_put_u32(&box->run.out, published->rule.port);
-		r = frame_end(&box->run.out);
+		loop_remove(gate->run->loop, &published->source);
+		frame_begin(&gate->run->out, GATE_PUBLISH);
+		frame_put_u32(&gate->run->out, (uint32_t)i);
+		frame_put_u32(&gate->run->out, published->rule.port);
+		r = frame_end(&gate->run->out);
 		if (r == 0)
-			r = frame_send(box->gate.near_fd, &box->run.out, &published->fd, 1);
+			r = frame_send(gate->near_fd, &gate->run->out, &published->fd, 1);
 		close_fd(&published->fd);
 	}
 	return r;
 }
 
 /* One for each connection; the child that makes them is dearer than all else of it, so it makes some. */
-static int take_inside(struct box *box)
+static int take_inside(struct net_gate *gate)
 {
-	struct publish *publish = &box->publish;
+	struct publish *publish = &gate->publish;
 	int r = 0;
 
 	if (!publish->spare_count) {
-		r = netns_sockets(&box->run.init, AF_INET6, publish->spares, PUBLISH_SPARES_MAX);
+		r = netns_sockets(&gate->run->init, AF_INET6, publish->spares, PUBLISH_SPARES_MAX);
 		/* A family that the kernel runs without is no reason to refuse what the other one can do. */
 		if (r == -EAFNOSUPPORT)
-			r = netns_sockets(&box->run.init, AF_INET, publish->spares, PUBLISH_SPARES_MAX);
+			r = netns_sockets(&gate->run->init, AF_INET, publish->spares, PUBLISH_SPARES_MAX);
 		publish->spare_count = r == 0 ? PUBLISH_SPARES_MAX : 0;
 	}
 	return r < 0 ? r : take_fd(&publish->spares[--publish->spare_count]);
 }
 
-int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_fd)
+int publish_judge(struct net_gate *gate, const struct gate_arrived *arrived, int *ret_fd)
 {
 	struct published *published;
 	int r;
 
-	if (arrived->index >= box->publish.count || !(arrived->id & ARRIVAL_ID))
+	if (arrived->index >= gate->publish.count || !(arrived->id & ARRIVAL_ID))
 		return -EBADMSG;
-	published = &box->publish.ports[arrived->index];
-	r = gate_log_arrived(box, arrived, &published->rule);
+	published = &gate->publish.ports[arrived->index];
+	r = gate_log_arrived(gate, arrived, &published->rule);
 	if (r < 0)
 		return r;
 	published->connections++;
-	*ret_fd = take_inside(box);
+	*ret_fd = take_inside(gate);
 	return *ret_fd >= 0;
 }
 
@@ -217,12 +220,12 @@ void publish_to_json(const struct publish *publish, struct json *json)
 	json_array_end(json);
 }
 
-void publish_close(struct box *box)
+void publish_close(struct net_gate *gate)
 {
-	for (size_t i = 0; i < box->publish.count; i++) {
-		loop_remove(box->run.loop, &box->publish.ports[i].source);
-		close_fd(&box->publish.ports[i].fd);
+	for (size_t i = 0; i < gate->publish.count; i++) {
+		loop_remove(gate->run->loop, &gate->publish.ports[i].source);
+		close_fd(&gate->publish.ports[i].fd);
 	}
-	while (box->publish.spare_count)
-		close_fd(&box->publish.spares[--box->publish.spare_count]);
+	while (gate->publish.spare_count)
+		close_fd(&gate->publish.spares[--gate->publish.spare_count]);
 }

@@ -13,7 +13,7 @@
 #include "policy/policy.h"
 #include "supervise/loop.h"
 
-struct box;
+struct net_gate;
 struct gate_arrived;
 struct json;
 
@@ -36,23 +36,23 @@ struct publish {
 };
 
 /* Binds what policy and request ask for, so that a run whose port is taken fails before it begins. */
-int publish_open(struct box *box) MUST_USE;
+int publish_open(struct net_gate *gate) MUST_USE;
 
 /* Watches the ports until the gate has them; somebody who comes wakes it by ready(context). */
-int publish_listen(struct box *box, int (*ready)(void *context, uint32_t events)) MUST_USE;
+int publish_listen(struct net_gate *gate, int (*ready)(void *context, uint32_t events)) MUST_USE;
 
 /*
  * Writes down which ports are open: in the log, in PUBLISH_FILE of the session ("127.0.0.1:18080:8080\n" …, for ps),
  * and on stderr. Negative: the log failed.
  */
-int publish_announce(struct box *box) MUST_USE;
+int publish_announce(struct net_gate *gate) MUST_USE;
 
 /* Gives them to the gate. Negative: it does not listen. */
-int publish_hand_over(struct box *box) MUST_USE;
+int publish_hand_over(struct net_gate *gate) MUST_USE;
 
 /* Somebody connected: 1 with a socket of the inside in *ret_fd (owned); 0: refused. Negative: the log failed. */
-int publish_judge(struct box *box, const struct gate_arrived *arrived, int *ret_fd) MUST_USE;
+int publish_judge(struct net_gate *gate, const struct gate_arrived *arrived, int *ret_fd) MUST_USE;
 
 /* The array "published". */
 void publish_to_json(const struct publish *publish, struct json *json);
-void publish_close(struct box *box);
+void publish_close(struct net_gate *gate);

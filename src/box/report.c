@@ -116,8 +116,8 @@ void report_usage(const struct box *box, struct json *json)
 	json_u64(json, "read_bytes", (uint64_t)box->rusage.ru_inblock * 512);
 	json_u64(json, "written_bytes", (uint64_t)box->rusage.ru_oublock * 512);
 	json_u64(json, "output_bytes", box->run.output_bytes);
-	json_u64(json, "net_in", box->gate.in_bytes);
-	json_u64(json, "net_out", box->gate.out_bytes);
+	json_u64(json, "net_in", box->gate.counts.in_bytes);
+	json_u64(json, "net_out", box->gate.counts.out_bytes);
 	json_object_end(json);
 }
 
@@ -199,7 +199,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	json_u64(json, "wall_ms", (ended_ns - box->command_started_ns) / 1000000);
 	report_usage(box, json);
 	report_enforcement(box, json);
-	gate_to_json(box, json);
+	gate_to_json(&box->gate, json);
 	put_decisions(box, json);
 	asking_to_json(box, json);
 	verify_external_to_json(box, json);

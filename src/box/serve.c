@@ -441,7 +441,7 @@ static int timeout_ms(const struct box *box)
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
-	timeout = earlier(timeout, box->change.is_pending ? CHANGE_LOOK_MS : -1);
+	timeout = earlier(timeout, box->gate.change.is_pending ? CHANGE_LOOK_MS : -1);
 	timeout = earlier(timeout, standing_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
 	timeout = earlier(timeout, monitor_timeout_ms(box, now_ns));
@@ -595,7 +595,7 @@ int serve(struct box *box)
 		if (r == 0)
 			r = file_gate_retry(box);
 		if (r == 0)
-			r = gate_check(box);
+			r = gate_check(&box->gate);
 		if (r == 0)
 			r = control_check(box);
 		if (r == 0)

@@ -72,7 +72,7 @@ static int change_to(struct box *box, int snapshot_fd)
 	struct change_asker nobody = { .uid = getuid(), .pid = getpid() };
 	struct err err = { 0 };
 
-	return change_begin(box, snapshot_fd, &nobody, &err);
+	return change_begin(&box->gate, snapshot_fd, &nobody, &err);
 }
 
 int standing_narrow(struct box *box, enum trust_level level, bool asks)
@@ -87,7 +87,7 @@ int standing_narrow(struct box *box, enum trust_level level, bool asks)
 
 	if (!rules || !limited)
 		return -ENOMEM;
-	if (box->change.is_pending)
+	if (box->gate.change.is_pending)
 		return -EBUSY;
 	keep_rules(now, level, asks, &narrowing);
 	if (level_of(&now->network_default_origin) > (int)level && now->network_default > most) {
@@ -110,7 +110,7 @@ int standing_widen(struct box *box)
 {
 	cleanup_fd int fd = FD_NONE;
 
-	if (box->change.is_pending)
+	if (box->gate.change.is_pending)
 		return -EBUSY;
 	fd = fd_memfd_sealed("policy", box->run.policy->bytes, box->run.policy->size);
 	return fd < 0 ? fd : change_to(box, fd);

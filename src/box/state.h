@@ -71,10 +71,8 @@ struct box {
 	struct hub hub;
 	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source,
 		listen_source;
-	struct gate_link gate; /* the network gate */
+	struct net_gate gate;
 	struct fuse_servers servers; /* of staged trees */
-	struct change change;  /* of its policy */
-	struct publish publish;
 	struct watch_options watch_options; /* filled once the jail stands */
 	struct processes processes; /* who exec'd, until they end */
 	int signal_fd, listen_fd;
@@ -171,8 +169,6 @@ int control_check(struct box *box) MUST_USE;
 bool control_is_followed(const struct box *box); /* somebody hears of questions */
 void control_resume(struct box *box); /* commands that had to wait may be able to start now */
 
-/* The answer to who asked for another policy; err NULL: it is in force, and ended so many connections. */
-void control_policy_changed(struct box *box, const void *client, const struct err *err, uint32_t ended);
 void control_command_started(struct box *box, struct command *command, int master_fd);
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
 void control_command_ended(struct box *box, struct command *command);

@@ -33,13 +33,15 @@ static void put_changes(struct box *box, struct json *json)
 
 static void put_network(struct box *box, struct json *json)
 {
-	const struct gate_link *gate = &box->gate;
+	const struct net_gate *gate = &box->gate;
 
 	/* What connections have moved that are still open is the gate's to know; it answers for the next time. */
-	gate_measure(box);
-	json_u64(json, "net_in", gate->in_bytes > gate->moved_in ? gate->in_bytes : gate->moved_in);
-	json_u64(json, "net_out", gate->out_bytes > gate->moved_out ? gate->out_bytes : gate->moved_out);
-	json_u64(json, "connections", gate->connections);
+	gate_measure(&box->gate);
+	json_u64(json, "net_in", gate->counts.in_bytes > gate->counts.moved_in ? gate->counts.in_bytes
+		 : gate->counts.moved_in);
+	json_u64(json, "net_out", gate->counts.out_bytes > gate->counts.moved_out ? gate->counts.out_bytes
+		 : gate->counts.moved_out);
+	json_u64(json, "connections", gate->counts.connections);
 }
 
 /* Only those that there are. */

@@ -192,10 +192,10 @@ static void put_tally(const struct box *box, const struct gate_tally *tally, con
 
 static void put_network(const struct box *box, struct buf *out)
 {
-	const struct gate_link *gate = &box->gate;
+	const struct net_gate *gate = &box->gate;
 
-	put_tally(box, &gate->unreached, "connection", "reached nobody outside", out);
-	put_tally(box, &gate->untrusted, "request", "not sent", out);
+	put_tally(box, &gate->counts.unreached, "connection", "reached nobody outside", out);
+	put_tally(box, &gate->counts.untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;
 	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->run.request->session);
