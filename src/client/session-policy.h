@@ -3,7 +3,7 @@
 
 /*
  * A policy as a session's project would have it, for verbs that are about sessions that are there already. (A run
- * has its own way: front.c.)
+ * has its own way: run-setup.c.)
  */
 
 #include "client/compiled.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/names.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
 
@@ -156,3 +159,14 @@ const char *const action_kind_names[ACTION_KIND_COUNT] = {
 	[ACTION_SYSCALL] = "syscall",
 	[ACTION_ALERT] = "alert",
 };
+
+int trust_level_set_unknown(const char *stage, const char *text, struct err *err)
+{
+	const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, text);
+	char shown[ERR_QUOTE_SIZE];
+
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no trust level", err_quote(shown, text));
+	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full", nearest ? "did you mean " : "",
+		 nearest ? nearest : "", nearest ? "? " : "");
+	return -EINVAL;
+}

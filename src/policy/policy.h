@@ -478,6 +478,9 @@ struct policy {
 /* Names in policy text, reports and the log. */
 extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const trust_level_names[TRUST_COUNT];
+struct err;
+/* Fills *err: the text names no trust level; the nearest one, and all. -EINVAL. */
+int trust_level_set_unknown(const char *stage, const char *text, struct err *err);
 extern const char *const trust_on_fall_names[TRUST_FALL_COUNT];
 extern const char *const file_class_names[FILE_CLASS_COUNT];
 extern const char *const verify_when_names[VERIFY_WHEN_COUNT];

@@ -3,9 +3,9 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "prog/atoll/cmd.h"
 #include "prog/atoll/completion.h"
-#include "prog/atoll/say.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
 
 struct help_options {
 	const char *completion;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/fd.h"
-#include "prog/atoll/cmd.h"
-#include "prog/atoll/say.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
 
 const struct cmd_options cmd_version_options = { NULL, 0 };
 

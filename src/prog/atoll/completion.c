@@ -5,8 +5,8 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "prog/atoll/cmd.h"
-#include "prog/atoll/say.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
 
 /* What an option's argument or a verb's words can be completed to. */
 static bool is_path_argument(const char *argument)

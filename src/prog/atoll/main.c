@@ -7,9 +7,9 @@
 #include "box/exec-trial.h"
 #include "build/guardian.h"
 #include "os/fd.h"
-#include "prog/atoll/cmd.h"
-#include "prog/atoll/dry-run.h"
-#include "prog/atoll/say.h"
+#include "prog/atoll/run/dry-run.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
 
 static int run_verb(int argc, char **argv, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "prog/atoll/cmd.h"
+#include "prog/atoll/verb/cmd.h"
 
 /* Sorted by name. */
 static const struct cmd verbs[] = {

@@ -38,7 +38,7 @@ atoll - a sandbox
 
 @pytest.fixture(autouse=True)
 def small_tree(tree):
-    tree.write("src/prog/atoll/cmd-run.c", OPTIONS + 'getenv("ATOLL_TEST");\n')
+    tree.write("src/prog/atoll/run/cmd-run.c", OPTIONS + 'getenv("ATOLL_TEST");\n')
     tree.write("src/prog/atoll/verbs.c", VERBS)
     tree.write("doc/man/atoll.1.scd", PAGE)
 
@@ -56,13 +56,13 @@ def test_missing_long_and_short_option(tree):
 
 
 def test_designated_rows_are_read(tree):
-    tree.write("src/prog/atoll/cmd-stop.c", "{\n\t.short_name = 'w',\n\t.long_name = \"wait\",\n}\n")
+    tree.write("src/prog/atoll/watch/cmd-stop.c", "{\n\t.short_name = 'w',\n\t.long_name = \"wait\",\n}\n")
     out = tree.findings()
     assert "cmd-stop.c:3: --wait is not in" in out and "cmd-stop.c:3: -w is not in" in out
 
 
 def test_a_verb_with_a_page_of_its_own(tree):
-    tree.write("src/prog/atoll/cmd-log.c", "{ 'f', \"follow\", NULL, \"go on\", OPTION_FLAG, 0 },\n")
+    tree.write("src/prog/atoll/watch/cmd-log.c", "{ 'f', \"follow\", NULL, \"go on\", OPTION_FLAG, 0 },\n")
     tree.write("src/prog/atoll/verbs.c", VERBS.replace("};", '\t{ "log", "", "shows", cmd_log },\n};'))
     tree.write("doc/man/atoll-log.1.scd", "atoll-log(1)\n\n# OPTIONS\n\n*-f*, *--follow*\n\tGo on.\n")
     assert tree.findings().strip() == "src/prog/atoll/verbs.c:3: the verb log is not in doc/man/atoll.1.scd"

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * From what the user asked for to the box: directories, compiled policy, request. The first part of the hot path; it
+ * builds nothing and enforces nothing itself. Used by `atoll run`, and by `atoll doctor` in a child.
+ */
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/options.h"
+#include "session/run-request.h"
+
+struct fork_origin;
+struct narrow_prompt;
+
+struct run_setup {
+	uint32_t flags;              /* REQUEST_* */
+	const char *policy, *trust;  /* -p, -t; NULL: the default */
+	const char *name, *report;   /* or NULL */
+	const char *record, *replay; /* or NULL; not both */
+	const char *task;            /* --task, or NULL */
+	const char *narrow;          /* --narrow: a mode by name, "" for ask; NULL: as the policy says */
+	const char *token;           /* --token: FILE or "-"; NULL: none */
+	const char *agent, *confidence; /* or NULL */
+	const char *project, *cwd;   /* as the user named them, or NULL */
+	struct option_list env;      /* -e */
+	char **exact_env;            /* all variables of the command, whatever else is said; NULL: the usual ones */
+	struct option_list publish;  /* --publish */
+	const struct narrow_prompt *prompt; /* how a person is asked about a narrower policy; NULL: nobody is */
+	void (*notice)(const char *text); /* a line for people, with its newline; NULL: nobody is told */
+	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */
+};
+
+/*
+ * Closes everything inherited above 2 and becomes the box (box/launch.h). The exit status, also 125 when atoll-policy
+ * has told the user what is wrong; negative with *err when it came to nothing before.
+ */
+int run_setup_start(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "box/asking-words.h"
+#include "client/questions.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
+#include "session/listeners.h"
+
+enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
+
+struct ask_options {
+	bool once, follow, json;
+};
+
+static const struct option options[] = {
+	{ 0, "once", NULL, "list those that are open now, and end", OPTION_FLAG, offsetof(struct ask_options, once) },
+	{ 'f', "follow", NULL, "go on with those that come, also where the output is no terminal", OPTION_FLAG,
+	  offsetof(struct ask_options, follow) },
+	{ 0, "json", NULL, "one JSON array; while following one object a line", OPTION_FLAG,
+	  offsetof(struct ask_options, json) },
+};
+
+const struct cmd_options cmd_ask_options = { options, ARRAY_SIZE(options) };
+
+/* What was said of a question last. */
+struct seen {
+	char session[SESSION_ID_SIZE];
+	uint32_t number, state;
+};
+
+struct listing {
+	const struct ask_options *given;
+	struct buf text;
+	struct json json;
+	struct seen seen[SEEN_MAX]; /* a ring */
+	size_t seen_count;
+	bool is_following, is_first, rings, has_spoken;
+};
+
+static void put_hash(struct json *json, const uint8_t *bytes)
+{
+	char text[HASH_HEX_SIZE];
+	struct hash hash;
+
+	memcpy(hash.bytes, bytes, sizeof hash.bytes);
+	hash_to_hex(&hash, text);
+	json_string(json, "hash", text);
+}
+
+static void put_json(struct json *json, const struct question_box *box, const struct asking_question *question)
+{
+	char name[QUESTION_NAME_SIZE], time[CLOCK_RFC3339_SIZE];
+
+	clock_format_rfc3339(question->asked_ns, time);
+	json_object_begin(json, NULL);
+	json_string(json, "question", question_name(name, box->session, question->number));
+	json_string(json, "session", box->session);
+	json_u64(json, "number", question->number);
+	put_hash(json, question->hash);
+	json_string(json, "state", asking_state_names[question->state]);
+	if (question->state == ASKING_ANSWERED)
+		json_bool(json, "allowed", question->is_allowed);
+	else
+		json_null(json, "allowed");
+	json_string(json, "asked", time);
+	json_u64(json, "left_ms", question->left_ms);
+	json_u64(json, "waiting", question->waiting);
+	json_u64(json, "times", question->times);
+	json_u64(json, "pid", question->pid);
+	asking_words_to_json(json, &question->shown);
+	json_object_end(json);
+}
+
+static void put_people(struct listing *listing, const struct question_box *box,
+		       const struct asking_question *question)
+{
+	char name[QUESTION_NAME_SIZE];
+
+	question_name(name, box->session, question->number);
+	if (question->state == ASKING_ANSWERED) {
+		buf_printf(&listing->text, "%s  was %s: ", name, question->is_allowed ? "allowed" : "denied");
+		asking_words_put(&listing->text, &question->shown);
+		buf_put_text(&listing->text, "\n\n");
+		return;
+	}
+	asking_words_put_question(&listing->text, question, name, clock_realtime_ns());
+	buf_printf(&listing->text, "    atoll approve %s [--for 10m | --session | --forever]\n    atoll deny %s\n\n",
+		   name, name);
+	listing->rings = listing->rings || question->state == ASKING_WAITS;
+}
+
+/* Whether there is something new to say of it. */
+static bool is_news(struct listing *listing, const struct question_box *box, const struct asking_question *question)
+{
+	size_t count = listing->seen_count < SEEN_MAX ? listing->seen_count : SEEN_MAX;
+	struct seen *seen;
+
+	for (size_t i = 0; i < count; i++) {
+		seen = &listing->seen[i];
+		if (seen->number != question->number || !str_equal(seen->session, box->session))
+			continue;
+		if (seen->state == question->state)
+			return false;
+		seen->state = question->state;
+		return true;
+	}
+	seen = &listing->seen[listing->seen_count++ % SEEN_MAX];
+	memcpy(seen->session, box->session, sizeof seen->session);
+	seen->number = question->number;
+	seen->state = question->state;
+	return true;
+}
+
+static int visit(void *context, const struct question_box *box, const struct asking_question *question)
+{
+	struct listing *listing = context;
+
+	if (!is_news(listing, box, question) || (listing->is_first && question->state == ASKING_ANSWERED))
+		return 0;
+	if (!listing->given->json) {
+		put_people(listing, box, question);
+		return 0;
+	}
+	put_json(&listing->json, box, question);
+	if (listing->is_following) {
+		buf_put_char(&listing->text, '\n');
+		json_init(&listing->json, &listing->text);
+	}
+	return 0;
+}
+
+static int list_once(struct listing *listing, struct question_boxes *boxes, struct err *err)
+{
+	int r;
+
+	if (listing->given->json)
+		json_array_begin(&listing->json, NULL);
+	r = question_boxes_visit(boxes, ASKING_LIST, visit, listing, err);
+	if (r < 0)
+		return r;
+	if (listing->given->json) {
+		json_array_end(&listing->json);
+		buf_put_char(&listing->text, '\n');
+	} else if (!listing->text.size && isatty(STDOUT_FILENO)) {
+		buf_put_text(&listing->text, "nothing is open\n");
+	}
+	return say_out(&listing->text, err);
+}
+
+/* ---- to follow ---- */
+
+static int say_news(struct listing *listing, struct err *err)
+{
+	int r;
+
+	if (listing->rings && !listing->given->json && isatty(STDOUT_FILENO))
+		buf_put_char(&listing->text, '\a');
+	listing->rings = false;
+	listing->has_spoken = listing->has_spoken || listing->text.size;
+	r = listing->text.size ? say_out(&listing->text, err) : 0;
+	buf_reset(&listing->text);
+	json_init(&listing->json, &listing->text);
+	return r;
+}
+
+/* Hears what one box has to tell, and asks for what comes next. */
+static int follow_box(struct listing *listing, struct question_boxes *boxes, struct question_box *box,
+		      struct err *err)
+{
+	struct err gone;
+	int r;
+
+	listing->is_first = box->told == 0;
+	r = question_box_hear(boxes, box, visit, listing, &gone);
+	if (r >= 0)
+		r = question_box_ask(box, ASKING_FOLLOW, &gone);
+	if (r < 0)
+		close_fd(&box->fd);
+	return say_news(listing, err);
+}
+
+/* Those that are new are asked once; from then on each has one question of ours. */
+static int greet(struct question_boxes *boxes, size_t first, struct err *err)
+{
+	for (size_t i = first; i < boxes->count; i++)
+		if (question_box_ask(&boxes->list[i], ASKING_FOLLOW, err) < 0)
+			close_fd(&boxes->list[i].fd);
+	return 0;
+}
+
+static size_t count_open(const struct question_boxes *boxes)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < boxes->count; i++)
+		open += boxes->list[i].fd >= 0;
+	return open;
+}
+
+/* An empty screen would leave a person wondering whether anything runs. A script reads nothing of this. */
+static void say_waiting(struct listing *listing, size_t sandboxes)
+{
+	char memory[128];
+	struct buf text;
+
+	if (listing->has_spoken || listing->given->json || !isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO))
+		return;
+	buf_init_fixed(&text, memory, sizeof memory);
+	buf_printf(&text, "atoll: nothing is asked now (%zu sandbox%s); waiting for questions, ctrl-c ends this\n",
+		   sandboxes, sandboxes == 1 ? "" : "es");
+	(void)!fd_write_full(STDERR_FILENO, text.bytes, text.size);
+	listing->has_spoken = true;
+}
+
+static int follow(struct listing *listing, struct question_boxes *boxes, const char *session, struct err *err)
+{
+	struct pollfd polled[QUESTION_BOXES_MAX];
+	int r = greet(boxes, 0, err);
+
+	while (r == 0 && (!session || count_open(boxes))) {
+		size_t known;
+		int ready;
+
+		for (size_t i = 0; i < boxes->count; i++)
+			polled[i] = (struct pollfd){ .fd = boxes->list[i].fd, .events = POLLIN };
+		known = boxes->count;
+		ready = poll(polled, known, LOOK_MS);
+		if (ready < 0)
+			return errno == EINTR ? 0 : -errno;
+		if (ready == 0)
+			say_waiting(listing, count_open(boxes));
+		for (size_t i = 0; r == 0 && i < known; i++)
+			if (polled[i].fd >= 0 && polled[i].revents)
+				r = follow_box(listing, boxes, &boxes->list[i], err);
+		if (r < 0 || session)
+			continue;
+		known = count_open(boxes);
+		r = question_boxes_open(boxes, NULL, err);
+		if (r == 0)
+			r = greet(boxes, known, err);
+	}
+	return r;
+}
+
+int cmd_ask(int argc, char **argv, struct err *err)
+{
+	cleanup_question_boxes struct question_boxes boxes;
+	cleanup_free struct listing *listing = calloc(1, sizeof *listing);
+	cleanup_fd int listener_fd = FD_NONE;
+	struct ask_options given = { 0 };
+	int rest, r;
+
+	question_boxes_init(&boxes);
+	if (!listing)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "ask", "out of memory");
+	r = cmd_parse(&cmd_ask_options, &given, argc, argv, &rest, err);
+	if (r == 0 && argc - rest > 1)
+		r = err_set(err, ERR_USAGE, EINVAL, "ask", "it takes one session at most");
+	if (r == 0)
+		r = question_boxes_open(&boxes, argv[rest], err);
+	if (r < 0)
+		return r;
+	listing->given = &given;
+	listing->is_following = !given.once && (given.follow || isatty(STDOUT_FILENO));
+	listing->is_first = true;
+	if (listing->is_following && !argv[rest])
+		r = listeners_join(&listener_fd, err);
+	if (r < 0)
+		return r;
+	buf_init(&listing->text, listing->is_following ? NEWS_MAX : TEXT_MAX);
+	json_init(&listing->json, &listing->text);
+	r = listing->is_following ? follow(listing, &boxes, argv[rest], err) : list_once(listing, &boxes, err);
+	buf_done(&listing->text);
+	return r;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "client/dirs.h"
+#include "client/tokens.h"
+#include "os/path.h"
+#include "prog/atoll/policy/token-policy.h"
+#include "prog/atoll/verb/cmd.h"
+
+/*
+ * `atoll token`: becomes atoll-token, which has the ciphers that the static programs do without, with the directories
+ * of the user's keys and of what is remembered of tokens.
+ */
+
+struct token_options {
+	struct option_list allow, limit, agent;
+	const char *expires, *not_before, *uses, *project, *policy;
+	bool seal, remove, json;
+};
+
+static const struct option options[] = {
+#define AT(field) offsetof(struct token_options, field)
+	{ 0, "allow", "KIND=SUBJECT", "mint, narrow: let this happen where a policy would ask", OPTION_LIST,
+	  AT(allow) },
+	{ 0, "limit", "NAME=AMOUNT", "mint, narrow: leave so much of memory, processes, disk, wall, cpu, network",
+	  OPTION_LIST, AT(limit) },
+	{ 'p', "policy", "POLICY", "mint: let happen what this policy does beyond its level", OPTION_TEXT, AT(policy) },
+	{ 0, "expires", "TIME", "mint, narrow: how long it holds (mint: 1h)", OPTION_TEXT, AT(expires) },
+	{ 0, "not-before", "TIME", "mint, narrow: it holds only after so long", OPTION_TEXT, AT(not_before) },
+	{ 0, "uses", "N", "mint, narrow: how often it can be presented", OPTION_TEXT, AT(uses) },
+	{ 0, "project", "DIR", "mint, narrow: only for this project; verify: as there", OPTION_TEXT, AT(project) },
+	{ 0, "agent", "NAME", "mint, narrow: only for this policy or session; verify: as it", OPTION_LIST, AT(agent) },
+	{ 0, "seal", NULL, "mint, narrow: nobody can narrow it further", OPTION_FLAG, AT(seal) },
+	{ 0, "remove", NULL, "trust: do so no longer", OPTION_FLAG, AT(remove) },
+	{ 0, "json", NULL, "show, verify, list, trust: JSON", OPTION_FLAG, AT(json) },
+#undef AT
+};
+
+const struct cmd_options cmd_token_options = { options, ARRAY_SIZE(options) };
+
+enum { WORDS_MAX = 512 };
+
+/* An argument vector, strings borrowed. */
+struct words {
+	const char *argv[WORDS_MAX + 1];
+	size_t count;
+};
+
+static void add(struct words *words, const char *word)
+{
+	if (words->count < WORDS_MAX)
+		words->argv[words->count++] = word;
+}
+
+/* "--name", and its value where it has one. */
+static void add_option(struct words *words, const struct option *option, const char *value)
+{
+	static char names[ARRAY_SIZE(options)][32];
+	char *name = names[option - options];
+
+	if (str_format(name, sizeof names[0], "--%s", option->long_name) < 0)
+		return;
+	add(words, name);
+	if (value)
+		add(words, value);
+}
+
+static void add_given(struct words *words, const struct token_options *given)
+{
+	for (const struct option *option = options; option < options + ARRAY_SIZE(options); option++) {
+		const void *target = (const char *)given + option->offset;
+
+		/* What it lets happen stands in --allow by now. */
+		if (option->short_name == 'p')
+			continue;
+		if (option->kind == OPTION_FLAG && *(const bool *)target)
+			add_option(words, option, NULL);
+		if (option->kind == OPTION_TEXT && *(const char *const *)target)
+			add_option(words, option, *(const char *const *)target);
+		for (size_t i = 0; option->kind == OPTION_LIST && i < ((const struct option_list *)target)->count; i++)
+			add_option(words, option, ((const struct option_list *)target)->values[i]);
+	}
+}
+
+/* As `atoll run` will know it; one that is not there yet stays as it is named. */
+static int find_project(struct token_options *given, char named[PATH_MAX], struct err *err)
+{
+	static char real[PATH_MAX];
+	int r;
+
+	if (!given->project)
+		return 0;
+	r = dirs_absolute(given->project, "project", named, err);
+	if (r == 0)
+		given->project = path_real(named, real, sizeof real) == 0 ? real : named;
+	return r;
+}
+
+static int become(const struct token_options *given, char **rest, struct err *err)
+{
+	static struct token_directories dirs;
+	static char programs[PATH_MAX], program[PATH_MAX];
+	static struct words words;
+	int r = token_directories(&dirs, err);
+
+	if (r == 0)
+		r = dirs_programs(programs, err);
+	if (r < 0)
+		return r;
+	if (path_join(program, sizeof program, programs, "atoll-token") < 0)
+		return err_set(err, ERR_STATE, ENAMETOOLONG, "token", "the path of atoll's programs is too long");
+	words = (struct words){ { "atoll-token", "--keys", dirs.keys, "--store", dirs.store }, 5 };
+	add_given(&words, given);
+	add(&words, "--");
+	for (; *rest; rest++)
+		add(&words, *rest);
+	execve(program, (char **)words.argv, environ);
+	return err_not_started("token", program, errno, err);
+}
+
+/* 1: atoll-policy has told what is wrong with it. */
+static int add_policy(struct token_options *given, const char *verb, struct err *err)
+{
+	if (!verb || !str_equal(verb, "mint")) {
+		err_set(err, ERR_USAGE, EINVAL, "token", "-p is for mint alone");
+		err_hint(err, "narrow a token with --allow");
+		return -EINVAL;
+	}
+	return token_policy_words(given->policy, given->project, &given->allow, err);
+}
+
+int cmd_token(int argc, char **argv, struct err *err)
+{
+	struct token_options given = { 0 };
+	char project[PATH_MAX];
+	int rest, r = cmd_parse(&cmd_token_options, &given, argc, argv, &rest, err);
+
+	if (r == 0 && given.policy)
+		r = add_policy(&given, argv[rest], err);
+	if (r == 1)
+		return 125;
+	if (r == 0)
+		r = find_project(&given, project, err);
+	return r < 0 ? r : become(&given, argv + rest, err);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "prog/atoll/review/review.h"
+#include "prog/atoll/verb/cmd.h"
+
+struct apply_options {
+	struct option_list excluded, allowed;
+	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
+};
+
+static const struct option options[] = {
+	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
+	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
+	  offsetof(struct apply_options, allowed) },
+	{ 0, "ours", NULL, "in conflicts keep what the host has (yours), not the session's", OPTION_FLAG,
+	  offsetof(struct apply_options, ours) },
+	{ 0, "keep-host", NULL, "the same as --ours", OPTION_FLAG, offsetof(struct apply_options, ours) },
+	{ 0, "theirs", NULL, "in conflicts take what the session made (the agent's), over the host's", OPTION_FLAG,
+	  offsetof(struct apply_options, theirs) },
+	{ 0, "take-session", NULL, "the same as --theirs", OPTION_FLAG, offsetof(struct apply_options, theirs) },
+	{ 0, "merge", NULL, "in conflicts of texts take both, where they agree", OPTION_FLAG,
+	  offsetof(struct apply_options, merge) },
+	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
+	  offsetof(struct apply_options, markers) },
+	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
+	  offsetof(struct apply_options, dry_run) },
+	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct apply_options, json) },
+	{ 0, "resume", NULL, "only finish what a crash interrupted", OPTION_FLAG,
+	  offsetof(struct apply_options, resume) },
+};
+
+const struct cmd_options cmd_apply_options = { options, ARRAY_SIZE(options) };
+
+static int add_options(struct review *review, const struct apply_options *given, struct err *err)
+{
+	const struct review_flag flags[] = {
+		{ given->ours, "--ours" }, { given->theirs, "--theirs" }, { given->merge, "--merge" },
+		{ given->markers, "--markers" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
+		{ given->json, "--json" }, { given->resume, "--resume" },
+	};
+	int r = review_add_flags(review, flags, ARRAY_SIZE(flags), err);
+
+	for (size_t i = 0; r == 0 && i < given->excluded.count; i++)
+		r = review_add(review, "--exclude", given->excluded.values[i], err);
+	for (size_t i = 0; r == 0 && i < given->allowed.count; i++) {
+		r = review_add(review, "--allow-flagged", NULL, err);
+		if (r == 0)
+			r = review_add_path(review, given->allowed.values[i], err);
+	}
+	return r;
+}
+
+int cmd_apply(int argc, char **argv, struct err *err)
+{
+	cleanup_review struct review *review = NULL;
+	struct apply_options given = { 0 };
+	int rest, used, r = cmd_parse(&cmd_apply_options, &given, argc, argv, &rest, err);
+
+	if (r < 0)
+		return r;
+	review = review_new("apply", argv + rest, argc - rest, &used, err);
+	if (!review)
+		return -err->errnum;
+	rest += used;
+	r = add_options(review, &given, err);
+	if (r == 0)
+		r = review_add_paths(review, argv + rest, argc - rest, err);
+	return r < 0 ? r : review_exec(review, err);
+}

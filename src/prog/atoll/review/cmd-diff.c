@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "prog/atoll/review/review.h"
+#include "prog/atoll/verb/cmd.h"
+
+struct diff_options {
+	bool patch, stat, json, flagged;
+};
+
+static const struct option options[] = {
+	{ 'p', "patch", NULL, "show the lines that differ", OPTION_FLAG, offsetof(struct diff_options, patch) },
+	{ 0, "stat", NULL, "show a line for each path (the default)", OPTION_FLAG,
+	  offsetof(struct diff_options, stat) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct diff_options, json) },
+	{ 0, "flagged", NULL, "only what is flagged", OPTION_FLAG, offsetof(struct diff_options, flagged) },
+};
+
+const struct cmd_options cmd_diff_options = { options, ARRAY_SIZE(options) };
+
+static int add_options(struct review *review, const struct diff_options *given, struct err *err)
+{
+	const struct review_flag flags[] = {
+		{ given->patch, "--patch" }, { given->stat, "--stat" }, { given->json, "--json" },
+		{ given->flagged, "--flagged" },
+		{ !review->session.ended_ns && !review->session.is_live, "--interrupted" },
+	};
+
+	return review_add_flags(review, flags, ARRAY_SIZE(flags), err);
+}
+
+int cmd_diff(int argc, char **argv, struct err *err)
+{
+	cleanup_review struct review *review = NULL;
+	struct diff_options given = { 0 };
+	int rest, used, r = cmd_parse(&cmd_diff_options, &given, argc, argv, &rest, err);
+
+	if (r < 0)
+		return r;
+	if (given.json && (given.patch || given.stat))
+		return err_set(err, ERR_USAGE, EINVAL, "diff", "--json goes with neither --patch nor --stat");
+	review = review_new("diff", argv + rest, argc - rest, &used, err);
+	if (!review)
+		return -err->errnum;
+	rest += used;
+	r = add_options(review, &given, err);
+	if (r == 0)
+		r = review_add_paths(review, argv + rest, argc - rest, err);
+	if (r < 0)
+		return r;
+	return given.json ? review_exec(review, err) : review_exec_paged(review, err);
+}

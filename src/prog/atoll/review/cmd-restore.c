@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "client/staged.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
+#include "stage/snapshot.h"
+
+/* `atoll restore`: makes a snapshot the state of its session again. What the state was gets a name first. */
+
+struct restore_options {
+	bool quiet;
+};
+
+static const struct option options[] = {
+	{ 'q', "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct restore_options, quiet) },
+};
+
+const struct cmd_options cmd_restore_options = { options, ARRAY_SIZE(options) };
+
+static int say_restored(const char *session, const char *name, const char *before, struct err *err)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, 4096);
+	if (*before)
+		buf_printf(&text, "%s is what %s holds now; back with: atoll restore %s %s\n", name, session, session,
+			   before);
+	else
+		buf_printf(&text, "%s is what %s holds already\n", name, session);
+	return say_out(&text, err);
+}
+
+static int restore(struct stage_hold *hold, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
+{
+	struct staged_telling telling;
+	struct stage_chain chain;
+	int r = stage_hold_need_idle(hold, "a restore", err);
+
+	if (r == 0)
+		r = stage_snapshot_load(hold, name, &chain, err);
+	if (r == 0)
+		r = staged_tell(&telling, hold, AUDIT_STAGE_RESTORE, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(hold, name, before, err), err);
+}
+
+int cmd_restore(int argc, char **argv, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	struct restore_options given = { 0 };
+	char state[PATH_MAX], before[STAGE_SNAPSHOT_NAME_SIZE];
+	const char *name;
+	int rest, r = cmd_parse(&cmd_restore_options, &given, argc, argv, &rest, err);
+
+	if (r < 0)
+		return r;
+	if (argc - rest < 1 || argc - rest > 2) {
+		err_set(err, ERR_USAGE, EINVAL, "restore", argc == rest ? "which snapshot?" : "one snapshot at a time");
+		err_hint(err, "atoll restore [ID] NAME; atoll snapshot --list shows the names");
+		return -EINVAL;
+	}
+	name = argv[argc - 1];
+	r = staged_find(argc - rest == 2 ? argv[rest] : NULL, state, &record, err);
+	if (r == 0)
+		r = stage_hold_open(state, record.id, &hold, err);
+	if (r == 0)
+		r = restore(&hold, name, before, err);
+	if (r == 0)
+		r = staged_mark(state, record.id, true, err);
+	if (r < 0)
+		return r;
+	staged_flatten_later(state, &hold);
+	return given.quiet ? 0 : say_restored(record.id, name, before, err);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "client/control-client.h"
+#include "client/dirs.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/watch/log.h"
+#include "session/directories.h"
+
+enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
+
+struct log_options {
+	bool follow, json, denied, net;
+	struct option_list types;
+	const char *since, *lines, *head;
+};
+
+static const struct option options[] = {
+	{ 'f', "follow", NULL, "go on until the session ends", OPTION_FLAG, offsetof(struct log_options, follow) },
+	{ 0, "json", NULL, "the records as they are", OPTION_FLAG, offsetof(struct log_options, json) },
+	{ 't', "type", "TYPE", "only this type or family (exec, net.dns, …)", OPTION_LIST,
+	  offsetof(struct log_options, types) },
+	{ 0, "net", NULL, "only the network: look-ups and connections (as --type net)", OPTION_FLAG,
+	  offsetof(struct log_options, net) },
+	{ 's', "since", "WHEN", "only what came later: 10m, or a time in UTC", OPTION_TEXT,
+	  offsetof(struct log_options, since) },
+	{ 0, "denied", NULL, "only what was refused", OPTION_FLAG, offsetof(struct log_options, denied) },
+	{ 'n', "lines", "N", "only the last N records", OPTION_TEXT, offsetof(struct log_options, lines) },
+	{ 0, "head", "HASH", "verify: the head that a report names (sha256:…)", OPTION_TEXT,
+	  offsetof(struct log_options, head) },
+};
+
+const struct cmd_options cmd_log_options = { options, ARRAY_SIZE(options) };
+
+/* The argument vector of atoll-log, strings borrowed. */
+struct args {
+	const char *argv[2 * ARGS_MAX];
+	size_t count;
+};
+
+static void add(struct args *args, const char *option, const char *value)
+{
+	args->argv[args->count++] = option;
+	if (value)
+		args->argv[args->count++] = value;
+}
+
+static void add_show(struct args *args, const struct log_options *given)
+{
+	if (given->follow)
+		add(args, "--follow", NULL);
+	if (given->denied)
+		add(args, "--denied", NULL);
+	if (given->net)
+		add(args, "--type", "net");
+	if (given->since)
+		add(args, "--since", given->since);
+	if (given->lines)
+		add(args, "--lines", given->lines);
+	for (size_t i = 0; i < given->types.count; i++)
+		add(args, "--type", given->types.values[i]);
+}
+
+/* What the session's own record says about its end, unless the user brings a better witness. */
+static void add_anchor(struct args *args, const struct log_options *given, const struct session_record *record,
+		       char records[ARG_BYTES_MAX])
+{
+	add(args, "--verify", NULL);
+	add(args, "--session", record->id);
+	if (given->head) {
+		add(args, "--head", given->head);
+	} else if (*record->audit_head && str_format(records, ARG_BYTES_MAX, "%llu",
+						     (unsigned long long)record->audit_records) == 0) {
+		add(args, "--head", record->audit_head);
+		add(args, "--records", records);
+	}
+}
+
+static int become_reader(struct args *args, struct err *err)
+{
+	char programs[PATH_MAX], program[PATH_MAX];
+	int r = dirs_programs(programs, err);
+
+	if (r < 0)
+		return r;
+	if (path_join(program, sizeof program, programs, "atoll-log") < 0)
+		return err_set(err, ERR_STATE, ENAMETOOLONG, "log", "the path of atoll's programs is too long");
+	args->argv[args->count] = NULL;
+	execve(program, (char **)args->argv, environ);
+	return err_not_started("log", program, errno, err);
+}
+
+static int check_usage(const struct log_options *given, bool verify, struct err *err)
+{
+	bool has_show = given->follow || given->denied || given->since || given->lines || given->types.count ||
+			given->net;
+
+	if (verify && has_show)
+		return err_set(err, ERR_USAGE, EINVAL, "log",
+			       "verify checks the whole log and takes only --head and --json");
+	if (!verify && given->head) {
+		err_set(err, ERR_USAGE, EINVAL, "log", "--head is for verify");
+		err_hint(err, "atoll log verify [ID] --head HASH");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int find_session(const char *name, struct session_record *ret_record, char log[PATH_MAX], struct err *err)
+{
+	char state[PATH_MAX];
+	int r = session_state_dir(state, sizeof state, false, err);
+
+	if (r == 0)
+		r = client_find_any(state, name, ret_record, err);
+	if (r < 0)
+		return r;
+	r = session_path(state, ret_record->id, "audit.jsonl", log, PATH_MAX);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "log", "the path of the log is too long") : 0;
+}
+
+int log_show_type(const char *session, const char *type, bool json, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	struct args args = { .argv = { "atoll-log", "--type", type }, .count = 3 };
+	char log[PATH_MAX];
+	int r = find_session(session, &record, log, err);
+
+	if (r < 0)
+		return r;
+	if (json)
+		add(&args, "--json", NULL);
+	add(&args, log, NULL);
+	return become_reader(&args, err);
+}
+
+int cmd_log(int argc, char **argv, struct err *err)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	struct log_options given = { 0 };
+	struct args args = { .argv = { "atoll-log" }, .count = 1 };
+	char log[PATH_MAX], records[ARG_BYTES_MAX];
+	bool verify;
+	int rest, r = cmd_parse(&cmd_log_options, &given, argc, argv, &rest, err);
+
+	if (r < 0)
+		return r;
+	verify = rest < argc && str_equal(argv[rest], "verify");
+	rest += verify;
+	if (argc - rest > 1) {
+		err_set(err, ERR_USAGE, EINVAL, "log", "one session at a time");
+		err_hint(err, "atoll log [verify] [ID]; `atoll ps -a` lists them");
+		return -EINVAL;
+	}
+	r = check_usage(&given, verify, err);
+	if (r == 0)
+		r = find_session(argv[rest], &record, log, err);
+	if (r < 0)
+		return r;
+	if (verify)
+		add_anchor(&args, &given, &record, records);
+	else
+		add_show(&args, &given);
+	if (given.json)
+		add(&args, "--json", NULL);
+	add(&args, log, NULL);
+	return become_reader(&args, err);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "client/control-client.h"
+#include "client/listed.h"
+#include "limit/limit.h"
+#include "os/clock.h"
+#include "os/pty.h"
+#include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/say.h"
+#include "session/directories.h"
+
+enum {
+	PS_TEXT_MAX = 64 << 20,
+	NS_PER_MS = 1000000,
+	COLUMN_COUNT = 8,
+	CELL_MAX = 60,
+};
+
+struct ps_options {
+	bool all, json, quiet;
+};
+
+static const struct option options[] = {
+	{ 'a', "all", NULL, "also those that have ended", OPTION_FLAG, offsetof(struct ps_options, all) },
+	{ 'q', "quiet", NULL, "ids only, one a line", OPTION_FLAG, offsetof(struct ps_options, quiet) },
+	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct ps_options, json) },
+};
+
+const struct cmd_options cmd_ps_options = { options, ARRAY_SIZE(options) };
+
+/* What the state directory holds. */
+struct listed {
+	const char *state;
+	const struct session_record *records;
+	size_t count;
+};
+
+static void put_json(struct buf *out, const struct listed *listed, bool all)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_array_begin(&json, NULL);
+	for (size_t i = 0; i < listed->count; i++) {
+		const struct session_record *record = &listed->records[i];
+
+		if (!all && !record->is_live)
+			continue;
+		listed_to_json(&json, listed->state, record);
+	}
+	json_array_end(&json);
+	buf_put_char(out, '\n');
+}
+
+/* A line of cells, each escaped and cut. */
+struct row {
+	char cells[COLUMN_COUNT][CELL_MAX * 2];
+};
+
+static void set_cell(struct row *row, size_t column, const char *text)
+{
+	struct buf cell;
+
+	buf_init_fixed(&cell, row->cells[column], sizeof row->cells[column]);
+	buf_put_escaped(&cell, text, strlen(text), CELL_MAX);
+	if (buf_text(&cell)[0] == 0)
+		row->cells[column][0] = '-', row->cells[column][1] = 0;
+}
+
+/* "yes": it may hold changes that nobody has looked at. */
+/* Of a path that is too long the end is shown, which tells more. */
+static void set_path(struct row *row, size_t column, const char *path)
+{
+	size_t length = strlen(path);
+	const char *end = path + (length > CELL_MAX ? length - (CELL_MAX - 8) : 0);
+	struct buf cell;
+
+	if (end == path) {
+		set_cell(row, column, path);
+		return;
+	}
+	while (((unsigned char)*end & 0xc0) == 0x80)
+		end++;
+	buf_init_fixed(&cell, row->cells[column], sizeof row->cells[column]);
+	buf_put_text(&cell, "…");
+	buf_put_escaped(&cell, end, strlen(end), CELL_MAX);
+	(void)buf_text(&cell);
+}
+
+static void set_staged(struct row *row, size_t column, const char *state, const struct session_record *record)
+{
+	char memory[64], origin[SESSION_ID_SIZE];
+	struct buf text;
+
+	buf_init_fixed(&text, memory, sizeof memory);
+	listed_find_origin(state, record, origin);
+	if (record->is_staged)
+		buf_put_text(&text, "yes");
+	if (*origin)
+		buf_printf(&text, "%sfrom %s", record->is_staged ? ", " : "", origin);
+	set_cell(row, column, buf_text(&text));
+}
+
+static void make_row(struct row *row, const char *state, const struct session_record *record, uint64_t now_ns)
+{
+	uint64_t until = record->ended_ns ? record->ended_ns : now_ns;
+	char text[64];
+
+	set_cell(row, 0, record->id);
+	set_cell(row, 1, record->name);
+	if (record->is_live || record->exit < 0)
+		set_cell(row, 2, listed_state(record));
+	else {
+		struct buf shown;
+
+		buf_init_fixed(&shown, text, sizeof text);
+		buf_printf(&shown, "%s %d", *record->ended ? record->ended : "exit", (int)record->exit);
+		set_cell(row, 2, buf_text(&shown));
+	}
+	num_format_duration_human(until > record->started_ns ? (until - record->started_ns) / NS_PER_MS : 0,
+				  text);
+	set_cell(row, 3, !record->is_live && !record->ended_ns ? "" : text);
+	set_staged(row, 4, state, record);
+	set_path(row, 5, record->policy);
+	set_path(row, 6, record->project);
+	set_cell(row, 7, record->command);
+}
+
+/* Characters, not bytes: continuation bytes take no column. */
+static size_t width_of(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += ((unsigned char)*text & 0xc0) != 0x80;
+	return width;
+}
+
+/* The byte where character number skip begins. */
+static char *at_character(char *text, size_t skip)
+{
+	for (; *text; text++)
+		if (((unsigned char)*text & 0xc0) != 0x80 && skip-- == 0)
+			break;
+	return text;
+}
+
+static const char cut[] = "…";
+
+/* Of a path the end tells more. A cell has room for the mark. */
+static void keep_end(char *cell, size_t width)
+{
+	size_t had = width_of(cell);
+	char *end;
+
+	if (had <= width)
+		return;
+	end = at_character(cell, had - width + 1);
+	memmove(cell + sizeof cut - 1, end, strlen(end) + 1);
+	memcpy(cell, cut, sizeof cut - 1);
+}
+
+static void keep_start(char *cell, size_t width)
+{
+	if (width_of(cell) > width)
+		memcpy(at_character(cell, width - 1), cut, sizeof cut);
+}
+
+/* So that a line stays one line on the terminal: policies and projects that are long paths, and then the command. */
+static void fit(struct row *rows, size_t count, size_t columns)
+{
+	enum { POLICY_WIDTH = 16, PROJECT_WIDTH = 28, COMMAND_WIDTH = 12 };
+	size_t widths[COLUMN_COUNT] = { 0 }, used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		keep_end(rows[i].cells[5], POLICY_WIDTH);
+		keep_end(rows[i].cells[6], PROJECT_WIDTH);
+		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
+			if (width_of(rows[i].cells[c]) > widths[c])
+				widths[c] = width_of(rows[i].cells[c]);
+	}
+	for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
+		used += widths[c] + 2;
+	for (size_t i = 0; i < count; i++)
+		keep_start(rows[i].cells[COLUMN_COUNT - 1],
+			   columns > used + COMMAND_WIDTH ? columns - used : COMMAND_WIDTH);
+}
+
+static void put_table(struct buf *out, struct row *rows, size_t count)
+{
+	size_t widths[COLUMN_COUNT] = { 0 };
+	struct pty_size size;
+
+	if (pty_get_size(STDOUT_FILENO, &size) == 0 && size.columns)
+		fit(rows, count, size.columns);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t c = 0; c < COLUMN_COUNT; c++)
+			if (width_of(rows[i].cells[c]) > widths[c])
+				widths[c] = width_of(rows[i].cells[c]);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
+			buf_printf(out, "%s%*s", rows[i].cells[c],
+				   (int)(widths[c] - width_of(rows[i].cells[c]) + 2), "");
+		buf_printf(out, "%s\n", rows[i].cells[COLUMN_COUNT - 1]);
+	}
+}
+
+static int put_people(struct buf *out, const struct listed *listed, bool all)
+{
+	static const char *const titles[COLUMN_COUNT] = { "ID",     "NAME",   "STATE",   "TIME",
+							  "STAGED", "POLICY", "PROJECT", "COMMAND" };
+	struct row *rows = calloc(listed->count + 1, sizeof *rows);
+	uint64_t now_ns = clock_realtime_ns();
+	size_t used = 1;
+
+	if (!rows)
+		return -ENOMEM;
+	for (size_t c = 0; c < COLUMN_COUNT; c++)
+		set_cell(&rows[0], c, titles[c]);
+	for (size_t i = 0; i < listed->count; i++)
+		if (all || listed->records[i].is_live)
+			make_row(&rows[used++], listed->state, &listed->records[i], now_ns);
+	put_table(out, rows, used);
+	free(rows);
+	return 0;
+}
+
+static int show(const struct ps_options *given, const struct listed *listed, struct err *err)
+{
+	cleanup_buf struct buf text;
+	int r = 0;
+
+	buf_init(&text, PS_TEXT_MAX);
+	if (given->json) {
+		put_json(&text, listed, given->all);
+	} else if (given->quiet) {
+		for (size_t i = 0; i < listed->count; i++)
+			if (given->all || listed->records[i].is_live)
+				buf_printf(&text, "%s\n", listed->records[i].id);
+	} else {
+		r = put_people(&text, listed, given->all);
+	}
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "ps", "out of memory") : say_out(&text, err);
+}
+
+/* What we do not know is somebody else's, and alive. */
+static bool is_alive(const char *session, const void *context)
+{
+	const struct listed *listed = context;
+
+	for (size_t i = 0; i < listed->count; i++)
+		if (str_equal(listed->records[i].id, session))
+			return listed->records[i].is_live;
+	return true;
+}
+
+/* Box and guardian of a session may both have been killed: then this is who finds its empty groups. */
+static void sweep(const struct listed *listed)
+{
+	if (limit_sweep(NULL, is_alive, listed) > 0)
+		return; /* nothing to tell: they were empty */
+}
+
+int cmd_ps(int argc, char **argv, struct err *err)
+{
+	struct ps_options given = { 0 };
+	struct session_record *records;
+	char state[PATH_MAX];
+	size_t count;
+	int rest, r = cmd_parse(&cmd_ps_options, &given, argc, argv, &rest, err);
+
+	if (r == 0 && rest < argc)
+		r = err_set(err, ERR_USAGE, EINVAL, "ps",
+			    "it takes no names; it lists all of your sandboxes");
+	if (r == 0)
+		r = session_state_dir(state, sizeof state, false, err);
+	if (r == 0)
+		r = session_list(state, &records, &count, err);
+	if (r < 0)
+		return r;
+	r = show(&given, &(struct listed){ state, records, count }, err);
+	sweep(&(struct listed){ state, records, count });
+	for (size_t i = 0; i < count; i++)
+		session_record_done(&records[i]);
+	free(records);
+	return r;
+}
