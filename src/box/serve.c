@@ -9,7 +9,7 @@
 #include "box/exec-gate.h"
 #include "box/state.h"
 #include "build/disk-full.h"
-#include "os/beside.h"
+#include "os/vmfork.h"
 #include "os/fd.h"
 #include "os/memory.h"
 
@@ -489,7 +489,7 @@ static void rest(struct box *box, uint64_t now_ns)
 		return;
 	}
 	if (!box->rest_ns)
-		beside_rest();
+		vmfork_rest();
 	box->rest_ns = box->rest_ns ? UINT64_MAX : now_ns + SETTLED_MS * (uint64_t)MS_NS;
 	memory_rest();
 }

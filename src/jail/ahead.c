@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "jail/job.h"
-#include "os/beside.h"
+#include "os/vmfork.h"
 #include "os/caps.h"
 #include "os/clock.h"
 #include "os/clone.h"
@@ -76,10 +76,10 @@ static int first_run(void *argument)
 
 static void clone_first(struct jail *jail)
 {
-	const struct beside_work work = { first_run, &jail->first };
+	const struct vmfork_work work = { first_run, &jail->first };
 	struct jail_ahead *ahead = &jail->job.report->ahead;
 	pid_t pid = jail_wall_is_broken(jail->first.spec, WALL_PIDNS) ? -EPERM :
-		    beside_start(BESIDE_FIRST, CLONE_NEWPID | CLONE_PARENT, jail->first.spec->cgroup_fd, &work,
+		    vmfork_start(VMFORK_FIRST, CLONE_NEWPID | CLONE_PARENT, jail->first.spec->cgroup_fd, &work,
 				 &ahead->first_fd);
 
 	ahead->first_pid = pid;
@@ -108,7 +108,7 @@ static int ahead_run(void *argument)
 }
 
 /* No signal for the parent's group, as from a terminal, is for it or for the first process: the parent hears them. */
-static pid_t start_deaf(const struct beside_work *work, int *ret_pidfd)
+static pid_t start_deaf(const struct vmfork_work *work, int *ret_pidfd)
 {
 	sigset_t all, before;
 	pid_t pid;
@@ -116,7 +116,7 @@ static pid_t start_deaf(const struct beside_work *work, int *ret_pidfd)
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	pid = beside_start(BESIDE_AHEAD, CLONE_NEWUSER | CLONE_FILES, -1, work, ret_pidfd);
+	pid = vmfork_start(VMFORK_AHEAD, CLONE_NEWUSER | CLONE_FILES, -1, work, ret_pidfd);
 	if (sigprocmask(SIG_SETMASK, &before, NULL) < 0 && pid >= 0)
 		pid = -errno;
 	return pid;
@@ -124,7 +124,7 @@ static pid_t start_deaf(const struct beside_work *work, int *ret_pidfd)
 
 int ahead_start(struct jail *jail, struct err *err)
 {
-	const struct beside_work work = { ahead_run, jail };
+	const struct vmfork_work work = { ahead_run, jail };
 	pid_t pid;
 
 	jail->own = jail->job;

@@ -3,7 +3,7 @@
 
 /*
  * Inside jail/ only: what the parent prepares before clone and what the child does with it afterwards.
- * The others run beside the parent (os/beside.h), each with a job of its own: prepared data and async-signal-safe
+ * The others run beside the parent (os/vmfork.h), each with a job of its own: prepared data and async-signal-safe
  * calls, no allocation, and nothing is written that another of them has.
  */
 

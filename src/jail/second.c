@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "jail/job.h"
-#include "os/beside.h"
+#include "os/vmfork.h"
 #include "os/mount.h"
 
 /* Its exit status is what init asks for. */
@@ -27,14 +27,14 @@ static int second_run(void *argument)
 int second_start(const struct jail_job *job, struct err *err)
 {
 	static int child_socket; /* it outlives the first's stack */
-	const struct beside_work work = { second_run, &child_socket };
+	const struct vmfork_work work = { second_run, &child_socket };
 	int pidfd = FD_NONE;
 	pid_t pid;
 
 	child_socket = job->child_socket;
 	/* Whoever started atoll may ignore it; then nobody could ask how the second ended. */
 	signal(SIGCHLD, SIG_DFL);
-	pid = beside_start(BESIDE_SECOND, 0, -1, &work, &pidfd);
+	pid = vmfork_start(VMFORK_SECOND, 0, -1, &work, &pidfd);
 	if (pid < 0)
 		return err_set(err, ERR_INTERNAL, -pid, "jail", "cannot start the sandbox's second process: %s",
 			       err_errno_name(-pid));

@@ -12,7 +12,7 @@
 
 #include "jail/filter.h"
 #include "jail/job.h"
-#include "os/beside.h"
+#include "os/vmfork.h"
 #include "os/clock.h"
 #include "os/clone.h"
 #include "os/fd.h"
@@ -307,7 +307,7 @@ static int check_walls(const struct jail_spec *spec, struct err *err)
 static int make_report(struct jail_job *job, struct err *err)
 {
 	job->report = mmap(NULL, sizeof *job->report + SHARED_MAX, PROT_READ | PROT_WRITE,
-			   (beside_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			   (vmfork_shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (job->report == MAP_FAILED) {
 		job->report = NULL;
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
@@ -336,7 +336,7 @@ int jail_begin(const struct jail_spec *spec, struct jail **ret_jail, struct err 
 				err_errno_name(-r));
 	}
 	/* Where the processes share no memory it could not see what comes to stand there later. */
-	if (r == 0 && beside_shares_memory)
+	if (r == 0 && vmfork_shares_memory)
 		r = ahead_start(jail, err);
 	if (r < 0) {
 		jail_free(jail);
@@ -362,7 +362,7 @@ int jail_start(struct jail *jail, const struct jail_spec *spec, struct pidref *r
 	jail->job.spec = &jail->job.planned;
 	jail->first = jail->job;
 	jail->first.spec = &jail->first.planned;
-	if (!beside_shares_memory)
+	if (!vmfork_shares_memory)
 		r = ahead_start(jail, err);
 	return r < 0 ? r : build(jail, ret_init, ret_enforcement, err);
 }

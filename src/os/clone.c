@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "os/beside.h"
+#include "os/vmfork.h"
 #include "os/fd.h"
 
 pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
@@ -90,12 +90,12 @@ int clone_user_namespace(const struct clone_ids *ids, struct pidref *ret_holder)
 {
 	struct pidref holder = PIDREF_NONE;
 	static pid_t parent; /* the holder reads it whenever it comes to run */
-	const struct beside_work work = { hold_namespace, &parent };
+	const struct vmfork_work work = { hold_namespace, &parent };
 	char path[40];
 	int r, fd = FD_NONE;
 
 	parent = getpid();
-	holder.pid = beside_start(BESIDE_HOLDER, CLONE_NEWUSER, -1, &work, &holder.fd);
+	holder.pid = vmfork_start(VMFORK_HOLDER, CLONE_NEWUSER, -1, &work, &holder.fd);
 	if (holder.pid < 0)
 		return holder.pid;
 	r = clone_write_ids(holder.pid, ids);

@@ -7,7 +7,7 @@
  * which the linker takes instead of the C library's own: one for each of our stacks. Where errno is the C library's,
  * the process is a fork.
  */
-#include "os/beside.h"
+#include "os/vmfork.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -21,7 +21,7 @@
 
 #if !defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
 
-const bool beside_shares_memory = true;
+const bool vmfork_shares_memory = true;
 
 /* Reserved, not used: what runs here takes some ten pages (paths), calls nothing that recurses, and has no VLAs. */
 enum { STACK_SIZE = 256 << 10, ALIGNMENT = 16, PAGE = 4096 };
@@ -29,7 +29,7 @@ enum { STACK_SIZE = 256 << 10, ALIGNMENT = 16, PAGE = 4096 };
 static struct stack {
 	char memory[STACK_SIZE - ALIGNMENT] __attribute__((aligned(ALIGNMENT)));
 	int error;
-} stacks[BESIDE_COUNT] __attribute__((aligned(PAGE)));
+} stacks[VMFORK_COUNT] __attribute__((aligned(PAGE)));
 
 static int own_error;
 
@@ -85,7 +85,8 @@ static long clone_onto(const struct clone_args *args, int (*run)(void *), void *
 #endif
 }
 
-pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struct beside_work *work, int *ret_pidfd)
+pid_t vmfork_start(enum vmfork_stack place, uint64_t flags, int cgroup_fd, const struct vmfork_work *work,
+		   int *ret_pidfd)
 {
 	int pidfd = FD_NONE;
 	struct clone_args args = {
@@ -104,16 +105,17 @@ pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struc
 	return (pid_t)pid;
 }
 
-void beside_rest(void)
+void vmfork_rest(void)
 {
 	(void)!madvise(stacks, sizeof stacks, MADV_DONTNEED);
 }
 
 #else
 
-const bool beside_shares_memory = false;
+const bool vmfork_shares_memory = false;
 
-pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struct beside_work *work, int *ret_pidfd)
+pid_t vmfork_start(enum vmfork_stack place, uint64_t flags, int cgroup_fd, const struct vmfork_work *work,
+		   int *ret_pidfd)
 {
 	pid_t pid = clone_process(flags, cgroup_fd, ret_pidfd);
 
@@ -122,7 +124,7 @@ pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struc
 	return pid;
 }
 
-void beside_rest(void)
+void vmfork_rest(void)
 {
 }
 

@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 
 /* The stacks: one process at a time on each, that is, until it has executed another program or was reaped. */
-enum beside { BESIDE_AHEAD, BESIDE_FIRST, BESIDE_SECOND, BESIDE_HOLDER, BESIDE_COUNT };
+enum vmfork_stack { VMFORK_AHEAD, VMFORK_FIRST, VMFORK_SECOND, VMFORK_HOLDER, VMFORK_COUNT };
 
-struct beside_work {
+struct vmfork_work {
 	int (*run)(void *argument);   /* its result is the exit status; on its stack errno is its own */
 	void *argument;               /* must outlive the process */
 };
@@ -24,15 +24,15 @@ struct beside_work {
  * Whether such a process sees what its maker writes after it was started, and the maker what it writes. Neither may
  * rest on it; but what both write to is then a race.
  */
-extern const bool beside_shares_memory;
+extern const bool vmfork_shares_memory;
 
 /*
  * clone3(2) with CLONE_* flags beside CLONE_VM; cgroup_fd >= 0 starts it in that v2 cgroup. The pid, with *ret_pidfd
  * (owned), or -errno. It has copies of the descriptors, but with CLONE_FILES. It makes async-signal-safe calls only and
  * allocates nothing.
  */
-pid_t beside_start(enum beside place, uint64_t flags, int cgroup_fd, const struct beside_work *work,
+pid_t vmfork_start(enum vmfork_stack place, uint64_t flags, int cgroup_fd, const struct vmfork_work *work,
 		   int *ret_pidfd) MUST_USE;
 
 /* Gives the memory of all stacks back to the system; none may be in use. */
-void beside_rest(void);
+void vmfork_rest(void);
