@@ -117,20 +117,28 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 	cleanup_compiled struct compiled compiled = { 0 };
 	cleanup_free char *bytes = NULL;
 	const struct policy *policy;
+	struct hash hash;
 	struct stat st;
 	cleanup_fd int fd = seen_open_kept(path, SNAPSHOT_SIZE_MAX, &st);
+	size_t size;
 	int r;
 
 	if (fd < 0)
 		return fd;
+	if (st.st_size < (off_t)sizeof hash)
+		return -EBADMSG;
+	size = (size_t)st.st_size - sizeof hash;
 	bytes = malloc((size_t)st.st_size);
 	if (!bytes)
 		return -ENOMEM;
 	r = fd_read_full(fd, bytes, (size_t)st.st_size);
-	if (r == 0)
-		r = view(take_ptr(bytes), (size_t)st.st_size, &compiled);
 	if (r < 0)
 		return r;
+	memcpy(&hash, bytes + size, sizeof hash);
+	r = view(take_ptr(bytes), size, &compiled);
+	if (r < 0)
+		return r;
+	snapshot_set_hash(compiled.snapshot, &hash);
 	policy = snapshot_policy(compiled.snapshot);
 	if (!str_equal(policy->project, request->project) ||
 	    !is_fresh(compiled.snapshot, seen_time_ns(st.st_mtim)))
@@ -140,10 +148,21 @@ static int cache_load(const char *path, const struct compiled_request *request, 
 	return 0;
 }
 
-/* A cache that cannot be written costs time and nothing else. */
+/*
+ * The snapshot, and behind it its hash, which takes longer to make than all the rest of a look at the policy. A cache
+ * that cannot be written costs time and nothing else.
+ */
 static void cache_store(const char *path, const struct compiled *compiled)
 {
-	(void)!seen_keep(path, compiled->bytes, compiled->size, CACHE_ENTRIES_MAX);
+	cleanup_free char *bytes = malloc(compiled->size + sizeof(struct hash));
+	struct hash hash;
+
+	if (!bytes)
+		return;
+	snapshot_hash(compiled->snapshot, &hash);
+	memcpy(bytes, compiled->bytes, compiled->size);
+	memcpy(bytes + compiled->size, &hash, sizeof hash);
+	(void)!seen_keep(path, bytes, compiled->size + sizeof hash, CACHE_ENTRIES_MAX);
 }
 
 static int wait_compiler(pid_t pid, struct err *err)

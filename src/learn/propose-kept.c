@@ -141,9 +141,12 @@ static bool is_kept_path(const struct proposal *proposal, const struct path_list
 static bool put_path_lists(const struct proposal *proposal, struct buf *out)
 {
 	const struct policy *before = proposal->request->before, *base = proposal->request->base;
+	size_t count, base_count;
+	const struct path_rule *protects = policy_protects(before, &count),
+			       *base_protects = policy_protects(base, &base_count);
 	const struct path_list lists[] = {
 		{ "ask", before->file_asks, base->file_asks, before->file_ask_count, base->file_ask_count },
-		{ "protect", before->protects, base->protects, before->protect_count, base->protect_count },
+		{ "protect", protects, base_protects, count, base_count },
 	};
 	bool is_any = false;
 

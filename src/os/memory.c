@@ -12,6 +12,11 @@ enum { PAGE = 4096, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2
 #define MADV_POPULATE_WRITE 23
 #endif
 
+void memory_take(void *start, size_t size_bytes)
+{
+	(void)!madvise(start, size_bytes, MADV_POPULATE_WRITE);
+}
+
 void memory_take_stack(void)
 {
 	char stack[STACK_TAKEN];
@@ -19,7 +24,7 @@ void memory_take_stack(void)
 
 	/* The kernel lets the stack grow by a touch alone. */
 	*(volatile char *)start = 0;
-	(void)!madvise((void *)start, STACK_TAKEN - PAGE, MADV_POPULATE_WRITE);
+	memory_take((void *)start, STACK_TAKEN - PAGE);
 }
 
 static void give_back(uintptr_t start, uintptr_t end)

@@ -6,6 +6,11 @@
  * measures nothing. Run by atoll and atoll-box.
  */
 
+#include <stddef.h>
+
+/* Takes pages of a mapping in one step (start is a page's): as memory_take_stack(). */
+void memory_take(void *start, size_t size_bytes);
+
 /*
  * Takes the stack that a start will use in one step instead of by a fault for each page, 0.8 µs each in a virtual
  * machine. Before Linux 5.14, and where memory is short, nothing happens.

@@ -202,7 +202,10 @@ static const struct path_rule *find_path_rule(const struct path_rule *rules, siz
 
 const struct path_rule *policy_find_protect(const struct policy *policy, const char *path, uint32_t without)
 {
-	return find_path_rule(policy->protects, policy->protect_count, path, without);
+	size_t count;
+	const struct path_rule *rules = policy_protects(policy, &count);
+
+	return find_path_rule(rules, count, path, without);
 }
 
 static struct decision decide_hidden(const struct policy *policy, const struct action *action)
@@ -509,8 +512,11 @@ static bool is_guarded(const struct policy *policy, const char *path)
 /* Who fills a directory of another name and then moves it has made a protected file as well. */
 static struct decision decide_guarded_move(const struct policy *policy, const char *from, const char *to)
 {
-	for (size_t i = 0; i < policy->protect_count; i++) {
-		const struct path_rule *rule = &policy->protects[i];
+	size_t count;
+	const struct path_rule *protects = policy_protects(policy, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct path_rule *rule = &protects[i];
 
 		if (!(rule->flags & (PATH_BUILD | PATH_PACKAGE)) &&
 		    (is_moved_out(rule->pattern, rule->flags, from, to) ||

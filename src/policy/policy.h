@@ -108,6 +108,13 @@ struct path_rule {
 	const char *when;        /* which program runs it, and when; NULL: not said */
 };
 
+/* Rules of a snapshot that most programs never look at: they are read when one does. */
+struct late_rules {
+	const struct path_rule *rules;
+	size_t count;
+	void (*read)(struct late_rules *rules);  /* fills in the others; NULL: it has */
+};
+
 enum {
 	NET_METHOD_ANY = 1u << 31, /* http.methods was not given */
 };
@@ -422,8 +429,9 @@ struct policy {
 	size_t file_plan_count;
 	const struct path_rule *file_asks;
 	size_t file_ask_count;
-	const struct path_rule *protects;
+	const struct path_rule *protects;    /* for those who make a policy; all others ask policy_protects() */
 	size_t protect_count;
+	struct late_rules *late_protects;    /* in their place, NULL: none */
 
 	enum network_mode network_mode;
 	enum verdict network_default;
@@ -474,6 +482,17 @@ struct policy {
 	const struct unenforced *unenforced;
 	size_t unenforced_count;
 };
+
+/* files.protect, borrowed. */
+static inline const struct path_rule *policy_protects(const struct policy *policy, size_t *ret_count)
+{
+	struct late_rules *late = policy->late_protects;
+
+	if (late && late->read)
+		late->read(late);
+	*ret_count = late ? late->count : policy->protect_count;
+	return late ? late->rules : policy->protects;
+}
 
 /* Names in policy text, reports and the log. */
 extern const char *const verdict_names[VERDICT_COUNT];

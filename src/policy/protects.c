@@ -25,6 +25,8 @@ struct key {
 
 struct protects {
 	const struct policy *policy;
+	const struct path_rule *rules;   /* the policy's */
+	size_t rule_count;
 	struct key *keys;                /* owned */
 	struct key *buckets[BUCKETS];    /* whole components, the last literal one of each pattern */
 	struct key *inner[BUCKETS];      /* the literal ones before the last component */
@@ -143,17 +145,18 @@ struct protects *protects_new(const struct policy *policy)
 	if (!protects)
 		return NULL;
 	protects->policy = policy;
-	for (size_t i = 0; i < policy->protect_count; i++)
-		keys += 1 + count_slashes(policy->protects[i].pattern);
+	protects->rules = policy_protects(policy, &protects->rule_count);
+	for (size_t i = 0; i < protects->rule_count; i++)
+		keys += 1 + count_slashes(protects->rules[i].pattern);
 	protects->keys = calloc(keys, sizeof *protects->keys);
 	if (!protects->keys) {
 		free(protects);
 		return NULL;
 	}
-	for (size_t i = 0; i < policy->protect_count; i++) {
-		add(protects, &policy->protects[i]);
-		add_inner(protects, policy->protects[i].pattern);
-		protects->knows_git |= (policy->protects[i].flags & PATH_GIT) != 0;
+	for (size_t i = 0; i < protects->rule_count; i++) {
+		add(protects, &protects->rules[i]);
+		add_inner(protects, protects->rules[i].pattern);
+		protects->knows_git |= (protects->rules[i].flags & PATH_GIT) != 0;
 	}
 	for (size_t i = 0; i < policy->file_ask_count; i++)
 		add(protects, &policy->file_asks[i]);
@@ -251,12 +254,11 @@ static bool is_inner_part(const struct path_rule *rule, const char *path, const 
 bool protects_has_above(const struct protects *protects, const char *path)
 {
 	const char *name = path_basename(path);
-	const struct policy *policy = protects->policy;
 
 	if (!find_key(protects->inner, name, strlen(name)))
 		return false;
-	for (size_t i = 0; i < policy->protect_count; i++)
-		if (is_inner_part(&policy->protects[i], path, name))
+	for (size_t i = 0; i < protects->rule_count; i++)
+		if (is_inner_part(&protects->rules[i], path, name))
 			return true;
 	return false;
 }

@@ -36,8 +36,10 @@ static bool same_texts(const char *const *a, const char *const *b)
 	return !*a && !*b;
 }
 
-static bool same_paths(const struct path_rule *a, const struct path_rule *b, size_t count)
+static bool same_paths(const struct path_rule *a, size_t count, const struct path_rule *b, size_t b_count)
 {
+	if (count != b_count)
+		return false;
 	for (size_t i = 0; i < count; i++)
 		if (!str_equal(a[i].pattern, b[i].pattern) || a[i].flags != b[i].flags ||
 		    !same_texts(a[i].except, b[i].except) || !str_equal(a[i].when, b[i].when))
@@ -47,15 +49,17 @@ static bool same_paths(const struct path_rule *a, const struct path_rule *b, siz
 
 static bool same_files(const struct policy *a, const struct policy *b)
 {
-	if (a->file_count != b->file_count || a->file_ask_count != b->file_ask_count ||
-	    a->protect_count != b->protect_count || !str_equal(a->project, b->project) || !str_equal(a->home, b->home))
+	size_t count, b_count;
+	const struct path_rule *protects = policy_protects(a, &count), *b_protects = policy_protects(b, &b_count);
+
+	if (a->file_count != b->file_count || !str_equal(a->project, b->project) || !str_equal(a->home, b->home))
 		return false;
 	for (size_t i = 0; i < a->file_count; i++)
 		if (!str_equal(a->files[i].pattern, b->files[i].pattern) || a->files[i].class != b->files[i].class ||
 		    a->files[i].flags != b->files[i].flags || !same_texts(a->files[i].except, b->files[i].except))
 			return false;
-	return same_paths(a->file_asks, b->file_asks, a->file_ask_count) &&
-	       same_paths(a->protects, b->protects, a->protect_count);
+	return same_paths(a->file_asks, a->file_ask_count, b->file_asks, b->file_ask_count) &&
+	       same_paths(protects, count, b_protects, b_count);
 }
 
 static bool same_exec(const struct policy *a, const struct policy *b)

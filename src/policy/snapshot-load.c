@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/secret-name.h"
 #include "base/str.h"
+#include "os/memory.h"
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/scalars.h"
@@ -14,17 +16,9 @@
 /*
  * Loading is on the way of every start, so it touches each byte once: a string is valid when its offset
  * lies in the pool behind a NUL (the pool ends with one), so no string is scanned. The view is one
- * anonymous mapping, populated in one go: page faults, not the work, would be what it costs.
+ * anonymous mapping, populated in one go: page faults, not the work, would be what it costs. Half of a policy are its
+ * hundreds of protected names, which no start looks at: their part of the view is filled when somebody does.
  */
-
-struct snapshot {
-	struct policy policy;
-	const struct snapshot_source *sources;
-	size_t source_count;
-	const void *bytes;
-	size_t size;
-	size_t mapping_size;
-};
 
 struct loader {
 	const uint8_t *bytes;
@@ -36,6 +30,19 @@ struct loader {
 	uint8_t *arena;
 	size_t arena_used;
 	bool is_bad;
+};
+
+struct snapshot {
+	struct policy policy;
+	const struct snapshot_source *sources;
+	size_t source_count;
+	const void *bytes;
+	size_t size;
+	size_t mapping_size;
+	struct hash hash;
+	bool has_hash;
+	struct late_rules protects;
+	struct loader late; /* what reads them */
 };
 
 struct section_size {
@@ -407,6 +414,21 @@ static const struct path_rule *load_paths(struct loader *loader, enum snapshot_s
 	return out;
 }
 
+/* A snapshot whose rules are wrong protects everything: too late to refuse it. */
+static void read_protects(struct late_rules *rules)
+{
+	static const struct path_rule all = { .pattern = "/", .origin = { "snapshot.damaged", "", 0 },
+					      .when = "the compiled policy is damaged" };
+	struct snapshot *snapshot = (struct snapshot *)((char *)rules - offsetof(struct snapshot, protects));
+
+	rules->rules = load_paths(&snapshot->late, SECTION_PROTECTS, &rules->count);
+	rules->read = NULL;
+	if (snapshot->late.is_bad) {
+		rules->rules = &all;
+		rules->count = 1;
+	}
+}
+
 static const struct http_rule *load_http(struct loader *loader, size_t *ret_count)
 {
 	const struct snapshot_http *in = records(loader, SECTION_HTTP, ret_count);
@@ -680,15 +702,16 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 {
 	struct loader loader = { .bytes = bytes, .header = bytes };
 	struct snapshot *snapshot;
-	size_t view;
+	size_t view, late;
 	int r = check_header(bytes, size, &view);
 
 	if (r < 0)
 		return r;
-	loader.arena =
-		mmap(NULL, view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	loader.arena = mmap(NULL, view, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (loader.arena == MAP_FAILED)
 		return -ENOMEM;
+	late = loader.header->sections[SECTION_PROTECTS].count * section_sizes[SECTION_PROTECTS].view;
+	memory_take(loader.arena, view - late);
 	snapshot = view_array(&loader, 1, sizeof *snapshot);
 	snapshot->mapping_size = view;
 	snapshot->bytes = bytes;
@@ -698,7 +721,6 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 	load_files(&loader, &snapshot->policy);
 	load_plan(&loader, &snapshot->policy);
 	snapshot->policy.file_asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.file_ask_count);
-	snapshot->policy.protects = load_paths(&loader, SECTION_PROTECTS, &snapshot->policy.protect_count);
 	load_network(&loader, &snapshot->policy);
 	load_publish(&loader, &snapshot->policy);
 	load_exec(&loader, &snapshot->policy);
@@ -709,6 +731,9 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 		snapshot_free(snapshot);
 		return -EBADMSG;
 	}
+	snapshot->late = loader;
+	snapshot->protects = (struct late_rules){ .read = read_protects };
+	snapshot->policy.late_protects = &snapshot->protects;
 	*ret_snapshot = snapshot;
 	return 0;
 }
@@ -730,7 +755,16 @@ const struct snapshot_source *snapshot_sources(const struct snapshot *snapshot, 
 	return snapshot->sources;
 }
 
+void snapshot_set_hash(struct snapshot *snapshot, const struct hash *hash)
+{
+	snapshot->hash = *hash;
+	snapshot->has_hash = true;
+}
+
 void snapshot_hash(const struct snapshot *snapshot, struct hash *ret_hash)
 {
-	hash_bytes(ret_hash, snapshot->bytes, snapshot->size);
+	if (snapshot->has_hash)
+		*ret_hash = snapshot->hash;
+	else
+		hash_bytes(ret_hash, snapshot->bytes, snapshot->size);
 }

@@ -195,6 +195,9 @@ static void put_paths(struct writer *writer, enum snapshot_section section, cons
 
 static void put_files(struct writer *writer, const struct policy *policy)
 {
+	size_t protect_count;
+	const struct path_rule *protects = policy_protects(policy, &protect_count);
+
 	for (size_t i = 0; i < policy->file_count; i++) {
 		const struct file_rule *rule = &policy->files[i];
 
@@ -219,7 +222,7 @@ static void put_files(struct writer *writer, const struct policy *policy)
 			   });
 	}
 	put_paths(writer, SECTION_FILE_ASKS, policy->file_asks, policy->file_ask_count);
-	put_paths(writer, SECTION_PROTECTS, policy->protects, policy->protect_count);
+	put_paths(writer, SECTION_PROTECTS, protects, protect_count);
 }
 
 static uint32_t put_answer(struct writer *writer, const struct net_answer *answer)

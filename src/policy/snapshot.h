@@ -29,6 +29,7 @@ struct snapshot;
 /*
  * Validates bytes (every offset, count, string, enum) and makes the view. bytes are borrowed and
  * must stay unchanged for the life of the snapshot (a sealed memfd's mapping, or a private copy).
+ * files.protect is read when it is first asked for (policy_protects()); damaged, it protects every path.
  * 0; -EBADMSG for anything malformed or of another version; -EFBIG; -ENOMEM.
  */
 int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size) MUST_USE;
@@ -40,8 +41,9 @@ static inline void cleanup_snapshot_(struct snapshot **snapshot) { snapshot_free
 const struct policy *snapshot_policy(const struct snapshot *snapshot);
 const struct snapshot_source *snapshot_sources(const struct snapshot *snapshot, size_t *ret_count);
 
-/* The SHA-256 of the bytes, as bound into session.start. */
+/* The SHA-256 of the bytes, as bound into session.start. Who keeps it beside them spares the next one to make it. */
 void snapshot_hash(const struct snapshot *snapshot, struct hash *ret_hash);
+void snapshot_set_hash(struct snapshot *snapshot, const struct hash *hash);
 
 /* Serialises policy and sources; the result loads to an equal policy. -ENOBUFS beyond SNAPSHOT_SIZE_MAX. */
 int snapshot_store(struct buf *out, const struct policy *policy, const struct snapshot_source *sources,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line itself: bad input ends with one clear line and the right status, and leaves nothing half-made."""
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -334,8 +335,13 @@ def test_an_unchanged_policy_is_compiled_once(sandbox):
     sandbox.run(["true"], policy=policy)
     before = [(path, path.stat().st_mtime_ns) for path in cached(sandbox)]
     assert len(before) == 1 and stat.S_IMODE(before[0][0].stat().st_mode) == 0o600
-    assert sandbox.run(["true"], policy=policy).code == 0
+    again = sandbox.run(["true"], policy=policy)
+    assert again.code == 0
     assert [(path, path.stat().st_mtime_ns) for path in cached(sandbox)] == before
+    # The log names it by its hash, which comes out of the cache as well.
+    start = json.loads(sandbox.audit_log(again.session).read_text().splitlines()[0])
+    enforced = (sandbox.audit_log(again.session).parent / "policy.bin").read_bytes()
+    assert start["detail"]["policy_hash"] == "sha256:" + hashlib.sha256(enforced).hexdigest()
 
 
 def test_a_changed_policy_is_compiled_again(sandbox):

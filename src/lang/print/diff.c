@@ -122,6 +122,9 @@ static int compare_probes(const void *a, const void *b)
 
 static void gather_files(struct differ *differ, const struct policy *policy, struct vec *probes)
 {
+	size_t protect_count;
+	const struct path_rule *protects = policy_protects(policy, &protect_count);
+
 	for (size_t i = 0; i < policy->file_count; i++) {
 		add_probe(differ, probes, policy->files[i].pattern, policy->files[i].flags & FILE_GLOB);
 		for (const char *const *except = policy->files[i].except; except && *except; except++)
@@ -130,8 +133,8 @@ static void gather_files(struct differ *differ, const struct policy *policy, str
 	for (size_t i = 0; i < policy->file_ask_count; i++)
 		add_probe(differ, probes, policy->file_asks[i].pattern,
 			  policy->file_asks[i].flags & FILE_GLOB);
-	for (size_t i = 0; i < policy->protect_count; i++)
-		add_probe(differ, probes, policy->protects[i].pattern, policy->protects[i].flags & FILE_GLOB);
+	for (size_t i = 0; i < protect_count; i++)
+		add_probe(differ, probes, protects[i].pattern, protects[i].flags & FILE_GLOB);
 }
 
 /* A change below a path that changed in the same way is the same change. */

@@ -349,6 +349,9 @@ static void put_rest(struct json *json, const struct policy *policy)
 
 void print_policy_json(const struct policy *policy, struct json *json)
 {
+	size_t count;
+	const struct path_rule *protects = policy_protects(policy, &count);
+
 	json_object_begin(json, NULL);
 	json_bytes(json, "name", policy->name, strlen(policy->name));
 	json_string(json, "level", trust_level_names[policy->level]);
@@ -356,7 +359,7 @@ void print_policy_json(const struct policy *policy, struct json *json)
 	json_bytes(json, "home", policy->home, strlen(policy->home));
 	put_files(json, policy);
 	put_paths(json, "ask", policy->file_asks, policy->file_ask_count);
-	put_paths(json, "protect", policy->protects, policy->protect_count);
+	put_paths(json, "protect", protects, count);
 	put_network(json, policy);
 	put_exec(json, policy);
 	put_limits(json, policy);

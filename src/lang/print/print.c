@@ -141,6 +141,8 @@ static void put_files(struct buf *out, const struct policy *policy)
 {
 	static const enum file_class order[] = { FILE_READ, FILE_SCRATCH, FILE_STAGE, FILE_WRITE, FILE_MASK };
 	struct heading heading = { .section = "files" };
+	size_t count;
+	const struct path_rule *protects = policy_protects(policy, &count);
 
 	for (size_t c = 0; c < ARRAY_SIZE(order); c++)
 		for (size_t i = 0; i < policy->file_count; i++) {
@@ -153,7 +155,7 @@ static void put_files(struct buf *out, const struct policy *policy)
 			print_file_rule(out, rule);
 		}
 	put_paths(out, &heading, "ask", policy->file_asks, policy->file_ask_count);
-	put_paths(out, &heading, "protect", policy->protects, policy->protect_count);
+	put_paths(out, &heading, "protect", protects, count);
 }
 
 static void put_http(struct buf *out, const struct net_rule *rule)

@@ -264,12 +264,33 @@ static void damaged_bytes_are_refused_or_harmless(void **state)
 			copy[i] = values[v];
 			if (snapshot_load(&snapshot, copy, stored.size) < 0)
 				refused++;
-			else
+			else {
 				assert_non_null(policy_decide(snapshot_policy(snapshot), &action).reason);
+				(void)!policy_find_protect(snapshot_policy(snapshot), action.subject, 0);
+			}
 		}
 		copy[i] = stored.bytes[i];
 	}
 	assert_true(refused > stored.size);
+}
+
+/* They are read when somebody asks, which is too late to refuse the whole. */
+static void damaged_protected_paths_protect_everything(void **state)
+{
+	cleanup_snapshot struct snapshot *snapshot = NULL, *damaged = NULL;
+	cleanup_free uint8_t *copy = malloc(stored.size);
+	struct snapshot_path *records;
+	const struct path_rule *rule;
+
+	memcpy(copy, stored.bytes, stored.size);
+	records = (void *)(copy + ((struct snapshot_header *)copy)->sections[SECTION_PROTECTS].offset);
+	records->pattern++;
+	assert_int_equal(snapshot_load(&snapshot, stored.bytes, stored.size), 0);
+	assert_null(policy_find_protect(snapshot_policy(snapshot), "/srv/any", 0));
+	assert_int_equal(snapshot_load(&damaged, copy, stored.size), 0);
+	rule = policy_find_protect(snapshot_policy(damaged), "/srv/any", 0);
+	assert_non_null(rule);
+	assert_string_equal(rule->origin.id, "snapshot.damaged");
 }
 
 static void another_version_is_refused(void **state)
@@ -340,6 +361,7 @@ int main(void)
 		cmocka_unit_test(storing_again_gives_the_same_bytes),
 		cmocka_unit_test(every_cut_is_refused),
 		cmocka_unit_test(damaged_bytes_are_refused_or_harmless),
+		cmocka_unit_test(damaged_protected_paths_protect_everything),
 		cmocka_unit_test(another_version_is_refused),
 		cmocka_unit_test(unsorted_rules_are_refused),
 		cmocka_unit_test(a_thousand_rules_load_at_once),
