@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/alert.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/close-network.h"
+#include "box/asking.h"
 #include "box/notices.h"
-#include "box/state.h"
+#include "box/prompt.h"
+#include "box/reactions.h"
+#include "box/standing.h"
 #include "os/clock.h"
 #include "os/identity.h"
 #include "os/proc.h"
+#include "supervise/console.h"
+#include "supervise/freeze.h"
+#include "supervise/run.h"
 #include "wire/gate.h"
 
 enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64, SUMMARY_MAX = 5 };
@@ -115,7 +122,7 @@ static const char *rule_of(const struct alert *alert)
 	return alert->kind == ALERT_OTHERWISE ? "verify.dry-run" : "monitor.baseline";
 }
 
-static int record(struct box *box, const struct alert *alert)
+static int record(struct alerts *alerts, const struct alert *alert)
 {
 	const char *subject = subject_of(alert);
 	struct audit_event event = {
@@ -129,7 +136,7 @@ static int record(struct box *box, const struct alert *alert)
 		.context = alert,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(alerts->run->audit, &event);
 }
 
 static int log_freeze(const struct freeze *freeze, uint64_t frozen_ns)
@@ -237,16 +244,16 @@ static void format(const struct alert *alert, char text[ALERT_TEXT_MAX])
  * At once only where no stream of the command is the terminal: there it would stand in the middle of what a program
  * has drawn. At the end of the run it is said in any case.
  */
-static void say(struct box *box, const char *text)
+static void say(struct alerts *alerts, const char *text)
 {
 	char memory[SAID_MAX];
 	struct buf out;
 
-	prompt_ring(box);
-	if (box->run.request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
+	prompt_ring(alerts->box);
+	if (alerts->run->request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_printf(&out, "atoll: %s: alert: %s\n", box->run.request->session, text);
+	buf_printf(&out, "atoll: %s: alert: %s\n", alerts->run->request->session, text);
 	if (buf_error(&out) == 0)
 		(void)!write(2, out.bytes, out.size);
 }
@@ -281,9 +288,8 @@ static bool has_room(const struct alerts *alerts, enum alert_kind kind, const st
 }
 
 /* NULL: it is only counted. */
-static const char *keep(struct box *box, const struct alert *alert)
+static const char *keep(struct alerts *alerts, const struct alert *alert)
 {
-	struct alerts *alerts = &box->alerts;
 	struct hash thing = thing_of(alert);
 	struct alert_kept *kept;
 
@@ -308,11 +314,11 @@ static const char *newest_of(const struct alerts *alerts, enum alert_kind kind)
 	return NULL;
 }
 
-static enum monitor_reaction reaction_to(const struct box *box, const struct alert *alert)
+static enum monitor_reaction reaction_to(const struct alerts *alerts, const struct alert *alert)
 {
-	const struct monitor_settings *monitor = &box->run.policy->policy->monitor;
+	const struct monitor_settings *monitor = &alerts->run->policy->policy->monitor;
 
-	if (box->run.request->flags & REQUEST_TRIAL)
+	if (alerts->run->request->flags & REQUEST_TRIAL)
 		return MONITOR_NOTE;
 	if (alert->canary)
 		return monitor->canary;
@@ -322,40 +328,40 @@ static enum monitor_reaction reaction_to(const struct box *box, const struct ale
 	return alert->kind == ALERT_UNUSUAL ? monitor->unusual : MONITOR_NOTE;
 }
 
-int alert_raise(struct box *box, const struct alert *alert)
+int alert_raise(struct alerts *alerts, const struct alert *alert)
 {
-	enum monitor_reaction reaction = reaction_to(box, alert);
-	const char *text = keep(box, alert);
+	enum monitor_reaction reaction = reaction_to(alerts, alert);
+	const char *text = keep(alerts, alert);
 	int r;
 
 	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
 	identity_return();
-	if (reaction > box->alerts.wanted) {
-		box->alerts.wanted = reaction;
-		box->alerts.cause = newest_of(&box->alerts, alert->kind);
+	if (reaction > alerts->wanted) {
+		alerts->wanted = reaction;
+		alerts->cause = newest_of(alerts, alert->kind);
 	}
-	box->alerts.has_canary |= alert->canary != NULL;
+	alerts->has_canary |= alert->canary != NULL;
 	/* Of what leaves, or nearly did, each is a record: what comes first must not hide what comes after. */
 	if (!text && !is_leak(alert))
-		return box->alerts.kept ? 0 : -ENOMEM;
-	r = record(box, alert);
+		return alerts->kept ? 0 : -ENOMEM;
+	r = record(alerts, alert);
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(alerts->run->audit);
 	if (r < 0 || !text)
 		return r;
-	say(box, text);
-	r = notices_alert(box, alert_kind_names[alert->kind], text);
+	say(alerts, text);
+	r = notices_alert(alerts->box, alert_kind_names[alert->kind], text);
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
-	return trust_note(box, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
+	return trust_note(alerts->agent, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
 }
 
 /* ---- what the gates saw ---- */
 
 /* A secret where it has no business to be. What a planted canary stands for is told by its path alone. */
-static int on_leak(struct box *box, const struct gate_request *request)
+static int on_leak(struct alerts *alerts, const struct gate_request *request)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = alerts->run->policy->policy;
 	const struct gate_leak *leak = &request->leak;
 	const struct gate_open *open = &request->open;
 	char program[PATH_MAX];
@@ -375,7 +381,7 @@ static int on_leak(struct box *box, const struct gate_request *request)
 	}
 	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
 		alert.program = program;
-	return alert_raise(box, &alert);
+	return alert_raise(alerts, &alert);
 }
 
 static int note(void *context, enum event_type type, const void *detail)
@@ -388,51 +394,49 @@ static int note(void *context, enum event_type type, const void *detail)
 						     .program = trial->program });
 }
 
-void alerts_prepare(struct box *box)
+void alerts_prepare(struct alerts *alerts)
 {
-	box->alerts.subscriber = (struct subscriber){ 1 << EVENT_LEAK | 1 << EVENT_TRIAL_DIFFERS, note, box, NULL };
-	hub_subscribe(box->run.hub, &box->alerts.subscriber);
+	alerts->subscriber = (struct subscriber){ 1 << EVENT_LEAK | 1 << EVENT_TRIAL_DIFFERS, note, alerts, NULL };
+	hub_subscribe(alerts->run->hub, &alerts->subscriber);
 }
 
 /* ---- what is done about it ---- */
 
 static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
 {
-	struct box *box = context;
+	struct alerts *alerts = context;
 
-	box->alerts.is_asking = false;
+	alerts->is_asking = false;
 	/* A person's no ends it; silence does not, but nothing goes out any more. */
 	if (outcome->verdict == ASKING_DENIED)
-		run_end(&box->run, ENDED_STOPPED);
+		run_end(alerts->run, ENDED_STOPPED);
 	else if (outcome->verdict != ASKING_ALLOWED)
-		box->alerts.wanted = MONITOR_TIGHTEN;
-	return freeze_is_held_by(box->run.freeze, &alert_freeze) ? freeze_end(box->run.freeze) : 0;
+		alerts->wanted = MONITOR_TIGHTEN;
+	return freeze_is_held_by(alerts->run->freeze, &alert_freeze) ? freeze_end(alerts->run->freeze) : 0;
 }
 
-static int ask(struct box *box)
+static int ask(struct alerts *alerts)
 {
-	struct alerts *alerts = &box->alerts;
 	const char *text = alerts->cause ? alerts->cause : "a canary was sent";
 	struct asking_request request = {
 		.action = { .kind = ACTION_ALERT, .subject = text },
 		.decision = { VERDICT_ASK, { question_rule, "", 0 },
 			      "an alert has everything stand still until a person says how it goes on", "", NULL },
 	};
-	struct asking_waiter waiter = { .done = on_answer, .context = box };
+	struct asking_waiter waiter = { .done = on_answer, .context = alerts };
 	struct asking_outcome outcome;
-	int r = asking_begin(box, &request, &waiter, &outcome);
+	int r = asking_begin(alerts->box, &request, &waiter, &outcome);
 
 	alerts->is_asking = r == 1;
 	if (r)
 		return r < 0 ? r : 0;
-	return on_answer(box, 0, &outcome);
+	return on_answer(alerts, 0, &outcome);
 }
 
-static int freeze_and_ask(struct box *box)
+static int freeze_and_ask(struct alerts *alerts)
 {
-	struct alerts *alerts = &box->alerts;
 	/* The question has an end of its own. */
-	int r = freeze_begin_soon(box->run.freeze, &alert_freeze, "alert", UINT64_MAX);
+	int r = freeze_begin_soon(alerts->run->freeze, &alert_freeze, "alert", UINT64_MAX);
 
 	if (r == -EBUSY || r == -ESHUTDOWN)
 		return 0; /* a snapshot is under way: at the next turn */
@@ -443,18 +447,16 @@ static int freeze_and_ask(struct box *box)
 		return 0;
 	}
 	alerts->was_asked = true;
-	return ask(box);
+	return ask(alerts);
 }
 
-int alert_check(struct box *box)
+int alert_check(struct alerts *alerts)
 {
-	struct alerts *alerts = &box->alerts;
-
-	if (alerts->wanted == MONITOR_NOTE || box->run.is_dead || !box->run.watch)
+	if (alerts->wanted == MONITOR_NOTE || alerts->run->is_dead || !alerts->run->watch)
 		return 0;
 	if (alerts->wanted == MONITOR_FREEZE)
-		return alerts->is_asking ? 0 : freeze_and_ask(box);
-	if (!alerts->is_tightened && close_network(&box->gate) == -EBUSY)
+		return alerts->is_asking ? 0 : freeze_and_ask(alerts);
+	if (!alerts->is_tightened && alerts->reactions->close_network(alerts->reactions->context) == -EBUSY)
 		return 0;
 	alerts->is_tightened = true;
 	alerts->wanted = MONITOR_NOTE;
@@ -463,18 +465,16 @@ int alert_check(struct box *box)
 
 /* ---- afterwards ---- */
 
-bool alerts_hold_apply(const struct box *box)
+bool alerts_hold_apply(const struct alerts *alerts)
 {
-	const struct monitor_settings *monitor = &box->run.policy->policy->monitor;
+	const struct monitor_settings *monitor = &alerts->run->policy->policy->monitor;
 
-	return (box->alerts.has_canary && monitor->canary == MONITOR_FREEZE) ||
-	       (box->alerts.total && monitor->unusual == MONITOR_FREEZE);
+	return (alerts->has_canary && monitor->canary == MONITOR_FREEZE) ||
+	       (alerts->total && monitor->unusual == MONITOR_FREEZE);
 }
 
-void alerts_to_json(const struct box *box, struct json *json)
+void alerts_to_json(const struct alerts *alerts, struct json *json)
 {
-	const struct alerts *alerts = &box->alerts;
-
 	json_object_begin(json, "alerts");
 	json_u64(json, "total", alerts->total);
 	json_bool(json, "network_closed", alerts->is_tightened);
@@ -498,14 +498,13 @@ static bool is_in_summary(const struct alerts *alerts, size_t index)
 	return index < SUMMARY_MAX || !count_kept(&before, alerts->kept[index].kind, &alerts->kept[index].thing);
 }
 
-void alerts_put_summary(const struct box *box, struct buf *out)
+void alerts_put_summary(const struct alerts *alerts, struct buf *out)
 {
-	const struct alerts *alerts = &box->alerts;
 	size_t shown = 0;
 
 	if (!alerts->total)
 		return;
-	buf_printf(out, "atoll: %s: %llu alert%s:\n", box->run.request->session, (unsigned long long)alerts->total,
+	buf_printf(out, "atoll: %s: %llu alert%s:\n", alerts->run->request->session, (unsigned long long)alerts->total,
 		   alerts->total == 1 ? "" : "s");
 	for (size_t i = 0; i < alerts->count; i++) {
 		if (!is_in_summary(alerts, i))
@@ -517,11 +516,12 @@ void alerts_put_summary(const struct box *box, struct buf *out)
 		buf_put_text(out, "  …\n");
 	if (alerts->is_tightened)
 		buf_put_text(out, "  the network was closed\n");
-	buf_printf(out, "  the evidence: atoll alerts %s\n", box->run.request->session);
+	buf_printf(out, "  the evidence: atoll alerts %s\n", alerts->run->request->session);
 }
 
-void alerts_done(struct box *box)
+void alerts_done(struct alerts *alerts)
 {
-	free(box->alerts.kept);
-	box->alerts = (struct alerts){ 0 };
+	free(alerts->kept);
+	alerts->kept = NULL;
+	alerts->count = 0;
 }

@@ -20,6 +20,9 @@
 struct box;
 struct buf;
 struct json;
+struct reactions;
+struct run;
+struct standing;
 
 enum {
 	ALERTS_KEPT = 85,            /* in the log, the report and for people; more are counted */
@@ -77,6 +80,10 @@ struct alert_kept {
 };
 
 struct alerts {
+	struct run *run;
+	struct box *box;             /* for questions and notices */
+	struct standing *agent;      /* whose record gets them */
+	const struct reactions *reactions;
 	struct alert_kept *kept;     /* owned, ALERTS_KEPT of them; NULL: there was none */
 	size_t count;                /* kept */
 	uint64_t total;
@@ -86,18 +93,18 @@ struct alerts {
 	struct subscriber subscriber;
 };
 
-/* Listens to what the gates see. Before the jail is made. */
-void alerts_prepare(struct box *box);
+/* Listens to what the gates see; the four pointers of *alerts are set. Before the jail is made. */
+void alerts_prepare(struct alerts *alerts);
 
 /* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */
-int alert_raise(struct box *box, const struct alert *alert) MUST_USE;
+int alert_raise(struct alerts *alerts, const struct alert *alert) MUST_USE;
 
 /* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
-int alert_check(struct box *box) MUST_USE;
+int alert_check(struct alerts *alerts) MUST_USE;
 
 /* Whether nothing of the run may be applied unasked. */
-bool alerts_hold_apply(const struct box *box);
+bool alerts_hold_apply(const struct alerts *alerts);
 
-void alerts_to_json(const struct box *box, struct json *json);
-void alerts_put_summary(const struct box *box, struct buf *out);
-void alerts_done(struct box *box);
+void alerts_to_json(const struct alerts *alerts, struct json *json);
+void alerts_put_summary(const struct alerts *alerts, struct buf *out);
+void alerts_done(struct alerts *alerts);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
+#include "box/close-network.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
 #include "box/gate-link.h"
@@ -129,7 +130,7 @@ static int run(struct box *box)
 	 */
 	r = events_session_start(box);
 	if (r == 0)
-		r = standing_begin(box);
+		r = standing_begin(&box->standing);
 	if (r == 0)
 		r = token_grant_first(box, box->run.err);
 	if (r == 0)
@@ -145,7 +146,7 @@ bool box_will_apply(const struct box *box)
 {
 	return box->run.request->flags & REQUEST_APPLY && box->staging.has_changes && box->run.ended == ENDED_EXIT &&
 	       box->exit_code == 0 && !box->failure_status && !box->lost_errno &&
-	       !alerts_hold_apply(box);
+	       !alerts_hold_apply(&box->alerts);
 }
 
 static int exit_status(const struct box *box)
@@ -184,11 +185,11 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
-		r = monitor_learn(box);
+		r = monitor_learn(&box->monitor, box->failure_status);
 	if (r == 0)
 		r = file_gate_flush(box, true);
 	if (r == 0)
-		r = standing_end(box);
+		r = standing_end(&box->standing, box->failure_status);
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
@@ -264,16 +265,16 @@ void box_release(void)
 {
 	struct box *box = &the_box;
 
-	standing_done(box);
+	standing_done(&box->standing);
 	if (box->run.watch)
 		events_watch_end(box);
 	watch_free(box->run.watch);
 	box->run.watch = NULL;
 	gate_done(&box->gate);
 	publish_close(&box->gate);
-	canaries_done(box);
-	alerts_done(box);
-	monitor_free(box);
+	canaries_done(&box->canaries);
+	alerts_done(&box->alerts);
+	monitor_free(&box->monitor);
 	change_done(&box->gate.change);
 	exec_gate_done(box);
 	verify_gate_free(box);
@@ -301,8 +302,8 @@ static void conclude_staging(struct box *box)
 
 	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
-	(void)!monitor_check(box);
-	(void)!monitor_look_at_staged(box);
+	(void)!monitor_check(&box->monitor);
+	(void)!monitor_look_at_staged(&box->monitor);
 	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
@@ -369,6 +370,28 @@ int box_announce(struct box *box)
 	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
 }
 
+/* ---- what is done to the network where something was seen ---- */
+
+static int close_net(void *context)
+{
+	return close_network(context);
+}
+
+static int can_change_net(void *context)
+{
+	const struct net_gate *gate = context;
+
+	return !gate->is_used ? 1 : gate->change.is_pending ? -EBUSY : 0;
+}
+
+static int change_net(void *context, int snapshot_fd)
+{
+	struct change_asker nobody = { .uid = getuid(), .pid = getpid() };
+	struct err err = { 0 };
+
+	return change_begin(context, snapshot_fd, &nobody, &err);
+}
+
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
 	    int *ret_status, bool *ret_apply, struct err *err)
 {
@@ -396,7 +419,12 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	staging_init(&box->staging);
 	gate_init(&box->gate, &box->run, &box->store, box);
 	prompt_init(&box->prompt);
-	canaries_init(&box->canaries);
+	canaries_init(&box->canaries, &box->run, &box->alerts);
+	box->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gate };
+	box->alerts = (struct alerts){ &box->run, box, &box->standing, &box->reactions };
+	box->monitor = (struct monitor){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
+	box->standing.run = &box->run;
+	box->standing.reactions = &box->reactions;
 	box->run.network_policy = policy->policy;
 	box->guardian.pipe_fd = box->run.init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;

@@ -502,7 +502,7 @@ static int start_jail(struct building *building)
 	if (r == 0)
 		prepare_watch(box, building);
 	/* Programs start when we answer their exec: nothing but init has run yet. */
-	return r == 0 ? canaries_watch(box) : r;
+	return r == 0 ? canaries_watch(&box->canaries) : r;
 }
 
 static int plan_and_start(struct box *box, int init_wire_fd)
@@ -551,9 +551,9 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		r = backend_choose(box->run.request, box->run.policy->policy, &box->staging.backend, box->run.err);
 	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
-		r = canaries_make(box);
-	monitor_prepare(box);
-	alerts_prepare(box);
+		r = canaries_make(&box->canaries);
+	monitor_prepare(&box->monitor);
+	alerts_prepare(&box->alerts);
 	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(&box->gate, building.spec.host_uid,
 				 canaries_open_tokens(&box->canaries, &box->run.out));

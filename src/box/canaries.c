@@ -10,15 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "box/alert.h"
-#include "box/state.h"
 #include "build/mount-plan-parts.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/proc.h"
 #include "policy/decide.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 #include "wire/secret.h"
 
 /*
@@ -29,16 +31,14 @@
 
 enum { EVENTS_SIZE = 4096, PATH_SIZE = 64, DESCRIPTORS_MAX = 4096, SHOWN_PATH = 200 };
 
-void canaries_init(struct canaries *canaries)
+void canaries_init(struct canaries *canaries, struct run *run, struct alerts *alerts)
 {
-	*canaries = (struct canaries){ .inotify_fd = FD_NONE };
+	*canaries = (struct canaries){ .run = run, .alerts = alerts, .inotify_fd = FD_NONE };
 }
 
-void canaries_done(struct box *box)
+void canaries_done(struct canaries *canaries)
 {
-	struct canaries *canaries = &box->canaries;
-
-	loop_remove(box->run.loop, &canaries->source);
+	loop_remove(canaries->run->loop, &canaries->source);
 	close_fd(&canaries->inotify_fd);
 	for (size_t i = 0; i < canaries->count; i++) {
 		free(canaries->items[i].named_by);
@@ -189,14 +189,14 @@ static bool holds(int proc_fd, pid_t pid, const struct planted *planted, unsigne
 	return false;
 }
 
-static pid_t find_holder(struct box *box, const struct planted *planted, char program[PATH_MAX])
+static pid_t find_holder(struct canaries *canaries, const struct planted *planted, char program[PATH_MAX])
 {
 	cleanup_proc_list struct proc_list list = { .proc_fd = FD_NONE };
 	unsigned left = DESCRIPTORS_MAX;
 	char path[PATH_SIZE];
 	ssize_t size;
 
-	if (proc_list_namespace(box->run.init.pid, &list) < 0)
+	if (proc_list_namespace(canaries->run->init.pid, &list) < 0)
 		return 0;
 	for (size_t i = list.count; i-- > 0;) {
 		if (!holds(list.proc_fd, list.stats[i].pid, planted, &left))
@@ -209,7 +209,7 @@ static pid_t find_holder(struct box *box, const struct planted *planted, char pr
 	return 0;
 }
 
-static int tell_touched(struct box *box, struct planted *planted, const struct alert *how)
+static int tell_touched(struct canaries *canaries, struct planted *planted, const struct alert *how)
 {
 	struct alert alert = *how;
 
@@ -217,41 +217,41 @@ static int tell_touched(struct box *box, struct planted *planted, const struct a
 	alert.canary = planted->path;
 	alert.where = alert.is_linked ? "the file was given another name" : "the file was opened";
 	planted->is_touched = true;
-	return alert_raise(box, &alert);
+	return alert_raise(canaries->alerts, &alert);
 }
 
-static int tell_opened(struct box *box, struct planted *planted, pid_t pid, const char *program)
+static int tell_opened(struct canaries *canaries, struct planted *planted, pid_t pid, const char *program)
 {
-	return tell_touched(box, planted, &(struct alert){ .pid = pid, .program = program });
+	return tell_touched(canaries, planted, &(struct alert){ .pid = pid, .program = program });
 }
 
-static int on_opened(struct box *box, struct planted *planted)
+static int on_opened(struct canaries *canaries, struct planted *planted)
 {
 	char program[PATH_MAX];
-	pid_t pid = find_holder(box, planted, program);
+	pid_t pid = find_holder(canaries, planted, program);
 
 	/* The numbers of a procfs of its own are not those that the log has. */
 	if (pid)
-		return tell_opened(box, planted, 0, program);
-	return tell_opened(box, planted, planted->named_by ? planted->named_pid : 0, planted->named_by);
+		return tell_opened(canaries, planted, 0, program);
+	return tell_opened(canaries, planted, planted->named_by ? planted->named_pid : 0, planted->named_by);
 }
 
 /* Whether the name that it was planted under still leads to it. */
-static bool is_in_place(const struct box *box, const struct planted *planted)
+static bool is_in_place(const struct canaries *canaries, const struct planted *planted)
 {
 	cleanup_fd int root_fd = FD_NONE, fd = FD_NONE;
 	char path[PATH_SIZE];
 
-	if (str_format(path, sizeof path, "/proc/%d/root", box->run.init.pid) == 0)
+	if (str_format(path, sizeof path, "/proc/%d/root", canaries->run->init.pid) == 0)
 		root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
 	if (root_fd >= 0)
 		fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 	return fd >= 0 && fd_is_same_file(fd, planted->fd);
 }
 
-static int tell_named(struct box *box, struct planted *planted)
+static int tell_named(struct canaries *canaries, struct planted *planted)
 {
-	return tell_touched(box, planted, &(struct alert){ .is_linked = true, .program = planted->named_by,
+	return tell_touched(canaries, planted, &(struct alert){ .is_linked = true, .program = planted->named_by,
 							   .pid = planted->named_by ? planted->named_pid : 0 });
 }
 
@@ -259,19 +259,18 @@ static int tell_named(struct box *box, struct planted *planted)
  * Its links or its mode changed. In a staged tree what is opened by a second name is another file to inotify, so that
  * to have one is the touch.
  */
-static int on_changed(struct box *box, struct planted *planted)
+static int on_changed(struct canaries *canaries, struct planted *planted)
 {
 	struct stat st;
 
-	if (fstat(planted->fd, &st) < 0 || !st.st_nlink || (st.st_nlink == 1 && is_in_place(box, planted)))
+	if (fstat(planted->fd, &st) < 0 || !st.st_nlink || (st.st_nlink == 1 && is_in_place(canaries, planted)))
 		return 0;
-	return tell_named(box, planted);
+	return tell_named(canaries, planted);
 }
 
 static int on_events(void *context, uint32_t events)
 {
-	struct box *box = context;
-	struct canaries *canaries = &box->canaries;
+	struct canaries *canaries = context;
 	_Alignas(struct inotify_event) char memory[EVENTS_SIZE];
 	ssize_t size = read(canaries->inotify_fd, memory, sizeof memory), at = 0;
 	int r = 0;
@@ -285,12 +284,12 @@ static int on_events(void *context, uint32_t events)
 			if (planted->watch != event->wd || planted->is_touched)
 				continue;
 			if (event->mask & IN_OPEN)
-				r = on_opened(box, planted);
+				r = on_opened(canaries, planted);
 			else if (event->mask & IN_MOVE_SELF)
 				/* Also where it is back by now: it was kept for later, and may be read there. */
-				r = tell_named(box, planted);
+				r = tell_named(canaries, planted);
 			else if (event->mask & IN_ATTRIB)
-				r = on_changed(box, planted);
+				r = on_changed(canaries, planted);
 		}
 		at += (ssize_t)(sizeof *event + event->len);
 	}
@@ -315,12 +314,11 @@ static int watch_one(struct canaries *canaries, struct planted *planted, int roo
 }
 
 /* *ret_path: which one it failed at; NULL: all. */
-static int watch_all(struct box *box, const char **ret_path)
+static int watch_all(struct canaries *canaries, const char **ret_path)
 {
-	struct canaries *canaries = &box->canaries;
 	cleanup_fd int root_fd = FD_NONE;
 	char path[PATH_SIZE];
-	int r = str_format(path, sizeof path, "/proc/%d/root", box->run.init.pid);
+	int r = str_format(path, sizeof path, "/proc/%d/root", canaries->run->init.pid);
 
 	if (r == 0)
 		r = root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
@@ -336,8 +334,8 @@ static int watch_all(struct box *box, const char **ret_path)
 	}
 	*ret_path = NULL;
 	canaries->source = (struct loop_source){ .fd = canaries->inotify_fd, .events = EPOLLIN, .ready = on_events,
-						 .context = box };
-	return loop_add(box->run.loop, &canaries->source);
+						 .context = canaries };
+	return loop_add(canaries->run->loop, &canaries->source);
 }
 
 static const char *hint_for(int r)
@@ -349,30 +347,32 @@ static const char *hint_for(int r)
 	return "take data.canaries out of the policy";
 }
 
-int canaries_watch(struct box *box)
+int canaries_watch(struct canaries *canaries)
 {
 	const char *path = NULL;
-	int r = box->canaries.count ? watch_all(box, &path) : 0;
+	int r = canaries->count ? watch_all(canaries, &path) : 0;
 
 	if (r == 0)
 		return 0;
-	err_set(box->run.err, ERR_STATE, -r, "canaries", "the canary %s cannot be watched: %s", path ? path : "files",
+	err_set(canaries->run->err, ERR_STATE, -r, "canaries", "the canary %s cannot be watched: %s", path ? path
+		: "files",
 		err_errno_name(-r));
-	err_hint(box->run.err, "%s", hint_for(r));
+	err_hint(canaries->run->err, "%s", hint_for(r));
 	return r;
 }
 
-bool canaries_have(const struct box *box, const char *path)
+bool canaries_have(const struct canaries *canaries, const char *path)
 {
-	for (size_t i = 0; i < box->canaries.count; i++)
-		if (box->canaries.items[i].is_planted && str_equal(box->canaries.items[i].path, path))
+	for (size_t i = 0; i < canaries->count; i++)
+		if (canaries->items[i].is_planted && str_equal(canaries->items[i].path, path))
 			return true;
 	return false;
 }
 
 /* ---- where a token turns up ---- */
 
-static int see_argument(struct box *box, struct planted *planted, pid_t pid, const char *program, const char *argument)
+static int see_argument(struct canaries *canaries, struct planted *planted, pid_t pid, const char *program,
+			const char *argument)
 {
 	const char *spelling = canary_find(&planted->canary, argument);
 	struct alert alert = {
@@ -386,47 +386,47 @@ static int see_argument(struct box *box, struct planted *planted, pid_t pid, con
 		planted->named_by = str_dup(program);
 		planted->named_pid = pid;
 	}
-	return spelling ? alert_raise(box, &alert) : 0;
+	return spelling ? alert_raise(canaries->alerts, &alert) : 0;
 }
 
-static int on_exec(struct box *box, const struct event_exec *event)
+static int on_exec(struct canaries *canaries, const struct event_exec *event)
 {
 	const char *const *argv = event->argv;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < box->canaries.count; i++)
+	for (size_t i = 0; r == 0 && i < canaries->count; i++)
 		for (size_t at = 1; r == 0 && argv && argv[0] && argv[at]; at++)
-			r = see_argument(box, &box->canaries.items[i], event->pid, event->program, argv[at]);
+			r = see_argument(canaries, &canaries->items[i], event->pid, event->program, argv[at]);
 	return r;
 }
 
-static int on_lookup(struct box *box, const struct event_lookup *event)
+static int on_lookup(struct canaries *canaries, const struct event_lookup *event)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < box->canaries.count; i++) {
-		const char *spelling = canary_find_in_name(&box->canaries.items[i].canary, event->name);
+	for (size_t i = 0; r == 0 && i < canaries->count; i++) {
+		const char *spelling = canary_find_in_name(&canaries->items[i].canary, event->name);
 		struct alert alert = {
-			.kind = ALERT_SENT, .canary = box->canaries.items[i].path, .where = "a name that was looked up",
+			.kind = ALERT_SENT, .canary = canaries->items[i].path, .where = "a name that was looked up",
 			.spelling = spelling, .host = event->name, .is_refused = event->is_refused,
 		};
 
 		if (spelling)
-			r = alert_raise(box, &alert);
+			r = alert_raise(canaries->alerts, &alert);
 	}
 	return r;
 }
 
-static int on_file(struct box *box, const struct event_file *event)
+static int on_file(struct canaries *canaries, const struct event_file *event)
 {
 	char program[PATH_MAX];
 
-	for (size_t i = 0; event->is_opened && i < box->canaries.count; i++) {
-		struct planted *planted = &box->canaries.items[i];
+	for (size_t i = 0; event->is_opened && i < canaries->count; i++) {
+		struct planted *planted = &canaries->items[i];
 		pid_t pid = event->call->pid;
 
 		if (planted->is_planted && !planted->is_touched && str_equal(planted->path, event->call->path))
-			return tell_opened(box, planted, pid,
+			return tell_opened(canaries, planted, pid,
 					   proc_program(pid, program, sizeof program) < 0 ? NULL : program);
 	}
 	return 0;
@@ -439,26 +439,26 @@ static int note(void *context, enum event_type type, const void *detail)
 	return type == EVENT_EXEC ? on_exec(context, detail) : on_lookup(context, detail);
 }
 
-int canaries_make(struct box *box)
+int canaries_make(struct canaries *canaries)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = canaries->run->policy->policy;
 
 	if (!strv_count(policy->canary_files))
 		return 0;
-	box->canaries.subscriber = (struct subscriber){
-		1 << EVENT_EXEC | 1 << EVENT_FILE | 1 << EVENT_LOOKUP, note, box, NULL,
+	canaries->subscriber = (struct subscriber){
+		1 << EVENT_EXEC | 1 << EVENT_FILE | 1 << EVENT_LOOKUP, note, canaries, NULL,
 	};
-	hub_subscribe(box->run.hub, &box->canaries.subscriber);
-	return make_all(&box->canaries, policy, box->run.err);
+	hub_subscribe(canaries->run->hub, &canaries->subscriber);
+	return make_all(canaries, policy, canaries->run->err);
 }
 
-void canaries_to_json(const struct box *box, struct json *json)
+void canaries_to_json(const struct canaries *canaries, struct json *json)
 {
-	if (!box->canaries.count)
+	if (!canaries->count)
 		return;
 	json_array_begin(json, "canaries");
-	for (size_t i = 0; i < box->canaries.count; i++) {
-		const struct planted *planted = &box->canaries.items[i];
+	for (size_t i = 0; i < canaries->count; i++) {
+		const struct planted *planted = &canaries->items[i];
 
 		json_object_begin(json, NULL);
 		json_bytes(json, "path", planted->path, strlen(planted->path));
@@ -470,15 +470,15 @@ void canaries_to_json(const struct box *box, struct json *json)
 	json_array_end(json);
 }
 
-void canaries_put_summary(const struct box *box, struct buf *out)
+void canaries_put_summary(const struct canaries *canaries, struct buf *out)
 {
-	for (size_t i = 0; i < box->canaries.count; i++) {
-		const struct planted *planted = &box->canaries.items[i];
+	for (size_t i = 0; i < canaries->count; i++) {
+		const struct planted *planted = &canaries->items[i];
 
 		/* What is there itself needs no canary. */
 		if (!planted->why_not || planted->why_not == taken)
 			continue;
-		buf_printf(out, "atoll: %s: no canary was planted at ", box->run.request->session);
+		buf_printf(out, "atoll: %s: no canary was planted at ", canaries->run->request->session);
 		buf_put_escaped(out, planted->path, strlen(planted->path), SHOWN_PATH);
 		buf_printf(out, ": %s\n", planted->why_not);
 	}

@@ -17,9 +17,10 @@
 #include "supervise/hub.h"
 #include "supervise/loop.h"
 
-struct box;
+struct alerts;
 struct buf;
 struct plan;
+struct run;
 struct watch_exec;
 
 struct planted {
@@ -37,6 +38,8 @@ struct planted {
 };
 
 struct canaries {
+	struct run *run;
+	struct alerts *alerts;
 	struct planted *items;       /* owned; NULL: none are wanted */
 	size_t count;
 	int inotify_fd;
@@ -45,11 +48,11 @@ struct canaries {
 };
 
 /* Nothing is wanted; before anything else. */
-void canaries_init(struct canaries *canaries);
-void canaries_done(struct box *box);
+void canaries_init(struct canaries *canaries, struct run *run, struct alerts *alerts);
+void canaries_done(struct canaries *canaries);
 
 /* Makes what the policy names. Before the gate is started, which must know the tokens. */
-int canaries_make(struct box *box) MUST_USE;
+int canaries_make(struct canaries *canaries) MUST_USE;
 
 /* A socket from which the gate reads the tokens (wire/secret.h); FD_NONE: there are none. -errno. */
 int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch) MUST_USE;
@@ -58,14 +61,14 @@ int canaries_open_tokens(const struct canaries *canaries, struct buf *scratch) M
 int canaries_plan(struct canaries *canaries, const struct policy *policy, struct plan *plan) MUST_USE;
 
 /* Once the jail stands and nothing has run in it. Fails closed: a canary that nobody watches is none. */
-int canaries_watch(struct box *box) MUST_USE;
+int canaries_watch(struct canaries *canaries) MUST_USE;
 
 /* Whether the path is one of a planted canary, which no mask takes away. */
-bool canaries_have(const struct box *box, const char *path);
+bool canaries_have(const struct canaries *canaries, const char *path);
 
 /* "canaries": what was planted, for session.start and the report. */
 struct json;
-void canaries_to_json(const struct box *box, struct json *json);
+void canaries_to_json(const struct canaries *canaries, struct json *json);
 
 /* A line for each that is not planted although nothing real is in its place. */
-void canaries_put_summary(const struct box *box, struct buf *out);
+void canaries_put_summary(const struct canaries *canaries, struct buf *out);

@@ -176,7 +176,7 @@ static int freeze_error(struct client *client, int r)
 {
 	struct err err;
 
-	if (r == -EBUSY && standing_holds_still(client->box)) {
+	if (r == -EBUSY && standing_holds_still(&client->box->standing)) {
 		err_set(&err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
 			trust_level_names[client->box->standing.level]);
 		err_hint(&err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");

@@ -56,7 +56,7 @@ static void start_detail(struct json *json, const void *context)
 		json_bool(json, "trial", true);
 	if (request->tape)
 		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
-	canaries_to_json(box, json);
+	canaries_to_json(&box->canaries, json);
 	report_enforcement(box, json);
 }
 

@@ -351,7 +351,7 @@ static int judge_path(struct box *box, const struct watch_file *event, const cha
 	struct decision decision;
 
 	/* It is shown in the place of what is hidden there; what is hidden there is not written to for that. */
-	if (event->access == WATCH_FILE_READ && canaries_have(box, path))
+	if (event->access == WATCH_FILE_READ && canaries_have(&box->canaries, path))
 		return 0;
 	decision = decide(box, event, path);
 	if (path == event->path) {

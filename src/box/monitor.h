@@ -14,28 +14,44 @@
 
 #include "base/cleanup.h"
 #include "monitor/feature.h"
+#include "supervise/hub.h"
 
-struct box;
 struct json;
-struct monitor;
+struct monitor_state;
+struct alerts;
+struct canaries;
+struct run;
+struct staged_count;
+struct staging;
 
-/* Listens to what the gates see, where the policy has a baseline. Before the jail is made. */
-void monitor_prepare(struct box *box);
+struct monitor {
+	struct run *run;
+	struct alerts *alerts;
+	const struct canaries *canaries;
+	struct staging *staging;
+	struct staged_count *staged_count;
+	struct monitor_state *state; /* owned; NULL: nothing is compared, or nothing happened yet */
+	struct subscriber subscriber;
+};
+
+/* Listens to what the gates see, where the policy has a baseline; the five pointers are set. Before the jail is
+ * made. */
+void monitor_prepare(struct monitor *monitor);
 
 /* In the loop: what others count (output, refusals). */
-int monitor_check(struct box *box) MUST_USE;
+int monitor_check(struct monitor *monitor) MUST_USE;
 
 /* How long nothing has to be looked at; -1: for ever. */
-int monitor_timeout_ms(const struct box *box, uint64_t now_ns);
+int monitor_timeout_ms(const struct monitor *monitor, uint64_t now_ns);
 
 /* When nothing runs any more and what was staged has been counted, before any of it goes. */
-int monitor_look_at_staged(struct box *box) MUST_USE;
+int monitor_look_at_staged(struct monitor *monitor) MUST_USE;
 
 /* Learns from the session: what it was, but no more of what was told than a few times the limit; nothing at all from a
- * session that touched a canary, was ended by a limit or a failure, or never started its command. */
-int monitor_learn(struct box *box) MUST_USE;
+ * session that touched a canary, was ended by a limit, has_failed, or never started its command. */
+int monitor_learn(struct monitor *monitor, bool has_failed) MUST_USE;
 
 /* The report's "monitor" object: what was counted, and against what. */
-void monitor_to_json(const struct box *box, struct json *json);
+void monitor_to_json(const struct monitor *monitor, struct json *json);
 
-void monitor_free(struct box *box);
+void monitor_free(struct monitor *monitor);

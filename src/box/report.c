@@ -210,9 +210,9 @@ static void put_report(const struct box *box, int status, struct json *json)
 		json_string(json, NULL, box->run.course.hits[i]);
 	json_array_end(json);
 	put_changes(box, json);
-	alerts_to_json(box, json);
-	canaries_to_json(box, json);
-	monitor_to_json(box, json);
+	alerts_to_json(&box->alerts, json);
+	canaries_to_json(&box->canaries, json);
+	monitor_to_json(&box->monitor, json);
 	put_audit(box, json);
 	put_stages(box, json);
 	json_object_end(json);

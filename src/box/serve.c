@@ -442,9 +442,9 @@ static int timeout_ms(const struct box *box)
 		return STOP_LOOK_MS;
 	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
 	timeout = earlier(timeout, box->gate.change.is_pending ? CHANGE_LOOK_MS : -1);
-	timeout = earlier(timeout, standing_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, standing_timeout_ms(&box->standing, now_ns));
 	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
-	timeout = earlier(timeout, monitor_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, monitor_timeout_ms(&box->monitor, now_ns));
 	timeout = earlier(timeout, moves_timeout_ms(box));
 	timeout = earlier(timeout, verify_external_timeout_ms(box, now_ns));
 	return earlier(timeout, prompt_timeout_ms(box));
@@ -581,15 +581,15 @@ int serve(struct box *box)
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = notices_check(box);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = monitor_check(box);
+			r = monitor_check(&box->monitor);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = alert_check(box);
+			r = alert_check(&box->alerts);
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = verify_external_check(box, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = live_check(box, clock_monotonic_ns(), box->run.err);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = standing_check(box);
+			r = standing_check(&box->standing);
 		if (r == 0)
 			r = moves_check(box);
 		if (r == 0)

@@ -3,9 +3,11 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "box/reactions.h"
 #include "box/standing.h"
-#include "box/state.h"
 #include "os/fd.h"
+#include "policy/snapshot.h"
+#include "supervise/run.h"
 
 /*
  * The network of a policy without what its higher trust levels give: rules remember the text that they stand in, so
@@ -67,34 +69,29 @@ static int store(const struct policy *policy, const struct snapshot *snapshot)
 	return r < 0 ? r : fd_memfd_sealed("policy", out.bytes, out.size);
 }
 
-static int change_to(struct box *box, int snapshot_fd)
-{
-	struct change_asker nobody = { .uid = getuid(), .pid = getpid() };
-	struct err err = { 0 };
-
-	return change_begin(&box->gate, snapshot_fd, &nobody, &err);
-}
-
-int standing_narrow(struct box *box, enum trust_level level, bool asks)
+int standing_narrow(struct standing *standing, enum trust_level level, bool asks)
 {
 	const enum verdict most = asks ? VERDICT_ASK : VERDICT_DENY;
-	const struct policy *now = box->run.network_policy;
+	const struct policy *now = standing->run->network_policy;
 	struct policy next = *now;
 	cleanup_free struct net_rule *rules = calloc(now->network_count + 1, sizeof *rules);
 	cleanup_free uint32_t *limited = calloc(now->network_count + 1, sizeof *limited);
 	struct narrowing narrowing = { .rules = rules, .limited = limited };
+	const struct reactions *reactions = standing->reactions;
 	cleanup_fd int fd = FD_NONE;
+	int r;
 
 	if (!rules || !limited)
 		return -ENOMEM;
-	if (box->gate.change.is_pending)
-		return -EBUSY;
+	r = reactions->can_change_network(reactions->context);
+	if (r)
+		return r;
 	keep_rules(now, level, asks, &narrowing);
 	if (level_of(&now->network_default_origin) > (int)level && now->network_default > most) {
 		next.network_default = most;
 		narrowing.is_less = true;
 	}
-	if (!narrowing.is_less || !box->gate.is_used)
+	if (!narrowing.is_less)
 		return 1;
 	next.level = level;
 	next.network = rules;
@@ -102,16 +99,18 @@ int standing_narrow(struct box *box, enum trust_level level, bool asks)
 	next.network_exact_count = narrowing.exact_count;
 	next.network_limited = limited;
 	next.network_limited_count = narrowing.limited_count;
-	fd = store(&next, box->run.policy->snapshot);
-	return fd < 0 ? fd : change_to(box, fd);
+	fd = store(&next, standing->run->policy->snapshot);
+	return fd < 0 ? fd : reactions->change_network(reactions->context, fd);
 }
 
-int standing_widen(struct box *box)
+int standing_widen(struct standing *standing)
 {
+	const struct reactions *reactions = standing->reactions;
+	int r = reactions->can_change_network(reactions->context);
 	cleanup_fd int fd = FD_NONE;
 
-	if (box->gate.change.is_pending)
-		return -EBUSY;
-	fd = fd_memfd_sealed("policy", box->run.policy->bytes, box->run.policy->size);
-	return fd < 0 ? fd : change_to(box, fd);
+	if (r)
+		return r;
+	fd = fd_memfd_sealed("policy", standing->run->policy->bytes, standing->run->policy->size);
+	return fd < 0 ? fd : reactions->change_network(reactions->context, fd);
 }

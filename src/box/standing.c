@@ -5,9 +5,12 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
+#include "audit/writer.h"
 #include "base/str.h"
-#include "box/state.h"
 #include "os/fd.h"
+#include "session/record.h"
+#include "supervise/freeze.h"
+#include "supervise/run.h"
 
 enum {
 	NS_PER_MS = 1000000,
@@ -22,24 +25,24 @@ enum {
  */
 static const struct cooldown_rule usual_burst = { .denials = 20, .within_ms = 10000, .pause_ms = 10000 };
 
-static struct trust_home place_of(const struct box *box)
+static struct trust_home place_of(const struct standing *standing)
 {
-	return (struct trust_home){ box->run.request->state_dir, box->run.request->runtime_dir };
+	return (struct trust_home){ standing->run->request->state_dir, standing->run->request->runtime_dir };
 }
 
-enum trust_level trust_level_now(const struct box *box)
+enum trust_level trust_level_now(const struct standing *standing)
 {
-	return box->standing.agent ? box->standing.level : box->run.policy->policy->level;
+	return standing->agent ? standing->level : standing->run->policy->policy->level;
 }
 
-static int fail(struct box *box, int r)
+static int fail(struct standing *standing, int r)
 {
-	err_set(box->run.err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
-		box->standing.agent, err_errno_name(-r));
-	err_hint(box->run.err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
+	err_set(standing->run->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
+		standing->agent, err_errno_name(-r));
+	err_hint(standing->run->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
 			   : r == -EBUSY ? "somebody holds it in %s for long; see who does, or run without an agent"
 					 : "see whether %s can be written, or run without an agent",
-		 box->run.request->state_dir);
+		 standing->run->request->state_dir);
 	return r;
 }
 
@@ -71,7 +74,7 @@ void standing_blame(const struct run_standing *standing, struct err *err)
 /* ---- the log ---- */
 
 struct change_context {
-	const struct box *box;
+	const struct standing *standing;
 	const char *event, *cause;
 	const struct trust_book *book; /* that entry is of */
 	const struct trust_entry *entry; /* NULL: the record is not usable, or somebody else wrote in it */
@@ -89,7 +92,7 @@ static void change_detail(struct json *json, const void *context)
 	json_string(json, "from", trust_level_names[change->from]);
 	json_string(json, "to", trust_level_names[change->to]);
 	if (change->to < change->from)
-		json_string(json, "on_fall", trust_on_fall_names[change->box->run.policy->policy->trust.on_fall]);
+		json_string(json, "on_fall", trust_on_fall_names[change->standing->run->policy->policy->trust.on_fall]);
 	if (!entry)
 		return;
 	json_object_begin(json, "record");
@@ -102,29 +105,29 @@ static void change_detail(struct json *json, const void *context)
 	json_object_end(json);
 }
 
-static int log_change(struct box *box, const struct change_context *change)
+static int log_change(struct standing *standing, const struct change_context *change)
 {
 	struct audit_event event = {
 		.type = AUDIT_TRUST_CHANGE,
-		.subject = box->standing.agent,
-		.subject_size = strlen(box->standing.agent),
+		.subject = standing->agent,
+		.subject_size = strlen(standing->agent),
 		.write_detail = change_detail,
 		.context = change,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(standing->run->audit, &event);
 }
 
 /* ---- the level of the session ---- */
 
-static enum trust_level session_level(const struct box *box, const struct trust_book *book)
+static enum trust_level session_level(const struct standing *standing, const struct trust_book *book)
 {
-	const struct trust_settings *settings = &box->run.policy->policy->trust;
-	struct trust_bounds bounds = box->run.request->standing->bounds;
+	const struct trust_settings *settings = &standing->run->policy->policy->trust;
+	struct trust_bounds bounds = standing->run->request->standing->bounds;
 	struct trust_state state = trust_book_state(book);
 
 	/* What is not usable is helped by nobody's loan. */
-	if (box->standing.is_lent_over || book->fault != TRUST_FINE)
+	if (standing->is_lent_over || book->fault != TRUST_FINE)
 		bounds.lent = TRUST_NONE;
 	return trust_effective(settings, trust_level_of(&state, settings), &bounds);
 }
@@ -142,10 +145,8 @@ static void set_cause(struct standing *standing, const char *words, const char *
 	(void)buf_text(&out);
 }
 
-static void move_to(struct box *box, enum trust_level level, const char *words, const char *cause)
+static void move_to(struct standing *standing, enum trust_level level, const char *words, const char *cause)
 {
-	struct standing *standing = &box->standing;
-
 	if (level < standing->level) {
 		set_cause(standing, words, cause);
 		standing->fell_to = level;
@@ -155,11 +156,10 @@ static void move_to(struct box *box, enum trust_level level, const char *words, 
 }
 
 /* What the record says by itself: another session, a person, or damage. */
-static int take_over(struct box *box, const struct trust_book *book)
+static int take_over(struct standing *standing, const struct trust_book *book)
 {
-	struct standing *standing = &box->standing;
-	struct change_context change = { .box = box, .event = "elsewhere", .from = standing->level,
-					 .to = session_level(box, book) };
+	struct change_context change = { .standing = standing, .event = "elsewhere", .from = standing->level,
+					 .to = session_level(standing, book) };
 	const char *words = "another session of the agent, or a person, lowered it";
 	int r;
 
@@ -170,20 +170,19 @@ static int take_over(struct box *box, const struct trust_book *book)
 	if (change.from == change.to && book->fault == standing->fault)
 		return 0;
 	standing->fault = book->fault;
-	r = log_change(box, &change);
+	r = log_change(standing, &change);
 	if (r == 0)
-		move_to(box, change.to, words, NULL);
+		move_to(standing, change.to, words, NULL);
 	return r;
 }
 
 /* ---- entries ---- */
 
 /* The log first, then the record; both are there when it returns. */
-static int add_entry(struct box *box, struct trust_book *book, const struct trust_news *news)
+static int add_entry(struct standing *standing, struct trust_book *book, const struct trust_news *news)
 {
-	struct standing *standing = &box->standing;
 	const struct trust_rule *rule = &trust_rules[news->event];
-	struct change_context change = { .box = box, .event = rule->name, .cause = news->cause,
+	struct change_context change = { .standing = standing, .event = rule->name, .cause = news->cause,
 					 .from = standing->level };
 	const struct trust_entry *entry = trust_book_add(book, news);
 
@@ -193,74 +192,74 @@ static int add_entry(struct box *box, struct trust_book *book, const struct trus
 	change.entry = entry;
 	/* What was lent ends with the first thing that speaks against it. */
 	standing->is_lent_over |= rule->is_bad && !(news->event == TRUST_KILLED);
-	change.to = standing->has_begun ? session_level(box, book) : standing->level;
+	change.to = standing->has_begun ? session_level(standing, book) : standing->level;
 	if (news->event == TRUST_CLEAN || news->event == TRUST_ENDED)
 		change.to = change.from; /* it is over: what it earned is for the next one */
-	move_to(box, change.to, rule->words, news->cause);
-	return log_change(box, &change);
+	move_to(standing, change.to, rule->words, news->cause);
+	return log_change(standing, &change);
 }
 
 /* Forgets that something was written in the directory of records. */
-static void drain(struct box *box)
+static void drain(struct standing *standing)
 {
 	char buffer[4096] __attribute__((aligned(8)));
 
-	while (box->standing.watch_fd >= 0 && read(box->standing.watch_fd, buffer, sizeof buffer) > 0)
+	while (standing->watch_fd >= 0 && read(standing->watch_fd, buffer, sizeof buffer) > 0)
 		continue;
 }
 
-static int write_book(struct box *box, const struct trust_book *book, bool is_durable)
+static int write_book(struct standing *standing, const struct trust_book *book, bool is_durable)
 {
-	struct trust_home place = place_of(box);
-	int r = audit_flush(box->run.audit);
+	struct trust_home place = place_of(standing);
+	int r = audit_flush(standing->run->audit);
 
 	if (r < 0)
 		return r;
 	r = trust_book_write(&place, book, is_durable);
 	/* Nobody else could write meanwhile, and what was written before has been read: it is news to nobody here. */
-	drain(box);
-	return r < 0 ? fail(box, r) : 0;
+	drain(standing);
+	return r < 0 ? fail(standing, r) : 0;
 }
 
 /* -EBUSY: somebody else holds it for longer; another error is told. */
-static int lock_book(struct box *box, unsigned patience_ms, struct trust_book *book)
+static int lock_book(struct standing *standing, unsigned patience_ms, struct trust_book *book)
 {
-	struct trust_home place = place_of(box);
-	int r = trust_book_lock(&place, box->standing.agent, patience_ms, book);
+	struct trust_home place = place_of(standing);
+	int r = trust_book_lock(&place, standing->agent, patience_ms, book);
 
 	if (r < 0)
-		return r == -EBUSY ? r : fail(box, r);
+		return r == -EBUSY ? r : fail(standing, r);
 	if (book->fault == TRUST_FINE)
-		book->settings = box->run.policy->policy->trust;
+		book->settings = standing->run->policy->policy->trust;
 	return 0;
 }
 
 /* For who can wait. */
-static int lock_book_patiently(struct box *box, struct trust_book *book)
+static int lock_book_patiently(struct standing *standing, struct trust_book *book)
 {
-	int r = lock_book(box, TRUST_LOCK_MS, book);
+	int r = lock_book(standing, TRUST_LOCK_MS, book);
 
-	return r == -EBUSY ? fail(box, r) : r;
+	return r == -EBUSY ? fail(standing, r) : r;
 }
 
 /* ---- what was seen ---- */
 
-static int add_news(struct box *box, struct trust_book *book, enum trust_event event, const char *cause)
+static int add_news(struct standing *standing, struct trust_book *book, enum trust_event event, const char *cause)
 {
-	return add_entry(box, book, &(struct trust_news){ event, TRUST_NONE, box->run.request->session, cause,
+	return add_entry(standing, book, &(struct trust_news){ event, TRUST_NONE, standing->run->request->session,
+							       cause,
 							  clock_realtime_ns() });
 }
 
-static int keep_waiting(struct box *box, enum trust_event event, const char *cause)
+static int keep_waiting(struct standing *standing, enum trust_event event, const char *cause)
 {
-	struct standing *standing = &box->standing;
 	uint64_t now_ns = clock_monotonic_ns();
 	struct standing_news *news;
 
 	if (!standing->waiting)
 		standing->waiting = calloc(STANDING_NEWS_MAX, sizeof *standing->waiting);
 	if (!standing->waiting)
-		return fail(box, -ENOMEM);
+		return fail(standing, -ENOMEM);
 	if (!standing->waiting_count)
 		standing->waiting_since_ns = now_ns;
 	news = &standing->waiting[standing->waiting_count++];
@@ -271,46 +270,42 @@ static int keep_waiting(struct box *box, enum trust_event event, const char *cau
 }
 
 /* In the order in which they were seen. */
-static int add_waiting(struct box *box, struct trust_book *book)
+static int add_waiting(struct standing *standing, struct trust_book *book)
 {
-	struct standing *standing = &box->standing;
 	size_t count = standing->waiting_count;
 	int r = 0;
 
 	standing->waiting_count = 0;
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = add_news(box, book, standing->waiting[i].event, standing->waiting[i].cause);
+		r = add_news(standing, book, standing->waiting[i].event, standing->waiting[i].cause);
 	return r;
 }
 
 /* Who holds the record does so for a write: one that is stopped meanwhile is waited for, and not for ever. */
-static int retry(struct box *box, uint64_t now_ns)
+static int retry(struct standing *standing, uint64_t now_ns)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	struct standing *standing = &box->standing;
 	enum trust_level before = standing->level;
 	int r;
 
 	if (!standing->waiting_count || now_ns < standing->retry_ns)
 		return 0;
-	r = lock_book(box, 0, &book);
+	r = lock_book(standing, 0, &book);
 	if (r == -EBUSY && now_ns - standing->waiting_since_ns > WAITING_MAX_MS * (uint64_t)NS_PER_MS)
-		return fail(box, r);
+		return fail(standing, r);
 	standing->retry_ns = now_ns + RETRY_MS * (uint64_t)NS_PER_MS;
 	if (r < 0)
 		return r == -EBUSY ? 0 : r;
 	if (book.fault != TRUST_FINE) {
 		standing->waiting_count = 0;
-		return take_over(box, &book);
+		return take_over(standing, &book);
 	}
-	r = add_waiting(box, &book);
-	return r < 0 ? r : write_book(box, &book, standing->level < before);
+	r = add_waiting(standing, &book);
+	return r < 0 ? r : write_book(standing, &book, standing->level < before);
 }
 
-int standing_timeout_ms(const struct box *box, uint64_t now_ns)
+int standing_timeout_ms(const struct standing *standing, uint64_t now_ns)
 {
-	const struct standing *standing = &box->standing;
-
 	if (!standing->waiting_count)
 		return -1;
 	return standing->retry_ns > now_ns ? (int)((standing->retry_ns - now_ns) / NS_PER_MS) + 1 : 0;
@@ -322,10 +317,9 @@ static bool is_worth_noting(const struct standing *standing, enum trust_event ev
 	return standing->events < STANDING_EVENTS_MAX || (trust_rules[event].is_lasting && !standing->has_lasting);
 }
 
-int trust_note(struct box *box, enum trust_event event, const char *cause)
+int trust_note(struct standing *standing, enum trust_event event, const char *cause)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	struct standing *standing = &box->standing;
 	enum trust_level before = standing->level;
 	int r;
 
@@ -337,28 +331,29 @@ int trust_note(struct box *box, enum trust_event event, const char *cause)
 	standing->events++;
 	standing->has_lasting |= trust_rules[event].is_lasting;
 	/* Callers inside wait for us: not for somebody else's disk. */
-	r = standing->waiting_count ? -EBUSY : lock_book(box, NOTE_PATIENCE_MS, &book);
+	r = standing->waiting_count ? -EBUSY : lock_book(standing, NOTE_PATIENCE_MS, &book);
 	if (r == -EBUSY)
-		return keep_waiting(box, event, cause ? cause : "");
+		return keep_waiting(standing, event, cause ? cause : "");
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE)
-		return take_over(box, &book);
-	r = add_news(box, &book, event, cause);
-	return r < 0 ? r : write_book(box, &book, standing->level < before);
+		return take_over(standing, &book);
+	r = add_news(standing, &book, event, cause);
+	return r < 0 ? r : write_book(standing, &book, standing->level < before);
 }
 
-static int on_refused(struct box *box)
+static int on_refused(struct standing *standing)
 {
-	const struct cooldown_rule *own = &box->run.policy->policy->cooldown, *rule = own->denials ? own : &usual_burst;
+	const struct cooldown_rule *own = &standing->run->policy->policy->cooldown, *rule = own->denials ? own
+		: &usual_burst;
 	char cause[64];
 
-	if (!cooldown_count(&box->standing.burst, rule, clock_monotonic_ns()))
+	if (!cooldown_count(&standing->burst, rule, clock_monotonic_ns()))
 		return 0;
 	if (str_format(cause, sizeof cause, "%llu refusals within %llu s", (unsigned long long)rule->denials,
 		       (unsigned long long)rule->within_ms / 1000) < 0)
 		cause[0] = 0;
-	return trust_note(box, TRUST_DENIALS, cause);
+	return trust_note(standing, TRUST_DENIALS, cause);
 }
 
 static int note(void *context, enum event_type type, const void *detail)
@@ -373,82 +368,82 @@ static int note(void *context, enum event_type type, const void *detail)
 
 /* ---- the session's two ends ---- */
 
-static bool is_running(const struct box *box, const char *session)
+static bool is_running(const struct standing *standing, const char *session)
 {
 	cleanup_session_record struct session_record record = { 0 };
 
-	return str_equal(session, box->run.request->session) ||
-	       session_load_live(box->run.request->state_dir, session, &record) != -ENOENT;
+	return str_equal(session, standing->run->request->session) ||
+	       session_load_live(standing->run->request->state_dir, session, &record) != -ENOENT;
 }
 
 /* Sessions whose box was killed could not say so themselves. */
-static int add_killed(struct box *box, struct trust_book *book)
+static int add_killed(struct standing *standing, struct trust_book *book)
 {
 	char sessions[TRUST_OPEN_MAX][SESSION_ID_SIZE];
 	size_t count = trust_book_open(book, sessions);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
-		if (!is_running(box, sessions[i]))
-			r = add_entry(box, book, &(struct trust_news){ TRUST_KILLED, TRUST_NONE, sessions[i], NULL,
+		if (!is_running(standing, sessions[i]))
+			r = add_entry(standing, book, &(struct trust_news){ TRUST_KILLED, TRUST_NONE, sessions[i], NULL,
 								       clock_realtime_ns() });
 	return r;
 }
 
-static int add_begin(struct box *box, struct trust_book *book)
+static int add_begin(struct standing *standing, struct trust_book *book)
 {
-	const struct run_standing *given = box->run.request->standing;
-	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, box->run.request->session, NULL, clock_realtime_ns() };
-	int r = add_killed(box, book);
+	const struct run_standing *given = standing->run->request->standing;
+	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, standing->run->request->session, NULL,
+				   clock_realtime_ns() };
+	int r = add_killed(standing, book);
 
 	if (r == 0 && given->lent_by)
-		r = add_entry(box, book,
-			      &(struct trust_news){ TRUST_LENT, given->bounds.lent, box->run.request->session,
+		r = add_entry(standing, book,
+			      &(struct trust_news){ TRUST_LENT, given->bounds.lent, standing->run->request->session,
 						    given->lent_by, news.now_ns });
 	if (r < 0)
 		return r;
 	/* Since `atoll run` looked, the record may have moved: down it counts, up it waits for the next run. */
-	box->standing.has_begun = true;
-	return add_entry(box, book, &news);
+	standing->has_begun = true;
+	return add_entry(standing, book, &news);
 }
 
 static int changed(void *context, uint32_t events)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	struct box *box = context;
-	struct trust_home place = place_of(box);
+	struct standing *standing = context;
+	struct trust_home place = place_of(standing);
 	int r;
 
 	/* Whose record it was is not looked at: ours is read again, and is mostly the same. */
-	drain(box);
-	r = trust_book_read(&place, box->standing.agent, &book);
+	drain(standing);
+	r = trust_book_read(&place, standing->agent, &book);
 	if (r < 0)
-		return fail(box, r);
-	return take_over(box, &book);
+		return fail(standing, r);
+	return take_over(standing, &book);
 }
 
-static int watch_record(struct box *box)
+static int watch_record(struct standing *standing)
 {
-	struct trust_home place = place_of(box);
+	struct trust_home place = place_of(standing);
 	char path[4096];
 	int r = trust_directory(&place, path, sizeof path);
 
 	if (r < 0)
 		return r;
-	box->standing.watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (box->standing.watch_fd < 0 || inotify_add_watch(box->standing.watch_fd, path, IN_MOVED_TO | IN_DELETE) < 0)
+	standing->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (standing->watch_fd < 0 || inotify_add_watch(standing->watch_fd, path, IN_MOVED_TO | IN_DELETE) < 0)
 		return -errno;
-	box->standing.source = (struct loop_source){
-		.fd = box->standing.watch_fd, .events = EPOLLIN, .ready = changed, .context = box,
+	standing->source = (struct loop_source){
+		.fd = standing->watch_fd, .events = EPOLLIN, .ready = changed, .context = standing,
 	};
-	return loop_add(box->run.loop, &box->standing.source);
+	return loop_add(standing->run->loop, &standing->source);
 }
 
-int standing_begin(struct box *box)
+int standing_begin(struct standing *standing)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	const struct run_standing *given = box->run.request->standing;
-	struct standing *standing = &box->standing;
+	const struct run_standing *given = standing->run->request->standing;
 	int r;
 
 	if (!given || !given->agent)
@@ -456,61 +451,61 @@ int standing_begin(struct box *box)
 	standing->agent = given->agent;
 	standing->level = given->level;
 	standing->subscriber = (struct subscriber){
-		1 << EVENT_REFUSED | 1 << EVENT_VERIFIER_REFUSED | 1 << EVENT_LIMIT, note, box, NULL,
+		1 << EVENT_REFUSED | 1 << EVENT_VERIFIER_REFUSED | 1 << EVENT_LIMIT, note, standing, NULL,
 	};
-	hub_subscribe(box->run.hub, &standing->subscriber);
-	r = lock_book_patiently(box, &book);
+	hub_subscribe(standing->run->hub, &standing->subscriber);
+	r = lock_book_patiently(standing, &book);
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE) {
 		standing->has_begun = true;
-		return take_over(box, &book);
+		return take_over(standing, &book);
 	}
-	r = add_begin(box, &book);
+	r = add_begin(standing, &book);
 	/* More than the policy was compiled for is not to be had now. */
 	if (standing->level > given->level) {
 		standing->level = given->level;
 		standing->must_react = false;
 	}
 	if (r == 0)
-		r = write_book(box, &book, false);
+		r = write_book(standing, &book, false);
 	if (r == 0)
-		r = watch_record(box);
+		r = watch_record(standing);
 	return r;
 }
 
-int standing_end(struct box *box)
+int standing_end(struct standing *standing, bool has_failed)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	struct standing *standing = &box->standing;
-	bool is_clean = box->run.ended == ENDED_EXIT && !standing->was_bad && !box->failure_status;
+	bool is_clean = standing->run->ended == ENDED_EXIT && !standing->was_bad && !has_failed;
 	int r;
 
 	if (!standing->agent || !standing->has_begun || standing->fault != TRUST_FINE)
 		return 0;
-	r = lock_book_patiently(box, &book);
+	r = lock_book_patiently(standing, &book);
 	if (r < 0)
 		return r;
 	if (book.fault != TRUST_FINE)
-		return take_over(box, &book);
-	r = add_waiting(box, &book);
+		return take_over(standing, &book);
+	r = add_waiting(standing, &book);
 	if (r < 0)
 		return r;
-	r = add_entry(box, &book,
-		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE, box->run.request->session,
-					    is_clean ? NULL : ended_names[box->run.ended], clock_realtime_ns() });
-	return r < 0 ? r : write_book(box, &book, false);
+	r = add_entry(standing, &book,
+		      &(struct trust_news){ is_clean ? TRUST_CLEAN : TRUST_ENDED, TRUST_NONE,
+					    standing->run->request->session,
+					    is_clean ? NULL : ended_names[standing->run->ended], clock_realtime_ns() });
+	return r < 0 ? r : write_book(standing, &book, false);
 }
 
-void standing_done(struct box *box)
+void standing_done(struct standing *standing)
 {
-	if (!box->standing.agent)
+	if (!standing->agent)
 		return;
-	loop_remove(box->run.loop, &box->standing.source);
-	close_fd(&box->standing.watch_fd);
-	free(box->standing.waiting);
-	box->standing.waiting = NULL;
-	box->standing.waiting_count = 0;
+	loop_remove(standing->run->loop, &standing->source);
+	close_fd(&standing->watch_fd);
+	free(standing->waiting);
+	standing->waiting = NULL;
+	standing->waiting_count = 0;
 }
 
 /* ---- what a fall does ---- */
@@ -518,24 +513,23 @@ void standing_done(struct box *box)
 /* The fall stands in the log already. */
 static const struct freeze_holder fall_freeze = { .yields_to_signal = true };
 
-bool standing_holds_still(const struct box *box)
+bool standing_holds_still(const struct standing *standing)
 {
-	return freeze_is_held_by(box->run.freeze, &fall_freeze);
+	return freeze_is_held_by(standing->run->freeze, &fall_freeze);
 }
 
-static int thaw(struct box *box)
+static int thaw(struct standing *standing)
 {
-	return standing_holds_still(box) ? freeze_end(box->run.freeze) : 0;
+	return standing_holds_still(standing) ? freeze_end(standing->run->freeze) : 0;
 }
 
-static int react_to_fall(struct box *box)
+static int react_to_fall(struct standing *standing)
 {
-	struct standing *standing = &box->standing;
-	enum trust_on_fall on_fall = box->run.policy->policy->trust.on_fall;
+	enum trust_on_fall on_fall = standing->run->policy->policy->trust.on_fall;
 	int r = 0;
 
 	if (on_fall == TRUST_FALL_ASK || on_fall == TRUST_FALL_TIGHTEN) {
-		r = standing_narrow(box, standing->level, on_fall == TRUST_FALL_ASK);
+		r = standing_narrow(standing, standing->level, on_fall == TRUST_FALL_ASK);
 		standing->is_narrowed |= r == 0;
 		standing->must_react = r == -EBUSY || r == -EAGAIN;
 		/* A sandbox that should have less and cannot get it runs no further. */
@@ -548,61 +542,60 @@ static int react_to_fall(struct box *box)
 }
 
 /* A person has raised it again. */
-static int react_to_rise(struct box *box)
+static int react_to_rise(struct standing *standing)
 {
-	struct standing *standing = &box->standing;
 	int r = 0;
 
 	standing->is_frozen = false;
 	if (standing->is_narrowed) {
-		r = standing_widen(box);
+		r = standing_widen(standing);
 		standing->must_react = r == -EBUSY || r == -EAGAIN;
 		standing->is_narrowed = r < 0;
 	}
-	return thaw(box);
+	return thaw(standing);
 }
 
 /* Whoever waits for the command must know why it says nothing any more. */
-static void tell_terminal(const struct box *box)
+static void tell_terminal(const struct standing *standing)
 {
-	const char *agent = box->standing.agent, *session = box->run.request->session;
+	const char *agent = standing->agent, *session = standing->run->request->session;
 	char memory[512];
 	struct buf out;
 
-	if (box->run.request->flags & (REQUEST_QUIET | REQUEST_DETACH))
+	if (standing->run->request->flags & (REQUEST_QUIET | REQUEST_DETACH))
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	buf_printf(&out, "\natoll: %s: agent %s fell to %s (%s), and everything stands still; "
 			 "`atoll trust %s --raise …` lets it go on, `atoll stop %s` ends it\n",
-		   session, agent, trust_level_names[box->standing.level], box->standing.cause, agent, session);
+		   session, agent, trust_level_names[standing->level], standing->cause, agent, session);
 	if (fd_write_full(2, out.bytes, out.size) < 0)
 		return; /* nobody reads */
 }
 
-static int hold_still(struct box *box)
+static int hold_still(struct standing *standing)
 {
 	int r;
 
-	if (!box->standing.is_frozen || freeze_is_on(box->run.freeze) || box->run.ended != ENDED_NOT ||
-	    box->run.is_stopping)
+	if (!standing->is_frozen || freeze_is_on(standing->run->freeze) || standing->run->ended != ENDED_NOT ||
+	    standing->run->is_stopping)
 		return 0;
-	r = freeze_begin_soon(box->run.freeze, &fall_freeze, "trust", UINT64_MAX);
+	r = freeze_begin_soon(standing->run->freeze, &fall_freeze, "trust", UINT64_MAX);
 	if (r == 0)
-		tell_terminal(box);
+		tell_terminal(standing);
 	return r == -EBUSY || r == -ETIMEDOUT || r == -ESHUTDOWN ? 0 : r;
 }
 
-int standing_check(struct box *box)
+int standing_check(struct standing *standing)
 {
-	struct standing *standing = &box->standing;
 	int r;
 
 	if (!standing->agent)
 		return 0;
-	r = retry(box, clock_monotonic_ns());
+	r = retry(standing, clock_monotonic_ns());
 	if (r == 0 && standing->must_react) {
 		standing->must_react = false;
-		r = standing->level < box->run.request->standing->level ? react_to_fall(box) : react_to_rise(box);
+		r = standing->level < standing->run->request->standing->level ? react_to_fall(standing)
+			: react_to_rise(standing);
 	}
-	return r < 0 ? r : hold_still(box);
+	return r < 0 ? r : hold_still(standing);
 }

@@ -13,8 +13,9 @@
 #include "supervise/loop.h"
 #include "trust/store.h"
 
-struct box;
 struct buf;
+struct reactions;
+struct run;
 struct err;
 
 /* What `atoll run` found and compiled the policy for; in the request. All borrowed. */
@@ -43,6 +44,8 @@ struct standing_news {
 };
 
 struct standing {
+	struct run *run;
+	const struct reactions *reactions;
 	const char *agent;           /* NULL: there is none, or the session has not begun */
 	enum trust_level level;      /* that holds now */
 	enum trust_fault fault;
@@ -69,29 +72,29 @@ struct standing {
  * ends the sandbox. What follows from it is done from the loop. Nothing happens in a session without an agent.
  * Negative: it could not be written, and the sandbox must end.
  */
-int trust_note(struct box *box, enum trust_event event, const char *cause) MUST_USE;
+int trust_note(struct standing *standing, enum trust_event event, const char *cause) MUST_USE;
 
 /* The level that holds now: the policy's where the session has no agent. For gates that ask more of some. */
-enum trust_level trust_level_now(const struct box *box);
+enum trust_level trust_level_now(const struct standing *standing);
 
 /* Whether everything stands still since the agent fell, until a person says more. */
-bool standing_holds_still(const struct box *box);
+bool standing_holds_still(const struct standing *standing);
 
 /* The session begins, and is in the record as one that has not ended. Negative with box->run.err. */
-int standing_begin(struct box *box) MUST_USE;
+int standing_begin(struct standing *standing) MUST_USE;
 
 /* It ends: clean, or not. Negative with box->run.err. */
-int standing_end(struct box *box) MUST_USE;
-void standing_done(struct box *box);
+int standing_end(struct standing *standing, bool has_failed) MUST_USE;
+void standing_done(struct standing *standing);
 
 /* Writes what waits for the record, and does what a fall demands; from the loop, while nothing inside is served. */
-int standing_check(struct box *box) MUST_USE;
+int standing_check(struct standing *standing) MUST_USE;
 
 /* How long until standing_check() has something to do by itself, in ms; -1: nothing waits. */
-int standing_timeout_ms(const struct box *box, uint64_t now_ns);
+int standing_timeout_ms(const struct standing *standing, uint64_t now_ns);
 
 /* standing-narrow.c: the network without what levels above this one give. 1: there is nothing to take away. */
-int standing_narrow(struct box *box, enum trust_level level, bool asks) MUST_USE;
+int standing_narrow(struct standing *standing, enum trust_level level, bool asks) MUST_USE;
 
 /* The network as the session began with it. */
-int standing_widen(struct box *box) MUST_USE;
+int standing_widen(struct standing *standing) MUST_USE;

@@ -27,6 +27,7 @@
 #include "box/notices.h"
 #include "box/prompt.h"
 #include "box/publish.h"
+#include "box/reactions.h"
 #include "box/standing.h"
 #include "box/verify-external.h"
 #include "build/disk-full.h"
@@ -98,7 +99,8 @@ struct box {
 	bool has_listeners;
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
-	struct monitor *monitor; /* NULL: nothing is compared with what was before, or nothing happened yet */
+	struct monitor monitor;
+	struct reactions reactions; /* of these, to the network */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct condemned condemned;
 	struct exec_search search;

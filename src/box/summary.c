@@ -391,8 +391,8 @@ void summary_print(const struct box *box)
 		notices_put_summary(box, &out);
 		put_denials(box, &out);
 		put_noted(box, &out);
-		alerts_put_summary(box, &out);
-		canaries_put_summary(box, &out);
+		alerts_put_summary(&box->alerts, &out);
+		canaries_put_summary(&box->canaries, &out);
 		put_standing(box, &out);
 		put_changes(box, &out);
 		put_earlier(box, &out);
