@@ -360,7 +360,7 @@ static int grant_view(struct box *box, const struct asking_shown *shown, uint32_
 	if (r == 0)
 		r = audit_flush(box->run.audit);
 	if (r == 0)
-		live_tie(box, shown->subject, grant->number, grant->until_ns);
+		runtime_mount_tie(&box->mounts, shown->subject, grant->number, grant->until_ns);
 	else
 		asking_grant_remove(box->asking, grant);
 	return r;
@@ -377,14 +377,14 @@ static int bring_in(struct box *box, const struct asking_shown *shown, const str
 		    const struct asking_answerer *by, uint32_t question, struct err *err)
 {
 	struct asking_shown seen = { .kind = shown->kind, .subject = shown->subject };
-	struct live_object object;
+	struct runtime_mount_object object;
 	char name[48];
-	int r = live_bind(box, shown->subject, shown->kind == ACTION_FILE_WRITE, &object, err);
+	int r = runtime_mount_bind(&box->mounts, shown->subject, shown->kind == ACTION_FILE_WRITE, &object, err);
 
 	if (r < 0)
 		return 1;
 	if (is_lasting(grant)) {
-		live_tie(box, shown->subject, grant->number, grant->until_ns);
+		runtime_mount_tie(&box->mounts, shown->subject, grant->number, grant->until_ns);
 		return 0;
 	}
 	if (r == 0)
@@ -395,7 +395,7 @@ static int bring_in(struct box *box, const struct asking_shown *shown, const str
 	r = grant_view(box, &seen, question, name, by);
 	if (r != 1)
 		return r;
-	r = live_unbind(box, shown->subject, err);
+	r = runtime_mount_unbind(&box->mounts, shown->subject, err);
 	if (r == 0)
 		err_set(err, ERR_STATE, ENOSPC, "grant", "there are too many grants to bring something in");
 	err_hint(err, "take some back with `atoll grants revoke`");
@@ -420,7 +420,7 @@ int asking_bring_in(struct box *box, const struct action *action, const struct a
 		return -ENOMEM;
 	r = bring_in(box, &shown, find_grant(box->asking, outcome->grant), NULL, outcome->question, err);
 	if (r == 1)
-		live_forget(box, action->subject);
+		runtime_mount_forget(&box->mounts, action->subject);
 	return r;
 }
 
@@ -446,7 +446,7 @@ static int fail_answer(struct box *box, struct question *question, struct grant 
 	count_answer(box->asking, false, question->waiting_count);
 	question->is_allowed = false;
 	asking_rest(box->asking, question, ASKING_ANSWERED);
-	live_forget(box, question->shown.subject);
+	runtime_mount_forget(&box->mounts, question->shown.subject);
 	r = asking_deliver(box->asking, question, question->waiting_count, &outcome);
 	return r < 0 ? r : 1;
 }
@@ -503,7 +503,7 @@ int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer
 	if (r < 0)
 		return r;
 	asking_grant_remove(asking, grant);
-	return live_revoke(box, number, err) < 0;
+	return runtime_mount_revoke(&box->mounts, number, err) < 0;
 }
 
 int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number)

@@ -100,10 +100,10 @@ void asking_forget(struct box *box, const struct asking_waiter *waiter);
 int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number) MUST_USE;
 
 /*
- * What was allowed (outcome) and lies outside of the sandbox's view comes into it, and stays for as long as the grant
- * that allowed it. What was allowed once, or so many times, cannot be counted there: it has a grant of its own, which
- * people see and can take back, and goes after ASKING_NEXT_MS. live_show() was called before. 0; 1: it cannot be
- * brought in, *err says why; negative: the log failed.
+ * What was allowed (outcome) and lies outside of the sandbox's view comes into it, and stays for as long as
+ * the grant that allowed it. What was allowed once, or so many times, cannot be counted there: it has a grant
+ * of its own, which people see and can take back, and goes after ASKING_NEXT_MS. runtime_mount_show() was
+ * called before. 0; 1: it cannot be brought in, *err says why; negative: the log failed.
  */
 int asking_bring_in(struct box *box, const struct action *action, const struct asking_outcome *outcome,
 		    struct err *err) MUST_USE;

@@ -101,6 +101,11 @@ static void freeze_ended(void *context, uint64_t unused_ns)
 	control_resume(box);
 }
 
+static bool is_awaited(void *context, const char *path)
+{
+	return asking_waits_for_path(context, path);
+}
+
 static int run(struct box *box)
 {
 	int r = report_prepare(box);
@@ -282,8 +287,7 @@ void box_release(void)
 	notices_free(box);
 	verify_external_free(box);
 	file_gate_done(box);
-	live_free(box->live);
-	box->live = NULL;
+	runtime_mounts_done(&box->mounts);
 	pidref_done(&box->run.init);
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
@@ -405,6 +409,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->run.refusals = &box->refusals;
 	box->run.freeze = &box->freeze;
 	box->run.identity = &box->watch_options;
+	box->mounts = (struct runtime_mounts){ .run = &box->run, .enforcement = &box->enforcement,
+					       .owner = { is_awaited, box } };
 	box->run.owner = (struct run_owner){ kill_all, box };
 	freeze_init(&box->freeze, &box->run,
 		    &(struct freeze_owner){ release_waiting, freeze_begun, freeze_ended, box });

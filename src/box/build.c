@@ -13,6 +13,7 @@
 #include "box/state.h"
 #include "box/verify-gate.h"
 #include "build/mount-plan.h"
+#include "jail/mediation.h"
 #include "jail/filter.h"
 #include "os/fd.h"
 #include "policy/decide.h"
@@ -201,8 +202,8 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->gid_inside = spec->gid;
 	options->init_pid = box->run.init.pid;
 	options->has_own_roots = jail_seccomp_is_nested(spec->seccomp);
-	options->mediates_files = file_gate_mediation(box->run.policy->policy) >= JAIL_MEDIATE_WRITES;
-	options->moves_directories = file_gate_mediation(box->run.policy->policy) != JAIL_MEDIATE_NOTHING;
+	options->mediates_files = jail_mediation_of(box->run.policy->policy) >= JAIL_MEDIATE_WRITES;
+	options->moves_directories = jail_mediation_of(box->run.policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)
 		gate_fill_options(&box->gate, options);
 	_Static_assert(sizeof options->private_devices == sizeof enforcement->own_devices, "of one size");

@@ -48,25 +48,6 @@ struct file_repeat {
 	char path[REPEAT_PATH_MAX], target[REPEAT_PATH_MAX], exe[REPEAT_PATH_MAX];
 };
 
-enum jail_mediation file_gate_mediation(const struct policy *policy)
-{
-	static const enum jail_mediation by_depth[AUDIT_DEPTH_COUNT] = {
-		[AUDIT_OFF] = JAIL_MEDIATE_NOTHING,
-		[AUDIT_WRITES] = JAIL_MEDIATE_WRITES,
-		[AUDIT_ALL] = JAIL_MEDIATE_ALL,
-	};
-
-	enum jail_mediation mediation = by_depth[policy->audit_files];
-
-	if (policy_gates_reads(policy) || policy->rates[RATE_FILE_READ].amount)
-		return JAIL_MEDIATE_ALL;
-	if (mediation != JAIL_MEDIATE_NOTHING)
-		return mediation;
-	if (policy_gates_writes(policy) || policy->rates[RATE_FILE_WRITE].amount)
-		return JAIL_MEDIATE_WRITES;
-	return policy_stages_any(policy) ? JAIL_MEDIATE_MOVES : JAIL_MEDIATE_NOTHING;
-}
-
 /* ---- records ---- */
 
 struct file_detail {
@@ -525,10 +506,10 @@ static bool is_missing(const struct box *box, const char *path)
 /* Whether the view lacks it, so that a yes brings it in: what it is by now is what is asked about. */
 static bool lies_outside(struct box *box, const struct watch_file *event, const char *path)
 {
-	struct live_object object;
+	struct runtime_mount_object object;
 
-	return !live_has(box, path, event->access != WATCH_FILE_READ) && is_missing(box, path) &&
-	       live_show(box, path, &object) == 0 && object.is_found && str_equal(object.path, path);
+	return !runtime_mount_has(&box->mounts, path, event->access != WATCH_FILE_READ) && is_missing(box, path) &&
+	       runtime_mount_show(&box->mounts, path, &object) == 0 && object.is_found && str_equal(object.path, path);
 }
 
 /* It was allowed before anybody had to be asked, and is brought in now: the call is made again. */

@@ -42,9 +42,6 @@ struct file_log {
 	uint64_t judged_id;          /* its notification; 0: none */
 };
 
-/* How much of the file calls the policy has mediated: what the filter must send. */
-enum jail_mediation file_gate_mediation(const struct policy *policy);
-
 /* See on_file, on_file_asks and on_file_done in watch/watch.h; context is the box. */
 int file_gate_judge(void *context, const struct watch_file *event);
 int file_gate_ask(void *context, const struct watch_file *event);

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
+#include "jail/mediation.h"
 #include "jail/filter.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -25,7 +26,7 @@ enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
 	else
 		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
-	return jail_seccomp_profile(base, file_gate_mediation(policy));
+	return jail_seccomp_profile(base, jail_mediation_of(policy));
 }
 
 static void put_namespaces(const struct jail_enforcement *enforcement, struct json *json)

@@ -12,7 +12,7 @@
 /*
  * What the desk passes on is judged by the policy in force, like every action; what a rule denies or masks is refused
  * before any person hears of it. Paths are looked at once, here: the person is shown, and the policy judges, the name
- * without links, and only that object can come of it (box/live.h).
+ * without links, and only that object can come of it (grant/runtime-mount.h).
  */
 
 enum { NS_PER_MS = 1000000, TEXT_MAX = 640 };
@@ -22,7 +22,7 @@ struct judged {
 	uint32_t id;
 	struct action action;
 	struct decision decision;
-	struct live_object object;   /* of files */
+	struct runtime_mount_object object;   /* of files */
 	bool is_file, may_ask;
 	struct err err;              /* why a file could not be brought in; ERR_NONE: nothing is known against it */
 };
@@ -160,7 +160,7 @@ static int grant_next(struct box *box, uint32_t question)
 /* What is in view for a time only is told with that time. hint: memory for it. */
 static void tell_time(const struct box *box, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
 {
-	uint64_t ms = live_left_ms(box, path, clock_monotonic_ns());
+	uint64_t ms = runtime_mount_left_ms(&box->mounts, path, clock_monotonic_ns());
 	char left[32];
 
 	if (!ms || ms == UINT64_MAX)
@@ -295,8 +295,9 @@ static bool is_in_view(const struct decision *decision)
 static int look_at_path(struct box *box, struct judged *judged)
 {
 	struct desk *desk = box->desk;
-	int r = clock_monotonic_ns() < desk->deaf_until_ns ? -ETIMEDOUT :
-							     live_show(box, judged->action.subject, &judged->object);
+	int r = clock_monotonic_ns() < desk->deaf_until_ns
+			? -ETIMEDOUT
+			: runtime_mount_show(&box->mounts, judged->action.subject, &judged->object);
 
 	if (r == -EMFILE) {
 		reply(box, &(struct desk_answer){
@@ -348,8 +349,8 @@ static int judge(struct box *box, const struct desk_want *want, struct judged *j
 	}
 	judged->may_ask = policy_may_be_asked(policy, &judged->action, &judged->decision);
 	if (judged->is_file && judged->may_ask && !is_in_view(&judged->decision))
-		judged->may_ask = live_may_bind(box, judged->action.subject, want->kind == ACTION_FILE_WRITE,
-						&judged->err) == 0;
+		judged->may_ask = runtime_mount_may_bind(&box->mounts, judged->action.subject,
+							 want->kind == ACTION_FILE_WRITE, &judged->err) == 0;
 	return 0;
 }
 
@@ -357,7 +358,7 @@ static bool is_allowed(const struct box *box, const struct judged *judged)
 {
 	return is_in_view(&judged->decision) ||
 	       (judged->decision.verdict == VERDICT_SIMULATE && !judged->is_file) ||
-	       (judged->is_file && live_covers(box, judged->action.subject,
+	       (judged->is_file && runtime_mount_covers(&box->mounts, judged->action.subject,
 					       judged->action.kind == ACTION_FILE_WRITE));
 }
 

@@ -587,7 +587,7 @@ int serve(struct box *box)
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = verify_external_check(box, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = live_check(box, clock_monotonic_ns(), box->run.err);
+			r = runtime_mount_check(&box->mounts, clock_monotonic_ns(), box->run.err);
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = standing_check(&box->standing);
 		if (r == 0)

@@ -21,7 +21,6 @@
 #include "box/exec-search.h"
 #include "box/file-gate.h"
 #include "box/gate.h"
-#include "box/live.h"
 #include "box/monitor.h"
 #include "box/move.h"
 #include "box/notices.h"
@@ -35,6 +34,7 @@
 #include "build/guardian.h"
 #include "build/staged-count.h"
 #include "build/staging.h"
+#include "grant/runtime-mount.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
 #include "session/review-log.h"
@@ -85,7 +85,7 @@ struct box {
 	struct clocks clocks;
 	struct disk_full disk;		/* of what is staged */
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
-	struct live *live;		/* what was granted and brought in; NULL: nothing was asked for */
+	struct runtime_mounts mounts;	/* what was granted and brought in */
 	struct freeze freeze;
 	struct standing standing;	/* of the agent whose record counts; none: nothing is done */
 	struct refusals refusals;

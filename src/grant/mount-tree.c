@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/live-tree.h"
+#include "grant/mount-tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "os/mount-list.h"
 #include "os/mount.h"
+#include "os/mount-list.h"
 #include "os/path.h"
 
 /*
@@ -41,18 +41,18 @@ static bool is_kernels_own(int fd)
 	return false;
 }
 
-static int open_wish(const struct live_wish *wish, bool *ret_is_directory, enum live_step *ret_step)
+static int open_wish(const struct mount_tree_wish *wish, bool *ret_is_directory, enum mount_step *ret_step)
 {
 	cleanup_fd int fd = path_open2(AT_FDCWD, wish->path, O_PATH, 0, NO_LINKS);
 	struct stat st;
 
-	*ret_step = fd == -ELOOP ? LIVE_LINK : LIVE_GONE;
+	*ret_step = fd == -ELOOP ? MOUNT_LINK : MOUNT_GONE;
 	if (fd < 0)
 		return fd;
 	/* The shown one is held open, so that its number means nothing else. */
 	if (wish->shown_fd >= 0 && !fd_is_same_file(fd, wish->shown_fd))
 		return -ESTALE;
-	*ret_step = LIVE_KIND;
+	*ret_step = MOUNT_KIND;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) || is_kernels_own(fd))
@@ -62,7 +62,7 @@ static int open_wish(const struct live_wish *wish, bool *ret_is_directory, enum 
 }
 
 /* A /proc in somebody's chroot shows the processes of the host. */
-static int check_below(const struct live_wish *wish)
+static int check_below(const struct mount_tree_wish *wish)
 {
 	char **points;
 	int r = mount_points_below(wish->path, &points);
@@ -79,7 +79,7 @@ static int check_below(const struct live_wish *wish)
 	return r;
 }
 
-static int restrict_tree(const struct live_wish *wish, int tree)
+static int restrict_tree(const struct mount_tree_wish *wish, int tree)
 {
 	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	int r;
@@ -98,14 +98,14 @@ static int restrict_tree(const struct live_wish *wish, int tree)
 /* ---- masks ---- */
 
 /* What is below the wish's path of an absolute one, or NULL. */
-static const char *name_below(const struct live_wish *wish, const char *path)
+static const char *name_below(const struct mount_tree_wish *wish, const char *path)
 {
 	return path && !str_equal(path, wish->path) && path_is_below(path, wish->path) ? path + strlen(wish->path) + 1 :
 											 NULL;
 }
 
 /* The name of the i-th thing that is covered wherever it is seen: masks by path, and programs that may not run. */
-static const char *covered_name(const struct live_wish *wish, size_t i)
+static const char *covered_name(const struct mount_tree_wish *wish, size_t i)
 {
 	const struct policy *policy = wish->policy;
 	const struct exec_rule *rule;
@@ -157,7 +157,7 @@ static int cover(const struct covers *covers, int target_fd)
 }
 
 /* A link is refused: what it leads to may be seen under its own name, and it may lead elsewhere tomorrow. */
-static int cover_name(const struct live_wish *wish, struct covers *covers, int top, const char *name)
+static int cover_name(const struct mount_tree_wish *wish, struct covers *covers, int top, const char *name)
 {
 	cleanup_fd int target = path_open2(top, name, O_PATH, 0, NO_LINKS | RESOLVE_BENEATH);
 	int r = 0;
@@ -172,7 +172,7 @@ static int cover_name(const struct live_wish *wish, struct covers *covers, int t
 	return r < 0 ? r : cover(covers, target);
 }
 
-static bool has_covered(const struct live_wish *wish)
+static bool has_covered(const struct mount_tree_wish *wish)
 {
 	for (size_t i = 0; i < wish->policy->file_count + wish->policy->exec_count; i++)
 		if (covered_name(wish, i))
@@ -181,7 +181,7 @@ static bool has_covered(const struct live_wish *wish)
 }
 
 /* Takes tree; the fd of what is to be brought in instead. */
-static int cover_names(const struct live_wish *wish, int source, int tree)
+static int cover_names(const struct mount_tree_wish *wish, int source, int tree)
 {
 	cleanup_fd int attached = tree, top = FD_NONE;
 	struct covers covers = { FD_NONE };
@@ -199,22 +199,22 @@ static int cover_names(const struct live_wish *wish, int source, int tree)
 	return r < 0 ? r : mount_clone(top, "", true);
 }
 
-int live_tree_make(const struct live_wish *wish, bool *ret_is_directory, enum live_step *ret_step)
+int mount_tree_make(const struct mount_tree_wish *wish, bool *ret_is_directory, enum mount_step *ret_step)
 {
 	cleanup_fd int source = open_wish(wish, ret_is_directory, ret_step), tree = FD_NONE;
 	int r;
 
 	if (source < 0)
 		return source;
-	*ret_step = LIVE_BELOW;
+	*ret_step = MOUNT_BELOW;
 	r = check_below(wish);
 	if (r < 0)
 		return r;
-	*ret_step = LIVE_TREE;
+	*ret_step = MOUNT_TREE;
 	tree = mount_clone(source, "", true);
 	r = tree < 0 ? tree : restrict_tree(wish, tree);
 	if (r < 0 || !has_covered(wish))
 		return r < 0 ? r : take_fd(&tree);
-	*ret_step = LIVE_MASK;
+	*ret_step = MOUNT_MASK;
 	return cover_names(wish, source, take_fd(&tree));
 }
