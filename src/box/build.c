@@ -17,7 +17,7 @@
 #include "jail/filter.h"
 #include "os/fd.h"
 #include "policy/decide.h"
-#include "policy/describe.h"
+#include "policy/describe/describe.h"
 #include "supervise/peer.h"
 
 /* How a sandbox comes to be: everything before the loop. The order is told in box.c. */

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 struct net_gate;
 

@@ -8,7 +8,7 @@
 #include "box/change.h"
 #include "box/gate.h"
 #include "os/fd.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 #include "supervise/run.h"
 
 /*

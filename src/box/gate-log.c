@@ -12,7 +12,7 @@
 #include "http/target.h"
 #include "os/clock.h"
 #include "os/proc.h"
-#include "policy/describe-text.h"
+#include "policy/limit-text.h"
 #include "policy/publish.h"
 #include "supervise/hub.h"
 #include "supervise/refusals.h"

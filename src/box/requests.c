@@ -7,7 +7,7 @@
 #include "box/desk-token.h"
 #include "box/state.h"
 #include "os/clock.h"
-#include "policy/near.h"
+#include "policy/describe/near.h"
 
 /*
  * What the desk passes on is judged by the policy in force, like every action; what a rule denies or masks is refused

@@ -6,7 +6,7 @@
 #include "box/reactions.h"
 #include "box/standing.h"
 #include "os/fd.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 #include "supervise/run.h"
 
 /*

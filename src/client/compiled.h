@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 struct compiled_request {
 	const char *level;          /* -t, or NULL */

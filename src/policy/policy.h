@@ -3,7 +3,7 @@
 
 /*
  * The compiled policy as every program reads it: immutable, validated, without pointers to free.
- * Text becomes a snapshot in lang/; this folder only loads snapshots (policy/snapshot.h) and
+ * Text becomes a snapshot in lang/; this folder only loads snapshots (policy/snapshot/snapshot.h) and
  * decides (policy/decide.h). Nothing here touches the file system.
  */
 

@@ -3,7 +3,7 @@
 
 /*
  * The bytes of a snapshot (doc/format/snapshot.md): a header, a table of sections, arrays of fixed
- * little-endian records. Private to snapshot-load.c and snapshot-store.c.
+ * little-endian records. Private to snapshot/ and scalars.c, which says where each single value lies.
  */
 
 #include <stddef.h>

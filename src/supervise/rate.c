@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "policy/describe-text.h"
+#include "policy/limit-text.h"
 #include "session/run-request.h"
 #include "supervise/hub.h"
 #include "supervise/refusals.h"

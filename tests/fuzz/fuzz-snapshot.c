@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "policy/decide.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

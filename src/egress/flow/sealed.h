@@ -6,7 +6,7 @@
  * after it confines itself.
  */
 
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 /*
  * Maps fd (borrowed) and loads it. The mapping stays for as long as the process: what borrowed from a policy may

@@ -14,7 +14,7 @@
 #include "egress/record/answer.h"
 #include "egress/record/recording.h"
 #include "http/target.h"
-#include "policy/describe-text.h"
+#include "policy/limit-text.h"
 
 enum { EXCHANGE_REFUSAL_MAX = 8 << 10 };
 

@@ -6,12 +6,12 @@
 #include "base/str.h"
 #include "lang/print/diff.h"
 #include "lang/print/print.h"
-#include "policy/compare-net.h"
+#include "policy/compare/network.h"
+#include "policy/compare/parts.h"
 #include "policy/decide.h"
-#include "policy/describe-text.h"
 #include "policy/glob.h"
+#include "policy/limit-text.h"
 #include "policy/order.h"
-#include "policy/same.h"
 #include "policy/scalars.h"
 
 /*

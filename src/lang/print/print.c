@@ -6,8 +6,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "policy/describe-text.h"
 #include "policy/glob.h"
+#include "policy/limit-text.h"
 #include "policy/publish.h"
 #include "policy/scalars.h"
 

@@ -6,7 +6,7 @@
  * is pure. Used by atoll-policy, which confines itself first.
  */
 
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 struct lang_reader {
 	/*

@@ -23,7 +23,7 @@
 #include "learn/propose.h"
 #include "learn/usage.h"
 #include "os/fd.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 enum { OUT_MAX = 64 << 20, REPORT_MAX = 16 << 20, EFFECTS_LINES = 12 };
 

@@ -10,7 +10,7 @@
 #include "lang/yaml/arena.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "policy/describe-text.h"
+#include "policy/limit-text.h"
 #include "prog/atoll-policy/given.h"
 
 struct question {

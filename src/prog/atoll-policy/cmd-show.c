@@ -4,7 +4,7 @@
 
 #include "lang/print/print.h"
 #include "os/fd.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 #include "prog/atoll-policy/given.h"
 
 /*

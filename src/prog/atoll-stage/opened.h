@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "confine/confine.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/change.h"
 #include "stage/left.h"

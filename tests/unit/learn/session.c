@@ -14,7 +14,7 @@
 
 #include "fixture.h"
 #include "os/fd.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 static struct {
 	struct buf bytes;

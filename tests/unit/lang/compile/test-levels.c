@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "fixture.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 static struct lang *compiled[TRUST_COUNT];
 

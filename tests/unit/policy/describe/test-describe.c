@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/num.h"
-#include "policy/describe.h"
+#include "policy/describe/describe.h"
 #include "policy/scalars.h"
 
 static void says_what_may_be_done(void **state)

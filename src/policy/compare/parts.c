@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/same.h"
+#include "policy/compare/parts.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "policy/same.h"
+#include "policy/compare/parts.h"
 
 static const struct file_rule files[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[0]", "/a.yaml", 1 } } },
 			      elsewhere[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[7]", "/b.yaml", 9 } } },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/near.h"
+#include "policy/describe/near.h"
 
 #include <string.h>
 

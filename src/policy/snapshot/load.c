@@ -11,7 +11,7 @@
 #include "policy/order.h"
 #include "policy/scalars.h"
 #include "policy/snapshot-format.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 /*
  * Loading is on the way of every start, so it touches each byte once: a string is valid when its offset

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "policy/decide.h"
 #include "policy/snapshot-format.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 static const char *const except[] = { "/usr/src", NULL };
 static const struct file_rule files[] = {

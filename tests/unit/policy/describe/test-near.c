@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "policy/near.h"
+#include "policy/describe/near.h"
 
 static const struct file_rule files[] = {
 	{ .pattern = "/home/u", .class = FILE_SCRATCH, .origin = { "files.scratch[0]", "", 0 } },

@@ -4,7 +4,7 @@
 
 #include "policy/scalars.h"
 #include "policy/snapshot-format.h"
-#include "policy/snapshot.h"
+#include "policy/snapshot/snapshot.h"
 
 /* Strings are stored once: an open-addressing table of their offsets. */
 struct writer {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/compare-net.h"
+#include "policy/compare/network.h"
 
 #include <string.h>
 
 #include "base/num.h"
 #include "base/str.h"
-#include "policy/describe-text.h"
+#include "policy/compare/parts.h"
+#include "policy/limit-text.h"
 #include "policy/order.h"
 #include "policy/publish.h"
-#include "policy/same.h"
 
 /*
  * Both are asked wherever either of them says something: every host that a rule of one names, with every port that
