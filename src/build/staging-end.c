@@ -32,6 +32,7 @@ struct counter {
 	const struct policy *policy;
 	struct flagging flagging;
 	struct seen *seen;     /* borrowed; NULL: nothing is noted */
+	struct stage_closed *closed; /* owned; NULL: as root */
 	size_t tree;
 };
 
@@ -89,8 +90,10 @@ static int count_tree(struct staging *staging, int sessions_fd, struct counter *
 		.context = counter,
 	};
 	struct err err;
-	int r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
+	int r;
 
+	stack.closed = counter->closed;
+	r = stage_stack_open(sessions_fd, staging->stage_fd, &staging->chain, index, true, &stack);
 	counter->tree = index;
 	stack.form = staging->record.form;
 	if (r == 0)
@@ -118,6 +121,8 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 	int r = flagging_init(&counter.flagging, policy);
 
 	if (r == 0)
+		r = stage_closed_new(&counter.closed);
+	if (r == 0)
 		r = str_format(path, sizeof path, "%s/sessions", request->state_dir);
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
@@ -131,6 +136,7 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 	/* What could not be noted is a conflict later where it need not be one. */
 	if (r >= 0)
 		(void)!seen_store(counter.seen, staging->stage_fd);
+	stage_closed_free(counter.closed);
 	flagging_done(&counter.flagging);
 	return r < 0 ? r : 0;
 }

@@ -191,3 +191,11 @@ int path_make_apart(const char *parent, const char *name, mode_t mode)
 		(void)!ioctl(fd, FS_IOC_SETFLAGS, &before);
 	return r;
 }
+
+int path_chmod(int path_fd, mode_t mode)
+{
+	char link[32];
+	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
+
+	return r < 0 ? r : chmod(link, mode & 07777) < 0 ? -errno : 0;
+}

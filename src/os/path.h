@@ -31,6 +31,9 @@ int path_real(const char *path, char *out, size_t size) MUST_USE;
  */
 int path_birth_ns(int dir_fd, const char *name, uint64_t *ret_ns) MUST_USE;
 
+/* chmod(2) of what path_fd (O_PATH will do, but of no link) is open on, whatever its names are by now. -errno. */
+int path_chmod(int path_fd, mode_t mode) MUST_USE;
+
 /* mkdir -p below dir_fd (AT_FDCWD for absolute paths), each new directory with this mode. 0 if it exists. */
 int path_make_directories(int dir_fd, const char *path, mode_t mode) MUST_USE;
 

@@ -250,6 +250,7 @@ static int copy_staged(struct preparation *preparation, struct apply_item *item,
 	cleanup_fd int replaced_fd = open_replaced(preparation, change);
 	char name[TRANSACTION_SLOT_SIZE];
 	struct copy copy = {
+		.closed = preparation->apply->stacks[change->tree].closed,
 		.replaced_fd = replaced_fd, .acl = choose_acl(preparation, item, replaced_fd),
 		.from_fd = item->merged ? preparation->apply->merged_fd : layer_directory(preparation, change),
 		.from = item->merged ? item->merged : last_component(change->path),

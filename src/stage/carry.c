@@ -16,6 +16,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "stage/transaction.h"
 
 enum { FLAG_NOREPLACE = 1 << 0, FLAG_EXCHANGE = 1 << 1 };
@@ -26,16 +27,6 @@ struct spot {
 	const char *name;
 	char slot[TRANSACTION_SLOT_SIZE];
 };
-
-int transaction_chmod(int path_fd, uint32_t mode)
-{
-	char link[32];
-	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
-
-	if (r < 0)
-		return r;
-	return chmod(link, mode & 07777) < 0 ? -errno : 0;
-}
 
 int transaction_is_empty(int dir_fd, const char *name)
 {
@@ -71,7 +62,7 @@ static int open_up(int path_fd, uint32_t *ret_mode)
 	*ret_mode = st.st_mode;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0700) == 0700)
 		return 0;
-	return transaction_chmod(path_fd, st.st_mode | 0700) < 0 ? 0 : 1;
+	return path_chmod(path_fd, st.st_mode | 0700) < 0 ? 0 : 1;
 }
 
 /*
@@ -92,7 +83,7 @@ static int rename_opened(const struct spot *spot, int from_fd, const char *from,
 		opened[i] = fds[i] >= 0 && open_up(fds[i], &modes[i]) > 0;
 	r = rename_plain(from_fd, from, to_fd, to, flags);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		if (opened[i] && transaction_chmod(fds[i], modes[i]) < 0 && r == 0)
+		if (opened[i] && path_chmod(fds[i], modes[i]) < 0 && r == 0)
 			r = -EACCES;
 	return r;
 }

@@ -194,6 +194,29 @@ int stage_layer_new(int stage_fd, const struct stage_record *record, struct err 
 }
 
 /* Every file system that can hold an upper has RENAME_EXCHANGE: overlayfs itself needs it for directories. */
+/* Where the sandbox closed the tree itself: who may not write a directory gives it no other parent. */
+static int exchange_closed(int stage_fd, const char *live, const char *sealed)
+{
+	cleanup_fd int live_fd = fd_open_at(stage_fd, live, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_fd int sealed_fd = fd_open_at(stage_fd, sealed, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	const int fds[] = { live_fd, sealed_fd };
+	struct stat st[ARRAY_SIZE(fds)];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		if (fds[i] < 0 || fstat(fds[i], &st[i]) < 0)
+			return fds[i] < 0 ? fds[i] : -errno;
+		if (path_chmod(fds[i], st[i].st_mode | 0700) < 0)
+			return -EACCES;
+	}
+	if (syscall(SYS_renameat2, stage_fd, live, stage_fd, sealed, RENAME_EXCHANGE) < 0)
+		r = -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (path_chmod(fds[i], st[i].st_mode) < 0 && r == 0)
+			r = -EACCES;
+	return r;
+}
+
 static int exchange(int stage_fd, uint32_t number, size_t tree_index)
 {
 	char live[NAME_SIZE], sealed[NAME_SIZE];
@@ -203,7 +226,9 @@ static int exchange(int stage_fd, uint32_t number, size_t tree_index)
 		r = str_format(sealed, sizeof sealed, STAGE_DIRECTORY_LAYERS "/%u/%zu", number, tree_index);
 	if (r < 0)
 		return r;
-	return syscall(SYS_renameat2, stage_fd, live, stage_fd, sealed, RENAME_EXCHANGE) < 0 ? -errno : 0;
+	if (syscall(SYS_renameat2, stage_fd, live, stage_fd, sealed, RENAME_EXCHANGE) == 0)
+		return 0;
+	return errno == EACCES ? exchange_closed(stage_fd, live, sealed) : -errno;
 }
 
 int stage_seal(int stage_fd, const struct stage_record *record, struct stage_chain *chain, struct err *err)
@@ -241,8 +266,9 @@ int stage_live_is_used(int stage_fd, const struct stage_record *record)
 
 		if (r == 0)
 			fd = r = open_directory(stage_fd, live);
+		/* The sandbox closed the tree itself. */
 		if (r < 0)
-			return r;
+			return r == -EACCES ? 1 : r;
 		/* "." and ".." are 24 bytes each; anything beyond them is an entry. */
 		for (;;) {
 			long n = syscall(SYS_getdents64, fd, bytes, sizeof bytes);

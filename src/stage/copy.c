@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "stage/attributes.h"
 
 enum {
@@ -214,18 +215,10 @@ struct source {
 	struct stat now;      /* as it is while it is open; `seen` of the caller is what it was before */
 };
 
-static int set_mode(int path_fd, mode_t mode)
-{
-	char link[32];
-	int r = str_format(link, sizeof link, "/proc/self/fd/%d", path_fd);
-
-	return r < 0 ? r : chmod(link, mode & 07777) < 0 ? -errno : 0;
-}
-
 /* 0, or -errno: the mode that was lent is still there. */
 static int close_source(struct source *source)
 {
-	int r = source->lent_fd >= 0 ? set_mode(source->lent_fd, source->mode) : 0;
+	int r = source->lent_fd >= 0 ? path_chmod(source->lent_fd, source->mode) : 0;
 
 	close_fd(&source->lent_fd);
 	close_fd(&source->fd);
@@ -248,7 +241,7 @@ static int open_unreadable(const struct copy *copy, const struct stat *seen, str
 	if (fstat(path_fd, &st) < 0 || st.st_ino != seen->st_ino || st.st_dev != seen->st_dev ||
 	    st.st_uid != geteuid() || str_format(link, sizeof link, "/proc/self/fd/%d", path_fd) < 0)
 		return -EACCES;
-	r = set_mode(path_fd, st.st_mode | S_IRUSR);
+	r = path_chmod(path_fd, st.st_mode | S_IRUSR);
 	if (r < 0)
 		return r;
 	source->mode = st.st_mode;
@@ -293,6 +286,7 @@ static int open_source(const struct copy *copy, struct stat *seen, struct source
 	}
 	if (source.lent_fd < 0)
 		*seen = source.now;
+	seen->st_mode = stage_closed_mode(copy->closed, seen);
 	*ret_source = source;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "stage/closed.h"
 #include "stage/identity.h"
 
 enum copy_kind {
@@ -39,6 +40,7 @@ struct copy {
 	bool gives_group;        /* COPY_TO_HOST: as a user, where he may; with gives_owner it is given anyway */
 	gid_t gid;
 	mode_t more_mode;        /* COPY_TO_HOST: of a directory, beside the mode that it has */
+	const struct stage_closed *closed; /* borrowed: directories whose modes are lent; NULL: none */
 	/* COPY_TO_HOST: what it takes the place of, whose label it keeps; FD_NONE: nothing like it. Borrowed. */
 	int replaced_fd;
 	enum copy_acl acl;       /* COPY_TO_HOST */

@@ -174,7 +174,7 @@ int stage_mask_open(int stage_fd, size_t tree_index)
 	return r < 0 ? r : fd_open_at(stage_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-int stage_layer_open(int sessions_fd, const struct stage_layer *layer, size_t tree_index)
+static int open_sealed(int sessions_fd, const struct stage_layer *layer, size_t tree_index, uint64_t how)
 {
 	char path[NAME_SIZE];
 	int r;
@@ -184,8 +184,28 @@ int stage_layer_open(int sessions_fd, const struct stage_layer *layer, size_t tr
 	r = str_format(path, sizeof path, "%s/" STAGE_DIRECTORY "/" STAGE_DIRECTORY_LAYERS "/%u/%zu", layer->session,
 		       layer->number, tree_index);
 	/* Not NO_XDEV: the state directory may have mounts of its own; nothing hostile made these names. */
-	return r < 0 ? r : path_open2(sessions_fd, path, O_RDONLY | O_DIRECTORY, 0,
+	return r < 0 ? r : path_open2(sessions_fd, path, how | O_DIRECTORY, 0,
 				      RESOLVE_BENEATH | STAGE_RESOLVE_NO_LINKS);
+}
+
+int stage_layer_open(int sessions_fd, const struct stage_layer *layer, size_t tree_index)
+{
+	return open_sealed(sessions_fd, layer, tree_index, O_RDONLY);
+}
+
+/* Takes fd, the root of a layer, or why there is none; path_fd, which it closes, is asked where that is EACCES. */
+static int add_layer(struct stage_stack *stack, int fd, int path_fd)
+{
+	int r;
+
+	if (fd == -EACCES && path_fd >= 0)
+		fd = stage_closed_open(stack->closed, path_fd);
+	close_fd(&path_fd);
+	if (fd < 0)
+		return fd;
+	r = stage_closed_scan(stack->closed, fd);
+	stack->layers[stack->count++] = fd;
+	return r;
 }
 
 static int open_layers(int sessions_fd, int stage_fd, const struct stage_chain *chain, size_t tree_index,
@@ -194,21 +214,19 @@ static int open_layers(int sessions_fd, int stage_fd, const struct stage_chain *
 	char path[NAME_SIZE];
 	int fd, r = tree_path(path, STAGE_DIRECTORY_LIVE, tree_index, "/upper");
 
-	if (r < 0)
-		return r;
-	if (stage_fd >= 0) {
+	if (r == 0 && stage_fd >= 0) {
 		fd = fd_open_at(stage_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (fd < 0)
-			return fd;
-		stack->layers[stack->count++] = fd;
+		r = add_layer(stack, fd,
+			      fd == -EACCES ? fd_open_at(stage_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0)
+				    : FD_NONE);
 	}
-	for (size_t i = chain->count; i-- > 0;) {
+	for (size_t i = chain->count; r == 0 && i-- > 0;) {
 		fd = stage_layer_open(sessions_fd, &chain->layers[i], tree_index);
-		if (fd < 0)
-			return fd;
-		stack->layers[stack->count++] = fd;
+		r = add_layer(stack, fd,
+			      fd == -EACCES ? open_sealed(sessions_fd, &chain->layers[i], tree_index, O_PATH)
+				    : FD_NONE);
 	}
-	return 0;
+	return r;
 }
 
 int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_chain *chain, size_t tree_index, bool with_live,
@@ -216,8 +234,10 @@ int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_chain *ch
 {
 	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
 	char path[NAME_SIZE];
-	int r = open_layers(sessions_fd, with_live ? stage_fd : FD_NONE, chain, tree_index, &stack);
+	int r;
 
+	stack.closed = ret_stack->closed;
+	r = open_layers(sessions_fd, with_live ? stage_fd : FD_NONE, chain, tree_index, &stack);
 	if (r == 0)
 		r = tree_path(path, STAGE_DIRECTORY_MASK, tree_index, "");
 	if (r < 0)

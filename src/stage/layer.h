@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "stage/chain.h"
+#include "stage/closed.h"
 #include "stage/record.h"
 
 /*
@@ -77,6 +78,7 @@ struct stage_stack {
 	int mask_fd;                  /* owned; FD_NONE where nothing is masked */
 	int host_fd;                  /* owned; the root of the tree on the host; FD_NONE until it is opened */
 	enum stage_form form;         /* of all layers and the mask */
+	struct stage_closed *closed;  /* borrowed; what was opened that the sandbox had closed; NULL: nothing */
 };
 
 /* An empty stack. */
@@ -85,7 +87,8 @@ struct stage_stack {
 /*
  * Opens the stack of a tree, with live/T/upper on top where with_live says so, and the mask. sessions_fd:
  * STATE/sessions, where the layers of a chain are found. A layer that is missing is an error (-ENOENT), never an
- * empty one. The host's side is opened by stage_stack_open_host().
+ * empty one. The host's side is opened by stage_stack_open_host(). What the sandbox closed in the layers is opened
+ * where the caller has set closed in the stack, for as long as that is there.
  */
 int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_chain *chain, size_t tree_index,
 		     bool with_live, struct stage_stack *ret_stack) MUST_USE;

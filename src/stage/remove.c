@@ -37,16 +37,18 @@ struct pit {
 static int open_for_removal(int dir_fd, const char *name)
 {
 	cleanup_fd int fd = fd_open_at(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	char path[32];
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if ((st.st_mode & 0700) != 0700 &&
-	    (str_format(path, sizeof path, "/proc/self/fd/%d", fd) < 0 || chmod(path, 0700) < 0))
-		return -errno;
+	if ((st.st_mode & 0700) != 0700) {
+		int r = path_chmod(fd, 0700);
+
+		if (r < 0)
+			return r;
+	}
 	return path_open2(fd, ".", O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE_BENEATH);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "stage/attributes.h"
 #include "stage/copy.h"
 #include "stage/layer.h"
@@ -43,6 +44,16 @@ static void mark_incomplete(struct journal *journal)
 			journal->directories[journal->ops[i].directory].is_incomplete = true;
 }
 
+/* An op sets its mode in the end, once nothing below it is looked up any more. */
+static bool is_set_later(const struct journal *journal, const struct journal_directory *directory)
+{
+	for (size_t i = 0; i < journal->op_count; i++)
+		if (journal->ops[i].action == JOURNAL_SET && journal->ops[i].tree == directory->tree &&
+		    str_equal(journal->ops[i].path, directory->path))
+			return true;
+	return false;
+}
+
 static void settle_directory(struct transaction *transaction, struct journal_directory *directory)
 {
 	cleanup_fd int fd = open_path(transaction, directory->tree, directory->path);
@@ -54,7 +65,7 @@ static void settle_directory(struct transaction *transaction, struct journal_dir
 	/* A crash came while it was opened up for a rename. */
 	if (st.st_ino == directory->before.inode && (directory->before.mode & 0700) != 0700 &&
 	    (st.st_mode & 07777) == ((directory->before.mode & 07777) | 0700) &&
-	    transaction_chmod(fd, directory->before.mode) < 0)
+	    !is_set_later(&transaction->journal, directory) && path_chmod(fd, directory->before.mode) < 0)
 		return;
 	if (directory->has_wanted && !directory->is_incomplete)
 		(void)!transaction_set_mtime(fd, directory->wanted_mtime);
@@ -99,11 +110,11 @@ static int set_directory(struct transaction *transaction, struct journal_op *op)
 	/* Who may not write a directory sets no attribute on it. An ACL changes the mode by the way: that is last. */
 	r = 0;
 	if (op->flags & JOURNAL_SETS_XATTRS && !transaction->place->is_root && (st.st_mode & 0700) != 0700)
-		r = transaction_chmod(fd, st.st_mode | 0700);
+		r = path_chmod(fd, st.st_mode | 0700);
 	if (r == 0 && op->flags & JOURNAL_SETS_XATTRS)
 		r = set_attributes(transaction, op, fd);
 	if (r == 0)
-		r = transaction_chmod(fd, op->content.mode);
+		r = path_chmod(fd, op->content.mode);
 	if (r == 0 && op->flags & JOURNAL_SETS_MTIME)
 		r = transaction_set_mtime(fd, op->content.mtime);
 	if (r == 0 && fstat(fd, &st) == 0)
@@ -153,7 +164,7 @@ int transaction_unlock(struct transaction *transaction)
 		fd = open_path(transaction, op->tree, op->path);
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != op->host.inode || (st.st_mode & 0700) == 0700)
 			continue;
-		if (transaction_chmod(fd, st.st_mode | 0700) < 0)
+		if (path_chmod(fd, st.st_mode | 0700) < 0)
 			continue;
 	}
 	return 0;

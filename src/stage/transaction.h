@@ -158,8 +158,6 @@ int transaction_open_undone(struct transaction *transaction, struct err *err) MU
 int transaction_area_of(const struct transaction *transaction, const struct journal_op *op);
 /* utimensat(2) of what an O_PATH descriptor names: its mtime alone. */
 int transaction_set_mtime(int path_fd, struct stamp mtime) MUST_USE;
-/* chmod of what an O_PATH descriptor names. */
-int transaction_chmod(int path_fd, uint32_t mode) MUST_USE;
 /* Whether a directory has no entries: 1, 0, -errno. */
 int transaction_is_empty(int dir_fd, const char *name) MUST_USE;
 /* Does one op, or sees that it is done, and fills its outcome. -errno only when nothing can go on. */

@@ -3,10 +3,12 @@
 /* Which apply, which of its ops, and whether the host lets them go back. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "os/path.h"
 #include "stage/layer.h"
 #include "stage/paths.h"
 #include "stage/undo.h"
@@ -277,6 +279,49 @@ static int is_as_left(const struct undo *undo, int tree_fd, struct undo_item *it
 	return op->left.mode && identity_equal(&now, &op->left) && known_has(&undo->known, op->tree, &now);
 }
 
+/*
+ * A directory that the apply closed to its owner (chmod 000), and that is as it was left: opened now, since nothing
+ * below it could be looked up, and its own mode comes back at the end.
+ */
+static int open_closed(struct undo *undo, int tree_fd, struct undo_item *item, struct directory *last)
+{
+	const struct journal_op *op = item->op;
+	struct identity opened;
+	struct stat st;
+	cleanup_fd int fd = FD_NONE;
+	int r = is_as_left(undo, tree_fd, item, last);
+
+	if (r <= 0)
+		return r;
+	fd = stage_open_beneath(tree_fd, op->path, O_PATH | O_DIRECTORY, 0);
+	r = fd < 0 ? fd : path_chmod(fd, op->content.mode | 0700);
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	identity_of_stat(&st, &opened);
+	return known_put(&undo->known, op->tree, &opened);
+}
+
+static int open_all_closed(struct transaction_place *place, struct undo *undo, struct err *err)
+{
+	struct directory last = { .fd = FD_NONE };
+	int tree_fd = 0, r = 0;
+
+	/* The plan has them deepest first; the way in is from the top. */
+	for (size_t i = undo->count; i-- > 0 && tree_fd >= 0 && r != -ENOMEM && !place->is_root;) {
+		struct undo_item *item = &undo->items[i];
+
+		if (item->verdict != UNDO_TAKEN || item->op->action != JOURNAL_SET || !*item->op->path ||
+		    (item->op->content.mode & 0500) == 0500)
+			continue;
+		tree_fd = transaction_tree(place, item->op->tree, err);
+		r = tree_fd < 0 ? 0 : open_closed(undo, tree_fd, item, &last);
+	}
+	close_fd(&last.fd);
+	return r == -ENOMEM ? err_set(err, ERR_INTERNAL, ENOMEM, "undo", "out of memory") : tree_fd < 0 ? tree_fd : 0;
+}
+
 int undo_complete(struct transaction_place *place, struct undo *undo, struct err *err)
 {
 	struct directory last = { .fd = FD_NONE };
@@ -284,6 +329,9 @@ int undo_complete(struct transaction_place *place, struct undo *undo, struct err
 
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "undo", "%s", strerror(-r));
+	r = open_all_closed(place, undo, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < undo->count && tree_fd >= 0; i++) {
 		struct undo_item *item = &undo->items[i];
 

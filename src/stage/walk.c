@@ -385,8 +385,10 @@ static int judge_prefixed(struct stage_entry *entry)
 }
 
 /* What decides at this name. -ENOENT when it is gone since the directory was read. */
-static int judge_staged(const struct level *level, size_t first, enum stage_form form, struct stage_entry *entry)
+static int judge_staged(const struct level *level, size_t first, const struct stage_stack *stack,
+			struct stage_entry *entry)
 {
+	const struct stage_closed *closed = stack->closed;
 	uint32_t source = level->names.items[first].source;
 
 	if (source == SOURCE_HOST) {
@@ -405,9 +407,11 @@ static int judge_staged(const struct level *level, size_t first, enum stage_form
 		return 0;
 	}
 	entry->kind = S_ISDIR(entry->staged.st_mode) ? STAGE_ENTRY_DIRECTORY : STAGE_ENTRY_FILE;
+	if (closed && entry->kind == STAGE_ENTRY_DIRECTORY)
+		entry->staged.st_mode = stage_closed_mode(closed, &entry->staged);
 	if (!S_ISDIR(entry->staged.st_mode) && !S_ISREG(entry->staged.st_mode))
 		return 0;
-	return stage_marks_at(entry->layer_dir_fd, entry->name, form, &entry->marks);
+	return stage_marks_at(entry->layer_dir_fd, entry->name, stack->form, &entry->marks);
 }
 
 static bool has_mask(int mask_fd, const char *name, enum stage_form form)
@@ -463,7 +467,7 @@ static int visit(struct walk *walk, struct level *level, size_t first, size_t en
 		return r;
 	entry.path = walk->path;
 	entry.name = name;
-	r = judge_staged(level, first, walk->stack->form, &entry);
+	r = judge_staged(level, first, walk->stack, &entry);
 	if (r == 0)
 		r = judge_host(level, walk->stack->form, &entry);
 	/* Somebody took it away meanwhile: then it is no change, and the next walk sees the same. */
@@ -545,6 +549,8 @@ static int start(struct walk *walk)
 				       .layer_dir_fd = FD_NONE, .host_dir_fd = FD_NONE };
 	if (r == 0 && fstat(stack->layers[0], &entry->staged) < 0)
 		r = -errno;
+	if (r == 0)
+		entry->staged.st_mode = stage_closed_mode(stack->closed, &entry->staged);
 	if (r == 0)
 		r = stage_marks_of_fd(stack->layers[0], stack->form, &entry->marks);
 	if (r == 0 && stack->host_fd >= 0) {

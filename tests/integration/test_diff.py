@@ -363,9 +363,13 @@ def test_too_many_levels_are_refused_and_not_followed(layered):
 
 @pytest.mark.only("user")
 def test_what_cannot_be_read_is_refused(layered):
-    layered.inside("mkdir closed; echo 1 >closed/f; chmod 0 closed; mkdir half; echo 1 >half/f; chmod 444 half")
+    """Of the host; what the sandbox closed can be read."""
+    layered.inside("echo 1 >>dir/x; mkdir closed; echo 1 >closed/f; chmod 0 closed; mkdir half; echo 1 >half/f; "
+                   "chmod 444 half")
+    layered.sandbox.run_outside(["chmod", "0", "dir"], cwd=layered.trees[0], check=True)
     result = judged(layered)
-    assert result == {"closed": "added refused unreadable", "half": "added refused unreadable"}
+    layered.sandbox.run_outside(["chmod", "755", "dir"], cwd=layered.trees[0], check=True)
+    assert result == {"closed/f": "added", "half/f": "added", "dir": "modified refused unreadable"}
 
 
 def test_a_tree_that_is_moved_about_while_it_is_read(layered):

@@ -4,9 +4,11 @@ agent closed."""
 import json
 import os
 import struct
+import subprocess
 
 import pytest
 
+from atoll import wait_until
 from stage import Staged
 from trial import Trials, changes
 
@@ -164,3 +166,69 @@ def test_what_the_host_deletes_while_the_run_goes_on_is_a_conflict_too(sandbox):
     staged.verb("stop", staged.session)
     assert {path.removeprefix("d/"): change["reason"] for path, change in staged.diff().items()} == {
         **{name: "host-deleted" for name in NAMES}, "gone": None, "new": None}
+
+
+CLOSED = """mkdir -p a/b/c; echo x >a/f; echo y >a/b/c/g; chmod 0 a/b/c; chmod 111 a/b; chmod 0 a
+echo more >>old/x; chmod 0 old; rm -r opaque; mkdir opaque; echo z >opaque/new; chmod 444 opaque; chmod 0 empty"""
+
+
+@pytest.fixture
+def closed(sandbox):
+    for name in ("old/x", "opaque/gone", "empty/x"):
+        sandbox.write(sandbox.project / name, "host\n")
+    staged = Staged(sandbox)
+    assert staged.run(CLOSED).code == 0
+    return staged
+
+
+def modes(top):
+    return {str(path.relative_to(top)): path.stat().st_mode & 0o7777 for path in top.rglob("*") if path.is_dir()}
+
+
+def test_a_directory_that_the_sandbox_closed_is_reviewed_applied_and_undone(closed):
+    before, inside = closed.state(), modes(closed.upper)
+    expected = {name: ("added", "clean") for name in ("a", "a/f", "a/b", "a/b/c", "a/b/c/g", "opaque/new")} | {
+        name: ("modified", "clean") for name in ("old", "old/x", "opaque", "empty")} | {
+        "opaque/gone": ("deleted", "clean")}
+    changes = closed.diff()
+    assert {path: (change["kind"], change["state"]) for path, change in changes.items()} == expected
+    assert [changes[name]["staged"]["mode"] for name in ("a", "a/b", "a/b/c", "old", "opaque", "empty")] == [
+        "0000", "0111", "0000", "0000", "0444", "0000"]
+    assert "+more" in closed.verb("diff", "-p", closed.session).out and modes(closed.upper) == inside
+    closed.apply()
+    assert modes(closed.upper) == inside
+    found = modes(closed.project)
+    assert {name: found[name] for name in ("a", "a/b", "a/b/c", "old", "opaque", "empty")} == {
+        "a": 0, "a/b": 0o111, "a/b/c": 0, "old": 0, "opaque": 0o444, "empty": 0}
+    assert (closed.project / "a/b/c/g").read_text() == "y\n"
+    assert (closed.project / "old/x").read_text() == "host\nmore\n"
+    closed.undo()
+    assert closed.state() == before
+
+
+def test_who_closed_the_project_itself_hides_nothing(sandbox):
+    sandbox.write(sandbox.project / "file", "host\n")
+    staged = Staged(sandbox)
+    done = staged.run("mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; chmod 0 .")
+    assert done.code == 0 and "refused" not in done.err, done
+    changes = staged.diff()
+    assert changes[".git/hooks/pre-commit"]["flagged"] and changes[str(sandbox.project)]["differs"] == ["mode"], changes
+    staged.run("true", options=["--continue", staged.session])
+
+
+@pytest.mark.only("user")
+def test_modes_come_back_when_a_review_is_cut_off(closed):
+    """Lent while the output waits for its reader, and given back when that goes or the program is killed."""
+    closed.plant("a/big", b"x\n" * (1 << 20))
+    os.chmod(os.path.join(closed.upper, "a"), 0)
+    inside = modes(closed.upper)
+    for end in (lambda shown: shown.stdout.close(), lambda shown: shown.kill()):
+        words = [closed.sandbox.programs.atoll, "diff", "-p", closed.session]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, **closed.sandbox.popen_keywords()) as shown:
+            assert shown.stdout.read(1) and modes(closed.upper) != inside
+            busy = closed.verb("diff", closed.session, code=125)
+            assert "another command reads directories that the sandbox closed" in busy.err, busy
+            end(shown)
+            shown.wait()
+        wait_until(lambda: modes(closed.upper) == inside)
+    assert closed.diff() and modes(closed.upper) == inside

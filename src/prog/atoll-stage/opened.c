@@ -9,6 +9,9 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 
+/* One for all that a process opens: two states may stand on the same layers. */
+static struct stage_closed *closed;
+
 static int fail(struct err *err, int r, const char *what)
 {
 	err_set(err, ERR_STATE, -r, "stage", "%s: %s", what, strerror(-r));
@@ -105,10 +108,12 @@ int opened_stacks(struct opened *opened, struct err *err)
 	int r;
 
 	opened->stacks = calloc(opened->record.tree_count, sizeof *opened->stacks);
-	if (!opened->stacks)
+	if (!opened->stacks || (!closed && stage_closed_new(&closed) < 0))
 		return fail(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < opened->record.tree_count; i++)
+	for (size_t i = 0; i < opened->record.tree_count; i++) {
 		opened->stacks[i] = STAGE_STACK_NONE;
+		opened->stacks[i].closed = closed;
+	}
 	for (size_t i = 0; i < opened->record.tree_count; i++) {
 		r = stage_stack_open(opened->sessions_fd, opened->stage_fd, &opened->chain, i,
 					 !opened->is_snapshot, &opened->stacks[i]);
@@ -123,6 +128,10 @@ int opened_stacks(struct opened *opened, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	r = stage_closed_lock(closed, opened->stage_fd);
+	if (r < 0)
+		return fail(err, r,
+			    "another command reads directories that the sandbox closed; try again when it is done");
 	r = seen_load(opened->sessions_fd, &opened->record, &opened->seen);
 	if (r == 0)
 		r = left_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
@@ -153,7 +162,11 @@ int opened_confine_both(const struct opened *a, const struct opened *b, enum con
 	uint64_t rights = program == CONFINE_STAGE_WRITING ? WRITE : READ;
 	cleanup_free struct confine_place *places = calloc(2 * PLACES_MAX, sizeof *places);
 	size_t count = 0;
+	int r;
 
+	r = stage_closed_keep(closed);
+	if (r < 0)
+		return fail(err, r, "what gives modes back cannot be started");
 	if (!places)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "confine", "out of memory");
 	add_places(a, rights, places, &count);
@@ -169,6 +182,8 @@ int opened_confine(const struct opened *opened, enum confine_program program, st
 
 void opened_done(struct opened *opened)
 {
+	stage_closed_free(closed);
+	closed = NULL;
 	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++)
 		stage_stack_done(&opened->stacks[i]);
 	free(opened->stacks);
