@@ -126,7 +126,7 @@ static int check_mounts(const struct jail_spec *spec, struct err *err)
 		lengths[i] = r == 0 ? strlen(spec->mounts[i].target) : 0;
 		served += spec->mounts[i].kind == JAIL_FUSE;
 	}
-	if (r == 0 && served && (!spec->serve || served > JAIL_FUSE_MAX))
+	if (r == 0 && served && (!spec->calls.serve || served > JAIL_FUSE_MAX))
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec",
 			       "nobody serves the staged trees, or they are too many");
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)

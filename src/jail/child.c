@@ -34,17 +34,6 @@ int prctl(int option, ...);
 
 enum { INIT_FD_WIRE = 3 };
 
-int child_await(const struct jail_job *job)
-{
-	char byte;
-	ssize_t size;
-
-	do {
-		size = read(job->child_socket, &byte, 1);
-	} while (size < 0 && errno == EINTR);
-	return size == 1 ? 0 : size < 0 ? -errno : -EPIPE;
-}
-
 static int child_ids(struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
@@ -242,7 +231,7 @@ int child_run(struct jail_job *job, struct err *err)
 	if (r == 0)
 		r = child_mounts(job, ruleset_fd, report->landlock_abi, err);
 	if (r == 0)
-		r = second_start(job, err);
+		r = detacher_start(job, err);
 	if (r == 0)
 		r = child_hardware(job, err);
 	if (r == 0)

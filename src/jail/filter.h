@@ -37,6 +37,7 @@ extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
 const char *jail_filter_syscall_name(int number);
 int jail_filter_syscall_errno(int number);
 
-/* SHA-256 over the program, bound into session.start. */
 struct hash;
+
+/* SHA-256 over the instructions of the profile's program, as session.start of the log has it. */
 void jail_filter_hash(enum jail_seccomp_profile profile, struct hash *ret_hash);

@@ -83,11 +83,11 @@ static int receive_one(struct jail_job *job, const struct jail_mount *mount, str
 	ssize_t size = fd_receive_message(job->parent_socket, &told, sizeof told, &device, 1, &count);
 
 	if (size == sizeof told && !count)
-		return told_error(&told, err);
+		return child_error(&told, err);
 	if (size != 1 || count != 1)
 		return err_set(err, ERR_INTERNAL, size < 0 ? (int)-size : ECHILD, "jail",
 			       "the sandbox's first process died while the jail was built");
-	return job->spec->serve(job->spec->context, mount, device, err);
+	return job->spec->calls.serve(job->spec->calls.context, mount, device, err);
 }
 
 int fuse_receive(struct jail_job *job, struct err *err)

@@ -77,14 +77,14 @@ int child_gate(const struct jail_job *job, struct err *err)
 	int r;
 
 	/* Without a namespace of its own all of this would be done to the host's network. */
-	if (!(job->report->ahead.namespaces & CLONE_NEWNET))
+	if (!(job->report->prepared.namespaces & CLONE_NEWNET))
 		return jail_wall_demanded(job->spec, WALL_NETNS, EPERM, err,
 					  "the network gate needs a network namespace of the sandbox's own");
 	synthetic_make(SYNTHETIC_GATE, address4, address6);
 	r = netlink_add_local4(address4, SYNTHETIC_BITS4);
 	has_ipv6 = netlink_add_local6(address6, SYNTHETIC_BITS6) == 0;
 	if (r == 0)
-		r = open_gates(job->report->ahead.gate, has_ipv6);
+		r = open_gates(job->report->prepared.gate, has_ipv6);
 	return r < 0 ? err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot make the network gate's sockets: %s",
 			       err_errno_name(-r)) : 0;
 }

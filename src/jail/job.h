@@ -13,8 +13,8 @@
 #include "jail/jail.h"
 #include "policy/policy.h"
 
-/* What the process of ahead.c has done: it writes, the parent reads when it has ended. */
-struct jail_ahead {
+/* What the process of preparer.c has done: it writes, the parent reads when it has ended. */
+struct jail_prepared {
 	uint32_t missing;
 	uint64_t namespaces;                       /* CLONE_NEW*: the network's */
 	int gate[JAIL_GATE_SOCKETS];               /* descriptors of the parent's, FD_NONE */
@@ -39,7 +39,7 @@ struct jail_report {
 	size_t mount_count;
 	const struct jail_mount *masks;            /* those that come behind them, likewise */
 	size_t mask_count;
-	struct jail_ahead ahead;
+	struct jail_prepared prepared;
 };
 
 struct jail_job {
@@ -52,15 +52,15 @@ struct jail_job {
 	/* In the child: the detached mounts of the JAIL_FUSE that are still to be attached, in order. */
 	int served[JAIL_FUSE_MAX];
 	size_t served_count, served_next;
-	bool is_late_made;   /* in the parent: spec->late has been called */
+	bool is_late_made;   /* in the parent: spec->calls.late has been called */
 };
 
 /* A jail on its way. In the parent's memory; the three processes that build it have a job each. */
 struct jail {
 	struct jail_job job;      /* the parent's */
-	struct jail_job own;      /* of the process of ahead.c */
+	struct jail_job own;      /* of the process of preparer.c */
 	struct jail_job first;    /* the child's: written before it is made */
-	struct pidref process;    /* of ahead.c; pid 0: not started, or reaped */
+	struct pidref process;    /* of preparer.c; pid 0: not started, or reaped */
 	pid_t parent;
 };
 
@@ -71,10 +71,10 @@ struct jail {
 int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, size_t size_bytes,
 		const struct jail_mount **ret_mounts) MUST_USE;
 
-/* In the parent, before the first JAIL_LATE is mounted: spec->late, once, however often this is called. start.c */
-int late_make(struct jail_job *job, struct err *err) MUST_USE;
+/* In the parent, before the first JAIL_LATE is mounted: spec->calls.late, but once however often. sources.c */
+int sources_make_late(struct jail_job *job, struct err *err) MUST_USE;
 
-/* In the child: one byte from the parent, or -EPIPE when that has died or given up. child.c */
+/* In the child: one byte from the parent, or -EPIPE when that has died or given up. exchange.c */
 int child_await(const struct jail_job *job) MUST_USE;
 
 /* Builds the jail around the calling process and executes init. Returns only on failure. start.c */
@@ -92,16 +92,16 @@ int jail_wall_failed(const struct jail_spec *spec, enum wall wall, int errnum, u
 int jail_wall_demanded(const struct jail_spec *spec, enum wall wall, int errnum, struct err *err, const char *what);
 
 /*
- * The process that makes the user and the network namespace ahead: start, and when what the first process needs stands
- * in jail->first and tell_child() was called once, join, which waits for it and gives the first process (owned).
- * ahead_stop() is for failures before that; afterwards it does nothing. ahead.c
+ * The preparer, a process that makes the user and the network namespace early: start, and when what the first process
+ * needs stands in jail->first and tell_child() was called once, join, which waits for it and gives the first process
+ * (owned). preparer_stop() is for failures before that; afterwards it does nothing. preparer.c
  */
-int ahead_start(struct jail *jail, struct err *err) MUST_USE;
-int ahead_join(struct jail *jail, struct pidref *ret_first, struct err *err) MUST_USE;
-void ahead_stop(struct jail *jail);
+int preparer_start(struct jail *jail, struct err *err) MUST_USE;
+int preparer_join(struct jail *jail, struct pidref *ret_first, struct err *err) MUST_USE;
+void preparer_stop(struct jail *jail);
 
-/* When it has ended: the error that it has told, or 0. ahead.c */
-int ahead_failure(struct jail *jail, struct err *err) MUST_USE;
+/* When it has ended: the error that it has told, or 0. preparer.c */
+int preparer_failure(struct jail *jail, struct err *err) MUST_USE;
 
 /*
  * The child's namespaces beside those of clone, with the host name; the network namespace, with loopback and the gate,
@@ -112,22 +112,22 @@ int child_network(struct jail_job *job, struct err *err) MUST_USE;
 
 /*
  * The child's second process, started in the new root, which detaches the old one. It ends by itself, with status 0 if
- * all went well; atoll-init must see that. second.c
+ * all went well; atoll-init must see that. detacher.c
  */
-int second_start(const struct jail_job *job, struct err *err) MUST_USE;
+int detacher_start(const struct jail_job *job, struct err *err) MUST_USE;
 
 /* The network gate, in the network namespace: its addresses, and its sockets, which go into the report. gate.c */
 int child_gate(const struct jail_job *job, struct err *err) MUST_USE;
 
 /*
- * The mounts of all JAIL_FUSE, in the child, whose devices are sent to the parent; and there: has spec->serve find
- * somebody who serves each, or takes the error that the child tells instead (1). fuse.c
+ * The mounts of all JAIL_FUSE, in the child, whose devices are sent to the parent; and there: spec->calls.serve finds
+ * somebody who serves each, or it takes the error that the child tells instead (1). fuse.c
  */
 int child_fuse(struct jail_job *job, struct err *err) MUST_USE;
 int fuse_receive(struct jail_job *job, struct err *err) MUST_USE;
 
-/* What the child told as its error, cleaned. start.c */
-int told_error(struct err *told, struct err *err) MUST_USE;
+/* What a child sent as its error, its texts ended, in *err: returns its -errno, -EINVAL for none. exchange.c */
+int child_error(struct err *told, struct err *err) MUST_USE;
 
 /* The new root with all its mounts, then pivot_root. ruleset_fd (FD_NONE: none) gets a rule for each. mounts.c */
 int child_mounts(struct jail_job *job, int ruleset_fd, int abi, struct err *err) MUST_USE;

@@ -40,36 +40,6 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 		       root_mount_layered(root, mount, tree, rights) : root_attach(root, mount, tree, rights);
 }
 
-int root_format_number(char *out, size_t size, uint64_t value)
-{
-	char digits[24];
-	size_t count = 0;
-
-	do {
-		digits[count++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	if (count >= size)
-		return -ENAMETOOLONG;
-	for (size_t i = 0; i < count; i++)
-		out[i] = digits[count - 1 - i];
-	out[count] = 0;
-	return 0;
-}
-
-int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint64_t attributes)
-{
-	char size[24], nodes[24];
-	struct mount_option options[3] = { { "mode", mode } };
-	size_t count = 1;
-
-	if (size_bytes && root_format_number(size, sizeof size, size_bytes) == 0)
-		options[count++] = (struct mount_option){ "size", size };
-	if (inodes && root_format_number(nodes, sizeof nodes, inodes) == 0)
-		options[count++] = (struct mount_option){ "nr_inodes", nodes };
-	return mount_new("tmpfs", options, count, attributes);
-}
-
 static int mount_tmpfs(struct root *root, const struct jail_mount *mount)
 {
 	/* The shared places of a host are sticky and open to all; anything else is the user's own. */
@@ -87,37 +57,6 @@ static int mount_tmpfs(struct root *root, const struct jail_mount *mount)
 		return root_fail(root, mount, r, "too many private directories, with");
 	return root_attach(root, mount, tree, ROOT_READ | ROOT_WRITE | (mount->flags & JAIL_NOEXEC ? 0 :
 									LANDLOCK_EXECUTE));
-}
-
-static int mask_source(struct root *root, bool is_directory)
-{
-	int *fd = is_directory ? &root->mask_directory : &root->mask_file;
-	const char *name = is_directory ? ".mask-directory" : ".mask-file";
-
-	if (*fd >= 0)
-		return *fd;
-	/* In an empty directory every name is absent; an empty file that can be read would be taken for real. */
-	if (is_directory ? mkdirat(root->fd, name, 0555) < 0 : mknodat(root->fd, name, S_IFREG, 0) < 0)
-		return -errno;
-	return *fd = path_open2(root->fd, name, O_PATH, 0, ROOT_INSIDE);
-}
-
-int root_cover(struct root *root, int target_fd)
-{
-	cleanup_fd int tree = FD_NONE;
-	int is_directory = root_is_directory(target_fd), source, r;
-
-	if (is_directory < 0)
-		return is_directory;
-	source = mask_source(root, is_directory);
-	if (source < 0)
-		return source;
-	tree = mount_clone(source, "", false);
-	if (tree < 0)
-		return tree;
-	r = mount_seal(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-		       FD_NONE);
-	return r < 0 ? r : mount_attach(tree, target_fd);
 }
 
 /* 1: there is nothing to cover. */
@@ -322,7 +261,7 @@ static int mount_masks(struct root *root)
 	const struct jail_report *report = root->job->report;
 	int r = 0;
 
-	if (!root->job->spec->masks)
+	if (!root->job->spec->calls.masks)
 		return 0;
 	if (child_await(root->job) < 0)
 		return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");

@@ -2,7 +2,7 @@
 
 /*
  * Theory of operation. clone3 makes the user and the PID namespace, which must be there from the first moment; the
- * network namespace is made ahead (ahead.c), and the rest by the child itself, while the parent does its own work on
+ * network namespace is made ahead (preparer.c), and the rest by the child itself, while the parent does its own work on
  * another CPU. Each is asked for alone, so that the one that cannot be had is named.
  */
 #include <errno.h>
@@ -64,12 +64,13 @@ static int make_namespace(const struct jail_job *job, const struct wanted *wante
 
 int child_network(struct jail_job *job, struct err *err)
 {
-	struct jail_ahead *ahead = &job->report->ahead;
-	int r = job->spec->share_network ? 0 : make_namespace(job, &network, &ahead->namespaces, &ahead->missing, err);
+	struct jail_prepared *prepared = &job->report->prepared;
+	int r = job->spec->share_network ? 0 :
+		make_namespace(job, &network, &prepared->namespaces, &prepared->missing, err);
 
 	if (r < 0)
 		return r;
-	if (ahead->namespaces & CLONE_NEWNET)
+	if (prepared->namespaces & CLONE_NEWNET)
 		r = netlink_loopback_up();
 	if (r == -EPERM || r == -EACCES)
 		return no_capabilities(r, err, "the loopback interface stays down");

@@ -82,7 +82,7 @@ int root_new_tmpfs(uint64_t size_bytes, uint64_t inodes, const char *mode, uint6
  */
 int root_cover(struct root *root, int target_fd) MUST_USE;
 
-/* JAIL_OVERLAY. overlay.c */
+/* A JAIL_OVERLAY: finds its layers, makes the overlay, attaches it with its Landlock rule. 0 or -errno. overlay.c */
 int root_mount_overlay(struct root *root, const struct jail_mount *mount) MUST_USE;
 
 /* An overlay takes layers from mounts of this namespace alone; it covers them. overlay.c */
@@ -98,9 +98,12 @@ int overlay_read_only(const int *fds, size_t count, uint64_t attributes) MUST_US
 int root_mount_layered(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights) MUST_USE;
 bool root_has_layered(const struct root *root, const struct jail_mount *mount);
 
-/* JAIL_FUSE. fuse.c */
+/* A JAIL_FUSE: attaches the next of the job's served trees, private to the sandbox. 0 or -errno. fuse.c */
 int root_mount_fuse(struct root *root, const struct jail_mount *mount) MUST_USE;
 
-/* JAIL_PROC and JAIL_DEV. */
+/*
+ * A new proc(5) of the sandbox's PID namespace, with what leads out of it covered; a tmpfs with the few devices that
+ * programs need. 0, or -errno with root->err filled in. special.c
+ */
 int root_mount_proc(struct root *root, const struct jail_mount *mount) MUST_USE;
 int root_mount_dev(struct root *root, const struct jail_mount *mount) MUST_USE;

@@ -241,6 +241,14 @@ static int send_parts(const struct jail_job *job, struct idmaps *idmaps, const s
 	return r;
 }
 
+int sources_make_late(struct jail_job *job, struct err *err)
+{
+	if (job->is_late_made || !job->spec->calls.late)
+		return 0;
+	job->is_late_made = true;
+	return job->spec->calls.late(job->spec->calls.context, err);
+}
+
 int sources_send(struct jail_job *job, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
@@ -249,7 +257,7 @@ int sources_send(struct jail_job *job, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++) {
 		if (spec->mounts[i].flags & JAIL_LATE)
-			r = late_make(job, err);
+			r = sources_make_late(job, err);
 		if (r < 0)
 			break;
 		if (spec->mounts[i].kind == JAIL_BIND || spec->mounts[i].kind == JAIL_DEVICE)

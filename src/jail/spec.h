@@ -104,6 +104,28 @@ enum jail_gate_socket {
 	JAIL_GATE_SOCKETS,
 };
 
+/*
+ * Called in the parent, so that its own work and the child's go on side by side; a failure ends the start. NULL: the
+ * mounts are there already, and nothing is to be done.
+ */
+struct jail_calls {
+	/* While the child makes its namespaces, once: gives the mounts (borrowed until jail_start() ends). */
+	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
+	/* While the child mounts, once: makes what the JAIL_LATE among them take from the host. */
+	int (*late)(void *context, struct err *err);
+	/* Then, once: gives more of JAIL_MASK, to be mounted behind all others (borrowed as well). */
+	int (*masks)(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err);
+	/* Meanwhile, once: all that must be there before anything runs inside. */
+	int (*meanwhile)(void *context, struct err *err);
+	/*
+	 * With the device (fuse(4), borrowed) of each JAIL_FUSE in order, before anything is mounted: starts the
+	 * program that serves it. Until then, and when that has ended, the tree cannot be used. NULL: there is no such
+	 * mount.
+	 */
+	int (*serve)(void *context, const struct jail_mount *mount, int device_fd, struct err *err);
+	void *context;
+};
+
 struct jail_spec {
 	/* Ordered: parents before what lies inside them. Where plan is set, it says what they are. */
 	const struct jail_mount *mounts;
@@ -123,24 +145,7 @@ struct jail_spec {
 	const struct jail_rlimit *rlimits;
 	size_t rlimit_count;
 	int cgroup_fd;                     /* for CLONE_INTO_CGROUP; -1: none */
-	/*
-	 * Called in the parent, once each, so that its own work and the child's go on side by side; a failure ends the
-	 * start. While the child makes its namespaces: plan, which gives the mounts (borrowed until jail_start() ends).
-	 * While the child mounts: late, which makes what the JAIL_LATE among them take from the host; masks, which
-	 * gives more of JAIL_MASK, to be mounted behind all others (borrowed as well); and meanwhile, for all that must
-	 * be there before anything runs inside. NULL: the mounts are there already, and nothing is to be done.
-	 */
-	int (*plan)(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err);
-	int (*late)(void *context, struct err *err);
-	int (*masks)(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err);
-	int (*meanwhile)(void *context, struct err *err);
-	void *context;
-	/*
-	 * Called in the parent with the device (fuse(4), borrowed) of each JAIL_FUSE in order, before anything is
-	 * mounted: starts the program that serves it. Until then, and when that has ended, the tree cannot be used.
-	 * NULL: there is no such mount.
-	 */
-	int (*serve)(void *context, const struct jail_mount *mount, int device_fd, struct err *err);
+	struct jail_calls calls;           /* into the caller */
 	/* Called in the child, async-signal-safe: limit_group_apply_rlimits. */
 	int (*child_limits)(const void *context);
 	void *limits;                      /* its context */

@@ -45,7 +45,8 @@ static int tell_child(const struct jail_job *job, struct err *err)
 static int plan_mounts(struct jail_job *job, struct err *err)
 {
 	struct jail_spec *planned = &job->planned;
-	int r = planned->plan ? planned->plan(planned->context, &planned->mounts, &planned->mount_count, err) : 0;
+	const struct jail_calls *calls = &planned->calls;
+	int r = calls->plan ? calls->plan(calls->context, &planned->mounts, &planned->mount_count, err) : 0;
 
 	if (r == 0)
 		r = jail_spec_check(planned, err);
@@ -57,7 +58,7 @@ static int plan_mounts(struct jail_job *job, struct err *err)
 			       PLAN_MAX >> 20) : 0;
 }
 
-/* Of the process ahead, whose user namespace the child shares. */
+/* Of the preparer, whose user namespace the child shares. */
 static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 {
 	const struct jail_spec *spec = job->spec;
@@ -75,14 +76,6 @@ static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 	if (r == -EACCES)
 		err_hint(err, "atoll-box must be dumpable (readable by its user) until the sandbox has started");
 	return r;
-}
-
-int late_make(struct jail_job *job, struct err *err)
-{
-	if (job->is_late_made || !job->spec->late)
-		return 0;
-	job->is_late_made = true;
-	return job->spec->late(job->spec->context, err);
 }
 
 static bool has_late(const struct jail_spec *spec, bool by_fuse)
@@ -106,7 +99,7 @@ static int plan_masks(struct jail_job *job, struct err *err)
 {
 	struct jail_report *report = job->report;
 	struct jail_spec spec = job->planned;
-	int r = spec.masks(spec.context, &spec.mounts, &spec.mount_count, err);
+	int r = spec.calls.masks(spec.calls.context, &spec.mounts, &spec.mount_count, err);
 
 	if (r == 0)
 		r = jail_spec_check(&spec, err);
@@ -126,23 +119,23 @@ static int plan_masks(struct jail_job *job, struct err *err)
 static int serve_mounts(struct jail_job *job, struct err *err)
 {
 	/* Who serves a tree needs its layers. */
-	int r = has_late(job->spec, true) ? late_make(job, err) : 0;
+	int r = has_late(job->spec, true) ? sources_make_late(job, err) : 0;
 
 	if (r == 0)
 		r = fuse_receive(job, err);
 	if (r == 0 && job->spec->run_as_root)
 		r = sources_send(job, err);
 	if (r == 0)
-		r = late_make(job, err);
+		r = sources_make_late(job, err);
 	if (r == 0 && !job->spec->run_as_root && has_late(job->spec, false))
 		r = tell_child(job, err);
-	return r == 0 && job->spec->masks ? plan_masks(job, err) : r;
+	return r == 0 && job->spec->calls.masks ? plan_masks(job, err) : r;
 }
 
 /* The sockets of the gate, which were made in the network namespace: they are in our table. */
 static void take_gate(struct jail_job *job)
 {
-	int *fds = job->report->ahead.gate;
+	int *fds = job->report->prepared.gate;
 
 	for (size_t i = 0; i < JAIL_GATE_SOCKETS; i++)
 		job->spec->gate_sockets[i] = take_fd(&fds[i]);
@@ -157,13 +150,13 @@ static int make_child(struct jail *jail, struct pidref *ret_child, struct err *e
 	if (r == 0)
 		r = tell_child(job, err);
 	if (r < 0) {
-		ahead_stop(jail);
+		preparer_stop(jail);
 		/* What it has failed with explains more than what then fails here. */
-		failed = ahead_failure(jail, err);
+		failed = preparer_failure(jail, err);
 		return failed < 0 ? failed : r;
 	}
 	r = plan_mounts(job, err);
-	joined = ahead_join(jail, ret_child, err);
+	joined = preparer_join(jail, ret_child, err);
 	return joined < 0 ? joined : r;
 }
 
@@ -177,17 +170,7 @@ static int serve_child(struct jail_job *job, struct err *err)
 		r = serve_mounts(job, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return spec->meanwhile ? spec->meanwhile(spec->context, err) : 0;
-}
-
-int told_error(struct err *told, struct err *err)
-{
-	told->stage[sizeof told->stage - 1] = 0;
-	told->message[sizeof told->message - 1] = 0;
-	told->hint[sizeof told->hint - 1] = 0;
-	if (err)
-		*err = *told;
-	return told->errnum > 0 ? -told->errnum : -EINVAL;
+	return spec->calls.meanwhile ? spec->calls.meanwhile(spec->calls.context, err) : 0;
 }
 
 /* 0 when the child has executed init (its end of the socket closed at exec), else its error. */
@@ -201,7 +184,7 @@ static int await_exec(const struct jail_job *job, struct err *err)
 		size = recv(job->parent_socket, &told, sizeof told, 0);
 	} while (size < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (size == sizeof told)
-		return told_error(&told, err);
+		return child_error(&told, err);
 	if (size != 0 || !job->report->is_complete)
 		return err_set(err, ERR_INTERNAL, size < 0 ? errno : ECHILD, "jail",
 			       "the sandbox's first process died while the jail was built");
@@ -221,16 +204,16 @@ static void reap(const struct pidref *child)
 static void fill_enforcement(const struct jail_job *job, uint64_t start_ns, struct jail_enforcement *enforcement)
 {
 	const struct jail_report *report = job->report;
-	uint64_t before = report->ahead.cloned_ns, ends[JAIL_STAGE_COUNT];
+	uint64_t before = report->prepared.cloned_ns, ends[JAIL_STAGE_COUNT];
 
 	*enforcement = (struct jail_enforcement){
 		.user = true,                            .pid = true,
-		.mount = report->namespaces & CLONE_NEWNS, .net = report->ahead.namespaces & CLONE_NEWNET,
+		.mount = report->namespaces & CLONE_NEWNS, .net = report->prepared.namespaces & CLONE_NEWNET,
 		.ipc = report->namespaces & CLONE_NEWIPC,  .uts = report->namespaces & CLONE_NEWUTS,
 		.cgroup = report->namespaces & CLONE_NEWCGROUP,
 		.landlock_abi = report->landlock_abi,    .seccomp = jail_seccomp_names[job->spec->seccomp],
 		.speculation = report->speculation,      .core_sched = report->core_sched,
-		.missing = report->missing | report->ahead.missing,
+		.missing = report->missing | report->prepared.missing,
 		.own_device_count = report->own_device_count,
 	};
 	memcpy(enforcement->own_devices, report->own_devices, sizeof report->own_devices);
@@ -313,7 +296,7 @@ static int make_report(struct jail_job *job, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot map memory: %s", err_errno_name(errno));
 	}
 	for (size_t i = 0; i < JAIL_GATE_SOCKETS; i++)
-		job->report->ahead.gate[i] = FD_NONE;
+		job->report->prepared.gate[i] = FD_NONE;
 	return 0;
 }
 
@@ -337,7 +320,7 @@ int jail_begin(const struct jail_spec *spec, struct jail **ret_jail, struct err 
 	}
 	/* Where the processes share no memory it could not see what comes to stand there later. */
 	if (r == 0 && vmfork_shares_memory)
-		r = ahead_start(jail, err);
+		r = preparer_start(jail, err);
 	if (r < 0) {
 		jail_free(jail);
 		return r;
@@ -363,7 +346,7 @@ int jail_start(struct jail *jail, const struct jail_spec *spec, struct pidref *r
 	jail->first = jail->job;
 	jail->first.spec = &jail->first.planned;
 	if (!vmfork_shares_memory)
-		r = ahead_start(jail, err);
+		r = preparer_start(jail, err);
 	return r < 0 ? r : build(jail, ret_init, ret_enforcement, err);
 }
 
@@ -373,10 +356,10 @@ void jail_free(struct jail *jail)
 
 	if (!jail)
 		return;
-	ahead_stop(jail);
+	preparer_stop(jail);
 	job = &jail->job;
 	for (size_t i = 0; job->report && i < JAIL_GATE_SOCKETS; i++)
-		close_fd(&job->report->ahead.gate[i]);
+		close_fd(&job->report->prepared.gate[i]);
 	close_fd(&job->child_socket);
 	close_fd(&job->parent_socket);
 	close_fd(&job->parent_pidfd);

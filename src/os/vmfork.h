@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 
 /* The stacks: one process at a time on each, that is, until it has executed another program or was reaped. */
-enum vmfork_stack { VMFORK_AHEAD, VMFORK_FIRST, VMFORK_SECOND, VMFORK_HOLDER, VMFORK_COUNT };
+enum vmfork_stack { VMFORK_PREPARER, VMFORK_FIRST, VMFORK_DETACHER, VMFORK_HOLDER, VMFORK_COUNT };
 
 struct vmfork_work {
 	int (*run)(void *argument);   /* its result is the exit status; on its stack errno is its own */

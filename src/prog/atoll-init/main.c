@@ -81,8 +81,8 @@ static int prepare(struct init *init)
 }
 
 /*
- * The jail's second process, our only child, lets go of the host's root while we start (jail/second.c): nothing may run
- * here before it has said that it did.
+ * The jail's second process, our only child, lets go of the host's root while we start (jail/detacher.c): nothing may
+ * run here before it has said that it did.
  */
 static int await_second(void)
 {

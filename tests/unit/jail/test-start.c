@@ -488,8 +488,8 @@ static void test_failed_meanwhile_leaves_nothing(void **state)
 	struct cell *cell = *state;
 	int called = 0;
 
-	cell->spec.meanwhile = refuse_meanwhile;
-	cell->spec.context = &called;
+	cell->spec.calls.meanwhile = refuse_meanwhile;
+	cell->spec.calls.context = &called;
 	cell_refused(cell, "cgroup");
 	assert_int_equal(called, 1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -522,7 +522,7 @@ static void test_error_arrives_late(void **state)
 {
 	struct cell *cell = *state;
 
-	cell->spec.meanwhile = be_slow_meanwhile;
+	cell->spec.calls.meanwhile = be_slow_meanwhile;
 	cell_mount(cell, JAIL_BIND, "/x", "/does/not/exist", JAIL_RDONLY);
 	cell_refused(cell, "mounts");
 	assert_non_null(strstr(cell->err.message, "/does/not/exist"));

@@ -77,26 +77,26 @@ static int first_run(void *argument)
 static void clone_first(struct jail *jail)
 {
 	const struct vmfork_work work = { first_run, &jail->first };
-	struct jail_ahead *ahead = &jail->job.report->ahead;
+	struct jail_prepared *prepared = &jail->job.report->prepared;
 	pid_t pid = jail_wall_is_broken(jail->first.spec, WALL_PIDNS) ? -EPERM :
 		    vmfork_start(VMFORK_FIRST, CLONE_NEWPID | CLONE_PARENT, jail->first.spec->cgroup_fd, &work,
-				 &ahead->first_fd);
+				 &prepared->first_fd);
 
-	ahead->first_pid = pid;
-	ahead->cloned_ns = clock_monotonic_ns();
+	prepared->first_pid = pid;
+	prepared->cloned_ns = clock_monotonic_ns();
 }
 
 /* Its exit status is not looked at: what it has done stands in the report. */
-static int ahead_run(void *argument)
+static int preparer_run(void *argument)
 {
 	struct jail *jail = argument;
-	struct jail_ahead *ahead = &jail->job.report->ahead;
+	struct jail_prepared *prepared = &jail->job.report->prepared;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != jail->parent)
 		return 1;
-	if (child_network(&jail->own, &ahead->failure) < 0) {
-		ahead->has_failed = true;
+	if (child_network(&jail->own, &prepared->failure) < 0) {
+		prepared->has_failed = true;
 		return 1;
 	}
 	/* Here it costs nothing: the parent is awaited anyway. The first process inherits it, and sees to it. */
@@ -116,15 +116,15 @@ static pid_t start_deaf(const struct vmfork_work *work, int *ret_pidfd)
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	pid = vmfork_start(VMFORK_AHEAD, CLONE_NEWUSER | CLONE_FILES, -1, work, ret_pidfd);
+	pid = vmfork_start(VMFORK_PREPARER, CLONE_NEWUSER | CLONE_FILES, -1, work, ret_pidfd);
 	if (sigprocmask(SIG_SETMASK, &before, NULL) < 0 && pid >= 0)
 		pid = -errno;
 	return pid;
 }
 
-int ahead_start(struct jail *jail, struct err *err)
+int preparer_start(struct jail *jail, struct err *err)
 {
-	const struct vmfork_work work = { ahead_run, jail };
+	const struct vmfork_work work = { preparer_run, jail };
 	pid_t pid;
 
 	jail->own = jail->job;
@@ -151,32 +151,32 @@ static void await_end(struct jail *jail)
 	pidref_done(&jail->process);
 }
 
-int ahead_failure(struct jail *jail, struct err *err)
+int preparer_failure(struct jail *jail, struct err *err)
 {
-	struct jail_ahead *ahead = &jail->job.report->ahead;
+	struct jail_prepared *prepared = &jail->job.report->prepared;
 
-	return ahead->has_failed ? told_error(&ahead->failure, err) : 0;
+	return prepared->has_failed ? child_error(&prepared->failure, err) : 0;
 }
 
-int ahead_join(struct jail *jail, struct pidref *ret_first, struct err *err)
+int preparer_join(struct jail *jail, struct pidref *ret_first, struct err *err)
 {
-	struct jail_ahead *ahead = &jail->job.report->ahead;
+	struct jail_prepared *prepared = &jail->job.report->prepared;
 
 	int r;
 
 	await_end(jail);
-	r = ahead_failure(jail, err);
+	r = preparer_failure(jail, err);
 	if (r < 0)
 		return r;
-	if (ahead->first_pid < 0)
-		return explain_clone(jail->job.spec, ahead->first_pid, err);
-	if (ahead->first_pid == 0)
+	if (prepared->first_pid < 0)
+		return explain_clone(jail->job.spec, prepared->first_pid, err);
+	if (prepared->first_pid == 0)
 		return err_set(err, ERR_INTERNAL, ECHILD, "jail", "the process that makes the namespaces has died");
-	*ret_first = (struct pidref){ .pid = ahead->first_pid, .fd = ahead->first_fd };
+	*ret_first = (struct pidref){ .pid = prepared->first_pid, .fd = prepared->first_fd };
 	return 0;
 }
 
-void ahead_stop(struct jail *jail)
+void preparer_stop(struct jail *jail)
 {
 	if (!jail->process.pid)
 		return;

@@ -15,7 +15,7 @@
 #include "os/mount.h"
 
 /* Its exit status is what init asks for. */
-static int second_run(void *argument)
+static int detacher_run(void *argument)
 {
 	const int *child_socket = argument;
 
@@ -24,17 +24,17 @@ static int second_run(void *argument)
 	return mount_detach_old_root() < 0 ? 1 : 0;
 }
 
-int second_start(const struct jail_job *job, struct err *err)
+int detacher_start(const struct jail_job *job, struct err *err)
 {
 	static int child_socket; /* it outlives the first's stack */
-	const struct vmfork_work work = { second_run, &child_socket };
+	const struct vmfork_work work = { detacher_run, &child_socket };
 	int pidfd = FD_NONE;
 	pid_t pid;
 
 	child_socket = job->child_socket;
 	/* Whoever started atoll may ignore it; then nobody could ask how the second ended. */
 	signal(SIGCHLD, SIG_DFL);
-	pid = vmfork_start(VMFORK_SECOND, 0, -1, &work, &pidfd);
+	pid = vmfork_start(VMFORK_DETACHER, 0, -1, &work, &pidfd);
 	if (pid < 0)
 		return err_set(err, ERR_INTERNAL, -pid, "jail", "cannot start the sandbox's second process: %s",
 			       err_errno_name(-pid));
