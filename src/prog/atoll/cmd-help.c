@@ -16,8 +16,6 @@ static const struct option options[] = {
 	  offsetof(struct help_options, completion) },
 };
 
-const struct cmd_options cmd_help_options = { options, ARRAY_SIZE(options) };
-
 static int show_overview(struct err *err)
 {
 	cleanup_buf struct buf text;
@@ -27,7 +25,7 @@ static int show_overview(struct err *err)
 			    "see and audit.\n\n"
 			    "usage: atoll VERB …\n\n");
 	for (size_t i = 0; i < cmd_count; i++)
-		buf_printf(&text, "  %-9s %s\n", cmd_table[i].name, cmd_table[i].summary);
+		buf_printf(&text, "  %-9s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
 	buf_put_text(&text, "\n`atoll VERB --help` explains a verb, `man atoll` the whole.\n"
 			    "To begin: cd to a project and type `atoll run -- bash`.\n");
 	return say_out(&text, err);
@@ -41,7 +39,7 @@ int cmd_set_unknown(const char *stage, const char *name, struct err *err)
 	char shown[ERR_QUOTE_SIZE];
 
 	for (size_t i = 0; i < count; i++)
-		names[i] = cmd_table[i].name;
+		names[i] = cmd_table[i]->name;
 	/* `atoll --hlep` is near to help as well. */
 	nearest = names_nearest(names, count, name + strspn(name, "-"));
 	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no verb of atoll", err_quote(shown, name));
@@ -60,20 +58,20 @@ int cmd_show_help(const struct cmd *cmd)
 	buf_init(&text, 4 << 10);
 	buf_printf(&text, "usage: atoll %s%s%s\n\n%s\n", cmd->name, *cmd->arguments ? " " : "",
 		   cmd->arguments, cmd->summary);
-	if (cmd->options->count)
+	if (cmd->option_count)
 		buf_put_text(&text, "\n");
 	if (say_out(&text, &err) < 0 ||
-	    (cmd->options->count &&
-	     options_print(cmd->options->rows, cmd->options->count, STDOUT_FILENO) < 0))
+	    (cmd->option_count &&
+	     options_print(cmd->options, cmd->option_count, STDOUT_FILENO) < 0))
 		return 125;
 	return 0;
 }
 
-int cmd_help(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct help_options given = { 0 };
 	const struct cmd *cmd;
-	int rest, r = cmd_parse(&cmd_help_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_help, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -84,3 +82,8 @@ int cmd_help(int argc, char **argv, struct err *err)
 	cmd = cmd_find(argv[rest]);
 	return cmd ? cmd_show_help(cmd) : cmd_set_unknown("help", argv[rest], err);
 }
+
+const struct cmd cmd_help = {
+	"help", "[VERB] [--completion SHELL]", "explain atoll or one of its verbs",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -3,12 +3,10 @@
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
 
-const struct cmd_options cmd_version_options = { NULL, 0 };
-
-int cmd_version(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_buf struct buf text;
-	int rest, r = cmd_parse(&cmd_version_options, NULL, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_version, NULL, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "version", "it takes no arguments");
@@ -18,3 +16,8 @@ int cmd_version(int argc, char **argv, struct err *err)
 	buf_put_text(&text, "atoll " ATOLL_VERSION "\n");
 	return say_out(&text, err);
 }
+
+const struct cmd cmd_version = {
+	"version", "", "print the version",
+	.run = run_verb,
+};

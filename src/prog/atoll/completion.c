@@ -65,14 +65,14 @@ static void put_verbs(struct buf *out, const char *before, const char *after)
 {
 	buf_put_text(out, before);
 	for (size_t i = 0; i < cmd_count; i++)
-		buf_printf(out, "%s%s", i ? " " : "", cmd_table[i].name);
+		buf_printf(out, "%s%s", i ? " " : "", cmd_table[i]->name);
 	buf_put_text(out, after);
 }
 
 static void bash_options(struct buf *out, const struct cmd *cmd)
 {
-	for (size_t i = 0; i < cmd->options->count; i++) {
-		const struct option *option = &cmd->options->rows[i];
+	for (size_t i = 0; i < cmd->option_count; i++) {
+		const struct option *option = &cmd->options[i];
 
 		if (option->short_name)
 			buf_printf(out, "-%c ", option->short_name);
@@ -84,8 +84,8 @@ static void bash_options(struct buf *out, const struct cmd *cmd)
 /* The words that follow an option with a value. */
 static void bash_values(struct buf *out, const struct cmd *cmd)
 {
-	for (size_t i = 0; i < cmd->options->count; i++) {
-		const struct option *option = &cmd->options->rows[i];
+	for (size_t i = 0; i < cmd->option_count; i++) {
+		const struct option *option = &cmd->options[i];
 		const char *words = words_of_argument(option->argument);
 
 		if (!option->argument || option->kind == OPTION_MAYBE)
@@ -139,10 +139,10 @@ static void put_bash(struct buf *out)
 			  "\t\t\t_command_offset $((i + 1)) 2>/dev/null || _atoll_reply -c\n"
 			  "\t\t\treturn\n\t\tfi\n\tdone\n\tcase $verb:$prev in\n");
 	for (size_t i = 0; i < cmd_count; i++)
-		bash_values(out, &cmd_table[i]);
+		bash_values(out, cmd_table[i]);
 	buf_put_text(out, "\tesac\n\tcase $verb in\n");
 	for (size_t i = 0; i < cmd_count; i++)
-		bash_verb(out, &cmd_table[i]);
+		bash_verb(out, cmd_table[i]);
 	buf_put_text(out, "\tesac\n}\ncomplete -F _atoll atoll\n");
 }
 
@@ -196,18 +196,18 @@ static void put_zsh(struct buf *out)
 		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps ${1:--q} 2>/dev/null)\"})\n"
 		     "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
 	for (size_t i = 0; i < cmd_count; i++) {
-		buf_printf(out, "\t\t'%s:", cmd_table[i].name);
-		put_quoted(out, cmd_table[i].summary);
+		buf_printf(out, "\t\t'%s:", cmd_table[i]->name);
+		put_quoted(out, cmd_table[i]->summary);
 		buf_put_text(out, "'\n");
 	}
 	buf_put_text(out, "\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe verb verbs\n\t\treturn\n\tfi\n"
 			  "\tlocal verb=$words[2]\n\tshift words\n\t((CURRENT--))\n\tcase $verb in\n");
 	for (size_t i = 0; i < cmd_count; i++) {
-		const struct cmd *cmd = &cmd_table[i];
+		const struct cmd *cmd = cmd_table[i];
 
 		buf_printf(out, "\t\t%s)\n\t\t\t_arguments -s \\\n", cmd->name);
-		for (size_t k = 0; k < cmd->options->count; k++)
-			zsh_option(out, &cmd->options->rows[k]);
+		for (size_t k = 0; k < cmd->option_count; k++)
+			zsh_option(out, &cmd->options[k]);
 		buf_put_text(out, "\t\t\t\t'--help[explain this verb]'");
 		if (takes_session(cmd->name))
 			buf_printf(out, " \\\n\t\t\t\t'1:session: _atoll_sessions %s'", listing_for(cmd->name));
@@ -236,13 +236,13 @@ static void put_fish(struct buf *out)
 	buf_put_text(out, "# fish completion for atoll; made by `atoll help --completion fish`\ncomplete -c "
 			  "atoll -f\n");
 	for (size_t i = 0; i < cmd_count; i++) {
-		const struct cmd *cmd = &cmd_table[i];
+		const struct cmd *cmd = cmd_table[i];
 
 		buf_printf(out, "complete -c atoll -n __fish_use_subcommand -a %s -d ", cmd->name);
 		fish_quoted(out, cmd->summary);
 		buf_put_char(out, '\n');
-		for (size_t k = 0; k < cmd->options->count; k++) {
-			const struct option *option = &cmd->options->rows[k];
+		for (size_t k = 0; k < cmd->option_count; k++) {
+			const struct option *option = &cmd->options[k];
 			const char *words = words_of_argument(option->argument);
 
 			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -l %s",

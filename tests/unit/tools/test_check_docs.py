@@ -8,7 +8,7 @@ OPTIONS = '''static const struct option options[] = {
 	{ 0, "no-tty", NULL, "no own terminal", OPTION_FLAG, offsetof(struct verb, no_tty) },
 };
 '''
-VERBS = 'static const struct cmd cmds[] = {\n\t{ "run", "CMD", "runs", cmd_run },\n};\n'
+VERBS = 'const struct cmd cmd_run = {\n\t"run", "CMD", "runs", .run = run_verb,\n};\n'
 PAGE = '''atoll(1)
 
 # NAME
@@ -63,16 +63,16 @@ def test_designated_rows_are_read(tree):
 
 def test_a_verb_with_a_page_of_its_own(tree):
     tree.write("src/prog/atoll/watch/cmd-log.c", "{ 'f', \"follow\", NULL, \"go on\", OPTION_FLAG, 0 },\n")
-    tree.write("src/prog/atoll/verbs.c", VERBS.replace("};", '\t{ "log", "", "shows", cmd_log },\n};'))
+    tree.write("src/prog/atoll/verbs.c", VERBS + 'const struct cmd cmd_log = { "log", "", "shows" };\n')
     tree.write("doc/man/atoll-log.1.scd", "atoll-log(1)\n\n# OPTIONS\n\n*-f*, *--follow*\n\tGo on.\n")
-    assert tree.findings().strip() == "src/prog/atoll/verbs.c:3: the verb log is not in doc/man/atoll.1.scd"
+    assert tree.findings().strip() == "src/prog/atoll/verbs.c:4: the verb log is not in doc/man/atoll.1.scd"
     tree.write("doc/man/atoll.1.scd", PAGE.replace("Runs.", "Runs. See *atoll-log*(1)."))
     assert tree.findings() == ""
 
 
 def test_missing_verb(tree):
-    tree.write("src/prog/atoll/verbs.c", VERBS.replace("};", '\t{ "stop", "ID", "stops", cmd_stop },\n};'))
-    assert "verbs.c:3: the verb stop is not in" in tree.findings()
+    tree.write("src/prog/atoll/verbs.c", VERBS + 'const struct cmd cmd_stop = { "stop", "ID", "stops" };\n')
+    assert "verbs.c:4: the verb stop is not in" in tree.findings()
 
 
 def test_page_of_no_verb(tree):

@@ -166,7 +166,7 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 	return say_out(&text, err);
 }
 
-int answer_run(const struct cmd_options *table, bool is_allowed, int argc, char **argv, struct err *err)
+int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes;
 	struct asking_reply reply = { .is_allowed = is_allowed };
@@ -175,7 +175,7 @@ int answer_run(const struct cmd_options *table, bool is_allowed, int argc, char 
 	int rest, r;
 
 	question_boxes_init(&boxes);
-	r = cmd_parse(table, &given, argc, argv, &rest, err);
+	r = cmd_parse(cmd, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest != 1)
 		r = usage(err, "which question?", "give its number, as `atoll ask` lists it");
 	if (r == 0)

@@ -19,4 +19,4 @@ struct answer_options {
 
 
 /* The whole verb: options and words of the command line, the answer, and what it came to. As struct cmd's run. */
-int answer_run(const struct cmd_options *table, bool is_allowed, int argc, char **argv, struct err *err);
+int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, struct err *err);

@@ -11,9 +11,12 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct answer_options, json) },
 };
 
-const struct cmd_options cmd_approve_options = { options, ARRAY_SIZE(options) };
-
-int cmd_approve(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
-	return answer_run(&cmd_approve_options, true, argc, argv, err);
+	return answer_run(&cmd_approve, true, argc, argv, err);
 }
+
+const struct cmd cmd_approve = {
+	"approve", "N [--uses N | --for TIME | --session | --forever]", "allow what a sandbox asks for",
+	CMD_OPTIONS(options), .run = run_verb,
+};

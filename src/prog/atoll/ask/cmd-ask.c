@@ -26,8 +26,6 @@ static const struct option options[] = {
 	  offsetof(struct ask_options, json) },
 };
 
-const struct cmd_options cmd_ask_options = { options, ARRAY_SIZE(options) };
-
 /* What was said of a question last. */
 struct seen {
 	char session[SESSION_ID_SIZE];
@@ -248,7 +246,7 @@ static int follow(struct listing *listing, struct question_boxes *boxes, const c
 	return r;
 }
 
-int cmd_ask(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes;
 	cleanup_free struct listing *listing = calloc(1, sizeof *listing);
@@ -259,7 +257,7 @@ int cmd_ask(int argc, char **argv, struct err *err)
 	question_boxes_init(&boxes);
 	if (!listing)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "ask", "out of memory");
-	r = cmd_parse(&cmd_ask_options, &given, argc, argv, &rest, err);
+	r = cmd_parse(&cmd_ask, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest > 1)
 		r = err_set(err, ERR_USAGE, EINVAL, "ask", "it takes one session at most");
 	if (r == 0)
@@ -279,3 +277,8 @@ int cmd_ask(int argc, char **argv, struct err *err)
 	buf_done(&listing->text);
 	return r;
 }
+
+const struct cmd cmd_ask = {
+	"ask", "[ID] [--once | --follow] [--json]", "list what sandboxes ask for, as they ask",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -5,9 +5,12 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct answer_options, json) },
 };
 
-const struct cmd_options cmd_deny_options = { options, ARRAY_SIZE(options) };
-
-int cmd_deny(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
-	return answer_run(&cmd_deny_options, false, argc, argv, err);
+	return answer_run(&cmd_deny, false, argc, argv, err);
 }
+
+const struct cmd cmd_deny = {
+	"deny", "N", "refuse what a sandbox asks for",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -20,8 +20,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct grants_options, json) },
 };
 
-const struct cmd_options cmd_grants_options = { options, ARRAY_SIZE(options) };
-
 struct listing {
 	bool is_json;
 	struct buf text;
@@ -167,10 +165,10 @@ static int take_back(const char *word, bool is_json, struct err *err)
 	return say_out(&message, err);
 }
 
-int cmd_grants(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct grants_options given = { 0 };
-	int rest, r = cmd_parse(&cmd_grants_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_grants, &given, argc, argv, &rest, err);
 	bool is_revoke = r == 0 && rest < argc && str_equal(argv[rest], "revoke");
 
 	if (r < 0)
@@ -183,3 +181,8 @@ int cmd_grants(int argc, char **argv, struct err *err)
 	}
 	return is_revoke ? take_back(argv[rest + 1], given.json, err) : list(given.json, argv[rest], err);
 }
+
+const struct cmd cmd_grants = {
+	"grants", "[ID] [--json] | revoke G", "list what was allowed and refused, and take it back",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -28,8 +28,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print one JSON object", OPTION_FLAG, offsetof(struct doctor_options, json) },
 };
 
-const struct cmd_options cmd_doctor_options = { options, ARRAY_SIZE(options) };
-
 enum { DOCTOR_TEXT_MAX = 1 << 20 };
 
 static void put_finding_json(struct json *json, const struct finding *finding)
@@ -132,10 +130,10 @@ static int examine(const struct doctor_options *given, struct err *err)
 	return r < 0 ? r : !is_enforceable;
 }
 
-int cmd_doctor(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct doctor_options given = { 0 };
-	int rest, r = cmd_parse(&cmd_doctor_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_doctor, &given, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "doctor", "it takes no arguments besides its options");
@@ -151,3 +149,9 @@ int cmd_doctor(int argc, char **argv, struct err *err)
 	}
 	return examine(&given, err);
 }
+
+const struct cmd cmd_doctor = {
+	"doctor", "[--probe [-p POLICY] [-t LEVEL]] [--json]",
+	"say what this machine can enforce, and how to get the rest",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -41,8 +41,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
 };
 
-const struct cmd_options cmd_policy_options = { options, ARRAY_SIZE(options) };
-
 enum { WORDS_MAX = 256 };
 
 static int find_project(const char *given, char out[PATH_MAX], struct err *err)
@@ -195,11 +193,11 @@ static int set_unknown(const char *name, struct err *err)
 	return -EINVAL;
 }
 
-int cmd_policy(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	static const char *const verbs[] = { "check", "diff", "explain", "show" };
 	struct policy_options given = { 0 };
-	int rest, r = cmd_parse(&cmd_policy_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_policy, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -226,3 +224,10 @@ int cmd_policy(int argc, char **argv, struct err *err)
 	}
 	return set_unknown(rest < argc ? argv[rest] : NULL, err);
 }
+
+const struct cmd cmd_policy = {
+	"policy", "check [POLICY] | show [POLICY] | explain KIND SUBJECT | explain trust [AGENT] | diff A B | "
+	"set [ID] POLICY | test POLICY [ID…] | learn -- CMD…",
+	"check, print, question, compare or change policies",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -20,8 +20,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "list: one JSON array", OPTION_FLAG, offsetof(struct secret_options, json) },
 };
 
-const struct cmd_options cmd_secret_options = { options, ARRAY_SIZE(options) };
-
 enum { WORDS_MAX = 300 };
 
 static int find_vault(char out[PATH_MAX], struct err *err)
@@ -63,10 +61,10 @@ static int become(const struct secret_options *given, char **words, size_t count
 	return err_not_started("secret", program, errno, err);
 }
 
-int cmd_secret(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct secret_options given = { 0 };
-	int rest, r = cmd_parse(&cmd_secret_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_secret, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -74,3 +72,9 @@ int cmd_secret(int argc, char **argv, struct err *err)
 		return err_set(err, ERR_USAGE, E2BIG, "secret", "too many words");
 	return become(&given, argv + rest, (size_t)(argc - rest), err);
 }
+
+const struct cmd cmd_secret = {
+	"secret", "set NAME | list | remove NAME… | rename NAME NEW | passphrase | unlock | lock",
+	"keep keys and tokens, sealed, outside every sandbox",
+	CMD_OPTIONS(options), .run = run_verb,
+};

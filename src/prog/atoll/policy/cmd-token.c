@@ -39,8 +39,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_token_options = { options, ARRAY_SIZE(options) };
-
 enum { WORDS_MAX = 512 };
 
 /* An argument vector, strings borrowed. */
@@ -132,11 +130,11 @@ static int add_policy(struct token_options *given, const char *verb, struct err 
 	return token_policy_words(given->policy, given->project, &given->allow, err);
 }
 
-int cmd_token(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct token_options given = { 0 };
 	char project[PATH_MAX];
-	int rest, r = cmd_parse(&cmd_token_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_token, &given, argc, argv, &rest, err);
 
 	if (r == 0 && given.policy)
 		r = add_policy(&given, argv[rest], err);
@@ -146,3 +144,9 @@ int cmd_token(int argc, char **argv, struct err *err)
 		r = find_project(&given, project, err);
 	return r < 0 ? r : become(&given, argv + rest, err);
 }
+
+const struct cmd cmd_token = {
+	"token", "mint --allow KIND=SUBJECT… | narrow | show | verify [FILE] | list | revoke ID | trust KEY | key",
+	"make, narrow and check capability tokens",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -34,8 +34,6 @@ static const struct option options[] = {
 	  offsetof(struct verify_options, test_rules) },
 };
 
-const struct cmd_options cmd_verify_options = { options, ARRAY_SIZE(options) };
-
 /* Strings borrowed. */
 struct args {
 	const char **argv;
@@ -74,12 +72,12 @@ static void add_options(struct args *args, const struct verify_options *given)
 	add(args, true, "--", NULL);
 }
 
-int cmd_verify(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct verify_options given = { 0 };
 	char programs[PATH_MAX], program[PATH_MAX];
 	struct args args = { .count = 0 };
-	int rest, r = cmd_parse(&cmd_verify_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_verify, &given, argc, argv, &rest, err);
 
 	if (r == 0)
 		r = dirs_programs(programs, err);
@@ -99,3 +97,9 @@ int cmd_verify(int argc, char **argv, struct err *err)
 	free(args.argv);
 	return r;
 }
+
+const struct cmd cmd_verify = {
+	"verify", "[-l LANGUAGE] [--json | --sarif] FILE|-… | --command -- CMD… | --test-rules",
+	"judge a script or a command without running it",
+	CMD_OPTIONS(options), .run = run_verb,
+};

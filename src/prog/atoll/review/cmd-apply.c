@@ -31,8 +31,6 @@ static const struct option options[] = {
 	  offsetof(struct apply_options, resume) },
 };
 
-const struct cmd_options cmd_apply_options = { options, ARRAY_SIZE(options) };
-
 static int add_options(struct review *review, const struct apply_options *given, struct err *err)
 {
 	const struct review_flag flags[] = {
@@ -52,11 +50,11 @@ static int add_options(struct review *review, const struct apply_options *given,
 	return r;
 }
 
-int cmd_apply(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct apply_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_apply_options, &given, argc, argv, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_apply, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -69,3 +67,9 @@ int cmd_apply(int argc, char **argv, struct err *err)
 		r = review_add_paths(review, argv + rest, argc - rest, err);
 	return r < 0 ? r : review_exec(review, err);
 }
+
+const struct cmd cmd_apply = {
+	"apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
+	"bring what a session changed to the host",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -16,8 +16,6 @@ static const struct option options[] = {
 	{ 0, "flagged", NULL, "only what is flagged", OPTION_FLAG, offsetof(struct diff_options, flagged) },
 };
 
-const struct cmd_options cmd_diff_options = { options, ARRAY_SIZE(options) };
-
 static int add_options(struct review *review, const struct diff_options *given, struct err *err)
 {
 	const struct review_flag flags[] = {
@@ -29,11 +27,11 @@ static int add_options(struct review *review, const struct diff_options *given, 
 	return review_add_flags(review, flags, ARRAY_SIZE(flags), err);
 }
 
-int cmd_diff(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct diff_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_diff_options, &given, argc, argv, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_diff, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -50,3 +48,8 @@ int cmd_diff(int argc, char **argv, struct err *err)
 		return r;
 	return given.json ? review_exec(review, err) : review_exec_paged(review, err);
 }
+
+const struct cmd cmd_diff = {
+	"diff", "[ID] [-p] [--json] [--flagged] [PATH…]", "show what a session would change on the host",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -13,13 +13,11 @@ static const struct option options[] = {
 	{ 'q', "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct discard_options, quiet) },
 };
 
-const struct cmd_options cmd_discard_options = { options, ARRAY_SIZE(options) };
-
-int cmd_discard(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct discard_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_discard_options, &given, argc, argv, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_discard, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -36,3 +34,8 @@ int cmd_discard(int argc, char **argv, struct err *err)
 		r = review_add_paths(review, argv + rest, argc - rest, err);
 	return r < 0 ? r : review_exec(review, err);
 }
+
+const struct cmd cmd_discard = {
+	"discard", "[ID] [PATH…]", "drop what a session has staged",
+	CMD_OPTIONS(options), .run = run_verb,
+};

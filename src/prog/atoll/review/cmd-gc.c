@@ -24,8 +24,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
 };
 
-const struct cmd_options cmd_gc_options = { options, ARRAY_SIZE(options) };
-
 static int fail_value(const char *option, const char *value, const char *form, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
@@ -69,12 +67,12 @@ static int add_all(struct staged_args *args, const struct gc_options *given, str
 	return r;
 }
 
-int cmd_gc(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct gc_options given = { 0 };
 	struct staged_args args;
 	char state[PATH_MAX];
-	int rest, r = cmd_parse(&cmd_gc_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_gc, &given, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "gc", "it takes no names; it looks at all of your sessions");
@@ -88,3 +86,8 @@ int cmd_gc(int argc, char **argv, struct err *err)
 	r = add_all(&args, &given, err);
 	return r < 0 ? r : staged_become(&args, err);
 }
+
+const struct cmd cmd_gc = {
+	"gc", "[--older-than AGE] [--keep N] [--max-size SIZE] [--dry-run]", "remove old sessions and layers",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -15,8 +15,6 @@ static const struct option options[] = {
 	{ 'q', "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct restore_options, quiet) },
 };
 
-const struct cmd_options cmd_restore_options = { options, ARRAY_SIZE(options) };
-
 static int say_restored(const char *session, const char *name, const char *before, struct err *err)
 {
 	cleanup_buf struct buf text;
@@ -43,14 +41,14 @@ static int restore(struct stage_hold *hold, const char *name, char before[STAGE_
 	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(hold, name, before, err), err);
 }
 
-int cmd_restore(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
 	struct restore_options given = { 0 };
 	char state[PATH_MAX], before[STAGE_SNAPSHOT_NAME_SIZE];
 	const char *name;
-	int rest, r = cmd_parse(&cmd_restore_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_restore, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -72,3 +70,8 @@ int cmd_restore(int argc, char **argv, struct err *err)
 	staged_flatten_later(state, &hold);
 	return given.quiet ? 0 : say_restored(record.id, name, before, err);
 }
+
+const struct cmd cmd_restore = {
+	"restore", "[ID] SNAPSHOT", "go back to a snapshot",
+	CMD_OPTIONS(options), .run = run_verb,
+};

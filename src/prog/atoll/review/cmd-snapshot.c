@@ -28,8 +28,6 @@ static const struct option options[] = {
 	  offsetof(struct snapshot_options, json) },
 };
 
-const struct cmd_options cmd_snapshot_options = { options, ARRAY_SIZE(options) };
-
 static void put_one_json(struct json *json, const struct stage_snapshot *item)
 {
 	char text[CLOCK_RFC3339_SIZE];
@@ -151,14 +149,14 @@ static int sort_words(int count, char **words, const char **ret_session, const c
 	return 0;
 }
 
-int cmd_snapshot(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	struct snapshot_options given = { 0 };
 	struct staged_snapshot wanted = { .prefix = STAGE_NAMELESS_PREFIX };
 	char state[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
 	const char *session = NULL;
-	int rest, r = cmd_parse(&cmd_snapshot_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_snapshot, &given, argc, argv, &rest, err);
 
 	if (r == 0)
 		r = sort_words(argc - rest, argv + rest, &session, &wanted.name, err);
@@ -176,3 +174,9 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	r = staged_snapshot(state, &record, &wanted, name, err);
 	return r != 0 ? r : say_taken(&record, name, given.json, err);
 }
+
+const struct cmd cmd_snapshot = {
+	"snapshot", "[ID] [NAME] [-m TEXT] | [ID] --list | [ID] --remove NAME",
+	"name what a session has staged so far",
+	CMD_OPTIONS(options), .run = run_verb,
+};

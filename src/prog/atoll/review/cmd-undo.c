@@ -19,8 +19,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
 };
 
-const struct cmd_options cmd_undo_options = { options, ARRAY_SIZE(options) };
-
 static int add_options(struct review *review, const struct undo_options *given, struct err *err)
 {
 	const struct review_flag flags[] = {
@@ -34,11 +32,11 @@ static int add_options(struct review *review, const struct undo_options *given, 
 	return r;
 }
 
-int cmd_undo(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_review struct review *review = NULL;
 	struct undo_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_undo_options, &given, argc, argv, &rest, err);
+	int rest, used, r = cmd_parse(&cmd_undo, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -51,3 +49,8 @@ int cmd_undo(int argc, char **argv, struct err *err)
 		r = review_add_paths(review, argv + rest, argc - rest, err);
 	return r < 0 ? r : review_exec(review, err);
 }
+
+const struct cmd cmd_undo = {
+	"undo", "[ID] [--list] [PATH…]", "take an apply back",
+	CMD_OPTIONS(options), .run = run_verb,
+};

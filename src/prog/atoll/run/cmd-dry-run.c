@@ -37,8 +37,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_dry_run_options = { options, ARRAY_SIZE(options), .runs_command = true };
-
 static int refuse(struct err *err, const char *what, const char *hint)
 {
 	err_set(err, ERR_USAGE, EINVAL, "dry-run", "%s", what);
@@ -77,7 +75,7 @@ static bool is_in_front(char **argv, int rest)
 	return !str_equal(argv[rest - 1], "--") && str_equal(argv[rest + 1], "--");
 }
 
-int cmd_dry_run(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct dry_run_words words = { .accept = NULL };
 	int rest, r;
@@ -89,7 +87,7 @@ int cmd_dry_run(int argc, char **argv, struct err *err)
 		argc--;
 		argv++;
 	}
-	r = cmd_parse(&cmd_dry_run_options, &words, argc, argv, &rest, err);
+	r = cmd_parse(&cmd_dry_run, &words, argc, argv, &rest, err);
 	if (r < 0)
 		return r;
 	if (rest + 1 < argc && !words.dry.session && is_in_front(argv, rest)) {
@@ -109,3 +107,9 @@ int cmd_dry_run(int argc, char **argv, struct err *err)
 	words.dry.yes = true;
 	return dry_run_accept(words.accept, &words.dry, err);
 }
+
+const struct cmd cmd_dry_run = {
+	"dry-run", "[ID] [-p POLICY] [-t LEVEL] [--if-clean] -- CMD… | --accept TRIAL",
+	"try a command, show what it would do, then do it for real",
+	CMD_OPTIONS(options), .runs_command = true, .run = run_verb,
+};

@@ -51,8 +51,6 @@ static const struct option options[] = {
 	  offsetof(struct exec_options, no_tty) },
 };
 
-const struct cmd_options cmd_exec_options = { options, ARRAY_SIZE(options), .runs_command = true };
-
 /* One command in flight. */
 struct attendance {
 	int socket_fd, signal_fd;
@@ -371,14 +369,14 @@ static int set_misplaced(const char *session, const char *option, struct err *er
 	return -EINVAL;
 }
 
-int cmd_exec(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int socket_fd = FD_NONE;
 	struct attendance attendance = { .signal_fd = FD_NONE, .err = err };
 	struct exec_options given = { 0 };
 	const char *session = NULL;
-	int rest, r = cmd_parse(&cmd_exec_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_exec, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -416,3 +414,8 @@ int cmd_exec(int argc, char **argv, struct err *err)
 		return 125;
 	return r != 0 ? r : run_in(&attendance);
 }
+
+const struct cmd cmd_exec = {
+	"exec", "[ID] -- CMD…", "run a command in a running sandbox",
+	CMD_OPTIONS(options), .runs_command = true, .run = run_verb,
+};

@@ -16,8 +16,6 @@
  * it was enforced, unless the user names one: the staged trees must be the same.
  */
 
-const struct cmd_options cmd_fork_options = { NULL, 0 };
-
 static int choose_chain(const char *state, const struct session_record *record, const char *name,
 			struct stage_chain *ret_chain, struct err *err)
 {
@@ -97,7 +95,7 @@ static bool has_separator(int argc, char **argv)
 	return false;
 }
 
-int cmd_fork(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	uint64_t started_ns = clock_monotonic_ns();
 	struct fork_origin origin = { 0 };
@@ -119,3 +117,8 @@ int cmd_fork(int argc, char **argv, struct err *err)
 	argv[words] = argv[0];
 	return run_start(argc - words, argv + words, &origin, started_ns, err);
 }
+
+const struct cmd cmd_fork = {
+	"fork", "[ID] [SNAPSHOT] [options of run] -- CMD…", "run a command on what a session has staged",
+	.run = run_verb,
+};

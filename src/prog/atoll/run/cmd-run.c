@@ -63,8 +63,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_run_options = { options, ARRAY_SIZE(options), .runs_command = true };
-
 static bool is_name_valid(const char *name)
 {
 	size_t length = strlen(name);
@@ -146,7 +144,7 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 {
 	struct run_options given = { 0 };
 	cleanup_free struct fork_origin *found = NULL; /* large, and nearly never used */
-	int rest, r = cmd_parse(&cmd_run_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_run, &given, argc, argv, &rest, err);
 
 	memory_take_stack();
 	if (r == 0)
@@ -169,7 +167,12 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	return run_setup_start(&given.setup, argv + rest, started_ns, err);
 }
 
-int cmd_run(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	return run_start(argc, argv, NULL, clock_monotonic_ns(), err);
 }
+
+const struct cmd cmd_run = {
+	"run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox",
+	CMD_OPTIONS(options), .runs_command = true, .run = run_verb,
+};

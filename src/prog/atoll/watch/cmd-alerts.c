@@ -11,12 +11,10 @@ static const struct option options[] = {
 	  offsetof(struct alerts_options, json) },
 };
 
-const struct cmd_options cmd_alerts_options = { options, ARRAY_SIZE(options) };
-
-int cmd_alerts(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct alerts_options given = { 0 };
-	int rest, r = cmd_parse(&cmd_alerts_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_alerts, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -27,3 +25,8 @@ int cmd_alerts(int argc, char **argv, struct err *err)
 	}
 	return log_show_type(argv[rest], "alert", given.json, err);
 }
+
+const struct cmd cmd_alerts = {
+	"alerts", "[ID] [--json]", "show what was alarming in a session, with the evidence",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -29,8 +29,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct baseline_options, json) },
 };
 
-const struct cmd_options cmd_baseline_options = { options, ARRAY_SIZE(options) };
-
 struct looking {
 	const struct baseline_options *given;
 	const char *project;
@@ -176,12 +174,12 @@ static int finish(struct looking *looking, struct err *err)
 	return 0;
 }
 
-int cmd_baseline(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	char state[PATH_MAX], project[PATH_MAX] = "", directory[PATH_MAX];
 	struct baseline_options given = { 0 };
 	struct looking looking = { .given = &given, .project = project };
-	int rest, r = cmd_parse(&cmd_baseline_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_baseline, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -209,3 +207,8 @@ int cmd_baseline(int argc, char **argv, struct err *err)
 	buf_done(&looking.out);
 	return r;
 }
+
+const struct cmd cmd_baseline = {
+	"baseline", "[show | forget] [--all] [--json]", "show or forget what was learnt of agents in projects",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -33,8 +33,6 @@ static const struct option options[] = {
 	  offsetof(struct log_options, head) },
 };
 
-const struct cmd_options cmd_log_options = { options, ARRAY_SIZE(options) };
-
 /* The argument vector of atoll-log, strings borrowed. */
 struct args {
 	const char *argv[2 * ARGS_MAX];
@@ -137,14 +135,14 @@ int log_show_type(const char *session, const char *type, bool json, struct err *
 	return become_reader(&args, err);
 }
 
-int cmd_log(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	struct log_options given = { 0 };
 	struct args args = { .argv = { "atoll-log" }, .count = 1 };
 	char log[PATH_MAX], records[ARG_BYTES_MAX];
 	bool verify;
-	int rest, r = cmd_parse(&cmd_log_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_log, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -169,3 +167,8 @@ int cmd_log(int argc, char **argv, struct err *err)
 	add(&args, log, NULL);
 	return become_reader(&args, err);
 }
+
+const struct cmd cmd_log = {
+	"log", "[ID] [-f] [--json] | verify [ID]", "show or verify the action log of a session",
+	CMD_OPTIONS(options), .run = run_verb,
+};

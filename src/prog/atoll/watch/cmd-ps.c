@@ -31,8 +31,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct ps_options, json) },
 };
 
-const struct cmd_options cmd_ps_options = { options, ARRAY_SIZE(options) };
-
 /* What the state directory holds. */
 struct listed {
 	const char *state;
@@ -267,13 +265,13 @@ static void sweep(const struct listed *listed)
 		return; /* nothing to tell: they were empty */
 }
 
-int cmd_ps(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct ps_options given = { 0 };
 	struct session_record *records;
 	char state[PATH_MAX];
 	size_t count;
-	int rest, r = cmd_parse(&cmd_ps_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_ps, &given, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "ps",
@@ -291,3 +289,8 @@ int cmd_ps(int argc, char **argv, struct err *err)
 	free(records);
 	return r;
 }
+
+const struct cmd cmd_ps = {
+	"ps", "[-a] [--json]", "list sandboxes",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -23,8 +23,6 @@ static const struct option options[] = {
 	  offsetof(struct stop_options, time) },
 };
 
-const struct cmd_options cmd_stop_options = { options, ARRAY_SIZE(options) };
-
 /* Asks and waits until all is over. A session that ends by itself meanwhile has reached the same end. */
 static int stop_one(const struct session_record *record, uint32_t grace_ms, struct err *err)
 {
@@ -86,12 +84,12 @@ static int stop_all(const char *state, uint32_t grace_ms, struct err *err)
 	return has_failed ? 125 : 0;
 }
 
-int cmd_stop(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct stop_options given = { 0 };
 	char state[PATH_MAX];
 	uint64_t grace_ms = GRACE_DEFAULT_MS;
-	int rest, r = cmd_parse(&cmd_stop_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_stop, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
@@ -115,3 +113,8 @@ int cmd_stop(int argc, char **argv, struct err *err)
 	return given.all ? stop_all(state, (uint32_t)grace_ms, err)
 			 : stop_named(state, argv + rest, (uint32_t)grace_ms, err);
 }
+
+const struct cmd cmd_stop = {
+	"stop", "ID… | --all", "stop running sandboxes",
+	CMD_OPTIONS(options), .run = run_verb,
+};

@@ -40,8 +40,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct top_options, json) },
 };
 
-const struct cmd_options cmd_top_options = { options, ARRAY_SIZE(options) };
-
 extern char **environ;
 
 /* The terminal as it was, should atoll-top die without a word. */
@@ -178,13 +176,13 @@ static int watch(const struct top_options *given, struct top_feed_options *feed,
 	return r < 0 ? r : status;
 }
 
-int cmd_top(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct top_options given = { 0 };
 	char state[PATH_MAX], programs[PATH_MAX];
 	struct top_feed_options feed = { .state = state, .programs = programs };
 	uint64_t pace_ms = PACE_MS;
-	int rest, r = cmd_parse(&cmd_top_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_top, &given, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "top", "it takes no names; --filter TEXT chooses");
@@ -199,3 +197,9 @@ int cmd_top(int argc, char **argv, struct err *err)
 	feed.pace_ms = (unsigned)pace_ms;
 	return watch(&given, &feed, err);
 }
+
+const struct cmd cmd_top = {
+	"top", "[-d TIME] [-s COLUMN] [-f TEXT] [--once | --json]",
+	"watch sandboxes: what they use, change and are denied",
+	CMD_OPTIONS(options), .run = run_verb,
+};

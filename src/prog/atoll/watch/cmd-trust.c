@@ -30,8 +30,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-const struct cmd_options cmd_trust_options = { options, ARRAY_SIZE(options) };
-
 struct homes {
 	char state[PATH_MAX], runtime[PATH_MAX];
 	struct trust_home home;
@@ -253,12 +251,12 @@ static int change(const struct trust_home *home, const char *agent, const struct
 	return say_out(&out, err);
 }
 
-int cmd_trust(int argc, char **argv, struct err *err)
+static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct trust_options given = { 0 };
 	static struct homes homes;
 	char shown[ERR_QUOTE_SIZE];
-	int rest, r = cmd_parse(&cmd_trust_options, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_trust, &given, argc, argv, &rest, err);
 	bool changes = given.raise || given.lower || given.reset;
 
 	if (r < 0)
@@ -279,3 +277,9 @@ int cmd_trust(int argc, char **argv, struct err *err)
 		return change(&homes.home, argv[rest], &given, err);
 	return rest < argc ? show(&homes.home, argv[rest], given.json, err) : list(&homes.home, given.json, err);
 }
+
+const struct cmd cmd_trust = {
+	"trust", "[AGENT] [--raise LEVEL --reason TEXT | --lower LEVEL | --reset] [--json]",
+	"show how far agents are trusted, and why; change it",
+	CMD_OPTIONS(options), .run = run_verb,
+};
