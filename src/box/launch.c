@@ -19,7 +19,7 @@
 #include "session/narrowing.h"
 #include "session/record.h"
 #include "session/run-request.h"
-#include "stage/record.h"
+#include "stage/record/record.h"
 
 enum { NOTICE_MAX = 64 << 10 };
 

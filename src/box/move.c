@@ -23,7 +23,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/proc.h"
-#include "stage/move-tree.h"
+#include "stage/snapshot/move-tree.h"
 
 /*
  * Theory of operation. A child of the box does it, step by step, and the box says when:

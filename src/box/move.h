@@ -3,8 +3,8 @@
 
 /*
  * Renames of directories that the kernel refuses in a staged tree: one child of the box at a time moves the directory
- * (stage/move-tree.h), while everything else inside stands still (supervise/freeze.h). The caller waits for the answer.
- * Run by atoll-box.
+ * (stage/snapshot/move-tree.h), while everything else inside stands still (supervise/freeze.h). The caller waits for
+ * the answer. Run by atoll-box.
  */
 
 #include <stdbool.h>

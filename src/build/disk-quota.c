@@ -9,8 +9,8 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/proc.h"
-#include "stage/layer.h"
-#include "stage/walk.h"
+#include "stage/layer/layer.h"
+#include "stage/layer/walk.h"
 
 enum { MS_NS = 1000000, LOOK_MIN_MS = 20, LOOK_MAX_MS = 1000, COUNT_MS = 15000, COUNT_SHARE = 50 };
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "stage/record.h"
+#include "stage/record/record.h"
 
 struct disk_watch {
 	uint64_t limit_bytes, limit_inodes;    /* NUM_UNLIMITED: none */

@@ -11,7 +11,7 @@
 
 #include "jail/spec.h"
 #include "os/pidref.h"
-#include "stage/record.h"
+#include "stage/record/record.h"
 
 struct fuse_servers {
 	struct pidref processes[STAGE_TREES_MAX];

@@ -20,7 +20,7 @@
 #include "limit/limit.h"
 #include "os/fd.h"
 #include "session/record.h"
-#include "stage/remove.h"
+#include "stage/layer/remove.h"
 
 const char guardian_name[] = "atoll-guardian";
 

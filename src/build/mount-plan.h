@@ -13,8 +13,8 @@
 
 #include "jail/spec.h"
 #include "policy/policy.h"
-#include "stage/chain.h"
-#include "stage/layer.h"
+#include "stage/layer/chain.h"
+#include "stage/layer/layer.h"
 
 struct plan;
 
@@ -60,7 +60,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 /* Frees it and what was borrowed from it; NULL is nothing. */
 void plan_free(struct plan *plan);
 
-/* One staged tree, whose index is its place in plan_trees(): see stage/record.h. */
+/* One staged tree, whose index is its place in plan_trees(): see stage/record/record.h. */
 struct plan_tree {
 	const char *path; /* real */
 	const char *rule;

@@ -5,10 +5,10 @@
 
 #include "os/clock.h"
 #include "os/fd.h"
-#include "stage/change.h"
-#include "stage/layer.h"
-#include "stage/seen.h"
-#include "stage/walk.h"
+#include "stage/change/change.h"
+#include "stage/layer/layer.h"
+#include "stage/change/seen.h"
+#include "stage/layer/walk.h"
 
 /* Nothing else of the sandbox is served while we count: so many entries take some 10 ms. */
 enum { ENTRIES_MAX = 2000, SHARE = 50, AGAIN_MS = 2000, MS_NS = 1000000, ENOUGH = -ECANCELED };

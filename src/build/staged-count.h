@@ -21,6 +21,6 @@ struct staged_count {
 
 /*
  * Counts again where it is time to, and notes files of the host that the sandbox has replaced by its own, before the
- * host deletes them (stage/seen.h). False: nothing is staged, or it cannot be read now.
+ * host deletes them (stage/change/seen.h). False: nothing is staged, or it cannot be read now.
  */
 bool staged_count_look(struct staged_count *count, struct staging *staging, uint64_t now_ns) MUST_USE;

@@ -19,9 +19,9 @@
 #include "policy/decide.h"
 #include "session/flagging.h"
 #include "session/record.h"
-#include "stage/remove.h"
-#include "stage/seen.h"
-#include "stage/use.h"
+#include "stage/layer/remove.h"
+#include "stage/change/seen.h"
+#include "stage/record/use.h"
 
 enum {
 	COUNT_MAX = 50000, /* more changes than this are "at least": the end of a run must not take seconds */

@@ -19,7 +19,7 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/record.h"
-#include "stage/seen.h"
+#include "stage/change/seen.h"
 
 void staging_init(struct staging *staging)
 {

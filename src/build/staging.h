@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The staged trees of one run, as the running box holds them: the session's stage directory (stage/record.h),
+ * The staged trees of one run, as the running box holds them: the session's stage directory (stage/record/record.h),
  * made before the jail, counted when everything inside is dead, and gone where nothing was changed. The jail mounts
  * it, atoll-stage reviews it; nothing here writes to a staged tree.
  */
@@ -11,9 +11,9 @@
 
 #include "build/mount-plan.h"
 #include "build/stage-backend.h"
-#include "stage/chain.h"
-#include "stage/change.h"
-#include "stage/record.h"
+#include "stage/layer/chain.h"
+#include "stage/change/change.h"
+#include "stage/record/record.h"
 
 struct staging {
 	int stage_fd;               /* STATE/sessions/ID/stage; FD_NONE: nothing is staged */

@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/options.h"
 #include "os/clock.h"
-#include "stage/chain.h"
-#include "stage/snapshot.h"
+#include "stage/layer/chain.h"
+#include "stage/snapshot/snapshot.h"
 
 /* Strings are borrowed from the command line, or from `bytes`. */
 struct dry_run_record {

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "stage/chain.h"
+#include "stage/layer/chain.h"
 
 struct fork_origin {
 	char session[SESSION_ID_SIZE];

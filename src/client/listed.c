@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/publish.h"
-#include "stage/chain.h"
+#include "stage/layer/chain.h"
 
 enum { PUBLISHED_MAX = 4096 };
 

@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 
 extern char **environ;
 

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "session/record.h"
 #include "session/review-log.h"
-#include "stage/hold.h"
+#include "stage/snapshot/hold.h"
 
 enum { STAGED_ARGS_MAX = 512 };
 

@@ -5,7 +5,7 @@
  * What lies in the directory of a git repository and is data: objects, refs, logs, the index and their like. Everything
  * that is not listed may name a program that git starts (config, hooks, commondir, a rebase's todo list, what git will
  * have tomorrow), so that a list of what is dangerous would never be complete. Pure. Whether a directory is a
- * repository is not told here (stage/repositories.h).
+ * repository is not told here (stage/change/repositories.h).
  */
 
 #include <stdbool.h>

@@ -4,14 +4,14 @@
 /*
  * Which staged changes are flagged: applied only where a person names them. Puts together what the policy protects by
  * name (policy/protects.h), what git keeps as data (policy/git-data.h), and where repositories are
- * (stage/repositories.h). Used by the box, which counts them at the end of a run, and by atoll-stage, which shows and
- * applies.
+ * (stage/change/repositories.h). Used by the box, which counts them at the end of a run, and by atoll-stage, which
+ * shows and applies.
  */
 
 #include "base/buf.h"
 #include "policy/protects.h"
-#include "stage/change.h"
-#include "stage/repositories.h"
+#include "stage/change/change.h"
+#include "stage/change/repositories.h"
 
 /* Whether a change is none that has to be flagged, by its content. */
 typedef bool flagging_look_fn(const struct stage_stack *stack, const struct stage_change *change);

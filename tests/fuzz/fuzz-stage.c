@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/change.h"
+#include "stage/change/change.h"
 
 enum {
 	SIDES = 3,           /* the live upper, a sealed layer, the host */

@@ -23,7 +23,7 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "os/path.h"
-#include "stage/record.h"
+#include "stage/record/record.h"
 
 enum { FD_FIRST = 16, ARGS_MAX = 32, BASE_PATH_MAX = 4096 };
 

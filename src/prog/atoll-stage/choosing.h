@@ -8,7 +8,7 @@
 
 #include "prog/atoll-stage/judging.h"
 #include "prog/atoll-stage/wanting.h"
-#include "stage/apply.h"
+#include "stage/apply/apply.h"
 
 struct choosing {
 	const struct opened *opened;     /* borrowed */

@@ -10,11 +10,11 @@
 #include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
-#include "stage/flatten.h"
-#include "stage/gc.h"
-#include "stage/remove.h"
-#include "stage/snapshot.h"
-#include "stage/use.h"
+#include "stage/snapshot/flatten.h"
+#include "stage/snapshot/gc.h"
+#include "stage/layer/remove.h"
+#include "stage/snapshot/snapshot.h"
+#include "stage/record/use.h"
 
 /* Drops what a session staged: all of it, or paths. What is dropped is removed, unless others stand on it. */
 

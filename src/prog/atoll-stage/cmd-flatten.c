@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
-#include "stage/flatten.h"
+#include "stage/snapshot/flatten.h"
 
 /* Joins the layers of a chain that grew long. Started by atoll in the background; nobody reads what it says. */
 

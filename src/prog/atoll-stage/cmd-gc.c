@@ -13,9 +13,9 @@
 #include "prog/atoll-stage/unreviewed.h"
 #include "prog/atoll-stage/verb.h"
 #include "session/record.h"
-#include "stage/gc.h"
-#include "stage/names.h"
-#include "stage/store.h"
+#include "stage/snapshot/gc.h"
+#include "stage/record/names.h"
+#include "stage/record/store.h"
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,

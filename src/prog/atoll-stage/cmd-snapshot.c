@@ -12,7 +12,7 @@
 #include "os/fd.h"
 #include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/verb.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 #include "wire/control.h"
 
 enum { CONTROL_FD = 3 };

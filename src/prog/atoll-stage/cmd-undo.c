@@ -10,7 +10,7 @@
 #include "prog/atoll-stage/deed.h"
 #include "prog/atoll-stage/outcome.h"
 #include "prog/atoll-stage/wanting.h"
-#include "stage/undo.h"
+#include "stage/apply/undo.h"
 
 struct undo_options {
 	struct verb_session session;

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "prog/atoll-stage/opened.h"
-#include "stage/difference.h"
+#include "stage/change/difference.h"
 
 /* One state: its session, opened with its stacks, and what it would change. */
 struct compared {

@@ -8,7 +8,7 @@
 
 #include "prog/atoll-stage/opened.h"
 #include "session/review-log.h"
-#include "stage/transaction.h"
+#include "stage/apply/transaction.h"
 
 struct deed {
 	struct review_log log;

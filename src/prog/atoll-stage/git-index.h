@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "stage/change.h"
+#include "stage/change/change.h"
 
 /* Of an open file, from its start; has_sha256: as its repository has. False also where git would read no index. */
 bool git_index_is_ordinary(int fd, bool has_sha256);

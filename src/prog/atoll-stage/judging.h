@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * How the verbs have changes judged: stage/change.h's options filled from the session, so that each verb flags, masks
- * and compares alike. The session's start, its policy's protected paths, and (as is_own) what earlier applies left.
+ * How the verbs have changes judged: stage/change/change.h's options filled from the session, so that each verb flags,
+ * masks and compares alike. The session's start, its policy's protected paths, and (as is_own) what earlier applies
+ * left.
  */
 
 #include "prog/atoll-stage/opened.h"
 #include "session/flagging.h"
-#include "stage/left.h"
+#include "stage/apply/left.h"
 
 struct judging {
 	const struct opened *opened;   /* borrowed */

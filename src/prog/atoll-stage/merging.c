@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "prog/atoll-stage/text.h"
-#include "stage/attributes.h"
+#include "stage/layer/attributes.h"
 
 #define MERGED_DIRECTORY "merged"
 

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "prog/atoll-stage/base.h"
 #include "prog/atoll-stage/opened.h"
-#include "stage/apply.h"
+#include "stage/apply/apply.h"
 #include "text/worker.h"
 
 /* Why a conflict stays one. */

@@ -10,9 +10,9 @@
 #include "confine/confine.h"
 #include "policy/snapshot/snapshot.h"
 #include "prog/atoll-stage/verb.h"
-#include "stage/change.h"
-#include "stage/left.h"
-#include "stage/seen.h"
+#include "stage/change/change.h"
+#include "stage/apply/left.h"
+#include "stage/change/seen.h"
 
 struct opened {
 	const struct verb_session *session;  /* borrowed */

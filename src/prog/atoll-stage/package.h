@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stage/change.h"
+#include "stage/change/change.h"
 
 enum { PACKAGE_BYTES_MAX = 1 << 20 };
 

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "prog/atoll-stage/wanting.h"
-#include "stage/apply.h"
+#include "stage/apply/apply.h"
 
 enum settlement {
 	SETTLE_NOT,      /* conflicts are left */

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "os/fd.h"
-#include "stage/walk.h"
+#include "stage/layer/walk.h"
 
 /* The walk of one "layer" that is the directory itself: bounded as any other walk of hostile trees. */
 

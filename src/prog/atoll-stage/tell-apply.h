@@ -9,7 +9,7 @@
 #include "prog/atoll-stage/merging.h"
 #include "prog/atoll-stage/outcome.h"
 #include "prog/atoll-stage/settling.h"
-#include "stage/apply.h"
+#include "stage/apply/apply.h"
 
 struct tell_apply {
 	const struct opened *opened;     /* borrowed */

@@ -8,7 +8,7 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "session/record.h"
-#include "stage/gc.h"
+#include "stage/snapshot/gc.h"
 
 int tidy_confine(int sessions_fd, const struct stage_record *record, struct err *err)
 {

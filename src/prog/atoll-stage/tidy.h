@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "stage/hold.h"
+#include "stage/snapshot/hold.h"
 
 /*
  * Gives up everything but the sessions directory, where files may be made and removed, and reading the staged trees of

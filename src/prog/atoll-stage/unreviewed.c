@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 
 #include "prog/atoll-stage/opened.h"
-#include "stage/change.h"
-#include "stage/transaction.h"
+#include "stage/change/change.h"
+#include "stage/apply/transaction.h"
 
 /* What the child ends with; anything else says nothing. */
 enum {

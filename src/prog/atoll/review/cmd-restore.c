@@ -3,7 +3,7 @@
 #include "client/staged.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 
 /* `atoll restore`: makes a snapshot the state of its session again. What the state was gets a name first. */
 

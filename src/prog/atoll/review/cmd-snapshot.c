@@ -8,7 +8,7 @@
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
 #include "session/directories.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 
 /* `atoll snapshot`: names what a session staged so far, so that `atoll restore` and `atoll fork` find it again. */
 

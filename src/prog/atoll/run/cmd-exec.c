@@ -22,7 +22,7 @@
 #include "prog/atoll/verb/say.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 #include "supervise/console.h"
 #include "supervise/loop.h"
 

@@ -8,7 +8,7 @@
 #include "prog/atoll/run/run.h"
 #include "prog/atoll/verb/cmd.h"
 #include "session/directories.h"
-#include "stage/snapshot.h"
+#include "stage/snapshot/snapshot.h"
 
 /*
  * `atoll fork`: a new session that stands on the sealed layers of another one. What it stands on is a snapshot of that

@@ -13,7 +13,7 @@
 #include "learn/effects.h"
 #include "prog/atoll/run/dry-run.h"
 #include "session/record.h"
-#include "stage/difference.h"
+#include "stage/change/difference.h"
 
 enum dry_run_done {
 	DRY_RUN_UNDECIDED,           /* nobody answered: it can be accepted later */
