@@ -352,7 +352,8 @@ static int explain(struct err *err, int r, enum mount_step step, const char *pat
  */
 static int make_idmap(const struct runtime_mounts *mounts, const char *path, struct pidref *ret_holder)
 {
-	struct clone_ids ids = { .host_uid = mounts->run->identity->uid, .host_gid = mounts->run->identity->gid };
+	struct clone_ids ids = { .host_uid = mounts->run->identity->uid, .host_gid = mounts->run->identity->gid,
+				 .others = CLONE_OTHERS_OF_FILES };
 	cleanup_fd int fd = FD_NONE;
 	struct stat st;
 

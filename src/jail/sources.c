@@ -174,7 +174,8 @@ bool source_part(const struct jail_mount *mount, size_t index, struct jail_mount
 static int idmap_for(struct idmaps *idmaps, const struct jail_spec *spec, const struct jail_mount *mount, int source,
 		     struct err *err)
 {
-	struct clone_ids ids = { .host_uid = spec->host_uid, .host_gid = spec->host_gid };
+	struct clone_ids ids = { .host_uid = spec->host_uid, .host_gid = spec->host_gid,
+				 .others = CLONE_OTHERS_OF_FILES };
 	struct idmap *entry;
 	struct stat st;
 

@@ -66,6 +66,7 @@ static int write_ids(const struct jail_job *job, pid_t pid, struct err *err)
 		.uid = spec->uid, .gid = spec->gid,
 		.host_uid = spec->run_as_root ? spec->host_uid : geteuid(),
 		.host_gid = spec->run_as_root ? spec->host_gid : getegid(),
+		.others = spec->run_as_root ? CLONE_OTHERS_SHOWN : CLONE_OTHERS_NONE,
 		.deny_setgroups = !spec->run_as_root,
 	};
 	int r = clone_write_ids(pid, &ids);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,12 +32,30 @@ pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 	return (pid_t)pid;
 }
 
-static int write_map(int dir_fd, const char *file, unsigned inside, unsigned outside)
-{
-	char line[40];
-	int r = str_format(line, sizeof line, "%u %u 1", inside, outside);
+struct id_map {
+	char lines[200];
+	int error;
+};
 
-	return r < 0 ? r : fd_write_file_at(dir_fd, file, line);
+static void put_extent(struct id_map *map, unsigned inside, unsigned outside, unsigned count)
+{
+	size_t used = strlen(map->lines);
+
+	if (count && map->error >= 0)
+		map->error = str_format(map->lines + used, sizeof map->lines - used, "%u %u %u\n", inside, outside,
+					count);
+}
+
+static int write_map(int dir_fd, const char *file, unsigned inside, unsigned outside, enum clone_others others)
+{
+	const unsigned first = CLONE_OTHERS_FIRST, count = others ? CLONE_OTHERS_COUNT : 0;
+	struct id_map map = { .lines = "" };
+
+	put_extent(&map, inside, outside, 1);
+	put_extent(&map, 0, first, inside < count ? inside : count);
+	put_extent(&map, inside + 1, first + inside + 1, inside < count ? count - inside - 1 : 0);
+	put_extent(&map, count, first + inside, others == CLONE_OTHERS_SHOWN && inside < count);
+	return map.error < 0 ? map.error : fd_write_file_at(dir_fd, file, map.lines);
 }
 
 int clone_write_ids(pid_t pid, const struct clone_ids *ids)
@@ -55,8 +74,8 @@ int clone_write_ids(pid_t pid, const struct clone_ids *ids)
 		if (r < 0)
 			return r;
 	}
-	r = write_map(dir, "uid_map", ids->uid, ids->host_uid);
-	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid);
+	r = write_map(dir, "uid_map", ids->uid, ids->host_uid, ids->others);
+	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid, ids->others);
 }
 
 int clone_enter_user_namespace(void)

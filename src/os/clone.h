@@ -23,9 +23,29 @@
  */
 pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd) MUST_USE;
 
+/*
+ * The files of others in a sandbox of root's: an id of the host's, as far as there are so many here, stands for itself
+ * plus the first of these. No process ever has one of them, so all sandboxes share them. They lie behind the ids of
+ * peer_uid_choose() and before those that systemd sets aside (systemd.io/UIDS-GIDS).
+ */
+enum { CLONE_OTHERS_FIRST = 0x7f000000, CLONE_OTHERS_COUNT = 0xfe0000 };
+
+enum clone_others {
+	CLONE_OTHERS_NONE,
+	CLONE_OTHERS_OF_FILES, /* a mount's map: ids of its files, but for uid and gid, become those */
+	CLONE_OTHERS_SHOWN,    /* a process's map: inside they look as on the host; the one that is taken as the last */
+};
+
+/* Whose file it is on the host that has this id in a layer; id itself where it is none of those. */
+static inline uint32_t clone_other_owner(uint32_t id)
+{
+	return id - CLONE_OTHERS_FIRST < CLONE_OTHERS_COUNT ? id - CLONE_OTHERS_FIRST : id;
+}
+
 struct clone_ids {
 	uid_t uid, host_uid;   /* inside, outside */
 	gid_t gid, host_gid;
+	enum clone_others others; /* for root alone */
 	int deny_setgroups;    /* needed where the writer is not root */
 };
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "os/clone.h"
 #include "os/fd.h"
 #include "stage/layer/attributes.h"
 #include "stage/layer/copy.h"
@@ -218,6 +219,13 @@ static int describe_parent(const struct preparation *preparation, const struct j
 	return 0;
 }
 
+static uint32_t other_owner(uint32_t id, uint32_t otherwise)
+{
+	uint32_t owner = clone_other_owner(id);
+
+	return owner != id ? owner : otherwise;
+}
+
 /*
  * Inside, another group may look like the sandbox's own. What was there keeps the host's; what is new gets that of its
  * directory, where the directory says so (set-group-ID). As root, what was written into stays its owner's as well.
@@ -228,6 +236,11 @@ static void choose_owner(const struct preparation *preparation, const struct app
 	const struct stage_change *change = item->change;
 	struct identity parent;
 
+	/* As root, another's file that was moved stays his. */
+	if (copy->gives_owner) {
+		copy->uid = other_owner(change->staged.st_uid, copy->uid);
+		copy->gid = other_owner(change->staged.st_gid, copy->gid);
+	}
 	if (change->host_exists && (change->host.st_mode & S_IFMT) == (change->staged.st_mode & S_IFMT)) {
 		copy->gives_group = true;
 		copy->gid = change->host.st_gid;

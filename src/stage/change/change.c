@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "os/clone.h"
 #include "os/path.h"
 #include "stage/layer/attributes.h"
 #include "stage/change/compare.h"
@@ -290,12 +291,13 @@ static int find_differences(struct judge *judge, const struct stage_entry *entry
 /* A file that is replaced may become another's: whoever reviews it sees that beside what else differs. */
 static void find_owner(const struct judge *judge, struct stage_change *change)
 {
-	const struct stage_change_options *options = judge->options;
+	uid_t other = clone_other_owner(change->staged.st_uid);
+	uid_t owner = other != change->staged.st_uid ? other : judge->options->owner;
 
-	if (options->owner == (uid_t)-1 || change->host.st_uid == options->owner)
+	if (judge->options->owner == (uid_t)-1 || change->host.st_uid == owner)
 		return;
 	change->differs |= STAGE_DIFFERS_OWNER;
-	change->owner = options->owner;
+	change->owner = owner;
 }
 
 static enum stage_reason reason_of_errno(int r)
