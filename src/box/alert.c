@@ -4,12 +4,12 @@
 #include <limits.h>
 #include <string.h>
 
+#include "approve/notifier.h"
+#include "approve/prompt.h"
+#include "approve/queue.h"
 #include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/asking.h"
-#include "box/notices.h"
-#include "box/prompt.h"
 #include "box/reactions.h"
 #include "box/standing.h"
 #include "os/clock.h"
@@ -19,6 +19,9 @@
 #include "supervise/freeze.h"
 #include "supervise/run.h"
 #include "wire/gate.h"
+#include "wire/notify.h"
+
+_Static_assert((int)ALERTS_KEPT <= (int)NOTIFY_ALERTS_MAX, "a slow webhook keeps each alert until it is posted");
 
 enum { SHOWN_PATH = 120, SHOWN_HOST = 80, SAID_MAX = ALERT_TEXT_MAX + 64, SUMMARY_MAX = 5 };
 
@@ -249,7 +252,7 @@ static void say(struct alerts *alerts, const char *text)
 	char memory[SAID_MAX];
 	struct buf out;
 
-	prompt_ring(alerts->box);
+	prompt_ring(alerts->prompt);
 	if (alerts->run->request->flags & (REQUEST_DETACH | REQUEST_QUIET) || console_detect())
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
@@ -350,7 +353,7 @@ int alert_raise(struct alerts *alerts, const struct alert *alert)
 	if (r < 0 || !text)
 		return r;
 	say(alerts, text);
-	r = notices_alert(alerts->box, alert_kind_names[alert->kind], text);
+	r = notifier_alert(alerts->notifier, alert_kind_names[alert->kind], text);
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
 	return trust_note(alerts->agent, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
@@ -402,15 +405,15 @@ void alerts_prepare(struct alerts *alerts)
 
 /* ---- what is done about it ---- */
 
-static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct alerts *alerts = context;
 
 	alerts->is_asking = false;
 	/* A person's no ends it; silence does not, but nothing goes out any more. */
-	if (outcome->verdict == ASKING_DENIED)
+	if (outcome->verdict == QUEUE_DENIED)
 		run_end(alerts->run, ENDED_STOPPED);
-	else if (outcome->verdict != ASKING_ALLOWED)
+	else if (outcome->verdict != QUEUE_ALLOWED)
 		alerts->wanted = MONITOR_TIGHTEN;
 	return freeze_is_held_by(alerts->run->freeze, &alert_freeze) ? freeze_end(alerts->run->freeze) : 0;
 }
@@ -418,14 +421,14 @@ static int on_answer(void *context, uint64_t token, const struct asking_outcome 
 static int ask(struct alerts *alerts)
 {
 	const char *text = alerts->cause ? alerts->cause : "a canary was sent";
-	struct asking_request request = {
+	struct queue_request request = {
 		.action = { .kind = ACTION_ALERT, .subject = text },
 		.decision = { VERDICT_ASK, { question_rule, "", 0 },
 			      "an alert has everything stand still until a person says how it goes on", "", NULL },
 	};
-	struct asking_waiter waiter = { .done = on_answer, .context = alerts };
-	struct asking_outcome outcome;
-	int r = asking_begin(alerts->box, &request, &waiter, &outcome);
+	struct queue_waiter waiter = { .done = on_answer, .context = alerts };
+	struct queue_outcome outcome;
+	int r = queue_begin(alerts->queue, &request, &waiter, &outcome);
 
 	alerts->is_asking = r == 1;
 	if (r)

@@ -81,7 +81,9 @@ struct alert_kept {
 
 struct alerts {
 	struct run *run;
-	struct box *box;             /* for questions and notices */
+	struct queue *queue;
+	struct notifier *notifier;
+	struct prompt *prompt;
 	struct standing *agent;      /* whose record gets them */
 	const struct reactions *reactions;
 	struct alert_kept *kept;     /* owned, ALERTS_KEPT of them; NULL: there was none */
@@ -93,7 +95,7 @@ struct alerts {
 	struct subscriber subscriber;
 };
 
-/* Listens to what the gates see; the four pointers of *alerts are set. Before the jail is made. */
+/* Listens to what the gates see; the pointers to others of *alerts are set. Before the jail is made. */
 void alerts_prepare(struct alerts *alerts);
 
 /* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "approve/token-grants.h"
 #include "base/str.h"
 #include "box/close-network.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
 #include "box/gate-link.h"
 #include "box/state.h"
-#include "box/token.h"
 #include "box/verify-gate.h"
 #include "os/fd.h"
 #include "session/run-request.h"
@@ -103,7 +103,53 @@ static void freeze_ended(void *context, uint64_t unused_ns)
 
 static bool is_awaited(void *context, const char *path)
 {
-	return asking_waits_for_path(context, path);
+	return queue_waits_for_path(&((struct box *)context)->queue, path);
+}
+
+/* ---- the channels to people ---- */
+
+static bool is_followed(void *context)
+{
+	return control_is_followed(context);
+}
+
+static bool is_prompt_possible(void *context)
+{
+	return prompt_is_possible(context);
+}
+
+static void ring(void *context)
+{
+	prompt_ring(context);
+}
+
+static bool are_notices_heard(void *context)
+{
+	return notifier_is_heard(context);
+}
+
+static struct relay *main_output(void *context, unsigned stream)
+{
+	struct box *box = context;
+
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->is_main)
+			return &box->commands[i]->stdio.relays[stream];
+	return NULL;
+}
+
+static void init_approval(struct box *box)
+{
+	box->queue = (struct queue){
+		.run = &box->run,
+		.mounts = &box->mounts,
+		.channels = { { is_followed, NULL, box },
+			      { is_prompt_possible, ring, &box->prompt },
+			      { are_notices_heard, NULL, &box->notifier } },
+	};
+	prompt_init(&box->prompt, &box->run, &box->queue, &(struct prompt_owner){ main_output, box });
+	box->notifier = (struct notifier){ .run = &box->run, .queue = &box->queue };
+	box->reviewer = (struct reviewer){ .run = &box->run, .queue = &box->queue };
 }
 
 static int run(struct box *box)
@@ -137,7 +183,7 @@ static int run(struct box *box)
 	if (r == 0)
 		r = standing_begin(&box->standing);
 	if (r == 0)
-		r = token_grant_first(box, box->run.err);
+		r = token_grants_add_first(&box->queue, box->run.err);
 	if (r == 0)
 		r = publish_announce(&box->gate);
 	if (r == 0)
@@ -225,8 +271,8 @@ static int end_jail(struct box *box)
 	siginfo_t info;
 	int r;
 
-	prompt_done(box);
-	verify_external_close(box);
+	prompt_done(&box->prompt);
+	reviewer_close(&box->reviewer);
 	run_end(&box->run, ENDED_POLICY);
 	if (box->run.init.fd >= 0 && !box->run.is_dead &&
 	    pidref_wait(&box->run.init, WEXITED, &info, &box->rusage) > 0)
@@ -283,9 +329,9 @@ void box_release(void)
 	change_done(&box->gate.change);
 	exec_gate_done(box);
 	verify_gate_free(box);
-	asking_done(box);
-	notices_free(box);
-	verify_external_free(box);
+	queue_done(&box->queue);
+	notifier_free(&box->notifier);
+	reviewer_free(&box->reviewer);
 	file_gate_done(box);
 	runtime_mounts_done(&box->mounts);
 	pidref_done(&box->run.init);
@@ -323,7 +369,7 @@ static void conclude_staging(struct box *box)
 static int end_questions(struct box *box)
 {
 	file_gate_end(box);
-	return asking_end(box);
+	return queue_end(&box->queue);
 }
 
 static int conclude(struct box *box, int r, int *ret_status)
@@ -345,7 +391,7 @@ static int conclude(struct box *box, int r, int *ret_status)
 	if (was_alive)
 		conclude_staging(box);
 	/* After the last alert: what was staged is looked at for one. */
-	notices_close(box);
+	notifier_close(&box->notifier);
 	if (box->store.dir_fd < 0)
 		return r;
 	box_read_usage(box);
@@ -411,6 +457,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->run.identity = &box->watch_options;
 	box->mounts = (struct runtime_mounts){ .run = &box->run, .enforcement = &box->enforcement,
 					       .owner = { is_awaited, box } };
+	init_approval(box);
 	box->run.owner = (struct run_owner){ kill_all, box };
 	freeze_init(&box->freeze, &box->run,
 		    &(struct freeze_owner){ release_waiting, freeze_begun, freeze_ended, box });
@@ -423,11 +470,11 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 				     .denials_fd = FD_NONE,
 				     .output_fd = FD_NONE };
 	staging_init(&box->staging);
-	gate_init(&box->gate, &box->run, &box->store, box);
-	prompt_init(&box->prompt);
+	gate_init(&box->gate, &box->run, &box->store, &box->queue);
 	canaries_init(&box->canaries, &box->run, &box->alerts);
 	box->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gate };
-	box->alerts = (struct alerts){ &box->run, box, &box->standing, &box->reactions };
+	box->alerts = (struct alerts){ .run = &box->run, .queue = &box->queue, .notifier = &box->notifier,
+				       .prompt = &box->prompt, .agent = &box->standing, .reactions = &box->reactions };
 	box->monitor = (struct monitor){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
 	box->standing.run = &box->run;
 	box->standing.reactions = &box->reactions;

@@ -35,7 +35,7 @@ struct client {
 	struct freeze_holder freeze; /* while it takes a snapshot */
 	bool is_follower; /* it hears of questions */
 	bool is_owed;	  /* and waits for the next one after: */
-	uint64_t told;	  /* asking_generation() */
+	uint64_t told;	  /* queue_generation() */
 };
 
 /*

@@ -451,7 +451,7 @@ bool control_is_followed(const struct box *box)
 
 static void tell_followers(struct box *box)
 {
-	for (size_t i = 0; box->asking && i < BOX_CLIENTS_MAX; i++)
+	for (size_t i = 0; box->queue.state && i < BOX_CLIENTS_MAX; i++)
 		if (box->clients[i])
 			client_tell_questions(box->clients[i]);
 }

@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "approve/token-grants.h"
 #include "box/desk-state.h"
 #include "box/state.h"
-#include "box/token.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervise/peer.h"
@@ -132,7 +132,7 @@ static int on_refused(struct box *box, uint32_t id, struct frame *frame)
 static int on_holds(struct box *box, uint32_t id, struct frame *frame)
 {
 	struct err err = { 0 };
-	int r = token_grant(box, frame, &err);
+	int r = token_grants_add(&box->queue, frame, &err);
 
 	if (r == 1)
 		return refuse(box, id, "here", NULL, err.message, err.hint);

@@ -22,7 +22,7 @@ struct exec_case *exec_case_new(struct exec_cases *cases, const struct watch_exe
 	exec_case->id = exec->id;
 	exec_case->pid = exec->pid;
 	exec_case->stage = stage;
-	exec_case->outcome.verdict = ASKING_ALLOWED;
+	exec_case->outcome.verdict = QUEUE_ALLOWED;
 	exec_case->next = cases->first;
 	cases->first = exec_case;
 	return exec_case;

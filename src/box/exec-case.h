@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "approve/queue.h"
 #include "base/hash.h"
-#include "box/asking.h"
 #include "box/exec-file.h"
 #include "box/verify-gate.h"
 #include "policy/decide.h"
@@ -67,7 +67,7 @@ struct exec_case {
 
 	struct exec_want wants[EXEC_FILES_MAX + 1];
 	size_t want_count, granted_count;
-	struct asking_outcome outcome; /* of the last question; its texts are gone when the case waits */
+	struct queue_outcome outcome; /* of the last question; its texts are gone when the case waits */
 	bool is_answered;            /* by somebody who was waited for */
 
 	/* What it is expected to execute, and with which arguments; of an unknown path nothing is. */

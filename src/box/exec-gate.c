@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "approve/queue.h"
 #include "base/str.h"
-#include "box/asking.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
 #include "box/exec-judge.h"
@@ -145,7 +145,7 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 
 		r = judge_loader(box->run.policy->policy, file, exec, &decision);
 		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
-					    verify_external_wants(box, decision.verdict)))
+					    reviewer_wants(&box->reviewer, decision.verdict)))
 			decision = exec_refuse_cut();
 		if (r == 0 && decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
@@ -169,7 +169,8 @@ static int expect(const struct box *box, struct exec_case *exec_case, const stru
 	exec_case->st = chain->files[chain->count - 1].st;
 	if (exec_case->verified)
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
-	if (verify_external_wants(box, VERDICT_ASK) && exec_case_set(exec_case, chain->files[0].path, exec->argv) < 0)
+	if (reviewer_wants(&box->reviewer, VERDICT_ASK) &&
+	    exec_case_set(exec_case, chain->files[0].path, exec->argv) < 0)
 		return -ENOMEM;
 	if (exec_case->want_count || exec_case->path) {
 		char cwd[PATH_MAX];
@@ -355,7 +356,7 @@ static int judge_finding(struct box *box, struct exec_case *at, const struct wat
 	if (at->decision.verdict != VERDICT_ASK)
 		return 0;
 	r = exec_case_want(at, exec->exe, exec->argv, &at->decision);
-	if (r == 0 && verify_external_wants(box, VERDICT_ASK))
+	if (r == 0 && reviewer_wants(&box->reviewer, VERDICT_ASK))
 		r = exec_case_set(at, exec->exe, exec->argv);
 	if (r == 0)
 		at->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
@@ -404,7 +405,7 @@ static int step_judge(struct box *box, struct exec_case *at, const struct watch_
 /* ---- a second opinion ---- */
 
 /* What the rules said, tightened. */
-static int tighten(struct exec_case *at, const struct external_opinion *opinion)
+static int tighten(struct exec_case *at, const struct reviewer_opinion *opinion)
 {
 	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, at->opinion, "", NULL };
 
@@ -439,7 +440,7 @@ static void end_review(struct exec_case *at)
 	at->stage = at->decision.verdict == VERDICT_DENY ? EXEC_DECIDED : EXEC_ASK;
 }
 
-static int reviewed(void *context, uint64_t token, const struct external_opinion *opinion)
+static int reviewed(void *context, uint64_t token, const struct reviewer_opinion *opinion)
 {
 	struct box *box = context;
 	struct exec_case *at = find_waiting(box, token, EXEC_REVIEW);
@@ -454,9 +455,9 @@ static int reviewed(void *context, uint64_t token, const struct external_opinion
 	return advance(box, at, entry_shown(at, at->argv), NULL);
 }
 
-static struct external_waiter review_waiter(struct box *box, const struct exec_case *at)
+static struct reviewer_waiter review_waiter(struct box *box, const struct exec_case *at)
 {
-	return (struct external_waiter){ reviewed, box, at->token };
+	return (struct reviewer_waiter){ reviewed, box, at->token };
 }
 
 /* What atoll-verify found, of which the box keeps the worst. */
@@ -480,11 +481,11 @@ static void put_findings(const struct exec_case *at, struct buf *out)
 /* As a step. */
 static int begin_review(struct box *box, struct exec_case *at)
 {
-	struct external_waiter waiter = review_waiter(box, at);
-	struct external_opinion opinion;
+	struct reviewer_waiter waiter = review_waiter(box, at);
+	struct reviewer_opinion opinion;
 	char program[PATH_MAX], findings[FINDINGS_SIZE];
 	struct buf found;
-	struct external_request request = {
+	struct reviewer_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = at->path, .argv = (const char *const *)at->argv },
 		.verdict = at->decision.verdict, .rule = at->decision.rule.id, .pid = at->pid, .cwd = at->cwd,
 		.program = exec_caller_link(at->pid, "exe", program) < 0 ? NULL : program,
@@ -494,13 +495,13 @@ static int begin_review(struct box *box, struct exec_case *at)
 	buf_init_fixed(&found, findings, sizeof findings);
 	put_findings(at, &found);
 	request.findings = buf_error(&found) ? "[{\"id\":\"verify.unknown\"}]" : buf_text(&found);
-	r = verify_external_begin(box, &request, &waiter, &opinion);
+	r = reviewer_begin(&box->reviewer, &request, &waiter, &opinion);
 	return r ? r : tighten(at, &opinion);
 }
 
 static int step_review(struct box *box, struct exec_case *at, const struct watch_exec *exec)
 {
-	int r = at->path && verify_external_wants(box, at->decision.verdict) ? begin_review(box, at) : 0;
+	int r = at->path && reviewer_wants(&box->reviewer, at->decision.verdict) ? begin_review(box, at) : 0;
 
 	(void)exec;
 	if (r == 0)
@@ -510,7 +511,7 @@ static int step_review(struct box *box, struct exec_case *at, const struct watch
 
 /* ---- asking ---- */
 
-static int answered(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int answered(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct box *box = context;
 	struct exec_case *at = find_waiting(box, token, EXEC_ASK);
@@ -518,7 +519,7 @@ static int answered(void *context, uint64_t token, const struct asking_outcome *
 	if (!at)
 		return 0;
 	at->outcome = *outcome;
-	at->granted_count += outcome->verdict == ASKING_ALLOWED;
+	at->granted_count += outcome->verdict == QUEUE_ALLOWED;
 	at->is_answered = true;
 	return advance(box, at, entry_shown(at, at->wants[0].argv), NULL);
 }
@@ -528,14 +529,14 @@ static bool is_gone(void *context, uint64_t token)
 {
 	struct box *box = context;
 	struct exec_case *at = exec_case_find(&box->exec_gate->cases, token);
-	struct asking_waiter waiter = { .done = answered, .context = box, .token = token };
-	struct asking_outcome outcome;
+	struct queue_waiter waiter = { .done = answered, .context = box, .token = token };
+	struct queue_outcome outcome;
 
 	if (watch_is_awaited(box->run.watch, at->id))
 		return false;
 	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
 	 * heard by all who use it next. */
-	if (proc_is_over(at->pid) && asking_left(box, &waiter, &outcome) > 0) {
+	if (proc_is_over(at->pid) && queue_give_up(&box->queue, &waiter, &outcome) > 0) {
 		struct exec_entry entry = entry_shown(at, at->wants[0].argv);
 
 		at->decision = exec_decision_of(&outcome);
@@ -549,9 +550,9 @@ static bool is_gone(void *context, uint64_t token)
 static int ask_next(struct box *box, struct exec_case *at)
 {
 	const struct exec_want *want = &at->wants[at->granted_count];
-	struct asking_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box, .token = at->token };
+	struct queue_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box, .token = at->token };
 	char program[PATH_MAX];
-	struct asking_request request = {
+	struct queue_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
 		.decision = want->decision,
 		.pid = at->pid,
@@ -561,7 +562,7 @@ static int ask_next(struct box *box, struct exec_case *at)
 		},
 	};
 
-	return asking_begin(box, &request, &waiter, &at->outcome);
+	return queue_begin(&box->queue, &request, &waiter, &at->outcome);
 }
 
 /* Until somebody has to be waited for, or all is granted or one thing refused. */
@@ -570,9 +571,9 @@ static int step_ask(struct box *box, struct exec_case *at, const struct watch_ex
 	int r = 0;
 
 	(void)exec;
-	while (r == 0 && at->outcome.verdict == ASKING_ALLOWED && at->granted_count < at->want_count) {
+	while (r == 0 && at->outcome.verdict == QUEUE_ALLOWED && at->granted_count < at->want_count) {
 		r = ask_next(box, at);
-		at->granted_count += r == 0 && at->outcome.verdict == ASKING_ALLOWED;
+		at->granted_count += r == 0 && at->outcome.verdict == QUEUE_ALLOWED;
 	}
 	if (r)
 		return r;
@@ -614,16 +615,16 @@ int exec_gate_release(struct box *box)
 	int r = 0;
 
 	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
-		struct external_waiter waiter = review_waiter(box, at);
+		struct reviewer_waiter waiter = review_waiter(box, at);
 
 		next = at->next;
 		if (!at->is_waiting)
 			continue;
 		if (at->stage == EXEC_ASK)
-			asking_forget(box, &(struct asking_waiter){ .done = answered, .context = box, .token =
+			queue_forget(&box->queue, &(struct queue_waiter){ .done = answered, .context = box, .token =
 				at->token });
 		verify_gate_forget(box, at->token);
-		verify_external_forget(box, &waiter);
+		reviewer_forget(&box->reviewer, &waiter);
 		r = watch_restart_exec(box->run.watch, at->id, at->pid);
 		exec_trial_release(box, at->token);
 		exec_drop_case(box, at);

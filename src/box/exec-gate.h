@@ -44,5 +44,5 @@ int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum) MUST_
  */
 int exec_gate_release(struct box *box) MUST_USE;
 
-/* Forgets everything. Before asking_done(). */
+/* Forgets everything. Before queue_done(). */
 void exec_gate_done(struct box *box);

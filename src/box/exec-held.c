@@ -5,15 +5,15 @@
 #include <limits.h>
 #include <string.h>
 
+#include "approve/queue.h"
+#include "approve/reviewer.h"
 #include "base/str.h"
-#include "box/asking.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
 #include "box/exec-judge.h"
 #include "box/exec-log.h"
 #include "box/exec-words.h"
 #include "box/state.h"
-#include "box/verify-external.h"
 #include "policy/decide.h"
 
 /*
@@ -58,13 +58,13 @@ static int find_grant(struct box *box, const struct exec_file *image, const stru
 		      struct decision *decision)
 {
 	char cwd[PATH_MAX];
-	struct asking_request request = {
+	struct queue_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = image->path, .argv = words->list },
 		.decision = *decision, .pid = pid,
 		.actor.cwd = exec_caller_link(pid, "cwd", cwd) < 0 ? "?" : cwd,
 	};
-	struct asking_outcome outcome;
-	int r = asking_begin(box, &request, NULL, &outcome);
+	struct queue_outcome outcome;
+	int r = queue_begin(&box->queue, &request, NULL, &outcome);
 
 	if (r == 0)
 		*decision = exec_decision_of(&outcome);
@@ -124,7 +124,7 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 	char memory[WATCH_TEXT_MAX];
 	struct exec_words words = { .count = 0 };
 	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified ||
-			 verify_external_wants(box, VERDICT_ASK);
+			 reviewer_wants(&box->reviewer, VERDICT_ASK);
 
 	*ret_decision = exec_refuse_unknown();
 	if (has_words && exec_words_read(pid, memory, &words) < 0)
@@ -140,7 +140,7 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 
 		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
 	}
-	if (verify_external_wants(box, ret_decision->verdict) &&
+	if (reviewer_wants(&box->reviewer, ret_decision->verdict) &&
 	    (!exec_case->has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
 		*ret_decision = refuse_unverified();
 		return 0;

@@ -3,8 +3,8 @@
 
 #include <sys/statvfs.h>
 
+#include "approve/queue.h"
 #include "base/str.h"
-#include "box/asking.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
 #include "box/exec-trial.h"
@@ -119,9 +119,9 @@ bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, st
 	return is_refused;
 }
 
-struct decision exec_decision_of(const struct asking_outcome *outcome)
+struct decision exec_decision_of(const struct queue_outcome *outcome)
 {
-	return (struct decision){ outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY, outcome->rule,
+	return (struct decision){ outcome->verdict == QUEUE_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY, outcome->rule,
 				  outcome->reason, outcome->hint, NULL };
 }
 

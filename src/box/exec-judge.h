@@ -14,7 +14,7 @@
 #include "box/exec-words.h"
 #include "policy/decide.h"
 
-struct asking_outcome;
+struct queue_outcome;
 struct box;
 struct programs;
 struct watch_exec;
@@ -52,7 +52,7 @@ struct decision exec_refuse_cut(void);
 bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision);
 
 /* The answer to a question. Its texts are the outcome's. */
-struct decision exec_decision_of(const struct asking_outcome *outcome);
+struct decision exec_decision_of(const struct queue_outcome *outcome);
 
 /* The case is over, whatever came of it. */
 void exec_drop_case(struct box *box, struct exec_case *exec_case);

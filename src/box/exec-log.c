@@ -103,10 +103,10 @@ static int hold_against(struct box *box, const struct exec_entry *entry, const s
 /* Whether one process looks for one program at one more place, as execvp(3) does along PATH. */
 static bool goes_on_searching(struct box *box, const struct exec_entry *entry, const struct decision *decision)
 {
-	struct exec_search now = exec_search_of(entry->pid, entry->subject, entry->argv_left_out ? NULL : entry->argv,
+	struct path_search now = path_search_of(entry->pid, entry->subject, entry->argv_left_out ? NULL : entry->argv,
 						decision->rule.id);
 
-	return exec_search_goes_on(&box->search, &now);
+	return path_search_goes_on(&box->search, &now);
 }
 
 int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision)

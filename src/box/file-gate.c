@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "approve/queue.h"
 #include "base/str.h"
-#include "box/asking.h"
 #include "box/state.h"
 #include "build/disk-full.h"
 #include "os/clock.h"
@@ -427,7 +427,7 @@ static struct file_question *add_question(struct box *box, const struct watch_fi
 	return question;
 }
 
-static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome);
+static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome);
 
 static void forget_questions(struct box *box, uint64_t id)
 {
@@ -441,7 +441,7 @@ static void forget_questions(struct box *box, uint64_t id)
 
 /* What the person said is not a rule of the policy: the denial tells it in their words. */
 static int settle(struct box *box, const struct watch_file *event, const char *path,
-		  const struct asking_outcome *outcome)
+		  const struct queue_outcome *outcome)
 {
 	struct decision decision = { VERDICT_DENY, outcome->rule, outcome->reason, outcome->hint, NULL, false };
 
@@ -449,28 +449,28 @@ static int settle(struct box *box, const struct watch_file *event, const char *p
 }
 
 /* What a caller that died still waited for, it was refused. */
-static void refuse_left(struct box *box, const struct file_question *question, const struct asking_waiter *waiter)
+static void refuse_left(struct box *box, const struct file_question *question, const struct queue_waiter *waiter)
 {
 	struct watch_file event = { .id = question->id, .pid = question->pid, .call = question->call,
 				    .access = question->access, .path = question->path };
-	struct asking_outcome outcome;
+	struct queue_outcome outcome;
 
 	/* What fails with the log is heard by all who use it next. */
-	if (asking_left(box, waiter, &outcome) > 0)
+	if (queue_give_up(&box->queue, waiter, &outcome) > 0)
 		(void)!settle(box, &event, question->path, &outcome);
 }
 
 void file_gate_gone(void *context, uint64_t id)
 {
 	struct box *box = context;
-	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = id };
+	struct queue_waiter waiter = { .done = on_answer, .context = box, .token = id };
 
 	/* A signal that interrupted the call takes nobody's answer away: it is made again. */
 	for (size_t i = 0; i < box->files.question_count; i++)
 		if (box->files.questions[i].id == id && !box->files.questions[i].is_answered &&
 		    proc_is_over(box->files.questions[i].pid))
 			refuse_left(box, &box->files.questions[i], &waiter);
-	asking_forget(box, &waiter);
+	queue_forget(&box->queue, &waiter);
 	forget_questions(box, id);
 }
 
@@ -480,10 +480,10 @@ void file_gate_end(struct box *box)
 		file_gate_gone(box, box->files.questions[0].id);
 }
 
-static void keep_answer(struct file_question *question, const struct asking_outcome *outcome)
+static void keep_answer(struct file_question *question, const struct queue_outcome *outcome)
 {
 	question->is_answered = true;
-	question->is_allowed = outcome->verdict == ASKING_ALLOWED;
+	question->is_allowed = outcome->verdict == QUEUE_ALLOWED;
 	if (str_format(question->rule, sizeof question->rule, "%.*s", (int)sizeof question->rule - 1,
 		       outcome->rule.id) < 0)
 		question->rule[0] = 0;
@@ -514,11 +514,11 @@ static bool lies_outside(struct box *box, const struct watch_file *event, const 
 
 /* It was allowed before anybody had to be asked, and is brought in now: the call is made again. */
 static int go_on(struct box *box, const struct watch_file *event, struct file_question *question,
-		 const struct asking_outcome *outcome)
+		 const struct queue_outcome *outcome)
 {
 	struct action action = { .kind = kind_of(event), .subject = question->path };
 	struct err err;
-	int r = asking_bring_in(box, &action, outcome, &err);
+	int r = queue_bring_in(&box->queue, &action, outcome, &err);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -531,21 +531,21 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 {
 	struct file_question *question = find_question(box, event->id, path);
 	char program[REPEAT_PATH_MAX];
-	struct asking_request request = {
+	struct queue_request request = {
 		.action = { .kind = kind_of(event), .subject = path },
 		.decision = decide(box, event, path),
 		.pid = event->pid,
 		.actor.program = program,
 	};
-	struct asking_waiter waiter = { .done = on_answer, .context = box, .token = event->id };
-	struct asking_outcome outcome;
+	struct queue_waiter waiter = { .done = on_answer, .context = box, .token = event->id };
+	struct queue_outcome outcome;
 	bool is_outside;
 	int r;
 
 	if (request.decision.verdict != VERDICT_ASK || (question && question->is_allowed))
 		return 0;
 	if (question && question->is_answered) {
-		outcome = (struct asking_outcome){ .rule = { question->rule, "", 0 },
+		outcome = (struct queue_outcome){ .rule = { question->rule, "", 0 },
 						   .reason = "a person, or their silence, refused it", .hint = "" };
 		return settle(box, event, path, &outcome);
 	}
@@ -556,7 +556,7 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 	read_program(event->pid, program, sizeof program);
 	is_outside = lies_outside(box, event, path);
 	request.flags = is_outside ? GRANT_OUTSIDE : 0;
-	r = asking_begin(box, &request, &waiter, &outcome);
+	r = queue_begin(&box->queue, &request, &waiter, &outcome);
 	if (r == 1)
 		return WATCH_FILE_WAITS;
 	if (r < 0)
@@ -580,7 +580,7 @@ int file_gate_ask(void *context, const struct watch_file *event)
 }
 
 /* It may come while another call is judged: what follows from it is file_gate_retry()'s. */
-static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct box *box = context;
 	struct file_log *log = &box->files;

@@ -48,7 +48,7 @@ int file_gate_ask(void *context, const struct watch_file *event);
 int file_gate_record(void *context, const struct watch_file *event);
 void file_gate_gone(void *context, uint64_t id);
 
-/* Nothing runs inside any more: what is still asked about is refused, and written down. Before asking_end(). */
+/* Nothing runs inside any more: what is still asked about is refused, and written down. Before queue_end(). */
 void file_gate_end(struct box *box);
 
 /* Goes on with the calls whose questions were answered. Negative as watch_serve(). */

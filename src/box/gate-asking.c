@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "box/gate.h"
 #include "box/gate-link.h"
 #include "box/gate-log.h"
-#include "box/gate.h"
 #include "os/proc.h"
 #include "session/run-request.h"
 
@@ -25,12 +25,12 @@ struct gate_pending {
 	struct gate_answered answered;
 };
 
-static struct asking_request describe(const struct gate_open *open, const struct decision *decision, char *program,
+static struct queue_request describe(const struct gate_open *open, const struct decision *decision, char *program,
 				      size_t size)
 {
 	bool is_known = open->pid && proc_program((pid_t)open->pid, program, size) == 0;
 
-	return (struct asking_request){
+	return (struct queue_request){
 		.action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port },
 		.decision = *decision,
 		.pid = (pid_t)open->pid,
@@ -48,7 +48,7 @@ static void drop(struct net_gate *gate, struct gate_pending *pending)
 	free(pending);
 }
 
-static int on_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct gate_pending *pending = context;
 	struct net_gate *gate = pending->gate;
@@ -69,13 +69,13 @@ static bool is_gone(void *context, uint64_t token)
 {
 	struct gate_pending *pending = context;
 	struct net_gate *gate = pending->gate;
-	struct asking_waiter waiter = { .done = on_answer, .context = pending };
-	struct asking_outcome outcome;
+	struct queue_waiter waiter = { .done = on_answer, .context = pending };
+	struct queue_outcome outcome;
 
 	if (!pending->has_left || !pending->pid || !proc_is_over((pid_t)pending->pid))
 		return false;
 	/* What fails with the gate, or the log, is heard by all who use it next. */
-	if (asking_left(gate->box, &waiter, &outcome) > 0)
+	if (queue_give_up(gate->queue, &waiter, &outcome) > 0)
 		(void)!on_answer(pending, token, &outcome);
 	else
 		drop(gate, pending);
@@ -89,11 +89,11 @@ void gate_asking_left(struct net_gate *gate, uint32_t id)
 }
 
 int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
-		      struct asking_outcome *out)
+		      struct queue_outcome *out)
 {
 	struct gate_pending *pending = calloc(1, sizeof *pending);
-	struct asking_waiter waiter = { .done = on_answer, .is_gone = is_gone, .context = pending };
-	struct asking_request request;
+	struct queue_waiter waiter = { .done = on_answer, .is_gone = is_gone, .context = pending };
+	struct queue_request request;
 	char program[PATH_MAX];
 	int r;
 
@@ -106,7 +106,7 @@ int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const
 	pending->pid = open->pid;
 	pending->port = (uint16_t)open->port;
 	request = describe(open, decision, program, sizeof program);
-	r = asking_begin(gate->box, &request, &waiter, out);
+	r = queue_begin(gate->queue, &request, &waiter, out);
 	if (r <= 0) {
 		free(pending);
 		return r;
@@ -117,12 +117,12 @@ int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const
 }
 
 int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
-		     struct asking_outcome *out)
+		     struct queue_outcome *out)
 {
 	char program[PATH_MAX];
-	struct asking_request request = describe(open, decision, program, sizeof program);
+	struct queue_request request = describe(open, decision, program, sizeof program);
 
-	return asking_begin(gate->box, &request, NULL, out);
+	return queue_begin(gate->queue, &request, NULL, out);
 }
 
 /* ---- requests ---- */
@@ -155,13 +155,13 @@ static void keep(char *out, size_t size, const char *text)
 		out[0] = 0;
 }
 
-static void settle(struct gate_pending *request, const struct asking_outcome *outcome)
+static void settle(struct gate_pending *request, const struct queue_outcome *outcome)
 {
 	struct net_gate *gate = request->gate;
 	struct gate_answered *answered = &request->answered;
 	struct gate_ask ask = { .id = request->id, .method = request->method, .path = request->path,
 				.open = { .pid = request->pid, .host = request->host, .port = request->port } };
-	struct decision decision = { outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY,
+	struct decision decision = { outcome->verdict == QUEUE_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY,
 				     outcome->rule, outcome->reason, outcome->hint, NULL };
 
 	gate_log_judge_again(gate, &ask, &decision);
@@ -173,7 +173,7 @@ static void settle(struct gate_pending *request, const struct asking_outcome *ou
 	gate_answer_request(gate, request->id, &decision);
 }
 
-static int on_request_answer(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int on_request_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct net_gate *gate = context;
 	struct gate_pending *request = find_request(gate, (uint32_t)token);
@@ -206,9 +206,9 @@ int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const
 		VERDICT_DENY, { "ask.requests", "", 0 },
 		"too many requests are asked about, or under way since they were", "send fewer at one time", NULL,
 	};
-	struct asking_waiter waiter = { .done = on_request_answer, .context = gate, .token = ask->id };
-	struct asking_request request;
-	struct asking_outcome outcome;
+	struct queue_waiter waiter = { .done = on_request_answer, .context = gate, .token = ask->id };
+	struct queue_request request;
+	struct queue_outcome outcome;
 	struct gate_pending *pending;
 	char program[PATH_MAX];
 	int r;
@@ -226,7 +226,7 @@ int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const
 	request.action.kind = ACTION_HTTP_REQUEST;
 	request.action.method = pending->method;
 	request.action.path = pending->path;
-	r = asking_begin(gate->box, &request, &waiter, &outcome);
+	r = queue_begin(gate->queue, &request, &waiter, &outcome);
 	if (r == 0)
 		settle(pending, &outcome);
 	return r < 0 ? r : 0;
@@ -245,13 +245,13 @@ bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *
 
 void gate_asking_forget(struct net_gate *gate, uint32_t id)
 {
-	struct asking_waiter waiter = { .done = on_request_answer, .context = gate, .token = id };
+	struct queue_waiter waiter = { .done = on_request_answer, .context = gate, .token = id };
 	struct gate_pending *request = find_request(gate, id);
 
 	if (!request)
 		return;
 	if (!request->is_answered)
-		asking_forget(gate->box, &waiter);
+		queue_forget(gate->queue, &waiter);
 	drop_request(gate, request);
 }
 
@@ -259,15 +259,15 @@ void gate_asking_forget(struct net_gate *gate, uint32_t id)
 
 bool gate_asking_is_on(struct net_gate *gate)
 {
-	return asking_was_heard(gate->box) || asking_has_network_grants(gate->box);
+	return queue_was_heard(gate->queue) || queue_has_network_grants(gate->queue);
 }
 
 void gate_asking_done(struct net_gate *gate)
 {
 	while (gate->asking.first) {
-		struct asking_waiter waiter = { .done = on_answer, .context = gate->asking.first };
+		struct queue_waiter waiter = { .done = on_answer, .context = gate->asking.first };
 
-		asking_forget(gate->box, &waiter);
+		queue_forget(gate->queue, &waiter);
 		drop(gate, gate->asking.first);
 	}
 	while (gate->asking.requests)

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "box/asking.h"
+#include "approve/queue.h"
 #include "wire/gate.h"
 
 struct gate_pending;
@@ -23,7 +23,7 @@ struct gate_answered {
 /* Requests that are asked about, or under way since they were: more are refused. */
 enum { GATE_REQUESTS_ASKED_MAX = 2048 };
 
-/* Those that wait; at most ASKING_WAITERS_MAX. */
+/* Those that wait; at most QUEUE_WAITERS_MAX. */
 struct gate_asking {
 	struct gate_pending *first;  /* owned */
 	bool is_on;                  /* the gate was told so: GATE_ASKING */
@@ -36,11 +36,11 @@ struct gate_asking {
  * is the answer; negative: the log failed.
  */
 int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
-		      struct asking_outcome *out) MUST_USE;
+		      struct queue_outcome *out) MUST_USE;
 
 /* The same for what cannot wait: a name that was looked up (port 0), an address. It stays listed. */
 int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
-		     struct asking_outcome *out) MUST_USE;
+		     struct queue_outcome *out) MUST_USE;
 
 /* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
 bool gate_asking_is_on(struct net_gate *gate);

@@ -6,9 +6,9 @@
 #include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "box/gate.h"
 #include "box/gate-link.h"
 #include "box/gate-log.h"
-#include "box/gate.h"
 #include "http/target.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -317,9 +317,9 @@ static int deny_limited(struct net_gate *gate, enum audit_type type, const struc
 	return deny(gate, type, action, decision, pid, detail);
 }
 
-static void take_outcome(struct decision *decision, const struct asking_outcome *outcome)
+static void take_outcome(struct decision *decision, const struct queue_outcome *outcome)
 {
-	decision->verdict = outcome->verdict == ASKING_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY;
+	decision->verdict = outcome->verdict == QUEUE_ALLOWED ? VERDICT_ALLOW : VERDICT_DENY;
 	decision->rule = outcome->rule;
 	decision->reason = outcome->reason;
 	decision->hint = outcome->hint;
@@ -331,7 +331,7 @@ static int deny_unasked(struct net_gate *gate, enum audit_type type, const struc
 			pid_t pid, const struct net_detail *detail)
 {
 	struct gate_open open = { .pid = (uint32_t)pid, .host = action->subject, .port = action->port };
-	struct asking_outcome outcome;
+	struct queue_outcome outcome;
 	int r = gate_asking_list(gate, &open, &decision, &outcome);
 
 	if (r < 0)
@@ -376,7 +376,7 @@ static int judge_open(struct net_gate *gate, const struct gate_open *open, bool 
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
 	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
-	struct asking_outcome outcome;
+	struct queue_outcome outcome;
 	int r;
 
 	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(gate)) {
@@ -410,7 +410,7 @@ int gate_log_open(struct net_gate *gate, const struct gate_open *open)
 	return judge_open(gate, open, true);
 }
 
-int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const struct asking_outcome *outcome)
+int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const struct queue_outcome *outcome)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
 	struct decision decision = decide(gate, &action);

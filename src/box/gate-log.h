@@ -10,7 +10,7 @@
 #include "wire/gate.h"
 
 struct net_gate;
-struct asking_outcome;
+struct queue_outcome;
 struct decision;
 struct watch_network;
 
@@ -26,7 +26,7 @@ int gate_log_open(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 
 /* A connection that waited for a person: writes it down, and tells the gate. */
 int gate_log_answered(struct net_gate *gate, const struct gate_open *open,
-		      const struct asking_outcome *outcome) MUST_USE;
+		      const struct queue_outcome *outcome) MUST_USE;
 int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused) MUST_USE;
 int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed) MUST_USE;
 

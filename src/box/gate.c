@@ -34,10 +34,10 @@ _Static_assert((int)GATE_FD == (int)PEER_FD && (int)GATE_CANARIES_FD < (int)PEER
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
 
-void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct box *box)
+void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct queue *queue)
 {
 	*gate = (struct net_gate){
-		.run = run, .store = store, .box = box, .near_fd = FD_NONE, .process = PIDREF_NONE,
+		.run = run, .store = store, .queue = queue, .near_fd = FD_NONE, .process = PIDREF_NONE,
 		.start = { .program_fd = FD_NONE, .far_fd = FD_NONE, .secrets_fd = FD_NONE, .canaries_fd = FD_NONE },
 	};
 	trust_init(&gate->trust);

@@ -54,7 +54,7 @@ struct gate_start_with {
 
 struct net_gate {
 	struct run *run;
-	struct box *box;                    /* for questions */
+	struct queue *queue;                /* of questions */
 	struct store *store;                /* what is kept for ps and forks */
 	bool is_used;                       /* the policy has a gate */
 	int sockets[GATE_SOCKET_COUNT];     /* owned until the gate has them */
@@ -85,7 +85,7 @@ struct net_gate {
 bool gate_reads_requests(const struct net_gate *gate);
 
 /* Holds nothing. What it is given is borrowed for its life. */
-void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct box *box);
+void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct queue *queue);
 
 /*
  * Before the jail is made: finds the program, so that a run without it fails before it begins; and starts it already

@@ -7,8 +7,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
-#include "jail/mediation.h"
 #include "jail/filter.h"
+#include "jail/mediation.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -202,8 +202,11 @@ static void put_report(const struct box *box, int status, struct json *json)
 	report_enforcement(box, json);
 	gate_to_json(&box->gate, json);
 	put_decisions(box, json);
-	asking_to_json(box, json);
-	verify_external_to_json(box, json);
+	json_object_begin(json, "asked");
+	queue_to_json(&box->queue, json);
+	notifier_to_json(&box->notifier, json);
+	json_object_end(json);
+	reviewer_to_json(&box->reviewer, json);
 	narrowing_to_json(box->run.request->narrowing, json);
 	denials_to_json(&box->run.refusals->denials, json);
 	json_array_begin(json, "limits_hit");

@@ -72,18 +72,18 @@ static void pending_free(struct desk_pending *pending)
 	*pending = (struct desk_pending){ 0 };
 }
 
-static int answered(void *context, uint64_t token, const struct asking_outcome *outcome);
+static int answered(void *context, uint64_t token, const struct queue_outcome *outcome);
 
-static struct asking_waiter waiter_of(struct box *box, uint32_t id)
+static struct queue_waiter waiter_of(struct box *box, uint32_t id)
 {
-	return (struct asking_waiter){ .done = answered, .context = box, .token = id };
+	return (struct queue_waiter){ .done = answered, .context = box, .token = id };
 }
 
 static void forget(struct box *box, struct desk_pending *pending)
 {
-	struct asking_waiter waiter = waiter_of(box, pending->id);
+	struct queue_waiter waiter = waiter_of(box, pending->id);
 
-	asking_forget(box, &waiter);
+	queue_forget(&box->queue, &waiter);
 	pending_free(pending);
 }
 
@@ -141,7 +141,7 @@ static const struct desk_kept *find_kept(const struct desk *desk, uint32_t quest
 static int grant_next(struct box *box, uint32_t question)
 {
 	const struct desk_kept *kept = find_kept(box->desk, question);
-	struct asking_grant_request request = { .scope = ASKING_ONCE, .by = "request" };
+	struct queue_grant_request request = { .scope = ASKING_ONCE, .by = "request" };
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
 	uint32_t number;
@@ -152,7 +152,7 @@ static int grant_next(struct box *box, uint32_t question)
 	request.terms = (struct grant_terms){ .kind = (enum action_kind)wanted.kind, .subject = wanted.subject,
 					      .port = (uint16_t)wanted.port,
 					      .argv = wanted.argv[0] ? (const char *const *)wanted.argv : NULL };
-	r = asking_grant_add(box, &request, &number);
+	r = queue_grant_add(&box->queue, &request, &number);
 	free(wanted.argv);
 	return r == -ENOSPC ? 0 : r;
 }
@@ -172,7 +172,7 @@ static void tell_time(const struct box *box, const char *path, struct desk_answe
 }
 
 /* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
-static int act_on_yes(struct box *box, const struct desk_pending *request, const struct asking_outcome *outcome,
+static int act_on_yes(struct box *box, const struct desk_pending *request, const struct queue_outcome *outcome,
 		      struct desk_answer *answer, struct err *err)
 {
 	struct action action = { .kind = (enum action_kind)request->kind, .subject = request->path };
@@ -180,7 +180,7 @@ static int act_on_yes(struct box *box, const struct desk_pending *request, const
 
 	if (!request->path)
 		return outcome->grant ? 0 : grant_next(box, outcome->question);
-	r = asking_bring_in(box, &action, outcome, err);
+	r = queue_bring_in(&box->queue, &action, outcome, err);
 	if (r <= 0)
 		return r;
 	answer->verdict = DESK_DENIED;
@@ -190,11 +190,11 @@ static int act_on_yes(struct box *box, const struct desk_pending *request, const
 }
 
 static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending *request,
-			 const struct asking_outcome *outcome)
+			 const struct queue_outcome *outcome)
 {
 	static const enum desk_verdict verdicts[] = {
-		[ASKING_DENIED] = DESK_DENIED, [ASKING_ALLOWED] = DESK_ALLOWED,
-		[ASKING_UNANSWERED] = DESK_UNANSWERED, [ASKING_TOO_MANY] = DESK_UNANSWERED,
+		[QUEUE_DENIED] = DESK_DENIED, [QUEUE_ALLOWED] = DESK_ALLOWED,
+		[QUEUE_UNANSWERED] = DESK_UNANSWERED, [QUEUE_TOO_MANY] = DESK_UNANSWERED,
 	};
 	struct desk_answer answer = { .id = id, .verdict = verdicts[outcome->verdict], .question = outcome->question,
 				      .reason = outcome->reason };
@@ -205,13 +205,13 @@ static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending
 	/* The outcome's own are gone after the next call of the queue's. */
 	answer.rule = str_copy(rule, sizeof rule, outcome->rule.id) == 0 ? rule : "";
 	answer.hint = str_copy(hint, sizeof hint, outcome->hint) == 0 ? hint : "";
-	r = outcome->verdict == ASKING_ALLOWED ? act_on_yes(box, request, outcome, &answer, &err) : 0;
+	r = outcome->verdict == QUEUE_ALLOWED ? act_on_yes(box, request, outcome, &answer, &err) : 0;
 	if (r == 0 && answer.verdict == DESK_ALLOWED && request->path)
 		tell_time(box, request->path, &answer, hint);
 	return r < 0 ? r : reply(box, &answer);
 }
 
-static int answered(void *context, uint64_t token, const struct asking_outcome *outcome)
+static int answered(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct box *box = context;
 	struct desk_pending *pending = find_pending(box->desk, (uint32_t)token);
@@ -234,7 +234,7 @@ static int reply_waits(struct box *box, uint32_t id, uint32_t question)
 static int ask(struct box *box, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
 {
 	static const char reason[] = "no rule of the policy gives it, and something inside asks for it";
-	struct asking_request request = {
+	struct queue_request request = {
 		.action = judged->action,
 		.decision = judged->decision,
 		.flags = (judged->object.is_directory ? GRANT_BELOW : 0) | (judged->is_file ? GRANT_OUTSIDE : 0),
@@ -242,8 +242,8 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 		.wait_max_ms = want->wait_ms,
 	};
 	struct desk_pending *pending = find_pending(box->desk, 0), direct = { .kind = want->kind };
-	struct asking_waiter waiter = waiter_of(box, want->id);
-	struct asking_outcome outcome = { 0 };
+	struct queue_waiter waiter = waiter_of(box, want->id);
+	struct queue_outcome outcome = { 0 };
 	char *path = judged->is_file ? str_dup(judged->object.path) : NULL;
 	int r;
 
@@ -252,7 +252,7 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 	if (judged->decision.verdict != VERDICT_ASK)
 		request.decision.reason = reason;
 	direct.path = path;
-	r = asking_begin(box, &request, pending ? &waiter : NULL, &outcome);
+	r = queue_begin(&box->queue, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
 		keep(box->desk, outcome.question, frame);
 	if (r > 0) {
@@ -534,7 +534,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 		.session = box->run.request->session,
 		.policy = policy->name,
 		.level = trust_level_names[policy->level],
-		.is_heard = asking_is_heard(box),
+		.is_heard = queue_is_heard(&box->queue),
 		.denied = box->run.refusals->denied,
 	};
 

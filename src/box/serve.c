@@ -9,9 +9,9 @@
 #include "box/exec-gate.h"
 #include "box/state.h"
 #include "build/disk-full.h"
-#include "os/vmfork.h"
 #include "os/fd.h"
 #include "os/memory.h"
+#include "os/vmfork.h"
 
 /*
  * The life of the sandbox after it was built: messages of atoll-init, signals for us, the end of PID 1, hits
@@ -443,11 +443,11 @@ static int timeout_ms(const struct box *box)
 	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
 	timeout = earlier(timeout, box->gate.change.is_pending ? CHANGE_LOOK_MS : -1);
 	timeout = earlier(timeout, standing_timeout_ms(&box->standing, now_ns));
-	timeout = earlier(timeout, asking_timeout_ms(box, now_ns));
+	timeout = earlier(timeout, queue_timeout_ms(&box->queue, now_ns));
 	timeout = earlier(timeout, monitor_timeout_ms(&box->monitor, now_ns));
 	timeout = earlier(timeout, moves_timeout_ms(box));
-	timeout = earlier(timeout, verify_external_timeout_ms(box, now_ns));
-	return earlier(timeout, prompt_timeout_ms(box));
+	timeout = earlier(timeout, reviewer_timeout_ms(&box->reviewer, now_ns));
+	return earlier(timeout, prompt_timeout_ms(&box->prompt));
 }
 
 /*
@@ -575,17 +575,17 @@ int serve(struct box *box)
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = check_clocks(box);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = asking_check(box, clock_monotonic_ns());
+			r = queue_check(&box->queue, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = prompt_check(box, clock_monotonic_ns());
+			r = prompt_check(&box->prompt, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = notices_check(box);
+			r = notifier_check(&box->notifier);
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = monitor_check(&box->monitor);
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = alert_check(&box->alerts);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = verify_external_check(box, clock_monotonic_ns());
+			r = reviewer_check(&box->reviewer, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = runtime_mount_check(&box->mounts, clock_monotonic_ns(), box->run.err);
 		if (r == 0 && box->run.ended == ENDED_NOT)

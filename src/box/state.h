@@ -9,26 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "approve/notifier.h"
+#include "approve/prompt.h"
+#include "approve/queue.h"
+#include "approve/reviewer.h"
 #include "audit/writer.h"
 #include "box/alert.h"
-#include "box/asking.h"
 #include "box/box.h"
 #include "box/canaries.h"
 #include "box/change.h"
 #include "box/command.h"
 #include "box/desk.h"
 #include "box/exec-log.h"
-#include "box/exec-search.h"
 #include "box/file-gate.h"
 #include "box/gate.h"
 #include "box/monitor.h"
 #include "box/move.h"
-#include "box/notices.h"
-#include "box/prompt.h"
 #include "box/publish.h"
 #include "box/reactions.h"
 #include "box/standing.h"
-#include "box/verify-external.h"
 #include "build/disk-full.h"
 #include "build/fuse.h"
 #include "build/guardian.h"
@@ -43,6 +42,7 @@
 #include "supervise/freeze.h"
 #include "supervise/hub.h"
 #include "supervise/loop.h"
+#include "supervise/path-search.h"
 #include "supervise/processes.h"
 #include "supervise/refusals.h"
 #include "supervise/run.h"
@@ -92,18 +92,16 @@ struct box {
 	struct file_log files;		/* what the file gate counts */
 	struct moves moves;		/* renames of directories that the kernel leaves to us */
 	struct prompt prompt;  /* of a question, on the terminal */
-	struct external *external; /* who gives a second opinion; NULL: nobody was asked yet */
-	struct notices *notices; /* of questions, on the desktop and at a webhook; NULL: none is wanted */
-	struct asking *asking; /* questions and grants; NULL: there were none yet */
-	uint64_t listeners_until_ns; /* has_listeners is believed */
-	bool has_listeners;
+	struct reviewer reviewer;	/* who gives a second opinion */
+	struct notifier notifier;	/* of questions, on the desktop and at a webhook */
+	struct queue queue;		/* of questions; and grants */
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
 	struct monitor monitor;
 	struct reactions reactions; /* of these, to the network */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct condemned condemned;
-	struct exec_search search;
+	struct path_search search;
 	struct exec_trials *trials;  /* NULL: nothing was tried yet */
 	struct verify_gate *verify;  /* NULL: none is judged */
 	uint64_t noted;		/* commands that ran though something bad was found in them */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/status.h"
 
+#include "approve/queue.h"
 #include "base/num.h"
-#include "box/asking.h"
 #include "box/gate-link.h"
 #include "box/report.h"
 #include "box/state.h"
@@ -76,7 +76,7 @@ void status_put(struct box *box, struct json *json)
 	json_u64(json, "output_bytes", box->run.output_bytes);
 	json_u64(json, "denials", box->run.refusals->denials.total);
 	json_u64(json, "alerts", box->alerts.total);
-	json_u64(json, "questions", asking_count_open(box));
+	json_u64(json, "questions", queue_count_open(&box->queue));
 	json_bool(json, "is_followed", control_is_followed(box));
 	put_changes(box, json);
 	put_network(box, json);

@@ -226,7 +226,7 @@ static void put_denials(const struct box *box, struct buf *out)
 	if (shown > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->run.request->session);
-	if (asking_unanswered(box))
+	if (queue_unanswered(&box->queue))
 		buf_put_text(out, "  the policy asks a person about some of it, and nobody answered: keep `atoll ask` "
 				  "open in another terminal\n");
 }
@@ -388,7 +388,7 @@ void summary_print(const struct box *box)
 		put_ended(box, &out);
 		put_hits(box, &out);
 		put_network(box, &out);
-		notices_put_summary(box, &out);
+		notifier_put_summary(&box->notifier, &out);
 		put_denials(box, &out);
 		put_noted(box, &out);
 		alerts_put_summary(&box->alerts, &out);

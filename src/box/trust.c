@@ -20,19 +20,6 @@ enum { PATIENCE_MS = 30000 };
 
 /* ---- what the host trusts ---- */
 
-const char *trust_bundle_path(char *const *env)
-{
-	static const char variable[] = "SSL_CERT_FILE=";
-
-	for (; *env; env++)
-		if (str_has_prefix(*env, variable) && (*env)[sizeof variable - 1])
-			return *env + sizeof variable - 1;
-	for (size_t i = 0; i < trust_place_count; i++)
-		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
-			return trust_places[i].path;
-	return NULL;
-}
-
 static bool is_wanted(enum trust_file file)
 {
 	if (file != TRUST_JAVA)

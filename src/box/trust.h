@@ -32,9 +32,6 @@ struct trust_input {
 	char *const *env;       /* SSL_CERT_FILE names the host's authorities, where they are not the system's */
 };
 
-/* The bundle of the host's authorities, which SSL_CERT_FILE of this environment may name; NULL: there is none. */
-const char *trust_bundle_path(char *const *env);
-
 /* There is nothing to trust. */
 void trust_init(struct trust *trust);
 

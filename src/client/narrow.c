@@ -7,8 +7,8 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
+#include "approve/reviewer-start.h"
 #include "base/str.h"
-#include "box/judge-start.h"
 #include "client/narrow-case.h"
 #include "client/secrets.h"
 #include "os/clock.h"
@@ -115,7 +115,7 @@ static const char *wait_for(struct conversation *with, uint64_t timeout_ms)
 static const char *converse(struct conversation *with, const struct narrow_request *request,
 			    const struct policy *policy, int secret_fd)
 {
-	struct judge_origin origin = { .init_path = request->init_path, .env = environ, .secret_fd = secret_fd };
+	struct reviewer_origin origin = { .init_path = request->init_path, .env = environ, .secret_fd = secret_fd };
 	cleanup_buf struct buf text;
 
 	buf_init(&text, JUDGE_CASE_MAX);
@@ -123,7 +123,7 @@ static const char *converse(struct conversation *with, const struct narrow_reque
 	if (buf_error(&text))
 		return "the case is too long for the verifier";
 	if ((getuid() == 0 && peer_uid_choose(&origin.uid) < 0) || hold_signals(with) < 0 ||
-	    judge_start_program(&policy->external, &origin, &with->scratch, &with->fd, &with->process) < 0)
+	    reviewer_start(&policy->external, &origin, &with->scratch, &with->fd, &with->process) < 0)
 		return "the program that asks the verifier cannot be started";
 	if (judge_narrow_put(&with->scratch, CASE_ID, buf_text(&text)) < 0 ||
 	    frame_send(with->fd, &with->scratch, NULL, 0) < 0)

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "approve/token-grants.h"
 #include "base/str.h"
-#include "box/token.h"
 #include "client/dirs.h"
 #include "client/program.h"
 #include "os/fd.h"
@@ -123,6 +123,6 @@ int token_narrow_limits(const struct buf *held_frame, struct policy *policy)
 	if (r == 0)
 		r = token_held_get(&frame, &held);
 	if (r == 0)
-		token_narrow(&held, policy);
+		token_grants_narrow(&held, policy);
 	return r;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a person's answer, or a token, lets happen beyond the policy: the terms of one grant, and whether an action is
- * within them. Pure. How often and how long a grant holds is the box's business (box/asking.h); that a policy asks at
- * all, and does not deny, is policy_decide()'s.
+ * What a person's answer, or a token, lets happen beyond the policy: the terms of one grant, and whether an
+ * action is within them. Pure. How often and how long a grant holds is the box's business (approve/queue.h);
+ * that a policy asks at all, and does not deny, is policy_decide()'s.
  */
 
 #include "base/hash.h"

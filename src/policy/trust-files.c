@@ -2,6 +2,7 @@
 #include "policy/trust-files.h"
 
 #include "base/cleanup.h"
+#include "base/str.h"
 
 const char *const trust_file_paths[TRUST_FILE_COUNT] = {
 	[TRUST_AUTHORITY] = "/run/atoll/ca.pem",
@@ -40,3 +41,16 @@ const struct trust_place trust_places[] = {
 	{ "/etc/ca-certificates/extracted/java-cacerts.jks", TRUST_JAVA, "Arch: Java" },
 };
 const size_t trust_place_count = ARRAY_SIZE(trust_places);
+
+const char *trust_bundle_path(char *const *env)
+{
+	static const char variable[] = "SSL_CERT_FILE=";
+
+	for (; *env; env++)
+		if (str_has_prefix(*env, variable) && (*env)[sizeof variable - 1])
+			return *env + sizeof variable - 1;
+	for (size_t i = 0; i < trust_place_count; i++)
+		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
+			return trust_places[i].path;
+	return NULL;
+}

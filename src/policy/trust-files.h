@@ -39,3 +39,6 @@ extern const struct trust_variable trust_variables[];
 extern const size_t trust_variable_count;
 extern const struct trust_place trust_places[];
 extern const size_t trust_place_count;
+
+/* The bundle of the host's authorities, which SSL_CERT_FILE of this environment may name; NULL: there is none. */
+const char *trust_bundle_path(char *const *env);

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "approve/question-words.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/asking-words.h"
 #include "client/questions.h"
 #include "prog/atoll/ask/permanent-grant.h"
 #include "prog/atoll/verb/say.h"
@@ -47,7 +47,7 @@ static int visit(void *context, const struct question_box *box, const struct ask
 	if (!search->terms)
 		return -ENOMEM;
 	buf_reset(&search->words);
-	asking_words_put(&search->words, &question->shown);
+	question_words_put(&search->words, &question->shown);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static void put_people(struct buf *text, struct search *search, const struct ask
 {
 	buf_put_text(text, reply->is_allowed ? "allowed " : "denied");
 	if (reply->is_allowed)
-		asking_words_put_scope(text, reply->scope, reply->amount);
+		question_words_put_scope(text, reply->scope, reply->amount);
 	buf_printf(text, ": %s\n", buf_text(&search->words));
 	if (grant && reply->scope == ASKING_ONCE && reply->is_allowed)
 		buf_put_text(text, "nothing waits for it: it holds for the next try within 10 minutes\n");

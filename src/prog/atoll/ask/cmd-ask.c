@@ -2,9 +2,9 @@
 #include <poll.h>
 #include <string.h>
 
+#include "approve/question-words.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/asking-words.h"
 #include "client/questions.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -71,7 +71,7 @@ static void put_json(struct json *json, const struct question_box *box, const st
 	json_u64(json, "waiting", question->waiting);
 	json_u64(json, "times", question->times);
 	json_u64(json, "pid", question->pid);
-	asking_words_to_json(json, &question->shown);
+	question_words_to_json(json, &question->shown);
 	json_object_end(json);
 }
 
@@ -83,11 +83,11 @@ static void put_people(struct listing *listing, const struct question_box *box,
 	question_name(name, box->session, question->number);
 	if (question->state == ASKING_ANSWERED) {
 		buf_printf(&listing->text, "%s  was %s: ", name, question->is_allowed ? "allowed" : "denied");
-		asking_words_put(&listing->text, &question->shown);
+		question_words_put(&listing->text, &question->shown);
 		buf_put_text(&listing->text, "\n\n");
 		return;
 	}
-	asking_words_put_question(&listing->text, question, name, clock_realtime_ns());
+	question_words_put_question(&listing->text, question, name, clock_realtime_ns());
 	buf_printf(&listing->text, "    atoll approve %s [--for 10m | --session | --forever]\n    atoll deny %s\n\n",
 		   name, name);
 	listing->rings = listing->rings || question->state == ASKING_WAITS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "approve/question-words.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/asking-words.h"
 #include "client/questions.h"
 #include "os/clock.h"
 #include "prog/atoll/verb/cmd.h"
@@ -51,7 +51,7 @@ static void put_json(struct json *json, const struct question_box *box, const st
 	json_string(json, "given", time);
 	json_string(json, "by", grant->by);
 	json_u64(json, "question", grant->question);
-	asking_words_to_json(json, &grant->shown);
+	question_words_to_json(json, &grant->shown);
 	json_object_end(json);
 }
 
@@ -61,7 +61,7 @@ static void put_people(struct buf *text, const struct question_box *box, const s
 
 	buf_printf(text, "%s  %s to ", question_name(name, box->session, grant->number),
 		   grant->is_refusal ? "refused" : "allowed");
-	asking_words_put(text, &grant->shown);
+	question_words_put(text, &grant->shown);
 	buf_printf(text, "\n    %s, used %llu time%s", asking_scope_names[grant->scope],
 		   (unsigned long long)grant->used, grant->used == 1 ? "" : "s");
 	if (grant->uses_left != UINT64_MAX)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "approve/queue-state.h"
+#include "base/json.h"
 #include "base/str.h"
-#include "box/asking-state.h"
-#include "box/state.h"
+#include "os/clock.h"
 
 /* QUESTION_EXTRA: the rule, the reason, the agent's words and all that is no text. */
 enum { ARGUMENT_EXTRA = 8, QUESTION_EXTRA = 1600, FRAME_FULL = FRAME_MESSAGE_MAX / 2, NS_PER_MS = 1000000 };
 
-struct asking_shown asking_show(const struct asking_request *request)
+struct asking_shown queue_shown_of(const struct queue_request *request)
 {
 	const struct action *action = &request->action;
 
@@ -22,7 +23,7 @@ struct asking_shown asking_show(const struct asking_request *request)
 	};
 }
 
-struct grant_terms asking_terms(const struct asking_shown *shown)
+struct grant_terms queue_terms(const struct asking_shown *shown)
 {
 	return (struct grant_terms){
 		.kind = shown->kind, .flags = shown->flags, .subject = shown->subject,
@@ -36,7 +37,7 @@ static size_t text_size(const char *text)
 	return text ? strlen(text) : 0;
 }
 
-size_t asking_shown_size(const struct asking_shown *shown)
+size_t queue_shown_size(const struct asking_shown *shown)
 {
 	size_t size = text_size(shown->subject) + text_size(shown->method) + text_size(shown->path) +
 		      text_size(shown->program) + text_size(shown->cwd);
@@ -53,7 +54,7 @@ static bool copy_text(const char **ret_copy, const char *text)
 	return !text || *ret_copy;
 }
 
-int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy)
+int queue_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy)
 {
 	struct asking_shown copy = { .kind = shown->kind, .flags = shown->flags, .port = shown->port };
 	bool is_whole = copy_text(&copy.subject, shown->subject) && copy_text(&copy.method, shown->method) &&
@@ -62,7 +63,7 @@ int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret
 			copy_text(&copy.why, shown->why);
 
 	if (is_whole && shown->words) {
-		copy.words = strndup(shown->words, ASKING_WORDS_MAX);
+		copy.words = strndup(shown->words, QUEUE_WORDS_MAX);
 		is_whole = copy.words;
 	}
 	if (is_whole && shown->argv) {
@@ -70,14 +71,14 @@ int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret
 		is_whole = copy.argv;
 	}
 	if (!is_whole) {
-		asking_shown_done(&copy);
+		queue_shown_done(&copy);
 		return -ENOMEM;
 	}
 	*ret_copy = copy;
 	return 0;
 }
 
-void asking_shown_done(struct asking_shown *shown)
+void queue_shown_done(struct asking_shown *shown)
 {
 	const char *texts[] = { shown->subject, shown->method, shown->path, shown->program,
 				shown->cwd,	shown->rule,   shown->why,  shown->words };
@@ -95,29 +96,29 @@ static uint64_t left_ms(uint64_t until_ns, uint64_t now_ns)
 	return until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS : 0;
 }
 
-struct asking_question asking_tell(const struct question *question, uint64_t now_ns)
+struct asking_question queue_question_of(const struct question *question, uint64_t now_ns)
 {
 	return (struct asking_question){
 		.number = question->number, .hash = question->hash.bytes, .state = question->state,
-		.waiting = (uint32_t)asking_count_shown(question), .times = question->times,
+		.waiting = (uint32_t)queue_count_shown(question), .times = question->times,
 		.pid = (uint32_t)question->pid, .asked_ns = question->asked_ns,
 		.left_ms = left_ms(question->until_ns, now_ns),
 		.is_allowed = question->is_allowed, .shown = question->shown,
 	};
 }
 
-size_t asking_count_open(const struct box *box)
+size_t queue_count_open(const struct queue *queue)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; box->asking && i < box->asking->question_count; i++)
-		count += box->asking->questions[i]->state != ASKING_ANSWERED;
+	for (size_t i = 0; queue->state && i < queue->state->question_count; i++)
+		count += queue->state->questions[i]->state != ASKING_ANSWERED;
 	return count;
 }
 
-uint64_t asking_generation(const struct box *box)
+uint64_t queue_generation(const struct queue *queue)
 {
-	return box->asking ? box->asking->generation : 0;
+	return queue->state ? queue->state->generation : 0;
 }
 
 static int by_generation(const void *a, const void *b)
@@ -133,29 +134,29 @@ static size_t count_fitting(struct question *const *sorted, size_t count)
 	size_t size = 0, i = 0;
 
 	for (; i < count && size < FRAME_FULL; i++)
-		size += QUESTION_EXTRA + asking_shown_size(&sorted[i]->shown);
+		size += QUESTION_EXTRA + queue_shown_size(&sorted[i]->shown);
 	return i;
 }
 
-uint64_t asking_put_questions(const struct box *box, uint64_t after, bool is_shown, struct buf *out)
+uint64_t queue_put_questions(const struct queue *queue, uint64_t after, bool is_shown, struct buf *out)
 {
-	struct question *sorted[ASKING_QUESTIONS_MAX];
+	struct question *sorted[QUEUE_QUESTIONS_MAX];
 	uint64_t now_ns = clock_monotonic_ns();
 	size_t count = 0;
 
-	for (size_t i = 0; box->asking && i < box->asking->question_count; i++)
-		if (box->asking->questions[i]->generation > after)
-			sorted[count++] = box->asking->questions[i];
+	for (size_t i = 0; queue->state && i < queue->state->question_count; i++)
+		if (queue->state->questions[i]->generation > after)
+			sorted[count++] = queue->state->questions[i];
 	qsort(sorted, count, sizeof *sorted, by_generation);
 	count = count_fitting(sorted, count);
 	if (count)
 		after = sorted[count - 1]->generation;
 	frame_put_u64(out, after);
 	for (size_t i = 0; i < count; i++) {
-		struct asking_question told = asking_tell(sorted[i], now_ns);
+		struct asking_question told = queue_question_of(sorted[i], now_ns);
 
 		if (is_shown)
-			asking_seal(sorted[i]);
+			queue_seal(sorted[i]);
 		asking_question_put(out, &told);
 	}
 	return after;
@@ -173,31 +174,28 @@ static void put_grant(const struct grant *grant, uint64_t now_ns, struct buf *ou
 	asking_grant_put(out, &told);
 }
 
-void asking_put_grants(const struct box *box, uint32_t after, struct buf *out)
+void queue_put_grants(const struct queue *queue, uint32_t after, struct buf *out)
 {
-	const struct asking *asking = box->asking;
+	const struct queue_state *state = queue->state;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (size_t i = 0; asking && i < asking->grant_count && out->size < FRAME_FULL; i++)
-		if (asking->grants[i]->number > after && !asking_grant_is_spent(asking->grants[i], now_ns))
-			put_grant(asking->grants[i], now_ns, out);
+	for (size_t i = 0; state && i < state->grant_count && out->size < FRAME_FULL; i++)
+		if (state->grants[i]->number > after && !queue_grant_is_spent(state->grants[i], now_ns))
+			put_grant(state->grants[i], now_ns, out);
 }
 
-uint64_t asking_unanswered(const struct box *box)
+uint64_t queue_unanswered(const struct queue *queue)
 {
-	return box->asking ? box->asking->unanswered : 0;
+	return queue->state ? queue->state->unanswered : 0;
 }
 
-void asking_to_json(const struct box *box, struct json *json)
+void queue_to_json(const struct queue *queue, struct json *json)
 {
-	const struct asking *asking = box->asking;
+	const struct queue_state *state = queue->state;
 
-	json_object_begin(json, "asked");
-	json_u64(json, "questions", asking ? asking->asked : 0);
-	json_u64(json, "allowed", asking ? asking->allowed : 0);
-	json_u64(json, "denied", asking ? asking->denied : 0);
-	json_u64(json, "unanswered", asking_unanswered(box));
-	json_u64(json, "too_many", asking ? asking->too_many : 0);
-	notices_to_json(box, json);
-	json_object_end(json);
+	json_u64(json, "questions", state ? state->asked : 0);
+	json_u64(json, "allowed", state ? state->allowed : 0);
+	json_u64(json, "denied", state ? state->denied : 0);
+	json_u64(json, "unanswered", queue_unanswered(queue));
+	json_u64(json, "too_many", state ? state->too_many : 0);
 }

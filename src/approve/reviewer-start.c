@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/judge-start.h"
+#include "approve/reviewer-start.h"
 
 #include <fcntl.h>
 
 #include "base/str.h"
-#include "box/trust.h"
 #include "os/fd.h"
+#include "policy/trust-files.h"
 #include "supervise/peer.h"
 #include "wire/judge.h"
 
@@ -23,7 +23,7 @@ static void pick_environment(char *const *env, char *out[], size_t size)
 	out[count] = NULL;
 }
 
-static int send_start(const struct external_verifier *verifier, const struct judge_origin *origin, int judge_fd,
+static int send_start(const struct external_verifier *verifier, const struct reviewer_origin *origin, int judge_fd,
 		      struct buf *scratch)
 {
 	const char *bundle = verifier->url ? trust_bundle_path(origin->env) : NULL;
@@ -49,7 +49,7 @@ static int send_start(const struct external_verifier *verifier, const struct jud
 	return r < 0 ? r : frame_send(judge_fd, scratch, fds, count);
 }
 
-int judge_start_program(const struct external_verifier *verifier, const struct judge_origin *origin,
+int reviewer_start(const struct external_verifier *verifier, const struct reviewer_origin *origin,
 			struct buf *scratch, int *ret_fd, struct pidref *ret_process)
 {
 	struct pidref process = PIDREF_NONE;

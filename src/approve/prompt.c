@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/prompt.h"
+#include "approve/prompt.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <termios.h>
 
-#include "box/asking-state.h"
-#include "box/asking-words.h"
-#include "box/state.h"
+#include "approve/question-words.h"
+#include "approve/queue-state.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/pty.h"
+#include "session/run-request.h"
 #include "supervise/console.h"
+#include "supervise/run.h"
+#include "supervise/stdio.h"
 
 /*
  * Whoever can write to the terminal can draw a question, or draw over one: the person would answer another one than is
@@ -31,67 +33,65 @@
 enum { NS_PER_MS = 1000000, SETTLE_MS = 200, GIVE_UP_MS = 2000, LOOK_MS = 50, RING_MS = 2000, TEXT_MAX = 64 << 10,
        LINE_SIZE = 64, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
 
-void prompt_init(struct prompt *prompt)
+void prompt_init(struct prompt *prompt, struct run *run, struct queue *queue, const struct prompt_owner *owner)
 {
-	*prompt = (struct prompt){ .tty_fd = FD_NONE };
+	*prompt = (struct prompt){ .run = run, .queue = queue, .owner = *owner, .tty_fd = FD_NONE };
 }
 
 /* ---- the terminal ---- */
 
-static bool open_terminal(struct box *box)
+static bool open_terminal(struct prompt *prompt)
 {
-	struct prompt *prompt = &box->prompt;
 
 	if (prompt->tty_fd >= 0 || prompt->is_tried)
 		return prompt->tty_fd >= 0;
 	prompt->is_tried = true;
-	if (box->run.request->flags & (REQUEST_DETACH | REQUEST_CHECK))
+	if (prompt->run->request->flags & (REQUEST_DETACH | REQUEST_CHECK))
 		return false;
 	prompt->tty_fd = fd_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK, 0);
 	return prompt->tty_fd >= 0;
 }
 
-static bool may_draw(struct box *box)
+static bool may_draw(struct prompt *prompt)
 {
 	struct termios modes;
 
-	return box->run.policy->policy->ask.prompt && open_terminal(box) && !console_detect() &&
-	       tcgetpgrp(box->prompt.tty_fd) == getpgrp() && tcgetattr(box->prompt.tty_fd, &modes) == 0 &&
+	return prompt->run->policy->policy->ask.prompt && open_terminal(prompt) && !console_detect() &&
+	       tcgetpgrp(prompt->tty_fd) == getpgrp() && tcgetattr(prompt->tty_fd, &modes) == 0 &&
 	       modes.c_lflag & ICANON;
 }
 
 /* Asked about at every turn of the loop: it is looked at a few times a second. */
-bool prompt_is_possible(struct box *box)
+bool prompt_is_possible(struct prompt *prompt)
 {
-	struct prompt *prompt = &box->prompt;
 	uint64_t now_ns = clock_monotonic_ns();
 
 	if (prompt->is_tried && prompt->tty_fd < 0)
 		return false;
 	if (!prompt->looked_ns || now_ns - prompt->looked_ns > SETTLE_MS * (uint64_t)NS_PER_MS) {
 		prompt->looked_ns = now_ns;
-		prompt->was_possible = may_draw(box);
+		prompt->was_possible = may_draw(prompt);
 	}
 	return prompt->was_possible;
 }
 
 /* False: it does not stand there as a whole. A terminal that takes nothing now is one that nobody looks at. */
-static bool write_bytes(struct box *box, const void *bytes, size_t size)
+static bool write_bytes(struct prompt *prompt, const void *bytes, size_t size)
 {
-	return write(box->prompt.tty_fd, bytes, size) == (ssize_t)size;
+	return write(prompt->tty_fd, bytes, size) == (ssize_t)size;
 }
 
-static bool write_text(struct box *box, const struct buf *text)
+static bool write_text(struct prompt *prompt, const struct buf *text)
 {
-	return buf_error(text) == 0 && write_bytes(box, text->bytes, text->size);
+	return buf_error(text) == 0 && write_bytes(prompt, text->bytes, text->size);
 }
 
-void prompt_ring(struct box *box)
+void prompt_ring(struct prompt *prompt)
 {
-	struct prompt *prompt = &box->prompt;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	if (!box->run.policy->policy->ask.bell || !open_terminal(box) || tcgetpgrp(prompt->tty_fd) != getpgrp() ||
+	if (!prompt->run->policy->policy->ask.bell || !open_terminal(prompt) ||
+	    tcgetpgrp(prompt->tty_fd) != getpgrp() ||
 	    (prompt->rung_ns && now_ns - prompt->rung_ns < RING_MS * (uint64_t)NS_PER_MS))
 		return;
 	prompt->rung_ns = now_ns;
@@ -100,59 +100,57 @@ void prompt_ring(struct box *box)
 
 /* ---- what the sandbox writes ---- */
 
-static struct relay *output_of(struct box *box, size_t i)
+static struct relay *output_of(const struct prompt *prompt, unsigned stream)
 {
-	struct command *command = box->commands[i / 2];
-
-	return command && command->is_main ? &command->stdio.relays[i % 2 ? STDIO_ERR : STDIO_OUT] : NULL;
+	return prompt->owner.main_output(prompt->owner.context, stream);
 }
 
-static void hold_output(struct box *box)
+static void hold_output(struct prompt *prompt)
 {
-	for (size_t i = 0; i < 2 * BOX_COMMANDS_MAX; i++)
-		if (output_of(box, i))
-			relay_hold(output_of(box, i));
+	for (unsigned i = STDIO_OUT; i <= STDIO_ERR; i++)
+		if (output_of(prompt, i))
+			relay_hold(output_of(prompt, i));
 }
 
-static int release_output(struct box *box)
+static int release_output(struct prompt *prompt)
 {
 	int first = 0;
 
-	for (size_t i = 0; i < 2 * BOX_COMMANDS_MAX; i++) {
-		int r = output_of(box, i) ? relay_release(output_of(box, i)) : 0;
+	for (unsigned i = STDIO_OUT; i <= STDIO_ERR; i++) {
+		int r = output_of(prompt, i) ? relay_release(output_of(prompt, i)) : 0;
 
 		first = first < 0 ? first : r;
 	}
 	return first;
 }
 
-static bool is_output_taken(struct box *box)
+static bool is_output_taken(struct prompt *prompt)
 {
-	for (size_t i = 0; i < 2 * BOX_COMMANDS_MAX; i++)
-		if (output_of(box, i) && !relay_is_taken(output_of(box, i)))
+	for (unsigned i = STDIO_OUT; i <= STDIO_ERR; i++)
+		if (output_of(prompt, i) && !relay_is_taken(output_of(prompt, i)))
 			return false;
 	return true;
 }
 
 /* ---- one question ---- */
 
-static struct question *find(struct box *box, uint32_t number)
+static struct question *find(struct prompt *prompt, uint32_t number)
 {
-	struct asking *asking = box->asking;
+	struct queue_state *state = prompt->queue->state;
 
-	for (size_t i = 0; asking && i < asking->question_count; i++)
-		if (asking->questions[i]->number == number && asking->questions[i]->state == ASKING_WAITS)
-			return asking->questions[i];
+	for (size_t i = 0; state && i < state->question_count; i++)
+		if (state->questions[i]->number == number && state->questions[i]->state == ASKING_WAITS)
+			return state->questions[i];
 	return NULL;
 }
 
-static struct question *find_next(struct box *box)
+static struct question *find_next(struct prompt *prompt)
 {
-	struct asking *asking = box->asking;
+	struct queue_state *state = prompt->queue->state;
 	struct question *next = NULL;
 
-	for (size_t i = 0; asking && i < asking->question_count; i++) {
-		struct question *question = asking->questions[i];
+	for (size_t i = 0; state && i < state->question_count; i++) {
+		struct question *question = state->questions[i];
 
 		if (question->state == ASKING_WAITS && !question->is_prompted &&
 		    (!next || question->number < next->number))
@@ -162,15 +160,14 @@ static struct question *find_next(struct box *box)
 }
 
 /* Takes the prompt away, with this as the last word. */
-static int leave(struct box *box, const char *why)
+static int leave(struct prompt *prompt, const char *why)
 {
-	struct prompt *prompt = &box->prompt;
 
 	if (prompt->state == PROMPT_SHOWN && why)
 		(void)!write(prompt->tty_fd, why, strlen(why));
-	loop_remove(box->run.loop, &prompt->source);
+	loop_remove(prompt->run->loop, &prompt->source);
 	prompt->state = PROMPT_IDLE;
-	return release_output(box);
+	return release_output(prompt);
 }
 
 static const char choices[] = "    [y] once  [s] for this session  [n] no  [?] more, ";
@@ -183,9 +180,9 @@ static const char last_words[] = "then Enter: ";
 static const char sane[] = "\033[!p\033[?69l\033[?6l\033[r\033[4l\033[?7h\033[0m\033(B\017"
 			   "\033]104\a\033]110\a\033]111\a\033[999;1H";
 
-static bool make_sane(const struct box *box)
+static bool make_sane(const struct prompt *prompt)
 {
-	return !pty_is_able() || write(box->prompt.tty_fd, sane, sizeof sane - 1) == (ssize_t)sizeof sane - 1;
+	return !pty_is_able() || write(prompt->tty_fd, sane, sizeof sane - 1) == (ssize_t)sizeof sane - 1;
 }
 
 /* The rows that a line of so many bytes takes at most: no character is wider than it is long. */
@@ -195,13 +192,13 @@ static size_t rows_of(size_t length, size_t columns)
 }
 
 /* With the line that the answer's Enter begins. */
-static bool fits_on_screen(const struct box *box, const struct buf *text)
+static bool fits_on_screen(const struct prompt *prompt, const struct buf *text)
 {
 	const uint8_t *at = text->bytes, *end = at + text->size, *line_end;
 	struct pty_size size = { 0 };
 	size_t rows = 1;
 
-	if (pty_get_size(box->prompt.tty_fd, &size) < 0 || !size.rows || !size.columns)
+	if (pty_get_size(prompt->tty_fd, &size) < 0 || !size.rows || !size.columns)
 		size = (struct pty_size){ ROWS_UNKNOWN, COLUMNS_UNKNOWN };
 	for (; at < end; at = line_end + 1) {
 		line_end = memchr(at, '\n', (size_t)(end - at));
@@ -211,37 +208,37 @@ static bool fits_on_screen(const struct box *box, const struct buf *text)
 	return rows <= size.rows;
 }
 
-static void say_too_long(struct box *box, const struct question *question)
+static void say_too_long(struct prompt *prompt, const struct question *question)
 {
 	cleanup_buf struct buf text;
 
 	buf_init(&text, TEXT_MAX);
-	buf_printf(&text, "\natoll asks, for %s: ", box->run.request->session);
+	buf_printf(&text, "\natoll asks, for %s: ", prompt->run->request->session);
 	buf_printf(&text, "a question that is too long for this screen; see `atoll ask`, number %u\n",
 		   question->number);
-	(void)!write_text(box, &text);
+	(void)!write_text(prompt, &text);
 }
 
 /* With is_new no key that was typed before counts. False: it does not stand there as a whole. */
-static bool draw(struct box *box, const struct question *question, bool is_new)
+static bool draw(struct prompt *prompt, const struct question *question, bool is_new)
 {
 	const size_t last_size = strlen(last_words);
-	struct asking_question told = asking_tell(question, clock_monotonic_ns());
+	struct asking_question told = queue_question_of(question, clock_monotonic_ns());
 	cleanup_buf struct buf text;
 
-	if (!make_sane(box))
+	if (!make_sane(prompt))
 		return false;
 	buf_init(&text, TEXT_MAX);
-	buf_put_text(&text, box->run.policy->policy->ask.bell ? "\a\natoll asks, for " : "\natoll asks, for ");
-	buf_printf(&text, "%s:\n", box->run.request->session);
-	asking_words_put_question(&text, &told, "", clock_realtime_ns());
+	buf_put_text(&text, prompt->run->policy->policy->ask.bell ? "\a\natoll asks, for " : "\natoll asks, for ");
+	buf_printf(&text, "%s:\n", prompt->run->request->session);
+	question_words_put_question(&text, &told, "", clock_realtime_ns());
 	buf_put_text(&text, choices);
 	buf_put_text(&text, last_words);
-	if (buf_error(&text) == 0 && fits_on_screen(box, &text))
-		return write_bytes(box, text.bytes, text.size - last_size) &&
-		       (!is_new || (tcdrain(box->prompt.tty_fd) == 0 && tcflush(box->prompt.tty_fd, TCIFLUSH) == 0)) &&
-		       write_bytes(box, last_words, last_size);
-	say_too_long(box, question);
+	if (buf_error(&text) == 0 && fits_on_screen(prompt, &text))
+		return write_bytes(prompt, text.bytes, text.size - last_size) &&
+		       (!is_new || (tcdrain(prompt->tty_fd) == 0 && tcflush(prompt->tty_fd, TCIFLUSH) == 0)) &&
+		       write_bytes(prompt, last_words, last_size);
+	say_too_long(prompt, question);
 	return false;
 }
 
@@ -264,22 +261,21 @@ static bool read_choice(const char *line, size_t size, struct asking_reply *repl
 	return false;
 }
 
-static int answer(struct box *box, struct asking_reply *reply)
+static int answer(struct prompt *prompt, struct asking_reply *reply)
 {
-	struct prompt *prompt = &box->prompt;
-	struct asking_answerer by = { "prompt", getuid(), 0 };
+	struct queue_answerer by = { "prompt", getuid(), 0 };
 	struct err err = { 0 };
 	uint32_t grant;
 	int r;
 
 	reply->number = prompt->number;
 	reply->hash = prompt->hash.bytes;
-	r = asking_answer(box, reply, &by, &grant, &err);
+	r = queue_answer(prompt->queue, reply, &by, &grant, &err);
 	if (r < 0)
 		return r;
 	if (r)
-		return leave(box, "    it was answered already, or is over\n");
-	return leave(box, reply->is_allowed ? "    allowed\n" : "    denied\n");
+		return leave(prompt, "    it was answered already, or is over\n");
+	return leave(prompt, reply->is_allowed ? "    allowed\n" : "    denied\n");
 }
 
 static int terminal_ready(void *context, uint32_t events)
@@ -287,82 +283,80 @@ static int terminal_ready(void *context, uint32_t events)
 	static const char help[] =
 		"    y lets through what waits now, s the same thing until the sandbox ends; n is remembered.\n"
 		"    `atoll approve` in another terminal knows more ways; without an answer it is refused.\n";
-	struct box *box = context;
+	struct prompt *prompt = context;
 	struct asking_reply reply = { 0 };
 	const struct question *question;
 	char line[LINE_SIZE];
-	ssize_t n = read(box->prompt.tty_fd, line, sizeof line);
+	ssize_t n = read(prompt->tty_fd, line, sizeof line);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0 || events & ~(uint32_t)EPOLLIN)
-		return leave(box, NULL);
+		return leave(prompt, NULL);
 	if (read_choice(line, (size_t)n, &reply))
-		return answer(box, &reply);
-	question = find(box, box->prompt.number);
-	(void)!write(box->prompt.tty_fd, help, sizeof help - 1);
+		return answer(prompt, &reply);
+	question = find(prompt, prompt->number);
+	(void)!write(prompt->tty_fd, help, sizeof help - 1);
 	/* Again, since the help may have moved its beginning off the screen. */
-	return question && draw(box, question, false) ? 0 : leave(box, NULL);
+	return question && draw(prompt, question, false) ? 0 : leave(prompt, NULL);
 }
 
-static int show(struct box *box)
+static int show(struct prompt *prompt)
 {
-	struct prompt *prompt = &box->prompt;
-	struct question *question = find(box, prompt->number);
+	struct question *question = find(prompt, prompt->number);
 
-	if (!question || !may_draw(box))
-		return leave(box, NULL);
+	if (!question || !may_draw(prompt))
+		return leave(prompt, NULL);
 	prompt->hash = question->hash;
-	asking_seal(question);
-	if (!draw(box, question, true))
-		return leave(box, NULL);
+	queue_seal(question);
+	if (!draw(prompt, question, true))
+		return leave(prompt, NULL);
 	prompt->state = PROMPT_SHOWN;
 	prompt->source = (struct loop_source){ .fd = prompt->tty_fd, .events = EPOLLIN, .ready = terminal_ready,
-					       .context = box };
-	return loop_add(box->run.loop, &prompt->source);
+					       .context = prompt };
+	return loop_add(prompt->run->loop, &prompt->source);
 }
 
-static int begin(struct box *box, uint64_t now_ns)
+static int begin(struct prompt *prompt, uint64_t now_ns)
 {
-	struct prompt *prompt = &box->prompt;
-	struct question *question = box->asking && box->asking->waiting_count ? find_next(box) : NULL;
+	struct question *question =
+		prompt->queue->state && prompt->queue->state->waiting_count ? find_next(prompt) : NULL;
 
 	if (!question)
 		return 0;
 	question->is_prompted = true;
-	if (!prompt_is_possible(box))
+	if (!prompt_is_possible(prompt))
 		return 0;
 	prompt->number = question->number;
 	prompt->state = PROMPT_SETTLING;
 	prompt->since_ns = now_ns;
-	hold_output(box);
+	hold_output(prompt);
 	return 0;
 }
 
-int prompt_check(struct box *box, uint64_t now_ns)
+int prompt_check(struct prompt *prompt, uint64_t now_ns)
 {
-	struct prompt *prompt = &box->prompt;
 	uint64_t held_ms = (now_ns - prompt->since_ns) / NS_PER_MS;
 
 	if (prompt->state == PROMPT_IDLE)
-		return begin(box, now_ns);
-	if (!find(box, prompt->number))
-		return leave(box, "\n    it was answered elsewhere, or is over\n");
+		return begin(prompt, now_ns);
+	if (!find(prompt, prompt->number))
+		return leave(prompt, "\n    it was answered elsewhere, or is over\n");
 	if (prompt->state == PROMPT_SHOWN)
 		return 0;
-	if (held_ms >= SETTLE_MS && is_output_taken(box))
-		return show(box);
-	return held_ms >= GIVE_UP_MS ? leave(box, NULL) : 0;
+	if (held_ms >= SETTLE_MS && is_output_taken(prompt))
+		return show(prompt);
+	return held_ms >= GIVE_UP_MS ? leave(prompt, NULL) : 0;
 }
 
-int prompt_timeout_ms(const struct box *box)
+int prompt_timeout_ms(const struct prompt *prompt)
 {
-	return box->prompt.state == PROMPT_SETTLING ? LOOK_MS : -1;
+	return prompt->state == PROMPT_SETTLING ? LOOK_MS : -1;
 }
 
-void prompt_done(struct box *box)
+void prompt_done(struct prompt *prompt)
 {
-	if (box->prompt.state != PROMPT_IDLE)
-		(void)!leave(box, "\n");
-	close_fd(&box->prompt.tty_fd);
+	if (prompt->state != PROMPT_IDLE)
+		(void)!leave(prompt, "\n");
+	close_fd(&prompt->tty_fd);
 }

@@ -12,14 +12,14 @@
 #include "base/hash.h"
 
 /* The search that a refused exec belongs to. Zeroed: none, which nothing goes on with. */
-struct exec_search {
+struct path_search {
 	pid_t pid;
 	struct hash what;            /* the words, the name that was looked for, and why it was refused */
 	struct hash first, last;     /* the places, of which one that comes again begins another search */
 };
 
 /* argv NULL: its words are not known as a whole, so that it belongs to no search. */
-struct exec_search exec_search_of(pid_t pid, const char *path, const char *const *argv, const char *why);
+struct path_search path_search_of(pid_t pid, const char *path, const char *const *argv, const char *why);
 
 /* Whether `now` goes on with the search of *last, which is `now`, or has gone on so far, afterwards. */
-bool exec_search_goes_on(struct exec_search *last, const struct exec_search *now);
+bool path_search_goes_on(struct path_search *last, const struct path_search *now);

@@ -13,27 +13,38 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 
-struct box;
-struct notices;
+struct buf;
+struct json;
+struct notifier_state;
+struct queue;
+struct run;
+
+struct notifier {
+	struct run *run;                     /* both borrowed */
+	struct queue *queue;
+	struct notifier_state *state;        /* owned; NULL: none is wanted, or nothing happened yet */
+};
 
 /* Whether a person could hear of a question by one of them; of one that was not started yet, as far as can be known. */
-bool notices_are_heard(struct box *box);
+bool notifier_is_heard(struct notifier *notifier);
 
 /* Hands over what is new, takes back what is over. Negative: the log failed. */
-int notices_check(struct box *box) MUST_USE;
+int notifier_check(struct notifier *notifier) MUST_USE;
 
 /*
  * Tells of an alert, where ask.desktop or ask.webhook is wanted: once, and without waiting. what: escaped. Negative:
  * the log failed.
  */
-int notices_alert(struct box *box, const char *kind, const char *what) MUST_USE;
+int notifier_alert(struct notifier *notifier, const char *kind, const char *what) MUST_USE;
 
 /* "asked.notices" of the report: an array. */
-void notices_to_json(const struct box *box, struct json *json);
+void notifier_to_json(const struct notifier *notifier, struct json *json);
 
 /* The lines of the summary: what was wrong with one. */
-void notices_put_summary(const struct box *box, struct buf *out);
+void notifier_put_summary(const struct notifier *notifier, struct buf *out);
 
 /* Nothing more is handed over; what stands in the report stays until it is freed. */
-void notices_close(struct box *box);
-void notices_free(struct box *box);
+void notifier_close(struct notifier *notifier);
+
+/* After notifier_close(): the report is written. */
+void notifier_free(struct notifier *notifier);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/token.h"
+#include "approve/token-grants.h"
 
+#include "approve/queue.h"
 #include "base/str.h"
-#include "box/asking.h"
-#include "box/state.h"
 #include "os/clock.h"
+#include "session/run-request.h"
+#include "supervise/run.h"
 
 enum { NS_PER_S = 1000000000, MS_PER_S = 1000 };
 
@@ -16,7 +17,7 @@ static bool narrow(uint64_t *limit, uint64_t most)
 	return true;
 }
 
-bool token_narrow(const struct token_held *held, struct policy *policy)
+bool token_grants_narrow(const struct token_held *held, struct policy *policy)
 {
 	/* In the order of held->limits; the network is the last one. */
 	static const enum resource resources[TOKEN_HELD_LIMITS - 1] = {
@@ -37,16 +38,16 @@ bool token_narrow(const struct token_held *held, struct policy *policy)
 
 /* While grants are made of one token. */
 struct granting {
-	struct box *box;
+	struct queue *queue;
 	char by[48];
 	uint64_t left_ms;
-	uint32_t made[ASKING_GRANTS_MAX];
+	uint32_t made[QUEUE_GRANTS_MAX];
 	size_t count;
 };
 
 static int add(struct granting *granting, const struct token_allowance *allowance)
 {
-	struct asking_grant_request request = {
+	struct queue_grant_request request = {
 		.terms = {
 			.kind = (enum action_kind)allowance->kind,
 			.flags = allowance->flags & (GRANT_BELOW | GRANT_PATTERNS),
@@ -63,7 +64,7 @@ static int add(struct granting *granting, const struct token_allowance *allowanc
 
 	if (allowance->kind >= ACTION_KIND_COUNT || granting->count == ARRAY_SIZE(granting->made))
 		return -ENOSPC;
-	return asking_grant_add(granting->box, &request, &granting->made[granting->count++]);
+	return queue_grant_add(granting->queue, &request, &granting->made[granting->count++]);
 }
 
 static int add_all(struct granting *granting, struct frame *frame, uint32_t count)
@@ -84,24 +85,24 @@ static int add_all(struct granting *granting, struct frame *frame, uint32_t coun
 /* What was granted before one of them found no room. */
 static int take_back(struct granting *granting)
 {
-	struct asking_answerer by = { "token", 0, 0 };
+	struct queue_answerer by = { "token", 0, 0 };
 	struct err ignored;
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i + 1 < granting->count; i++)
-		r = asking_revoke(granting->box, granting->made[i], &by, &ignored);
+		r = queue_revoke(granting->queue, granting->made[i], &by, &ignored);
 	return r < 0 ? r : 0;
 }
 
-int token_grant(struct box *box, struct frame *frame, struct err *err)
+int token_grants_add(struct queue *queue, struct frame *frame, struct err *err)
 {
-	struct granting granting = { .box = box };
+	struct granting granting = { .queue = queue };
 	uint64_t now_s = clock_realtime_ns() / NS_PER_S;
 	struct token_held held;
-	struct policy policy = *box->run.network_policy;
+	struct policy policy = *queue->run->network_policy;
 	int r = token_held_get(frame, &held);
 
-	if (r == 0 && token_narrow(&held, &policy)) {
+	if (r == 0 && token_grants_narrow(&held, &policy)) {
 		err_set(err, ERR_POLICY, EDQUOT, "token",
 			"the token is refused: it leaves less of a limit than this sandbox has");
 		err_hint(err, "start one with it: `atoll run --token FILE -- CMD`");
@@ -128,16 +129,16 @@ int token_grant(struct box *box, struct frame *frame, struct err *err)
 	return r < 0 ? r : 1;
 }
 
-int token_grant_first(struct box *box, struct err *err)
+int token_grants_add_first(struct queue *queue, struct err *err)
 {
 	struct frame frame;
 	int r = 0;
 
-	if (!box->run.request->token_size)
+	if (!queue->run->request->token_size)
 		return 0;
-	r = frame_open(&frame, box->run.request->token, box->run.request->token_size);
+	r = frame_open(&frame, queue->run->request->token, queue->run->request->token_size);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "token", "what the token allows cannot be read");
-	r = token_grant(box, &frame, err);
+	r = token_grants_add(queue, &frame, err);
 	return r > 0 ? -EACCES : r;
 }

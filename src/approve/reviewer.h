@@ -14,10 +14,18 @@
 #include "policy/decide.h"
 #include "wire/judge.h"
 
-struct box;
-struct external;
+struct json;
+struct queue;
+struct reviewer_state;
+struct run;
 
-struct external_request {
+struct reviewer {
+	struct run *run;                     /* both borrowed */
+	struct queue *queue;                 /* where a person is asked whether a stopped agent goes on */
+	struct reviewer_state *state;        /* owned; NULL: nobody was asked yet */
+};
+
+struct reviewer_request {
 	struct action action;        /* borrowed during the call */
 	enum verdict verdict;        /* of the rules: ASK or more */
 	const char *rule;
@@ -27,38 +35,42 @@ struct external_request {
 };
 
 /* The reason is borrowed until the next call into this module. */
-struct external_opinion {
+struct reviewer_opinion {
 	enum judge_verdict verdict;
 	const char *reason;
 };
 
-struct external_waiter {
+struct reviewer_waiter {
 	/* Negative: the log failed, and the sandbox ends. */
-	int (*done)(void *context, uint64_t token, const struct external_opinion *opinion);
+	int (*done)(void *context, uint64_t token, const struct reviewer_opinion *opinion);
 	void *context;
 	uint64_t token;
 };
 
 /* Whether the policy wants an opinion on what the rules gave this verdict. */
-bool verify_external_wants(const struct box *box, enum verdict verdict);
+bool reviewer_wants(const struct reviewer *reviewer, enum verdict verdict);
 
 /*
  * 1: waiter->done() will be called exactly once; 0: *ret_opinion is what there is (never ALLOW: there was nobody, or
  * no room); negative: the log failed.
  */
-int verify_external_begin(struct box *box, const struct external_request *request,
-			  const struct external_waiter *waiter, struct external_opinion *ret_opinion) MUST_USE;
+int reviewer_begin(struct reviewer *reviewer, const struct reviewer_request *request,
+			  const struct reviewer_waiter *waiter, struct reviewer_opinion *ret_opinion) MUST_USE;
 
 /* The caller is gone: done() is not called any more. */
-void verify_external_forget(struct box *box, const struct external_waiter *waiter);
+void reviewer_forget(struct reviewer *reviewer, const struct reviewer_waiter *waiter);
 
-/* What is due, and how long nothing is (-1: for ever). Negative: the log failed. */
-int verify_external_check(struct box *box, uint64_t now_ns) MUST_USE;
-int verify_external_timeout_ms(const struct box *box, uint64_t now_ns);
+/* What is due (now_ns: CLOCK_MONOTONIC). Negative: the log failed. */
+int reviewer_check(struct reviewer *reviewer, uint64_t now_ns) MUST_USE;
+
+/* How long nothing is, in ms; -1: for ever. */
+int reviewer_timeout_ms(const struct reviewer *reviewer, uint64_t now_ns);
 
 /* The report's "external" object. */
-struct json;
-void verify_external_to_json(const struct box *box, struct json *json);
+void reviewer_to_json(const struct reviewer *reviewer, struct json *json);
 
-void verify_external_close(struct box *box);
-void verify_external_free(struct box *box);
+/* Ends the program; nobody is told of what it was asked. */
+void reviewer_close(struct reviewer *reviewer);
+
+/* After reviewer_close(): the report is written. */
+void reviewer_free(struct reviewer *reviewer);

@@ -12,11 +12,23 @@
 #include "base/hash.h"
 #include "supervise/loop.h"
 
-struct box;
+struct queue;
+struct relay;
+struct run;
 
 enum prompt_state { PROMPT_IDLE, PROMPT_SETTLING, PROMPT_SHOWN };
 
+/* What of the box draws on the same terminal. */
+struct prompt_owner {
+	/* The relay of the main command's standard output or error (STDIO_OUT, STDIO_ERR); NULL: there is none. */
+	struct relay *(*main_output)(void *context, unsigned stream);
+	void *context;
+};
+
 struct prompt {
+	struct run *run;             /* both borrowed */
+	struct queue *queue;
+	struct prompt_owner owner;
 	int tty_fd;                  /* owned; FD_NONE: not opened */
 	bool is_tried;               /* there is no such terminal */
 	enum prompt_state state;
@@ -29,18 +41,20 @@ struct prompt {
 	struct loop_source source;
 };
 
-/* Holds nothing. */
-void prompt_init(struct prompt *prompt);
-void prompt_done(struct box *box);
+/* Nothing is opened yet. What it borrows must outlive it. */
+void prompt_init(struct prompt *prompt, struct run *run, struct queue *queue, const struct prompt_owner *owner);
+
+/* Takes the prompt away, and leaves the terminal. */
+void prompt_done(struct prompt *prompt);
 
 /* Whether a person could be asked on the terminal now. */
-bool prompt_is_possible(struct box *box);
+bool prompt_is_possible(struct prompt *prompt);
 
 /* A question came: rings, where the policy says so. */
-void prompt_ring(struct box *box);
+void prompt_ring(struct prompt *prompt);
 
 /* Draws what is to be asked, takes away what was answered elsewhere. Negative: the log failed. */
-int prompt_check(struct box *box, uint64_t now_ns) MUST_USE;
+int prompt_check(struct prompt *prompt, uint64_t now_ns) MUST_USE;
 
 /* How long nothing is due; -1: for ever. */
-int prompt_timeout_ms(const struct box *box);
+int prompt_timeout_ms(const struct prompt *prompt);

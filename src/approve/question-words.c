@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/asking-words.h"
+#include "approve/question-words.h"
 
 #include <string.h>
 
@@ -98,7 +98,7 @@ static void put_request(struct buf *out, const struct asking_shown *shown)
 	buf_put_text(out, ", with any query");
 }
 
-void asking_words_put(struct buf *out, const struct asking_shown *shown)
+void question_words_put(struct buf *out, const struct asking_shown *shown)
 {
 	static const char *const beginnings[ACTION_KIND_COUNT] = {
 		[ACTION_FILE_READ] = "read ",	     [ACTION_FILE_WRITE] = "write ",
@@ -150,13 +150,13 @@ static void put_who(struct buf *out, const struct asking_question *question, uin
 		buf_printf(out, ", was %s\n", question->is_allowed ? "allowed" : "denied");
 }
 
-void asking_words_put_question(struct buf *out, const struct asking_question *question, const char *name,
+void question_words_put_question(struct buf *out, const struct asking_question *question, const char *name,
 			       uint64_t now_ns)
 {
 	const struct asking_shown *shown = &question->shown;
 
 	buf_printf(out, "%s  ", name);
-	asking_words_put(out, shown);
+	question_words_put(out, shown);
 	buf_put_char(out, '\n');
 	put_who(out, question, now_ns);
 	put(out, "    because ", shown->why);
@@ -172,7 +172,7 @@ void asking_words_put_question(struct buf *out, const struct asking_question *qu
 	buf_put_char(out, '\n');
 }
 
-void asking_words_put_scope(struct buf *out, enum asking_scope scope, uint64_t amount)
+void question_words_put_scope(struct buf *out, enum asking_scope scope, uint64_t amount)
 {
 	char time[32];
 
@@ -195,7 +195,7 @@ static void put_bytes(struct json *json, const char *key, const char *text)
 		json_null(json, key);
 }
 
-void asking_words_to_json(struct json *json, const struct asking_shown *shown)
+void question_words_to_json(struct json *json, const struct asking_shown *shown)
 {
 	json_string(json, "kind", shown->kind < ACTION_KIND_COUNT ? action_kind_names[shown->kind] : NULL);
 	put_bytes(json, "subject", shown->subject);

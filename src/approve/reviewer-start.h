@@ -12,7 +12,7 @@
 #include "os/pidref.h"
 #include "policy/policy.h"
 
-struct judge_origin {
+struct reviewer_origin {
 	const char *init_path;       /* atoll-init: the programs are beside it */
 	uid_t uid;                   /* whom it becomes; 0: it stays as we are */
 	char **env;                  /* of who started atoll; the command gets a few of them */
@@ -23,5 +23,5 @@ struct judge_origin {
  * *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for peer_end(); both are set on success
  * alone. scratch: a buffer for one frame.
  */
-int judge_start_program(const struct external_verifier *verifier, const struct judge_origin *origin,
+int reviewer_start(const struct external_verifier *verifier, const struct reviewer_origin *origin,
 			struct buf *scratch, int *ret_fd, struct pidref *ret_process) MUST_USE;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "box/asking-state.h"
-#include "box/state.h"
+#include "approve/queue-state.h"
 
 /*
  * An answer is about what its person was shown, and the person is somewhere else: between the look and the answer more
@@ -11,7 +10,7 @@
  * of their own, with another number.
  */
 
-size_t asking_count_shown(const struct question *question)
+size_t queue_count_shown(const struct question *question)
 {
 	size_t count = 0;
 
@@ -20,29 +19,29 @@ size_t asking_count_shown(const struct question *question)
 	return count;
 }
 
-void asking_seal(struct question *question)
+void queue_seal(struct question *question)
 {
 	question->is_sealed = true;
 }
 
-int asking_part(struct box *box, struct question *question, size_t first)
+int queue_split(struct queue *queue, struct question *question, size_t first)
 {
 	size_t count = question->waiting_count - first;
-	struct asking_waiting *waiting;
+	struct queue_waiting *waiting;
 	struct asking_shown copy;
 	struct question *rest;
 
 	if (!count)
 		return 0;
 	waiting = malloc(count * sizeof *waiting);
-	if (!waiting || asking_shown_copy(&question->shown, &copy) < 0) {
+	if (!waiting || queue_shown_copy(&question->shown, &copy) < 0) {
 		free(waiting);
 		return -ENOMEM;
 	}
 	/* Whoever has to make room, it is not this question, for which somebody waits. */
-	rest = asking_question_new(box->asking, &copy, &question->hash);
+	rest = queue_question_new(queue->state, &copy, &question->hash);
 	if (!rest) {
-		asking_shown_done(&copy);
+		queue_shown_done(&copy);
 		free(waiting);
 		return -ENOMEM;
 	}
@@ -56,23 +55,23 @@ int asking_part(struct box *box, struct question *question, size_t first)
 	rest->times = (uint32_t)count;
 	rest->pid = question->pid;
 	rest->until_ns = question->until_ns;
-	box->asking->asked++;
+	queue->state->asked++;
 	if (!first)
-		asking_rest(box->asking, question, ASKING_LISTED);
-	return asking_log_open(box, rest);
+		queue_shelve(queue->state, question, ASKING_LISTED);
+	return queue_log_open(queue, rest);
 }
 
-int asking_part_late(struct box *box)
+int queue_split_late(struct queue *queue)
 {
-	struct asking *asking = box->asking;
+	struct queue_state *state = queue->state;
 	int r = 0;
 
 	/* Those that are added have none, and where there is no room for more, they stay where they are. */
-	for (size_t i = asking ? asking->question_count : 0; r == 0 && i-- > 0;) {
-		struct question *question = asking->questions[i];
+	for (size_t i = state ? state->question_count : 0; r == 0 && i-- > 0;) {
+		struct question *question = state->questions[i];
 
-		if (question->waiting_count && asking->question_count < ASKING_QUESTIONS_MAX)
-			r = asking_part(box, question, asking_count_shown(question));
+		if (question->waiting_count && state->question_count < QUEUE_QUESTIONS_MAX)
+			r = queue_split(queue, question, queue_count_shown(question));
 	}
 	return r;
 }

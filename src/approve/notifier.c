@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/notices.h"
+#include "approve/notifier.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,14 +7,18 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "approve/question-words.h"
+#include "approve/queue-state.h"
+#include "audit/writer.h"
+#include "base/json.h"
 #include "base/str.h"
-#include "box/alert.h"
-#include "box/asking-state.h"
-#include "box/asking-words.h"
-#include "box/state.h"
-#include "box/trust.h"
+#include "os/clock.h"
 #include "os/fd.h"
+#include "policy/trust-files.h"
+#include "session/run-request.h"
+#include "supervise/loop.h"
 #include "supervise/peer.h"
+#include "supervise/run.h"
 #include "wire/notify.h"
 
 /*
@@ -32,19 +36,17 @@ struct slot {
 	struct hash hash;
 };
 
-_Static_assert((int)ALERTS_KEPT <= (int)NOTIFY_ALERTS_MAX, "a slow webhook keeps each alert until it is posted");
-
 enum link_state { LINK_IDLE, LINK_LIVE, LINK_GONE };
 
 struct link {
-	struct box *box;
+	struct notifier *notifier;
 	enum notify_kind kind;
 	bool is_wanted, is_heard, may_answer;
 	enum link_state state;
 	int fd;                      /* owned */
 	struct pidref process;
 	struct loop_source source;
-	uint64_t told;               /* asking_generation() that it knows */
+	uint64_t told;               /* queue_generation() that it knows */
 	struct slot slots[NOTIFY_OPEN_MAX];
 	unsigned stale, troubles;
 	uint64_t questions, answers, alerts;
@@ -53,27 +55,28 @@ struct link {
 	char address[NOTIFY_ADDRESS_MAX + 1];
 };
 
-struct notices {
+struct notifier_state {
 	struct link links[NOTIFY_KIND_COUNT];
 };
 
 /* ---- what there is ---- */
 
-static const char *variable(const struct box *box, const char *name)
+static const char *variable(const struct notifier *notifier, const char *name)
 {
 	size_t length = strlen(name);
 
-	for (char **at = box->run.request->env; at && *at; at++)
+	for (char **at = notifier->run->request->env; at && *at; at++)
 		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
 			return *at + length + 1;
 	return NULL;
 }
 
 /* "": there is none. In an address of D-Bus other characters than these would have to be escaped. */
-static void find_bus(const struct box *box, char out[NOTIFY_ADDRESS_MAX + 1])
+static void find_bus(const struct notifier *notifier, char out[NOTIFY_ADDRESS_MAX + 1])
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.";
-	const char *address = variable(box, "DBUS_SESSION_BUS_ADDRESS"), *runtime = variable(box, "XDG_RUNTIME_DIR");
+	const char *address = variable(notifier, "DBUS_SESSION_BUS_ADDRESS"),
+		   *runtime = variable(notifier, "XDG_RUNTIME_DIR");
 	char path[PATH_MAX];
 
 	out[0] = 0;
@@ -86,34 +89,36 @@ static void find_bus(const struct box *box, char out[NOTIFY_ADDRESS_MAX + 1])
 		(void)!str_format(out, NOTIFY_ADDRESS_MAX + 1, "unix:path=%s", path);
 }
 
-static struct notices *open_notices(struct box *box)
+static struct notifier_state *open_notices(struct notifier *notifier)
 {
-	const struct ask_settings *ask = &box->run.policy->policy->ask;
+	const struct ask_settings *ask = &notifier->run->policy->policy->ask;
 	struct link *desktop, *webhook;
 
-	if (box->notices || (!ask->desktop && !ask->webhook))
-		return box->notices;
-	box->notices = calloc(1, sizeof *box->notices);
-	if (!box->notices)
+	if (notifier->state || (!ask->desktop && !ask->webhook))
+		return notifier->state;
+	notifier->state = calloc(1, sizeof *notifier->state);
+	if (!notifier->state)
 		return NULL;
 	for (unsigned kind = 0; kind < NOTIFY_KIND_COUNT; kind++)
-		box->notices->links[kind] = (struct link){ .box = box, .kind = (enum notify_kind)kind, .fd = FD_NONE,
-							   .process = PIDREF_NONE };
-	desktop = &box->notices->links[NOTIFY_DESKTOP];
+		notifier->state->links[kind] = (struct link){ .notifier = notifier,
+							      .kind = (enum notify_kind)kind,
+							      .fd = FD_NONE,
+							      .process = PIDREF_NONE };
+	desktop = &notifier->state->links[NOTIFY_DESKTOP];
 	desktop->is_wanted = ask->desktop;
 	desktop->may_answer = true;
-	find_bus(box, desktop->address);
+	find_bus(notifier, desktop->address);
 	desktop->is_heard = ask->desktop && desktop->address[0];
-	webhook = &box->notices->links[NOTIFY_WEBHOOK];
+	webhook = &notifier->state->links[NOTIFY_WEBHOOK];
 	webhook->is_wanted = ask->webhook && str_copy(webhook->address, sizeof webhook->address, ask->webhook) == 0;
 	webhook->may_answer = ask->webhook_answers;
 	webhook->is_heard = webhook->is_wanted && ask->webhook_answers;
-	return box->notices;
+	return notifier->state;
 }
 
-bool notices_are_heard(struct box *box)
+bool notifier_is_heard(struct notifier *notifier)
 {
-	const struct notices *notices = open_notices(box);
+	const struct notifier_state *notices = open_notices(notifier);
 
 	for (unsigned kind = 0; notices && kind < NOTIFY_KIND_COUNT; kind++)
 		if (notices->links[kind].is_heard)
@@ -132,13 +137,13 @@ static int note_trouble(struct link *link, const char *trouble)
 		return 0;
 	link->troubles++;
 	event.subject_size = strlen(link->trouble);
-	return audit_write(link->box->run.audit, &event);
+	return audit_write(link->notifier->run->audit, &event);
 }
 
 /* Whoever waits only for this link waits no longer. */
-static int settle_hearing(struct box *box)
+static int settle_hearing(struct notifier *notifier)
 {
-	return asking_is_heard(box) ? 0 : asking_hush(box);
+	return queue_is_heard(notifier->queue) ? 0 : queue_refuse_all(notifier->queue);
 }
 
 static int lose(struct link *link, const char *why)
@@ -146,13 +151,13 @@ static int lose(struct link *link, const char *why)
 	/* What it said itself is the better reason. */
 	int r = link->trouble[0] && !link->is_heard ? 0 : note_trouble(link, why);
 
-	loop_remove(link->box->run.loop, &link->source);
+	loop_remove(link->notifier->run->loop, &link->source);
 	close_fd(&link->fd);
 	peer_end(&link->process);
 	link->state = LINK_GONE;
 	link->is_heard = false;
 	memset(link->slots, 0, sizeof link->slots);
-	return r < 0 ? r : settle_hearing(link->box);
+	return r < 0 ? r : settle_hearing(link->notifier);
 }
 
 /* ---- what comes back ---- */
@@ -177,7 +182,7 @@ static int on_state(void *context, struct frame *frame, int *fds, size_t fd_coun
 	link->is_heard = is_heard && link->may_answer;
 	r = trouble ? note_trouble(link, trouble) : 0;
 	if (r == 0)
-		r = settle_hearing(link->box);
+		r = settle_hearing(link->notifier);
 	link->fatal = r;
 	return r;
 }
@@ -185,7 +190,7 @@ static int on_state(void *context, struct frame *frame, int *fds, size_t fd_coun
 static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct link *link = context;
-	struct asking_answerer by = { notify_kind_names[link->kind], getuid(), 0 };
+	struct queue_answerer by = { notify_kind_names[link->kind], getuid(), 0 };
 	struct asking_reply reply;
 	struct err ignored = { 0 };
 	struct slot *slot;
@@ -200,9 +205,9 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 	/* It may have crossed our word that the question is over. */
 	if (!slot || memcmp(slot->hash.bytes, reply.hash, sizeof slot->hash.bytes) != 0)
 		return ++link->stale > STALE_MAX ? -EPROTO : 0;
-	if (link->box->run.ended != ENDED_NOT)
+	if (link->notifier->run->ended != ENDED_NOT)
 		return 0;
-	r = asking_answer(link->box, &reply, &by, &grant, &ignored);
+	r = queue_answer(link->notifier->queue, &reply, &by, &grant, &ignored);
 	link->answers += r == 0;
 	link->fatal = r < 0 ? r : 0;
 	return link->fatal;
@@ -221,13 +226,13 @@ static int link_speaks(void *context, uint32_t events)
 	if (events & EPOLLOUT) {
 		/* There is room again: everything is looked at again. */
 		link->told = 0;
-		r = loop_change(link->box->run.loop, &link->source, EPOLLIN);
+		r = loop_change(link->notifier->run->loop, &link->source, EPOLLIN);
 		if (r < 0)
 			return r;
 	}
 	if (!(events & ~(uint32_t)EPOLLOUT))
 		return 0;
-	r = frame_dispatch(link->fd, &link->box->run.scratch, 0, rules, ARRAY_SIZE(rules), link);
+	r = frame_dispatch(link->fd, &link->notifier->run->scratch, 0, rules, ARRAY_SIZE(rules), link);
 	if (link->fatal < 0)
 		return link->fatal;
 	return r > 0 || r == -EAGAIN ? 0 : lose(link, "its program has ended");
@@ -237,44 +242,44 @@ static int link_speaks(void *context, uint32_t events)
 
 static int send_start(struct link *link)
 {
-	struct box *box = link->box;
-	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(box->run.request->env) : NULL;
+	struct notifier *notifier = link->notifier;
+	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(notifier->run->request->env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
 	struct notify_start start = { .kind = link->kind,
-				      .session = box->run.request->session,
+				      .session = notifier->run->request->session,
 				      .address = link->address,
 				      .flags = link->may_answer ? NOTIFY_MAY_ANSWER : 0 };
 	int fds[2], r;
 	size_t count = 0;
 
 	if (link->kind == NOTIFY_DESKTOP)
-		start.uid = peer_uid(&box->run, PEER_DESKTOP);
+		start.uid = peer_uid(notifier->run, PEER_DESKTOP);
 	if (bundle_fd >= 0) {
 		start.flags |= NOTIFY_HAS_BUNDLE;
 		fds[count++] = bundle_fd;
 	}
-	if (link->kind == NOTIFY_WEBHOOK && box->run.request->notify_key_fd >= 0) {
+	if (link->kind == NOTIFY_WEBHOOK && notifier->run->request->notify_key_fd >= 0) {
 		start.flags |= NOTIFY_HAS_KEY;
-		fds[count++] = box->run.request->notify_key_fd;
+		fds[count++] = notifier->run->request->notify_key_fd;
 	}
-	r = notify_start_put(&box->run.out, &start);
-	return r < 0 ? r : frame_send(link->fd, &box->run.out, fds, count);
+	r = notify_start_put(&notifier->run->out, &start);
+	return r < 0 ? r : frame_send(link->fd, &notifier->run->out, fds, count);
 }
 
 static int start(struct link *link)
 {
-	struct box *box = link->box;
-	uid_t uid = link->kind == NOTIFY_WEBHOOK ? peer_uid(&box->run, PEER_WEBHOOK) : 0;
+	struct notifier *notifier = link->notifier;
+	uid_t uid = link->kind == NOTIFY_WEBHOOK ? peer_uid(notifier->run, PEER_WEBHOOK) : 0;
 	int r;
 
 	if (!link->address[0])
 		return lose(link, "there is no session bus (DBUS_SESSION_BUS_ADDRESS)");
-	r = peer_start(&box->run, "atoll-notify", uid, &link->fd, &link->process);
+	r = peer_start(notifier->run, "atoll-notify", uid, &link->fd, &link->process);
 	if (r == 0)
 		r = send_start(link);
 	link->source = (struct loop_source){ .fd = link->fd, .events = EPOLLIN, .ready = link_speaks, .context = link };
 	if (r == 0)
-		r = loop_add(box->run.loop, &link->source);
+		r = loop_add(notifier->run->loop, &link->source);
 	if (r < 0)
 		return lose(link, "its program cannot be started");
 	link->state = LINK_LIVE;
@@ -290,10 +295,10 @@ static const char *escaped(struct buf *out, const char *text)
 }
 
 /* Into the box's buffer for frames. */
-static int put_question(struct box *box, const struct question *question)
+static int put_question(struct notifier *notifier, const struct question *question)
 {
 	cleanup_buf struct buf what, who, why, words, members;
-	struct asking_question told = asking_tell(question, clock_monotonic_ns());
+	struct asking_question told = queue_question_of(question, clock_monotonic_ns());
 	const struct asking_shown *shown = &question->shown;
 	struct notify_question notice = { .number = told.number, .hash = told.hash, .state = told.state,
 					  .waiting = told.waiting, .left_ms = told.left_ms };
@@ -304,14 +309,14 @@ static int put_question(struct box *box, const struct question *question)
 	buf_init(&why, TEXT_MAX);
 	buf_init(&words, TEXT_MAX);
 	buf_init(&members, JSON_MAX);
-	asking_words_put(&what, shown);
+	question_words_put(&what, shown);
 	escaped(&why, shown->why);
 	buf_put_text(&why, " (");
 	buf_put_escaped(&why, shown->rule, strlen(shown->rule), 0);
 	buf_put_char(&why, ')');
 	json_init(&json, &members);
 	json_object_begin(&json, NULL);
-	asking_words_to_json(&json, shown);
+	question_words_to_json(&json, shown);
 	json_object_end(&json);
 	notice.what = buf_text(&what);
 	notice.who = escaped(&who, shown->program);
@@ -320,24 +325,24 @@ static int put_question(struct box *box, const struct question *question)
 	notice.json = buf_text(&members);
 	if (buf_error(&what) || buf_error(&who) || buf_error(&why) || buf_error(&words) || buf_error(&members))
 		return -EMSGSIZE;
-	return notify_question_put(&box->run.out, &notice);
+	return notify_question_put(&notifier->run->out, &notice);
 }
 
 /* 1: sent; 0: not now; negative: there is nobody, or it is too long. */
 static int hand_over(struct link *link, int made)
 {
-	int r = made < 0 ? made : frame_send(link->fd, &link->box->run.out, NULL, 0);
+	int r = made < 0 ? made : frame_send(link->fd, &link->notifier->run->out, NULL, 0);
 
 	if (r == -EAGAIN)
-		return loop_change(link->box->run.loop, &link->source, EPOLLIN | EPOLLOUT);
+		return loop_change(link->notifier->run->loop, &link->source, EPOLLIN | EPOLLOUT);
 	return r < 0 ? r : 1;
 }
 
-static struct question *find_question(struct box *box, uint32_t number)
+static struct question *find_question(struct notifier *notifier, uint32_t number)
 {
-	for (size_t i = 0; i < box->asking->question_count; i++)
-		if (box->asking->questions[i]->number == number)
-			return box->asking->questions[i];
+	for (size_t i = 0; i < notifier->queue->state->question_count; i++)
+		if (notifier->queue->state->questions[i]->number == number)
+			return notifier->queue->state->questions[i];
 	return NULL;
 }
 
@@ -345,7 +350,7 @@ static int take_back(struct link *link, struct slot *slot, const struct question
 {
 	enum notify_end end = !question || question->state != ASKING_ANSWERED ? NOTIFY_OVER
 			      : question->is_allowed ? NOTIFY_ALLOWED : NOTIFY_DENIED;
-	int r = hand_over(link, notify_close_put(&link->box->run.out, slot->number, end));
+	int r = hand_over(link, notify_close_put(&link->notifier->run->out, slot->number, end));
 
 	if (r > 0)
 		*slot = (struct slot){ 0 };
@@ -356,8 +361,8 @@ static int tell(struct link *link, struct slot *slot, struct question *question)
 {
 	int r;
 
-	asking_seal(question);
-	r = hand_over(link, put_question(link->box, question));
+	queue_seal(question);
+	r = hand_over(link, put_question(link->notifier, question));
 
 	if (r <= 0 && r != -EMSGSIZE && r != -ENOBUFS)
 		return r;
@@ -373,7 +378,7 @@ static int refresh(struct link *link)
 {
 	for (size_t i = 0; i < NOTIFY_OPEN_MAX; i++) {
 		struct slot *slot = &link->slots[i];
-		struct question *question = slot->number ? find_question(link->box, slot->number) : NULL;
+		struct question *question = slot->number ? find_question(link->notifier, slot->number) : NULL;
 		int r = 1;
 
 		if (!slot->number)
@@ -404,19 +409,19 @@ static struct slot *make_room(struct link *link, bool waits, int *ret_r)
 	return NULL;
 }
 
-static int fill(struct link *link, enum asking_state state)
+static int fill(struct link *link, enum asking_state wanted)
 {
-	struct asking *asking = link->box->asking;
+	struct queue_state *state = link->notifier->queue->state;
 
-	for (size_t i = 0; i < asking->question_count; i++) {
-		struct question *question = asking->questions[i];
+	for (size_t i = 0; i < state->question_count; i++) {
+		struct question *question = state->questions[i];
 		struct slot *slot;
 		int r;
 
-		if (question->state != state || find_slot(link, question->number) ||
-		    (state == ASKING_LISTED && question->noticed & 1u << link->kind))
+		if (question->state != wanted || find_slot(link, question->number) ||
+		    (wanted == ASKING_LISTED && question->noticed & 1u << link->kind))
 			continue;
-		slot = make_room(link, state == ASKING_WAITS, &r);
+		slot = make_room(link, wanted == ASKING_WAITS, &r);
 		if (!slot)
 			return r;
 		r = tell(link, slot, question);
@@ -441,28 +446,28 @@ static int check_link(struct link *link)
 		r = fill(link, ASKING_LISTED);
 	if (r < 0)
 		return lose(link, "its program has ended");
-	link->told = asking_generation(link->box);
+	link->told = queue_generation(link->notifier->queue);
 	return 0;
 }
 
-int notices_check(struct box *box)
+int notifier_check(struct notifier *notifier)
 {
-	struct notices *notices = asking_count_open(box) ? open_notices(box) : box->notices;
+	struct notifier_state *notices = queue_count_open(notifier->queue) ? open_notices(notifier) : notifier->state;
 	int r = 0;
 
 	for (unsigned kind = 0; r == 0 && notices && kind < NOTIFY_KIND_COUNT; kind++) {
 		struct link *link = &notices->links[kind];
 
-		if (link->is_wanted && box->asking && link->told != asking_generation(box) &&
-		    (link->state == LINK_LIVE || (link->state == LINK_IDLE && asking_count_open(box))))
+		if (link->is_wanted && notifier->queue->state && link->told != queue_generation(notifier->queue) &&
+		    (link->state == LINK_LIVE || (link->state == LINK_IDLE && queue_count_open(notifier->queue))))
 			r = check_link(link);
 	}
 	return r;
 }
 
-int notices_alert(struct box *box, const char *kind, const char *what)
+int notifier_alert(struct notifier *notifier, const char *kind, const char *what)
 {
-	struct notices *notices = open_notices(box);
+	struct notifier_state *notices = open_notices(notifier);
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && notices && i < NOTIFY_KIND_COUNT; i++) {
@@ -473,9 +478,9 @@ int notices_alert(struct box *box, const char *kind, const char *what)
 			r = start(link);
 		if (r < 0 || !link->is_wanted || link->state != LINK_LIVE)
 			continue;
-		sent = notify_alert_put(&box->run.out, kind, what);
+		sent = notify_alert_put(&notifier->run->out, kind, what);
 		if (sent == 0)
-			sent = frame_send(link->fd, &box->run.out, NULL, 0);
+			sent = frame_send(link->fd, &notifier->run->out, NULL, 0);
 		link->alerts += sent == 0;
 		if (sent < 0 && sent != -EAGAIN)
 			r = lose(link, "its program has ended");
@@ -485,11 +490,11 @@ int notices_alert(struct box *box, const char *kind, const char *what)
 
 /* ---- the end ---- */
 
-void notices_to_json(const struct box *box, struct json *json)
+void notifier_to_json(const struct notifier *notifier, struct json *json)
 {
 	json_array_begin(json, "notices");
-	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++) {
-		const struct link *link = &box->notices->links[kind];
+	for (unsigned kind = 0; notifier->state && kind < NOTIFY_KIND_COUNT; kind++) {
+		const struct link *link = &notifier->state->links[kind];
 
 		if (!link->is_wanted || (!link->questions && !link->alerts && !link->trouble[0]))
 			continue;
@@ -504,14 +509,14 @@ void notices_to_json(const struct box *box, struct json *json)
 	json_array_end(json);
 }
 
-void notices_put_summary(const struct box *box, struct buf *out)
+void notifier_put_summary(const struct notifier *notifier, struct buf *out)
 {
-	for (unsigned kind = 0; box->notices && kind < NOTIFY_KIND_COUNT; kind++) {
-		const struct link *link = &box->notices->links[kind];
+	for (unsigned kind = 0; notifier->state && kind < NOTIFY_KIND_COUNT; kind++) {
+		const struct link *link = &notifier->state->links[kind];
 
 		if (!link->trouble[0])
 			continue;
-		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", box->run.request->session,
+		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", notifier->run->request->session,
 			   notify_kind_names[kind]);
 		buf_put_escaped(out, link->trouble, strlen(link->trouble), 0);
 		buf_put_char(out, '\n');
@@ -524,8 +529,9 @@ void notices_put_summary(const struct box *box, struct buf *out)
  */
 static void tell_last(struct link *link)
 {
-	if (link->is_wanted && link->kind == NOTIFY_WEBHOOK && link->box->asking && link->state != LINK_GONE &&
-	    link->told != asking_generation(link->box) && (link->state == LINK_LIVE || asking_count_open(link->box)))
+	if (link->is_wanted && link->kind == NOTIFY_WEBHOOK && link->notifier->queue->state &&
+	    link->state != LINK_GONE && link->told != queue_generation(link->notifier->queue) &&
+	    (link->state == LINK_LIVE || queue_count_open(link->notifier->queue)))
 		(void)!check_link(link);
 }
 
@@ -533,7 +539,7 @@ static void tell_last(struct link *link)
 static void part(struct link *link)
 {
 	tell_last(link);
-	loop_remove(link->box->run.loop, &link->source);
+	loop_remove(link->notifier->run->loop, &link->source);
 	close_fd(&link->fd);
 }
 
@@ -549,9 +555,9 @@ static void dismiss(struct link *link)
 	link->is_heard = false;
 }
 
-void notices_close(struct box *box)
+void notifier_close(struct notifier *notifier)
 {
-	struct notices *notices = asking_count_open(box) ? open_notices(box) : box->notices;
+	struct notifier_state *notices = queue_count_open(notifier->queue) ? open_notices(notifier) : notifier->state;
 
 	for (unsigned kind = 0; notices && kind < NOTIFY_KIND_COUNT; kind++)
 		part(&notices->links[kind]);
@@ -559,8 +565,8 @@ void notices_close(struct box *box)
 		dismiss(&notices->links[kind]);
 }
 
-void notices_free(struct box *box)
+void notifier_free(struct notifier *notifier)
 {
-	free(box->notices);
-	box->notices = NULL;
+	free(notifier->state);
+	notifier->state = NULL;
 }

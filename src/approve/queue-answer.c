@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "approve/queue-state.h"
+#include "audit/writer.h"
 #include "base/str.h"
-#include "box/asking-state.h"
-#include "box/state.h"
+#include "grant/runtime-mount.h"
 #include "os/clock.h"
+#include "supervise/run.h"
 
 /*
  * An answer counts for the question whose number and hash it has, once. A yes to what is waiting lets that through; one
@@ -20,44 +22,44 @@ static const char refused_hint[] = "do not try it in another way; ask the person
 
 /* ---- grants ---- */
 
-bool asking_grant_is_spent(const struct grant *grant, uint64_t now_ns)
+bool queue_grant_is_spent(const struct grant *grant, uint64_t now_ns)
 {
 	return !grant->uses_left || now_ns >= grant->until_ns;
 }
 
 static void grant_free(struct grant *grant)
 {
-	asking_shown_done(&grant->shown);
+	queue_shown_done(&grant->shown);
 	free(grant);
 }
 
-void asking_grant_remove(struct asking *asking, struct grant *grant)
+void queue_grant_remove(struct queue_state *state, struct grant *grant)
 {
 	size_t i = 0;
 
-	while (asking->grants[i] != grant)
+	while (state->grants[i] != grant)
 		i++;
-	memmove(asking->grants + i, asking->grants + i + 1, (--asking->grant_count - i) * sizeof *asking->grants);
+	memmove(state->grants + i, state->grants + i + 1, (--state->grant_count - i) * sizeof *state->grants);
 	grant_free(grant);
 }
 
-void asking_grants_expire(struct asking *asking, uint64_t now_ns)
+void queue_grants_expire(struct queue_state *state, uint64_t now_ns)
 {
-	for (size_t i = asking->grant_count; i-- > 0;)
-		if (asking_grant_is_spent(asking->grants[i], now_ns))
-			asking_grant_remove(asking, asking->grants[i]);
+	for (size_t i = state->grant_count; i-- > 0;)
+		if (queue_grant_is_spent(state->grants[i], now_ns))
+			queue_grant_remove(state, state->grants[i]);
 }
 
-struct grant *asking_grant_find(struct asking *asking, const struct grant_terms *asked)
+struct grant *queue_grant_find(struct queue_state *state, const struct grant_terms *asked)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	struct grant *found = NULL;
 
-	for (size_t i = 0; i < asking->grant_count; i++) {
-		struct grant *grant = asking->grants[i];
-		struct grant_terms terms = asking_terms(&grant->shown);
+	for (size_t i = 0; i < state->grant_count; i++) {
+		struct grant *grant = state->grants[i];
+		struct grant_terms terms = queue_terms(&grant->shown);
 
-		if (asking_grant_is_spent(grant, now_ns) || !grant_covers(&terms, asked))
+		if (queue_grant_is_spent(grant, now_ns) || !grant_covers(&terms, asked))
 			continue;
 		if (terms.flags & GRANT_REFUSES)
 			return grant;
@@ -68,15 +70,15 @@ struct grant *asking_grant_find(struct asking *asking, const struct grant_terms 
 	return found;
 }
 
-static void outcome_of(struct asking *asking, const struct grant *grant, struct asking_outcome *ret_outcome)
+static void outcome_of(struct queue_state *state, const struct grant *grant, struct queue_outcome *ret_outcome)
 {
 	bool refuses = grant->shown.flags & GRANT_REFUSES;
 
-	if (str_format(asking->texts.rule, sizeof asking->texts.rule, "ask.grant[%u]", grant->number) < 0)
-		asking->texts.rule[0] = 0;
-	*ret_outcome = (struct asking_outcome){
-		.verdict = refuses ? ASKING_DENIED : ASKING_ALLOWED,
-		.rule = { asking->texts.rule, "", 0 },
+	if (str_format(state->texts.rule, sizeof state->texts.rule, "ask.grant[%u]", grant->number) < 0)
+		state->texts.rule[0] = 0;
+	*ret_outcome = (struct queue_outcome){
+		.verdict = refuses ? QUEUE_DENIED : QUEUE_ALLOWED,
+		.rule = { state->texts.rule, "", 0 },
 		.reason = refuses ? refused_reason : granted_reason,
 		.hint = refuses ? refused_hint : "",
 		.grant = grant->number,
@@ -85,17 +87,17 @@ static void outcome_of(struct asking *asking, const struct grant *grant, struct 
 	};
 }
 
-int asking_find(struct box *box, const struct asking_request *request, bool is_used,
-		struct asking_outcome *ret_outcome)
+int queue_find(struct queue *queue, const struct queue_request *request, bool is_used,
+		struct queue_outcome *ret_outcome)
 {
-	struct asking_shown shown = asking_show(request);
-	struct grant_terms asked = asking_terms(&shown);
-	struct asking *asking = box->asking;
-	struct grant *grant = asking ? asking_grant_find(asking, &asked) : NULL;
+	struct asking_shown shown = queue_shown_of(request);
+	struct grant_terms asked = queue_terms(&shown);
+	struct queue_state *state = queue->state;
+	struct grant *grant = state ? queue_grant_find(state, &asked) : NULL;
 
 	if (!grant)
 		return 0;
-	outcome_of(asking, grant, ret_outcome);
+	outcome_of(state, grant, ret_outcome);
 	if (!is_used)
 		return 1;
 	grant->used++;
@@ -104,13 +106,13 @@ int asking_find(struct box *box, const struct asking_request *request, bool is_u
 	return 1;
 }
 
-bool asking_has_network_grants(const struct box *box)
+bool queue_has_network_grants(const struct queue *queue)
 {
 	const uint32_t kinds = 1u << ACTION_NET_CONNECT | 1u << ACTION_NET_DNS | 1u << ACTION_HTTP_REQUEST;
-	const struct asking *asking = box->asking;
+	const struct queue_state *state = queue->state;
 
-	for (size_t i = 0; asking && i < asking->grant_count; i++) {
-		const struct grant *grant = asking->grants[i];
+	for (size_t i = 0; state && i < state->grant_count; i++) {
+		const struct grant *grant = state->grants[i];
 
 		if (kinds >> grant->shown.kind & 1 && !(grant->shown.flags & GRANT_REFUSES) && grant->uses_left)
 			return true;
@@ -118,30 +120,30 @@ bool asking_has_network_grants(const struct box *box)
 	return false;
 }
 
-static struct grant *grant_new(struct asking *asking, const struct asking_shown *shown, enum asking_scope scope,
+static struct grant *grant_new(struct queue_state *state, const struct asking_shown *shown, enum asking_scope scope,
 			       uint64_t amount)
 {
-	uint64_t now_ns = clock_monotonic_ns(), ms = scope == ASKING_ONCE ? ASKING_NEXT_MS : amount;
+	uint64_t now_ns = clock_monotonic_ns(), ms = scope == ASKING_ONCE ? QUEUE_NEXT_MS : amount;
 	bool is_timed = scope == ASKING_ONCE || scope == ASKING_TIME;
 	struct grant *grant;
 
-	asking_grants_expire(asking, now_ns);
-	grant = asking->grant_count < ASKING_GRANTS_MAX ? calloc(1, sizeof *grant) : NULL;
+	queue_grants_expire(state, now_ns);
+	grant = state->grant_count < QUEUE_GRANTS_MAX ? calloc(1, sizeof *grant) : NULL;
 	if (!grant)
 		return NULL;
-	if (asking_shown_copy(shown, &grant->shown) < 0) {
+	if (queue_shown_copy(shown, &grant->shown) < 0) {
 		free(grant);
 		return NULL;
 	}
-	grant->number = ++asking->last_grant;
+	grant->number = ++state->last_grant;
 	grant->scope = scope;
 	grant->uses_left = scope == ASKING_ONCE ? 1 : scope == ASKING_USES ? amount : UINT64_MAX;
 	grant->until_ns = UINT64_MAX;
 	if (is_timed && ms < (UINT64_MAX - now_ns) / NS_PER_MS)
 		grant->until_ns = now_ns + ms * NS_PER_MS;
 	grant->given_ns = clock_realtime_ns();
-	asking_due(asking, grant->until_ns);
-	asking->grants[asking->grant_count++] = grant;
+	queue_plan(state, grant->until_ns);
+	state->grants[state->grant_count++] = grant;
 	return grant;
 }
 
@@ -163,11 +165,11 @@ static struct asking_shown bound_of(const struct question *question, enum asking
 
 /* ---- answers ---- */
 
-static struct question *find_number(struct asking *asking, uint32_t number)
+static struct question *find_number(struct queue_state *state, uint32_t number)
 {
-	for (size_t i = 0; asking && i < asking->question_count; i++)
-		if (asking->questions[i]->number == number)
-			return asking->questions[i];
+	for (size_t i = 0; state && i < state->question_count; i++)
+		if (state->questions[i]->number == number)
+			return state->questions[i];
 	return NULL;
 }
 
@@ -197,7 +199,7 @@ static int check_reply(const struct question *question, const struct asking_repl
 /* How many of those that wait now an answer lets through. Of what nobody was shown, the first. */
 static size_t reached(const struct question *question, const struct asking_reply *reply)
 {
-	size_t most = question->is_sealed ? asking_count_shown(question) : 1;
+	size_t most = question->is_sealed ? queue_count_shown(question) : 1;
 
 	if (!reply->is_allowed || (reply->scope != ASKING_ONCE && reply->scope != ASKING_USES))
 		return question->waiting_count;
@@ -214,39 +216,39 @@ static bool holds_on(const struct asking_reply *reply, size_t count)
 	return reply->scope == ASKING_ONCE ? !count : reply->scope != ASKING_USES || reply->amount > count;
 }
 
-static void count_answer(struct asking *asking, bool is_allowed, size_t count)
+static void count_answer(struct queue_state *state, bool is_allowed, size_t count)
 {
-	*(is_allowed ? &asking->allowed : &asking->denied) += count ? count : 1;
+	*(is_allowed ? &state->allowed : &state->denied) += count ? count : 1;
 }
 
 /* All that wait for it are told what the grant says. */
-static int settle(struct box *box, struct question *question, const struct grant *grant)
+static int settle(struct queue *queue, struct question *question, const struct grant *grant)
 {
 	bool is_allowed = !(grant->shown.flags & GRANT_REFUSES);
-	struct asking_answer_log log = { .via = "grant", .scope = grant->scope, .grant = grant->number,
+	struct queue_answer_log log = { .via = "grant", .scope = grant->scope, .grant = grant->number,
 					 .is_allowed = is_allowed };
-	struct asking_outcome outcome;
+	struct queue_outcome outcome;
 	size_t count = question->waiting_count;
-	int r = asking_log_answer(box, question, &log);
+	int r = queue_log_answer(queue, question, &log);
 
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(queue->run->audit);
 	if (r < 0)
 		return r;
-	count_answer(box->asking, is_allowed, count);
+	count_answer(queue->state, is_allowed, count);
 	question->is_allowed = is_allowed;
-	asking_rest(box->asking, question, ASKING_ANSWERED);
-	outcome_of(box->asking, grant, &outcome);
-	return asking_deliver(box->asking, question, count, &outcome);
+	queue_shelve(queue->state, question, ASKING_ANSWERED);
+	outcome_of(queue->state, grant, &outcome);
+	return queue_deliver(queue->state, question, count, &outcome);
 }
 
-static struct question *find_covered(struct asking *asking, const struct grant *grant)
+static struct question *find_covered(struct queue_state *state, const struct grant *grant)
 {
-	struct grant_terms terms = asking_terms(&grant->shown);
+	struct grant_terms terms = queue_terms(&grant->shown);
 
-	for (size_t i = 0; i < asking->question_count; i++) {
-		struct question *question = asking->questions[i];
-		struct grant_terms asked = asking_terms(&question->shown);
+	for (size_t i = 0; i < state->question_count; i++) {
+		struct question *question = state->questions[i];
+		struct grant_terms asked = queue_terms(&question->shown);
 
 		if (question->state != ASKING_ANSWERED && grant_covers(&terms, &asked))
 			return question;
@@ -255,31 +257,31 @@ static struct question *find_covered(struct asking *asking, const struct grant *
 }
 
 /* What else is open and was answered with it. The grant may be gone after anybody was told. */
-static int settle_others(struct box *box, uint32_t number)
+static int settle_others(struct queue *queue, uint32_t number)
 {
-	struct asking *asking = box->asking;
+	struct queue_state *state = queue->state;
 
 	for (;;) {
 		struct question *question = NULL;
 		struct grant *grant = NULL;
 		int r;
 
-		for (size_t i = 0; i < asking->grant_count; i++)
-			if (asking->grants[i]->number == number)
-				grant = asking->grants[i];
+		for (size_t i = 0; i < state->grant_count; i++)
+			if (state->grants[i]->number == number)
+				grant = state->grants[i];
 		if (grant && grant->uses_left == UINT64_MAX)
-			question = find_covered(asking, grant);
+			question = find_covered(state, grant);
 		if (!question)
 			return 0;
-		r = settle(box, question, grant);
+		r = settle(queue, question, grant);
 		if (r < 0)
 			return r;
 	}
 }
 
 /* *ret_grant NULL: none is needed. 1: there is no room for it. */
-static int make_grant(struct box *box, const struct question *question, const struct asking_reply *reply, size_t count,
-		      const struct asking_answerer *by, struct grant **ret_grant)
+static int make_grant(struct queue *queue, const struct question *question, const struct asking_reply *reply,
+		      size_t count, const struct queue_answerer *by, struct grant **ret_grant)
 {
 	enum asking_scope scope = reply->is_allowed ? reply->scope : ASKING_SESSION;
 	struct asking_shown bound = bound_of(question, scope, reply->is_allowed);
@@ -288,7 +290,7 @@ static int make_grant(struct box *box, const struct question *question, const st
 	*ret_grant = NULL;
 	if (!holds_on(reply, count))
 		return 0;
-	grant = grant_new(box->asking, &bound, scope, reply->amount);
+	grant = grant_new(queue->state, &bound, scope, reply->amount);
 	/* A refusal that nobody remembers is still one. */
 	if (!grant)
 		return reply->is_allowed;
@@ -302,26 +304,26 @@ static int make_grant(struct box *box, const struct question *question, const st
 	return 0;
 }
 
-static int write_down(struct box *box, const struct question *question, const struct asking_reply *reply,
-		      const struct asking_answerer *by, const struct grant *grant)
+static int write_down(struct queue *queue, const struct question *question, const struct asking_reply *reply,
+		      const struct queue_answerer *by, const struct grant *grant)
 {
-	struct asking_answer_log log = {
+	struct queue_answer_log log = {
 		.via = by->via, .by = by, .scope = reply->is_allowed ? reply->scope : ASKING_SESSION,
 		.amount = reply->amount, .grant = grant ? grant->number : 0, .is_allowed = reply->is_allowed,
 	};
-	int r = asking_log_answer(box, question, &log);
+	int r = queue_log_answer(queue, question, &log);
 
 	if (r == 0 && grant && reply->is_allowed)
-		r = asking_log_grant(box, grant, false, by);
-	return r == 0 ? audit_flush(box->run.audit) : r;
+		r = queue_log_grant(queue, grant, false, by);
+	return r == 0 ? audit_flush(queue->run->audit) : r;
 }
 
-static int conclude(struct box *box, struct question *question, const struct asking_reply *reply,
+static int conclude(struct queue *queue, struct question *question, const struct asking_reply *reply,
 		    const struct grant *grant)
 {
-	struct asking *asking = box->asking;
-	struct asking_outcome outcome = {
-		.verdict = reply->is_allowed ? ASKING_ALLOWED : ASKING_DENIED,
+	struct queue_state *state = queue->state;
+	struct queue_outcome outcome = {
+		.verdict = reply->is_allowed ? QUEUE_ALLOWED : QUEUE_DENIED,
 		.rule = { question->shown.rule, "", 0 },
 		.reason = reply->is_allowed ? granted_reason : refused_reason,
 		.hint = reply->is_allowed ? "" : refused_hint,
@@ -332,23 +334,23 @@ static int conclude(struct box *box, struct question *question, const struct ask
 	int r;
 
 	if (grant)
-		outcome_of(asking, grant, &outcome);
-	count_answer(asking, reply->is_allowed, question->waiting_count);
+		outcome_of(state, grant, &outcome);
+	count_answer(state, reply->is_allowed, question->waiting_count);
 	question->is_allowed = reply->is_allowed;
-	asking_rest(asking, question, ASKING_ANSWERED);
-	r = asking_deliver(asking, question, question->waiting_count, &outcome);
-	return r < 0 || !number ? r : settle_others(box, number);
+	queue_shelve(state, question, ASKING_ANSWERED);
+	r = queue_deliver(state, question, question->waiting_count, &outcome);
+	return r < 0 || !number ? r : settle_others(queue, number);
 }
 
 /* ---- what comes into the view ---- */
 
 /* Nobody counts what is opened there, so what it is in view for has a time. 1: there is no room for it. */
-static int grant_view(struct box *box, const struct asking_shown *shown, uint32_t question, const char *by,
-		      const struct asking_answerer *answerer)
+static int grant_view(struct queue *queue, const struct asking_shown *shown, uint32_t question, const char *by,
+		      const struct queue_answerer *answerer)
 {
 	struct asking_shown view = { .kind = shown->kind, .flags = shown->flags | GRANT_VIEW, .subject = shown->subject,
 				     .rule = "", .why = "" };
-	struct grant *grant = grant_new(box->asking, &view, ASKING_TIME, ASKING_NEXT_MS);
+	struct grant *grant = grant_new(queue->state, &view, ASKING_TIME, QUEUE_NEXT_MS);
 	int r;
 
 	if (!grant)
@@ -356,13 +358,13 @@ static int grant_view(struct box *box, const struct asking_shown *shown, uint32_
 	grant->question = question;
 	if (str_copy(grant->by, sizeof grant->by, by) < 0)
 		grant->by[0] = 0;
-	r = asking_log_grant(box, grant, false, answerer);
+	r = queue_log_grant(queue, grant, false, answerer);
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(queue->run->audit);
 	if (r == 0)
-		runtime_mount_tie(&box->mounts, shown->subject, grant->number, grant->until_ns);
+		runtime_mount_tie(queue->mounts, shown->subject, grant->number, grant->until_ns);
 	else
-		asking_grant_remove(box->asking, grant);
+		queue_grant_remove(queue->state, grant);
 	return r;
 }
 
@@ -373,18 +375,18 @@ static bool is_lasting(const struct grant *grant)
 }
 
 /* 0; 1: *err; negative: the log failed. */
-static int bring_in(struct box *box, const struct asking_shown *shown, const struct grant *grant,
-		    const struct asking_answerer *by, uint32_t question, struct err *err)
+static int bring_in(struct queue *queue, const struct asking_shown *shown, const struct grant *grant,
+		    const struct queue_answerer *by, uint32_t question, struct err *err)
 {
 	struct asking_shown seen = { .kind = shown->kind, .subject = shown->subject };
 	struct runtime_mount_object object;
 	char name[48];
-	int r = runtime_mount_bind(&box->mounts, shown->subject, shown->kind == ACTION_FILE_WRITE, &object, err);
+	int r = runtime_mount_bind(queue->mounts, shown->subject, shown->kind == ACTION_FILE_WRITE, &object, err);
 
 	if (r < 0)
 		return 1;
 	if (is_lasting(grant)) {
-		runtime_mount_tie(&box->mounts, shown->subject, grant->number, grant->until_ns);
+		runtime_mount_tie(queue->mounts, shown->subject, grant->number, grant->until_ns);
 		return 0;
 	}
 	if (r == 0)
@@ -392,69 +394,69 @@ static int bring_in(struct box *box, const struct asking_shown *shown, const str
 	seen.flags = object.is_directory ? GRANT_BELOW : 0;
 	if (!by || str_format(name, sizeof name, "user %u, by %s", by->uid, by->via) < 0)
 		memcpy(name, "request", sizeof "request");
-	r = grant_view(box, &seen, question, name, by);
+	r = grant_view(queue, &seen, question, name, by);
 	if (r != 1)
 		return r;
-	r = runtime_mount_unbind(&box->mounts, shown->subject, err);
+	r = runtime_mount_unbind(queue->mounts, shown->subject, err);
 	if (r == 0)
 		err_set(err, ERR_STATE, ENOSPC, "grant", "there are too many grants to bring something in");
 	err_hint(err, "take some back with `atoll grants revoke`");
 	return 1;
 }
 
-static struct grant *find_grant(struct asking *asking, uint32_t number)
+static struct grant *find_grant(struct queue_state *state, uint32_t number)
 {
-	for (size_t i = 0; number && i < asking->grant_count; i++)
-		if (asking->grants[i]->number == number)
-			return asking->grants[i];
+	for (size_t i = 0; number && i < state->grant_count; i++)
+		if (state->grants[i]->number == number)
+			return state->grants[i];
 	return NULL;
 }
 
-int asking_bring_in(struct box *box, const struct action *action, const struct asking_outcome *outcome,
+int queue_bring_in(struct queue *queue, const struct action *action, const struct queue_outcome *outcome,
 		    struct err *err)
 {
 	struct asking_shown shown = { .kind = action->kind, .subject = action->subject };
 	int r;
 
-	if (!asking_open(box))
+	if (!queue_open_state(queue))
 		return -ENOMEM;
-	r = bring_in(box, &shown, find_grant(box->asking, outcome->grant), NULL, outcome->question, err);
+	r = bring_in(queue, &shown, find_grant(queue->state, outcome->grant), NULL, outcome->question, err);
 	if (r == 1)
-		runtime_mount_forget(&box->mounts, action->subject);
+		runtime_mount_forget(queue->mounts, action->subject);
 	return r;
 }
 
 /* It was allowed and cannot be given: the answer is a no, for this time, and *err tells the person why. */
-static int fail_answer(struct box *box, struct question *question, struct grant *grant,
-		       const struct asking_answerer *by, const struct err *err)
+static int fail_answer(struct queue *queue, struct question *question, struct grant *grant,
+		       const struct queue_answerer *by, const struct err *err)
 {
-	struct asking_answer_log log = { .via = "live", .by = by, .scope = ASKING_ONCE };
-	struct asking_outcome outcome = {
-		.verdict = ASKING_DENIED, .rule = { question->shown.rule, "", 0 }, .reason = err->message,
+	struct queue_answer_log log = { .via = "live", .by = by, .scope = ASKING_ONCE };
+	struct queue_outcome outcome = {
+		.verdict = QUEUE_DENIED, .rule = { question->shown.rule, "", 0 }, .reason = err->message,
 		.hint = err->hint, .question = question->number,
 	};
-	int r = grant ? asking_log_grant(box, grant, true, by) : 0;
+	int r = grant ? queue_log_grant(queue, grant, true, by) : 0;
 
 	if (grant)
-		asking_grant_remove(box->asking, grant);
+		queue_grant_remove(queue->state, grant);
 	if (r == 0)
-		r = asking_log_answer(box, question, &log);
+		r = queue_log_answer(queue, question, &log);
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(queue->run->audit);
 	if (r < 0)
 		return r;
-	count_answer(box->asking, false, question->waiting_count);
+	count_answer(queue->state, false, question->waiting_count);
 	question->is_allowed = false;
-	asking_rest(box->asking, question, ASKING_ANSWERED);
-	runtime_mount_forget(&box->mounts, question->shown.subject);
-	r = asking_deliver(box->asking, question, question->waiting_count, &outcome);
+	queue_shelve(queue->state, question, ASKING_ANSWERED);
+	runtime_mount_forget(queue->mounts, question->shown.subject);
+	r = queue_deliver(queue->state, question, question->waiting_count, &outcome);
 	return r < 0 ? r : 1;
 }
 
-int asking_answer(struct box *box, const struct asking_reply *reply, const struct asking_answerer *by,
+int queue_answer(struct queue *queue, const struct asking_reply *reply, const struct queue_answerer *by,
 		  uint32_t *ret_grant, struct err *err)
 {
-	struct question *question = find_number(box->asking, reply->number);
+	struct question *question = find_number(queue->state, reply->number);
 	struct grant *grant;
 	size_t count;
 	int r = check_reply(question, reply, err);
@@ -462,51 +464,51 @@ int asking_answer(struct box *box, const struct asking_reply *reply, const struc
 	if (r)
 		return r;
 	count = reached(question, reply);
-	if (make_grant(box, question, reply, count, by, &grant))
+	if (make_grant(queue, question, reply, count, by, &grant))
 		return refuse(err, ENOSPC, reply->number, "cannot be granted: there are too many grants",
 			      "take some back with `atoll grants revoke`, or allow it once");
 	*ret_grant = grant ? grant->number : 0;
-	r = write_down(box, question, reply, by, grant);
+	r = write_down(queue, question, reply, by, grant);
 	if (r < 0) {
 		/* Nothing of it holds: the sandbox ends. */
 		if (grant)
-			asking_grant_remove(box->asking, grant);
+			queue_grant_remove(queue->state, grant);
 		return r;
 	}
 	r = reply->is_allowed && question->shown.flags & GRANT_OUTSIDE ?
-		    bring_in(box, &question->shown, grant, by, question->number, err) : 0;
+		    bring_in(queue, &question->shown, grant, by, question->number, err) : 0;
 	if (r)
-		return r < 0 ? r : fail_answer(box, question, grant, by, err);
+		return r < 0 ? r : fail_answer(queue, question, grant, by, err);
 	/* Those who came after it was shown were not allowed with it. */
-	r = asking_part(box, question, count);
-	return r < 0 ? r : conclude(box, question, reply, grant);
+	r = queue_split(queue, question, count);
+	return r < 0 ? r : conclude(queue, question, reply, grant);
 }
 
-int asking_revoke(struct box *box, uint32_t number, const struct asking_answerer *by, struct err *err)
+int queue_revoke(struct queue *queue, uint32_t number, const struct queue_answerer *by, struct err *err)
 {
-	struct asking *asking = box->asking;
+	struct queue_state *state = queue->state;
 	struct grant *grant = NULL;
 	int r;
 
-	for (size_t i = 0; asking && i < asking->grant_count; i++)
-		if (asking->grants[i]->number == number &&
-		    !asking_grant_is_spent(asking->grants[i], clock_monotonic_ns()))
-			grant = asking->grants[i];
+	for (size_t i = 0; state && i < state->grant_count; i++)
+		if (state->grants[i]->number == number &&
+		    !queue_grant_is_spent(state->grants[i], clock_monotonic_ns()))
+			grant = state->grants[i];
 	if (!grant) {
 		err_set(err, ERR_NOT_FOUND, ENOENT, "ask", "there is no grant %u any more", number);
 		err_hint(err, "`atoll grants` lists those that hold");
 		return 1;
 	}
-	r = asking_log_grant(box, grant, true, by);
+	r = queue_log_grant(queue, grant, true, by);
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(queue->run->audit);
 	if (r < 0)
 		return r;
-	asking_grant_remove(asking, grant);
-	return runtime_mount_revoke(&box->mounts, number, err) < 0;
+	queue_grant_remove(state, grant);
+	return runtime_mount_revoke(queue->mounts, number, err) < 0;
 }
 
-int asking_grant_add(struct box *box, const struct asking_grant_request *request, uint32_t *ret_number)
+int queue_grant_add(struct queue *queue, const struct queue_grant_request *request, uint32_t *ret_number)
 {
 	const struct grant_terms *terms = &request->terms;
 	struct asking_shown shown = {
@@ -514,20 +516,22 @@ int asking_grant_add(struct box *box, const struct asking_grant_request *request
 		.method = terms->method, .path = terms->path, .program = terms->actor.program, .cwd = terms->actor.cwd,
 		.port = terms->port, .rule = "", .why = "",
 	};
-	struct grant *grant = asking_open(box) ? grant_new(box->asking, &shown, request->scope, request->amount) : NULL;
+	struct grant *grant = queue_open_state(queue)
+				      ? grant_new(queue->state, &shown, request->scope, request->amount)
+				      : NULL;
 	int r;
 
 	if (!grant)
 		return -ENOSPC;
 	if (str_copy(grant->by, sizeof grant->by, request->by) < 0)
 		memcpy(grant->by, "token", sizeof "token");
-	r = asking_log_grant(box, grant, false, NULL);
+	r = queue_log_grant(queue, grant, false, NULL);
 	if (r == 0)
-		r = audit_flush(box->run.audit);
+		r = audit_flush(queue->run->audit);
 	if (r < 0) {
-		asking_grant_remove(box->asking, grant);
+		queue_grant_remove(queue->state, grant);
 		return r;
 	}
 	*ret_number = grant->number;
-	return settle_others(box, grant->number);
+	return settle_others(queue, grant->number);
 }

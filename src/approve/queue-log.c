@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "approve/question-words.h"
+#include "approve/queue-state.h"
+#include "audit/writer.h"
 #include "base/str.h"
-#include "box/asking-state.h"
-#include "box/asking-words.h"
-#include "box/state.h"
+#include "os/clock.h"
+#include "supervise/run.h"
 
 struct context {
 	const struct question *question;
-	const struct asking_answer_log *answer;
+	const struct queue_answer_log *answer;
 	const struct grant *grant;
-	const struct asking_answerer *by;
+	const struct queue_answerer *by;
 	bool is_revoked;
 };
 
@@ -46,7 +48,7 @@ static void put_question(struct json *json, const struct question *question)
 	json_hash(json, "hash", &question->hash);
 }
 
-static void put_answerer(struct json *json, const char *via, const struct asking_answerer *by)
+static void put_answerer(struct json *json, const char *via, const struct queue_answerer *by)
 {
 	json_string(json, "by", via);
 	if (by)
@@ -64,7 +66,7 @@ static void open_detail(struct json *json, const void *context)
 	put_text(json, "words", question->shown.words);
 }
 
-int asking_log_open(struct box *box, const struct question *question)
+int queue_log_open(struct queue *queue, const struct question *question)
 {
 	struct audit_event event = {
 		.type = AUDIT_ASK_OPEN, .verdict = verdict_names[VERDICT_ASK], .rule = question->shown.rule,
@@ -72,13 +74,13 @@ int asking_log_open(struct box *box, const struct question *question)
 		.subject_size = strlen(question->shown.subject), .write_detail = open_detail, .context = question,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(queue->run->audit, &event);
 }
 
 static void answer_detail(struct json *json, const void *opaque)
 {
 	const struct context *context = opaque;
-	const struct asking_answer_log *answer = context->answer;
+	const struct queue_answer_log *answer = context->answer;
 
 	put_question(json, context->question);
 	put_answerer(json, answer->via, answer->by);
@@ -91,7 +93,7 @@ static void answer_detail(struct json *json, const void *opaque)
 		json_u64(json, "grant", answer->grant);
 }
 
-int asking_log_answer(struct box *box, const struct question *question, const struct asking_answer_log *answer)
+int queue_log_answer(struct queue *queue, const struct question *question, const struct queue_answer_log *answer)
 {
 	struct context context = { .question = question, .answer = answer };
 	struct audit_event event = {
@@ -102,7 +104,7 @@ int asking_log_answer(struct box *box, const struct question *question, const st
 		.write_detail = answer_detail, .context = &context,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(queue->run->audit, &event);
 }
 
 static void grant_detail(struct json *json, const void *opaque)
@@ -121,7 +123,7 @@ static void grant_detail(struct json *json, const void *opaque)
 	put_shown(json, &grant->shown);
 }
 
-int asking_log_grant(struct box *box, const struct grant *grant, bool is_revoked, const struct asking_answerer *by)
+int queue_log_grant(struct queue *queue, const struct grant *grant, bool is_revoked, const struct queue_answerer *by)
 {
 	struct context context = { .grant = grant, .by = by, .is_revoked = is_revoked };
 	bool refuses = grant->shown.flags & GRANT_REFUSES;
@@ -132,5 +134,5 @@ int asking_log_grant(struct box *box, const struct grant *grant, bool is_revoked
 		.subject_size = strlen(grant->shown.subject), .write_detail = grant_detail, .context = &context,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(queue->run->audit, &event);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-search.h"
+#include "supervise/path-search.h"
 
 #include <string.h>
 
@@ -10,9 +10,9 @@ static void add_text(struct hash_stream *stream, const char *text)
 	hash_stream_add(stream, text, strlen(text) + 1);
 }
 
-struct exec_search exec_search_of(pid_t pid, const char *path, const char *const *argv, const char *why)
+struct path_search path_search_of(pid_t pid, const char *path, const char *const *argv, const char *why)
 {
-	struct exec_search search = { .pid = argv ? pid : 0 };
+	struct path_search search = { .pid = argv ? pid : 0 };
 	struct hash_stream stream;
 
 	hash_stream_begin(&stream);
@@ -31,7 +31,7 @@ static bool is_same(const struct hash *a, const struct hash *b)
 	return memcmp(a, b, sizeof *a) == 0;
 }
 
-bool exec_search_goes_on(struct exec_search *last, const struct exec_search *now)
+bool path_search_goes_on(struct path_search *last, const struct path_search *now)
 {
 	/* Many hosts have a directory under two names: the place that was tried last, or first, is no next one. */
 	bool goes_on = now->pid && last->pid == now->pid && is_same(&last->what, &now->what) &&

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "box/asking-words.h"
+#include "approve/question-words.h"
 #include "policy/grants.h"
 
 static const uint8_t hash[ASKING_HASH_SIZE];
@@ -24,7 +24,7 @@ static void assert_words(struct asking_shown shown, const char *expected)
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 1 << 16);
-	asking_words_put(&out, &shown);
+	question_words_put(&out, &shown);
 	assert_string_equal(buf_text(&out), expected);
 }
 
@@ -58,7 +58,7 @@ static void nothing_from_inside_can_imitate_a_question(void **state)
 	size_t lines = 0;
 
 	buf_init(&out, 1 << 16);
-	asking_words_put_question(&out, &asked, "3", 0);
+	question_words_put_question(&out, &asked, "3", 0);
 	assert_null(strpbrk(buf_text(&out), "\r\x1b\a\x7f\xff"));
 	assert_null(strstr(buf_text(&out), "\xe2\x80\xae"));
 	for (const char *at = buf_text(&out); (at = strchr(at, '\n')); at++)
@@ -117,7 +117,7 @@ static void a_long_path_is_shown_whole(void **state)
 	path[sizeof path - 2] = 'E';
 	shown.subject = path;
 	buf_init(&out, 1 << 16);
-	asking_words_put(&out, &shown);
+	question_words_put(&out, &shown);
 	assert_int_equal(out.size, strlen("read ") + sizeof path - 1);
 	assert_int_equal(out.bytes[out.size - 1], 'E');
 }

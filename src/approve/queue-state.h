@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * What the queue of questions holds, shared by the files asking*.c and by nobody else: asking.c asks, asking-answer.c
- * answers and grants, asking-shown.c keeps apart who asked before and after people were shown it, asking-log.c writes
- * it down, asking-text.c copies and tells it. See asking.h.
+ * What the queue of questions holds, shared by the files of approve/ and by nobody else: queue.c asks, queue-answer.c
+ * answers and grants, queue-shown.c keeps apart who asked before and after people were shown it, queue-log.c writes
+ * it down, queue-list.c copies and tells it. See queue.h.
  */
 
-#include "box/asking.h"
+#include "approve/queue.h"
 
-struct asking_waiting {
-	struct asking_waiter waiter;     /* done NULL: it was forgotten */
+struct queue_waiting {
+	struct queue_waiter waiter;     /* done NULL: it was forgotten */
 	uint64_t until_ns;
 	bool is_late;                    /* came when the question was sealed: no answer to it is about this one */
 };
@@ -27,7 +27,7 @@ struct question {
 	uint64_t asked_ns;               /* CLOCK_REALTIME */
 	uint64_t until_ns;               /* CLOCK_MONOTONIC: WAITS: of the last waiter; else when it is forgotten */
 	uint64_t generation;             /* of its last change */
-	struct asking_waiting *waiting;  /* owned */
+	struct queue_waiting *waiting;  /* owned */
 	size_t waiting_count, waiting_size;
 	struct asking_shown shown;       /* all owned */
 };
@@ -44,18 +44,18 @@ struct grant {
 
 /* Who is being told: forgetting reaches them too. */
 struct delivery {
-	struct asking_waiting *waiting;
+	struct queue_waiting *waiting;
 	size_t count;
 };
 
-struct asking_texts {
+struct queue_texts {
 	char rule[32], hint[128];
 };
 
-struct asking {
-	struct question *questions[ASKING_QUESTIONS_MAX];
+struct queue_state {
+	struct question *questions[QUEUE_QUESTIONS_MAX];
 	size_t question_count, waiting_count;
-	struct grant *grants[ASKING_GRANTS_MAX]; /* by number */
+	struct grant *grants[QUEUE_GRANTS_MAX]; /* by number */
 	size_t grant_count;
 	uint32_t last_question, last_grant;
 	uint64_t generation;
@@ -63,78 +63,91 @@ struct asking {
 	uint64_t refilled_ns, tokens;
 	bool is_exhausted;               /* and it was said */
 	struct delivery delivery;
-	struct asking_texts texts;       /* of the last outcome */
+	struct queue_texts texts;       /* of the last outcome */
 	uint64_t asked, allowed, denied, unanswered, too_many;
 };
 
-/* ---- asking-text.c ---- */
+/* ---- queue-list.c ---- */
 
 /* Borrows from the request; the vector of arguments is read only. */
-struct asking_shown asking_show(const struct asking_request *request);
-int asking_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy) MUST_USE;
-void asking_shown_done(struct asking_shown *shown);
+struct asking_shown queue_shown_of(const struct queue_request *request);
+/* All of it anew; -ENOMEM. */
+int queue_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy) MUST_USE;
+
+/* Frees a copy. */
+void queue_shown_done(struct asking_shown *shown);
 
 /* As people are told of it; borrows from the question. */
-struct asking_question asking_tell(const struct question *question, uint64_t now_ns);
+struct asking_question queue_question_of(const struct question *question, uint64_t now_ns);
 
 /* How many wait who are part of the question: the first ones. */
-size_t asking_count_shown(const struct question *question);
+size_t queue_count_shown(const struct question *question);
 
 /* Somebody is shown it: whoever asks the same from now on is not part of it. By whatever shows a question. */
-void asking_seal(struct question *question);
+void queue_seal(struct question *question);
 
 /* Bytes of all that must be shown whole. */
-size_t asking_shown_size(const struct asking_shown *shown);
+size_t queue_shown_size(const struct asking_shown *shown);
 
 /* A borrowed view. */
-struct grant_terms asking_terms(const struct asking_shown *shown);
+struct grant_terms queue_terms(const struct asking_shown *shown);
 
-/* ---- asking.c ---- */
+/* ---- queue.c ---- */
 
 /* The state, made when it is first needed; NULL: out of memory. */
-struct asking *asking_open(struct box *box);
-void asking_touch(struct asking *asking, struct question *question);
-void asking_due(struct asking *asking, uint64_t when_ns);
+struct queue_state *queue_open_state(struct queue *queue);
+
+/* It has changed: who follows is told of it. */
+void queue_touch(struct queue_state *state, struct question *question);
+
+/* Something is due then (CLOCK_MONOTONIC). */
+void queue_plan(struct queue_state *state, uint64_t when_ns);
 
 /* A question of what is shown, which it takes over; NULL: no room, or out of memory. */
-struct question *asking_question_new(struct asking *asking, struct asking_shown *shown, const struct hash *hash);
+struct question *queue_question_new(struct queue_state *state, struct asking_shown *shown, const struct hash *hash);
 
 /*
  * From the waiter first on they wait for another question, of the same thing, which nobody was shown. Negative: the log
  * failed, or out of memory.
  */
-int asking_part(struct box *box, struct question *question, size_t first) MUST_USE;
+int queue_split(struct queue *queue, struct question *question, size_t first) MUST_USE;
 
 /* Nobody waits for it any more; it is kept for a while. */
-void asking_rest(struct asking *asking, struct question *question, enum asking_state state);
+void queue_shelve(struct queue_state *state, struct question *question, enum asking_state next);
 
 /* Tells the first count of those that wait, and forgets them. The first negative of theirs; all are told. */
-int asking_deliver(struct asking *asking, struct question *question, size_t count,
-		   const struct asking_outcome *outcome) MUST_USE;
+int queue_deliver(struct queue_state *state, struct question *question, size_t count,
+		   const struct queue_outcome *outcome) MUST_USE;
 
-/* ---- asking-answer.c ---- */
+/* ---- queue-answer.c ---- */
 
 /* The refusal or grant that covers it; a refusal wins. NULL: none. */
-struct grant *asking_grant_find(struct asking *asking, const struct grant_terms *asked);
+struct grant *queue_grant_find(struct queue_state *state, const struct grant_terms *asked);
+
 /* It allows nothing any more, and is removed when something else is due. */
-bool asking_grant_is_spent(const struct grant *grant, uint64_t now_ns);
-void asking_grants_expire(struct asking *asking, uint64_t now_ns);
-void asking_grant_remove(struct asking *asking, struct grant *grant);
+bool queue_grant_is_spent(const struct grant *grant, uint64_t now_ns);
 
-/* ---- asking-log.c: negative, the log failed ---- */
+/* Removes those that are spent. */
+void queue_grants_expire(struct queue_state *state, uint64_t now_ns);
 
-int asking_log_open(struct box *box, const struct question *question) MUST_USE;
+/* Removes and frees it. */
+void queue_grant_remove(struct queue_state *state, struct grant *grant);
 
-struct asking_answer_log {
+/* ---- queue-log.c: negative, the log failed ---- */
+
+/* It was asked. */
+int queue_log_open(struct queue *queue, const struct question *question) MUST_USE;
+
+struct queue_answer_log {
 	const char *via;                 /* "timeout", … */
-	const struct asking_answerer *by; /* NULL: nobody */
+	const struct queue_answerer *by; /* NULL: nobody */
 	enum asking_scope scope;
 	uint64_t amount;
 	uint32_t grant;                  /* 0: none */
 	bool is_allowed;
 };
 
-int asking_log_answer(struct box *box, const struct question *question, const struct asking_answer_log *answer)
+int queue_log_answer(struct queue *queue, const struct question *question, const struct queue_answer_log *answer)
 	MUST_USE;
-int asking_log_grant(struct box *box, const struct grant *grant, bool is_revoked, const struct asking_answerer *by)
+int queue_log_grant(struct queue *queue, const struct grant *grant, bool is_revoked, const struct queue_answerer *by)
 	MUST_USE;
