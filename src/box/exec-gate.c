@@ -25,7 +25,7 @@
 /*
  * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:
  * that can still be refused with an errno, and a person can be asked. Both can be another by the time that the kernel
- * reads them, so nothing rests on it: the exec is held (watch/held.h), and when the new program is there, what the
+ * reads them, so nothing rests on it: the exec is held (watch/exec-stop.h), and when the new program is there, what the
  * process executes, and the arguments it was given, are judged again (exec-held.c). What is not allowed is killed
  * before its first instruction. A failing first judgement is an early answer; the second one is the wall.
  *

@@ -24,6 +24,7 @@ struct confined {
 	struct confined_process processes[CONFINED_MAX];
 };
 
+/* Nobody is known to have confined himself; nothing of it needs to be freed. */
 void confined_init(struct confined *confined);
 
 /* tid is about to; its process and all that it starts are confined from now on. */

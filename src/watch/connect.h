@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "watch/watch.h"
+#include "watch/call/events.h"
 
 /* An address as it was copied, once. */
 struct connect_address {

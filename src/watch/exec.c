@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/str.h"
+#include "watch/watch.h"
 
 enum { COUNTED_MAX = 64 << 10 };   /* pointers looked at in all, so that a huge vector costs a bounded time */
 

@@ -8,8 +8,8 @@
 
 #include <linux/seccomp.h>
 
-#include "watch/remote.h"
-#include "watch/watch.h"
+#include "watch/call/events.h"
+#include "watch/call/remote.h"
 
 struct exec_text {
 	char bytes[WATCH_TEXT_MAX];

@@ -8,9 +8,9 @@
 
 #include <linux/seccomp.h>
 
+#include "watch/call/events.h"
+#include "watch/call/remote.h"
 #include "watch/connect.h"
-#include "watch/remote.h"
-#include "watch/watch.h"
 
 enum network_verdict {
 	NETWORK_SILENT,      /* goes on (a connect is made), is not worth a record */

@@ -9,7 +9,7 @@
 
 #include <linux/seccomp.h>
 
-#include "watch/reply.h"
+#include "watch/call/reply.h"
 
 /*
  * Such sockets are made by us, so their memory is not counted as the sandbox's: a session gets so many pairs in all,

@@ -21,6 +21,7 @@ struct waiting {
 	struct waiting_call calls[WATCH_WAITING_MAX];
 };
 
+/* An empty list with its timer, which done closes; the calls in it need nothing. 0 or -errno of timerfd_create(2). */
 int waiting_init(struct waiting *waiting) MUST_USE;
 void waiting_done(struct waiting *waiting);
 
@@ -33,6 +34,3 @@ struct waiting_call *waiting_next(struct waiting *waiting, size_t *position);
 /* After a try: the call stays with a longer delay, or is forgotten (then *position names the next one). */
 void waiting_keep(struct waiting_call *call);
 void waiting_drop(struct waiting *waiting, size_t *position);
-
-/* Whether the thread has caught a signal that its handler waits to see: then its call ends with EINTR. */
-bool waiting_is_interrupted(pid_t pid);

@@ -16,14 +16,12 @@
 #include "os/clock.h"
 #include "os/identity.h"
 #include "watch/confined.h"
-#include "watch/connect.h"
+#include "watch/exec-stop.h"
 #include "watch/exec.h"
-#include "watch/files.h"
-#include "watch/held.h"
+#include "watch/file/files.h"
 #include "watch/network.h"
 #include "watch/pair.h"
 #include "watch/refusals.h"
-#include "watch/reply.h"
 #include "watch/waiting.h"
 
 /* Linux 6.6: the answer wakes the caller on our CPU, 6 µs instead of 34. */
@@ -54,7 +52,7 @@ struct watch {
 	struct watch_options options;
 	struct watch_handlers handlers;
 	struct waiting waiting;
-	struct held held;
+	struct exec_stops held;
 	struct connector connector;
 	bool has_connector;
 	struct files *files;             /* owned; NULL: file calls are not mediated, or nothing was moved yet */
@@ -147,7 +145,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->has_connector = false;
 	watch->files = watch->modes = NULL;
 	watch->pairs = (struct pairs){ 0 };
-	held_init(&watch->held);
+	exec_stop_init(&watch->held);
 	confined_init(&watch->confined);
 	r = open_sources(watch, err);
 	if (r == 0)
@@ -172,7 +170,7 @@ void watch_free(struct watch *watch)
 		return;
 	files_free(watch->files);
 	files_free(watch->modes);
-	held_done(&watch->held);
+	exec_stop_done(&watch->held);
 	waiting_done(&watch->waiting);
 	if (watch->has_connector)
 		connector_done(&watch->connector);
@@ -185,7 +183,7 @@ void watch_free(struct watch *watch)
 
 void watch_end_held(struct watch *watch)
 {
-	held_done(&watch->held);
+	exec_stop_done(&watch->held);
 }
 
 int watch_fd(const struct watch *watch)
@@ -254,7 +252,7 @@ static int hold_exec(struct watch *watch, uint64_t id, pid_t pid, uint64_t token
 {
 	bool was_open = watch->held.signal_fd >= 0;
 	uint64_t before;
-	int r = held_begin(&watch->held, pid, token, &before), handled;
+	int r = exec_stop_begin(&watch->held, pid, token, &before), handled;
 
 	if (!was_open && watch->held.signal_fd >= 0) {
 		int added = add_source(watch, watch->held.signal_fd);
@@ -267,13 +265,13 @@ static int hold_exec(struct watch *watch, uint64_t id, pid_t pid, uint64_t token
 		watch->handlers.on_over(watch->handlers.context, before);
 	/* Was it gone before it was seized, its number may have been another's by then: that one is let go. */
 	if (r >= 0 && reply_is_awaited(&watch->reply, id) <= 0) {
-		held_abandon(&watch->held, pid);
+		exec_stop_abandon(&watch->held, pid);
 		watch->handlers.on_over(watch->handlers.context, token);
 		return 0;
 	}
 	if (r >= 0) {
 		r = reply_continue(&watch->reply, id);
-		held_continued(&watch->held, pid);
+		exec_stop_continued(&watch->held, pid);
 		return r;
 	}
 	handled = watch->handlers.on_unheld(watch->handlers.context, token, pid, -r);
@@ -376,7 +374,7 @@ static int retry_connect(struct watch *watch, struct waiting_call *waiting, size
 	call.is_again = !call.is_held;
 	waiting->call.is_held = call.is_held && is_gate_behind(watch, &call);
 	/* Killed, or interrupted by a signal before Linux 6.0: then it has its EINTR, or asks again. */
-	if (!waiting_is_interrupted(call.pid) && reply_is_awaited(&watch->reply, call.id) > 0) {
+	if (!remote_is_interrupted(call.pid) && reply_is_awaited(&watch->reply, call.id) > 0) {
 		if (waiting->call.is_held)
 			result.outcome = CONNECT_WAITS;
 		else
@@ -574,14 +572,14 @@ static int receive(struct watch *watch)
 /* Before new calls: a process whose exec failed has made its next one already. */
 static int serve_held(struct watch *watch)
 {
-	struct held_events events = {
+	struct exec_stop_events events = {
 		.on_image = watch->handlers.on_image,
 		.on_over = watch->handlers.on_over,
 		.on_late = watch->handlers.on_unheld,
 		.context = watch->handlers.context,
 	};
 
-	return watch->held.signal_fd >= 0 ? held_look(&watch->held, &events) : 0;
+	return watch->held.signal_fd >= 0 ? exec_stop_look(&watch->held, &events) : 0;
 }
 
 /* 1: one was served, and nothing else is known to be ready; 0: none, or enough; GONE; or negative. */

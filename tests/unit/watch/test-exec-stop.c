@@ -24,7 +24,7 @@
 #include "base/str.h"
 #include "guest.h"
 #include "os/fd.h"
-#include "watch/held.h"
+#include "watch/exec-stop.h"
 
 static struct {
 	int images, overs, lates, errnum;
@@ -53,7 +53,7 @@ static int on_late(void *context, uint64_t token, pid_t tid, int errnum)
 	return 0;
 }
 
-static const struct held_events events = { on_image, on_over, on_late, NULL };
+static const struct exec_stop_events events = { on_image, on_over, on_late, NULL };
 
 /* A copy of a program, so that a lease on it is ours. */
 static char program[64];
@@ -94,14 +94,14 @@ static pid_t start_guest(int *ret_go)
 }
 
 /* Until nothing is held any more, or for 10 s. */
-static void serve(struct held *held)
+static void serve(struct exec_stops *held)
 {
 	for (int i = 0; i < 200 && held->count; i++) {
 		struct pollfd polled[] = { { .fd = held->signal_fd, .events = POLLIN },
 					   { .fd = held->timer_fd, .events = POLLIN } };
 
 		poll(polled, 2, 50);
-		assert_int_equal(held_look(held, &events), 0);
+		assert_int_equal(exec_stop_look(held, &events), 0);
 	}
 	assert_int_equal(held->count, 0);
 }
@@ -117,48 +117,48 @@ static int end_of(pid_t pid)
 
 static void a_program_is_held_and_let_go(void **state)
 {
-	struct held held;
+	struct exec_stops held;
 	uint64_t before;
 	pid_t pid;
 	int go;
 
 	memset(&seen, 0, sizeof seen);
-	held_init(&held);
+	exec_stop_init(&held);
 	pid = start_guest(&go);
-	assert_int_equal(held_begin(&held, pid, 7, &before), 0);
+	assert_int_equal(exec_stop_begin(&held, pid, 7, &before), 0);
 	close(go);
 	serve(&held);
 	assert_int_equal(seen.images, 1);
 	assert_int_equal(seen.token, 7);
 	assert_int_equal(seen.overs + seen.lates, 0);
 	assert_int_equal(end_of(pid), 0);
-	held_done(&held);
+	exec_stop_done(&held);
 }
 
 static void what_is_refused_does_not_run(void **state)
 {
-	struct held held;
+	struct exec_stops held;
 	uint64_t before;
 	pid_t pid;
 	int go;
 
 	memset(&seen, 0, sizeof seen);
 	seen.verdict = 1;
-	held_init(&held);
+	exec_stop_init(&held);
 	pid = start_guest(&go);
-	assert_int_equal(held_begin(&held, pid, 7, &before), 0);
+	assert_int_equal(exec_stop_begin(&held, pid, 7, &before), 0);
 	close(go);
 	serve(&held);
 	assert_int_equal(seen.images, 1);
 	/* It was waited for when it was looked at. */
 	assert_int_equal(kill(pid, 0), -1);
-	held_done(&held);
+	exec_stop_done(&held);
 }
 
 /* A lease holds whoever opens the file, the kernel that executes it too, for 45 s. */
 static void an_exec_that_takes_too_long_is_killed(void **state)
 {
-	struct held held;
+	struct exec_stops held;
 	uint64_t before;
 	int go, lease;
 	pid_t pid;
@@ -168,10 +168,10 @@ static void an_exec_that_takes_too_long_is_killed(void **state)
 	lease = open(program, O_RDONLY | O_CLOEXEC);
 	assert_true(lease >= 0);
 	assert_int_equal(fcntl(lease, F_SETLEASE, F_WRLCK), 0);
-	held_init(&held);
+	exec_stop_init(&held);
 	held.limit_ms = 200;
 	pid = start_guest(&go);
-	assert_int_equal(held_begin(&held, pid, 9, &before), 0);
+	assert_int_equal(exec_stop_begin(&held, pid, 9, &before), 0);
 	close(go);
 	serve(&held);
 	assert_int_equal(seen.lates, 1);
@@ -179,7 +179,7 @@ static void an_exec_that_takes_too_long_is_killed(void **state)
 	assert_int_equal(seen.token, 9);
 	assert_int_equal(seen.images + seen.overs, 0);
 	assert_int_equal(kill(pid, 0), -1);
-	held_done(&held);
+	exec_stop_done(&held);
 	close(lease);
 }
 
@@ -197,18 +197,18 @@ static bool is_traced(pid_t pid)
 /* Its number was another's by the time that it was seized: that one goes on as if nothing had been. */
 static void who_was_not_meant_is_let_go(void **state)
 {
-	struct held held;
+	struct exec_stops held;
 	uint64_t before;
 	pid_t pid;
 	int go;
 
 	memset(&seen, 0, sizeof seen);
-	held_init(&held);
+	exec_stop_init(&held);
 	held.limit_ms = 1;
 	pid = start_guest(&go);
-	assert_int_equal(held_begin(&held, pid, 11, &before), 0);
+	assert_int_equal(exec_stop_begin(&held, pid, 11, &before), 0);
 	assert_true(is_traced(pid));
-	held_abandon(&held, pid);
+	exec_stop_abandon(&held, pid);
 	serve(&held);
 	assert_false(is_traced(pid));
 	assert_int_equal(seen.images + seen.overs + seen.lates, 0);
@@ -216,29 +216,29 @@ static void who_was_not_meant_is_let_go(void **state)
 	close(go);
 	assert_int_equal(end_of(pid), 0);
 	assert_int_equal(seen.images, 0);
-	held_done(&held);
+	exec_stop_done(&held);
 }
 
 static void a_second_exec_of_a_process_waits_its_turn(void **state)
 {
-	struct held held;
+	struct exec_stops held;
 	uint64_t before = 0;
 	pid_t pid;
 	int go;
 
 	memset(&seen, 0, sizeof seen);
-	held_init(&held);
+	exec_stop_init(&held);
 	pid = start_guest(&go);
-	assert_int_equal(held_begin(&held, pid, 1, &before), 0);
+	assert_int_equal(exec_stop_begin(&held, pid, 1, &before), 0);
 	/* The first one failed a moment ago, and nobody has looked yet. */
-	assert_int_equal(held_begin(&held, pid, 2, &before), 1);
+	assert_int_equal(exec_stop_begin(&held, pid, 2, &before), 1);
 	assert_int_equal(before, 1);
-	assert_int_equal(held_begin(&held, 0x3fffff, 3, &before), -ESRCH);
+	assert_int_equal(exec_stop_begin(&held, 0x3fffff, 3, &before), -ESRCH);
 	close(go);
 	serve(&held);
 	assert_int_equal(seen.token, 2);
 	assert_int_equal(end_of(pid), 0);
-	held_done(&held);
+	exec_stop_done(&held);
 }
 
 static int execute(void *argument)
@@ -268,34 +268,34 @@ static void who_was_let_go_is_held_again(void **state)
 	const int calls[] = { SYS_execve };
 	struct guest guest = guest_start(calls, ARRAY_SIZE(calls), execute, NULL);
 	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
-	struct held held;
+	struct exec_stops held;
 	uint64_t before = 0;
 
 	memset(&seen, 0, sizeof seen);
 	seen.verdict = 1;
-	held_init(&held);
+	exec_stop_init(&held);
 	close(guest.start_fd);
 	answer.id = receive_exec(&guest);
-	assert_int_equal(held_begin(&held, guest.pid, 4, &before), 0);
-	held_abandon(&held, guest.pid);
+	assert_int_equal(exec_stop_begin(&held, guest.pid, 4, &before), 0);
+	exec_stop_abandon(&held, guest.pid);
 	/* Before Linux 5.19 the stop takes it out of its wait. */
 	if (ioctl(guest.listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &answer.id) < 0) {
 		kill(guest.pid, SIGKILL);
 		serve(&held);
-		held_done(&held);
+		exec_stop_done(&held);
 		close(guest.listener_fd);
 		skip();
 	}
-	assert_int_equal(held_begin(&held, guest.pid, 5, &before), 1);
+	assert_int_equal(exec_stop_begin(&held, guest.pid, 5, &before), 1);
 	assert_int_equal(before, 4);
 	assert_int_equal(ioctl(guest.listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
-	held_continued(&held, guest.pid);
+	exec_stop_continued(&held, guest.pid);
 	serve(&held);
 	assert_int_equal(seen.images, 1);
 	assert_int_equal(seen.token, 5);
 	/* Killed before its first instruction. */
 	assert_int_equal(kill(guest.pid, 0), -1);
-	held_done(&held);
+	exec_stop_done(&held);
 	close(guest.listener_fd);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/file-path.h"
+#include "watch/file/path.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

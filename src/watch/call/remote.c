@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/remote.h"
+#include "watch/call/remote.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "os/fd.h"
@@ -121,4 +123,34 @@ ssize_t remote_read_string(struct remote *remote, uint64_t address, char *out, s
 	}
 	out[used] = 0;
 	return (ssize_t)used;
+}
+
+static uint64_t find_mask(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+}
+
+/*
+ * A caller whose notification was received can only be killed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), which spares
+ * every other call the repetition; but a connect can take minutes, and its user presses Ctrl-C. Where the handler is
+ * one with SA_RESTART, the kernel would have gone on with the call: that is not to be had, and EINTR is what connect(2)
+ * may say too.
+ */
+bool remote_is_interrupted(pid_t pid)
+{
+	cleanup_fd int fd = FD_NONE;
+	char path[32], text[4096];
+	uint64_t pending;
+	ssize_t size;
+
+	if (str_format(path, sizeof path, "/proc/%d/status", pid) == 0)
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (size < 0)
+		return false;
+	text[size] = 0;
+	pending = find_mask(text, "\nSigPnd:") | find_mask(text, "\nShdPnd:");
+	return pending & find_mask(text, "\nSigCgt:") & ~find_mask(text, "\nSigBlk:");
 }

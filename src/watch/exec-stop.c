@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/held.h"
+#include "watch/exec-stop.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -33,16 +33,16 @@
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, LAST_MS = 2000 };
 
-void held_init(struct held *held)
+void exec_stop_init(struct exec_stops *held)
 {
 	held->signal_fd = held->timer_fd = FD_NONE;
-	held->limit_ms = HELD_LIMIT_MS;
+	held->limit_ms = EXEC_STOP_LIMIT_MS;
 	held->count = 0;
 }
 
 
 /* Signals of children are for nobody else here: whoever starts some waits for them by their number. */
-static int open_signals(struct held *held)
+static int open_signals(struct exec_stops *held)
 {
 	sigset_t set;
 
@@ -65,7 +65,7 @@ static int open_signals(struct held *held)
 }
 
 /* To the first end of a time; none: it rests. */
-static void set_timer(const struct held *held)
+static void set_timer(const struct exec_stops *held)
 {
 	struct itimerspec when = { 0 };
 	uint64_t first_ns = UINT64_MAX;
@@ -79,7 +79,7 @@ static void set_timer(const struct held *held)
 	timerfd_settime(held->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static uint64_t end_of_time(const struct held *held)
+static uint64_t end_of_time(const struct exec_stops *held)
 {
 	return clock_monotonic_ns() + held->limit_ms * NS_PER_MS;
 }
@@ -102,7 +102,7 @@ static pid_t process_of(pid_t tid)
 	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : 0;
 }
 
-static struct held_exec *find_process(struct held *held, pid_t tgid)
+static struct exec_stop *find_process(struct exec_stops *held, pid_t tgid)
 {
 	for (size_t i = 0; i < held->count; i++)
 		if (held->execs[i].tgid == tgid)
@@ -110,10 +110,10 @@ static struct held_exec *find_process(struct held *held, pid_t tgid)
 	return NULL;
 }
 
-int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_before)
+int exec_stop_begin(struct exec_stops *held, pid_t tid, uint64_t token, uint64_t *ret_before)
 {
 	pid_t tgid = process_of(tid);
-	struct held_exec *other = find_process(held, tgid);
+	struct exec_stop *other = find_process(held, tgid);
 	int r = tgid > 0 ? open_signals(held) : -ESRCH;
 
 	if (r < 0)
@@ -127,33 +127,33 @@ int held_begin(struct held *held, pid_t tid, uint64_t token, uint64_t *ret_befor
 		set_timer(held);
 		return 1;
 	}
-	if (other || held->count == HELD_MAX)
+	if (other || held->count == EXEC_STOPS_MAX)
 		return -EAGAIN;
 	r = trace_seize(tid);
 	if (r < 0)
 		return r;
-	held->execs[held->count++] = (struct held_exec){ .tid = tid, .tgid = tgid, .token = token,
+	held->execs[held->count++] = (struct exec_stop){ .tid = tid, .tgid = tgid, .token = token,
 							 .until_ns = end_of_time(held) };
 	if (held->count == 1)
 		set_timer(held);
 	return 0;
 }
 
-void held_abandon(struct held *held, pid_t tid)
+void exec_stop_abandon(struct exec_stops *held, pid_t tid)
 {
 	for (size_t i = 0; i < held->count; i++)
 		if (held->execs[i].tid == tid && !held->execs[i].is_dying)
 			held->execs[i].is_stray = true;
-	held_continued(held, tid);
+	exec_stop_continued(held, tid);
 }
 
-void held_continued(const struct held *held, pid_t tid)
+void exec_stop_continued(const struct exec_stops *held, pid_t tid)
 {
 	/* ESRCH: it is gone, which its tracer is told. */
 	(void)!trace_interrupt(tid);
 }
 
-static enum trace_state look(const struct held_exec *exec, pid_t *ret_pid, int *ret_signal)
+static enum trace_state look(const struct exec_stop *exec, pid_t *ret_pid, int *ret_signal)
 {
 	enum trace_state state = trace_look(exec->tid, ret_signal);
 
@@ -165,7 +165,7 @@ static enum trace_state look(const struct held_exec *exec, pid_t *ret_pid, int *
 }
 
 /* It waits for nothing but its end, of which its tracer is told. */
-static void expect_end(struct held_exec *exec, pid_t pid)
+static void expect_end(struct exec_stop *exec, pid_t pid)
 {
 	exec->is_dying = true;
 	exec->tid = exec->tgid = pid;
@@ -175,7 +175,7 @@ static void expect_end(struct held_exec *exec, pid_t pid)
  * What was killed in its stop cannot be let go, and stays a tracee: were it forgotten here, nobody would ever wait for
  * it, neither its parent nor the end of its namespace would come. Whether it is to be forgotten.
  */
-static bool let_go(struct held_exec *exec, pid_t pid, int signal_number)
+static bool let_go(struct exec_stop *exec, pid_t pid, int signal_number)
 {
 	if (trace_release(pid, signal_number))
 		return true;
@@ -184,7 +184,7 @@ static bool let_go(struct held_exec *exec, pid_t pid, int signal_number)
 }
 
 /* Whether it is to be forgotten. */
-static bool conclude_image(struct held_exec *exec, pid_t pid, const struct held_events *events, int *result)
+static bool conclude_image(struct exec_stop *exec, pid_t pid, const struct exec_stop_events *events, int *result)
 {
 	int r = events->on_image(events->context, exec->token, pid);
 
@@ -199,7 +199,7 @@ static bool conclude_image(struct held_exec *exec, pid_t pid, const struct held_
 }
 
 /* Whether it is to be forgotten; the first negative of a handler is kept in *result. */
-static bool look_at(struct held_exec *exec, const struct held_events *events, int *result)
+static bool look_at(struct exec_stop *exec, const struct exec_stop_events *events, int *result)
 {
 	int signal_number;
 	pid_t pid;
@@ -226,7 +226,7 @@ static bool look_at(struct held_exec *exec, const struct held_events *events, in
 }
 
 /* Whatever it waits for inside the kernel: it never comes back from there. */
-static void end_late(struct held_exec *exec, uint64_t now_ns, const struct held_events *events, int *result)
+static void end_late(struct exec_stop *exec, uint64_t now_ns, const struct exec_stop_events *events, int *result)
 {
 	int r;
 
@@ -238,7 +238,7 @@ static void end_late(struct held_exec *exec, uint64_t now_ns, const struct held_
 	*result = *result < 0 ? *result : r;
 }
 
-int held_look(struct held *held, const struct held_events *events)
+int exec_stop_look(struct exec_stops *held, const struct exec_stop_events *events)
 {
 	struct signalfd_siginfo ignored[8];
 	uint64_t expired, now_ns = clock_monotonic_ns();
@@ -261,7 +261,7 @@ int held_look(struct held *held, const struct held_events *events)
  * and until its tracer has seen that, neither their parent nor their namespace comes to an end. One that is not ours
  * after all is left as it is.
  */
-void held_done(struct held *held)
+void exec_stop_done(struct exec_stops *held)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	uint64_t until_ns = clock_monotonic_ns() + LAST_MS * (uint64_t)NS_PER_MS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/file-wait.h"
+#include "watch/file/wait.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,8 +13,8 @@
 
 #include "os/fd.h"
 #include "os/identity.h"
-#include "watch/file-path.h"
-#include "watch/waiting.h"
+#include "watch/call/remote.h"
+#include "watch/file/path.h"
 
 enum { LOOK_MS = 50 };
 
@@ -182,7 +182,7 @@ static int look_at(struct file_wait *wait, struct file_waiting *waiting)
 	}
 	if (reply_is_awaited(wait->reply, waiting->id) == 0)
 		return 1;
-	if (waiting->is_patient || !waiting_is_interrupted(waiting->pid))
+	if (waiting->is_patient || !remote_is_interrupted(waiting->pid))
 		return 0;
 	end_child(waiting);
 	return reply_error(wait->reply, waiting->id, EINTR) < 0 ? -EIO : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/file-caller.h"
+#include "watch/file/caller.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/mount.h"
 #include "os/path.h"
-#include "watch/file-job.h"
+#include "watch/file/job.h"
 
 /*
  * What an overlay that a user mounts does otherwise than other file systems, and somebody notices.
@@ -66,7 +66,7 @@ static bool is_file(struct file_job *job)
 bool file_move_goes_on(struct file_job *job)
 {
 	if (job->call->run == file_run_link)
-		return file_job_take_text(job, 0) || !may_be_git_object(job->text[0]);
+		return file_job_read_path(job, 0) || !may_be_git_object(job->text[0]);
 	if (job->call->number == SYS_renameat2 && file_job_own(job, 0)) {
 		uint32_t flags = (uint32_t)file_job_own(job, 0);
 
@@ -74,7 +74,7 @@ bool file_move_goes_on(struct file_job *job)
 		return flags != RENAME_NOREPLACE && flags != RENAME_EXCHANGE;
 	}
 	/* What is missing may have been moved by this very call. */
-	return file_job_take_text(job, 0) || is_file(job);
+	return file_job_read_path(job, 0) || is_file(job);
 }
 
 bool file_link_is_another(const struct file_job *job)

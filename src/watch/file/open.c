@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/userns.h"
-#include "watch/file-job.h"
+#include "watch/file/job.h"
 
 /*
  * A directory that is to be read is opened where it is found: that is all that happens to it, and nobody gets it

@@ -6,6 +6,7 @@
  * What is read can change under us at any time; it is good for a record, never for a decision.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,3 +34,6 @@ int remote_read(struct remote *remote, uint64_t address, void *bytes, size_t siz
  * string runs into unmapped memory that is -EFAULT, as it would be for the kernel.
  */
 ssize_t remote_read_string(struct remote *remote, uint64_t address, char *out, size_t size) MUST_USE;
+
+/* Whether the thread has caught a signal that its handler waits to see: then its call ends with EINTR. */
+bool remote_is_interrupted(pid_t pid);

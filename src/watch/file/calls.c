@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#include "watch/file-job.h"
+#include "watch/file/job.h"
 
 /* Younger than the headers that this is built with; numbers above 423 are the same everywhere. */
 #ifndef SYS_fchmodat2
@@ -39,8 +39,8 @@ static const struct file_call calls[] = {
 	{ CALL(fchmodat2), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 3, CHANGES_MODE },
 	{ CALL(fchown), WRITES, .arguments = { OPEN_FILE(0) }, .run = file_run_chown },
 	{ CALL(fchownat), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 4, .run = file_run_chown },
-	{ CALL(utimensat), WRITES, .arguments = { OBJECT(0, 1) }, .at_flags = 3, .prepare = file_prepare_utimens,
-	  .run = file_run_times },
+	{ CALL(utimensat), WRITES, .arguments = { OBJECT(0, 1) }, .may_have_no_path = true, .at_flags = 3,
+	  .prepare = file_prepare_utimens, .run = file_run_times },
 	{ CALL(setxattr), WRITES, .arguments = { OBJECT(-1, 0) }, .prepare = file_prepare_set_value,
 	  .run = file_run_set_value },
 	{ CALL(lsetxattr), WRITES, .arguments = { LINK(-1, 0) }, .prepare = file_prepare_set_value,
@@ -73,8 +73,8 @@ static const struct file_call calls[] = {
 	{ CALL(utime), WRITES, .arguments = { OBJECT(-1, 0) }, .prepare = file_prepare_utime, .run = file_run_times },
 	{ CALL(utimes), WRITES, .arguments = { OBJECT(-1, 0) }, .prepare = file_prepare_utimes,
 	  .run = file_run_times },
-	{ CALL(futimesat), WRITES, .arguments = { OBJECT(0, 1) }, .prepare = file_prepare_utimes,
-	  .run = file_run_times },
+	{ CALL(futimesat), WRITES, .arguments = { OBJECT(0, 1) }, .may_have_no_path = true,
+	  .prepare = file_prepare_utimes, .run = file_run_times },
 #endif
 };
 
@@ -86,16 +86,3 @@ const struct file_call *file_call_find(int number)
 	return NULL;
 }
 
-uint64_t file_job_own(const struct file_job *job, unsigned index)
-{
-	int last = -1;
-
-	for (size_t i = 0; i < FILE_PATHS_MAX; i++) {
-		const struct file_argument *argument = &job->call->arguments[i];
-		int at = argument->naming == FILE_NAMES_FD ? argument->dir_fd : argument->path;
-
-		if (argument->naming != FILE_NAMES_NOTHING && at > last)
-			last = at;
-	}
-	return job->request->data.args[(unsigned)(last + 1) + index];
-}

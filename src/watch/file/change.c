@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "os/mount.h"
-#include "watch/file-job.h"
+#include "watch/file/job.h"
 
 /*
  * Names are made, moved and removed in the directories that were found. Between the judgement and the call nobody

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/reply.h"
+#include "watch/call/reply.h"
 
 #include <fcntl.h>
 #include <errno.h>

@@ -3,15 +3,15 @@
 
 /*
  * One mediated file call on its way, and the table of them. Inside watch/ only: files.c has the order in which a job
- * is done, file-calls.c the table, the others what each call does.
+ * is done, calls.c the table, the others what each call does.
  */
 
 #include <linux/seccomp.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include "watch/file-path.h"
-#include "watch/remote.h"
+#include "watch/call/remote.h"
+#include "watch/file/path.h"
 
 enum { FILE_PATHS_MAX = 2, FILE_VALUE_NAME_MAX = 256 };
 
@@ -39,6 +39,7 @@ struct file_call {
 	struct file_argument arguments[FILE_PATHS_MAX];
 	int8_t at_flags;             /* position; 0: none */
 	bool makes;                  /* the caller's umask counts */
+	bool may_have_no_path;       /* NULL for the path: the descriptor alone is meant */
 	/* Copies from registers and memory what else it takes. 0, an errno, or FILE_JOB_REFUSED. NULL: nothing. */
 	int (*prepare)(struct file_job *job);
 	/* Looks at what was found, before it is judged. 0, an errno, or FILE_JOB_REFUSED. NULL: nothing. */
@@ -76,19 +77,25 @@ struct file_job {
 	int result_fd;               /* owned: what open(2) gives */
 };
 
-/* NULL: no mediated call. */
+/* The row of a system call by its number on this architecture, static; NULL: it is not mediated. calls.c */
 const struct file_call *file_call_find(int number);
 
-/* file-open.c */
+/*
+ * What each row of the table does, named as its system call: prepare copies flags, mode and values from the caller,
+ * check refuses what the filter refuses, run makes the call on what was found. All as struct file_call says.
+ */
+
+/* open.c: flags as of openat(2); what would wait is FILE_JOB_BLOCKS, and job->result_fd is what the caller gets. */
 int file_prepare_open(struct file_job *job);
 int file_prepare_creat(struct file_job *job);
 int file_run_open(struct file_job *job);
 /* Whether an open, whose path was resolved, makes a file: then the caller's umask counts. */
 bool file_open_makes(const struct file_job *job);
+/* truncate(2), of a file that is opened for writing: the length is bounded by the caller's RLIMIT_FSIZE. */
 int file_prepare_truncate(struct file_job *job);
 int file_run_truncate(struct file_job *job);
 
-/* file-change.c */
+/* change.c: names in directories, by descriptors of the directories that were found. */
 int file_prepare_node(struct file_job *job);
 int file_prepare_rename(struct file_job *job);
 int file_prepare_unlink(struct file_job *job);
@@ -100,7 +107,7 @@ int file_run_rmdir(struct file_job *job);
 int file_run_mkdir(struct file_job *job);
 int file_run_mknod(struct file_job *job);
 
-/* file-move.c */
+/* move.c */
 /* Where no file calls are mediated: whether the kernel does all that this rename or link asks for. */
 bool file_move_goes_on(struct file_job *job);
 /* Of a rename that failed with EXDEV: whether it is one of a directory that an overlay does not rename. */
@@ -108,13 +115,15 @@ bool file_move_is_refused(const struct file_job *job);
 /* Whether the link that was just made is not what git takes for one; then it is gone again. */
 bool file_link_is_another(const struct file_job *job);
 
-/* files.c: copy the path of an argument, and open the directory that it is relative to. 0 or an errno. */
-int file_job_take_text(struct file_job *job, size_t index);
-int file_job_take_base(struct file_job *job, size_t index);
-/* The caller's descriptor of that directory, or AT_FDCWD. */
+/*
+ * Copies the path of an argument into job->text, from the caller's memory; it names a descriptor where there is none
+ * and may be none. 0 or an errno. job.c
+ */
+int file_job_read_path(struct file_job *job, size_t index) MUST_USE;
+/* The caller's descriptor of the directory that it is relative to, or AT_FDCWD. */
 int file_job_dir_fd(const struct file_job *job, size_t index);
 
-/* file-attribute.c */
+/* attribute.c: mode, owner, times and extended attributes of the object that was found, with the sandbox's ids. */
 int file_prepare_mode(struct file_job *job);
 int file_check_mode(const struct file_job *job);
 int file_prepare_utime(struct file_job *job);

@@ -8,9 +8,9 @@
 
 #include <linux/seccomp.h>
 
-#include "watch/remote.h"
-#include "watch/reply.h"
-#include "watch/watch.h"
+#include "watch/call/events.h"
+#include "watch/call/remote.h"
+#include "watch/call/reply.h"
 
 struct files;
 
@@ -25,12 +25,13 @@ int files_new(struct files **ret_files, int epoll_fd, const struct reply *reply,
 int files_new_unjudged(struct files **ret_files, int epoll_fd, const struct reply *reply,
 		       const struct watch_options *options) MUST_USE;
 
+/* Also ends the processes in which calls wait; their callers are answered by nobody. NULL is fine. */
 void files_free(struct files *files);
 
 /* Whether a call with this number is one of a file; with options->moves_directories alone: one that moves or links. */
 bool files_cover(const struct watch_options *options, int number);
 
-/* Whether it changes a mode. */
+/* Whether the call of this number sets permission bits: chmod(2) and its like. */
 bool files_changes_mode(int number);
 
 /*
@@ -43,6 +44,9 @@ int files_serve(struct files *files, struct remote *remote, const struct seccomp
 /* Looks after the callers that wait. As files_serve(). */
 int files_look(struct files *files) MUST_USE;
 
-/* See watch.h. */
+/*
+ * The call that waits under this notification is made anew, from its registers on (0 where nobody waits); all that
+ * wait are sent back to their callers, which are about to be frozen. Results as files_serve(); -errno of the listener.
+ */
 int files_retry(struct files *files, struct remote *remote, uint64_t id) MUST_USE;
 int files_release_waiting(struct files *files) MUST_USE;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "watch/file-caller.h"
+#include "watch/file/caller.h"
 
 /* A file that is called like one, and has been removed like one, is on a file system that somebody has. */
 static void a_memory_file_is_told_by_where_it_lies(void **state)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Where a path of a caller leads, found once, in the caller's own root and directory; file-path.c has the theory. From
+ * Where a path of a caller leads, found once, in the caller's own root and directory; path.c has the theory. From
  * then on there are only descriptors. Runs in atoll-box, with the sandbox's rights.
  */
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "watch/file-caller.h"
+#include "watch/file/caller.h"
 
 /* How the last component is taken. */
 enum {
@@ -22,6 +22,8 @@ enum {
 	FILE_PATH_READ = 1 << 5,       /* opened for reading at once, O_NONBLOCK, where nobody can notice it */
 };
 
+enum { FILE_PATH_NEEDS_STATUS = 4096, FILE_LINK_SIZE = 32 };
+
 struct file_place {
 	int fd;                      /* owned: O_PATH of the object; FD_NONE: there is none, or FILE_PATH_PARENT */
 	bool is_open;                /* fd is not O_PATH, but as FILE_PATH_READ asks for */
@@ -31,6 +33,7 @@ struct file_place {
 	struct stat status;          /* of the object */
 };
 
+/* Nothing is known and no descriptor is there; done closes those that are. */
 void file_place_init(struct file_place *place);
 void file_place_done(struct file_place *place);
 
@@ -40,7 +43,6 @@ void file_place_done(struct file_place *place);
  * open(2). The caller's pids must be known (file_caller_read_status()) only once -FILE_PATH_NEEDS_STATUS came back:
  * then it is called again. -EACCES also for what a descriptor of the caller leads to outside of the sandbox.
  */
-enum { FILE_PATH_NEEDS_STATUS = 4096 };
 int file_path_resolve(const struct file_caller *caller, int base_fd, const char *text, unsigned how,
 		      struct file_place *place) MUST_USE;
 
@@ -51,5 +53,4 @@ int file_path_of_fd(const struct file_caller *caller, int fd, struct file_place 
 int file_open_again(const struct file_view *view, int fd, int flags, mode_t mode) MUST_USE;
 
 /* "/proc/self/fd/N": a path that names what fd names, whatever happens to its names. */
-enum { FILE_LINK_SIZE = 32 };
 const char *file_link(int fd, char out[FILE_LINK_SIZE]);

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "watch/reply.h"
-#include "watch/watch.h"
+#include "watch/call/events.h"
+#include "watch/call/reply.h"
 
 struct file_waiting {
 	struct seccomp_notif request; /* a question: the call, to be made anew */
@@ -30,10 +30,11 @@ struct file_wait {
 	struct file_waiting *waiting; /* owned; made when first needed */
 };
 
+/* reply and handlers are borrowed; epoll_fd (borrowed) gets a timer, which is idle. 0 or -errno. */
 int file_wait_init(struct file_wait *wait, int epoll_fd, const struct reply *reply,
 		   const struct watch_handlers *handlers) MUST_USE;
 
-/* Ends the processes that wait. */
+/* Kills the children that would open for their callers, reaps them, and closes the timer. */
 void file_wait_done(struct file_wait *wait);
 
 struct file_wait_open {

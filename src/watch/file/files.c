@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/files.h"
+#include "watch/file/files.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -9,13 +9,13 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/identity.h"
-#include "watch/file-job.h"
-#include "watch/file-wait.h"
+#include "watch/file/job.h"
+#include "watch/file/wait.h"
 
 /*
  * Theory of operation. A path lies in memory that another thread of the caller can rewrite once we have looked, and a
  * name on the way can be exchanged for a link. So no file call goes on after a look: the path is copied once and
- * resolved once, in the caller's root (file-path.c); what is judged is the real path of what was found; and what is
+ * resolved once, in the caller's root (path.c); what is judged is the real path of what was found; and what is
  * done is done here, to that object or in that directory, with the sandbox's ids, so that the kernel judges modes and
  * mounts as it would for the caller. An open file is put into the caller's table.
  *
@@ -107,30 +107,6 @@ bool files_changes_mode(int number)
 
 /* ---- what is asked for ---- */
 
-int file_job_take_text(struct file_job *job, size_t index)
-{
-	const struct file_argument *argument = &job->call->arguments[index];
-	uint64_t address = job->request->data.args[argument->path];
-	ssize_t length;
-
-	/* utimensat(fd, NULL, …) is futimens(3). */
-	if (!address && job->naming[index] == FILE_NAMES_OBJECT && job->call->run == file_run_times &&
-	    argument->dir_fd >= 0) {
-		job->naming[index] = FILE_NAMES_FD;
-		return 0;
-	}
-	length = remote_read_string(job->remote, address, job->text[index], PATH_MAX + 1);
-	if (length == -EPERM) {
-		identity_return();
-		length = remote_read_string(job->remote, address, job->text[index], PATH_MAX + 1);
-	}
-	if (length < 0)
-		return length == -EFAULT ? EFAULT : EACCES;
-	if (length == PATH_MAX)
-		return ENAMETOOLONG;
-	return length || job->naming[index] == FILE_NAMES_TEXT ? 0 : ENOENT;
-}
-
 static int take_at_flags(struct file_job *job)
 {
 	uint64_t flags = !job->call->at_flags ? 0 : job->request->data.args[job->call->at_flags];
@@ -158,20 +134,13 @@ static int take_paths(struct file_job *job)
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
 		if (job->naming[i] == FILE_NAMES_NOTHING || job->naming[i] == FILE_NAMES_FD)
 			continue;
-		errnum = file_job_take_text(job, i);
+		errnum = file_job_read_path(job, i);
 		if (errnum == ENOENT && may_be_empty(job, i)) {
 			job->naming[i] = FILE_NAMES_FD;
 			errnum = 0;
 		}
 	}
 	return errnum;
-}
-
-int file_job_dir_fd(const struct file_job *job, size_t index)
-{
-	int at = job->call->arguments[index].dir_fd;
-
-	return at < 0 ? AT_FDCWD : (int)job->request->data.args[at];
 }
 
 static bool needs_base(const struct file_job *job, size_t index)
@@ -210,7 +179,7 @@ static bool needs_own_ids(const struct file_call *call)
 	return false;
 }
 
-int file_job_take_base(struct file_job *job, size_t index)
+static int open_base(struct file_job *job, size_t index)
 {
 	if (!needs_base(job, index))
 		return 0;
@@ -228,7 +197,7 @@ static int take(struct file_job *job)
 	if (!errnum && job->call->prepare)
 		errnum = job->call->prepare(job);
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
-		errnum = job->naming[i] == FILE_NAMES_FD ? take_open_file(job, i) : file_job_take_base(job, i);
+		errnum = job->naming[i] == FILE_NAMES_FD ? take_open_file(job, i) : open_base(job, i);
 	}
 	if (!errnum && (job->call->makes || job->how[0] & FILE_PATH_NEW))
 		errnum = -file_caller_read_status(&job->caller);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "watch/watch.h"
+#include "watch/call/events.h"
 
 enum { FILE_QUIET_MAX = 512 };
 

@@ -10,7 +10,7 @@
 #include <utime.h>
 
 #include "base/str.h"
-#include "watch/file-job.h"
+#include "watch/file/job.h"
 
 #ifndef XATTR_SIZE_MAX
 #define XATTR_SIZE_MAX 65536
